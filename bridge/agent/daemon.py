@@ -6,6 +6,8 @@ Rules
        again. The agent tries to reach the service for ever, with growing pauses.
     2. Time in MPI is read every `MPI_S`, and sent for jobs whose processes are measured; for
        others an estimate is.
+    4. Power and use are read every `READ_S` (`bridge.agent.power`), and sent to a service that
+       takes them, unless what was sent before still waits: old values help nobody.
     3. One launcher, job or order that makes trouble is logged and stops no other.
 """
 
@@ -15,7 +17,7 @@ import logging
 import signal
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import grpc
@@ -25,6 +27,9 @@ from bridge.agent.counts import Counts
 from bridge.agent.cpu_times import CpuTimes
 from bridge.agent.launchers import LauncherSocket, user_name
 from bridge.agent.pages import FOLDER, MpiUse, Pages
+from bridge.agent.power.choice import PowerSettings
+from bridge.agent.power.meter import READ_S, Meter
+from bridge.agent.privileges import check_secret
 from bridge.agent.processes import Processes
 from bridge.errors import ConfigError
 from bridge.rpc.pb import agent_pb2 as pb
@@ -51,6 +56,7 @@ class Settings:
         socket: at which launchers attach.
         name: that the service's certificate must have; empty: the host in `service`.
         pages: directory of the pages that tell of time in MPI.
+        power: sensors of power.
     """
 
     service: str
@@ -61,6 +67,7 @@ class Settings:
     socket: Path
     name: str = ""
     pages: Path = FOLDER
+    power: PowerSettings = field(default_factory=PowerSettings)
 
 
 class Agent:
@@ -79,6 +86,8 @@ class Agent:
         self._cpu = CpuTimes(self._processes)
         self._reports: asyncio.Queue[pb.AgentReport] | None = None
         self._counts = Counts(self._processes, settings.nodes, self._send)
+        self._meter = Meter(settings.nodes, settings.power, self._processes)
+        self._takes_use = False
         self._credentials = _credentials(settings)
 
     # ------------------------------------------------------------ launchers
@@ -116,6 +125,7 @@ class Agent:
         await self._launchers.open()
         tasks = [asyncio.create_task(self._attend_for_ever())]
         tasks.append(asyncio.create_task(self._read_times()))
+        tasks.append(asyncio.create_task(self._read_power()))
         if not self._pages.open():
             _log.warning("%s belongs to another agent: no time in MPI", self._settings.pages)
         try:
@@ -139,7 +149,7 @@ class Agent:
             except Exception as error:
                 _log.exception("the stream to the service failed")
                 why = str(error)
-            self._reports = None
+            self._reports, self._takes_use = None, False
             self._launchers.drop_all()
             if why != told:
                 _log.warning("no stream to the service at %s: %s", self._settings.service, why)
@@ -170,16 +180,32 @@ class Agent:
             stream = agent_pb2_grpc.AgentsStub(channel).Attend(_drain(reports))
             async for order in stream:
                 if order.HasField("welcome"):
-                    self._reports = reports
+                    self._reports, self._takes_use = reports, order.welcome.takes_use
                     _log.info("connected to the service at %s", settings.service)
                 self._take(order)
 
     def _take(self, order: pb.AgentOrder) -> None:
         match order.WhichOneof("order"):
+            case "model":
+                stated = order.model
+                self._meter.state_model(stated.node, stated.idle_w, stated.max_w)
             case "launcher":
                 self._launchers.tell(order.launcher.connection, order.launcher.line)
             case "count":
                 self._counts.asked(order.count)
+
+    async def _read_power(self) -> None:
+        """Reads power and use and reports them (rule 4)."""
+        while True:
+            await asyncio.sleep(READ_S)
+            if not self._takes_use or self._reports is None or not self._reports.empty():
+                continue
+            try:
+                use = await asyncio.to_thread(self._meter.read)
+            except Exception:
+                _log.exception("power and use cannot be read")
+                continue
+            self._send(pb.AgentReport(use=use))
 
     async def _read_times(self) -> None:
         """Reads times in MPI and reports them (rule 2)."""
@@ -230,6 +256,7 @@ async def _drain(reports: "asyncio.Queue[pb.AgentReport]") -> AsyncIterator[pb.A
 
 
 def _credentials(settings: Settings) -> grpc.ChannelCredentials:
+    check_secret(settings.key, "--key")
     found: list[bytes] = []
     for option in ("ca", "cert", "key"):
         path: Path = getattr(settings, option)

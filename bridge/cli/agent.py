@@ -9,6 +9,8 @@ import typer
 from bridge.agent.daemon import Settings, check_nodes, serve
 from bridge.agent.launchers import own_host
 from bridge.agent.pages import FOLDER
+from bridge.agent.power.choice import ORDER, PowerSettings, model_from, sensors_from
+from bridge.agent.privileges import raise_priority
 from bridge.service.telemetry import start_logging
 
 _TLS = Path("/etc/schedbridge/agent")
@@ -35,6 +37,24 @@ def agent(  # noqa: PLR0917 - options, by name
     mpi_pages: Annotated[
         Path, typer.Option(help="Directory in which processes report their time in MPI.")
     ] = FOLDER,
+    power_sensors: Annotated[
+        str, typer.Option(help="What measures power; the first that has a value counts. 'none': "
+                          "nothing does.")
+    ] = ",".join(ORDER),
+    power_model: Annotated[
+        str, typer.Option(metavar="IDLE-MAX", help="Power of this node idle and at most, W, "
+                          "for the model. Default: as the service's configuration states it.")
+    ] = "",
+    power_rest: Annotated[
+        float, typer.Option(min=0, max=100_000, help="What RAPL does not see, W: it is added.")
+    ] = 0.0,
+    power_cpus: Annotated[
+        float, typer.Option(min=0, max=65_536, help="CPUs of a node, for the model. Default: those "
+                            "that the agent may use.")
+    ] = 0.0,
+    sysfs: Annotated[
+        Path, typer.Option(help="Where class/powercap and cray/pm_counters are.")
+    ] = Path("/sys"),
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], typer.Option(help="Lowest severity logged.")
     ] = "info",
@@ -45,6 +65,10 @@ def agent(  # noqa: PLR0917 - options, by name
     the node's jobs run as always, but are never resized. Stops on SIGTERM or Ctrl-C.
     """
     nodes = check_nodes(node or [own_host()])
+    power = PowerSettings(
+        sensors_from(power_sensors), sysfs, power_rest, model_from(power_model), power_cpus
+    )
     socket.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     start_logging(log_level, "text")
-    serve(Settings(service, ca, cert, key, nodes, socket, name, mpi_pages))
+    raise_priority()
+    serve(Settings(service, ca, cert, key, nodes, socket, name, mpi_pages, power))

@@ -8,18 +8,20 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class AgentReport(_message.Message):
-    __slots__ = ("hello", "launcher", "gone", "processes", "mpi")
+    __slots__ = ("hello", "launcher", "gone", "processes", "mpi", "use")
     HELLO_FIELD_NUMBER: _ClassVar[int]
     LAUNCHER_FIELD_NUMBER: _ClassVar[int]
     GONE_FIELD_NUMBER: _ClassVar[int]
     PROCESSES_FIELD_NUMBER: _ClassVar[int]
     MPI_FIELD_NUMBER: _ClassVar[int]
+    USE_FIELD_NUMBER: _ClassVar[int]
     hello: AgentHello
     launcher: FromLauncher
     gone: LauncherGone
     processes: Processes
     mpi: MpiTime
-    def __init__(self, hello: _Optional[_Union[AgentHello, _Mapping]] = ..., launcher: _Optional[_Union[FromLauncher, _Mapping]] = ..., gone: _Optional[_Union[LauncherGone, _Mapping]] = ..., processes: _Optional[_Union[Processes, _Mapping]] = ..., mpi: _Optional[_Union[MpiTime, _Mapping]] = ...) -> None: ...
+    use: Use
+    def __init__(self, hello: _Optional[_Union[AgentHello, _Mapping]] = ..., launcher: _Optional[_Union[FromLauncher, _Mapping]] = ..., gone: _Optional[_Union[LauncherGone, _Mapping]] = ..., processes: _Optional[_Union[Processes, _Mapping]] = ..., mpi: _Optional[_Union[MpiTime, _Mapping]] = ..., use: _Optional[_Union[Use, _Mapping]] = ...) -> None: ...
 
 class AgentHello(_message.Message):
     __slots__ = ("version", "nodes")
@@ -77,19 +79,69 @@ class MpiTime(_message.Message):
     estimated: bool
     def __init__(self, job: _Optional[str] = ..., node: _Optional[str] = ..., mpi_s: _Optional[float] = ..., wall_s: _Optional[float] = ..., processes: _Optional[int] = ..., estimated: bool = ...) -> None: ...
 
+class Use(_message.Message):
+    __slots__ = ("nodes", "jobs")
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    nodes: _containers.RepeatedCompositeFieldContainer[NodePower]
+    jobs: _containers.RepeatedCompositeFieldContainer[JobUse]
+    def __init__(self, nodes: _Optional[_Iterable[_Union[NodePower, _Mapping]]] = ..., jobs: _Optional[_Iterable[_Union[JobUse, _Mapping]]] = ...) -> None: ...
+
+class NodePower(_message.Message):
+    __slots__ = ("node", "watts", "source", "age_ms", "busy_cpus", "cpus")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    WATTS_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    AGE_MS_FIELD_NUMBER: _ClassVar[int]
+    BUSY_CPUS_FIELD_NUMBER: _ClassVar[int]
+    CPUS_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    watts: float
+    source: str
+    age_ms: int
+    busy_cpus: float
+    cpus: float
+    def __init__(self, node: _Optional[str] = ..., watts: _Optional[float] = ..., source: _Optional[str] = ..., age_ms: _Optional[int] = ..., busy_cpus: _Optional[float] = ..., cpus: _Optional[float] = ...) -> None: ...
+
+class JobUse(_message.Message):
+    __slots__ = ("job", "node", "cpus", "memory_mib")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    CPUS_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_MIB_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    node: str
+    cpus: float
+    memory_mib: int
+    def __init__(self, job: _Optional[str] = ..., node: _Optional[str] = ..., cpus: _Optional[float] = ..., memory_mib: _Optional[int] = ...) -> None: ...
+
 class AgentOrder(_message.Message):
-    __slots__ = ("launcher", "count", "welcome")
+    __slots__ = ("launcher", "count", "welcome", "model")
     LAUNCHER_FIELD_NUMBER: _ClassVar[int]
     COUNT_FIELD_NUMBER: _ClassVar[int]
     WELCOME_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
     launcher: ToLauncher
     count: CountProcesses
     welcome: Welcome
-    def __init__(self, launcher: _Optional[_Union[ToLauncher, _Mapping]] = ..., count: _Optional[_Union[CountProcesses, _Mapping]] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ...) -> None: ...
+    model: PowerModel
+    def __init__(self, launcher: _Optional[_Union[ToLauncher, _Mapping]] = ..., count: _Optional[_Union[CountProcesses, _Mapping]] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ..., model: _Optional[_Union[PowerModel, _Mapping]] = ...) -> None: ...
 
 class Welcome(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("takes_use",)
+    TAKES_USE_FIELD_NUMBER: _ClassVar[int]
+    takes_use: bool
+    def __init__(self, takes_use: bool = ...) -> None: ...
+
+class PowerModel(_message.Message):
+    __slots__ = ("node", "idle_w", "max_w")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    IDLE_W_FIELD_NUMBER: _ClassVar[int]
+    MAX_W_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    idle_w: int
+    max_w: int
+    def __init__(self, node: _Optional[str] = ..., idle_w: _Optional[int] = ..., max_w: _Optional[int] = ...) -> None: ...
 
 class ToLauncher(_message.Message):
     __slots__ = ("connection", "line")

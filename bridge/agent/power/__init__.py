@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What this node draws, and which job uses how much of it.
+
+Sensors are behind one port (`sensor.py`), a file each; `choice.py` takes the first that has a
+value. `cgroups.py` and `process_use.py` say what jobs use; `meter.py` makes reports of it all.
+"""

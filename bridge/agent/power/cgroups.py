@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a node's jobs have used, from the cgroups that Slurm makes for them.
+
+| | jobs of a node | CPU time | memory |
+|---|---|---|---|
+| v1 | `cpuacct/slurm_NODE/uid_*/job_*` | `cpuacct.usage` | `memory/...`: `memory.usage_in_bytes` |
+| v2 | `[system.slice/]NODE_slurmstepd.scope/job_*` | `cpu.stat`: `usage_usec` | `memory.current` |
+
+Rules
+    1. Without the node's name, `slurm` and `slurmstepd.scope` are those of the machine's only node.
+    2. Of processes that have ended the parent keeps the CPU time, so the node's sum never goes
+       back.
+    3. Where Slurm makes no such cgroups, the root of what this process sees is the node: on a
+       machine everything, in a container the container.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from bridge.agent.power.sensor import whole_number
+
+ROOT: Final = Path("/sys/fs/cgroup")
+_JOB: Final = re.compile(r"job_([0-9]+)")
+_CPUACCT: Final = ("cpuacct", "cpu,cpuacct", "cpuacct,cpu")
+MOST_JOBS: Final = 1024
+"""Of a node."""
+
+
+@dataclass(frozen=True)
+class Used:
+    """What a job has used on a node since it came there.
+
+    Attributes:
+        cpu_s: of all its processes, also of those that have ended.
+        memory_bytes: at present.
+    """
+
+    cpu_s: float
+    memory_bytes: int
+
+
+class NodeCgroups:
+    """The cgroups of one node; they may come and go while it is used."""
+
+    def __init__(self, node: str, *, alone: bool, root: Path = ROOT) -> None:
+        """Names them.
+
+        Args:
+            node: as Slurm calls it.
+            alone: the machine has no other node.
+            root: where cgroups are mounted.
+        """
+        self._root = root
+        self._v1 = [f"slurm_{node}", *(["slurm"] if alone else [])]
+        self._v2 = [f"{node}_slurmstepd.scope", *(["slurmstepd.scope"] if alone else [])]
+        self._alone = alone
+
+    def _is_v2(self) -> bool:
+        return (self._root / "cgroup.controllers").exists()
+
+    def _base(self) -> Path | None:
+        """The directory with the node's jobs."""
+        if self._is_v2():
+            folders = (self._root, self._root / "system.slice")
+            names = self._v2
+        else:
+            folders = tuple(self._root / name for name in _CPUACCT)
+            names = self._v1
+        for folder in folders:
+            for name in names:
+                if (folder / name).is_dir():
+                    return folder / name
+        return None
+
+    def cpu_s(self) -> float | None:
+        """CPU time of the node since its begin; None: there is no cgroup of it."""
+        base = self._base()
+        if base is None and self._alone:
+            base = self._root if self._is_v2() else self._machine()
+        return None if base is None else _cpu_s(base)
+
+    def _machine(self) -> Path | None:
+        return next((self._root / name for name in _CPUACCT if (self._root / name).is_dir()), None)
+
+    def jobs(self) -> dict[str, Used] | None:
+        """By job as its nodes call it; None: there are no cgroups of jobs here."""
+        base = self._base()
+        if base is None:
+            return None
+        found: dict[str, Used] = {}
+        for job, folder in _jobs(base, depth=0 if self._is_v2() else 1):
+            cpu_s = _cpu_s(folder)
+            if cpu_s is None or len(found) >= MOST_JOBS:
+                continue
+            found[job] = Used(cpu_s, self._memory(folder))
+        return found
+
+    def _memory(self, folder: Path) -> int:
+        if self._is_v2():
+            return whole_number(folder / "memory.current") or 0
+        below = folder.relative_to(self._root).parts[1:]
+        return whole_number(self._root.joinpath("memory", *below, "memory.usage_in_bytes")) or 0
+
+
+def _jobs(base: Path, depth: int) -> Iterator[tuple[str, Path]]:
+    """Directories of jobs, at this depth below the base."""
+    try:
+        with os.scandir(base) as entries:
+            names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return
+    for name in names:
+        job = _JOB.fullmatch(name)
+        if depth == 0 and job is not None:
+            yield job[1], base / name
+        elif depth and name.startswith("uid_"):
+            yield from _jobs(base / name, depth - 1)
+
+
+def _cpu_s(folder: Path) -> float | None:
+    usage_ns = whole_number(folder / "cpuacct.usage")
+    if usage_ns is not None:
+        return usage_ns / 1e9
+    try:
+        text = (folder / "cpu.stat").read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError):
+        return None
+    for line in text.splitlines():
+        key, _, value = line.partition(" ")
+        if key == "usage_usec" and value.isdecimal():
+            return int(value) / 1e6
+    return None
+
+
+def usable_cpus(root: Path = ROOT) -> float:
+    """CPUs that this process' cgroup may use at the same time, more than 0."""
+    cpus = float(len(os.sched_getaffinity(0)))
+    quota: int | None
+    period: int | None
+    quota, period = (whole_number(root / "cpu" / f"cpu.cfs_{of}_us") for of in ("quota", "period"))
+    try:
+        words = (root / "cpu.max").read_text(encoding="ascii").split()
+        if len(words) == 2 and words[0].isdecimal():
+            quota, period = int(words[0]), int(words[1])
+    except (OSError, ValueError):
+        pass
+    if quota is not None and period is not None and quota > 0 and period > 0:
+        cpus = min(cpus, quota / period)
+    return cpus

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sensors of a node in their order: the first that has a value is believed.
+
+A meter of the machine is none of a node that shares it with others (several slurmds): for those
+only Slurm and the model are asked, and Slurm only if there are at most `MOST_ASKED` of them.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from bridge.agent.power.model import Load, Model
+from bridge.agent.power.pm_counters import PmCounters
+from bridge.agent.power.rapl import Rapl
+from bridge.agent.power.sensor import Sensor
+from bridge.agent.power.slurm_energy import SlurmEnergy
+from bridge.errors import ConfigError
+
+ORDER: Final = ("rapl", "pm_counters", "slurm", "model")
+OF_MACHINE: Final = frozenset({"rapl", "pm_counters"})
+MOST_ASKED: Final = 8
+
+
+@dataclass(frozen=True)
+class PowerSettings:
+    """What an agent is told of sensors.
+
+    Attributes:
+        sensors: names from `ORDER`, the first one tried first; empty: nothing is measured.
+        sys: where sysfs is.
+        rest_w: what RAPL does not see, W.
+        model: idle and maximum power of the node, W; None: as the service states them.
+        cpus: of the node; 0: those that this process may use.
+    """
+
+    sensors: tuple[str, ...] = ORDER
+    sys: Path = Path("/sys")
+    rest_w: float = 0.0
+    model: tuple[float, float] | None = None
+    cpus: float = 0.0
+
+
+@dataclass(frozen=True)
+class Value:
+    """A power and where it is from.
+
+    Attributes:
+        watts: of the whole node.
+        source: name of the sensor.
+        age_s: how long ago it was measured.
+    """
+
+    watts: float
+    source: str
+    age_s: float
+
+
+class NodeSensors:
+    """All sensors of a node.
+
+    Attributes:
+        load: to be kept up to date, for the model.
+        model: whose bounds may be stated later.
+    """
+
+    def __init__(self, node: str, settings: PowerSettings, load: Load, *, of: int = 1) -> None:
+        """Finds what there is.
+
+        Args:
+            node: as Slurm calls it.
+            settings: which, and where.
+            load: what is busy on the node.
+            of: number of nodes of this machine.
+        """
+        self.load, self.model = load, Model(load, settings.model)
+        make: dict[str, Callable[[], Sensor]] = {
+            "rapl": lambda: Rapl(settings.sys, settings.rest_w),
+            "pm_counters": lambda: PmCounters(settings.sys),
+            "slurm": lambda: SlurmEnergy(node),
+            "model": lambda: self.model,
+        }
+        left_out = OF_MACHINE if of > 1 else frozenset()
+        left_out |= {"slurm"} if of > MOST_ASKED else frozenset()
+        self._sensors = [make[name]() for name in settings.sensors if name not in left_out]
+
+    def read(self) -> Value | None:
+        """The value of the first sensor that has one."""
+        return first_value(self._sensors)
+
+
+def first_value(sensors: Sequence[Sensor]) -> Value | None:
+    """The value of the first sensor that has one; None: none has."""
+    for sensor in sensors:
+        watts = sensor.read()
+        if watts is not None:
+            return Value(watts, sensor.name, max(sensor.age_s, 0.0))
+    return None
+
+
+def sensors_from(text: str) -> tuple[str, ...]:
+    """Names of sensors from the command line, e.g. `rapl,model`; `none` for none.
+
+    Raises:
+        ConfigError: one is unknown.
+    """
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    if names == ("none",):
+        return ()
+    for name in names:
+        if name not in ORDER:
+            raise ConfigError(
+                "--power-sensors", f"'{name[:40]}' is unknown; there are {', '.join(ORDER)}, none"
+            )
+    return tuple(dict.fromkeys(names))
+
+
+def model_from(text: str) -> tuple[float, float] | None:
+    """Idle and maximum power from the command line, e.g. `71-250`; empty: not stated.
+
+    Raises:
+        ConfigError: it is something else.
+    """
+    if not text:
+        return None
+    idle, dash, most = text.removesuffix("W").partition("-")
+    idle = idle.removesuffix("W")
+    if not dash or not idle.isdecimal() or not most.isdecimal() or int(idle) > int(most):
+        raise ConfigError("--power-model", f"must be IDLE-MAXIMUM in W, e.g. 71-250, not '{text}'")
+    return float(idle), float(most)

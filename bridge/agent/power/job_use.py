@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many CPUs and how much memory each job uses on each node of this machine.
+
+Rules
+    1. Cgroups are read at every reading. The processes of nodes without are read every
+       `PROCESSES_S`, as that costs more; between, the last values are repeated.
+    2. A rate is that between two readings. The first reading of a job says its memory only.
+    3. A process of which nothing says its node is on the first node, as everywhere in the agent.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from bridge.agent.power.cgroups import ROOT, NodeCgroups, Used
+from bridge.agent.power.process_use import ProcessUse, Spent
+from bridge.agent.processes import Processes
+
+PROCESSES_S: Final = 5.0
+
+
+@dataclass(frozen=True)
+class Use:
+    """What a job uses on a node.
+
+    Attributes:
+        cpus: mean number of busy CPUs since the last reading.
+        memory_mib: at present.
+    """
+
+    cpus: float
+    memory_mib: int
+
+
+@dataclass(frozen=True)
+class NodeUse:
+    """What is used on a node.
+
+    Attributes:
+        busy_cpus: mean number since the last reading; None: not known yet.
+        jobs: by job as its nodes call it.
+    """
+
+    busy_cpus: float | None
+    jobs: Mapping[str, Use]
+
+
+class JobUse:
+    """All nodes of this machine."""
+
+    def __init__(
+        self,
+        nodes: Sequence[str],
+        processes: Processes,
+        root: Path = ROOT,
+        proc: Path = Path("/proc"),
+    ) -> None:
+        """Reads nothing yet.
+
+        Args:
+            nodes: for which the agent speaks, at least one.
+            processes: of this machine.
+            root: where cgroups are mounted.
+            proc: where processes are shown.
+        """
+        alone = len(nodes) == 1
+        self._nodes = {name: _Node(NodeCgroups(name, alone=alone, root=root)) for name in nodes}
+        self._first = nodes[0]
+        self._processes = ProcessUse(processes, proc)
+        self._read_s: float | None = None
+        self._by_processes: dict[str, dict[str, Use]] = {}
+
+    def read(self, now_s: float) -> dict[str, NodeUse]:
+        """By node.
+
+        Args:
+            now_s: of a monotonic clock.
+        """
+        found: dict[str, NodeUse] = {}
+        without = []
+        for name, node in self._nodes.items():
+            jobs = node.jobs(now_s)
+            if jobs is None:
+                without.append(name)
+            found[name] = NodeUse(node.busy_cpus(now_s), jobs or {})
+        if without:
+            self._read_processes(now_s)
+        for name in without:
+            jobs = self._by_processes.get(name, {})
+            busy = found[name].busy_cpus
+            if busy is None and len(self._nodes) > 1:
+                busy = sum(use.cpus for use in jobs.values())
+            found[name] = NodeUse(busy, jobs)
+        return found
+
+    def _read_processes(self, now_s: float) -> None:
+        if self._read_s is not None and now_s - self._read_s < PROCESSES_S:
+            return
+        since_s = None if self._read_s is None else now_s - self._read_s
+        self._read_s = now_s
+        spent: dict[str, dict[str, Spent]] = {}
+        for (job, node), used in self._processes.read().items():
+            of_node = spent.setdefault(node or self._first, {})
+            before = of_node.get(job, Spent())
+            of_node[job] = Spent(before.cpu_s + used.cpu_s, before.memory_bytes + used.memory_bytes)
+        self._by_processes = {
+            node: {
+                job: Use(used.cpu_s / since_s if since_s else 0.0, used.memory_bytes >> 20)
+                for job, used in jobs.items()
+            }
+            for node, jobs in spent.items()
+        }
+
+
+class _Node:
+    """The counters of one node, and what they were at the last reading."""
+
+    def __init__(self, cgroups: NodeCgroups) -> None:
+        self._cgroups = cgroups
+        self._total: tuple[float, float] | None = None
+        self._jobs: tuple[float, dict[str, Used]] | None = None
+
+    def busy_cpus(self, now_s: float) -> float | None:
+        cpu_s, before = self._cgroups.cpu_s(), self._total
+        self._total = None if cpu_s is None else (now_s, cpu_s)
+        if cpu_s is None or before is None or now_s <= before[0]:
+            return None
+        return max(cpu_s - before[1], 0.0) / (now_s - before[0])
+
+    def jobs(self, now_s: float) -> dict[str, Use] | None:
+        used, before = self._cgroups.jobs(), self._jobs
+        self._jobs = None if used is None else (now_s, used)
+        if used is None:
+            return None
+        found = {}
+        for job, now in used.items():
+            cpus = 0.0
+            if before is not None and job in before[1] and now_s > before[0]:
+                cpus = max(now.cpu_s - before[1][job].cpu_s, 0.0) / (now_s - before[0])
+            found[job] = Use(cpus, now.memory_bytes >> 20)
+        return found

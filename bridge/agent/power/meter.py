@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads power and use of this machine's nodes, as one message for the service.
+
+Rules
+    1. Whatever cannot be read is left out: a node without a value has no `watts`.
+    2. The watts are the node's. Which job draws how many of them the service says: it knows what
+       the node draws idle.
+"""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from bridge.agent.power.cgroups import ROOT, usable_cpus
+from bridge.agent.power.choice import NodeSensors, PowerSettings
+from bridge.agent.power.job_use import JobUse
+from bridge.agent.power.model import Load
+from bridge.agent.processes import Processes
+from bridge.rpc.pb import agent_pb2 as pb
+
+READ_S: Final = 1.0
+
+
+class Meter:
+    """The nodes for which an agent speaks."""
+
+    def __init__(
+        self,
+        nodes: Sequence[str],
+        settings: PowerSettings,
+        processes: Processes,
+        root: Path = ROOT,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Finds sensors and cgroups.
+
+        Args:
+            nodes: at least one.
+            settings: which sensors.
+            processes: of this machine.
+            root: where cgroups are mounted.
+            clock: monotonic, s.
+        """
+        cpus = settings.cpus or usable_cpus(root)
+        self._sensors = {
+            name: NodeSensors(name, settings, Load(cpus), of=len(nodes)) for name in nodes
+        }
+        self._stated = settings.model is not None
+        self._use, self._clock = JobUse(nodes, processes, root), clock
+
+    def read(self) -> pb.Use:
+        """All nodes and jobs."""
+        message = pb.Use()
+        for name, use in self._use.read(self._clock()).items():
+            sensors = self._sensors[name]
+            sensors.load.busy_cpus = use.busy_cpus
+            node = message.nodes.add(node=name, cpus=sensors.load.cpus)
+            if use.busy_cpus is not None:
+                node.busy_cpus = use.busy_cpus
+            value = sensors.read()
+            if value is not None and math.isfinite(value.watts):
+                node.watts, node.source = value.watts, value.source
+                node.age_ms = min(round(value.age_s * 1000), (1 << 32) - 1)
+            for job, used in use.jobs.items():
+                message.jobs.add(job=job, node=name, cpus=used.cpus, memory_mib=used.memory_mib)
+        return message
+
+    def state_model(self, node: str, idle_w: float, max_w: float) -> None:
+        """What the service states for the model; what the agent's own options state wins."""
+        sensors = self._sensors.get(node)
+        if sensors is not None and not self._stated and 0 <= idle_w <= max_w:
+            sensors.model.bounds = idle_w, max_w

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What jobs use where Slurm makes no cgroups that count: the sums over their processes, from /proc.
+
+Rules
+    1. Which job a process belongs to is found out once (`bridge.agent.processes`); a process is one
+       by its id and the time of its start. One that belongs to none is asked `LOOKS` times: Slurm
+       starts processes first and puts them into their job then. Root's are none of a job's.
+    2. CPU time counts from the second time that a process is seen, or from its start if it has
+       started since the last reading. What it uses after the last reading before its end is lost.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from bridge.agent.processes import UNKNOWN, Processes
+
+LOOKS: Final = 3
+
+_Place = tuple[str, str]
+"""Job and node; the node is empty where nothing says it."""
+
+
+@dataclass
+class Spent:
+    """By the processes of a job on a node.
+
+    Attributes:
+        cpu_s: since the last reading.
+        memory_bytes: resident at present; pages that processes share count for each.
+    """
+
+    cpu_s: float = 0.0
+    memory_bytes: int = 0
+
+
+@dataclass
+class _Process:
+    start: int
+    place: _Place | None
+    cpu_s: float
+    looks: int
+
+
+class ProcessUse:
+    """All processes of jobs on this machine."""
+
+    def __init__(self, processes: Processes, proc: Path = Path("/proc")) -> None:
+        self._processes, self._proc = processes, proc
+        self._tick_s = 1 / os.sysconf("SC_CLK_TCK")
+        self._page = os.sysconf("SC_PAGE_SIZE")
+        self._known: dict[int, _Process] = {}
+        self._first = True
+
+    def read(self) -> dict[_Place, Spent]:
+        """What was used since the last reading; nothing by processes that are seen first."""
+        found: dict[_Place, Spent] = {}
+        seen: dict[int, _Process] = {}
+        for entry in os.scandir(self._proc):
+            if not entry.name.isdecimal():
+                continue
+            pid = int(entry.name)
+            try:
+                if not entry.stat(follow_symlinks=False).st_uid:
+                    continue
+                stat = (self._proc / entry.name / "stat").read_bytes().rpartition(b")")[2].split()
+                start, rss = int(stat[19]), int(stat[21])
+                cpu_s = (int(stat[11]) + int(stat[12])) * self._tick_s
+            except (OSError, ValueError, IndexError):
+                continue  # it has ended
+            process = self._known.get(pid)
+            if process is None or process.start != start:
+                process = _Process(start, None, cpu_s if self._first else 0.0, 0)
+            if process.place is None and process.looks < LOOKS:
+                process.place = self._place(pid)
+                process.looks += 1
+            used_s, process.cpu_s = max(cpu_s - process.cpu_s, 0.0), cpu_s
+            seen[pid] = process
+            if process.place is not None:
+                spent = found.setdefault(process.place, Spent())
+                spent.cpu_s += used_s
+                spent.memory_bytes += max(rss, 0) * self._page
+        self._known, self._first = seen, False
+        return found
+
+    def _place(self, pid: int) -> _Place | None:
+        place = self._processes.job_of(pid)
+        return None if place is None or place[0] == UNKNOWN else place

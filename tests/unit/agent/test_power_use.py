@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What jobs use, from made-up trees of cgroups and processes; and the message made of it."""
+
+import os
+
+import pytest
+
+from bridge.agent.power.cgroups import NodeCgroups, usable_cpus
+from bridge.agent.power.choice import PowerSettings
+from bridge.agent.power.job_use import PROCESSES_S, JobUse
+from bridge.agent.power.meter import Meter
+from bridge.agent.power.process_use import LOOKS, ProcessUse
+from bridge.agent.processes import Processes
+
+MIB = 1 << 20
+root_only = pytest.mark.skipif(os.geteuid() != 0, reason="makes files of other users: root only")
+
+
+def write(path, value):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(str(value))
+
+
+class V1:
+    def __init__(self, root, base="slurm_n1"):
+        self.root, self.base = root, base
+
+    def total(self, cpu_s):
+        write(self.root / "cpuacct" / self.base / "cpuacct.usage", int(cpu_s * 1e9))
+
+    def job(self, number, cpu_s, mib, uid=1000):
+        below = f"{self.base}/uid_{uid}/job_{number}"
+        write(self.root / "cpuacct" / below / "cpuacct.usage", int(cpu_s * 1e9))
+        write(self.root / "cpuacct" / below / "step_0" / "cpuacct.usage", 5)
+        write(self.root / "memory" / below / "memory.usage_in_bytes", mib * MIB)
+
+
+class V2:
+    def __init__(self, root, base="system.slice/n1_slurmstepd.scope"):
+        self.root, self.base = root, base
+        write(root / "cgroup.controllers", "cpu memory")
+
+    def total(self, cpu_s):
+        write(self.root / self.base / "cpu.stat", f"usage_usec {int(cpu_s * 1e6)}\nuser_usec 1\n")
+
+    def job(self, number, cpu_s, mib):
+        folder = self.root / self.base / f"job_{number}"
+        write(folder / "cpu.stat", f"usage_usec {int(cpu_s * 1e6)}\nuser_usec 1\n")
+        write(folder / "memory.current", mib * MIB)
+        write(folder / "step_0" / "cpu.stat", "usage_usec 1\n")
+
+
+@pytest.fixture(
+    params=[
+        V1,
+        V2,
+        lambda root: V1(root, "slurm"),
+        lambda root: V2(root, "slurmstepd.scope"),
+        lambda root: V2(root, "system.slice/slurmstepd.scope"),
+    ],
+    ids=["v1 named", "v2 named", "v1", "v2 root", "v2"],
+)
+def cgroups(request, tmp_path):
+    return request.param(tmp_path / "cgroup")
+
+
+def test_jobs_and_their_node(cgroups, tmp_path):
+    use = JobUse(["n1"], Processes(tmp_path), cgroups.root, tmp_path)
+    cgroups.total(100)
+    cgroups.job(7, 40, 300)
+    first = use.read(10.0)["n1"]
+    assert (first.busy_cpus, first.jobs["7"].cpus, first.jobs["7"].memory_mib) == (None, 0, 300)
+    cgroups.total(104)
+    cgroups.job(7, 43, 200)
+    cgroups.job(8, 1, 10)
+    found = use.read(12.0)["n1"]
+    assert found.busy_cpus == pytest.approx(2)
+    assert found.jobs["7"].cpus == pytest.approx(1.5)
+    assert found.jobs["7"].memory_mib == 200
+    assert found.jobs["8"].cpus == 0  # a first reading
+    assert set(found.jobs) == {"7", "8"}
+
+
+def test_another_nodes_cgroups_are_not_taken(tmp_path):
+    V1(tmp_path, "slurm_n2").job(7, 1, 1)
+    V1(tmp_path, "slurm").job(8, 1, 1)
+    assert NodeCgroups("n1", alone=False, root=tmp_path).jobs() is None
+    assert set(NodeCgroups("n1", alone=True, root=tmp_path).jobs()) == {"8"}
+
+
+def test_without_cgroups_of_jobs_the_root_is_the_node(tmp_path):
+    write(tmp_path / "cpuacct" / "cpuacct.usage", 5 * 10**9)
+    assert NodeCgroups("n1", alone=True, root=tmp_path).cpu_s() == 5
+    assert NodeCgroups("n1", alone=False, root=tmp_path).cpu_s() is None
+    write(tmp_path / "cgroup.controllers", "")
+    write(tmp_path / "cpu.stat", "usage_usec 7000000\n")
+    assert NodeCgroups("n1", alone=True, root=tmp_path).cpu_s() == 7
+
+
+def test_a_container_has_the_cpus_of_its_quota(tmp_path):
+    here = len(os.sched_getaffinity(0))
+    assert usable_cpus(tmp_path) == here
+    write(tmp_path / "cpu" / "cpu.cfs_quota_us", 50_000)
+    write(tmp_path / "cpu" / "cpu.cfs_period_us", 100_000)
+    assert usable_cpus(tmp_path) == 0.5
+    write(tmp_path / "cpu" / "cpu.cfs_quota_us", -1)
+    assert usable_cpus(tmp_path) == here
+    write(tmp_path / "cpu.max", "25000 100000")
+    assert usable_cpus(tmp_path) == 0.25
+    write(tmp_path / "cpu.max", "max 100000")
+    assert usable_cpus(tmp_path) == here
+
+
+# ------------------------------------------------------------------ processes
+
+
+@pytest.fixture
+def proc(tmp_path):
+    folder = tmp_path / "proc"
+    folder.mkdir()
+    tick, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
+
+    def process(pid, cpu_s, mib=1, *, job=7, node="n1", start=1, user=1000):
+        own = folder / str(pid)
+        own.mkdir(exist_ok=True)
+        os.chown(own, user, user)
+        cpu, rest = f"{int(cpu_s * tick)} 0", "0 " * 6
+        rss = mib * MIB // page
+        (own / "stat").write_text(f"{pid} (a) b) S {'0 ' * 10}{cpu} {rest}{start} 0 {rss} 0")
+        (own / "comm").write_text("a\n")
+        (own / "cgroup").write_text("0::/\n")
+        words = f"SLURM_JOB_ID={job}\0SLURMD_NODENAME={node}\0" if job else "A=b\0"
+        (own / "environ").write_text(words)
+
+    process.path = folder
+    return process
+
+
+@root_only
+def test_the_processes_of_a_job_add_up(proc):
+    use = ProcessUse(Processes(proc.path), proc.path)
+    proc(11, 5, 10)
+    proc(12, 7, 20)
+    proc(13, 9, job=0)
+    proc(14, 9, user=0)
+    first = use.read()
+    assert list(first) == [("7", "n1")]
+    assert (first["7", "n1"].cpu_s, first["7", "n1"].memory_bytes >> 20) == (0, 30)
+    proc(11, 6)
+    proc(12, 9, start=2)  # another process of this number, all of whose time is new
+    proc(15, 3, job=8)
+    found = use.read()
+    assert found["7", "n1"].cpu_s == pytest.approx(1 + 9)
+    assert found["8", "n1"].cpu_s == pytest.approx(3)
+
+
+@root_only
+def test_a_process_that_slurm_puts_into_a_job_a_moment_later_counts(proc):
+    use = ProcessUse(Processes(proc.path), proc.path)
+    proc(11, 1, job=0)
+    assert use.read() == {}
+    proc(11, 2)
+    assert use.read()["7", "n1"].cpu_s == pytest.approx(1)
+    proc(12, 1, job=0)
+    for _ in range(LOOKS):
+        use.read()
+    proc(12, 2, job=9)
+    assert ("9", "n1") not in use.read()
+
+
+@root_only
+def test_several_nodes_of_a_machine_without_cgroups(proc, tmp_path):
+    use = JobUse(["n1", "n2"], Processes(proc.path), tmp_path, proc.path)
+    proc(11, 0, node="n2")
+    proc(12, 0, node="", job=8)
+    assert use.read(100.0)["n1"].jobs["8"].memory_mib == 1
+    proc(11, 5, node="n2")
+    found = use.read(100.0 + PROCESSES_S / 2)  # not read again so soon
+    assert found["n2"].jobs["7"].cpus == 0
+    found = use.read(100.0 + PROCESSES_S)
+    assert found["n2"].jobs["7"].cpus == pytest.approx(5 / PROCESSES_S)
+    assert found["n2"].busy_cpus == pytest.approx(5 / PROCESSES_S)
+    assert set(found["n1"].jobs) == {"8"}
+
+
+# ------------------------------------------------------------------ the message
+
+
+def test_the_message_names_the_source_of_each_value(tmp_path):
+    cgroups, sys = V1(tmp_path / "cgroup"), tmp_path / "sys"
+    now = [10.0]
+    settings = PowerSettings(("pm_counters", "model"), sys=sys, cpus=4)
+    meter = Meter(["n1"], settings, Processes(tmp_path), cgroups.root, lambda: now[0])
+    cgroups.total(0)
+    cgroups.job(7, 0, 64)
+    (node,) = meter.read().nodes
+    assert not node.HasField("watts")
+    assert not node.HasField("busy_cpus")
+    meter.state_model("n1", 71, 250)
+    meter.state_model("n9", 1, 2)
+    now[0] += 1
+    cgroups.total(2)
+    cgroups.job(7, 1.5, 65)
+    message = meter.read()
+    (node,), (job,) = message.nodes, message.jobs
+    assert (node.node, node.source, node.watts) == ("n1", "model", pytest.approx(160.5))
+    assert (node.busy_cpus, node.cpus) == (pytest.approx(2), 4)
+    assert (job.job, job.node, job.cpus, job.memory_mib) == ("7", "n1", pytest.approx(1.5), 65)
+    write(sys / "cray" / "pm_counters" / "power", "92 W")
+    (node,) = meter.read().nodes
+    assert (node.source, node.watts) == ("pm_counters", 92)
+
+
+def test_what_the_agents_own_options_state_wins(tmp_path):
+    settings = PowerSettings(("model",), model=(10, 20), cpus=1)
+    meter = Meter(["n1"], settings, Processes(tmp_path), V1(tmp_path).root, iter((1, 2)).__next__)
+    V1(tmp_path).total(0)
+    meter.read()
+    meter.state_model("n1", 71, 250)
+    assert meter.read().nodes[0].watts == 10
