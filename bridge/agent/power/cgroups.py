@@ -25,7 +25,7 @@ from bridge.agent.power.sensor import whole_number
 
 ROOT: Final = Path("/sys/fs/cgroup")
 _JOB: Final = re.compile(r"job_([0-9]+)")
-_CPUACCT: Final = ("cpuacct", "cpu,cpuacct", "cpuacct,cpu")
+_CPUACCT: Final[tuple[str, ...]] = ("cpuacct", "cpu,cpuacct", "cpuacct,cpu")
 MOST_JOBS: Final = 1024
 """Of a node."""
 
@@ -64,12 +64,10 @@ class NodeCgroups:
 
     def _base(self) -> Path | None:
         """The directory with the node's jobs."""
+        names, below = self._v1, _CPUACCT
         if self._is_v2():
-            folders = (self._root, self._root / "system.slice")
-            names = self._v2
-        else:
-            folders = tuple(self._root / name for name in _CPUACCT)
-            names = self._v1
+            names, below = self._v2, ("", "system.slice")
+        folders = [self._root / name for name in below]
         for folder in folders:
             for name in names:
                 if (folder / name).is_dir():

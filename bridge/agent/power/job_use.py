@@ -25,11 +25,11 @@ class Use:
     """What a job uses on a node.
 
     Attributes:
-        cpus: mean number of busy CPUs since the last reading.
+        cpus: mean number of busy CPUs since the last reading; None: not known yet.
         memory_mib: at present.
     """
 
-    cpus: float
+    cpus: float | None
     memory_mib: int
 
 
@@ -90,7 +90,7 @@ class JobUse:
             jobs = self._by_processes.get(name, {})
             busy = found[name].busy_cpus
             if busy is None and len(self._nodes) > 1:
-                busy = sum(use.cpus for use in jobs.values())
+                busy = sum(use.cpus or 0.0 for use in jobs.values())
             found[name] = NodeUse(busy, jobs)
         return found
 
@@ -106,7 +106,7 @@ class JobUse:
             of_node[job] = Spent(before.cpu_s + used.cpu_s, before.memory_bytes + used.memory_bytes)
         self._by_processes = {
             node: {
-                job: Use(used.cpu_s / since_s if since_s else 0.0, used.memory_bytes >> 20)
+                job: Use(used.cpu_s / since_s if since_s else None, used.memory_bytes >> 20)
                 for job, used in jobs.items()
             }
             for node, jobs in spent.items()
@@ -135,7 +135,7 @@ class _Node:
             return None
         found = {}
         for job, now in used.items():
-            cpus = 0.0
+            cpus = None
             if before is not None and job in before[1] and now_s > before[0]:
                 cpus = max(now.cpu_s - before[1][job].cpu_s, 0.0) / (now_s - before[0])
             found[job] = Use(cpus, now.memory_bytes >> 20)

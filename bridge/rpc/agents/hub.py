@@ -30,6 +30,7 @@ from bridge.elastic import lines
 from bridge.errors import LineError
 from bridge.resizing.launchers import Attached, Grow, Names, Order, Result, Withdraw
 from bridge.rpc.agents.mpi_times import MpiTimes
+from bridge.rpc.agents.power_use import PowerUse, Watts
 from bridge.rpc.pb import agent_pb2 as pb
 from bridge.rpc.reported.safe_text import printable
 
@@ -79,7 +80,11 @@ class _Count:
 
 
 class Hub:
-    """All agents and launchers; a `bridge.resizing.launchers.Launchers`."""
+    """All agents and launchers; a `bridge.resizing.launchers.Launchers`.
+
+    Attributes:
+        power: what nodes and jobs draw.
+    """
 
     def __init__(
         self, clock: Callable[[], float] = time.monotonic, *, trusts_launchers: bool = False
@@ -105,6 +110,7 @@ class Hub:
         self._serials = itertools.count(1)
         self._requests = itertools.count(1)
         self._mpi, self._guesses = MpiTimes(), MpiTimes()
+        self.power = PowerUse(clock)
 
     # ------------------------------------------------------------ agents
 
@@ -116,7 +122,29 @@ class Hub:
                 self._agents[node] = agent
                 self._lost.pop(node, None)
             self._forget_counts(lambda key: key[1] in agent.nodes)
+        self._state_models(agent, self.power.types)
         return agent
+
+    def state_types(self, types: Mapping[str, Watts]) -> None:
+        """Idle and maximum power of nodes, W: for their models, and to judge what they report."""
+        before = self.power.types
+        if types == before:
+            return
+        self.power.state_types(types)
+        self.power.forget(set(before) - set(types))
+        changed = {node: its for node, its in types.items() if before.get(node) != its}
+        with self._lock:
+            agents = {id(agent): agent for agent in self._agents.values()}
+        for agent in agents.values():
+            self._state_models(agent, changed)
+
+    @staticmethod
+    def _state_models(agent: Agent, types: Mapping[str, Watts]) -> None:
+        for node in agent.nodes:
+            if node in types:
+                idle_w, max_w = types[node]
+                model = pb.PowerModel(node=node, idle_w=idle_w, max_w=max_w)
+                agent.send(pb.AgentOrder(model=model))
 
     def left(self, agent: Agent) -> None:
         """Its stream has ended."""
@@ -174,6 +202,9 @@ class Hub:
                     answers = asked is not None and count.request in (0, asked.request)
                     if asked is not None and answers and self._agents.get(count.node) is agent:
                         asked.processes = count.count
+            case "use":
+                agents = self._agents
+                self.power.took(agent.nodes[0], lambda node: agents.get(node) is agent, report.use)
             case "mpi":
                 spent = report.mpi
                 if self._agents.get(spent.node) is agent:

@@ -56,7 +56,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):  # type: ignore[misc]
         _log.info("the agent of %s is connected", names)
         reading = asyncio.create_task(self._read(reports, agent, put))
         try:
-            yield pb.AgentOrder(welcome=pb.Welcome())
+            yield pb.AgentOrder(welcome=pb.Welcome(takes_use=True))
             while (order := await orders.get()) is not None:
                 yield order
         finally:

@@ -69,7 +69,7 @@ def test_jobs_and_their_node(cgroups, tmp_path):
     cgroups.total(100)
     cgroups.job(7, 40, 300)
     first = use.read(10.0)["n1"]
-    assert (first.busy_cpus, first.jobs["7"].cpus, first.jobs["7"].memory_mib) == (None, 0, 300)
+    assert (first.busy_cpus, first.jobs["7"].cpus, first.jobs["7"].memory_mib) == (None, None, 300)
     cgroups.total(104)
     cgroups.job(7, 43, 200)
     cgroups.job(8, 1, 10)
@@ -77,7 +77,7 @@ def test_jobs_and_their_node(cgroups, tmp_path):
     assert found.busy_cpus == pytest.approx(2)
     assert found.jobs["7"].cpus == pytest.approx(1.5)
     assert found.jobs["7"].memory_mib == 200
-    assert found.jobs["8"].cpus == 0  # a first reading
+    assert found.jobs["8"].cpus is None  # a first reading
     assert set(found.jobs) == {"7", "8"}
 
 
@@ -176,7 +176,7 @@ def test_several_nodes_of_a_machine_without_cgroups(proc, tmp_path):
     assert use.read(100.0)["n1"].jobs["8"].memory_mib == 1
     proc(11, 5, node="n2")
     found = use.read(100.0 + PROCESSES_S / 2)  # not read again so soon
-    assert found["n2"].jobs["7"].cpus == 0
+    assert found["n2"].jobs["7"].cpus is None
     found = use.read(100.0 + PROCESSES_S)
     assert found["n2"].jobs["7"].cpus == pytest.approx(5 / PROCESSES_S)
     assert found["n2"].busy_cpus == pytest.approx(5 / PROCESSES_S)

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What nodes and jobs draw, as agents report it.
+
+Rules
+    1. Agents may be wrong or lie. Refused and counted, with the agent's name, are values for nodes
+       it does not speak for (`node`), that are no finite, positive number (`number`), lie outside
+       what the node's type can draw by more than `SLACK` (`range`), or were measured longer ago
+       than `stale_s` (`late`); and more jobs than a node can have (`many`).
+    2. Ages count from the arrival here, by this machine's monotonic clock. Of the agent only the
+       time between measurement and sending is used, never what its clock shows.
+    3. A job that is alone on a node draws all of the node's power. Jobs that share it draw its idle
+       power each, as the book of power counts it once, and what is above in the ratio of their CPU
+       time; in equal parts if they used none.
+    4. A job's bounds are means over its nodes. A node of which nothing current is known counts with
+       its type's idle and maximum power; if these are not stated, nothing is said of the job, nor
+       if no node is measured.
+"""
+
+import logging
+import math
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from bridge.rpc.agents.recent import WINDOW_S, Recent
+from bridge.rpc.pb import agent_pb2 as pb
+from bridge.rpc.reported.safe_text import printable
+
+_log = logging.getLogger(__name__)
+
+STALE_S: Final = 30.0
+SLACK: Final = 0.2
+MOST_W: Final = 200_000.0
+"""Of a node whose type is not stated."""
+MOST_JOBS: Final = 1024
+MOST_NAMED: Final = 200
+"""Agents that are counted by name; all further ones are `others`."""
+OTHERS: Final = "others"
+_MOST_CPUS: Final = 1e6
+_SWEEP_S: Final = 10.0
+
+Watts = tuple[int, int]
+"""Idle and maximum, or a low and a high estimate."""
+
+
+@dataclass(frozen=True)
+class NodeValue:
+    """The last power of a node, for people.
+
+    Attributes:
+        watts: of the whole node.
+        source: what measured it.
+        age_s: since it was measured.
+        stale: it is too old to be used.
+    """
+
+    watts: float
+    source: str
+    age_s: float
+    stale: bool
+
+
+@dataclass(slots=True)
+class _Node:
+    watts: float = 0.0
+    source: str = ""
+    at_s: float = -math.inf
+    swept_s: float = -math.inf
+    jobs: dict[str, Recent] = field(default_factory=dict)
+
+
+class PowerUse:
+    """All nodes; methods may be called by any thread."""
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        stale_s: float = STALE_S,
+        refused: Callable[[str, str], None] | None = None,
+    ) -> None:
+        """Starts without any.
+
+        Args:
+            clock: monotonic, s.
+            stale_s: values that are older are not used.
+            refused: told of each refusal: agent and reason.
+        """
+        self._clock, self.stale_s = clock, stale_s
+        self._tell = refused
+        self._lock = threading.Lock()
+        self._nodes: dict[str, _Node] = {}
+        self._types: Mapping[str, Watts] = {}
+        self.refused: Counter[tuple[str, str]] = Counter()
+        self._named: set[str] = set()
+
+    @property
+    def types(self) -> Mapping[str, Watts]:
+        """Idle and maximum power of nodes, W, as the site states them."""
+        return self._types
+
+    def state_types(self, types: Mapping[str, Watts]) -> None:
+        """From now on these are the nodes' idle and maximum powers."""
+        self._types = types
+
+    # ------------------------------------------------------------ reports
+
+    def took(self, agent: str, mine: Callable[[str], bool], use: pb.Use) -> None:
+        """Takes a message in.
+
+        Args:
+            agent: its name, for counts and the log.
+            mine: whether it speaks for a node.
+            use: what it says.
+        """
+        now = self._clock()
+        jobs: dict[str, list[pb.JobUse]] = {}
+        for job in use.jobs:
+            jobs.setdefault(job.node, []).append(job)
+        with self._lock:
+            for power in use.nodes:
+                name = power.node
+                if not mine(name):
+                    self._refuse(agent, "node")
+                elif power.HasField("watts"):
+                    self._took_node(agent, power, jobs.pop(name, ()), now)
+                else:
+                    jobs.pop(name, None)
+            for _ in jobs:  # of nodes of which it says nothing else
+                self._refuse(agent, "node")
+
+    def _took_node(
+        self, agent: str, power: pb.NodePower, jobs: Sequence[pb.JobUse], now: float
+    ) -> None:
+        reason = self._problem(power)
+        if reason:
+            self._refuse(agent, reason)
+            return
+        node = self._nodes.get(power.node)
+        if node is None:
+            node = self._nodes.setdefault(power.node, _Node())
+        at_s = now - power.age_ms / 1000
+        if at_s < node.at_s:
+            return
+        node.watts, node.at_s = power.watts, at_s
+        if power.source != node.source:
+            node.source = printable(power.source[:40])
+        if len(jobs) > MOST_JOBS:
+            self._refuse(agent, "many")
+            return
+        for job, watts in self._shares(agent, power, jobs):
+            recent = node.jobs.get(job)
+            if recent is None:
+                recent = node.jobs.setdefault(job, Recent())
+            recent.add(at_s, watts)
+        if now - node.swept_s > _SWEEP_S:
+            node.swept_s = now
+            kept = now - WINDOW_S
+            node.jobs = {job: its for job, its in node.jobs.items() if its.last_s >= kept}
+
+    def _problem(self, power: pb.NodePower) -> str:
+        watts = power.watts
+        if not 0 < watts < math.inf:
+            return "number"
+        idle_w, max_w = self._types.get(power.node, (0, MOST_W))
+        if not (1 - SLACK) * idle_w <= watts <= (1 + SLACK) * max_w:
+            return "range"
+        return "late" if power.age_ms > self.stale_s * 1000 else ""
+
+    def _shares(
+        self, agent: str, power: pb.NodePower, jobs: Sequence[pb.JobUse]
+    ) -> Iterable[tuple[str, float]]:
+        """What each job draws of the node (rule 3)."""
+        cpus: dict[str, float] = {}
+        for job in jobs:
+            if not _is_number(job.job) or not 0 <= job.cpus <= _MOST_CPUS:
+                self._refuse(agent, "number")
+            elif job.HasField("cpus") or len(jobs) == 1:
+                cpus[job.job] = job.cpus
+            else:
+                return ()  # who has just come has no share yet, and so nobody has
+        if len(cpus) == 1:
+            return [(job, power.watts) for job in cpus]
+        idle_w = min(float(self._types.get(power.node, (0, 0))[0]), power.watts)
+        total = sum(cpus.values())
+        parts = {job: its / total if total > 0 else 1 / len(cpus) for job, its in cpus.items()}
+        return [(job, idle_w + (power.watts - idle_w) * part) for job, part in parts.items()]
+
+    def _refuse(self, agent: str, reason: str) -> None:
+        if agent not in self._named:
+            if len(self._named) >= MOST_NAMED:
+                agent = OTHERS
+            self._named.add(agent)
+        if not self.refused[agent, reason]:
+            _log.warning("values of the agent of %s are refused: %s", agent, reason)
+        self.refused[agent, reason] += 1
+        if self._tell is not None:
+            self._tell(agent, reason)
+
+    # ------------------------------------------------------------ what is known
+
+    def job_bounds(self, job: str, nodes: Sequence[str]) -> Watts:
+        """A low and a high estimate of what a running job draws on each of its nodes (rule 4).
+
+        Args:
+            job: as its nodes call it.
+            nodes: that it holds.
+
+        Returns:
+            W, idle power included; (0, 0): not measured.
+        """
+        now, measured = self._clock(), False
+        low_w = high_w = 0.0
+        with self._lock:
+            for name in nodes:
+                node = self._nodes.get(name)
+                recent = node.jobs.get(job) if node is not None else None
+                bounds: tuple[float, float] | None = None
+                if recent is not None:
+                    bounds = recent.bounds(now, self.stale_s)
+                if bounds is not None:
+                    measured = True
+                else:
+                    bounds = self._types.get(name)
+                if bounds is None:
+                    return 0, 0
+                low_w, high_w = low_w + bounds[0], high_w + bounds[1]
+        if not measured:
+            return 0, 0
+        return max(math.floor(low_w / len(nodes)), 1), max(math.ceil(high_w / len(nodes)), 1)
+
+    def nodes(self) -> dict[str, NodeValue]:
+        """The last value of each node, for people."""
+        now = self._clock()
+        with self._lock:
+            return {
+                name: NodeValue(node.watts, node.source, now - node.at_s, self._is_stale(node, now))
+                for name, node in self._nodes.items()
+                if node.at_s > -math.inf
+            }
+
+    def counts(self) -> tuple[int, int]:
+        """Numbers of nodes with a current value, and with a stale one."""
+        now = self._clock()
+        with self._lock:
+            stale = sum(self._is_stale(node, now) for node in self._nodes.values())
+            return len(self._nodes) - stale, stale
+
+    def _is_stale(self, node: _Node, now: float) -> bool:
+        return now - node.at_s > self.stale_s
+
+    def forget(self, nodes: Iterable[str]) -> None:
+        """Nodes that the cluster does not have any more."""
+        with self._lock:
+            for name in nodes:
+                self._nodes.pop(name, None)
+
+
+def _is_number(job: str) -> bool:
+    return job.isdecimal() and job.isascii() and len(job) <= 20

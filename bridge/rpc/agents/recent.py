@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The last minute of a power: a low and a high quantile of what was measured.
+
+Rules
+    1. Instants are the service's: of arrival, less the age that the agent states.
+    2. Values closer than `APART_S` replace each other, so that nobody can fill the memory, and
+       what arrives late in a burst is its last value.
+    3. Quantiles are values that were measured, the low one rounded down in rank, the high one up.
+    4. Nothing is said until `LEAST_S` have been seen, as a job that starts draws little, nor when
+       the newest value is older than what the caller allows.
+"""
+
+import math
+from collections import deque
+from typing import Final
+
+WINDOW_S: Final = 60.0
+LEAST_S: Final = 10.0
+APART_S: Final = 0.4
+LOW, HIGH = 0.05, 0.95
+
+
+class Recent:
+    """Values of the last `WINDOW_S`."""
+
+    __slots__ = ("_began", "_values")
+
+    def __init__(self) -> None:
+        self._values: deque[tuple[float, float]] = deque()
+        self._began = 0.0
+
+    def add(self, at_s: float, value: float) -> None:
+        """Takes a value in.
+
+        Args:
+            at_s: when it was measured; one before the newest is none.
+            value: finite.
+        """
+        values = self._values
+        if not values:
+            self._began = at_s
+        elif at_s < values[-1][0]:
+            return
+        elif at_s - values[-1][0] < APART_S:
+            values[-1] = (values[-1][0], value)
+            return
+        values.append((at_s, value))
+        while values[0][0] < at_s - WINDOW_S:
+            values.popleft()
+
+    @property
+    def last_s(self) -> float:
+        """When the newest value was measured; 0: there is none."""
+        return self._values[-1][0] if self._values else 0.0
+
+    def bounds(self, now_s: float, stale_s: float) -> tuple[float, float] | None:
+        """The low and the high quantile; None: nothing can be said (rule 4)."""
+        values = self._values
+        if not values or now_s - values[-1][0] > stale_s or values[-1][0] - self._began < LEAST_S:
+            return None
+        found = sorted(value for at_s, value in values if at_s >= now_s - WINDOW_S)
+        if not found:
+            return None
+        last = len(found) - 1
+        return found[math.floor(LOW * last)], found[math.ceil(HIGH * last)]

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is made of agents that tell the truth, lie, are late, or are dead."""
+
+import math
+
+import pytest
+
+from bridge.rpc.agents.hub import Hub
+from bridge.rpc.agents.power_use import (
+    MOST_JOBS,
+    MOST_NAMED,
+    MOST_W,
+    OTHERS,
+    SLACK,
+    STALE_S,
+    PowerUse,
+)
+from bridge.rpc.agents.recent import LEAST_S, WINDOW_S
+from bridge.rpc.pb import agent_pb2 as pb
+
+
+class Clock:
+    s = 1000.0
+
+    def __call__(self):
+        return self.s
+
+
+def a_use(watts=100.0, jobs=("7",), node="n1", age_ms=0, source="rapl", cpus=None):
+    message = pb.Use()
+    power = message.nodes.add(node=node, source=source, age_ms=age_ms)
+    if watts is not None:
+        power.watts = watts
+    for number, job in enumerate(jobs):
+        message.jobs.add(job=job, node=node, cpus=1 if cpus is None else cpus[number])
+    return message
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def power(clock):
+    found = PowerUse(clock)
+    found.clock = clock
+    return found
+
+
+def reports(power, *watts, node="n1", **more):
+    """One a second, of an agent that speaks for n1, n2 and n3."""
+    for each in watts:
+        power.clock.s += 1
+        use = a_use(each, node=node, **more)
+        power.took("n1", {"n1", "n2", "n3"}.__contains__, use)
+
+
+LONG = int(LEAST_S) + 1
+
+
+def test_a_job_alone_draws_all_of_its_nodes(power):
+    reports(power, *[100] * LONG)
+    reports(power, *[200.5] * LONG, node="n2")
+    assert power.job_bounds("7", ["n1"]) == (100, 100)
+    assert power.job_bounds("7", ["n1", "n2"]) == (150, 151)  # W per node, rounded outwards
+    assert power.job_bounds("8", ["n1"]) == (0, 0)
+
+
+def test_a_job_that_has_just_begun_is_not_measured(power):
+    reports(power, *[100] * (LONG - 1))
+    assert power.job_bounds("7", ["n1"]) == (0, 0)
+
+
+def test_bounds_leave_out_the_rare(power):
+    reports(power, *[100] * 20, 30, *[100] * 20, 300, *[100] * 18)
+    assert power.job_bounds("7", ["n1"]) == (100, 100)
+    reports(power, *[300] * 5)
+    assert power.job_bounds("7", ["n1"]) == (100, 300)
+
+
+def test_jobs_that_share_a_node_share_what_is_above_idle(power):
+    power.state_types({"n1": (60, 300)})
+    reports(power, *[160] * LONG, jobs=("7", "8"), cpus=(3, 1))
+    assert power.job_bounds("7", ["n1"]) == (60 + 75, 60 + 75)
+    assert power.job_bounds("8", ["n1"]) == (60 + 25, 60 + 25)
+    power.clock.s += 2 * WINDOW_S
+    reports(power, *[160] * LONG, jobs=("7", "8"), cpus=(0, 0))
+    assert power.job_bounds("8", ["n1"]) == (110, 110)
+
+
+def test_nobody_has_a_share_while_one_is_new(power):
+    reports(power, *[160] * LONG)
+    message = a_use(300, jobs=("7", "8"))
+    message.jobs[1].ClearField("cpus")
+    power.clock.s += 1
+    power.took("n1", lambda node: True, message)
+    assert power.job_bounds("7", ["n1"]) == (160, 160)
+
+
+# ------------------------------------------------------------------ agents that lie
+
+
+@pytest.mark.parametrize("watts", [-1.0, 0.0, math.nan, math.inf, -math.inf])
+def test_what_is_no_power_is_refused(power, watts):
+    reports(power, *[watts] * LONG)
+    assert power.refused == {("n1", "number"): LONG}
+    assert power.job_bounds("7", ["n1"]) == (0, 0)
+    assert power.nodes() == {}
+
+
+def test_what_the_nodes_type_cannot_draw_is_refused(power):
+    power.state_types({"n1": (70, 250)})
+    reports(power, 70 * (1 - SLACK) - 1, 250 * (1 + SLACK) + 1, MOST_W)
+    assert power.refused == {("n1", "range"): 3}
+    reports(power, 70 * (1 - SLACK), 250 * (1 + SLACK))
+    assert power.nodes()["n1"].watts == 250 * (1 + SLACK)
+
+
+def test_without_a_type_the_absurd_is_refused(power):
+    reports(power, MOST_W * (1 + SLACK) + 1, node="n2")
+    assert power.refused == {("n1", "range"): 1}
+
+
+def test_a_refused_value_takes_the_place_of_none(power):
+    reports(power, *[100] * LONG, -1, math.nan)
+    assert power.job_bounds("7", ["n1"]) == (100, 100)
+    assert power.nodes()["n1"].watts == 100
+
+
+def test_another_agents_node_is_refused_with_its_jobs(power):
+    power.took("n1", {"n1"}.__contains__, a_use(node="n2"))
+    message = pb.Use()
+    message.jobs.add(job="7", node="n2", cpus=1)
+    power.took("n1", {"n1"}.__contains__, message)
+    assert power.refused["n1", "node"] == 3  # a node, its job, and a job alone
+    assert power.nodes() == {}
+
+
+@pytest.mark.parametrize("job", ["", "-7", "7_1", "٧", "9" * 21])
+def test_what_is_no_job_is_refused_alone(power, job):
+    reports(power, *[100] * LONG, jobs=("7", job))
+    assert power.job_bounds("7", ["n1"]) == (100, 100)
+    assert power.refused == {("n1", "number"): LONG}
+
+
+@pytest.mark.parametrize("cpus", [-1.0, math.nan, math.inf])
+def test_what_is_no_cpu_time_is_refused(power, cpus):
+    reports(power, *[100] * LONG, jobs=("7", "8"), cpus=(1, cpus))
+    assert power.refused == {("n1", "number"): LONG}
+
+
+def test_more_jobs_than_a_node_can_have_are_refused(power):
+    reports(power, 100, jobs=[str(number) for number in range(MOST_JOBS + 1)])
+    assert power.refused == {("n1", "many"): 1}
+
+
+def test_names_in_counts_are_bounded(power):
+    told = []
+    power._tell = lambda agent, reason: told.append(agent)
+    for number in range(MOST_NAMED + 50):
+        power.took(f"n{number}", lambda node: True, a_use(-1.0))
+    assert len(power.refused) == MOST_NAMED + 1
+    assert power.refused[OTHERS, "number"] == 50
+    assert told[-1] == OTHERS
+
+
+def test_jobs_that_have_gone_are_forgotten(power):
+    for number in range(300):
+        reports(power, 100, jobs=(str(number),))
+    assert len(power._nodes["n1"].jobs) < 2 * WINDOW_S
+
+
+# ------------------------------------------------------------------ late and dead agents
+
+
+def test_a_silent_agents_values_age_and_end(power):
+    reports(power, *[100] * LONG)
+    power.clock.s += STALE_S
+    assert power.job_bounds("7", ["n1"]) == (100, 100)
+    assert not power.nodes()["n1"].stale
+    assert power.counts() == (1, 0)
+    power.clock.s += 0.1
+    assert power.job_bounds("7", ["n1"]) == (0, 0)
+    assert power.nodes()["n1"].stale
+    assert power.counts() == (0, 1)
+
+
+def test_a_stale_node_counts_with_what_its_type_may_draw(power):
+    power.state_types({"n1": (70, 250), "n2": (70, 250)})
+    reports(power, *[100] * LONG, node="n2")
+    power.clock.s += STALE_S
+    reports(power, *[100] * LONG)
+    assert power.job_bounds("7", ["n1", "n2"]) == (85, 175)
+    power.clock.s += STALE_S + 1
+    assert power.job_bounds("7", ["n1", "n2"]) == (0, 0)  # the type's for both: see estimates
+
+
+def test_old_values_are_refused_and_those_of_a_slow_meter_have_their_age(power):
+    reports(power, 100, age_ms=int(STALE_S * 1000) + 1)
+    assert power.refused == {("n1", "late"): 1}
+    reports(power, 100, age_ms=int(STALE_S * 1000) - 1000)
+    assert power.nodes()["n1"].age_s == STALE_S - 1
+    power.clock.s += 2
+    assert power.nodes()["n1"].stale
+
+
+def test_a_burst_after_a_pause_is_one_value(power):
+    reports(power, *[100] * LONG)
+    for watts in (500, 500, 500, 500, 100):  # all at once, when the network is back
+        power.took("n1", lambda node: True, a_use(watts))
+    power.clock.s += 1
+    assert power.job_bounds("7", ["n1"]) == (100, 100)
+
+
+def test_a_value_that_overtakes_another_stays(power):
+    reports(power, 100)
+    power.clock.s += 1
+    power.took("n1", lambda node: True, a_use(500, age_ms=20_000))
+    assert power.nodes()["n1"].watts == 100
+
+
+# ------------------------------------------------------------------ behind the hub
+
+
+class Node:
+    def __init__(self, hub, *nodes):
+        self.sent = []
+        self.hub, self.agent = hub, hub.arrived(nodes, self.sent.append)
+
+    def draws(self, *messages):
+        for message in messages:
+            self.hub.report(self.agent, pb.AgentReport(use=message))
+
+
+def test_an_agent_is_heard_for_its_own_nodes_only(clock):
+    hub = Hub(clock)
+    first, second = Node(hub, "n1"), Node(hub, "n2")
+    second.draws(a_use(node="n1"))
+    assert hub.power.refused == {("n2", "node"): 2}  # the node, and the job on it
+    assert hub.power.nodes() == {}
+    first.draws(a_use())
+    assert set(hub.power.nodes()) == {"n1"}
+    Node(hub, "n1")
+    first.draws(a_use(150))  # another has taken its place
+    assert hub.power.nodes()["n1"].watts == 100
+
+
+def test_agents_are_told_what_their_nodes_draw(clock):
+    hub = Hub(clock)
+    early = Node(hub, "n1", "n2")
+    hub.state_types({"n1": (70, 250), "n3": (10, 20)})
+    late = Node(hub, "n3")
+    hub.state_types({"n1": (70, 250), "n3": (10, 30)})
+    hub.state_types({"n1": (70, 250), "n3": (10, 30)})
+    told = [[(o.model.node, o.model.idle_w, o.model.max_w) for o in node.sent]
+            for node in (early, late)]  # fmt: skip
+    assert told == [[("n1", 70, 250)], [("n3", 10, 20), ("n3", 10, 30)]]
+
+
+def test_values_of_nodes_that_the_site_no_longer_states_are_forgotten(clock):
+    hub = Hub(clock)
+    hub.state_types({"n1": (70, 250)})
+    Node(hub, "n1").draws(a_use())
+    hub.state_types({})
+    assert hub.power.nodes() == {}
