@@ -41,8 +41,9 @@ from bridge.model.snapshot import Snapshot
 from bridge.registry import build
 from bridge.safe_cycle.decider import Decider
 from bridge.sim.change_costs import flat
-from bridge.sim.engine import Outcome, simulate
+from bridge.sim.engine import simulate
 from bridge.sim.esp import esp
+from bridge.sim.outcome import Outcome
 from bridge.sim.speedup import Amdahl
 from bridge.sim.system import pool_of
 from bridge.sim.workload import Workload

@@ -46,8 +46,9 @@ from bridge.model.policy import PolicySpec
 from bridge.model.snapshot import Snapshot
 from bridge.registry import PRESETS, build, describe, parse_policy
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.engine import Outcome, simulate
-from bridge.sim.engine import Progress as Point
+from bridge.sim.engine import simulate
+from bridge.sim.outcome import Outcome
+from bridge.sim.outcome import Progress as Point
 from bridge.sim.replay import replay as by_kernel
 from bridge.sim.replay import replay_depth
 from bridge.sim.swf import read_swf

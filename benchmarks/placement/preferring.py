@@ -34,7 +34,8 @@ from bridge.model.topology import regular
 from bridge.ports import Preference, Selection
 from bridge.registry import build, parse_policy
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.engine import Outcome, simulate
+from bridge.sim.engine import simulate
+from bridge.sim.outcome import Outcome
 from bridge.sim.swf import read_swf
 from bridge.sim.system import System, pool_of, read_system
 from bridge.sim.workload import Workload, workload_from

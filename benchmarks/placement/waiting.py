@@ -33,7 +33,8 @@ from bridge.model.hop_tree import HopTree
 from bridge.model.topology import regular
 from bridge.registry import build, parse_policy
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.engine import Outcome, simulate
+from bridge.sim.engine import simulate
+from bridge.sim.outcome import Outcome
 from bridge.sim.swf import read_swf
 from bridge.sim.system import System, pool_of
 from bridge.sim.workload import Workload, workload_from

@@ -36,9 +36,9 @@ from bridge.registry import PRESETS, build
 from bridge.report.columns import milliseconds
 from bridge.rpc.clients.remote_decider import RemoteDecider
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.engine import Outcome
-from bridge.sim.engine import Progress as Point
 from bridge.sim.engine import simulate as run_simulation
+from bridge.sim.outcome import Outcome
+from bridge.sim.outcome import Progress as Point
 from bridge.sim.replay import replay, replay_depth
 from bridge.sim.swf import Trace, read_swf
 from bridge.sim.system import System, pool_of

@@ -31,12 +31,12 @@ from bridge.registry import build, describe, predicting
 from bridge.report.run import Run, figures
 from bridge.safe_cycle.decider import Decider
 from bridge.sim.change_costs import JOIN, ChangeCosts, parse_change_cost
-from bridge.sim.engine import Outcome
-from bridge.sim.engine import Progress as Point
 from bridge.sim.engine import simulate as run_simulation
 from bridge.sim.esp import ESP_NODES, esp, esp_trace
 from bridge.sim.faults import random_faults
 from bridge.sim.foreseen import foreseeable, replay_foreseen
+from bridge.sim.outcome import Outcome
+from bridge.sim.outcome import Progress as Point
 from bridge.sim.replay import replay, replay_depth
 from bridge.sim.speedup import Speedup, parse_speedup
 from bridge.sim.swf import Trace, read_swf

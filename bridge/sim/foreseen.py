@@ -33,7 +33,7 @@ from bridge.model.policy import PolicySpec, StageSpec
 from bridge.planning.prediction.run_times import EXTENSIONS, Expectation, extended, take_ended
 from bridge.registry import build
 from bridge.sim.controller import Controller
-from bridge.sim.engine import Outcome
+from bridge.sim.outcome import Outcome
 from bridge.sim.patience import Patience
 from bridge.sim.replay import outcome_of, replay_depth
 from bridge.sim.requests import requests
