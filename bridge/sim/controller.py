@@ -23,20 +23,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.job import NONE_ENDED, EndedTable, Ending, JobTable
+from bridge.model.job import Ending, JobTable
 from bridge.model.plan import Plan
 from bridge.model.resizes import Resizes
-from bridge.model.snapshot import Reservation, Snapshot
+from bridge.model.snapshot import Snapshot
 from bridge.planning.queue.implied_switches import imply
+from bridge.sim.adaptations import Adaptations
 from bridge.sim.allocation import Allocation
+from bridge.sim.ended_jobs import EndedJobs
 from bridge.sim.job_rows import JobRows
 from bridge.sim.occupancy import Occupancy
 from bridge.sim.plan_checks import PlanChecks, plan_problem
 from bridge.sim.requests import requests
+from bridge.sim.reservations import Reservations
 from bridge.sim.running_jobs import RunningJobs
 from bridge.sim.system import System
 from bridge.sim.workload import Workload
-from bridge.units import NEVER
 
 _NO_LICENCES = np.zeros(0, dtype=np.int64)
 
@@ -60,8 +62,9 @@ class Controller:
         waiting: pending jobs in order of submission.
         running: the allocation of each running job, in order of start.
         occupancy: what they hold of each node.
+        adaptations: changes of width in progress.
         refusals: oldest first.
-        reservations: that have not ended; jobs of a workload run outside of them.
+        reservations: made and removed by operators.
     """
 
     def __init__(self, workload: Workload, system: System) -> None:
@@ -73,14 +76,14 @@ class Controller:
         self._running = RunningJobs(self.jobs, workload.malleable, len(system.resources))
         self.running = self._running.allocations
         self.refusals: list[Refusal] = []
-        self.reservations: tuple[Reservation, ...] = ()
+        self.reservations = Reservations(self.running)
         self.occupancy = Occupancy(system.nodes.capacity)
+        self.adaptations = Adaptations(self._running, workload.malleable, self.occupancy)
         self._checks = PlanChecks(self.jobs, workload.malleable, system, self.occupancy)
-        self._ended: list[tuple[int, int, int, Ending]] = []
+        self._ended = EndedJobs(self.jobs)
         self._generation = 0
         self._shown: list[int] = []
         self._shown_s = 0
-        self._changed: list[int] = []
         self._rows = JobRows(self.jobs)
         self._queue: JobTable | None = None
         self._checked: tuple[Plan, int, str | None] | None = None
@@ -104,68 +107,17 @@ class Controller:
             self.occupancy.give_back(held.adaptation.nodes, held.adaptation.use, held.exclusive)
         return held
 
-    def next_adapted_s(self) -> int:
-        """When the next change of width is complete; NEVER: none is in progress."""
-        due = (
-            held.adaptation.by_s for held in self.running.values() if held.adaptation is not None
-        )
-        return min(due, default=NEVER)
-
-    def finish_adaptations(self, now_s: int) -> list[int]:
-        """Ends the changes of width that are complete by now; returns the jobs."""
-        done = [
-            job
-            for job, held in self.running.items()
-            if held.adaptation is not None and held.adaptation.by_s <= now_s
-        ]
-        for job in done:
-            held = self.running[job]
-            assert held.adaptation is not None
-            self.occupancy.give_back(held.adaptation.nodes, held.adaptation.use, held.exclusive)
-            self._running.hold(job, replace(held, adaptation=None))
-        return done
-
     def end(self, job: int, now_s: int, ending: Ending) -> None:
         """Records a running job's end; the next snapshot reports it."""
         held = self.release(job)
         if now_s > held.start_s:
-            self._ended.append((job, held.start_s, now_s, ending))
+            self._ended.add(job, held.start_s, now_s, ending)
 
     def set_usable(self, node: int, usable: bool) -> None:
         """Takes a node out of service or returns it; its jobs are not changed."""
         column, states = self.nodes.usable.copy(), list(self.nodes.state)
         column[node], states[node] = usable, "UP" if usable else "DOWN"
         self.nodes = replace(self.nodes, usable=column, state=tuple(states))
-
-    def reserve(self, reservation: Reservation) -> str:
-        """Makes a reservation, as Slurm would; returns why not, empty if it is made."""
-        if any(item.name == reservation.name for item in self.reservations):
-            return "Reservation name duplicates existing reservation"
-        for item in self.reservations:
-            if (
-                item.start_s < reservation.end_s
-                and item.end_s > reservation.start_s
-                and np.isin(item.nodes, reservation.nodes).any()
-            ):
-                return "Requested reservation overlaps another"
-        for held in self.running.values():
-            if held.limit_s > reservation.start_s and np.isin(held.nodes, reservation.nodes).any():
-                return "Requested nodes are busy"
-        self.reservations = (*self.reservations, reservation)
-        return ""
-
-    def unreserve(self, name: str) -> str:
-        """Removes a reservation; returns why not, empty if it is gone."""
-        left = tuple(item for item in self.reservations if item.name != name)
-        if len(left) == len(self.reservations):
-            return "Requested reservation is invalid"
-        self.reservations = left
-        return ""
-
-    def _open_reservations(self, now_s: int) -> tuple[Reservation, ...]:
-        if self.reservations and any(item.end_s <= now_s for item in self.reservations):
-            self.reservations = tuple(item for item in self.reservations if item.end_s > now_s)
-        return self.reservations
 
     def jobs_on(self, node: int) -> list[int]:
         """Running jobs that hold a node."""
@@ -196,30 +148,13 @@ class Controller:
             jobs=self._queue,
             running=self._running.table(),
             partitions=self.system.partitions,
-            reservations=self._open_reservations(now_s),
+            reservations=self.reservations.open(now_s),
             licences=(),
             licence_total=_NO_LICENCES,
-            ended=self._ended_table(),
+            ended=self._ended.take(),
             topology=self.system.topology,
         )
         return imply(snapshot, self.system.wait_s)
-
-    def _ended_table(self) -> EndedTable:
-        """The jobs that ended since the last call."""
-        if not self._ended:
-            return NONE_ENDED
-        table = np.array(self._ended, dtype=np.int64)
-        self._ended = []
-        rows = table[:, 0]
-        return EndedTable(
-            id=self.jobs.id[rows],
-            name=self.jobs.name[rows],
-            user=self.jobs.user[rows],
-            start_s=table[:, 1].copy(),
-            end_s=table[:, 2].copy(),
-            time_limit_s=self.jobs.time_limit_s[rows],
-            ending=table[:, 3].astype(np.int8),
-        )
 
     def _problem(self, plan: Plan, now_s: int) -> str | None:
         """Why a plan is refused as a whole; None if it is valid. Checked once."""
@@ -307,11 +242,6 @@ class Controller:
         """What is measured of a running job's draw on each node, W: a low and a high value."""
         self._running.measure_power(job, low_w, high_w)
 
-    def take_resized(self) -> list[int]:
-        """Jobs that were resized since the last call."""
-        changed, self._changed = self._changed, []
-        return changed
-
     def _resize(self, resizes: Resizes, row: int, now_s: int) -> None:
         """Gives a running job other nodes, or refuses to (rule 4)."""
         shown = int(resizes.job[row])
@@ -322,23 +252,7 @@ class Controller:
         if (why := self._checks.resize(job, self.running.get(job), after, self.nodes)) is not None:
             self.refusals.append(Refusal(now_s, self.jobs.id[job], why))
             return
-        held, widths = self.running[job], self.workload.malleable
-        assert widths is not None
-        by_s = max(int(resizes.by_s[row]), now_s + 1)
-        goes_on_s, still_s = 0.0, float(by_s - now_s)
-        if widths.changes is not None:
-            change = widths.changes.of(len(held.nodes), len(after))
-            by_s, goes_on_s, still_s = now_s + change.whole_s, change.goes_on_s, change.still_s
-        new = np.setdiff1d(after, held.nodes)
-        if len(new):
-            resized = held.grown(new, self.nodes.capacity, by_s)
-            self.occupancy.take(new, resized.use[np.isin(resized.nodes, new)], held.exclusive)
-        else:
-            resized = held.shrunk(after, by_s)
-        assert resized.adaptation is not None
-        times = replace(resized.adaptation, goes_on_s=goes_on_s, still_s=still_s)
-        self._running.hold(job, replace(resized, resized_s=now_s, adaptation=times))
-        self._changed.append(job)
+        self.adaptations.begin(job, after, int(resizes.by_s[row]), now_s)
 
     def _start(
         self,
@@ -372,12 +286,8 @@ class Controller:
         if job in self.running:
             return "is started twice by one plan"
         why = self._checks.start(job, nodes, tasks, partition, self.nodes)
-        return why or self._reserved(job, nodes, now_s)
-
-    def _reserved(self, job: int, nodes: NDArray[np.int32], now_s: int) -> str | None:
-        """The reservation that keeps a job off its nodes; None if there is none."""
+        if why is not None:
+            return why
         end_s = now_s + int(self.jobs.time_limit_s[job])
-        for item in self.reservations:
-            if item.start_s < end_s and item.end_s > now_s and np.isin(nodes, item.nodes).any():
-                return f"uses nodes of reservation {item.name}"
-        return None
+        reservation = self.reservations.conflict(nodes, now_s, end_s)
+        return None if reservation is None else f"uses nodes of reservation {reservation}"

@@ -153,8 +153,6 @@ class _Run:
             self.meter.next_s() if self.meter is not None else NEVER,
         )
 
-    # ------------------------------------------------------------ events
-
     def _end_jobs(self, now_s: int) -> int:
         ended = 0
         for job in self.execution.take_ended(now_s):
@@ -214,8 +212,6 @@ class _Run:
             return  # it ended before
         self.history.cancelled[job] = True
 
-    # ------------------------------------------------------------ decisions
-
     def _decide_at(self, now_s: int) -> int:
         """Requests a plan and applies it if due at once; returns how many jobs started."""
         snapshot = self.controller.snapshot(now_s)
@@ -249,7 +245,7 @@ class _Run:
         for job in started:
             self.history.start(job, controller.running[job], now_s)
             self.execution.start(job, now_s)
-        for job in controller.take_resized():
+        for job in controller.adaptations.take_begun():
             self.history.resize(job, controller.running[job])
             self.execution.resize(job, now_s)
         self.history.carry_out(started, now_s, due.lag_s)

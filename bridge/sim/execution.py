@@ -38,7 +38,7 @@ class Execution:
         """When a job ends, has completed a change of width, or is in another phase."""
         return min(
             self._ends[0][0] if self._ends else NEVER,
-            NEVER if self._workload.malleable is None else self._controller.next_adapted_s(),
+            NEVER if self._workload.malleable is None else self._controller.adaptations.next_s(),
             self._reports.next_s(),
         )
 
@@ -90,7 +90,7 @@ class Execution:
     def _finish_adaptations(self, now_s: int) -> int:
         if self._workload.malleable is None:
             return 0
-        done = self._controller.finish_adaptations(now_s)
+        done = self._controller.adaptations.finish(now_s)
         for job in done:
             self._account(job, now_s)
             self._expect_end(job, self._work.end_s(job))

@@ -26,13 +26,14 @@ from dataclasses import replace
 import numpy as np
 
 from bridge.dialect import dialect_named
-from bridge.model.job import EndedTable, Ending
+from bridge.model.job import Ending
 from bridge.model.layers import Layers
 from bridge.model.learnt import Learning, Learnt
 from bridge.model.policy import PolicySpec, StageSpec
 from bridge.planning.prediction.run_times import EXTENSIONS, Expectation, extended, take_ended
 from bridge.registry import build
 from bridge.sim.controller import Controller
+from bridge.sim.ended_jobs import EndedJobs
 from bridge.sim.outcome import Outcome
 from bridge.sim.patience import Patience
 from bridge.sim.replay import outcome_of, replay_depth
@@ -121,7 +122,7 @@ class Counted(ABC):
         self.waiting: list[int] = []
         self.running: dict[int, Running] = {}
         self._fresh: list[Running] = []
-        self._ended: list[tuple[int, int, int]] = []
+        self._ended = EndedJobs(self.jobs)
         self._ends: list[tuple[int, int]] = []
         self._submitted = 0
         predictor = build(spec).predict
@@ -178,7 +179,7 @@ class Counted(ABC):
         """A job has ended."""
         held = self.running.pop(job)
         self.free += held.processors
-        self._ended.append((job, held.start_s, now_s))
+        self._ended.add(job, held.start_s, now_s, Ending.COMPLETED)
 
     def start(self, job: int, now_s: int, takes_s: int) -> Running:
         """Starts a job with this predicted run time."""
@@ -210,20 +211,9 @@ class Counted(ABC):
         """Rule 1."""
         if self._predictor is None:
             return
-        if self._ended:
-            table = np.array(self._ended, dtype=np.int64)
-            rows = table[:, 0]
-            ended = EndedTable(
-                self.jobs.id[rows],
-                self.jobs.name[rows],
-                self.jobs.user[rows],
-                table[:, 1],
-                table[:, 2],
-                self.jobs.time_limit_s[rows],
-                np.full(len(rows), Ending.COMPLETED, dtype=np.int8),
-            )
+        ended = self._ended.take()
+        if len(ended):
             take_ended(ended, self._learnt, self._predictor, dialect_named(""))
-            self._ended = []
         for one in self._fresh:
             if one.job in self.running:
                 one.predicted_s = self._predictor.expect(self._learnt, self._traits[one.job])

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bridge.model.job import WidthRule
-from bridge.sim.engine import Outcome
+from bridge.sim.outcome import Outcome
 from bridge.sim.power import PowerLog
 from bridge.sim.workload import Workload
 

@@ -29,7 +29,7 @@ class World:
         for job in range(len(jobs)):
             self.controller.submit(job)
         self.remote = RemoteDecider(
-            controller_of(home), reserving=self.controller if can_reserve else None
+            controller_of(home), reserving=self.controller.reservations if can_reserve else None
         )
         self.now_s = 10
 
@@ -76,7 +76,7 @@ def test_a_reservation_is_made_planned_around_and_removed(home):
             again = world.asking(lambda: operator.reserve(a_request()))
             assert "there is one called exam already" in str(again)
             world.asking(lambda: operator.unreserve("exam"))
-            assert world.controller.reservations == ()
+            assert not list(world.controller.reservations)
             plan = world.cycle(after_s=2)
             assert plan.start_s[plan.planned].tolist() == [70]
             gone = world.asking(lambda: operator.unreserve("exam"))
@@ -94,7 +94,7 @@ def test_without_room_nothing_is_done(home):
             assert [job.job_id for job in reply.jobs] == ["2"]
             reply = operator.reserve(a_request(start_s=20, displace=True))
             assert (reply.next_start_s, [job.running for job in reply.jobs]) == (70, [True])
-            assert world.controller.reservations == ()
+            assert not list(world.controller.reservations)
 
 
 def test_a_dry_run_tells_slurms_own_command(home):

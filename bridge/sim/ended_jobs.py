@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The jobs of a simulation that ended since the last snapshot."""
+
+import numpy as np
+
+from bridge.model.job import NONE_ENDED, EndedTable, Ending, JobTable
+
+
+class EndedJobs:
+    """Collects ended jobs until they are reported."""
+
+    def __init__(self, jobs: JobTable) -> None:
+        """Starts with none.
+
+        Args:
+            jobs: of the workload.
+        """
+        self._jobs = jobs
+        self._ended: list[tuple[int, int, int, Ending]] = []
+
+    def add(self, job: int, start_s: int, end_s: int, ending: Ending) -> None:
+        """A job has ended."""
+        self._ended.append((job, start_s, end_s, ending))
+
+    def take(self) -> EndedTable:
+        """The jobs that ended since the last call, in that order."""
+        if not self._ended:
+            return NONE_ENDED
+        table = np.array(self._ended, dtype=np.int64)
+        self._ended = []
+        rows = table[:, 0]
+        return EndedTable(
+            id=self._jobs.id[rows],
+            name=self._jobs.name[rows],
+            user=self._jobs.user[rows],
+            start_s=table[:, 1].copy(),
+            end_s=table[:, 2].copy(),
+            time_limit_s=self._jobs.time_limit_s[rows],
+            ending=table[:, 3].astype(np.int8),
+        )
