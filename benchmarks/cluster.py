@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from about import about
 from cluster_bench import deep, latency, rates, throughput
 from cluster_bench.meters import machine, wait_quiet
 from cluster_bench.stand import CPUS_PER_NODE, BenchError, Stand
@@ -184,6 +185,7 @@ def main() -> int:
     results: list[Result] = []
     report: dict[str, object] = {
         "benchmark": "cluster",
+        **about(),
         "machine": machine() | {"python": platform.python_version()},
         "cpus_per_node": CPUS_PER_NODE,
         "seed": options.seed,
