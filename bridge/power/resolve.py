@@ -5,20 +5,21 @@ Rules
     1. Entries lie on each other: the calendar in the order of the configuration, then operators'
        entries in the order in which they were entered. Each bound is that of the topmost entry
        that is in force and names it; without one there is no bound.
-    2. So removing an entry restores what was below, and a bound that it does not name is inherited.
+    2. So removing an entry restores what was below, and one that it does not name is inherited.
     3. Where the bounds cross, the upper one counts, as it is a rule; the lower one is lowered to it.
     4. Times that repeat are expanded as those of limits (`bridge.planning.site_rules.validity`).
        Beyond the last second that is asked for, what repeats is not in force.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.corridor_entries import CalendarEntry, OperatorEntry
 from bridge.model.power import NO_UPPER_W, Corridor
+from bridge.model.site import Site
 from bridge.planning.site_rules.validity import windows
 from bridge.units import DAY_S, NEVER
 
@@ -81,6 +82,14 @@ def resolve(entries: Entries, from_s: int, until_s: int) -> Corridor:
     return Corridor(
         (0, *starts[changes].tolist()), tuple(lower[keep].tolist()), tuple(upper[keep].tolist())
     )
+
+
+def bounded_by(site: Site, corridor: Corridor) -> Site:
+    """A site with another corridor; one that does not bound power stays as it is."""
+    if site.rules.power is None:
+        return site
+    power = replace(site.rules.power, corridor=corridor)
+    return replace(site, rules=replace(site.rules, power=power))
 
 
 def sources_at(entries: Entries, instant_s: int) -> tuple[Entry | None, Entry | None]:

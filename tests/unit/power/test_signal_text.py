@@ -41,7 +41,8 @@ def test_no_entry(text):
         ({"upper": 5, "until": -5}, "until: must be an instant"),
         ({"upper": 5, "from": "2018-01-02", "until": "2018-01-01"}, "ends before it begins"),
         ({"upper": 5, "for": "2h"}, "for: unknown key; there are lower, upper"),
-        ({"lower": 6, "upper": 5}, "lower 6 above upper 5"), ([{"upper": 5}] * 101, "more than 100"),
+        ({"lower": 6, "upper": 5}, "lower 6 above upper 5"),
+        ([{"upper": 5}] * 101, "more than 100"),
         ({"upper": 5, "reason": "x" * 256}, "reason: string should have at most 255"),
     ],
 )  # fmt: skip
