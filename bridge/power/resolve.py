@@ -6,7 +6,7 @@ Rules
        entries in the order in which they were entered. Each bound is that of the topmost entry
        that is in force and names it; without one there is no bound.
     2. So removing an entry restores what was below, and one that it does not name is inherited.
-    3. Where the bounds cross, the upper one counts, as it is a rule; the lower one is lowered to it.
+    3. Where the bounds cross, the upper one counts, as it is a rule; the lower one is lowered.
     4. Times that repeat are expanded as those of limits (`bridge.planning.site_rules.validity`).
        Beyond the last second that is asked for, what repeats is not in force.
 """
