@@ -19,6 +19,8 @@
 | changes | times a job's promised start changed, per promised start | 1 |
 | churn | sum of abs(new - old promised start), later and earlier apart, per promised start | s |
 
+Measures of electric power are those of `bridge.power_measures`.
+
 Runtime is end - start of the run that counted. Jobs that never started or never ended are counted
 in `unfinished` and enter no other measure. A promised start is an announced planned start
 (`bridge.state.accuracy`); jobs that start without one are counted in `unpromised`, promised ones
@@ -42,6 +44,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.power_measures import PowerMeasures
 from bridge.units import BOUND_S, NEVER
 
 PERCENTILES = (50, 90, 99)
@@ -291,7 +294,7 @@ class Measures:
     """All measures of one schedule; units as in the module's table.
 
     `starts` is None where nobody listened to what was announced, `run_times` where nothing is known
-    of what was predicted.
+    of what was predicted, `power` where it was not followed.
     """
 
     jobs: int
@@ -307,6 +310,7 @@ class Measures:
     by_size: tuple[SizeClass, ...]
     starts: StartAccuracy | None = None
     run_times: RunTimeErrors | None = None
+    power: PowerMeasures | None = None
 
 
 def measure(
@@ -314,6 +318,7 @@ def measure(
     decision_ms: NDArray[np.float64],
     starts: StartAccuracy | None = None,
     predicted_s: NDArray[np.int64] | None = None,
+    power: PowerMeasures | None = None,
 ) -> Measures:
     """Judges a schedule.
 
@@ -322,6 +327,7 @@ def measure(
         decision_ms: (n_decisions,) float64, ms.
         starts: how its announced starts came true, if that is known.
         predicted_s: (n_jobs,) int64, how long each was taken to run; 0: not known.
+        power: of the run, if it was followed.
     """
     done = schedule.finished
     ended = ExecutedSchedule(
@@ -350,6 +356,7 @@ def measure(
         run_times=None
         if predicted_s is None
         else run_time_errors(predicted_s[done], ended.end_s - ended.start_s),
+        power=power,
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from rich.table import Table
 from rich.text import Text
 
+from bridge.cli.simulated_power import end_s, measured
 from bridge.errors import ConfigError
 from bridge.measures import measure
 from bridge.report.columns import columns_of
@@ -38,6 +39,7 @@ def run_of(policy: str, engine: str, outcome: Outcome, *, fell_back: int = 0) ->
             outcome.decision_ms,
             outcome.starts.accuracy(),
             outcome.predicted_s,
+            measured(outcome),
         ),
         outcome.system.nodes.names,
         outcome.workload.id,
@@ -51,6 +53,8 @@ def run_of(policy: str, engine: str, outcome: Outcome, *, fell_back: int = 0) ->
             "cancelled": int(outcome.cancelled.sum()),
             "restarts": int(outcome.restarts.sum()),
         },
+        None if outcome.power is None else outcome.power.until(end_s(outcome)),
+        None if outcome.power is None else outcome.power.bounds,
     )
 
 

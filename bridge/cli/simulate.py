@@ -23,6 +23,7 @@ from rich.progress import (
 
 from bridge.cli.outcomes import results_table, run_of, write_files
 from bridge.cli.policies import SiteOption, read_planning, read_policy
+from bridge.cli.simulated_power import POWER_PAPER, PowerOptions, paper_workload, powered
 from bridge.errors import ConfigError
 from bridge.model.policy import PolicySpec
 from bridge.planning.site_rules.rules_text import parse_site
@@ -32,11 +33,12 @@ from bridge.report.run import Run, figures
 from bridge.safe_cycle.decider import Decider
 from bridge.sim.change_costs import JOIN, ChangeCosts, parse_change_cost
 from bridge.sim.engine import simulate as run_simulation
-from bridge.sim.esp import ESP_NODES, esp, esp_trace
+from bridge.sim.esp import ESP_NODES, as_trace, esp
 from bridge.sim.faults import random_faults
 from bridge.sim.foreseen import foreseeable, replay_foreseen
 from bridge.sim.outcome import Outcome
 from bridge.sim.outcome import Progress as Point
+from bridge.sim.power_sight import under_corridor
 from bridge.sim.replay import replay, replay_depth
 from bridge.sim.speedup import Speedup, parse_speedup
 from bridge.sim.swf import Trace, read_swf
@@ -61,7 +63,8 @@ def simulate(
         Path,
         typer.Argument(
             help="Trace in the Standard Workload Format (.swf[.gz]); or esp:SHARE, the ESP workload"
-            " on 32 nodes (--procs) with so many percent of its jobs malleable."
+            " on 32 nodes (--procs) with so many percent of its jobs malleable; or power-paper, 20"
+            " malleable jobs in a corridor of power."
         ),
     ],
     *,
@@ -119,6 +122,28 @@ def simulate(
         ),
     ] = None,
     site: SiteOption = None,
+    corridor: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Bounds of system power over time, YAML or JSON: steps from the"
+            " start of the run, - {at: 0, lower: 1700W, upper: 2500W}.",
+        ),
+    ] = None,
+    node_power: Annotated[
+        str | None,
+        typer.Option(metavar="IDLE:MAX", help="What each node draws, W: follow system power."),
+    ] = None,
+    power_error: Annotated[
+        float | None,
+        typer.Option(
+            help="Jobs draw up to so many percent more or less than their model; default: 0,"
+            " power-paper 10."
+        ),
+    ] = None,
+    power_sensors: Annotated[
+        bool, typer.Option("--power-sensors", help="Policies see what jobs draw, as measured.")
+    ] = False,
     engine: Annotated[
         Engine,
         typer.Option(help="cycle: the real cycle at every event; fast: a replay of counts."),
@@ -142,12 +167,15 @@ def simulate(
     machine = read_system(system) if system is not None else None
     speedup = None if speed_up is None else parse_speedup(speed_up)
     changes = None if change_cost is None else parse_change_cost(change_cost)
+    power_options = PowerOptions(corridor, node_power, power_error, power_sensors)
     swf, workload = _workload(
-        trace, machine, procs, lenient=lenient, seed=seed, speedup=speedup, changes=changes
-    )
+        trace, machine, procs, power_options,
+        lenient=lenient, seed=seed, speedup=speedup, changes=changes,
+    )  # fmt: skip
     machine = machine or pool_of(workload.processors_total)
     workload = workload if jobs is None else workload.first(jobs)
-    only_cycle = bool(faults) or decision_s != 0 or bool(planning)
+    workload, power = powered(workload, power_options, seed)
+    only_cycle = bool(faults) or decision_s != 0 or bool(planning) or power is not None
     fast = [_fast(spec, machine, engine, only_cycle=only_cycle) for spec in specs]
     outcomes: list[Outcome] = []
     runs: list[Run] = []
@@ -164,13 +192,15 @@ def simulate(
                 decider = Decider(build(spec), seed=seed, site=rules, environment=known)
                 blows = random_faults(seed, workload, len(machine.nodes), faults)
                 observe = _advance(bars, task)
+                origin_s = int(workload.submit_s[0])
                 outcome = run_simulation(
                     workload,
                     machine,
-                    decider.decide,
+                    under_corridor(decider, power, origin_s) if power else decider.decide,
                     faults=blows,
                     observe=observe,
                     decision_s=decision_s,
+                    power=power,
                 )
                 run = run_of(spec.name, "cycle", outcome, fell_back=decider.failures)
             bars.update(task, completed=len(workload))
@@ -207,6 +237,7 @@ def _workload(
     trace: Path,
     machine: System | None,
     procs: int | None,
+    power: PowerOptions,
     *,
     lenient: bool,
     seed: int,
@@ -219,7 +250,14 @@ def _workload(
             raise ConfigError("system", "esp runs on a pool of nodes: give --procs instead")
         size = procs or ESP_NODES
         workload = esp(share, nodes=size, seed=seed, speedup=speedup, changes=changes or JOIN)
-        return esp_trace(workload), workload
+        return as_trace(workload), workload
+    if str(trace) == POWER_PAPER:
+        if machine is not None or procs is not None:
+            raise ConfigError("procs", f"{POWER_PAPER} runs on nodes of its own: leave it out")
+        if speedup is not None or changes is not None:
+            raise ConfigError("speed-up", f"{POWER_PAPER} has its own speed-ups and costs")
+        workload = paper_workload(power, seed)
+        return as_trace(workload), workload
     for option, given in (("speed-up", speedup), ("change-cost", changes)):
         if given is not None:
             raise ConfigError(

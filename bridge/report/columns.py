@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import isnan, nan
 
 from bridge.measures import Measures, RunTimeErrors, StartAccuracy
+from bridge.power_measures import PowerMeasures
 from bridge.report.run import Run
 from bridge.units import format_duration
 
@@ -62,6 +63,21 @@ def _run_times(take: Callable[[RunTimeErrors], float]) -> Callable[[Measures], f
     return lambda m: nan if m.run_times is None else take(m.run_times)
 
 
+def _power(take: Callable[[PowerMeasures], float]) -> Callable[[Measures], float]:
+    return lambda m: nan if m.power is None else take(m.power)
+
+
+def _outside(side: str, part: str, key: str) -> Callable[[Measures], float]:
+    """A figure of the violations of one bound; nan where there is none, or it is not judged."""
+
+    def take(power: PowerMeasures) -> float:
+        found = getattr(power, side)
+        amount = None if found is None else getattr(found, part)
+        return nan if amount is None else float(getattr(amount, key))
+
+    return _power(take)
+
+
 def _share(value: float) -> str:
     return f"{value:.1%}"
 
@@ -96,6 +112,20 @@ COLUMNS = (
     ),
     Column("run times underestimated", _run_times(lambda r: r.under), _share, 0),
     Column("accuracy of run times", _run_times(lambda r: r.accuracy), _share, 1),
+    Column("energy, kWh", _power(lambda p: p.energy_kwh), "{:,.2f}".format),
+    Column("mean power, W", _power(lambda p: p.mean_w), "{:,.0f}".format, 0),
+    Column("peak power, W", _power(lambda p: p.peak_w), "{:,.0f}".format),
+    *(
+        Column(f"{where} the corridor{words}", _outside(side, part, key), write)
+        for side, where in (("upper", "above"), ("lower", "below"))
+        for words, part, key, write in (
+            (": times", "all", "number", "{:,.0f}".format),
+            (": in all", "all", "seconds", format_duration),
+            (", behind the grace: times", "late", "number", "{:,.0f}".format),
+            (", behind the grace: in all", "late", "seconds", format_duration),
+            (", avoidable: in all", "avoidable", "seconds", format_duration),
+        )
+    ),
     Column("decisions", lambda m: m.decisions, lambda value: f"{value:,.0f}", 0),
     Column("time of a decision, mean", lambda m: m.decision_ms.mean, milliseconds, 0),
     Column("99 % of them within", lambda m: m.decision_ms.p99, milliseconds, 0),

@@ -17,8 +17,9 @@ from bridge.report.columns import columns_of
 from bridge.report.gantt import WAIT_CLASSES, WAIT_COLOURS, bars_of
 from bridge.report.headline import headline
 from bridge.report.plots import LINE_COLOURS
+from bridge.report.power_plot import corridor_steps
 from bridge.report.run import Run
-from bridge.report.series import busy_share, queue_length, time_span_s
+from bridge.report.series import busy_share, means_of, queue_length, time_span_s
 from bridge.units import format_duration
 
 _POINTS = 1000
@@ -104,6 +105,7 @@ def _data(runs: Sequence[Run]) -> dict[str, object]:
         "length_s": span_s[1] - span_s[0],
         "nodes": len(runs[0].node_names),
         "edges": edges.tolist(),
+        "corridor": _corridor(runs, span_s),
         "waits": [[name, c] for (name, _), c in zip(WAIT_CLASSES, WAIT_COLOURS, strict=True)],
         "runs": [
             {
@@ -112,11 +114,29 @@ def _data(runs: Sequence[Run]) -> dict[str, object]:
                 "dash": _DASHES[index % len(_DASHES)],
                 "busy": busy_share(run.schedule, span_s, _POINTS).value.round(4).tolist(),
                 "queue": queue_length(run.schedule, span_s, _POINTS).value.round(2).tolist(),
+                "power": _power(run, span_s),
                 "gantt": _gantt(run, span_s[0]) if run.placed else None,
             }
             for index, run in enumerate(runs)
         ],
     }
+
+
+def _power(run: Run, span_s: tuple[int, int]) -> list[float] | None:
+    power = run.system_power
+    if power is None:
+        return None
+    at_s, power_w = np.append(power.at_s, power.end_s), np.append(power.power_w, 0)
+    means: list[float] = means_of(at_s, power_w, span_s, _POINTS).value.round(1).tolist()
+    return means
+
+
+def _corridor(runs: Sequence[Run], span_s: tuple[int, int]) -> list[list[int | None]] | None:
+    bounds = next((run.bounds for run in runs if run.bounds is not None), None)
+    if bounds is None:
+        return None
+    steps = corridor_steps(bounds, span_s)
+    return [[from_s - span_s[0], lower_w, upper_w] for from_s, lower_w, upper_w in steps]
 
 
 def _gantt(run: Run, origin_s: int) -> dict[str, object]:

@@ -21,6 +21,7 @@ from matplotlib.patches import Patch
 
 from bridge.measures import ExecutedSchedule, wait_s
 from bridge.report.gantt import WAIT_CLASSES, WAIT_COLOURS, bars_of
+from bridge.report.power_plot import draw_power
 from bridge.report.run import Run
 from bridge.report.series import Series, busy_share, queue_length, time_span_s
 from bridge.units import DAY_S
@@ -51,6 +52,8 @@ def save_plots(directory: Path, runs: Sequence[Run]) -> list[Path]:
         ),
         _save(directory / "waits.png", _waits(runs)),
     ]
+    if any(run.system_power is not None for run in runs):
+        written.append(_save(directory / "power.png", _power(runs, span_s)))
     for run in runs:
         if run.placed:
             name = f"gantt-{file_word(run.policy)}.png"
@@ -104,6 +107,21 @@ def _over_time(
     axes.set_ylabel(label)
     axes.set_xlim(0, (span_s[1] - span_s[0]) / scale_s)
     axes.set_ylim(0, None if top is None else top * 1.03)
+    axes.legend(frameon=False, ncols=4, loc="lower left", bbox_to_anchor=(0, 1))
+    return figure
+
+
+def _power(runs: Sequence[Run], span_s: tuple[int, int]) -> Figure:
+    figure, axes = _axes(4.0)
+    scale_s, unit = _time_unit(span_s)
+    styles = [
+        (LINE_COLOURS[index % len(LINE_COLOURS)], DASHES[index % len(DASHES)])
+        for index in range(len(runs))
+    ]
+    draw_power(axes, runs, span_s, scale_s, styles)
+    axes.set_xlabel(f"time since the first submission, {unit}")
+    axes.set_ylabel("system power, W; grey: the corridor")
+    axes.set_xlim(0, (span_s[1] - span_s[0]) / scale_s)
     axes.legend(frameon=False, ncols=4, loc="lower left", bbox_to_anchor=(0, 1))
     return figure
 

@@ -18,6 +18,7 @@ from bridge.measures import (
     turnaround_s,
     wait_s,
 )
+from bridge.power_measures import Bounds, SystemPower
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ class Run:
         indptr, nodes: job i held nodes[indptr[i]:indptr[i + 1]]; no nodes: it is not known where.
         decision_ms: (n_decisions,) float64.
         extra: further figures for results.json, e.g. refusals.
+        system_power: what the system drew; None: it was not followed.
+        bounds: the corridor it was to lie in; None: there was none.
     """
 
     policy: str
@@ -46,6 +49,8 @@ class Run:
     nodes: NDArray[np.int32]
     decision_ms: NDArray[np.float64]
     extra: Mapping[str, object] = field(default_factory=dict)
+    system_power: SystemPower | None = None
+    bounds: Bounds | None = None
 
     @property
     def placed(self) -> bool:
@@ -79,6 +84,7 @@ def figures(run: Run) -> dict[str, object]:
         "by_size": [asdict(size) for size in m.by_size],
         "starts": None if m.starts is None else asdict(m.starts),
         "run_times": None if m.run_times is None else asdict(m.run_times),
+        **({} if m.power is None else {"power": asdict(m.power)}),
         **run.extra,
     }
 

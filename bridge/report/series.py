@@ -37,7 +37,7 @@ def busy_share(schedule: ExecutedSchedule, span_s: tuple[int, int], points: int)
     """Share of the machine's processors in use."""
     done = schedule.finished
     at_s, used = steps(schedule.start_s[done], schedule.end_s[done], schedule.processors[done])
-    series = _means(at_s, used, span_s, points)
+    series = means_of(at_s, used, span_s, points)
     return Series(series.edges_s, series.value / schedule.capacity)
 
 
@@ -45,10 +45,10 @@ def queue_length(schedule: ExecutedSchedule, span_s: tuple[int, int], points: in
     """Jobs submitted and not yet started."""
     leaves_s = np.where(schedule.start_s == NEVER, span_s[1], schedule.start_s)
     at_s, length = steps(schedule.submit_s, leaves_s, np.ones(len(schedule), dtype=np.int64))
-    return _means(at_s, length, span_s, points)
+    return means_of(at_s, length, span_s, points)
 
 
-def _means(
+def means_of(
     at_s: NDArray[np.int64], value: NDArray[np.int64], span_s: tuple[int, int], points: int
 ) -> Series:
     """Exact means of a step function over equal spans: differences of its integral."""

@@ -109,7 +109,7 @@ def esp(
     )
 
 
-def esp_trace(workload: Workload) -> Trace:
+def as_trace(workload: Workload) -> Trace:
     """The workload as a trace, in which malleable jobs are rigid."""
     columns = np.full((len(workload), len(Field)), -1.0)
     columns[:, Field.JOB] = np.arange(1, len(workload) + 1)

@@ -9,7 +9,6 @@ Rules
     3. Priority falls with submission, as in Slurm's priority/basic.
 """
 
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ from bridge.sim.node_requests import NodeRequest, parse_node_request
 from bridge.sim.system import System
 from bridge.sim.workload import Malleable, Workload
 
-_COLUMNS = {each.name for each in fields(JobTable)}
 _MIB_KIB = 1024
 _FIELD = "trace.nodes_field"
 
@@ -88,8 +86,7 @@ def _stated_power(workload: Workload) -> dict[str, NDArray[Any]]:
     """The columns for what jobs state of their power."""
     if workload.power is None:
         return {}
-    stated = {"min_power_w": workload.power.min_w, "max_power_w": workload.power.max_w}
-    return {name: column for name, column in stated.items() if name in _COLUMNS}
+    return {"min_power_w": workload.power.min_w, "max_power_w": workload.power.max_w}
 
 
 def _moldable(widths: Malleable, requested: NDArray[np.int64]) -> dict[str, NDArray[Any]]:

@@ -2,7 +2,7 @@
 """The running jobs of the simulated controller, and their table."""
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,6 @@ from bridge.model.job import JobTable, RunningTable
 from bridge.sim.allocation import Allocation
 from bridge.sim.job_rows import is_constant
 from bridge.sim.workload import Malleable
-
-_COLUMNS = {each.name for each in fields(RunningTable)}
 
 
 class RunningJobs:
@@ -132,13 +130,13 @@ class RunningJobs:
         """The columns for what the jobs state, and what is measured of them."""
         found: dict[str, NDArray[Any]] = {}
         for name in ("min_power_w", "max_power_w"):
-            if name in _COLUMNS and getattr(self._jobs, name).any():
-                found[name] = getattr(self._jobs, name)[rows]
+            if (stated := getattr(self._jobs, name)).any():
+                found[name] = stated[rows]
         if self._power_w:
             measured = [self._power_w.get(job, (0, 0)) for job in rows.tolist()]
             low_w, high_w = np.array(measured, dtype=np.int64).reshape(-1, 2).T
             found |= {"measured_min_power_w": low_w, "measured_max_power_w": high_w}
-        return {name: column for name, column in found.items() if name in _COLUMNS}
+        return found
 
     def _resizable(
         self, rows: NDArray[np.int64], adapting: Sequence[int], releasing: int

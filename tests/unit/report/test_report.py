@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from bridge.measures import ExecutedSchedule, measure
+from bridge.model.power import Corridor
+from bridge.power_measures import Bounds, SystemPower, power_measures
 from bridge.report.ascii import ascii_gantt
 from bridge.report.columns import COLUMNS, columns_of, milliseconds
 from bridge.report.gantt import bars_of
@@ -42,7 +44,14 @@ def some_starts():
     return Starts(ints(5, 0), promise, gone=1)
 
 
-def a_run(policy="easy", placed=True, starts=None, predicted=None):
+def some_power():
+    """Too much for 5 s, too little for 5 s, in a corridor from 20 to 30 W."""
+    power = SystemPower(ints(0, 5, 10), ints(40, 10, 25), 15)
+    bounds = Bounds(Corridor((0,), (20,), (30,)), grace_s=1)
+    return power_measures(power, bounds, lambda at_s, lower_w, upper_w: True)
+
+
+def a_run(policy="easy", placed=True, starts=None, predicted=None, power=None):
     """Job a on nodes 0, 1 and 3, job b on node 2 after a wait of 5 s, job c never."""
     judged = None if starts is None else starts.accuracy()
     schedule = ExecutedSchedule(
@@ -52,7 +61,7 @@ def a_run(policy="easy", placed=True, starts=None, predicted=None):
         policy=policy,
         engine="cycle",
         schedule=schedule,
-        measures=measure(schedule, np.array([1.0, 2.0]), judged, predicted),
+        measures=measure(schedule, np.array([1.0, 2.0]), judged, predicted, power),
         node_names=("n0", "n1", "n2", "n3"),
         id=np.array(["a", "b", "c"], dtype=object),
         time_limit_s=ints(20, 20, 20),
@@ -88,8 +97,18 @@ def test_figures_hold_how_run_times_were_foreseen():
     assert found["off_s"]["mean"] == 7.5
 
 
+def test_figures_hold_the_power_of_a_run():
+    assert "power" not in figures(a_run())
+    found = figures(a_run(power=some_power()))["power"]
+    assert json.loads(json.dumps(found)) == found
+    assert (found["energy_j"], found["mean_w"], found["peak_w"]) == (375, 25.0, 40)
+    assert found["upper"]["all"] == {"number": 1, "seconds": 5, "watt_seconds": 50}
+    assert found["upper"]["late"] == {"number": 1, "seconds": 4, "watt_seconds": 40}
+
+
 def test_what_nobody_measured_is_not_shown():
-    silent, heard = a_run(), a_run("heard", starts=some_starts(), predicted=ints(20, 5, 0))
+    silent = a_run()
+    heard = a_run("heard", starts=some_starts(), predicted=ints(20, 5, 0), power=some_power())
     assert len(columns_of([silent])) < len(columns_of([heard])) == len(COLUMNS)
     (changes,) = (column for column in COLUMNS if column.heading.startswith("changes"))
     assert [changes.show(run) for run in (silent, heard)] == ["not measured", "2.00"]

@@ -8,7 +8,6 @@ import pytest
 
 from bridge.cycle import run_cycle
 from bridge.errors import ConfigError
-from bridge.model.job import RunningTable
 from bridge.model.node import CPUS
 from bridge.model.node_set import NodeSet
 from bridge.model.power import NO_UPPER_W, NodePower
@@ -220,8 +219,9 @@ def test_jobs_of_one_application_have_one_model():
 
 
 def test_sensors_report_a_while_after_the_start():
-    workload = a_workload([(1, 50, 50, 2), (2, 9, 9, 4)], 4)
-    setting = PowerSetting(draws(200, 100), NODE, sensors=True)
+    jobs = draws(200, 100)
+    workload = replace(a_workload([(1, 50, 50, 2), (2, 9, 9, 4)], 4), power=jobs)
+    setting = PowerSetting(jobs, NODE, sensors=True)
     decider, shown = Decider(build(PRESETS["easy"])), {}
 
     def decide(snapshot):
@@ -230,13 +230,11 @@ def test_sensors_report_a_while_after_the_start():
 
     simulate(workload, pool_of(4), decide, power=setting)
     assert 1 + SENSOR_S in shown
-    if "measured_max_power_w" in RunningTable.__dataclass_fields__:
-        assert not shown[2].measured_max_power_w.any()
-        low_w, high_w = (
-            int(getattr(shown[1 + SENSOR_S], f"measured_{side}_power_w")[0])
-            for side in ("min", "max")
-        )
-        assert 195 <= low_w < 200 < high_w <= 204
+    assert not shown[2].measured_max_power_w.any()
+    seen = shown[1 + SENSOR_S]
+    low_w, high_w = int(seen.measured_min_power_w[0]), int(seen.measured_max_power_w[0])
+    assert 195 <= low_w < 200 < high_w <= 205
+    assert (seen.min_power_w[0], seen.max_power_w[0]) == (200, 200)
 
 
 def test_a_violation_is_avoidable_if_a_configuration_was_there():

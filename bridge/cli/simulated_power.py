@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Power in simulations, as the options of `schedbridge simulate` state it, and what came of it."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bridge.errors import ConfigError
+from bridge.model.node_set import NodeSet
+from bridge.model.power import NodePower
+from bridge.power_measures import PowerMeasures, power_measures
+from bridge.sim.corridor_steps import read_corridor, watts
+from bridge.sim.job_power import by_application
+from bridge.sim.outcome import Outcome
+from bridge.sim.power import PowerSetting
+from bridge.sim.power_oracle import Configurations, judges
+from bridge.sim.power_paper import ERROR, PAPER_CORRIDOR, PAPER_NODE, power_paper
+from bridge.sim.workload import Workload
+
+POWER_PAPER = "power-paper"
+"""In place of a trace: the workload of `bridge.sim.power_paper`."""
+
+
+@dataclass(frozen=True)
+class PowerOptions:
+    """What the command was given.
+
+    Attributes:
+        corridor: file.
+        node_power: `IDLE:MAX`.
+        error: percent.
+        sensors: whether draws are measured.
+    """
+
+    corridor: Path | None = None
+    node_power: str | None = None
+    error: float | None = None
+    sensors: bool = False
+
+    @property
+    def error_share(self) -> float | None:
+        """By how much draws differ from their model at most.
+
+        Raises:
+            ConfigError: it is not a percentage that can be.
+        """
+        if self.error is None:
+            return None
+        if not 0 <= self.error <= 90:
+            raise ConfigError("power-error", f"must be 0 to 90 percent, not {self.error:g}")
+        return self.error / 100
+
+
+def paper_workload(options: PowerOptions, seed: int) -> Workload:
+    """The workload of `power-paper`.
+
+    Raises:
+        ConfigError: an option contradicts it.
+    """
+    if options.node_power is not None:
+        raise ConfigError("node-power", f"{POWER_PAPER} has its own nodes: leave it out")
+    error = options.error_share
+    return power_paper(seed=seed, error=ERROR if error is None else error)
+
+
+def powered(
+    workload: Workload, options: PowerOptions, seed: int
+) -> tuple[Workload, PowerSetting | None]:
+    """The workload with what its jobs draw, and the setting; None: power is not followed.
+
+    Raises:
+        ConfigError: an option is missing or impossible.
+    """
+    corridor = None if options.corridor is None else read_corridor(options.corridor)
+    if workload.power is not None:
+        steps = corridor or PAPER_CORRIDOR
+        return workload, PowerSetting(workload.power, PAPER_NODE, steps, options.sensors, seed)
+    if options.node_power is None:
+        given = {
+            "corridor": options.corridor is not None,
+            "power-error": options.error is not None,
+            "power-sensors": options.sensors,
+        }
+        for name, there in given.items():
+            if there:
+                raise ConfigError(name, "needs what nodes draw: --node-power IDLE:MAX, in watts")
+        return workload, None
+    node = _node(options.node_power)
+    error = options.error_share or 0.0
+    jobs = by_application(workload.executable, workload.user, node, error=error, seed=seed)
+    return replace(workload, power=jobs), PowerSetting(jobs, node, corridor, options.sensors, seed)
+
+
+def _node(text: str) -> NodePower:
+    idle, colon, most = text.partition(":")
+    if not colon:
+        raise ConfigError("node-power", f"must be IDLE:MAX, as in 71:250, not '{text:.40}'")
+    idle_w, max_w = watts("node-power", idle), watts("node-power", most)
+    if idle_w > max_w:
+        raise ConfigError("node-power", f"an idle node draws more ({idle_w} W) than any: {max_w} W")
+    return NodePower("all nodes", NodeSet(), idle_w, max_w)
+
+
+def measured(outcome: Outcome) -> PowerMeasures | None:
+    """The measures of power of a run; None: it was not followed."""
+    log = outcome.power
+    if log is None:
+        return None
+    exists = Configurations(outcome, log).exists if judges(outcome) else None
+    submitted_s = outcome.workload.submit_s.tolist()
+    return power_measures(log.until(end_s(outcome)), log.bounds, exists, submitted_s)
+
+
+def end_s(outcome: Outcome) -> int:
+    """The last end of a run."""
+    schedule = outcome.schedule
+    ends_s = schedule.end_s[schedule.finished]
+    return int(ends_s.max()) if len(ends_s) else int(schedule.submit_s.max())
