@@ -2,6 +2,7 @@
 """One scheduling cycle: a snapshot in, a plan out. No I/O, no clock."""
 
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,13 +98,16 @@ def run_cycle(
         snapshot, predicted, prediction is not None, policy, order, preference, context
     )
     planned = policy.reshape.reshape(predicted, order, planned, replan, context)
-    plan = planned.plan
-    world = planned_world(predicted, plan.resizes, plan.returns, plan.start_widths)
+    changes = planned.plan
+
+    @cache
+    def world() -> Snapshot:
+        return planned_world(predicted, changes.resizes, changes.returns, changes.start_widths)
 
     # 6. Improve placement: jobs that start together exchange nodes. No start time changes.
     savings: PlacementSavings | None = None
-    if world.topology is not None and isinstance(policy.place, JointPlacer):
-        planned, savings = improve_placement(world, planned, policy.place, site, context.rng)
+    if predicted.topology is not None and isinstance(policy.place, JointPlacer):
+        planned, savings = improve_placement(world(), planned, policy.place, site, context.rng)
 
     # 7. Share: which jobs share nodes, and under which quotas?
     plan = policy.share.share(world, planned.plan, context)

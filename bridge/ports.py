@@ -403,11 +403,11 @@ class ReshapePolicy(Protocol):
 class SharePolicy(Protocol):
     """Which jobs share nodes."""
 
-    def share(self, snapshot: Snapshot, plan: Plan, context: Context) -> Plan:
+    def share(self, world: Callable[[], Snapshot], plan: Plan, context: Context) -> Plan:
         """Returns the plan with `Plan.quotas`, and with starts on nodes that are shared.
 
         Args:
-            snapshot: the cluster with running jobs resized as the plan says.
+            world: gives the cluster with running jobs resized as the plan says.
             plan: what starts, and where.
             context: as for the plan stage.
 

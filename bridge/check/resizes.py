@@ -50,9 +50,16 @@ def broken_resizes(
     Returns:
         Job ids and what is wrong; the id is empty where the columns do not fit together.
     """
-    n, running = len(resizes), snapshot.running
-    widths = np.diff(resizes.indptr)
-    fits = (
+    if not _fit(snapshot, resizes):
+        return [("", "has columns of resizes that do not fit together")]
+    found = _broken(snapshot, resizes, _held(snapshot, resizes))
+    return [*found, *_beyond_limits(snapshot, resizes, bounds)]
+
+
+def _fit(snapshot: Snapshot, resizes: Resizes) -> bool:
+    """Whether the columns fit together and to the snapshot."""
+    n, widths = len(resizes), np.diff(resizes.indptr)
+    return bool(
         len(resizes.by_s) == n
         and len(resizes.reasons) == n
         and len(resizes.end_s) == n
@@ -61,18 +68,21 @@ def broken_resizes(
         and resizes.indptr[-1] == len(resizes.nodes)
         and (widths > 0).all()
         and resizes.job.min(initial=0) >= 0
-        and resizes.job.max(initial=-1) < len(running)
+        and resizes.job.max(initial=-1) < len(snapshot.running)
         and (np.diff(resizes.job) > 0).all()
         and resizes.nodes.min(initial=0) >= 0
         and resizes.nodes.max(initial=-1) < len(snapshot.nodes)
     )
-    if not fits:
-        return [("", "has columns of resizes that do not fit together")]
+
+
+def _broken(snapshot: Snapshot, resizes: Resizes, held: NDArray[np.bool_]) -> list[tuple[str, str]]:
+    """Rules 1 to 4, of columns that fit; `held`: see `_held`."""
     return [
-        (str(running.id[job]), text)
-        for row, job in ((row, int(resizes.job[row])) for row in _doubtful(snapshot, resizes))
+        (str(snapshot.running.id[job]), text)
+        for row in _doubtful(snapshot, resizes, held)
+        for job in (int(resizes.job[row]),)
         for text in _problems(snapshot, resizes, row, job)
-    ] + [*_beyond_limits(snapshot, resizes, bounds)]
+    ]
 
 
 def _beyond_limits(
@@ -110,10 +120,14 @@ def broken_returns(snapshot: Snapshot, returns: Resizes) -> list[tuple[str, str]
     calm = np.zeros_like(snapshot.running.adapting)
     running = RunningTable.of_columns({**vars(snapshot.running), "adapting": calm})
     world = dataclasses.replace(snapshot, running=running)
-    found = broken_resizes(world, returns, ResizeBounds(world, ()))
-    if found and not found[0][0]:
+    if not _fit(world, returns):
+        return [("", "has columns of resizes that do not fit together")]
+    held = _held(world, returns)
+    bounds = ResizeBounds(world, ())
+    found = [*_broken(world, returns, held), *_beyond_limits(world, returns, bounds)]
+    given = ~held
+    if not given.any():
         return found
-    given = ~_held(snapshot, returns)
     for job in np.unique(returns.job.repeat(np.diff(returns.indptr))[given]).tolist():
         found.append((str(running.id[job]), "is to give nodes back later, but is given some"))
     return found
@@ -131,13 +145,13 @@ def _held(snapshot: Snapshot, resizes: Resizes) -> NDArray[np.bool_]:
     return found
 
 
-def _doubtful(snapshot: Snapshot, resizes: Resizes) -> list[int]:
+def _doubtful(snapshot: Snapshot, resizes: Resizes, held: NDArray[np.bool_]) -> list[int]:
     """The rows that may have a problem, by columns; `_problems` judges them one by one."""
     running, job = snapshot.running, resizes.job.astype(np.int64)
     after, before = np.diff(resizes.indptr), np.diff(running.indptr)[job]
     row = np.arange(len(job)).repeat(after)
     within = row[1:] == row[:-1]
-    kept = np.bincount(row, _held(snapshot, resizes), minlength=len(job)).astype(np.int64)
+    kept = np.bincount(row[held], minlength=len(job))
     first = np.where(
         before > 0, running.nodes[running.indptr[job].clip(0, len(running.nodes) - 1)], -1
     )
@@ -213,23 +227,20 @@ def added_nodes(
         them.
     """
     running, now_s = snapshot.running, snapshot.now_s
-    parts: list[tuple[int, NDArray[np.int32]]] = []
-    wants: list[NDArray[np.int64]] = []
-    is_new, nothing = ~_held(snapshot, resizes), np.zeros(running.use.shape[1], dtype=np.int64)
-    for row, job in enumerate(resizes.job.tolist()):
-        new = is_new[resizes.indptr[row] : resizes.indptr[row + 1]]
-        if new.any():
-            parts.append((job, resizes.nodes_of(row)[new]))
-            first = int(running.indptr[job])  # on each it holds what it holds there, or all
-            holds = not running.exclusive[job] and first < running.indptr[job + 1]
-            wants.append(running.use[first] if holds else nothing)
-    if not parts:
+    is_new = ~_held(snapshot, resizes)
+    counts = np.bincount(
+        np.arange(len(resizes)).repeat(np.diff(resizes.indptr))[is_new], minlength=len(resizes)
+    )
+    grows = np.flatnonzero(counts)
+    if not len(grows):
         return None
-    rows = np.array([job for job, _ in parts], dtype=np.int64)
-    widths = np.array([len(nodes) for _, nodes in parts], dtype=np.int64)
-    end_of = dict(zip(resizes.job.tolist(), resizes.end_s.tolist(), strict=True))
-    end_s = np.array([end_of[job] or int(running.end_s[job]) for job in rows.tolist()])
-    left_s = np.clip(end_s - now_s, 1, UNLIMITED_S)
+    rows, widths = resizes.job[grows].astype(np.int64), counts[grows]
+    first = running.indptr[rows]  # on each node it holds what it holds there, or all
+    holds = ~running.exclusive[rows] & (first < running.indptr[rows + 1])
+    wants = np.zeros((len(rows), running.use.shape[1]), dtype=np.int64)
+    wants[holds] = running.use[first[holds]]
+    end_s = resizes.end_s[grows]
+    left_s = np.clip(np.where(end_s != 0, end_s, running.end_s[rows]) - now_s, 1, UNLIMITED_S)
     indptr = np.concatenate(([0], np.cumsum(widths))).astype(np.int64)
     plan = Plan(
         now_s=now_s,
@@ -239,15 +250,17 @@ def added_nodes(
         end_s=now_s + left_s,
         partition=running.partition[rows].astype(np.int32),
         indptr=indptr,
-        nodes=np.concatenate([nodes for _, nodes in parts]).astype(np.int32),
+        nodes=resizes.nodes[is_new].astype(np.int32),
         tasks=np.zeros(int(indptr[-1]), dtype=np.int32),
         reasons=(None,) * len(rows),
     )
     world = dataclasses.replace(
         snapshot,
-        jobs=_jobs(snapshot, rows, widths, np.array(wants), left_s),
+        jobs=_jobs(snapshot, rows, widths, wants, left_s),
         partitions=tuple(
             dataclasses.replace(one, min_nodes=0, max_nodes=0, max_time_s=0)
+            if one.min_nodes or one.max_nodes or one.max_time_s
+            else one
             for one in snapshot.partitions
         ),
     )

@@ -209,6 +209,10 @@ class JobTable:
         table.__dict__.update(columns)
         return table
 
+    def with_columns(self, **columns: NDArray[Any]) -> "JobTable":
+        """The table with other values in some columns."""
+        return JobTable.of_columns({**vars(self), **columns})
+
     def rows(self, which: NDArray[np.intp] | NDArray[np.bool_] | slice) -> "JobTable":
         """The table of some rows; a row may be there several times."""
         return JobTable(**{column.name: getattr(self, column.name)[which] for column in COLUMNS})

@@ -116,23 +116,26 @@ def resized(snapshot: Snapshot, resizes: Resizes) -> Snapshot:
     running, n_nodes = snapshot.running, len(snapshot.nodes)
     job, widths = resizes.job.astype(np.int64), np.diff(resizes.indptr)
     owner = np.arange(len(running)).repeat(np.diff(running.indptr))
-    held = owner * n_nodes + running.nodes
-    wanted = job.repeat(widths) * n_nodes + resizes.nodes
+    wanted_by = job.repeat(widths)
+    held, wanted = owner * n_nodes + running.nodes, wanted_by * n_nodes + resizes.nodes
     changes = np.zeros(len(running), dtype=bool)
     changes[job] = True
-    stays = ~changes[owner] | _among(held, wanted)
-    added = wanted[~_among(wanted, held)]
-    entries, use = held[stays], running.use[stays]
-    if len(added):
-        entries = np.concatenate((entries, added))
-        order = np.argsort(entries, kind="stable")
-        entries = entries[order]
-        use = np.concatenate((use, _added_use(snapshot, added)))[order]
-    gone = held[~stays]
-    counts = np.bincount(owner[~stays], minlength=len(running))
+    stays = ~changes[owner]
+    of_changed = np.flatnonzero(~stays)
+    stays[of_changed] = keeps = _among(held[of_changed], wanted)
+    owners, nodes, use = owner[stays], running.nodes[stays], running.use[stays]
+    if np.count_nonzero(keeps) < len(wanted):
+        new = ~_among(wanted, held)
+        order = np.argsort(np.concatenate((held[stays], wanted[new])), kind="stable")
+        added_use = _added_use(snapshot, wanted_by[new], resizes.nodes[new])
+        owners = np.concatenate((owners, wanted_by[new]))[order]
+        nodes = np.concatenate((nodes, resizes.nodes[new]))[order]
+        use = np.concatenate((use, added_use))[order]
+    ends = np.bincount(owners, minlength=len(running)).cumsum()
+    gone = ~stays
+    counts = np.bincount(owner[gone], minlength=len(running))
     released = np.flatnonzero(counts)
     counts = counts[released]
-    ends = np.bincount(entries // n_nodes, minlength=len(running)).cumsum()
     columns = {name: column for name, column in vars(running).items() if name not in _HELD}
     if len(released):
         rows = np.concatenate((np.arange(len(running)), released))
@@ -148,8 +151,8 @@ def resized(snapshot: Snapshot, resizes: Resizes) -> Snapshot:
         columns["releasing"][last] = True
         columns["licences"][last] = 0
     columns["indptr"] = np.concatenate(([0], ends, ends[-1] + counts.cumsum())).astype(np.int64)
-    columns["nodes"] = (np.concatenate((entries, gone)) % n_nodes).astype(np.int32)
-    columns["use"] = np.concatenate((use, running.use[~stays]))
+    columns["nodes"] = np.concatenate((nodes, running.nodes[gone])).astype(np.int32)
+    columns["use"] = np.concatenate((use, running.use[gone]))
     return replace(snapshot, running=RunningTable.of_columns(columns))
 
 
@@ -173,17 +176,19 @@ def _among(values: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.bo
     return found
 
 
-def _added_use(snapshot: Snapshot, added: NDArray[np.int64]) -> NDArray[np.int64]:
+def _added_use(
+    snapshot: Snapshot, job: NDArray[np.int64], node: NDArray[np.int32]
+) -> NDArray[np.int64]:
     """What jobs hold on nodes that they are given, as (n_added, R) (rule 2).
 
     Args:
         snapshot: the cluster.
-        added: job times the number of nodes, and the node.
+        job: (n_added,) rows of `Snapshot.running`.
+        node: (n_added,) what each is given.
     """
-    running, n_nodes = snapshot.running, len(snapshot.nodes)
-    job, node = added // n_nodes, added % n_nodes
+    running = snapshot.running
     first = running.indptr[job]
-    use = np.zeros((len(added), running.use.shape[1]), dtype=np.int64)
+    use = np.zeros((len(job), running.use.shape[1]), dtype=np.int64)
     holds = first < running.indptr[job + 1]
     use[holds] = running.use[first[holds]]
     whole = holds & running.exclusive[job]

@@ -65,6 +65,7 @@ class Scribe:
     Attributes:
         file: which file the database is in; None: in none.
         missed: what happened, for a file that is opened later; None: there is one.
+        corridor: what operators have entered of the corridor of power, as text.
     """
 
     def __init__(
@@ -94,6 +95,8 @@ class Scribe:
         self.plan: KeptPlan | None = None
         self.plan_bytes = _value(database, "plan")
         self._plan_written = self.plan_bytes
+        self.corridor = _value(database, "corridor").decode(errors="replace")
+        self._corridor_written: str | None = self.corridor
         self._encode_after = float("-inf")
 
     def remembered(self) -> State:
@@ -119,6 +122,7 @@ class Scribe:
         self._touched.update(job_id for job_id, _, _ in kept_promises(database))
         self._touched.update(self._waiting)
         self._written, self._plan_written, self._since_written = "", b"", 0
+        self._corridor_written = None
         self._kept = None
 
     def encode_plan(self, *, last: bool) -> None:
@@ -184,9 +188,10 @@ class Scribe:
         """
         waiting = self._waiting
         prunes = self._now_s and time.monotonic() - self._pruned >= PRUNE_EVERY_S
+        texts = self.memory, self.plan_bytes, self.corridor
         if not (
             self._touched or self._started or self._gone or self.predictor_records or prunes
-        ) and ((self.memory, self.plan_bytes) == (self._written, self._plan_written)):
+        ) and texts == (self._written, self._plan_written, self._corridor_written):
             return False
         database = self.database
         with transaction(database):
@@ -202,6 +207,8 @@ class Scribe:
                 _keep(database, "policies", self.memory)
             if self.plan_bytes != self._plan_written:
                 _keep(database, "plan", self.plan_bytes)
+            if self.corridor != self._corridor_written:
+                _keep(database, "corridor", self.corridor)
             write_predictor_records(database, self.predictor_records)
             if prunes or self._since_s != self._since_written:
                 _keep(database, "since_s", str(self._since_s))
@@ -213,7 +220,7 @@ class Scribe:
         if self.missed is not None:
             self._stored_records |= self.predictor_records
         self.predictor_records = {}
-        self._written, self._plan_written = self.memory, self.plan_bytes
+        self._written, self._plan_written, self._corridor_written = texts
         self._since_written = self._since_s
         self._pruned = time.monotonic() if prunes else self._pruned
         return True

@@ -3,7 +3,8 @@
 
 | table | holds |
 |---|---|
-| memory | what policies carry between cycles (`bridge.ports.State`), and the start of observation |
+| memory | what policies carry between cycles (`bridge.ports.State`), the start of observation, |
+| | what was entered of the corridor of power (`bridge.power.ledger`) |
 | learnt | what predictors know of run times (`bridge.state.predictor_store`) |
 | promise, started, gone | announced and actual starts (`bridge.state.announced_starts`) |
 
@@ -22,7 +23,9 @@ Rules
        memory. Earlier starts remain in the old one.
     6. Without a path, everything is kept in memory only.
     7. Unreadable state of policies is rejected with a message in the log; the rest is used.
-    8. A full report names every running job. Jobs that are known already, or that started before
+    8. What is entered of the corridor is written at once. What a file that is opened late holds of
+       it is handed out once, to be joined with what was entered meanwhile, and kept again.
+    9. A full report names every running job. Jobs that are known already, or that started before
        the service, are not new starts.
 """
 
@@ -88,8 +91,17 @@ ASKING = 2
 """Queries that may wait at once: a slow disk must not block all threads that serve users."""
 
 Told = Callable[[Changes], None]
-_Item = Happened | dict[str, Any] | KeptPlan | tuple[PredictorRecords] | Future[StartRecords] | None
-"""An event; state of policies; a kept plan; predictor records; a query; None: the end."""
+_Item = (
+    Happened
+    | dict[str, Any]
+    | KeptPlan
+    | tuple[PredictorRecords]
+    | str
+    | Future[StartRecords]
+    | None
+)
+"""An event; state of policies; a kept plan; predictor records; the corridor's entries; a query;
+None: the end."""
 
 
 class Slow(BridgeError):
@@ -122,6 +134,7 @@ class Store:
         self._current: Callable[[], State] | None = None
         self._handed = State()
         self._late: State | None = None
+        self._late_corridor: str | None = None
         self._begun = False
         self._everything = False
         self._saved = time.monotonic()
@@ -164,6 +177,16 @@ class Store:
         if late is None or self._state is None:
             return state
         return State(state.promises if begun else late.promises, join(state.learnt, late.learnt))
+
+    def corridor(self) -> str | None:
+        """What the file holds of the corridor's entries, once; None: nothing that is new."""
+        found, self._late_corridor = self._late_corridor, None
+        return found or None
+
+    def keep_corridor(self, text: str) -> None:
+        """Has the corridor's entries written; returns at once."""
+        self._queue.put(text)
+        self._hurry.set()
 
     def took(self, event: Happened) -> None:
         """Queues an event; returns at once."""
@@ -273,6 +296,8 @@ class Store:
                 scribe.predictor_records |= item[0]
             elif isinstance(item, KeptPlan):
                 scribe.plan = item
+            elif isinstance(item, str):
+                scribe.corridor = item
             elif isinstance(item, Happened):
                 try:
                     self._told(scribe.follow(item))
@@ -365,7 +390,7 @@ class Store:
         """The scribe that continues with an opened file, and what it has yet to write."""
         live = self._scribe
         if live.missed is not None:  # there was no file before
-            self._late = found.remembered()
+            self._late, self._late_corridor = found.remembered(), found.corridor
             found.take_over(live)
             live.database.close()
             return found

@@ -19,26 +19,23 @@ Rules
     4. A job that ends within `LEAST_LEFT` changes keeps its nodes.
 """
 
-import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.job import WidthRule
+from bridge.model.job import RunningTable, WidthRule
 from bridge.model.job_columns import MAX_COUNT
 from bridge.model.learnt import Learnt
-from bridge.model.resizes import Resizes, heads
+from bridge.model.resizes import NO_RESIZES, Resizes, heads
 from bridge.model.snapshot import Snapshot
 from bridge.model.start_widths import NO_START_WIDTHS, StartWidths
+from bridge.planning.malleable.elastic import RULES, ElasticJobs
 from bridge.planning.malleable.expand_shrink import LEAST_LEFT
 from bridge.planning.malleable.observing import learnt_serials
 from bridge.planning.malleable.speed import (
     UNKNOWN_SERIAL,
     serial_fractions,
-    speed,
     speeds,
     widths_for,
 )
@@ -61,50 +58,7 @@ class Costs:
     fairness: float
 
 
-@dataclass(frozen=True, slots=True)
-class Elastic:
-    """A running malleable job.
-
-    Attributes:
-        row: of `Snapshot.running`.
-        nodes: what it holds; its first `base` ones are those that it keeps.
-        base: see Words; its width, if it keeps its nodes (rule 4).
-        asked: see Words.
-        most: the most nodes that it allows.
-        rule: which numbers of nodes it allows up to that.
-        serial: its serial fraction.
-        left_s: how long it takes from now on at its width, at most.
-        back_s: when lent nodes can be back.
-        resizable: it is not adapting, and its last change was long enough ago.
-    """
-
-    row: int
-    nodes: NDArray[np.int32]
-    base: int
-    asked: int
-    most: int
-    rule: WidthRule
-    serial: float
-    left_s: int
-    back_s: int
-    resizable: bool
-
-    @property
-    def lent(self) -> NDArray[np.int32]:
-        """The nodes beyond its base."""
-        return self.nodes[self.base :]
-
-    @property
-    def is_lent(self) -> bool:
-        """Whether it has nodes beyond its base."""
-        return len(self.nodes) > self.base
-
-    def lasts_s(self, width: int) -> float:
-        """How long it takes from now on at another width."""
-        return self.left_s * speed(self.serial, len(self.nodes)) / speed(self.serial, width)
-
-
-def elastic_jobs(snapshot: Snapshot, costs: Costs, learnt: Learnt | None = None) -> list[Elastic]:
+def elastic_jobs(snapshot: Snapshot, costs: Costs, learnt: Learnt | None = None) -> ElasticJobs:
     """The running malleable jobs, in order of their rows.
 
     Args:
@@ -114,43 +68,67 @@ def elastic_jobs(snapshot: Snapshot, costs: Costs, learnt: Learnt | None = None)
             measured; None: nothing.
     """
     running, now_s = snapshot.running, snapshot.now_s
-    width = np.diff(running.indptr)
-    may = (running.max_nodes > 0) & ~running.releasing & (width > 0)
-    rows = np.flatnonzero(may)
-    requested = running.requested_nodes
+    widths = running.indptr[1:] - running.indptr[:-1]
+    rows = np.flatnonzero((running.max_nodes > 0) & ~running.releasing & (widths > 0))
+    width, requested, mtct = widths[rows], running.requested_nodes[rows], running.mtct[rows]
+    adapting, resized_s = running.adapting[rows], running.resized_s[rows]
     asked = np.where(requested > 0, requested, width)
-    left_s = np.maximum(running.end_s - now_s, 0)
-    calm_s = np.where(running.resized_s > 0, running.resized_s + costs.between_s, 0)
-    back_s = now_s + costs.adaptation_s * np.where(running.adapting, 2, 1)
-    serial = serial_fractions(running.mtct, width)
-    unknown = rows[(running.mtct[rows] < 0) | (width[rows] < 2)]
-    if learnt is not None and len(unknown) and learnt.known:
-        serial[unknown] = learnt_serials(learnt, running.user[unknown], running.name[unknown])
-    base = np.where(
-        left_s > LEAST_LEFT * costs.adaptation_s,
-        np.minimum(
-            _bases(running.width_rule, running.min_nodes, asked, serial, costs.stretch), width
-        ),
-        width,
+    left_s = np.maximum(running.end_s[rows] - now_s, 0)
+    calm_s = np.where(resized_s > 0, resized_s + costs.between_s, 0)
+    back_s = now_s + costs.adaptation_s * np.where(adapting, 2, 1)
+    serial = serial_fractions(mtct, width)
+    if learnt is not None and learnt.known:
+        unknown = np.flatnonzero((mtct < 0) | (width < 2))
+        of = rows[unknown]
+        serial[unknown] = learnt_serials(learnt, running.user[of], running.name[of])
+    rule = running.width_rule[rows]
+    narrow = _bases(rule, running.min_nodes[rows], asked, serial, costs.stretch)
+    keeps = left_s <= LEAST_LEFT * costs.adaptation_s
+    indptr, nodes, straight = _heads_first(running, rows, width)
+    return ElasticJobs(
+        row=rows,
+        indptr=indptr,
+        nodes=nodes,
+        straight=straight,
+        base=np.where(keeps, width, np.minimum(narrow, width)),
+        asked=asked,
+        most=most_nodes(snapshot)[rows],
+        rule=rule,
+        serial=serial,
+        left_s=left_s,
+        back_s=np.maximum(back_s, calm_s),
+        resizable=~adapting & (calm_s <= now_s),
     )
-    columns = (
-        running.indptr[:-1], running.indptr[1:], base, asked, most_nodes(snapshot),
-        running.width_rule, serial, left_s, np.maximum(back_s, calm_s),
-        ~running.adapting & (calm_s <= now_s),
-        heads(running),
-    )  # fmt: skip
-    found = []
-    for row, first, end, narrow, asks, most, code, part, left, back, resizable, head in zip(
-        rows.tolist(), *(column[rows].tolist() for column in columns), strict=True
-    ):
-        nodes = _head_first(running.nodes[first:end], head)
-        found.append(
-            Elastic(row, nodes, narrow, asks, most, RULES[code], part, left, back, resizable)
-        )
-    return found
 
 
-RULES: Final = {int(rule): rule for rule in WidthRule}
+def _heads_first(
+    running: RunningTable, rows: NDArray[np.intp], width: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int32], bool]:
+    """The nodes of some jobs, each with the one in front that is never given back.
+
+    Returns:
+        Where those of each begin, the nodes, and whether those of each are still ascending.
+    """
+    indptr = np.concatenate(([0], width.cumsum()))
+    nodes = running.nodes
+    if len(nodes) > indptr[-1]:
+        first = running.indptr[rows]
+        nodes = nodes[np.arange(indptr[-1]) + (first - indptr[:-1]).repeat(width)]
+    head = heads(running)[rows]
+    if (nodes[indptr[:-1]] == head).all():
+        rises = nodes[1:] > nodes[:-1]
+        rises[indptr[1:-1] - 1] = True
+        return indptr, nodes, bool(rises.all())
+    owner = np.arange(len(rows)).repeat(width)
+    at_head = nodes == head[owner]
+    if (np.bincount(owner[at_head], minlength=len(rows)) == 1).all():
+        return indptr, nodes[np.argsort(2 * owner + ~at_head, kind="stable")], False
+    sets = [
+        np.concatenate((head[at : at + 1].astype(np.int32), own[own != head[at]]))
+        for at, own in enumerate(np.split(nodes, indptr[1:-1]))
+    ]
+    sizes = np.array([len(own) for own in sets], dtype=np.int64)
+    return np.concatenate(([0], sizes.cumsum())), np.concatenate(sets), False
 
 
 def allowed(rule: NDArray[np.int8], least: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -170,13 +148,6 @@ def most_nodes(snapshot: Snapshot) -> NDArray[np.int64]:
     return found
 
 
-def _head_first(nodes: NDArray[np.int32], head: int) -> NDArray[np.int32]:
-    """The nodes with the one that is never given back in front."""
-    if nodes[0] == head:
-        return nodes
-    return np.concatenate((np.array([head], dtype=np.int32), nodes[nodes != head]))
-
-
 def _bases(
     rule: NDArray[np.int8],
     least: NDArray[np.int64],
@@ -190,23 +161,46 @@ def _bases(
     return allowed(rule, np.maximum(np.minimum(fewest, nodes), least))
 
 
-def at_bases(jobs: Sequence[Elastic], ends_s: Mapping[int, int]) -> Resizes:
+def at_bases(jobs: ElasticJobs, ends_s: NDArray[np.int64]) -> Resizes:
     """All lent nodes given back as soon as possible (rules 2 and 3).
 
     Args:
         jobs: running ones.
-        ends_s: row of each to `base_end_s`.
+        ends_s: (n,) of each, see `base_ends_s`.
     """
-    rows = [(job.row, job.back_s, job.nodes[: job.base], _LENT) for job in jobs if job.is_lent]
-    return Resizes.of(rows, ends_s)
+    return given_back(jobs, jobs.is_lent, jobs.back_s, ends_s, _LENT)
 
 
-def base_end_s(job: Elastic, now_s: int, adaptation_s: int) -> int:
-    """When a job ends at the latest that gives back what it was lent as soon as it can."""
-    wide_s = job.back_s - adaptation_s - now_s
-    if not job.is_lent or job.left_s <= wide_s:
-        return now_s + job.left_s
-    return job.back_s + math.ceil(job.lasts_s(job.base) * (1 - wide_s / job.left_s))
+def given_back(
+    jobs: ElasticJobs,
+    which: NDArray[np.bool_],
+    by_s: NDArray[np.int64],
+    ends_s: NDArray[np.int64],
+    why: str,
+) -> Resizes:
+    """Some of the jobs at their bases.
+
+    Args:
+        jobs: running ones.
+        which: (n,) these.
+        by_s: (n,) when the change of each is complete.
+        ends_s: (n,) when each ends then.
+        why: of all of them.
+    """
+    if not which.any():
+        return NO_RESIZES
+    indptr, nodes = jobs.nodes_at_bases(which)
+    rows = jobs.row[which].astype(np.int32)
+    return Resizes(rows, by_s[which], indptr, nodes, (why,) * len(rows), ends_s[which])
+
+
+def base_ends_s(jobs: ElasticJobs, now_s: int, adaptation_s: int) -> NDArray[np.int64]:
+    """(n,) when jobs end at the latest that give back what they were lent as soon as they can."""
+    wide_s = jobs.back_s - adaptation_s - now_s
+    as_now = ~jobs.is_lent | (jobs.left_s <= wide_s)
+    part = 1 - wide_s / np.maximum(jobs.left_s, 1)
+    narrow_s = np.ceil(jobs.lasts_s(jobs.base) * np.where(as_now, 0.0, part)).astype(np.int64)
+    return np.where(as_now, now_s + jobs.left_s, jobs.back_s + narrow_s)
 
 
 _LENT = "nodes beyond its base are lent"

@@ -20,6 +20,7 @@ Rules
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +28,10 @@ from numpy.typing import NDArray
 from bridge.model.job import RunningTable
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
-from bridge.model.resizes import Resize, Resizes
+from bridge.model.resizes import NO_RESIZES, Resize, Resizes
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.alternatives import Eligibility
+from bridge.planning.malleable.usable import Usable
 from bridge.planning.malleable.widths import allowed_widths, grown_width, shrunk_width
 from bridge.ports import Planned, Replan
 
@@ -107,7 +109,11 @@ def expand_shrink(
             else:  # nodes would be freed, but this job would not get them
                 resizes = []
     grown = _growths(malleables, idle, expand_order, {job for job, *_ in resizes}, by_s)
-    return replan(Resizes.of([*resizes, *grown])) if grown else planned
+    if not grown:
+        return planned
+    if not len(snapshot.jobs):  # nobody waits who could be planned otherwise
+        return replan.around(planned, Resizes.of(grown), NO_RESIZES)
+    return replan(Resizes.of([*resizes, *grown]))
 
 
 def rank_of_ids(running: RunningTable) -> NDArray[np.int64]:
@@ -115,9 +121,15 @@ def rank_of_ids(running: RunningTable) -> NDArray[np.int64]:
 
     To break ties: the order of the rows is the controller's, and says nothing.
     """
-    ids = running.id.tolist()
+    return _rank(tuple(running.id.tolist()))
+
+
+@lru_cache(maxsize=16)
+def _rank(ids: tuple[str, ...]) -> NDArray[np.int64]:
+    """Kept, as the same jobs run in most cycles; not to be changed."""
     rank = np.empty(len(ids), dtype=np.int64)
     rank[sorted(range(len(ids)), key=lambda row: (len(ids[row]), ids[row]))] = np.arange(len(ids))
+    rank.setflags(write=False)
     return rank
 
 
@@ -200,41 +212,23 @@ def _growths(
 ) -> list[Resize]:
     """Rule 3."""
     snapshot, found = malleables.snapshot, []
-    idle = idle.copy()
-    may = set(malleables.rows.tolist()) - shrinking
+    rows = malleables.rows
+    free = np.flatnonzero(idle).astype(np.int32)
+    left = np.ones(len(free), dtype=bool)
+    usable = Usable(snapshot, free)
+    group_of = dict(zip(rows.tolist(), usable.groups(rows), strict=True)) if len(free) else {}
     for job in order:
-        if job not in may or not idle.any():
+        if not left.any():
+            break
+        if job not in group_of or job in shrinking:
             continue
         nodes = malleables.nodes(job)
-        free = np.flatnonzero(idle & growable(snapshot, job)).astype(np.int32)
-        width = grown_width(allowed_widths(snapshot, job), len(nodes), len(free))
+        own = np.flatnonzero(left & usable.masks[group_of[job]])
+        width = grown_width(allowed_widths(snapshot, job), len(nodes), len(own))
         if width == len(nodes):
             continue
-        added = free[: width - len(nodes)]
-        idle[added] = False
-        found.append((job, by_s, np.union1d(nodes, added).astype(np.int32), "nodes are idle"))
-    return found
-
-
-def growable(snapshot: Snapshot, job: int) -> NDArray[np.bool_]:
-    """(n_nodes,) nodes of a running job's partition and reservation that match its constraint."""
-    running, nodes = snapshot.running, snapshot.nodes
-    found = np.zeros(len(nodes), dtype=bool)
-    partition = int(running.partition[job])
-    if partition < 0 or not snapshot.partitions[partition].up:
-        return found
-    found[snapshot.partitions[partition].nodes] = True
-    if not running.exclusive[job]:
-        first = int(running.indptr[job])
-        found &= (nodes.capacity >= running.use[first]).all(axis=1)
-    for at, item in enumerate(snapshot.reservations):
-        if running.reservation[job] == at and not item.anywhere:
-            inside = np.zeros(len(nodes), dtype=bool)
-            inside[item.nodes] = True
-            found &= inside
-        elif item.start_s < running.end_s[job]:
-            found[item.nodes] = False
-    if constraint := str(running.features[job]):
-        eligibility = Eligibility(snapshot)
-        found &= np.logical_or.reduce(eligibility.matching(constraint))
+        taken = own[: width - len(nodes)]
+        left[taken] = False
+        wider = np.union1d(nodes, free[taken]).astype(np.int32)
+        found.append((job, by_s, wider, "nodes are idle"))
     return found

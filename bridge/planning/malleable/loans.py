@@ -20,7 +20,6 @@ Rules
 """
 
 import heapq
-from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -28,9 +27,11 @@ from numpy.typing import NDArray
 
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
-from bridge.planning.malleable.bases import Costs, Elastic, allowed
-from bridge.planning.malleable.expand_shrink import growable, idle_nodes
+from bridge.planning.malleable.bases import Costs, allowed
+from bridge.planning.malleable.elastic import RULES, Elastic, ElasticJobs
+from bridge.planning.malleable.expand_shrink import idle_nodes
 from bridge.planning.malleable.speed import speed, speeds, widths_for
+from bridge.planning.malleable.usable import Usable
 from bridge.units import NEVER, UNPLANNED
 
 NONE: Final = 1 << 40
@@ -64,108 +65,92 @@ def kept_now(job: Elastic, used_s: NDArray[np.int64], by_s: int) -> NDArray[np.i
     return np.concatenate((job.nodes[: job.base], last_used[: width - job.base]))
 
 
-def first_used_s(lent: Sequence[NDArray[np.int32]], used_s: NDArray[np.int64]) -> list[int]:
-    """When the plan uses any of each set of nodes; NEVER: it does not, or the set is empty."""
-    sizes = np.array([len(each) for each in lent], dtype=np.int64)
-    found = np.full(len(lent), NEVER, dtype=np.int64)
-    some = sizes > 0
-    if some.any():
-        first = np.concatenate(([0], sizes[some].cumsum()[:-1]))
-        found[some] = np.minimum.reduceat(used_s[np.concatenate(lent)], first)
-    times: list[int] = found.tolist()
-    return times
-
-
 def growths(
     snapshot: Snapshot,
-    jobs: Sequence[Elastic],
+    jobs: ElasticJobs,
+    worth: NDArray[np.int64],
     plan: Plan,
     used_s: NDArray[np.int64],
+    *,
     costs: Costs,
-) -> list[tuple[Elastic, NDArray[np.int32]]]:
-    """The jobs that grow, and what each is lent (rules 2 to 5).
+) -> list[tuple[int, NDArray[np.int32]]]:
+    """The jobs that grow (of `jobs`), and what each is lent (rules 2 to 5).
 
     Args:
         snapshot: the world.
-        jobs: those that neither adapt nor shrink, nor changed their width lately.
+        jobs: the running ones.
+        worth: (n,) the next width of each that is worth a change; `NONE` for those that adapt or
+            shrink, or changed their width lately.
         plan: starts of waiting jobs.
         used_s: (n_nodes,) when the plan uses each node.
         costs: of a change.
     """
     idle = idle_nodes(snapshot, plan) & (used_s >= snapshot.now_s + costs.between_s)
-    if not idle.any():
-        return []
     free = np.flatnonzero(idle).astype(np.int32)
+    may = np.flatnonzero((worth <= jobs.most) & (worth - jobs.width <= len(free)))
+    if not len(free) or not len(may):
+        return []
     free = free[np.argsort(-used_s[free], kind="stable")]
     usable = Usable(snapshot, free)
-    steps: list[tuple[float, int, int, int]] = []
-    growing: dict[int, Elastic] = {}
-    taken = 0
-    for job, least in zip(jobs, least_growths(jobs, costs), strict=True):
-        if least <= job.most and least - len(job.nodes) <= len(free):
-            growing[job.row] = job
-            steps.append(_step(job, len(job.nodes), least, costs.fairness))
+    group = dict(zip(may.tolist(), usable.groups(jobs.row[may]), strict=True))
+    held, most, serial = jobs.width.tolist(), jobs.most.tolist(), jobs.serial.tolist()
+    rules = jobs.rule.tolist()
+    roots = _Roots(jobs, costs.fairness)
+    steps = roots.first_steps(may, worth[may])
     heapq.heapify(steps)
+    taken = 0
     wider: dict[int, int] = {}
     while steps and taken < len(free):
-        _, row, before, width = heapq.heappop(steps)
-        job = growing[row]
-        if width - before > len(free) - taken or width - len(job.nodes) > usable.by(row)[1]:
+        _, at, before, width = heapq.heappop(steps)
+        if width - before > len(free) - taken or width - held[at] > usable.counts[group[at]]:
             continue
         taken += width - before
-        wider[row] = width
-        after = job.rule.next_width(width + max(width // _STEP, 1))
-        if after <= job.most:
-            heapq.heappush(steps, _step(job, width, after, costs.fairness))
+        wider[at] = width
+        after = RULES[rules[at]].next_width(width + max(width // _STEP, 1))
+        if after <= most[at]:
+            gained = (speed(serial[at], after) - speed(serial[at], width)) / (after - width)
+            heapq.heappush(steps, (-gained / roots.of(at, width), at, width, after))
     found, left = [], np.ones(len(free), dtype=bool)
-    for row, width in wider.items():
-        job = growing[row]
-        added = np.flatnonzero(left & usable.by(row)[0])[: width - len(job.nodes)]
-        if len(added) < width - len(job.nodes):  # others took what it alone could use
+    for at, width in wider.items():
+        added = (left & usable.masks[group[at]]).nonzero()[0][: width - held[at]]
+        if len(added) < width - held[at]:  # others took what it alone could use
             continue
         left[added] = False
-        found.append((job, free[added]))
+        found.append((at, free[added]))
     return found
 
 
-class Usable:
-    """Which of the idle nodes each job could use; found once for jobs that could use the same."""
-
-    def __init__(self, snapshot: Snapshot, free: NDArray[np.int32]) -> None:
-        self._snapshot, self._free = snapshot, free
-        self._known: dict[object, tuple[NDArray[np.bool_], int]] = {}
-
-    def by(self, job: int) -> tuple[NDArray[np.bool_], int]:
-        """Which of them a job (row of `Snapshot.running`) could use, and how many."""
-        running = self._snapshot.running
-        key: object = job
-        if not self._snapshot.reservations and running.exclusive[job]:
-            key = int(running.partition[job]), str(running.features[job])
-        if key not in self._known:
-            may = growable(self._snapshot, job)[self._free]
-            self._known[key] = may, int(np.count_nonzero(may))
-        return self._known[key]
-
-
-def least_growths(jobs: Sequence[Elastic], costs: Costs) -> list[int]:
-    """The next width of each that makes good the cost of a change (rule 3); very large: none."""
+def least_growths(jobs: ElasticJobs, costs: Costs) -> NDArray[np.int64]:
+    """(n,) the next width of each that makes good the cost of a change (rule 3); `NONE`: none."""
     counted_s = costs.between_s - 2 * costs.adaptation_s
     if counted_s <= 0:
-        return [NONE] * len(jobs)
-    serial = np.array([job.serial for job in jobs], dtype=np.float64)
-    width = np.array([len(job.nodes) for job in jobs], dtype=np.int64)
-    rule = np.array([job.rule for job in jobs], dtype=np.int8)
-    soon = np.array([job.left_s <= costs.between_s for job in jobs], dtype=bool)
-    wanted = speeds(serial, width) * (1 + 2 * costs.adaptation_s / counted_s)
-    least = allowed(rule, np.maximum(widths_for(serial, wanted), width + 1))
-    found: list[int] = np.where(soon, NONE, least).tolist()
-    return found
+        return np.full(len(jobs), NONE)
+    wanted = speeds(jobs.serial, jobs.width) * (1 + 2 * costs.adaptation_s / counted_s)
+    least = allowed(jobs.rule, np.maximum(widths_for(jobs.serial, wanted), jobs.width + 1))
+    return np.where(jobs.left_s <= costs.between_s, NONE, least)
 
 
-def _step(job: Elastic, before: int, after: int, fairness: float) -> tuple[float, int, int, int]:
-    """An entry of the heap: what a step is worth, negative, the job, and both widths."""
-    gained = (speed(job.serial, after) - speed(job.serial, before)) / (after - before)
-    work = max(job.left_s, 1) * speed(job.serial, len(job.nodes))
-    if before < job.asked:
-        work /= fairness
-    return (-gained / work**0.5, job.row, before, after)
+class _Roots:
+    """What the gains of jobs are weighed by (rule 4): square roots of their remaining work."""
+
+    def __init__(self, jobs: ElasticJobs, fairness: float) -> None:
+        self._jobs, self._asked = jobs, jobs.asked.tolist()
+        work: list[float] = (np.maximum(jobs.left_s, 1) * speeds(jobs.serial, jobs.width)).tolist()
+        self._wide = [float(each**0.5) for each in work]
+        self._narrow = [float((each / fairness) ** 0.5) for each in work]
+
+    def of(self, at: int, width: int) -> float:
+        """Of a job that has a width by now."""
+        return self._narrow[at] if width < self._asked[at] else self._wide[at]
+
+    def first_steps(
+        self, which: NDArray[np.intp], after: NDArray[np.int64]
+    ) -> list[tuple[float, int, int, int]]:
+        """Entries of the heap: what a step is worth, negative, the job, and both widths."""
+        before, serial = self._jobs.width[which], self._jobs.serial[which]
+        gained = (speeds(serial, after) - speeds(serial, before)) / (after - before)
+        columns = (gained.tolist(), which.tolist(), before.tolist(), after.tolist())
+        return [
+            (-gain / self.of(at, width), at, width, wider)
+            for gain, at, width, wider in zip(*columns, strict=True)
+        ]

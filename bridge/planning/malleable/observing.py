@@ -63,21 +63,24 @@ class _Followed:
 def observed(snapshot: Snapshot, before: Learnt) -> Learnt:
     """What is known after this snapshot; the same object if that is nothing new."""
     learning = Learning(before)
-    ended = _ended_runs(snapshot)
     running = snapshot.running
     own = ~running.releasing
-    row_of = dict(zip(running.id[own].tolist(), np.flatnonzero(own).tolist(), strict=True))
-    changed = False
-    for job_id in before.running:
-        if job_id not in row_of:
-            _over(learning, job_id, ended.get(job_id))
-            changed = True
+    there = set(running.id[own].tolist())
+    gone = [job_id for job_id in before.running if job_id not in there]
+    ended = _ended_runs(snapshot) if gone else {}
+    for job_id in gone:
+        _over(learning, job_id, ended.get(job_id))
+    changed = bool(gone)
     rows = np.flatnonzero(own & ((running.max_nodes > 0) | running.adapting))
-    width = running.indptr[1:] - running.indptr[:-1]
-    parts = np.round(serial_fractions(running.mtct, width) * _PARTS).astype(np.int64)
-    parts[(running.mtct < 0) | (width < 2)] = _UNKNOWN
-    for row in rows.tolist():
-        changed |= _follow(learning, snapshot, row, int(width[row]), int(parts[row]))
+    width = (running.indptr[1:] - running.indptr[:-1])[rows]
+    mtct = running.mtct[rows]
+    parts = np.round(serial_fractions(mtct, width) * _PARTS).astype(np.int64)
+    parts[(mtct < 0) | (width < 2)] = _UNKNOWN
+    columns = (rows, running.id[rows], running.start_s[rows], width, parts)
+    for row, job_id, *seen in zip(*(column.tolist() for column in columns), strict=True):
+        if _is_new(learning.running.get(job_id), *seen):
+            _follow(learning, snapshot, row, seen[1], seen[2])
+            changed = True
     return learning.done() if changed else before
 
 
@@ -94,8 +97,19 @@ def _ended_runs(snapshot: Snapshot) -> dict[str, tuple[int, int]]:
     }  # fmt: skip
 
 
-def _follow(learning: Learning, snapshot: Snapshot, row: int, width: int, serial: int) -> bool:
-    """Takes note of a running job; True if there is something new."""
+def _is_new(known: list[int] | None, start_s: int, width: int, serial: int) -> bool:
+    """Whether a running job is not, or no longer, as it was last seen."""
+    return (
+        known is None
+        or len(known) != 5
+        or known[0] != start_s
+        or known[1] != width
+        or (serial != _UNKNOWN and abs(serial - known[2]) >= _NOTICED)
+    )
+
+
+def _follow(learning: Learning, snapshot: Snapshot, row: int, width: int, serial: int) -> None:
+    """Takes note of a running job of which there is something new."""
     running = snapshot.running
     job_id, start_s = str(running.id[row]), int(running.start_s[row])
     numbers = learning.running.get(job_id)
@@ -103,10 +117,7 @@ def _follow(learning: Learning, snapshot: Snapshot, row: int, width: int, serial
         found = _Followed(start_s, width, serial, 1, name_code(str(running.name[row])))
         learning.running[job_id] = found.numbers()
         learning.traits[job_id] = str(running.user[row])
-        return True
-    _, before, measured, _, _ = numbers
-    if width == before and (serial == _UNKNOWN or abs(serial - measured) < _NOTICED):
-        return False
+        return
     found = _Followed(*numbers)
     if width != found.width:
         _teach(learning, job_id, found)
@@ -114,7 +125,6 @@ def _follow(learning: Learning, snapshot: Snapshot, row: int, width: int, serial
     else:
         found.serial = serial
     learning.running[job_id] = found.numbers()
-    return True
 
 
 def _over(learning: Learning, job_id: str, ran: tuple[int, int] | None) -> None:

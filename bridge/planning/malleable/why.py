@@ -2,25 +2,28 @@
 """Why running malleable jobs keep their widths, or change them, by a finished plan.
 
 Rules
-    1. The first reason that holds is given, in the order of `_Reasons.of`: what forbids any change
-       before what forbids growth, then what is missing.
+    1. The first reason that holds is given: what forbids any change goes before what forbids
+       growth, then comes what is missing. `_Reasons` sets them from the last to the first.
     2. A job that the policy wanted to resize and that a rule of the site left out says so, whatever
        else holds.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.model.plan import Plan
 from bridge.model.resizes import NO_RESIZES, Resizes
 from bridge.model.snapshot import Snapshot
 from bridge.model.start_widths import NO_START_WIDTHS, StartWidths
 from bridge.model.width_reasons import WidthCode, WidthReason
-from bridge.planning.malleable.bases import RULES, most_nodes
+from bridge.planning.malleable.bases import allowed, most_nodes
 from bridge.planning.malleable.expand_shrink import LEAST_LEFT, idle_nodes
-from bridge.planning.malleable.loans import Usable, used_from_s
+from bridge.planning.malleable.loans import used_from_s
+from bridge.planning.malleable.usable import Usable
 from bridge.ports import Planned, Replan
 
 
@@ -63,14 +66,14 @@ class Demands:
         adaptation_s: how long a change takes.
         between_s: least time between two changes of a job, and how long an idle node must be free.
         one_at_a_time: nothing is decided while a job adapts.
-        least: row to the next width that is worth a change; very large: there is none. Left out:
-            any allowed one is.
+        least: (n_running,) the next width that is worth a change; very large: there is none; 0, or
+            None for all: any allowed one is.
     """
 
     adaptation_s: int
     between_s: int = 0
     one_at_a_time: bool = False
-    least: Mapping[int, int] = field(default_factory=dict)
+    least: NDArray[np.int64] | None = None
 
 
 def with_reasons(
@@ -86,66 +89,95 @@ def with_reasons(
     """
     running = snapshot.running
     may = ((running.max_nodes > 0) | running.adapting) & ~running.releasing
-    rows = np.flatnonzero(may & (running.indptr[1:] > running.indptr[:-1])).tolist()
-    if not rows:
+    rows = np.flatnonzero(may & (running.indptr[1:] > running.indptr[:-1]))
+    if not len(rows):
         return planned
-    reasons = _Reasons(snapshot, planned, left_out, demands)
-    found = tuple(reasons.of(row) for row in rows)
-    return replace(planned, plan=replace(planned.plan, widths=found))
+    reasons = _Reasons(snapshot, planned.plan, rows, demands)
+    reasons.for_no_growth()
+    reasons.for_no_change(left_out)
+    return replace(planned, plan=replace(planned.plan, widths=reasons.told()))
 
 
 class _Reasons:
+    """The reasons of some running jobs, by columns; what is set later goes before."""
+
     def __init__(
-        self, snapshot: Snapshot, planned: Planned, left_out: set[int], demands: Demands
+        self, snapshot: Snapshot, plan: Plan, rows: NDArray[np.intp], demands: Demands
     ) -> None:
-        plan = planned.plan
-        self._snapshot, self._demands, self._left_out = snapshot, demands, left_out
-        self._after = {
-            job: len(plan.resizes.nodes_of(at)) for at, job in enumerate(plan.resizes.job.tolist())
-        }
-        self._width = (snapshot.running.indptr[1:] - snapshot.running.indptr[:-1]).tolist()
-        self._most = most_nodes(snapshot)
-        free = np.flatnonzero(idle_nodes(snapshot, plan)).astype(np.int32)
-        self._usable = Usable(snapshot, free)
+        running = snapshot.running
+        self._snapshot, self._plan, self._rows, self._demands = snapshot, plan, rows, demands
+        self._width = running.indptr[rows + 1] - running.indptr[rows]
+        self._code = np.full(len(rows), WidthCode.OTHERS_FIRST, dtype=np.int8)
+        self._nodes = np.zeros(len(rows), dtype=np.int64)
+        self._until_s = np.zeros(len(rows), dtype=np.int64)
+
+    def for_no_growth(self) -> None:
+        """What is missing, for all of them."""
+        snapshot, rows, demands = self._snapshot, self._rows, self._demands
+        most = most_nodes(snapshot)[rows]
+        following = allowed(snapshot.running.width_rule[rows], self._width + 1)
+        wanted = following
+        if demands.least is not None:
+            wanted = np.maximum(wanted, demands.least[rows])
+        free = np.flatnonzero(idle_nodes(snapshot, self._plan)).astype(np.int32)
         until_s = snapshot.now_s + max(demands.between_s, demands.adaptation_s)
-        self._calm = used_from_s(plan, len(snapshot.nodes))[free] >= until_s
-        self._adapts = bool(snapshot.running.adapting.any())
+        calm = used_from_s(self._plan, len(snapshot.nodes))[free] >= until_s
+        usable = Usable(snapshot, free)
+        group = usable.groups(rows)
+        count = np.array(usable.counts)[group]
+        count_calm = np.array([np.count_nonzero(mask & calm) for mask in usable.masks])[group]
+        more = wanted - self._width
+        self._code[count_calm < more] = WidthCode.PLANNED_NODES
+        few = count < more
+        self._code[few] = WidthCode.TOO_FEW_NODES
+        self._code[wanted > most] = WidthCode.NO_GAIN
+        self._code[count == 0] = WidthCode.NO_IDLE_NODES
+        self._code[following > most] = WidthCode.WIDEST
+        self._nodes = np.where(self._code == WidthCode.TOO_FEW_NODES, wanted, 0)
 
-    def of(self, row: int) -> WidthReason:
-        running, now_s, demands = self._snapshot.running, self._snapshot.now_s, self._demands
-        job_id, width = str(running.id[row]), self._width[row]
-        if (after := self._after.get(row)) is not None:
-            code = WidthCode.GROWS if after > width else WidthCode.SHRINKS
-            return WidthReason(job_id, code, after)
-        if running.adapting[row]:
-            return WidthReason(job_id, WidthCode.ADAPTING)
-        if row in self._left_out:
-            return WidthReason(job_id, WidthCode.RULE)
-        calm_s = int(running.resized_s[row]) + demands.between_s
-        if running.resized_s[row] and demands.between_s and calm_s > now_s:
-            return WidthReason(job_id, WidthCode.TOO_SOON, until_s=calm_s)
-        if demands.one_at_a_time and self._adapts:
-            return WidthReason(job_id, WidthCode.OTHER_ADAPTS)
-        left_s = int(running.end_s[row]) - now_s
-        if left_s <= max(LEAST_LEFT * demands.adaptation_s, demands.between_s):
-            return WidthReason(job_id, WidthCode.ENDS_SOON)
-        return self._no_growth(row, job_id, width)
+    def for_no_change(self, left_out: set[int]) -> None:
+        """What forbids any change, and what changes."""
+        running, rows, demands = self._snapshot.running, self._rows, self._demands
+        now_s, resizes = self._snapshot.now_s, self._plan.resizes
+        left_s = running.end_s[rows] - now_s
+        self._set(
+            left_s <= max(LEAST_LEFT * demands.adaptation_s, demands.between_s),
+            WidthCode.ENDS_SOON,
+        )
+        if demands.one_at_a_time and running.adapting.any():
+            self._set(np.ones(len(rows), dtype=bool), WidthCode.OTHER_ADAPTS)
+        if demands.between_s:
+            resized_s = running.resized_s[rows]
+            calm_s = resized_s + demands.between_s
+            soon = (resized_s != 0) & (calm_s > now_s)
+            self._set(soon, WidthCode.TOO_SOON)
+            self._until_s[soon] = calm_s[soon]
+        if left_out:
+            self._set(np.isin(rows, list(left_out)), WidthCode.RULE)
+        self._set(running.adapting[rows], WidthCode.ADAPTING)
+        if len(resizes):
+            after = np.zeros(len(running), dtype=np.int64)
+            after[resizes.job] = np.diff(resizes.indptr)
+            after = after[rows]
+            self._set((after > 0) & (after <= self._width), WidthCode.SHRINKS)
+            self._set(after > self._width, WidthCode.GROWS)
+            self._nodes = np.where(after > 0, after, self._nodes)
 
-    def _no_growth(self, row: int, job_id: str, width: int) -> WidthReason:
-        most = int(self._most[row])
-        rule = RULES[int(self._snapshot.running.width_rule[row])]
-        wanted = rule.next_width(width + 1)
-        if wanted > most:
-            return WidthReason(job_id, WidthCode.WIDEST)
-        wanted = max(wanted, self._demands.least.get(row, 0))
-        usable, count = self._usable.by(row)
-        calm = int(np.count_nonzero(usable & self._calm))
-        if not count:
-            return WidthReason(job_id, WidthCode.NO_IDLE_NODES)
-        if wanted > most:
-            return WidthReason(job_id, WidthCode.NO_GAIN)
-        if count < wanted - width:
-            return WidthReason(job_id, WidthCode.TOO_FEW_NODES, wanted)
-        if calm < wanted - width:
-            return WidthReason(job_id, WidthCode.PLANNED_NODES)
-        return WidthReason(job_id, WidthCode.OTHERS_FIRST)
+    def _set(self, which: NDArray[np.bool_], code: WidthCode) -> None:
+        self._code[which] = code
+        self._nodes[which] = self._until_s[which] = 0
+
+    def told(self) -> tuple[WidthReason, ...]:
+        """One for each of the jobs."""
+        ids = self._snapshot.running.id[self._rows].tolist()
+        codes = map(_CODES.__getitem__, self._code.tolist())
+        return tuple(map(_reason, ids, codes, self._nodes.tolist(), self._until_s.tolist()))
+
+
+_CODES: Final = {int(code): code for code in WidthCode}
+
+
+@lru_cache(maxsize=8192)
+def _reason(job_id: str, code: WidthCode, nodes: int, until_s: int) -> WidthReason:
+    """Most jobs keep theirs from cycle to cycle."""
+    return WidthReason(job_id, code, nodes, until_s)

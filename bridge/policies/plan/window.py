@@ -116,6 +116,10 @@ class WindowPlanner(QueuePlanner):
             return Planned(
                 self._in_order(snapshot, order, preference, context), Promises(self.name)
             )
+        if not len(snapshot.jobs):
+            scheduler = self.list_scheduler(snapshot, order, preference, context)
+            scheduler.schedule(depth=0)
+            return Planned(scheduler.plan(self.name), Promises(self.name))
         known = context.state.promised_by(self.name).start_s
         ids = snapshot.jobs.id.tolist()
         due_s = min((known[job] for job in ids if job in known), default=NEVER) if known else NEVER
@@ -281,7 +285,7 @@ class WindowPlanner(QueuePlanner):
         startable = jobs.array_startable.copy()
         for job, count in selection.tasks.items():
             startable[job] = min(int(startable[job]), count)
-        changed = dataclasses.replace(jobs, array_startable=startable)
+        changed = jobs.with_columns(array_startable=startable)
         if at_s > now_s:
             changed = _starting_at(changed, chosen, at_s, now_s)
         changed = _not_before(changed, candidate & ~chosen, self._next_s(at_s), now_s)
@@ -309,21 +313,20 @@ def _candidates(jobs: JobTable, at_s: int) -> NDArray[np.bool_]:
 def _starting_at(jobs: JobTable, which: NDArray[np.bool_], at_s: int, now_s: int) -> JobTable:
     """The jobs, some of them with a fixed start."""
     changed = _beginning(jobs, np.where(which, at_s, jobs.begin_s), now_s)
-    return dataclasses.replace(changed, fixed=jobs.fixed | which)
+    return changed.with_columns(fixed=jobs.fixed | which)
 
 
 def _not_before(jobs: JobTable, which: NDArray[np.bool_], at_s: int, now_s: int) -> JobTable:
     """The jobs, some of them not to begin before an instant."""
     begin_s = np.where(which, np.maximum(jobs.begin_s, at_s), jobs.begin_s)
     hold = np.where(which, Hold.BEGIN_TIME, jobs.hold).astype(np.int8)
-    return dataclasses.replace(_beginning(jobs, begin_s, now_s), hold=hold)
+    return _beginning(jobs, begin_s, now_s).with_columns(hold=hold)
 
 
 def _beginning(jobs: JobTable, begin_s: NDArray[np.int64], now_s: int) -> JobTable:
     """The jobs with other begin times, which wait for leaf switches no longer for that."""
-    changed, until_s = dataclasses.replace(jobs, begin_s=begin_s), waits_until_s(jobs)
-    return dataclasses.replace(
-        changed,
+    changed, until_s = jobs.with_columns(begin_s=begin_s), waits_until_s(jobs)
+    return changed.with_columns(
         switches=np.where(until_s > now_s, jobs.switches, 0).astype(np.int32),
         switches_wait_s=np.maximum(until_s - since_s(changed), 0),
     )

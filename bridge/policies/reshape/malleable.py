@@ -40,14 +40,15 @@ from bridge.model.resizes import NO_RESIZES, Resize, Resizes
 from bridge.model.snapshot import Snapshot
 from bridge.planning.malleable.bases import (
     Costs,
-    Elastic,
     at_bases,
-    base_end_s,
+    base_ends_s,
     elastic_jobs,
+    given_back,
     start_widths_at_bases,
 )
+from bridge.planning.malleable.elastic import Elastic, ElasticJobs
 from bridge.planning.malleable.loans import (
-    first_used_s,
+    NONE,
     growths,
     kept_now,
     least_growths,
@@ -101,21 +102,19 @@ class LentNodes(Adapting):
         before = context.state.learnt_by(SPEED_UPS)
         learnt = observed(snapshot, before) if self.learn else Learnt()
         promised = context.state.promised_by(_NAME).start_s
-        watched = Watched(replan)
-        planned = self._together(
-            snapshot, order, planned, watched, promised=promised, learnt=learnt
+        found = self._together(
+            snapshot, order, planned, Watched(replan), promised=promised, learnt=learnt
         )
-        planned = self._explained(snapshot, planned, watched, learnt)
         if not self.learn or learnt is before:
-            return planned
-        return replace(planned, learnt={**planned.learnt, SPEED_UPS: learnt})
+            return found
+        return replace(found, learnt={**found.learnt, SPEED_UPS: learnt})
 
     def _together(
         self,
         snapshot: Snapshot,
         order: NDArray[np.int64],
         planned: Planned,
-        replan: Replan,
+        replan: Watched,
         *,
         promised: Mapping[str, int],
         learnt: Learnt,
@@ -123,29 +122,24 @@ class LentNodes(Adapting):
         """Starts, widths and announced starts planned together (rules 1 to 3)."""
         jobs = elastic_jobs(snapshot, self._costs, learnt)
         widths = start_widths_at_bases(snapshot, self.stretch, learnt)
-        if not jobs and not len(widths):
-            return planned
-        ends_s = {job.row: base_end_s(job, snapshot.now_s, self.adaptation_s) for job in jobs}
-        returns = at_bases(jobs, ends_s)
-        if len(snapshot.jobs):
-            if len(returns) or len(widths):
-                planned = replan(NO_RESIZES, returns, widths)
-            if late_s := _late_s(snapshot, planned, promised):
-                again = replan(NO_RESIZES, returns, widths, _by_promise(snapshot, order, promised))
-                if _late_s(snapshot, again, promised) < late_s:
-                    planned = again
-        planned = self._lend(snapshot, jobs, ends_s, planned, replan)
-        return replace(planned, promises=Promises(_NAME, _starts(snapshot, planned)))
-
-    def _explained(
-        self, snapshot: Snapshot, planned: Planned, watched: Watched, learnt: Learnt
-    ) -> Planned:
-        """With a reason for each running malleable job."""
-        jobs = elastic_jobs(snapshot, self._costs, learnt)
-        least = least_growths(jobs, self._costs)
-        worth = {job.row: width for job, width in zip(jobs, least, strict=True)}
-        demands = Demands(self.adaptation_s, self.between_s, least=worth)
-        return with_reasons(snapshot, planned, watched.left_out, demands)
+        worth = least_growths(jobs, self._costs)
+        if len(jobs) or len(widths):
+            ends_s = base_ends_s(jobs, snapshot.now_s, self.adaptation_s)
+            returns = at_bases(jobs, ends_s)
+            if len(snapshot.jobs):
+                if len(returns) or len(widths):
+                    planned = replan(NO_RESIZES, returns, widths)
+                if late_s := _late_s(snapshot, planned, promised):
+                    by_promise = _by_promise(snapshot, order, promised)
+                    again = replan(NO_RESIZES, returns, widths, by_promise)
+                    if _late_s(snapshot, again, promised) < late_s:
+                        planned = again
+            planned = self._lend(snapshot, jobs, ends_s, worth, planned=planned, replan=replan)
+            planned = replace(planned, promises=Promises(_NAME, _starts(snapshot, planned)))
+        least = np.zeros(len(snapshot.running), dtype=np.int64)
+        least[jobs.row] = worth
+        demands = Demands(self.adaptation_s, self.between_s, least=least)
+        return with_reasons(snapshot, planned, replan.left_out, demands)
 
     @property
     def _costs(self) -> Costs:
@@ -154,42 +148,40 @@ class LentNodes(Adapting):
     def _lend(
         self,
         snapshot: Snapshot,
-        jobs: list[Elastic],
-        ends_s: Mapping[int, int],
+        jobs: ElasticJobs,
+        ends_s: NDArray[np.int64],
+        worth: NDArray[np.int64],
+        *,
         planned: Planned,
         replan: Replan,
     ) -> Planned:
         """Rule 3: the same rows, with what changes now and what is given back later."""
         by_s = snapshot.now_s + self.adaptation_s
         used_s = used_from_s(planned.plan, len(snapshot.nodes))
+        first_s = jobs.first_used_s(used_s, NEVER)
+        gives = (first_s <= by_s) & (jobs.back_s <= by_s)
         resizes: list[Resize] = []
-        lent = {job.row: job.lent for job in jobs}
-        still = []
-        for job, first_s in zip(jobs, first_used_s(list(lent.values()), used_s), strict=True):
-            if first_s <= by_s and job.back_s <= by_s:
-                kept = kept_now(job, used_s, by_s)
-                resizes.append((job.row, by_s, kept, "other jobs start on these nodes"))
-                lent[job.row] = kept[job.base :]
-            elif job.resizable:
-                still.append(job)
-        for job, added in growths(snapshot, still, planned.plan, used_s, self._costs):
-            after = np.concatenate((job.nodes, added))
-            resizes.append((job.row, by_s, after, "nodes are idle"))
-            lent[job.row] = after[job.base :]
-        later: list[Resize] = []
-        again_s = NEVER
-        for job, first_s in zip(jobs, first_used_s(list(lent.values()), used_s), strict=True):
-            if first_s != NEVER:
-                until_s = max(first_s, job.back_s)  # a start before takes what the job leaves free
-                later.append((job.row, until_s, job.nodes[: job.base], "lent until then"))
-                again_s = min(again_s, until_s - self.adaptation_s)
-        if not resizes and not later:
+        new_ends: dict[int, int] = {}
+
+        def resize(job: Elastic, at: int, nodes: NDArray[np.int32], why: str) -> None:
+            resizes.append((job.row, by_s, nodes, why))
+            new_ends[job.row] = by_s + math.ceil(job.lasts_s(len(nodes)))
+            first_s[at] = used_s[nodes[job.base :]].min(initial=NEVER)
+
+        for at in gives.nonzero()[0].tolist():
+            job = jobs[at]
+            resize(job, at, kept_now(job, used_s, by_s), "other jobs start on these nodes")
+        worth = np.where(gives | ~jobs.resizable, NONE, worth)
+        for at, added in growths(snapshot, jobs, worth, planned.plan, used_s, costs=self._costs):
+            job = jobs[at]
+            resize(job, at, np.concatenate((job.nodes, added)), "nodes are idle")
+        lends = first_s != NEVER
+        if not resizes and not lends.any():
             return planned
-        held = {job.row: job for job in jobs}
-        new_ends = {
-            row: by_s + math.ceil(held[row].lasts_s(len(nodes))) for row, _, nodes, _ in resizes
-        }
-        found = replan.around(planned, Resizes.of(resizes, new_ends), Resizes.of(later, ends_s))
+        until_s = np.maximum(first_s, jobs.back_s)  # a start before takes what the job leaves free
+        later = given_back(jobs, lends, until_s, ends_s, "lent until then")
+        again_s = int((later.by_s - self.adaptation_s).min(initial=NEVER))
+        found = replan.around(planned, Resizes.of(resizes, new_ends), later)
         return replace(found, plan=replace(found.plan, again_s=again_s))
 
 
@@ -197,9 +189,11 @@ def _starts(snapshot: Snapshot, planned: Planned) -> dict[str, int]:
     """The first planned start of each waiting job, by its id."""
     plan, ids = planned.plan, snapshot.jobs.id
     rows = np.flatnonzero((plan.start_s != NEVER) & (plan.start_s != UNPLANNED))
-    found: dict[str, int] = {}
-    for job, start_s in zip(plan.job[rows].tolist(), plan.start_s[rows].tolist(), strict=True):
-        found[ids[job]] = min(found.get(ids[job], NEVER), start_s)
+    names, starts_s = ids[plan.job[rows]].tolist(), plan.start_s[rows].tolist()
+    found: dict[str, int] = dict(zip(names, starts_s, strict=True))
+    if len(found) < len(names):  # tasks of an array
+        for job_id, start_s in zip(names, starts_s, strict=True):
+            found[job_id] = min(found[job_id], start_s)
     return found
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """No two jobs share a CPU."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from bridge.model.plan import Plan
@@ -12,7 +13,7 @@ from bridge.ports import Context
 class NoSharing:
     """Sets no quota."""
 
-    def share(self, snapshot: Snapshot, plan: Plan, context: Context) -> Plan:
+    def share(self, world: Callable[[], Snapshot], plan: Plan, context: Context) -> Plan:
         """Returns the plan unchanged; see `bridge.ports.SharePolicy`."""
-        del snapshot, context
+        del world, context
         return plan

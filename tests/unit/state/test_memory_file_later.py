@@ -178,3 +178,22 @@ def test_a_disk_that_does_not_answer_stops_no_start(path, monkeypatch, caplog):
     store.catch_up()
     assert store.memory().planned_start_s == PROMISED
     store.close()
+
+
+def test_the_corridor_of_a_file_that_comes_late_is_handed_out(path):
+    first = Store(path)
+    first.keep_corridor("old")
+    first.close()
+    with script(LOCK, path) as backup:
+        assert backup.stdout.readline() == "locked\n"
+        store = Store(path)
+        assert store.corridor() is None
+        store.keep_corridor("new")
+        store.accuracy()
+    opened(store)
+    assert store.corridor() == "old"
+    store.keep_corridor("old and new")
+    store.close()
+    again = Store(path)
+    assert again.corridor() == "old and new"
+    again.close()

@@ -492,3 +492,47 @@ def test_what_was_learnt_and_cannot_be_read_is_forgotten(path, caplog):
     assert store.state().learnt_by("last-two").known == {"ann": [1, 2]}
     store.close()
     assert "3 facts on run times cannot be read" in caplog.text
+
+
+# ------------------------------------------------------------------ the corridor of power
+
+
+def test_what_was_entered_of_the_corridor_survives(path):
+    store = Store(path)
+    assert store.corridor() is None
+    store.keep_corridor("entries 1")
+    store.keep_corridor("entries 2")
+    store.close()
+    again = Store(path)
+    assert again.corridor() == "entries 2"
+    assert again.corridor() is None  # it is handed out once
+    again.close()
+    third = Store(path)
+    assert third.corridor() == "entries 2"
+    third.close()
+
+
+def test_what_is_entered_is_written_without_delay(path, monkeypatch):
+    monkeypatch.setattr(store_module, "LINGER_S", 600)
+    store = Store(path)
+    took(store, {"1": 100}, now_s=10)  # the writer waits for more of this kind
+    store.keep_corridor("entries")
+    query = "SELECT value FROM memory WHERE key = 'corridor'"
+    for _ in range(1000):
+        if rows(path, query):
+            break
+        time.sleep(0.01)
+    assert rows(path, query) == [("entries",)]
+    store.close()
+
+
+def test_a_new_file_gets_the_corridor_as_well(path):
+    store = Store(path)
+    store.keep_corridor("entries")
+    store.accuracy()
+    path.unlink()
+    took(store, {"1": 100}, now_s=10)
+    store.close()
+    again = Store(path)
+    assert again.corridor() == "entries"
+    again.close()

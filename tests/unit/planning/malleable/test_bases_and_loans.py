@@ -10,13 +10,14 @@ import pytest
 from bridge.model.job import WidthRule
 from bridge.planning.malleable.bases import (
     Costs,
-    Elastic,
     allowed,
-    base_end_s,
+    at_bases,
+    base_ends_s,
     elastic_jobs,
     start_widths_at_bases,
 )
-from bridge.planning.malleable.loans import first_used_s, kept_now
+from bridge.planning.malleable.elastic import Elastic, ElasticJobs
+from bridge.planning.malleable.loans import kept_now
 from bridge.planning.malleable.speed import serial_fractions, speed, speeds, widths_for
 from bridge.units import NEVER
 from tests.builders import a_job, a_running_job, a_snapshot
@@ -30,6 +31,22 @@ def a_lent_job(nodes, base, **more):
         "back_s": 5, "resizable": True,
     }  # fmt: skip
     return Elastic(nodes=np.array(nodes, np.int32), base=base, **{**values, **more})
+
+
+def columns_of(*jobs):
+    """The same jobs as columns."""
+    sets = [job.nodes for job in jobs]
+    columns = {
+        name: np.array([getattr(job, name) for job in jobs])
+        for name in ("base", "asked", "most", "rule", "serial", "left_s", "back_s", "resizable")
+    }
+    return ElasticJobs(
+        row=np.arange(len(jobs)),
+        indptr=np.cumsum([0, *map(len, sets)]),
+        nodes=np.concatenate([np.zeros(0, np.int32), *sets]),
+        straight=False,
+        **columns,
+    )
 
 
 def test_a_serial_fraction_is_what_makes_the_speed_up_fit():
@@ -73,15 +90,49 @@ def test_a_base_is_the_narrowest_width_that_stretch_allows(more, base):
     widths = {"min_nodes": 1, "max_nodes": 16, "end_s": 1000, **more}
     world = a_snapshot(nodes=16, now_s=10, running=[a_running_job(tuple(range(8)), **widths)])()
     world = replace(world, running=replace(world.running, mtct=np.zeros(1)))
-    (job,) = elastic_jobs(world, COSTS)
-    assert job.base == base
-    assert job.is_lent == (base < 8)
+    jobs = elastic_jobs(world, COSTS)
+    assert jobs.base.tolist() == [base]
+    assert jobs.is_lent.tolist() == [base < 8]
+    assert jobs[0].lent.tolist() == list(range(base, 8))
 
 
 def test_the_head_is_in_the_base():
     running = [a_running_job((2, 3, 5, 7), min_nodes=1, max_nodes=8, end_s=900, head=5)]
     (job,) = elastic_jobs(a_snapshot(nodes=8, running=running)(), COSTS)
     assert job.nodes.tolist() == [5, 2, 3, 7]
+
+
+def test_only_the_nodes_of_malleable_jobs_are_taken_each_with_its_head_in_front():
+    widths = {"min_nodes": 1, "max_nodes": 8, "end_s": 900}
+    running = [
+        a_running_job((0, 6), end_s=900),
+        a_running_job((1, 2), **widths),
+        a_running_job((3,), end_s=900),
+        a_running_job((4, 5, 7), **widths, head=7),
+        a_running_job((8, 9), **widths, head=9),
+    ]
+    jobs = elastic_jobs(a_snapshot(nodes=10, running=running)(), COSTS)
+    assert jobs.row.tolist() == [1, 3, 4]
+    assert [job.nodes.tolist() for job in jobs] == [[1, 2], [7, 4, 5], [9, 8]]
+    assert [job.row for job in jobs] == jobs.row.tolist()
+
+
+def test_what_is_given_back_leaves_ascending_nodes_and_the_head():
+    widths = {"min_nodes": 1, "max_nodes": 8, "end_s": 900, "requested_nodes": 1}
+    running = [
+        a_running_job((0, 1, 2), **widths, head=2),
+        a_running_job((3,), **widths),
+        a_running_job((4, 5, 7), **widths),
+    ]
+    jobs = elastic_jobs(a_snapshot(nodes=8, running=running)(), COSTS)
+    returns = at_bases(jobs, np.array([800, 801, 802]))
+    assert returns.job.tolist() == [0, 2]
+    assert returns.indptr.tolist() == [0, 1, 2]
+    assert returns.nodes.tolist() == [2, 4]
+    assert returns.end_s.tolist() == [800, 802]
+    wide = replace(jobs, base=np.array([2, 1, 2]))
+    assert at_bases(wide, np.zeros(3, dtype=np.int64)).nodes.tolist() == [0, 2, 4, 5]
+    assert not len(at_bases(replace(jobs, base=jobs.width), np.zeros(3, dtype=np.int64)))
 
 
 def test_a_waiting_job_is_planned_for_perfect_speed_up():
@@ -110,11 +161,13 @@ def test_a_waiting_job_is_planned_on_nodes_enough_to_end_within_what_its_partiti
 
 
 def test_an_end_on_the_base_counts_the_pause_and_what_was_done_before():
-    job = a_lent_job([0, 1, 2, 3], base=2)
-    assert base_end_s(job, 0, 5) == 5 + 2000  # called back at once
+    at_once = a_lent_job([0, 1, 2, 3], base=2)
     later = a_lent_job([0, 1, 2, 3], base=2, back_s=105)
-    assert base_end_s(later, 0, 5) == 105 + 2 * (1000 - 100)
-    assert base_end_s(a_lent_job([0, 1], base=2), 0, 5) == 1000
+    as_wide = a_lent_job([0, 1], base=2)
+    ends_before = a_lent_job([0, 1, 2, 3], base=2, back_s=2000)
+    over = a_lent_job([0, 1], base=1, left_s=0)
+    jobs = columns_of(at_once, later, as_wide, ends_before, over)
+    assert base_ends_s(jobs, 0, 5).tolist() == [5 + 2000, 105 + 2 * (1000 - 100), 1000, 1000, 0]
 
 
 def test_what_is_used_first_is_given_back_first_and_no_more_than_the_rule_needs():
@@ -128,6 +181,7 @@ def test_what_is_used_first_is_given_back_first_and_no_more_than_the_rule_needs(
 
 def test_when_sets_of_nodes_are_first_used():
     used_s = np.array([9, NEVER, 3, 7])
-    sets = [np.array(nodes, np.int32) for nodes in ([0, 3], [], [1], [1, 2])]
-    assert first_used_s(sets, used_s) == [7, NEVER, NEVER, 3]
-    assert first_used_s([], used_s) == []
+    lent = [a_lent_job([9, *nodes], base=1) for nodes in ([0, 3], [], [1], [1, 2])]
+    used_s = np.concatenate((used_s, [0] * 6))
+    assert columns_of(*lent).first_used_s(used_s, NEVER).tolist() == [7, NEVER, NEVER, 3]
+    assert columns_of(lent[1]).first_used_s(used_s, NEVER).tolist() == [NEVER]

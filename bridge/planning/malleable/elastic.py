@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running malleable jobs as a planner sees them: one by one, and as columns.
+
+`bridge.planning.malleable.bases` makes them, and has the words.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.job import WidthRule
+from bridge.planning.malleable.speed import speed, speeds
+
+RULES: Final = {int(rule): rule for rule in WidthRule}
+
+
+@dataclass(frozen=True, slots=True)
+class Elastic:
+    """A running malleable job.
+
+    Attributes:
+        row: of `Snapshot.running`.
+        nodes: what it holds; its first `base` ones are those that it keeps.
+        base: the nodes that it is planned with; its width, if it keeps its nodes.
+        asked: the nodes that it requested; if it states none, those it has.
+        most: the most nodes that it allows.
+        rule: which numbers of nodes it allows up to that.
+        serial: its serial fraction.
+        left_s: how long it takes from now on at its width, at most.
+        back_s: when lent nodes can be back.
+        resizable: it is not adapting, and its last change was long enough ago.
+    """
+
+    row: int
+    nodes: NDArray[np.int32]
+    base: int
+    asked: int
+    most: int
+    rule: WidthRule
+    serial: float
+    left_s: int
+    back_s: int
+    resizable: bool
+
+    @property
+    def lent(self) -> NDArray[np.int32]:
+        """The nodes beyond its base."""
+        return self.nodes[self.base :]
+
+    def lasts_s(self, width: int) -> float:
+        """How long it takes from now on at another width."""
+        return self.left_s * speed(self.serial, len(self.nodes)) / speed(self.serial, width)
+
+
+@dataclass(frozen=True)
+class ElasticJobs:
+    """Running malleable jobs as columns of length n, in order of their rows.
+
+    Attributes: as of `Elastic`, and
+        indptr: (n + 1,) job i holds nodes[indptr[i]:indptr[i + 1]], those of its base first.
+        nodes: (nnz,) node indexes.
+        straight: the nodes of each are ascending.
+    """
+
+    row: NDArray[np.int64]
+    indptr: NDArray[np.int64]
+    nodes: NDArray[np.int32]
+    straight: bool
+    base: NDArray[np.int64]
+    asked: NDArray[np.int64]
+    most: NDArray[np.int64]
+    rule: NDArray[np.int8]
+    serial: NDArray[np.float64]
+    left_s: NDArray[np.int64]
+    back_s: NDArray[np.int64]
+    resizable: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def __iter__(self) -> Iterator[Elastic]:
+        return (self[at] for at in range(len(self)))
+
+    def __getitem__(self, at: int) -> Elastic:
+        return Elastic(
+            row=int(self.row[at]),
+            nodes=self.nodes[self.indptr[at] : self.indptr[at + 1]],
+            base=int(self.base[at]),
+            asked=int(self.asked[at]),
+            most=int(self.most[at]),
+            rule=RULES[int(self.rule[at])],
+            serial=float(self.serial[at]),
+            left_s=int(self.left_s[at]),
+            back_s=int(self.back_s[at]),
+            resizable=bool(self.resizable[at]),
+        )
+
+    @cached_property
+    def width(self) -> NDArray[np.int64]:
+        """(n,) how many nodes each holds."""
+        return self.indptr[1:] - self.indptr[:-1]
+
+    @cached_property
+    def is_lent(self) -> NDArray[np.bool_]:
+        """(n,) which of them have nodes beyond their bases."""
+        return self.width > self.base
+
+    @cached_property
+    def in_base(self) -> NDArray[np.bool_]:
+        """(nnz,) which nodes belong to the base of their job."""
+        place = np.arange(len(self.nodes)) - self.indptr[:-1].repeat(self.width)
+        return place < self.base.repeat(self.width)
+
+    def lasts_s(self, width: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(n,) how long they take from now on at other widths."""
+        return self.left_s * speeds(self.serial, self.width) / speeds(self.serial, width)
+
+    def nodes_at_bases(
+        self, which: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """The nodes of the bases of some jobs.
+
+        Args:
+            which: (n,) these jobs.
+
+        Returns:
+            Where those of each begin, and the nodes, ascending for each.
+        """
+        kept = np.minimum(self.base, self.width)[which]
+        indptr = np.concatenate(([0], kept.cumsum()))
+        nodes = self.nodes[self.in_base & which.repeat(self.width)]
+        if not self.straight:
+            nodes = nodes[np.lexsort((nodes, np.arange(len(kept)).repeat(kept)))]
+        return indptr, nodes
+
+    def first_used_s(self, used_s: NDArray[np.int64], never_s: int) -> NDArray[np.int64]:
+        """(n,) when the plan uses any of the lent nodes of each.
+
+        Args:
+            used_s: (n_nodes,) when it uses each node.
+            never_s: stands for no time: it uses none, or none is lent.
+        """
+        found = np.full(len(self), never_s, dtype=np.int64)
+        some = self.is_lent
+        lent = used_s[self.nodes[~self.in_base]]
+        if len(lent):
+            sizes = (self.width - self.base)[some]
+            found[some] = np.minimum.reduceat(lent, sizes.cumsum() - sizes)
+        return found

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The calendar of the power corridor, as it is written in YAML: the list `planning.power.corridor`.
+
+    corridor:
+      - {name: contract, upper: 300kW}
+      - {name: peak tariff, upper: 240kW, valid: {cron: 0 17 * * mon-fri, length: 3h}}
+      - {name: night, lower: 120kW, valid: {cron: 0 22 * * *, length: 8h}}
+
+Of the entries in force a later one in the list goes before an earlier one. A bound that an entry
+does not name is that of the entries before it.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated, Self
+from zoneinfo import ZoneInfo
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from bridge.model.corridor_entries import CalendarEntry
+from bridge.model.limits import ALWAYS
+from bridge.planning.site_rules.validity import openings_a_day
+from bridge.planning.site_rules.validity_text import Valid
+from bridge.planning.site_rules.values_text import Name, Section
+from bridge.planning.site_rules.watts_text import upper_watts, watts
+
+MOST_ENTRIES = 1000
+
+
+def _power(value: object) -> object:
+    """The text stays as it was written: what is shown can be read again."""
+    if value is not None:
+        watts(value)
+    return None if value is None else str(value)
+
+
+def _upper(value: object) -> object:
+    if value is not None:
+        upper_watts(value)
+    return None if value is None else str(value)
+
+
+class Bounds(Section):
+    """A lower bound, an upper one or both; the other one stays as it is."""
+
+    lower: Annotated[Name | None, BeforeValidator(_power)] = Field(
+        default=None, description="What should be drawn at least: 120kW. Default: as before it."
+    )
+    upper: Annotated[Name | None, BeforeValidator(_upper)] = Field(
+        default=None,
+        description="What may be drawn at most: 300kW, or none. Default: as before it.",
+    )
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Self:
+        if self.lower is None and self.upper is None:
+            raise ValueError("must name lower, upper or both")
+        if (
+            self.lower is not None
+            and self.upper is not None
+            and watts(self.lower) > upper_watts(self.upper)
+        ):
+            raise ValueError(f"has lower {self.lower} above upper {self.upper}")
+        return self
+
+
+class CorridorSection(Bounds):
+    """One entry of the calendar."""
+
+    name: Name = Field(default="", description="For people.")
+    valid: Valid = Field(default=None, description="When it is in force; default: always.")
+
+    def entry(self, zone: ZoneInfo) -> CalendarEntry:
+        """The same as a noun; dates are in the zone."""
+        return CalendarEntry(
+            name=self.name,
+            lower_w=None if self.lower is None else watts(self.lower),
+            upper_w=None if self.upper is None else upper_watts(self.upper),
+            validity=ALWAYS if self.valid is None else self.valid.validity(zone),
+        )
+
+
+Calendar = Annotated[tuple[CorridorSection, ...], Field(max_length=MOST_ENTRIES)]
+"""The list, as a field of a section."""
+
+
+def check_calendar(entries: Sequence[CorridorSection], zone: ZoneInfo) -> None:
+    """Raises unless each entry is in force at some time.
+
+    Raises:
+        ValueError: one ends before it begins.
+    """
+    for each in entries:
+        if each.valid is None:
+            continue
+        when = each.valid.validity(zone)
+        if when.start_s >= when.end_s:
+            raise ValueError(f"valid ends ({each.valid.until}) before it begins")
+
+
+def openings(entries: Sequence[CorridorSection]) -> int:
+    """How often entries that repeat come into force on a day, at most."""
+    crons = Counter(each.valid.cron for each in entries if each.valid is not None)
+    return sum(count * openings_a_day(cron) for cron, count in crons.items() if cron is not None)

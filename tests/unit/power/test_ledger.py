@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+from dataclasses import replace
+
+import pytest
+
+from bridge.errors import ConfigError
+from bridge.model.power import NO_UPPER_W
+from bridge.power import ledger as module
+from bridge.power.ledger import KEEP_S, Author, Ledger, Wish
+
+ROOT = Author("root", "operator.socket")
+ANNE = Author("anne", "operator.socket")
+
+
+def entered(*wishes, now_s=100):
+    ledger = Ledger()
+    for wish in wishes:
+        ledger, _ = ledger.add([wish], ROOT, now_s)
+    return ledger
+
+
+def standing(ledger, now_s=100):
+    return [entry.id for entry in ledger.entries if entry.stands_at(now_s)]
+
+
+def test_entries_are_numbered_and_say_who_entered_them():
+    ledger = entered(Wish(0, upper_w=5))
+    ledger, (entry,) = ledger.add([Wish(200, 300, 1, 2, "test")], ANNE, 150)
+    assert (entry.id, entry.author, entry.origin) == (2, "anne", "operator.socket")
+    assert (entry.entered_s, entry.start_s, entry.end_s) == (150, 200, 300)
+    assert (entry.lower_w, entry.upper_w, entry.reason) == (1, 2, "test")
+
+
+def test_the_latest_that_stands_is_removed_first_and_can_be_restored():
+    ledger = entered(Wish(0, upper_w=5), Wish(0, upper_w=4), Wish(0, 90, upper_w=3), now_s=50)
+    ledger, gone = ledger.remove(0, ANNE, 100)  # the third is over
+    assert (gone.id, gone.removed_s, gone.removed_by) == (2, 100, "anne (operator.socket)")
+    ledger, gone = ledger.remove(0, ANNE, 100)
+    assert (gone.id, standing(ledger)) == (1, [])
+    ledger, back = ledger.restore(2, ROOT, 100)
+    assert (back.removed_s, back.removed_by, standing(ledger)) == (0, "", [2])
+    assert ledger.add([Wish(0, upper_w=1)], ROOT, 100)[1][0].id == 4
+
+
+@pytest.mark.parametrize(
+    ("order", "number", "problem"),
+    [
+        ("remove", 9, "has no entry 9"), ("remove", 1, "is over"), ("remove", 2, "removed already"),
+        ("restore", 3, "is not removed"), ("restore", 9, "has no entry 9"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_undone_is_said(order, number, problem):
+    ledger = entered(Wish(0, 90, upper_w=3), Wish(0, upper_w=4), Wish(0, upper_w=5), now_s=50)
+    ledger, _ = ledger.remove(2, ROOT, 60)
+    with pytest.raises(ConfigError, match=problem):
+        getattr(ledger, order)(number, ROOT, 100)
+
+
+def test_without_entries_nothing_is_undone():
+    with pytest.raises(ConfigError, match="has no entry that could be removed"):
+        Ledger().remove(0, ROOT, 100)
+
+
+def test_a_removed_entry_that_is_over_is_not_restored():
+    ledger = entered(Wish(0, 200, upper_w=3))
+    ledger, _ = ledger.remove(1, ROOT, 100)
+    with pytest.raises(ConfigError, match="is over"):
+        ledger.restore(1, ROOT, 200)
+
+
+@pytest.mark.parametrize(
+    ("wish", "problem"),
+    [
+        (Wish(0), "name a lower bound"), (Wish(0, lower_w=5, upper_w=4), "above the upper"),
+        (Wish(0, lower_w=-1), "must be from 0"), (Wish(0, upper_w=10**12 + 1), "must be from 0"),
+        (Wish(0, lower_w=NO_UPPER_W), "must be from 0"), (Wish(300, 300, upper_w=1), "before it"),
+    ],
+)  # fmt: skip
+def test_bounds_that_make_no_sense_are_refused(wish, problem):
+    with pytest.raises(ConfigError, match=problem):
+        entered(wish)
+
+
+def test_a_group_is_replaced_as_a_whole_and_only_if_it_says_something_else():
+    two = [Wish(0, upper_w=5), Wish(200, 300, upper_w=4)]
+    ledger, added = entered(Wish(0, upper_w=9)).add(two, ROOT, 100, "signal")
+    assert [entry.id for entry in added] == [2, 3]
+    same, added = ledger.add(two, ANNE, 150, "signal")
+    assert (same, added) == (ledger, ())
+    same, added = ledger.add([two[0]], ANNE, 300, "signal")  # the other is over by then
+    assert (same, added) == (ledger, ())
+    ledger, added = ledger.add([Wish(0, upper_w=6)], ANNE, 160, "signal")
+    assert ([entry.id for entry in added], standing(ledger)) == ([4], [1, 4])
+    ledger, added = ledger.add([], ANNE, 170, "signal")
+    assert (added, standing(ledger)) == ((), [1])
+
+
+def test_what_is_over_is_forgotten_after_a_while():
+    ledger = entered(Wish(0, 200, upper_w=3), Wish(0, upper_w=4))
+    assert len(ledger.pruned(199 + KEEP_S).entries) == 2
+    ledger = ledger.pruned(200 + KEEP_S)
+    assert [entry.id for entry in ledger.entries] == [2]
+    ledger, _ = ledger.remove(2, ROOT, 200 + KEEP_S)
+    assert ledger.pruned(200 + 2 * KEEP_S).entries == ()
+    assert ledger.pruned(200 + 2 * KEEP_S).add([Wish(0, upper_w=1)], ROOT, 1)[1][0].id == 3
+
+
+def test_there_is_a_bound_on_entries(monkeypatch):
+    monkeypatch.setattr(module, "MOST_STANDING", 3)
+    monkeypatch.setattr(module, "MOST_KEPT", 4)
+    ledger = entered(*[Wish(0, upper_w=3)] * 3)
+    with pytest.raises(ConfigError, match="more than 3 entries"):
+        ledger.add([Wish(0, upper_w=1)], ROOT, 100)
+    for number in range(1, 8):
+        ledger, _ = ledger.remove(number, ROOT, 100)
+        ledger, _ = ledger.add([Wish(0, upper_w=1)], ROOT, 100)
+        assert len(ledger.entries) <= 4
+    assert standing(ledger) == [8, 9, 10]
+
+
+def test_it_is_written_and_read_again():
+    ledger = entered(Wish(0, upper_w=NO_UPPER_W, reason="ü"), Wish(5, 700, 1, 2))
+    ledger, _ = ledger.remove(2, ANNE, 100)
+    assert Ledger.read(ledger.text()) == ledger
+    assert Ledger.read(Ledger().text()) == Ledger()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "[", "[]", "{}", '{"next_id": 1}', '{"next_id": 1, "entries": 5}', "null",
+        '{"next_id": 1, "entries": [{}]}', '{"next_id": "x", "entries": []}',
+    ],
+)  # fmt: skip
+def test_what_is_no_ledger_is_refused(text):
+    with pytest.raises(ValueError, match=r"."):
+        Ledger.read(text)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"id": 2}, {"id": 0}, {"id": -1}, {"id": "1"}, {"start_s": 1.5}, {"end_s": 2**70},
+        {"upper_w": -3}, {"upper_w": True}, {"reason": 7}, {"author": None},
+    ],
+)  # fmt: skip
+def test_entries_that_were_tampered_with_are_refused(change):
+    ledger = entered(Wish(0, upper_w=5))
+    broken = replace(ledger, entries=(replace(ledger.entries[0], **change),))
+    with pytest.raises(ValueError, match=r"."):
+        Ledger.read(broken.text())
+
+
+def test_what_is_found_later_lies_below():
+    found = entered(Wish(0, upper_w=5), Wish(0, upper_w=6))
+    found, _ = found.add([Wish(0, upper_w=7)], ROOT, 100, "signal")
+    mine, _ = entered(Wish(0, upper_w=8)).add([Wish(0, upper_w=9)], ROOT, 100, "signal")
+    both = mine.after(found)
+    assert [(entry.id, entry.upper_w) for entry in both.entries] == [(1, 5), (2, 6), (4, 8), (5, 9)]
+    assert both.next_id == 6
+    assert Ledger().after(found) == found
+    assert mine.after(Ledger(next_id=50)).next_id == 50
