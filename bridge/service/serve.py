@@ -59,6 +59,7 @@ from bridge.safe_cycle.decider import Decider
 from bridge.safe_cycle.watchdog import Watchdog
 from bridge.service.config import ServiceConfig
 from bridge.service.observers import Keeper, Meter, Reader
+from bridge.service.power_memory import PowerMemory
 from bridge.service.resize_memory import ResizeMemory
 from bridge.service.signals import Ended, Signals, leave
 from bridge.service.telemetry import Metrics
@@ -265,15 +266,16 @@ class Service:
             config.memory.path, keep_days=config.memory.keep_days, told=self._promises_changed
         )
         resizes = ResizeMemory(self._store.state())
+        power = PowerMemory(self.hub, lambda: self._decider.site.rules.power)
         self._decider = Decider(
             build(self._spec),
-            resizes.others,
+            power.take(resizes.others),
             site=config.planning.site(),
             environment=Environment(solver=self._solver),
             clock=time.monotonic,
             guard=Watchdog(OVERTIME_S),
         )
-        self._store.watch(lambda: resizes.put(self._decider.state))
+        self._store.watch(lambda: power.put(resizes.put(self._decider.state)))
         self._switch = PolicySwitch(
             config.policy_spec,
             self._decider,
@@ -297,7 +299,7 @@ class Service:
 
         def decide(snapshot: Snapshot) -> Plan:
             self._switch.bear(self.cycles.patience_s if self.cycles is not None else 0.0)
-            self._decider.state = resizes.take(store.catch_up(self._decider.state))
+            self._decider.state = power.take(resizes.take(store.catch_up(self._decider.state)))
             return recorder.decide(snapshot)
 
         self.cycles = Cycles(
@@ -311,10 +313,16 @@ class Service:
             observers=observers,
             launchers=self._launchers,
             deadlines=Deadlines(**config.resizing.model_dump(exclude={"trust_launchers"})),
+            overlay=power.overlay,
         )
         resizing = self.cycles.resizing
         resizes.of(resizing.lately)
         self._metrics.watch("jobs_adapting", lambda: float(len(resizing.changes)))
+        if self.hub is not None:
+            draws = self.hub.power
+            draws.tell = self._metrics.power_refused
+            self._metrics.watch("power_nodes", lambda: float(draws.counts()[0]))
+            self._metrics.watch("power_nodes_stale", lambda: float(draws.counts()[1]))
         for name in ("agents", "launchers"):
             self._metrics.watch(name, partial(self._connected, name))
         return self.cycles

@@ -30,6 +30,8 @@
 | schedbridge_adaptation_seconds{direction} | histogram | decision to completion of a resize |
 | schedbridge_jobs_adapting | gauge | jobs that are changing their width |
 | schedbridge_launchers, _agents | gauge | jobs whose launcher is connected; nodes with an agent |
+| schedbridge_power_nodes, _power_nodes_stale | gauge | nodes whose power is known, or was |
+| schedbridge_power_refusals_total{agent, reason} | counter | values of agents that cannot be |
 | schedbridge_gate_refusals_total{socket, reason} | counter | connections turned away |
 | schedbridge_controller_up | gauge | 1 while the controller called within the last minute |
 | schedbridge_memory_up | gauge | 1 while the memory's file is in use, or none is wanted |
@@ -188,6 +190,8 @@ class Metrics:
                 ("jobs_adapting", "Jobs that are changing their width"),
                 ("launchers", "Jobs whose launcher is connected"),
                 ("agents", "Nodes that have an agent"),
+                ("power_nodes", "Nodes whose power is measured"),
+                ("power_nodes_stale", "Nodes whose last power is too old to be used"),
                 ("nodes", "Nodes in the last snapshot"),
                 ("nodes_usable", "Usable nodes in the last snapshot"),
                 ("solver_gap", "(found - bound) / found over the last dispatch's window"),
@@ -220,6 +224,12 @@ class Metrics:
             "schedbridge_gate_refusals",
             "Connections turned away",
             ["socket", "reason"],
+            registry=registry,
+        )
+        self._power = Counter(
+            "schedbridge_power_refusals",
+            "Values of agents that cannot be",
+            ["agent", "reason"],
             registry=registry,
         )
         self._solved = Counter(
@@ -359,6 +369,10 @@ class Metrics:
     def gate_refused(self, socket: str, reason: str, count: int = 1) -> None:
         """Notes connections turned away."""
         self._gate.labels(socket, reason).inc(count)
+
+    def power_refused(self, agent: str, reason: str) -> None:
+        """Notes a value of an agent that was refused."""
+        self._power.labels(agent, reason).inc()
 
     def set(self, name: str, value: float) -> None:
         """Sets one of the plain gauges."""

@@ -15,7 +15,7 @@ import pytest
 
 from bridge.agent.processes import Processes
 from bridge.resizing.launchers import Grow, Shrink
-from tests.simulation.services import ENVIRONMENT, PATIENCE_S, a_home, a_service, command
+from tests.simulation.services import ENVIRONMENT, PATIENCE_S, a_home, a_service, command, run
 from tests.simulation.test_service_tls import a_certificate
 
 JOB = str(10_000_000 + os.getpid())
@@ -60,11 +60,11 @@ def settings_of(keys, port):
 
 
 @contextmanager
-def an_agent(home, keys, port, name="schedbridge-agent", node="n1"):
+def an_agent(home, keys, port, name="schedbridge-agent", node="n1", *options):
     process = subprocess.Popen(
         command("agent", f"localhost:{port}", "--ca", keys / "ca.crt", "--cert",
                 keys / f"{name}.crt", "--key", keys / f"{name}.key", "--node", node, "--socket",
-                home / "a" / "s"),
+                home / "a" / "s", *options),
         env=ENVIRONMENT, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
@@ -253,3 +253,31 @@ def test_a_child_with_an_environment_of_its_own_belongs_to_its_parents_job():
     finally:
         subprocess.run(["pkill", "-P", str(parent.pid)], check=True)
         parent.wait()
+
+
+def test_what_a_node_draws_reaches_the_service_with_its_source(keys, tmp_path):
+    counters = tmp_path / "cray" / "pm_counters"
+    counters.mkdir(parents=True)
+    (counters / "power").write_text("92 W 17 us")
+    options = ("--power-sensors", "pm_counters,model", "--sysfs", str(tmp_path))
+    with a_home() as home:
+        port = a_port()
+        served = a_service(home, agents=settings_of(keys, port))
+        with served as service, an_agent(home, keys, port, "schedbridge-agent", "n1", *options):
+            nodes = eventually(service.hub.power.nodes)
+            assert (nodes["n1"].watts, nodes["n1"].source) == (92, "pm_counters")
+            (counters / "power").unlink()
+            service.hub.state_types({"n1": (100, 100)})  # the model's whatever the load
+            eventually(lambda: service.hub.power.nodes()["n1"].source == "model")
+            assert service.hub.power.nodes()["n1"].watts == 100
+
+
+def test_an_agent_whose_key_others_can_read_does_not_start(keys, tmp_path):
+    key = tmp_path / "key"
+    key.write_bytes((keys / "schedbridge-agent.key").read_bytes())
+    key.chmod(0o640)
+    ended = run("agent", "localhost:1", "--ca", keys / "ca.crt", "--cert",
+                keys / "schedbridge-agent.crt", "--key", key, "--socket",
+                tmp_path / "s")  # fmt: skip
+    assert ended.returncode != 0
+    assert f"chmod 600 {key}" in ended.stderr

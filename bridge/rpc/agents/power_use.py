@@ -73,26 +73,30 @@ class _Node:
 
 
 class PowerUse:
-    """All nodes; methods may be called by any thread."""
+    """All nodes; methods may be called by any thread.
+
+    Attributes:
+        stale_s: values that are older are not used.
+        refused: how many values were refused, by agent and reason.
+        tell: told of each refusal: agent and reason.
+    """
 
     def __init__(
         self,
         clock: Callable[[], float] = time.monotonic,
         stale_s: float = STALE_S,
-        refused: Callable[[str, str], None] | None = None,
     ) -> None:
         """Starts without any.
 
         Args:
             clock: monotonic, s.
             stale_s: values that are older are not used.
-            refused: told of each refusal: agent and reason.
         """
         self._clock, self.stale_s = clock, stale_s
-        self._tell = refused
         self._lock = threading.Lock()
         self._nodes: dict[str, _Node] = {}
         self._types: Mapping[str, Watts] = {}
+        self.tell: Callable[[str, str], None] = _nobody
         self.refused: Counter[tuple[str, str]] = Counter()
         self._named: set[str] = set()
 
@@ -196,8 +200,7 @@ class PowerUse:
         if not self.refused[agent, reason]:
             _log.warning("values of the agent of %s are refused: %s", agent, reason)
         self.refused[agent, reason] += 1
-        if self._tell is not None:
-            self._tell(agent, reason)
+        self.tell(agent, reason)
 
     # ------------------------------------------------------------ what is known
 
@@ -256,6 +259,10 @@ class PowerUse:
         with self._lock:
             for name in nodes:
                 self._nodes.pop(name, None)
+
+
+def _nobody(agent: str, reason: str) -> None:
+    """Is not interested in refusals."""
 
 
 def _is_number(job: str) -> bool:

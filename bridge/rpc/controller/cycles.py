@@ -155,6 +155,7 @@ class Cycles:
         observers: tuple[Observer, ...] = (),
         launchers: Launchers | None = None,
         deadlines: Deadlines | None = None,
+        overlay: Callable[[Snapshot], Snapshot] = lambda snapshot: snapshot,
     ) -> None:
         self.published: Published | None = None
         self.counts = Counts()
@@ -173,6 +174,7 @@ class Cycles:
         self._offers = Offers(session.retry_s)
         self._telemetry = telemetry
         self._observers = observers
+        self._overlay = overlay
         self._heard: dict[int, None] = {}
         self._outcomes: Counter[tuple[str, int]] = Counter()
         self._applied: dict[str, OpenStart] = {}
@@ -263,6 +265,7 @@ class Cycles:
             return reply, CycleReport(wall_s, 0.0, None, self._outcomes_told(), None, status, None)
         snapshot, serials = session.snapshot()
         snapshot = self._adjustments.overlay(snapshot, nodes_awaited=session.nodes_awaited())
+        snapshot = self._overlay(snapshot)
         features = frozenset(session.hello.features)
         before = time.perf_counter()
         plan = self._decide(snapshot)

@@ -157,7 +157,7 @@ def test_more_jobs_than_a_node_can_have_are_refused(power):
 
 def test_names_in_counts_are_bounded(power):
     told = []
-    power._tell = lambda agent, reason: told.append(agent)
+    power.tell = lambda agent, reason: told.append(agent)
     for number in range(MOST_NAMED + 50):
         power.took(f"n{number}", lambda node: True, a_use(-1.0))
     assert len(power.refused) == MOST_NAMED + 1

@@ -30,6 +30,7 @@ def page(metrics):
 
 def test_every_metric_is_in_the_documented_table(metrics):
     metrics.gate_refused("controller.socket", "user")
+    metrics.power_refused("n1", "range")
     metrics.decided("start", 1)
     metrics.decision_result("refused", 2015)
     metrics.started("batch", 1)

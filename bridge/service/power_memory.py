@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What jobs draw and drew, as columns of each snapshot; what was learnt is kept in the memory file.
+
+The file keeps it beside what predictors have learnt; policies see the columns only.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+from bridge.errors import BridgeError
+from bridge.model.job import JobTable
+from bridge.model.layers import Layers
+from bridge.model.learnt import Learnt
+from bridge.model.power import PowerRules
+from bridge.model.snapshot import Snapshot
+from bridge.ports import State
+from bridge.rpc.agents.hub import Hub
+from bridge.rpc.agents.measured import measured, node_types
+from bridge.state.power_draws import NAME, learnt_bounds, observed
+
+_log = logging.getLogger(__name__)
+
+
+class PowerMemory:
+    """Between the agents, the cycle and the store."""
+
+    def __init__(self, hub: Hub | None, rules: Callable[[], PowerRules | None]) -> None:
+        """Knows nothing yet.
+
+        Args:
+            hub: of the agents; None: nothing is measured.
+            rules: in force at present.
+        """
+        self._hub, self._rules = hub, rules
+        self._learnt = Learnt()
+        self._typed: tuple[object, object] = (None, None)
+        self._pending: tuple[JobTable, object, JobTable] | None = None
+
+    def take(self, state: State) -> State:
+        """A state from the store without this part, which is joined with what is known."""
+        found = state.learnt.get(NAME)
+        if found is None:
+            return state
+        known = Layers({**found.known, **self._learnt.known})
+        self._learnt = replace(self._learnt, known=known)
+        others = {name: its for name, its in state.learnt.items() if name != NAME}
+        return replace(state, learnt=others)
+
+    def put(self, state: State) -> State:
+        """A state for the store, with this part."""
+        known = self._learnt.known
+        return replace(state, learnt={**state.learnt, NAME: Learnt(known)}) if known else state
+
+    def overlay(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot with what is measured and learnt; learns from it."""
+        try:
+            return self._overlaid(snapshot)
+        except Exception:  # estimates are then those that users and the site state
+            _log.exception("nothing is known of what jobs draw in this cycle")
+            return snapshot
+
+    def _overlaid(self, snapshot: Snapshot) -> Snapshot:
+        if self._hub is not None:
+            self._state_types(snapshot, self._hub)
+            snapshot = measured(snapshot, self._hub.power)
+        self._learnt = observed(snapshot, self._learnt)
+        if not self._learnt.known:
+            return snapshot
+        running = snapshot.running
+        least_w, most_w = learnt_bounds(self._learnt, running.user, running.name)
+        running = replace(running, learnt_min_power_w=least_w, learnt_max_power_w=most_w)
+        return replace(snapshot, jobs=self._waiting(snapshot.jobs), running=running)
+
+    def _waiting(self, jobs: JobTable) -> JobTable:
+        """The waiting jobs with what they are expected to draw.
+
+        The same table again while neither they nor what is known have changed: others keep what
+        they have found out about a table.
+        """
+        known = self._learnt.known
+        if self._pending is None or self._pending[0] is not jobs or self._pending[1] is not known:
+            least_w, most_w = learnt_bounds(self._learnt, jobs.user, jobs.name)
+            found = jobs
+            if most_w.any():
+                found = replace(jobs, learnt_min_power_w=least_w, learnt_max_power_w=most_w)
+            self._pending = jobs, known, found
+        return self._pending[2]
+
+    def _state_types(self, snapshot: Snapshot, hub: Hub) -> None:
+        rules = self._rules()
+        if self._typed[0] is rules and self._typed[1] is snapshot.nodes:
+            return
+        try:
+            hub.state_types(node_types(snapshot, rules))
+        except BridgeError as error:
+            _log.error("the nodes' types are not known to the agents: %s", error)
+        self._typed = rules, snapshot.nodes

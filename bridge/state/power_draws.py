@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Learns what applications draw on each of their nodes, from jobs that were measured and ended.
+
+Words
+    application   jobs of one user under one name.
+    run           of a job: the largest high quantile of a minute, and the least low one, W on a
+                  node, between its first measurement and its end.
+
+Rules
+    1. A job teaches when it is gone, once. One that was never measured teaches nothing.
+    2. Of an application the last `MOST_RUNS` runs are kept. What a job of it is expected to draw
+       lies between the low quantile of their least, and the high one of their largest powers: in
+       rank rounded outwards, so that of few runs all count.
+    3. All numbers are clamped as they come in and as they are read. A user's jobs change that
+       user's entry only, which is bounded (`MOST_NAMES`), as is the number of users
+       (`MOST_USERS`): what was changed longest ago is forgotten first.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.learnt import Learning, Learnt
+from bridge.model.snapshot import Snapshot
+from bridge.planning.malleable.speed_ups import name_code
+
+NAME: Final = "power"
+"""Of what is learnt, in `bridge.ports.State.learnt`."""
+VERSION: Final = 1
+MOST_USERS: Final = 2_000
+MOST_NAMES: Final = 32
+MOST_RUNS: Final = 16
+MOST_W: Final = 1_000_000
+LOW, HIGH = 0.1, 0.9
+
+Runs = tuple[tuple[int, int], ...]
+"""Least and largest power of each run, the last one at the end."""
+Entry = dict[int, Runs]
+"""Of one user, by `name_code`, what changed last at the end."""
+
+
+def observed(snapshot: Snapshot, before: Learnt) -> Learnt:
+    """What is known after this snapshot, whose columns say what jobs draw; may be `before`."""
+    running = snapshot.running
+    own = np.flatnonzero(~running.releasing)
+    here = set(running.id[own].tolist())
+    gone = [job_id for job_id in before.running if job_id not in here]
+    rows = own[running.measured_max_power_w[own] > 0]
+    found = []
+    for row, job_id, start_s, least_w, most_w in zip(
+        rows.tolist(), running.id[rows].tolist(), running.start_s[rows].tolist(),
+        running.measured_min_power_w[rows].tolist(), running.measured_max_power_w[rows].tolist(),
+        strict=True,
+    ):  # fmt: skip
+        numbers = before.running.get(job_id)
+        if numbers is None or numbers[0] != start_s:
+            numbers = [start_s, least_w, most_w, name_code(str(running.name[row]))]
+        elif least_w < numbers[1] or most_w > numbers[2]:
+            numbers = [start_s, min(least_w, numbers[1]), max(most_w, numbers[2]), numbers[3]]
+        else:
+            continue
+        found.append((job_id, numbers, str(running.user[row])))
+    if not gone and not found:
+        return before
+    learning = Learning(before)
+    for job_id in gone:
+        _teach(learning, job_id)
+    for job_id, numbers, user in found:
+        held = learning.running.get(job_id)
+        if held is not None and held[0] != numbers[0]:
+            _teach(learning, job_id)  # it was requeued
+        learning.running[job_id] = numbers
+        learning.traits[job_id] = user
+    return learning.done()
+
+
+def _teach(learning: Learning, job_id: str) -> None:
+    """A job is gone."""
+    numbers, user = learning.running.pop(job_id), learning.traits.get(job_id)
+    learning.traits.pop(job_id)
+    if numbers is None or user is None:
+        return
+    _, least_w, most_w, code = numbers
+    entry = from_numbers(learning.known.get(user) or ())
+    runs = (*entry.pop(code, ()), (least_w, most_w))[-MOST_RUNS:]
+    kept = dict([*entry.items(), (code, runs)][-MOST_NAMES:])
+    learning.learn(user, user, to_numbers(kept))
+    if len(learning.known) > MOST_USERS:
+        for other in learning.known.in_order()[: len(learning.known) - MOST_USERS]:
+            learning.known.pop(other)
+
+
+def bounds_of(runs: Runs) -> tuple[int, int]:
+    """What a job of an application is expected to draw (rule 2), W; (0, 0): nothing is known."""
+    if not runs:
+        return 0, 0
+    last = len(runs) - 1
+    least, most = (sorted(run[side] for run in runs) for side in (0, 1))
+    return least[math.floor(LOW * last)], most[math.ceil(HIGH * last)]
+
+
+def learnt_bounds(
+    learnt: Learnt, users: NDArray[np.object_], names: NDArray[np.object_]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """What jobs are expected to draw on each of their nodes, W; 0: nothing is known.
+
+    Args:
+        learnt: so far.
+        users: (n,) of the jobs.
+        names: (n,) likewise.
+
+    Returns:
+        Lower and upper bounds, (n,) each.
+    """
+    least_w, most_w = (np.zeros(len(users), dtype=np.int64) for _ in range(2))
+    if not learnt.known:
+        return least_w, most_w
+    entries: dict[str, Entry] = {}
+    bounds: dict[tuple[str, str], tuple[int, int]] = {}
+    for row, key in enumerate(zip(users.tolist(), names.tolist(), strict=True)):
+        user, name = key
+        if user not in entries:
+            entries[user] = from_numbers(learnt.known.get(user) or ())
+        if not entries[user]:
+            continue
+        if key not in bounds:
+            bounds[key] = bounds_of(entries[user].get(name_code(name), ()))
+        least_w[row], most_w[row] = bounds[key]
+    return least_w, most_w
+
+
+def to_numbers(entry: Entry) -> list[int]:
+    """An entry as the store keeps it."""
+    found = [VERSION]
+    for code, runs in entry.items():
+        found += [code, len(runs)]
+        for run in runs:
+            found += run
+    return found
+
+
+def from_numbers(numbers: Sequence[int]) -> Entry:
+    """An entry as kept; what cannot be is left out, with all behind it."""
+    if not numbers or numbers[0] != VERSION:
+        return {}
+    found: Entry = {}
+    at = 1
+    while at + 1 < len(numbers) and len(found) < MOST_NAMES:
+        code, count = numbers[at : at + 2]
+        rows = numbers[at + 2 : at + 2 + 2 * max(count, 0)]
+        if not 1 <= count <= MOST_RUNS or len(rows) < 2 * count:
+            break
+        pairs = zip(rows[::2], rows[1::2], strict=True)
+        found[code] = tuple((least, most) for least, most in pairs if 0 < least <= most <= MOST_W)
+        at += 2 + 2 * count
+    return {code: runs for code, runs in found.items() if runs}
