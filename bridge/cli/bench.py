@@ -372,3 +372,59 @@ def elastic(
         return
     print("\n".join(bench_elastic.lines(found)))
     print(f"{seeds} seeds; in brackets 95 % intervals of the mean (bootstrap)")
+
+
+@app.command()
+def power(
+    *,
+    scenario: Annotated[
+        str,
+        typer.Option(metavar="power-paper|FILE", help="The paper's workload, or a trace."),
+    ] = "power-paper",
+    policies: Annotated[
+        str | None,
+        typer.Option(
+            help="By commas: static, hold, scenario-2, scenario-3, power-plan, presets or YAML"
+            " files; @nothing, @present or @announced behind one: what it sees of the corridor."
+            " Default: those of the first five that there are."
+        ),
+    ] = None,
+    seeds: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Repetitions, each with other draws.")
+    ] = 3,
+    first_seed: Annotated[
+        int, typer.Option(min=0, help="The first seed; the others follow it.")
+    ] = 0,
+    corridor: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="As for 'schedbridge simulate'.")
+    ] = None,
+    node_power: Annotated[
+        str | None, typer.Option(metavar="IDLE:MAX", help="What each node draws, W.")
+    ] = None,
+    power_error: Annotated[
+        float | None,
+        typer.Option(help="Jobs draw up to so many percent more or less than their model."),
+    ] = None,
+    sensors: Annotated[bool, typer.Option(help="Policies see what jobs draw, as measured.")] = True,
+    nodes: Annotated[
+        int | None, typer.Option(min=1, max=2**20, help="Processors of a trace's machine.")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Only the first N jobs.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Compare policies in a corridor of power, in simulations: violations, makespan, energy."""
+    from bridge.cli import bench_power  # noqa: PLC0415 (loads the simulator)
+    from bridge.cli.simulated_power import PowerOptions  # noqa: PLC0415 (likewise)
+
+    chosen = bench_power.entries(policies)
+    options = PowerOptions(corridor, node_power, power_error, sensors)
+    world = bench_power.Scenario(scenario, options, nodes, jobs)
+    cases = [(seed, each) for seed in range(first_seed, first_seed + seeds) for each in chosen]
+    shown = track(cases, "simulating", console=Console(stderr=True), transient=True)
+    runs = [bench_power.run_case(world, each, seed) for seed, each in shown]
+    found = bench_power.summary(runs)
+    if as_json:
+        print(json.dumps({"sensors": sensors, "runs": runs, "summary": found}))
+        return
+    print("\n".join(bench_power.lines(found)))
+    print(f"{seeds} seeds; in brackets 95 % intervals of the mean (bootstrap)")
