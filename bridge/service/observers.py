@@ -14,6 +14,7 @@ from bridge.rpc.controller.policy_switch import PolicySwitch
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.safe_cycle.decider import Decider
 from bridge.service.telemetry import Metrics
+from bridge.state.accuracy import Changes
 from bridge.state.store import Store
 
 _log = logging.getLogger(__name__)
@@ -81,6 +82,14 @@ class Meter:
             metrics.run_times(
                 predictor, (learnt.judged, learnt.under, learnt.off_s, learnt.accuracy)
             )
+
+
+def count_starts(metrics: Metrics, changes: Changes) -> None:
+    """Puts changed promises and starts into metrics; called in the store's thread."""
+    metrics.announcements_changed(changes.later, changes.earlier)
+    for record in changes.started:
+        if record.promise is not None:
+            metrics.started(record.partition, record.at_s - record.promise.last_start_s)
 
 
 class Keeper:

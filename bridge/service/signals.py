@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Handles SIGTERM, SIGINT and SIGHUP; the first two end the service within seconds.
+"""Handles SIGTERM, SIGINT and SIGHUP, and tells systemd the state.
+
+The first two signals end the service within seconds.
 
 Rules
     1. A signal may be delivered to any thread, but Python's handlers run in the main thread, which
@@ -84,3 +86,18 @@ def leave(code: int) -> NoReturn:
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
     os._exit(code)
+
+
+def notify(state: str) -> None:
+    """Tells systemd about the service's state, if it asked (sd_notify)."""
+    address = os.environ.get("NOTIFY_SOCKET")
+    if not address:
+        return
+    if address.startswith("@"):
+        address = "\0" + address[1:]
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
+        try:
+            channel.connect(address)
+            channel.sendall(state.encode())
+        except OSError as error:
+            _log.warning("cannot tell systemd (%s): %s", state, error)

@@ -32,7 +32,7 @@ def test_a_service_dispatches_and_counts(preset):
                 reason: value("schedbridge_solver_fallbacks_total", {"reason": reason}) or 0
                 for reason in reasons
             }
-            assert service._decider.failures == 0
+            assert service.scheduling.decider.failures == 0
         assert outcome.failures == 0
         assert outcome.schedule.finished.all()
         assert plans + sum(fallbacks.values()) == len(outcome.decision_ms)
@@ -57,7 +57,7 @@ def test_the_solver_s_plan_serves_where_it_is_better(preset):
         assert value("schedbridge_solver_saved_ratio") is not None
         for reason in ("late", "starting", "timeout", "crash", "infeasible"):
             assert not value("schedbridge_solver_fallbacks_total", {"reason": reason})
-        assert service._decider.failures == 0
+        assert service.scheduling.decider.failures == 0
     assert outcome.schedule.start_s.tolist() == [660, 0, 0]
 
 
@@ -71,7 +71,7 @@ def test_a_service_starts_jobs_at_the_ends_of_periods():
         RemoteDecider(controller_of(home)) as remote,
     ):
         outcome = simulate(workload, pool_of(12), remote.decide)
-        assert service._decider.failures == 0
+        assert service.scheduling.decider.failures == 0
     alone = simulate(workload, pool_of(12), Decider(build(PRESETS[preset])).decide)
     assert outcome.schedule.start_s.tolist() == alone.schedule.start_s.tolist()
     assert (outcome.schedule.start_s % 60 == 0).all()

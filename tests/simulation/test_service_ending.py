@@ -33,7 +33,7 @@ HELD_S = 100 * PATIENCE_S
 SERVE = """
 import sys, time
 from pathlib import Path
-from bridge.service import serve as module, signals
+from bridge.service import scheduling, serve as module, signals
 from bridge.service.config import load
 from bridge.service.telemetry import start_logging
 start_logging("info", "text")
@@ -46,25 +46,25 @@ CYCLE = """
 def decide(self, snapshot):
     print("held", flush=True)
     time.sleep({seconds})
-module.Decider.decide = decide
+scheduling.Decider.decide = decide
 """
 BUSY = """
 def decide(self, snapshot):
     print("held", flush=True)
     while True:
         pass
-module.Decider.decide = decide
+scheduling.Decider.decide = decide
 """
 START = """
-def brain(self):
+def schedule(self):
     print("held", flush=True)
     {what}
-module.Service._brain = brain
+module.Service._schedule = schedule
 """
 LOCKED = f"import threading; threading.Event().wait({HELD_S})"
 STUBBORN = """
 signals.END_S = 0.5
-def brain(self):
+def schedule(self):
     told = False
     while True:
         try:
@@ -74,7 +74,7 @@ def brain(self):
             time.sleep(1)
         except BaseException:
             pass
-module.Service._brain = brain
+module.Service._schedule = schedule
 """
 
 

@@ -150,7 +150,7 @@ def test_a_stranger_who_calls_in_between_costs_a_full_report_only(home):
     workload, system = random_workload(5, n_jobs=60, processors=16), pool_of(16)
     asked = [0]
     with a_service(home, policy="easy") as service, RemoteDecider(controller_of(home)) as remote:
-        cycles = service.cycles
+        cycles = service.scheduling.cycles
 
         def decide(snapshot):
             asked[0] += 1
@@ -228,14 +228,14 @@ def test_impossible_messages_are_answered_with_their_code(home):
 def test_a_running_cycle_is_finished_before_the_end(home):
     inside, finish = threading.Event(), threading.Event()
     with a_service(home) as service, grpc.insecure_channel(controller_of(home)) as channel:
-        inner = service.cycles._decide
+        inner = service.scheduling.cycles._decide
 
         def decide(snapshot):
             inside.set()
             assert finish.wait(300)
             return inner(snapshot)
 
-        service.cycles._decide = decide
+        service.scheduling.cycles._decide = decide
         stub = scheduler_pb2_grpc.SchedulerStub(channel)
         stub.Hello(a_hello())
         call = stub.Cycle.future(a_full([a_job("1")]), timeout=300)
@@ -253,14 +253,14 @@ def test_operators_read_while_a_cycle_runs(home):
         stub = scheduler_pb2_grpc.SchedulerStub(channel)
         stub.Hello(a_hello())
         stub.Cycle(a_full([a_job("1")]))
-        inner = service.cycles._decide
+        inner = service.scheduling.cycles._decide
 
         def decide(snapshot):
             inside.set()
             assert finish.wait(300)
             return inner(snapshot)
 
-        service.cycles._decide = decide
+        service.scheduling.cycles._decide = decide
         call = stub.Cycle.future(a_delta(1), timeout=300)
         assert inside.wait(300)
         try:

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The public sockets of a service and the gates behind them, opened and closed together."""
+
+import socket
+from pathlib import Path
+
+from bridge.rpc.transport.callers import Policy
+from bridge.rpc.transport.complaints import Refused
+from bridge.rpc.transport.descriptors import affordable
+from bridge.rpc.transport.gate import Bounds, Gate
+from bridge.rpc.transport.listening import UnixListener, listen_tcp
+from bridge.rpc.transport.tls import RefusingServer
+
+_MOST_CONTROLLERS = 128
+"""Connections to each of the controller's gates; far below the descriptors `select` can take."""
+_MOST_AGENTS = 8192
+"""Connections of agents; they may all have one certificate."""
+_KEPT_DESCRIPTORS = 40
+"""Descriptors reserved for the store, the solver, the log, the private channel etc."""
+
+
+class Gates:
+    """Sockets that listen, gates, and the servers that answer refused callers."""
+
+    def __init__(self, refused: Refused) -> None:
+        """Starts without sockets.
+
+        Args:
+            refused: told of every connection that a gate turns away.
+        """
+        self._refused = refused
+        self._listening: list[UnixListener | socket.socket] = []
+        self._gates: list[Gate] = []
+        self._strangers: list[RefusingServer] = []
+
+    def listen(self, path: Path, key: str, patience_s: float = 0.0) -> socket.socket:
+        """A Unix socket that listens; see `UnixListener`."""
+        listener = UnixListener(path, key, patience_s=patience_s)
+        self._listening.append(listener)
+        return listener.socket
+
+    def listen_tcp(self, address: str, key: str) -> socket.socket:
+        """A TCP socket that listens; see `bridge.rpc.transport.listening.listen_tcp`."""
+        listener = listen_tcp(address, key)
+        self._listening.append(listener)
+        return listener
+
+    def refuse(self, server: RefusingServer) -> None:
+        """Stops this server when the gates are closed."""
+        self._strangers.append(server)
+
+    def to_controllers(self, listener: socket.socket, key: str, policy: Policy, doors: int) -> None:
+        """A gate for controllers: each of `doors` has its own share of the descriptors."""
+        bounds = Bounds(total=affordable(_MOST_CONTROLLERS, _KEPT_DESCRIPTORS, doors))
+        self._gates.append(Gate(listener, key, policy, bounds=bounds, refused=self._refused))
+
+    def to_agents(self, listener: socket.socket, policy: Policy) -> None:
+        """The gate for agents."""
+        most = affordable(_MOST_AGENTS, _KEPT_DESCRIPTORS + 3 * _MOST_CONTROLLERS)
+        bounds = Bounds(per_owner=most, total=most)
+        self._gates.append(Gate(listener, "agents", policy, bounds=bounds, refused=self._refused))
+
+    def start(self) -> None:
+        """Lets callers in."""
+        for gate in self._gates:
+            gate.start()
+
+    def close(self) -> None:
+        """Closes all connections and sockets."""
+        for strangers in self._strangers:
+            strangers.stop()
+        for gate in self._gates:
+            gate.close()
+        for listener in self._listening:
+            listener.close()

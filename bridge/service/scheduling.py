@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Assembles what plans: the decider, the policy in force, recordings and cycles."""
+
+import logging
+import time
+from dataclasses import replace
+
+from bridge.model.plan import Plan
+from bridge.model.snapshot import Snapshot
+from bridge.ports import Environment, Solver
+from bridge.recording.recorder import Recorder, Tap
+from bridge.recording.recordings import encode
+from bridge.registry import build
+from bridge.resizing.launchers import Launchers
+from bridge.resizing.states import Deadlines
+from bridge.rpc.agents.hub import Hub
+from bridge.rpc.controller.announcements import Announcements
+from bridge.rpc.controller.cycles import Cycles
+from bridge.rpc.controller.policy_switch import PolicySwitch
+from bridge.rpc.controller.switches import Switches
+from bridge.rpc.reported.session import Session
+from bridge.safe_cycle.decider import Decider
+from bridge.safe_cycle.watchdog import Watchdog
+from bridge.service.config import ServiceConfig
+from bridge.service.observers import Keeper, Meter, Reader
+from bridge.service.power_memory import PowerMemory
+from bridge.service.resize_memory import ResizeMemory
+from bridge.service.telemetry import Metrics
+from bridge.state.store import Store
+
+_log = logging.getLogger(__name__)
+
+OVERTIME_S = 60.0
+"""A policy that plans for longer is interrupted, s; the controller has fallen back by then."""
+
+
+class Scheduling:
+    """The planning part of a service.
+
+    Attributes:
+        cycles: what answers the controller.
+        decider: makes the plans.
+        switch: the policy in force.
+        tap: hands cycles to whoever records them.
+    """
+
+    def __init__(
+        self,
+        config: ServiceConfig,
+        service: str,
+        *,
+        store: Store,
+        solver: Solver,
+        metrics: Metrics,
+        launchers: Launchers,
+        hub: Hub | None,
+    ) -> None:
+        """Connects the parts.
+
+        Args:
+            config: of the service.
+            service: its name and version.
+            store: closed by the caller, as `solver` is.
+            solver: for policies that need one.
+            metrics: where cycles are counted.
+            launchers: of malleable jobs.
+            hub: of agents, which measure power; None: there are none.
+
+        Raises:
+            ConfigError: something the configuration names is missing or wrong.
+        """
+        self._service = service
+        self.tap = Tap()
+        resizes = ResizeMemory(store.state())
+        power = PowerMemory(hub, lambda: self.decider.site.rules.power)
+        self.decider = Decider(
+            build(config.policy_spec),
+            power.take(resizes.others),
+            site=config.planning.site(),
+            environment=Environment(solver=solver),
+            clock=time.monotonic,
+            guard=Watchdog(OVERTIME_S),
+        )
+        store.watch(lambda: power.put(resizes.put(self.decider.state)))
+        self.switch = PolicySwitch(
+            config.policy_spec,
+            self.decider,
+            changed=metrics.policy,
+            planning=config.planning.plain(),
+        )
+        self._reader = Reader(self.switch)
+        recorder = Recorder(
+            self.decider,
+            lambda: (self.switch.spec, self.switch.planning),
+            wanted=self.tap.wanted,
+            keep=self.tap.keep,
+        )
+        metrics.watch("memory_up", lambda: float(not store.problem))
+
+        def decide(snapshot: Snapshot) -> Plan:
+            self.switch.bear(self.cycles.patience_s)
+            self.decider.state = power.take(resizes.take(store.catch_up(self.decider.state)))
+            return recorder.decide(snapshot)
+
+        self.cycles = Cycles(
+            decide,
+            session=_session(config),
+            announcements=Announcements(config.limits.decisions),
+            service=service,
+            policy=self.switch.name,
+            site=lambda: self.decider.site,
+            telemetry=lambda: self.decider.telemetry,
+            observers=(Meter(metrics, self.decider), Keeper(store), self._reader),
+            launchers=launchers,
+            deadlines=Deadlines(**config.resizing.model_dump(exclude={"trust_launchers"})),
+            overlay=power.overlay,
+        )
+        resizing = self.cycles.resizing
+        resizes.of(resizing.lately)
+        metrics.watch("jobs_adapting", lambda: float(len(resizing.changes)))
+        if hub is not None:
+            draws = hub.power
+            draws.tell = metrics.power_refused
+            metrics.watch("power_nodes", lambda: float(draws.counts()[0]))
+            metrics.watch("power_nodes_stale", lambda: float(draws.counts()[1]))
+
+    def record(self, min_queue: int, wait_s: float) -> tuple[bytes, int] | None:
+        """Records the next cycle with such a queue; encodes it in the caller's thread."""
+        found = self.tap.next(min_queue, wait_s)
+        if found is None:
+            return None
+        cluster = self.cycles.session.hello.cluster
+        origin = {"cluster": cluster, "service": self._service, "policy": found.policy.name}
+        return encode(replace(found, origin=origin)), found.snapshot.generation
+
+    def reload(self, config: ServiceConfig) -> None:
+        """Puts the section `planning` of a configuration in force.
+
+        Raises:
+            ConfigError: it is wrong; nothing has changed.
+        """
+        told = self.switch.obey(config.planning, self.cycles)
+        for sentence in told:
+            _log.warning("stranded by the new rules, planned again: %s", sentence)
+        _log.info("limits and FreePools reloaded; %d planned jobs stranded", len(told))
+        if self.cycles.published is not None:
+            self._reader.read(self.cycles.published.snapshot)
+
+
+def _session(config: ServiceConfig) -> Session:
+    known = config.topology
+    if known.file is None:
+        return Session(config.controller.retry_s)
+    switches = Switches(known.file)
+    switches.warn()
+    return Session(config.controller.retry_s, switches.above, switches_wait_s=known.wait_s)
