@@ -171,9 +171,9 @@ class Present:
     def _fits(self, layout: Layout) -> bool:
         eligibility = self._booking.rows.eligibility
         for group, want in zip(layout.groups, layout.together(), strict=True):
-            if eligibility.opens_s(group.class_) > self._snapshot.now_s:
+            if eligibility.classes.opens_s(group.class_) > self._snapshot.now_s:
                 return False
-            nodes = eligibility.class_mask(group.class_)
+            nodes = eligibility.classes.mask(group.class_)
             nodes = nodes & (self._idle if layout.exclusive else self._shared)
             wanted = np.array(want, dtype=np.int64)
             here = wanted > 0
@@ -241,7 +241,7 @@ class _Builder:
         self.rows, self.kept, self.fixed = rows, kept, fixed
         self.snapshot = booking.rows.snapshot
         masks = [
-            booking.rows.eligibility.class_mask(group.class_)
+            booking.rows.eligibility.classes.mask(group.class_)
             for placement in kept
             for group in placement.layout.groups
         ]
@@ -388,7 +388,7 @@ class _Builder:
         if layout.arrangement is Arrangement.PACK:
             want = sum(np.array(g.want, dtype=np.int64) * g.count for g in layout.groups)
             mask = np.logical_and.reduce(
-                [booking.rows.eligibility.class_mask(g.class_) for g in layout.groups]
+                [booking.rows.eligibility.classes.mask(g.class_) for g in layout.groups]
             )
             unit = self._unit(0, np.asarray(want), mask, layout, scale)
             units, chosen = [unit], [where[0][0]]
@@ -396,7 +396,7 @@ class _Builder:
         else:
             most = tuple(group.most_per_node for group in layout.groups)
             for number, group in enumerate(layout.groups):
-                mask = booking.rows.eligibility.class_mask(group.class_)
+                mask = booking.rows.eligibility.classes.mask(group.class_)
                 unit = self._unit(number, np.array(group.want), mask, layout, scale)
                 units += [unit] * group.count
                 chosen += sorted(where[number])
@@ -413,7 +413,7 @@ class _Builder:
 
     def _opens_s(self, layout: Layout) -> int:
         """When the nodes of a greedy placement open for its job."""
-        opens_s = self.booking.rows.eligibility.opens_s
+        opens_s = self.booking.rows.eligibility.classes.opens_s
         return max(self.snapshot.now_s, *(opens_s(group.class_) for group in layout.groups))
 
     def _unit(

@@ -30,14 +30,13 @@ Rules
        limits, the longest first; the earliest start wins.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.core import pack_nodes
 from bridge.dialect import dialect_of
 from bridge.errors import RequestError
 from bridge.model.job import Hold, WidthRule
@@ -51,7 +50,7 @@ from bridge.planning.eligibility.leaf_switches import (
     pending,
     unions,
 )
-from bridge.planning.requests.features import Matches, parse_features
+from bridge.planning.eligibility.node_classes import NodeClasses, mask_of
 from bridge.units import NEVER, UNLIMITED_S
 
 
@@ -67,18 +66,17 @@ class Alternative:
 
 
 class Eligibility:
-    """Collects the classes of one snapshot's jobs; jobs that ask alike share them."""
+    """Finds the alternatives of one snapshot's jobs, and collects their classes.
+
+    Attributes:
+        classes: of all alternatives found so far.
+    """
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
+        self._snapshot, self.classes = snapshot, NodeClasses(snapshot)
         n_nodes = len(snapshot.nodes)
-        self._in_partition = [_mask(n_nodes, part.nodes) for part in snapshot.partitions]
+        self._in_partition = [mask_of(n_nodes, part.nodes) for part in snapshot.partitions]
         self._tier = [part.priority_tier for part in snapshot.partitions]
-        self._masks: list[NDArray[np.bool_]] = []
-        self._reservation: list[int] = []
-        self._opens: list[int] = []
-        self._class_of: dict[tuple[bytes, int, int], int] = {}
-        self._matching: dict[str, list[NDArray[np.bool_]]] = {}
         self._alternatives: dict[tuple[object, ...], tuple[Alternative, ...] | Reason] = {}
         self._leaves = None if snapshot.topology is None else Leaves.of(snapshot.topology)
         self._apart = self._leaves is not None and not self._leaves.whole
@@ -126,7 +124,7 @@ class Eligibility:
     def _find(self, row: int) -> tuple[Alternative, ...] | Reason:
         jobs = self._snapshot.jobs
         try:
-            matching = self.matching(jobs.features[row])
+            matching = self.classes.matching(jobs.features[row])
         except RequestError as error:
             return Reason(ReasonCode.BAD_REQUEST, f"constraint: {error}")
         parts: Iterable[int] = sorted(jobs.partitions[row], key=lambda p: -self._tier[p])
@@ -178,14 +176,14 @@ class Eligibility:
             base[list(excluded)] = False
         reservation = int(jobs.reservation[row])
         if reservation >= 0 and not snapshot.reservations[reservation].anywhere:
-            base &= _mask(len(base), snapshot.reservations[reservation].nodes)
+            base &= mask_of(len(base), snapshot.reservations[reservation].nodes)
         length_s = min(length_s, part.max_time_s or length_s)
         if self._cut:
             length_s = max(min(length_s, int(self._left_s[row])), least_s)
         lengths = [length_s] if jobs.deadline_s[row] else _shorter_and_shorter(length_s, least_s)
         if self._leaves is None or width[1] == 1:
             return [
-                Alternative(self._class(base & nodes, reservation), index, length_s, *width)
+                Alternative(self.classes.of(base & nodes, reservation), index, length_s, *width)
                 for length_s in lengths
                 for nodes in matching
             ]
@@ -195,8 +193,6 @@ class Eligibility:
             for nodes in matching
             for class_, bounds in self._on_switches(row, base & nodes, width, length_s)
         ]
-
-    # ------------------------------------------------------------ leaf switches and fabrics
 
     def _wish(self, row: int) -> tuple[object, ...]:
         """What tells jobs with pending wishes apart; jobs without one have the same."""
@@ -225,18 +221,18 @@ class Eligibility:
             lone = nodes & (leaves.of_node < 0)
             rule = WidthRule(int(jobs.width_rule[row]))
             if width[0] == 1 and rule.allows(1) and jobs.chunks[row] is None and lone.any():
-                alone = [(self._class(lone, reservation), (1, 1))]
+                alone = [(self.classes.of(lone, reservation), (1, 1))]
             elif not parts:  # there is no way, and that is to be said
                 parts = [np.zeros_like(nodes)]
         if not self._pending[row] or self._until is None:
-            return [(self._class(part, reservation), width) for part in parts] + alone
+            return [(self.classes.of(part, reservation), width) for part in parts] + alone
         few = self._unions_of(row, nodes, width[0], length_s)
         until = int(self._until[row])
-        later = [part for part in parts if self._class(part, reservation) not in few]
+        later = [part for part in parts if self.classes.of(part, reservation) not in few]
         return [
             *((class_, width) for class_ in few),
             *alone,
-            *((self._class(part, reservation, until), width) for part in later),
+            *((self.classes.of(part, reservation, until), width) for part in later),
         ]
 
     def _unions_of(
@@ -248,8 +244,8 @@ class Eligibility:
         most, required = int(jobs.switches[row]), jobs.required[row]
         needs = (least, *self._needs(row))
         reservation = int(jobs.reservation[row])
-        class_ = self._class(nodes, reservation)
-        closed = self.closed(class_)
+        class_ = self.classes.of(nodes, reservation)
+        closed = self.classes.closed(class_)
         key = (class_, most, required, length_s if closed else 0, needs)
         found = self._unions.get(key)
         if found is None:
@@ -260,120 +256,12 @@ class Eligibility:
                 leaves, nodes, asked, most=most, required=required, load=self._load,
                 now_s=snapshot.now_s, length_s=length_s, closed=closed,
             )  # fmt: skip
-            found = self._unions[key] = [self._class(mask, reservation) for mask in masks]
+            found = self._unions[key] = [self.classes.of(mask, reservation) for mask in masks]
         return found
 
     @cached_property
     def _load(self) -> Load:
         return Load(self._snapshot)
-
-    # ------------------------------------------------------------ classes
-
-    def _class(self, nodes: NDArray[np.bool_], reservation: int, opens_s: int = 0) -> int:
-        key = (nodes.tobytes(), reservation, opens_s)
-        found = self._class_of.get(key)
-        if found is None:
-            found = self._class_of[key] = len(self._masks)
-            self._masks.append(nodes)
-            self._reservation.append(reservation)
-            self._opens.append(opens_s)
-        return found
-
-    def begin_with(self, classes: Iterable[tuple[NDArray[np.bool_], int]]) -> None:
-        """Makes the first classes: their nodes, and the reservation of their jobs (-1: none)."""
-        for nodes, reservation in classes:
-            self._class(nodes, reservation)
-
-    def reservation_of(self, class_: int) -> int:
-        """The reservation of a class's jobs; -1: none."""
-        return self._reservation[class_]
-
-    def opens_s(self, class_: int) -> int:
-        """From when on a job that waits for leaf switches may use a class; 0: from now."""
-        return self._opens[class_]
-
-    def matching(self, text: str) -> list[NDArray[np.bool_]]:
-        """(n_nodes,) which nodes match, for each alternative of a constraint.
-
-        Raises:
-            RequestError: it is not one.
-        """
-        found = self._matching.get(text)
-        if found is None:
-            features = self._snapshot.nodes.features
-            found = self._matching[text] = (
-                [np.ones(len(features), dtype=bool)]
-                if not text
-                else [_evaluate(alternative, features) for alternative in parse_features(text)]
-            )
-        return found
-
-    def choices(self, text: str) -> int:
-        """How many alternatives a constraint has that was found valid before."""
-        return len(self.matching(text))
-
-    def narrowed(self, class_: int, text: str, choice: int) -> int:
-        """The class of those nodes of a class that match one alternative of a constraint."""
-        return self._class(self._masks[class_] & self.matching(text)[choice], *self._when(class_))
-
-    def only(self, class_: int, nodes: Sequence[int]) -> int:
-        """The class of those nodes of a class that are named."""
-        named = np.zeros(len(self._snapshot.nodes), dtype=bool)
-        named[list(nodes)] = True
-        return self._class(self._masks[class_] & named, *self._when(class_))
-
-    def without(self, class_: int, nodes: Sequence[int]) -> int:
-        """The class of those nodes of a class that are not named."""
-        left = self._masks[class_].copy()
-        left[list(nodes)] = False
-        return self._class(left, *self._when(class_))
-
-    def _when(self, class_: int) -> tuple[int, int]:
-        return self._reservation[class_], self._opens[class_]
-
-    def class_mask(self, class_: int) -> NDArray[np.bool_]:
-        """(n_nodes,) bool: the nodes of a class."""
-        return self._masks[class_]
-
-    def class_nodes(self) -> NDArray[np.uint64]:
-        """(n_class, n_words) uint64 bitsets, as the kernels take them."""
-        masks = np.array(self._masks, dtype=np.bool_)  # without a class, too
-        return pack_nodes(masks.reshape(len(self._masks), len(self._snapshot.nodes)))
-
-    def closed(self, class_: int) -> list[tuple[int, int, NDArray[np.bool_]]]:
-        """When which nodes of a class are closed to it: start, end and (n_nodes,) bool."""
-        snapshot, own = self._snapshot, self._reservation[class_]
-        opens_s = self._opens[class_]
-        if own >= 0:
-            opens_s = max(opens_s, snapshot.reservations[own].start_s)
-        found = []
-        if opens_s > snapshot.now_s:
-            found.append((snapshot.now_s, opens_s, self._masks[class_]))
-        if own >= 0 and not snapshot.reservations[own].anywhere:
-            return found
-        for reservation in snapshot.reservations:
-            start_s = max(reservation.start_s, snapshot.now_s)
-            shut = self._masks[class_] & _mask(len(snapshot.nodes), reservation.nodes)
-            if reservation.end_s > start_s and shut.any():
-                found.append((start_s, min(reservation.end_s, NEVER), shut))
-        return found
-
-    def blackouts(
-        self,
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64]]:
-        """Class, start, end and nodes (bitsets) of all blackouts."""
-        n_nodes = len(self._snapshot.nodes)
-        rows = [
-            (class_, *blackout)
-            for class_ in range(len(self._masks))
-            for blackout in self.closed(class_)
-        ]
-        return (
-            np.array([row[0] for row in rows], dtype=np.int32),
-            np.array([row[1] for row in rows], dtype=np.int64),
-            np.array([row[2] for row in rows], dtype=np.int64),
-            pack_nodes(np.array([row[3] for row in rows], dtype=bool).reshape(len(rows), n_nodes)),
-        )
 
 
 def _width(part: Partition, min_nodes: int, max_nodes: int) -> tuple[int, int] | None:
@@ -401,15 +289,3 @@ def _left_s(snapshot: Snapshot) -> NDArray[np.int64]:
     first_s = np.maximum(np.where(bound, jobs.begin_s, 0), snapshot.now_s)
     cut = (jobs.deadline_s > 0) & (jobs.least_time_s > 0)
     return np.where(cut, jobs.deadline_s - first_s, NEVER)
-
-
-def _mask(n_nodes: int, nodes: NDArray[np.int32]) -> NDArray[np.bool_]:
-    mask = np.zeros(n_nodes, dtype=bool)
-    mask[nodes] = True
-    return mask
-
-
-def _evaluate(matches: Matches, features: tuple[frozenset[str], ...]) -> NDArray[np.bool_]:
-    """Evaluates a constraint once per distinct set of features."""
-    verdict = {distinct: matches(distinct) for distinct in set(features)}
-    return np.fromiter((verdict[f] for f in features), dtype=bool, count=len(features))

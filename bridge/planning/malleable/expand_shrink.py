@@ -158,7 +158,7 @@ def usable_by(snapshot: Snapshot, job: int) -> NDArray[np.bool_]:
     usable = np.zeros(len(snapshot.nodes), dtype=bool)
     if not isinstance(found, Reason):
         for alternative in found:
-            usable |= eligibility.class_mask(alternative.class_)
+            usable |= eligibility.classes.mask(alternative.class_)
     return usable
 
 

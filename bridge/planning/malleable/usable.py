@@ -85,5 +85,5 @@ def growable(snapshot: Snapshot, job: int) -> NDArray[np.bool_]:
             found[item.nodes] = False
     if constraint := str(running.features[job]):
         eligibility = Eligibility(snapshot)
-        found &= np.logical_or.reduce(eligibility.matching(constraint))
+        found &= np.logical_or.reduce(eligibility.classes.matching(constraint))
     return found

@@ -117,13 +117,13 @@ def _candidates(
         assert isinstance(answer, tuple), "a job without alternatives starts"
         held, end_s = swapper.nodes_of(row), int(plan.end_s[row])
         for alternative in answer:
-            mask = eligibility.class_mask(alternative.class_)
+            mask = eligibility.classes.mask(alternative.class_)
             if alternative.partition == plan.partition[row] and mask[held].all():
                 break
         else:  # planned under another constraint than it seems: leave it alone
             continue
         open_ = mask & enterable
-        for start_s, until_s, closed in eligibility.closed(alternative.class_):
+        for start_s, until_s, closed in eligibility.classes.closed(alternative.class_):
             if start_s < end_s and until_s > plan.now_s:
                 open_ = open_ & ~closed
         use, weight = _use(snapshot, plan, row), snapshot.nodes.weight

@@ -75,7 +75,7 @@ class _Least:
         """The least number for one alternative, over all fabrics; 0: there is none."""
         leaves = self._leaves
         asked = self._load.request(row, alternative.min_nodes)
-        mask = self._eligibility.class_mask(alternative.class_) & (leaves.of_node >= 0)
+        mask = self._eligibility.classes.mask(alternative.class_) & (leaves.of_node >= 0)
         holding = np.flatnonzero(mask & (asked.on_idle > 0))
         on, size = leaves.of_node[holding], len(leaves.fabric)
         units = np.bincount(on, weights=asked.on_idle[holding], minlength=size).astype(np.int64)

@@ -89,7 +89,10 @@ class KeptLowering:
         return self.table.lower(snapshot.jobs, rows, find)
 
     def _class(self, eligibility: Eligibility, class_: int) -> int:
-        nodes, reservation = eligibility.class_mask(class_), eligibility.reservation_of(class_)
+        nodes, reservation = (
+            eligibility.classes.mask(class_),
+            eligibility.classes.reservation(class_),
+        )
         key = nodes.tobytes(), reservation
         found = self._class_of.get(key)
         if found is None:

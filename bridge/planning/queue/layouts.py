@@ -164,7 +164,7 @@ def layouts(
     wide_enough = [w for w in widths if least_nodes <= w <= tasks]
     if not wide_enough:
         return LayoutOptions(())
-    large = _large(snapshot, eligibility.class_mask(alternative.class_), asked)
+    large = _large(snapshot, eligibility.classes.mask(alternative.class_), asked)
     spread = None
     for width in wide_enough:
         if large[:width].size == width and large[width - 1] * width >= tasks:
@@ -330,12 +330,12 @@ def _chunks(
     """Rule 1; one layout for each alternative of the kinds' constraints."""
     width = 1 if asked.arrangement is Arrangement.PACK else int(asked.counts.sum())
     several = len(asked.counts) > 1
-    choices = eligibility.choices(asked.features[0]) if several else 1
+    choices = eligibility.classes.choices(asked.features[0]) if several else 1
     found = []
     for choice in range(choices):
         groups = tuple(
             Group(
-                eligibility.narrowed(alternative.class_, asked.features[kind], choice)
+                eligibility.classes.narrowed(alternative.class_, asked.features[kind], choice)
                 if several else alternative.class_,
                 int(asked.counts[kind]),
                 _ints(asked.wants[kind] + asked.per_node),
@@ -366,7 +366,9 @@ def _required(
         return None
     class_ = alternative.class_
     return _Required(
-        eligibility.only(class_, nodes), eligibility.without(class_, nodes), len(set(nodes))
+        eligibility.classes.only(class_, nodes),
+        eligibility.classes.without(class_, nodes),
+        len(set(nodes)),
     )
 
 

@@ -122,12 +122,12 @@ class Rows:
         """Classes and closed times of all plannable rows."""
         found = Eligibility(self.snapshot)
         if self.kept is not None and self.lowered is not None:
-            found.begin_with(self.kept.classes(self.lowered.classes))
+            found.classes.begin_with(self.kept.classes(self.lowered.classes))
         return found
 
     def matching(self, text: str) -> list[NDArray[np.bool_]]:
         """(n_nodes,) which nodes match, for each alternative of a constraint."""
-        return self.eligibility.matching(text)
+        return self.eligibility.classes.matching(text)
 
     @cached_property
     def alternatives(self) -> "AlternativeColumns":
@@ -299,7 +299,7 @@ class Rows:
             if start_s[row] == self.snapshot.now_s or reason is None:
                 continue
             own = alternatives.class_[alternatives.indptr[at] : alternatives.indptr[at + 1]]
-            later = [self.eligibility.opens_s(class_) > 0 for class_ in own.tolist()]
+            later = [self.eligibility.classes.opens_s(class_) > 0 for class_ in own.tolist()]
             told[row] = wish_reason(
                 reason, int(wishes[self.job[row]]), int(until[self.job[row]]),
                 impossible=all(later),

@@ -260,7 +260,10 @@ class ClusterBook:
     def _class(self, class_: int, shut: tuple[int, ...]) -> int:
         found = self._classes.get((class_, shut))
         if found is None:
-            mask, closed_to = self._eligibility.class_mask(class_), self._eligibility.closed(class_)
+            mask, closed_to = (
+                self._eligibility.classes.mask(class_),
+                self._eligibility.classes.closed(class_),
+            )
             if not shut and not closed_to:
                 found = self._open_class(mask)
                 self._classes[class_, shut] = found

@@ -62,11 +62,13 @@ class FormerPlacements:
         classes = [group.class_ for layout in layouts for group in layout.groups]
         names, number = np.unique(np.array(classes, dtype=np.int64), return_inverse=True)
         self._class_of_group: NDArray[np.intp] = number
-        masks = [eligibility.class_mask(class_) for class_ in names.tolist()]
+        masks = [eligibility.classes.mask(class_) for class_ in names.tolist()]
         self._masks = np.array(masks, dtype=bool).reshape(
             len(names), len(candidates.rows.snapshot.nodes)
         )
-        opens = np.array([eligibility.opens_s(one) for one in names.tolist()], dtype=np.int64)
+        opens = np.array(
+            [eligibility.classes.opens_s(one) for one in names.tolist()], dtype=np.int64
+        )
         self._opens_s = np.array(
             [
                 max((int(opens[number[at]]) for at in range(begin, end)), default=0)

@@ -69,7 +69,7 @@ class WholeNodes:
         else:
             union = np.zeros(len(self._capacity), dtype=bool)
             for group in layout.groups:
-                union |= self._eligibility.class_mask(group.class_)
+                union |= self._eligibility.classes.mask(group.class_)
             table = largest(self._capacity[union])
             most = table[min(layout.nodes, len(table) - 1)]
         return int(most[CPUS]), int(most[MEMORY_MIB])
@@ -82,7 +82,7 @@ class WholeNodes:
 
     def _table(self, class_: int) -> NDArray[np.int64]:
         if class_ not in self._largest:
-            mask = self._eligibility.class_mask(class_)
+            mask = self._eligibility.classes.mask(class_)
             self._largest[class_] = largest(self._capacity[mask])
         return self._largest[class_]
 
@@ -118,7 +118,7 @@ class WholeNodes:
     def _on_smaller(self, layout: Layout) -> Iterator[Layout]:
         union = np.zeros(len(self._capacity), dtype=bool)
         for group in layout.groups:
-            union |= self._eligibility.class_mask(group.class_)
+            union |= self._eligibility.classes.mask(group.class_)
         upper = None
         for mask in self._up_to(union):
             if upper is not None and len(layout.groups) == 1:
@@ -162,8 +162,8 @@ class WholeNodes:
             yield replace(layout, groups=parts)
 
     def _narrowed(self, class_: int, mask: NDArray[np.bool_]) -> int:
-        nodes = np.flatnonzero(mask & self._eligibility.class_mask(class_))
-        return self._eligibility.only(class_, nodes.tolist())
+        nodes = np.flatnonzero(mask & self._eligibility.classes.mask(class_))
+        return self._eligibility.classes.only(class_, nodes.tolist())
 
 
 def fewest_nodes(layout: Layout) -> int:

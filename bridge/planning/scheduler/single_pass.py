@@ -115,8 +115,8 @@ class NodesPlan:
             class_nodes = rows.kept.class_nodes(rows.lowered.classes)
             b_class, b_start, b_end, b_nodes = _none_closed(class_nodes.shape[1])
         else:
-            class_nodes = rows.eligibility.class_nodes()
-            b_class, b_start, b_end, b_nodes = rows.eligibility.blackouts()
+            class_nodes = rows.eligibility.classes.bitsets()
+            b_class, b_start, b_end, b_nodes = rows.eligibility.classes.blackouts()
         return {
             "now": snapshot.now_s,
             "select": int(self._preference.selection),

@@ -30,7 +30,10 @@ def ways(snapshot, row=0):
     eligibility = Eligibility(snapshot)
     answer = eligibility.alternatives(np.array([row]))[0]
     return [
-        (np.flatnonzero(eligibility.class_mask(a.class_)).tolist(), eligibility.opens_s(a.class_))
+        (
+            np.flatnonzero(eligibility.classes.mask(a.class_)).tolist(),
+            eligibility.classes.opens_s(a.class_),
+        )
         for a in answer
     ]
 
