@@ -17,11 +17,8 @@ Rules
        sum once a minute.
 """
 
-import contextlib
-import errno
 import logging
 import math
-import os
 import selectors
 import socket
 import threading
@@ -30,14 +27,13 @@ from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass
 
+from bridge.rpc.transport.accepting import Accepting
 from bridge.rpc.transport.callers import Handshake, Known, Policy
 from bridge.rpc.transport.complaints import Complaints, Refused, nobody
 from bridge.rpc.transport.relay import READ, Allowance, Link
 
 _log = logging.getLogger(__name__)
 _SWEEP_S = 1.0
-_AT_ONCE = 32
-"""Connections accepted before those that are there get their turn."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +75,6 @@ class Gate:
             bounds: what may happen.
             refused: told of everything turned away.
         """
-        self._listener = listener
-        listener.setblocking(False)
         self._key = key
         self._policy = policy
         self._bounds = bounds or Bounds()
@@ -89,7 +83,7 @@ class Gate:
         self._greeting: dict[Handshake, float] = {}
         self._count: Counter[Hashable] = Counter()
         self._allowances: dict[Hashable, Allowance] = {}
-        self._spare: int | None = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+        self._accepting = Accepting(listener, self._out_of_descriptors)
         self._selector = selectors.DefaultSelector()
         self._heard, self._woken = socket.socketpair()
         self._closing = False
@@ -115,7 +109,7 @@ class Gate:
     # ------------------------------------------------------------------ the loop
 
     def _run(self) -> None:
-        self._selector.register(self._listener, READ, None)
+        self._selector.register(self._accepting.socket, READ, None)
         self._selector.register(self._heard, READ, None)
         try:
             while not self._closing:
@@ -137,7 +131,7 @@ class Gate:
         now = time.monotonic()
         for found in {key.data for key, _ in ready if key.data is not None}:
             self._go_on(found, now)
-        if any(key.fileobj is self._listener for key, _ in ready):
+        if any(key.fileobj is self._accepting.socket for key, _ in ready):
             self._accept(now)
         for link in [link for link in self._links if 0 < link.resume_at <= now]:
             link.resume_at = 0
@@ -160,9 +154,7 @@ class Gate:
         self._links.clear()
         self._greeting.clear()
         self._selector.close()
-        if self._spare is not None:
-            os.close(self._spare)
-            self._spare = None
+        self._accepting.close()
 
     def _watch(self, sock: socket.socket, events: int, data: object) -> None:
         known = self._selector.get_map().get(sock)
@@ -181,39 +173,15 @@ class Gate:
     # ------------------------------------------------------------------ coming
 
     def _accept(self, now: float) -> None:
-        for _ in range(_AT_ONCE):
-            try:
-                client, _address = self._listener.accept()
-            except (BlockingIOError, InterruptedError):
-                return
-            except OSError as error:
-                if error.errno not in (errno.EMFILE, errno.ENFILE):
-                    return  # e.g. the caller has gone again
-                if not self._turn_away():
-                    return
-                continue
+        for client in self._accepting.waiting():
             try:
                 self._admit(client, now)
             except OSError as error:
                 client.close()
                 self._tell.complain("server", None, now, error.strerror or str(error))
 
-    def _turn_away(self) -> bool:
-        """Accepts a waiting connection with the spare descriptor, and closes it."""
-        if self._spare is not None:
-            os.close(self._spare)
-            self._spare = None
-        try:
-            client, _ = self._listener.accept()
-        except OSError:
-            return False
-        else:
-            self._tell.complain("descriptors", None, time.monotonic())
-            client.close()
-        finally:
-            with contextlib.suppress(OSError):
-                self._spare = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
-        return True
+    def _out_of_descriptors(self) -> None:
+        self._tell.complain("descriptors", None, time.monotonic())
 
     def _admit(self, client: socket.socket, now: float) -> None:
         found = self._policy.introduce(client)
