@@ -76,6 +76,11 @@ class TlsSection(_Section):
         max_length=MOST_USERS,
         description="Common names or DNS alternative names of the controllers that may connect.",
     )
+    revoked: Path | None = Field(
+        default=None,
+        description="File with serial numbers or SHA-256 fingerprints of certificates that may not "
+        "connect, one a line. It is read again when it changes. Default: none.",
+    )
 
 
 class ControllerSection(_Section):
@@ -151,6 +156,11 @@ class AgentsSection(TlsSection):
         max_length=MOST_USERS,
         description="Common names or DNS alternative names of the agents' certificates. All agents "
         "may share one.",
+    )
+    each_node: bool = Field(
+        default=False,
+        description="Every node has a certificate of its own, which speaks for the nodes that are "
+        "its common name or DNS alternative names. Those of `subjects` speak for any node.",
     )
 
 

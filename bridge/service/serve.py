@@ -30,11 +30,13 @@ from bridge.planning.malleable.observing import NAME as SPEED_UPS
 from bridge.resizing.launchers import Absent, Launchers
 from bridge.rpc.agents.hub import Hub
 from bridge.rpc.agents.server import AgentServer
+from bridge.rpc.agents.speakers import Speakers
 from bridge.rpc.controller.server import SCHEDULER, Server, add_scheduler
 from bridge.rpc.operators.process import Answers, Desk, OperatorProcess, Settings
 from bridge.rpc.transport.callers import Peers
 from bridge.rpc.transport.descriptors import raise_descriptor_limit
 from bridge.rpc.transport.directories import prepare_directory
+from bridge.rpc.transport.presented import Presented
 from bridge.rpc.transport.tls import Certificates, RefusingServer
 from bridge.rpc.transport.users import default_controllers, user_ids
 from bridge.service.config import ServiceConfig
@@ -178,10 +180,11 @@ class Service:
         if agents is None or self.hub is None or self._private is None:
             return
         target, strangers = (str(Path(self._private.name) / name) for name in ("a", "a-strangers"))
-        certificates = Certificates(agents, target, strangers, "agents")
+        presented = Presented() if agents.each_node else None
+        certificates = Certificates(agents, target, strangers, "agents", presented)
         at_agents = self._gates.listen_tcp(agents.address, "agents.address")
         self._gates.refuse(RefusingServer(strangers, "agents"))
-        self._agents = AgentServer(self.hub)
+        self._agents = AgentServer(self.hub, Speakers(presented, agents.subjects))
         self._agents.start(target)
         self._gates.to_agents(at_agents, certificates)
 

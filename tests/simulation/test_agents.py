@@ -41,7 +41,7 @@ while data := os.read(0, 65536):
 def keys(tmp_path_factory):
     directory = tmp_path_factory.mktemp("keys")
     for name, ca in (("ca", None), ("localhost", "ca"), ("schedbridge-agent", "ca"),
-                     ("somebody", "ca"), ("stranger", None)):  # fmt: skip
+                     ("somebody", "ca"), ("n1", "ca"), ("stranger", None)):  # fmt: skip
         a_certificate(directory, name, ca)
     return directory
 
@@ -281,3 +281,58 @@ def test_an_agent_whose_key_others_can_read_does_not_start(keys, tmp_path):
                 tmp_path / "s")  # fmt: skip
     assert ended.returncode != 0
     assert f"chmod 600 {key}" in ended.stderr
+
+
+def test_a_certificate_of_a_node_speaks_for_this_node_only(keys):
+    with a_home() as home:
+        port = a_port()
+        settings = {**settings_of(keys, port), "each_node": True}
+        with a_service(home, agents=settings) as service:
+            (home / "b").mkdir()
+            with an_agent(home / "b", keys, port, "n1", "n2") as liar:
+                line = eventually(lambda: next(one for one in liar.stderr if "WARNING" in one))
+                assert "PERMISSION_DENIED: this certificate does not name node n2" in line
+                assert service.hub.agent_count == 0
+                with an_agent(home, keys, port, "n1", "n1"):
+                    eventually(lambda: "n1" in service.hub._agents)
+            assert "n2" not in service.hub._agents
+            with an_agent(home, keys, port, "schedbridge-agent", "n3"):  # of all nodes
+                eventually(lambda: "n3" in service.hub._agents)
+
+
+def test_a_certificate_without_a_name_that_counts_is_still_kept_out(keys):
+    with a_home() as home:
+        port = a_port()
+        with a_service(home, agents=settings_of(keys, port)) as service:
+            with an_agent(home, keys, port, "n1", "n1") as stranger:
+                line = eventually(lambda: next(one for one in stranger.stderr if "WARNING" in one))
+            assert "PERMISSION_DENIED" in line
+            assert service.hub.agent_count == 0
+
+
+def test_a_leaked_certificate_is_revoked_while_the_service_runs(keys):
+    serial = subprocess.run(
+        ["openssl", "x509", "-in", keys / "n1.crt", "-noout", "-serial"],
+        check=True, capture_output=True, text=True,
+    ).stdout  # fmt: skip
+    with a_home() as home:
+        (home / "revoked").write_text("# none yet\n")
+        port = a_port()
+        settings = settings_of(keys, port)
+        settings |= {"each_node": True, "revoked": str(home / "revoked")}
+        (home / "b").mkdir()
+        with (
+            a_service(home, agents=settings) as service,
+            an_agent(home, keys, port, "n1", "n1"),
+            an_agent(home / "b", keys, port, "schedbridge-agent", "n2"),
+        ):
+            eventually(lambda: service.hub.agent_count == 2)
+            stays = service.hub._agents["n2"]
+            (home / "revoked").write_text(serial)
+            eventually(lambda: "n1" not in service.hub._agents)
+            (home / "d").mkdir()
+            with an_agent(home / "d", keys, port, "n1", "n1") as again:
+                eventually(lambda: next(one for one in again.stderr if "no stream" in one))
+            assert service.hub._agents == {"n2": stays}
+            (home / "revoked").write_text("")
+            eventually(lambda: "n1" in service.hub._agents)

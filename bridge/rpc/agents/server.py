@@ -11,6 +11,7 @@ import grpc
 
 from bridge.errors import ConfigError
 from bridge.rpc.agents.hub import Hub
+from bridge.rpc.agents.speakers import Speakers
 from bridge.rpc.pb import agent_pb2 as pb
 from bridge.rpc.pb import agent_pb2_grpc
 from bridge.rpc.reported.safe_text import printable
@@ -29,8 +30,8 @@ _MESSAGE_BYTES = 256 << 10
 class Agents(agent_pb2_grpc.AgentsServicer):  # type: ignore[misc]
     """The agents' service."""
 
-    def __init__(self, hub: Hub) -> None:
-        self._hub = hub
+    def __init__(self, hub: Hub, speakers: Speakers) -> None:
+        self._hub, self._speakers = hub, speakers
 
     async def Attend(  # noqa: N802
         self,
@@ -82,6 +83,10 @@ class Agents(agent_pb2_grpc.AgentsServicer):  # type: ignore[misc]
         if not 0 < len(hello.nodes) <= MOST_NODES:
             text = f"an agent serves 1 to {MOST_NODES} nodes, not {len(hello.nodes)}"
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, text)
+        other = self._speakers.refused(context.peer(), map(printable, hello.nodes))
+        if other:
+            text = f"this certificate does not name node {other[:100]}"
+            await context.abort(grpc.StatusCode.PERMISSION_DENIED, text)
         return hello
 
     async def _read(self, reports, agent, put) -> None:  # type: ignore[no-untyped-def]
@@ -98,8 +103,9 @@ class Agents(agent_pb2_grpc.AgentsServicer):  # type: ignore[misc]
 class AgentServer:
     """The server behind the agents' gate."""
 
-    def __init__(self, hub: Hub) -> None:
-        self._hub = hub
+    def __init__(self, hub: Hub, speakers: Speakers | None = None) -> None:
+        """Prepares one; without `speakers` every agent may speak for any node."""
+        self._hub, self._speakers = hub, speakers or Speakers()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="agents", daemon=True)
         self._started = threading.Event()
@@ -145,7 +151,7 @@ class AgentServer:
             ("grpc.http2.max_ping_strikes", 0),
         ]
         server = grpc.aio.server(options=options)
-        agent_pb2_grpc.add_AgentsServicer_to_server(Agents(self._hub), server)
+        agent_pb2_grpc.add_AgentsServicer_to_server(Agents(self._hub, self._speakers), server)
         try:
             server.add_insecure_port(f"unix:{self._socket}")
             await server.start()

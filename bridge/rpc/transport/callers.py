@@ -26,6 +26,7 @@ class Known:
         allowance: of bytes; None: no bound.
         badge: address to connect from; None: any.
         unwelcome: may not enter; a server behind the target answers that.
+        identity: who it is, for `Policy.banned`; None: it stays as long as it likes.
     """
 
     owner: Hashable
@@ -33,6 +34,7 @@ class Known:
     allowance: Allowance | None = None
     badge: str | None = None
     unwelcome: bool = False
+    identity: Hashable = None
 
 
 class Badges:
@@ -63,6 +65,9 @@ class Policy(Protocol):
 
     def introduce(self, client: socket.socket) -> "Known | Handshake":
         """Looks at a new connection; may raise OSError."""
+
+    def banned(self) -> Callable[[Hashable], bool] | None:
+        """Says of an identity that was let in whether it must leave; None: nobody must."""
 
 
 class Handshake(Protocol):
@@ -108,3 +113,6 @@ class Peers:
         target = self._route(uid)
         badge = self._badges.of(uid) if self._badges is not None and target is not None else None
         return Known(uid, target, self._allowance(uid) if target is not None else None, badge)
+
+    def banned(self) -> None:
+        """Whoever is in may stay."""

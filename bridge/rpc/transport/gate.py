@@ -13,7 +13,8 @@ Rules
     3. Connections are closed that send no greeting within `greeting_s`, whose client reads nothing
        for `stall_s`, or that are older than `age_s`.
     4. If descriptors run out, a spare one is used to accept and refuse connections.
-    5. Refused connections are counted and logged: the first of an owner at once, the others as a
+    5. A connection of somebody who is banned meanwhile is closed within `_SWEEP_S`.
+    6. Refused connections are counted and logged: the first of an owner at once, the others as a
        sum once a minute.
 """
 
@@ -246,6 +247,7 @@ class Gate:
         allowance = self._allowances.setdefault(caller.owner, caller.allowance) \
             if caller.allowance is not None else None  # fmt: skip
         link = Link(client, server, caller.owner, allowance, now)
+        link.identity = caller.identity
         self._count[caller.owner] += 1
         self._links.add(link)
         self._go_on(link, now)
@@ -310,9 +312,11 @@ class Gate:
             del self._count[owner]
 
     def _sweep(self, now: float) -> None:
-        bounds = self._bounds
+        bounds, banned = self._bounds, self._policy.banned()
         for link in list(self._links):
-            if not link.heard and now - link.began > bounds.greeting_s:
+            if banned is not None and link.identity is not None and banned(link.identity):
+                reason = "revoked"
+            elif not link.heard and now - link.began > bounds.greeting_s:
                 reason = "greeting"
             elif link.stuck_since is not None and now - link.stuck_since > bounds.stall_s:
                 reason = "stalled"

@@ -12,6 +12,7 @@ Rules
 import contextlib
 import socket
 import ssl
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 CHUNK = 1 << 18
@@ -93,6 +94,7 @@ class Link:
 
     Attributes:
         owner: whose connection it is.
+        identity: who it is; None: that does not matter.
         began, moved: when it was made, and when bytes moved last.
         stuck_since: since when one side takes nothing of what is pending; None: nothing is.
         resume_at: nothing is read from the client before that.
@@ -111,6 +113,7 @@ class Link:
         self._client, self._server = _Side(client), _Side(server)
         self._allowance = allowance
         self.owner = owner
+        self.identity: Hashable = None
         self.began = self.moved = now
         self.heard = False
         self.stuck_since: float | None = None

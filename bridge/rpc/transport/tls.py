@@ -6,13 +6,16 @@ Rules
        is read. TLS ends at the gate.
     2. A caller with a valid certificate of another subject gets an error from a server that reads
        no messages.
-    3. Connections without a certificate count for their address, the others for their subject, so
+    3. Where every node has a certificate of its own, all certificates of the authority come in, and
+       the server behind the gate is told their names; those of configured subjects may do all.
+    4. A revoked certificate does not come in. Whose certificate is revoked meanwhile must leave.
+    5. Connections without a certificate count for their address, the others for their subject, so
        that unauthenticated callers cannot use up the share of others.
 """
 
 import socket
 import ssl
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -22,11 +25,12 @@ import grpc
 from bridge import files
 from bridge.errors import ConfigError
 from bridge.rpc.transport.callers import Known
+from bridge.rpc.transport.presented import Presented
 from bridge.rpc.transport.relay import READ, WRITE, Allowance
+from bridge.rpc.transport.revoked import Revoked, certificate_of
 from bridge.service.config import TlsSection
 
 _KEEPALIVE_S = 30
-_MOST_NAMES = 100
 _WORDS = "this certificate may not call ({key}.subjects)"
 _STRANGERS_RATE, _STRANGERS_BURST = 64 << 10, 512 << 10
 
@@ -35,23 +39,30 @@ class Certificates:
     """Lets in certificates whose name is configured; a `bridge.rpc.transport.callers.Policy`."""
 
     def __init__(
-        self, tls: TlsSection, target: str, strangers: str, key: str = "controller.tls"
+        self,
+        tls: TlsSection,
+        target: str,
+        strangers: str,
+        key: str = "controller.tls",
+        presented: Presented | None = None,
     ) -> None:
         """Reads keys and certificates.
 
         Args:
-            key: of the section, for messages.
             tls: which.
             target: the private socket behind the gate.
             strangers: that of the server for those who are not named.
+            key: of the section, for messages.
+            presented: takes the names of certificates, all of which may come in; None: only those
+                of configured subjects may.
 
         Raises:
             ConfigError: one of them cannot be read.
         """
         self._context = _context(tls, key)
-        self._subjects = frozenset(tls.subjects)
-        self._target = target
-        self._strangers = strangers
+        self.revoked = Revoked(tls.revoked, f"{key}.revoked")
+        self.subjects = frozenset(tls.subjects)
+        self.target, self.strangers, self.presented = target, strangers, presented
 
     def introduce(self, client: socket.socket) -> "_TlsHandshake":
         """Begins a handshake."""
@@ -68,7 +79,12 @@ class Certificates:
         secured = self._context.wrap_socket(
             client, server_side=True, do_handshake_on_connect=False, suppress_ragged_eofs=True
         )
-        return _TlsHandshake(secured, owner, self._subjects, (self._target, self._strangers))
+        return _TlsHandshake(secured, owner, self)
+
+    def banned(self) -> Callable[[Hashable], bool] | None:
+        """Whose certificate is revoked."""
+        self.revoked.refresh()
+        return self.revoked.__contains__ if self.revoked else None
 
 
 class _TlsHandshake:
@@ -77,18 +93,11 @@ class _TlsHandshake:
     client: socket.socket
     owner: Hashable
 
-    def __init__(
-        self,
-        client: ssl.SSLSocket,
-        owner: Hashable,
-        subjects: frozenset[str],
-        targets: tuple[str, str],
-    ) -> None:
+    def __init__(self, client: ssl.SSLSocket, owner: Hashable, policy: Certificates) -> None:
         self.client = client
         self.owner = owner
         self._tls = client
-        self._subjects = subjects
-        self._target, self._strangers = targets
+        self._policy = policy
 
     def step(self) -> Known | int:
         """Goes on with it."""
@@ -98,28 +107,25 @@ class _TlsHandshake:
             return READ
         except ssl.SSLWantWriteError:
             return WRITE
-        names = _names(self._tls)
-        known = sorted(names & self._subjects)
-        if known:
-            return Known(f"certificate {known[0]}", self._target)
-        shown = ", ".join(sorted(names))[:200]
+        policy, certificate = self._policy, certificate_of(self._tls)
+        known = sorted(certificate.names & policy.subjects)
+        shown = ", ".join(known[:1] or sorted(certificate.names))[:200] or "without a name"
+        policy.revoked.refresh()
+        if certificate in policy.revoked:
+            return Known(f"certificate {shown}, revoked, from {self.owner}", None)
+        if known or policy.presented is not None:
+            badge = None
+            if policy.presented is not None:
+                badge = policy.presented.badge(certificate.names)
+            owner = f"certificate {shown}"
+            return Known(owner, policy.target, badge=badge, identity=certificate)
         return Known(
-            f"certificate {shown or 'without a name'} from {self.owner}",
-            self._strangers,
+            f"certificate {shown} from {self.owner}",
+            policy.strangers,
             Allowance(_STRANGERS_RATE, _STRANGERS_BURST),
             unwelcome=True,
+            identity=certificate,
         )
-
-
-def _names(tls: ssl.SSLSocket) -> set[str]:
-    """Common names and alternative names of the other side's certificate."""
-    found = tls.getpeercert() or {}
-    subject: Iterable[object] = found.get("subject", ())
-    pairs = [pair for part in subject for pair in part]  # type: ignore[attr-defined]
-    names = {str(value) for key, value in pairs if key == "commonName"}
-    alternative: Iterable[tuple[str, object]] = found.get("subjectAltName", ())  # type: ignore[assignment]
-    names |= {str(value) for _, value in list(alternative)[:_MOST_NAMES]}
-    return names
 
 
 def _context(tls: TlsSection, section: str) -> ssl.SSLContext:

@@ -286,6 +286,9 @@ class ByTurns:
         self.target = target
         self.owners = iter(owners)
 
+    def banned(self):
+        return None
+
     def introduce(self, _client):
         return Known(next(self.owners), self.target)
 

@@ -18,6 +18,7 @@ import pytest
 from bridge import files, yaml_text
 from bridge.errors import BridgeError, ConfigError
 from bridge.policies.place.neural_weights import read_weights
+from bridge.rpc.transport.revoked import Revoked
 from bridge.rpc.transport.tls import Certificates
 from bridge.service.config import TlsSection, load, parse
 from bridge.slurm.topology_conf import named_nodes, parse_topology
@@ -77,6 +78,8 @@ def test_files_that_are_none(tmp_path, make, words):
     tls = TlsSection(address="127.0.0.1:6819", ca=path, cert=path, key=path, subjects=("c",))
     with pytest.raises(ConfigError, match=words):
         Certificates(tls, "", "")
+    with pytest.raises(ConfigError, match=words):
+        Revoked(path, "agents.revoked")
 
 
 def test_a_file_of_just_the_size_is_read(tmp_path):

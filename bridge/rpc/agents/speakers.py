@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""For which nodes an agent may speak, by the names in its certificate."""
+
+from collections.abc import Iterable
+
+from bridge.rpc.transport.presented import Presented
+
+
+class Speakers:
+    """The rights of agents.
+
+    An agent whose certificate is one of all agents speaks for any node; that of a node, for the
+    nodes that it names exactly.
+    """
+
+    def __init__(self, presented: Presented | None = None, subjects: Iterable[str] = ()) -> None:
+        """Takes the rules.
+
+        Args:
+            presented: knows the names; None: all agents share a certificate.
+            subjects: names of certificates for any node.
+        """
+        self._presented, self._subjects = presented, frozenset(subjects)
+
+    def refused(self, peer: str, nodes: Iterable[str]) -> str:
+        """The first of the nodes for which an agent may not speak; empty: there is none.
+
+        Args:
+            peer: what gRPC calls the other side.
+            nodes: that it claims.
+        """
+        if self._presented is None:
+            return ""
+        names = self._presented.names(peer)
+        if names & self._subjects:
+            return ""
+        return next((node for node in nodes if node not in names), "")

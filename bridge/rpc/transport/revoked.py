@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Certificates, and those of them that may not call any more.
+
+Rules
+    1. The list is a file: a line names a certificate by its serial number or by its SHA-256
+       fingerprint, hexadecimal, as openssl prints them (`serial=`, `sha256 Fingerprint=`, colons).
+       `#` begins a comment.
+    2. It is read again whenever it has changed. If it cannot be read, or has a line that is
+       neither, what was known stays in force.
+"""
+
+import hashlib
+import logging
+import ssl
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from bridge import files
+from bridge.errors import ConfigError
+
+_log = logging.getLogger(__name__)
+_MOST_NAMES: Final = 100
+_FINGERPRINT: Final = 64
+_LONGEST_SERIAL: Final = 42
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Who is at the other end.
+
+    Attributes:
+        names: common names and alternative names.
+        serial: number, as its authority counts.
+        fingerprint: SHA-256, 64 hexadecimal digits.
+    """
+
+    names: frozenset[str]
+    serial: int
+    fingerprint: str
+
+
+def certificate_of(tls: ssl.SSLSocket) -> Certificate:
+    """The certificate of the other side, after the handshake."""
+    found = tls.getpeercert() or {}
+    subject: Iterable[object] = found.get("subject", ())
+    pairs = [pair for part in subject for pair in part]  # type: ignore[attr-defined]
+    names = {str(value) for key, value in pairs if key == "commonName"}
+    alternative: Iterable[tuple[str, object]] = found.get("subjectAltName", ())  # type: ignore[assignment]
+    names |= {str(value) for _, value in list(alternative)[:_MOST_NAMES]}
+    raw = tls.getpeercert(binary_form=True) or b""
+    return Certificate(
+        frozenset(names),
+        int(str(found.get("serialNumber", "0")), 16),
+        hashlib.sha256(raw).hexdigest(),
+    )
+
+
+class Revoked:
+    """The list; used by one thread."""
+
+    def __init__(self, path: Path | None, key: str) -> None:
+        """Reads it.
+
+        Args:
+            path: of the file; None: nothing is revoked.
+            key: of the setting, for messages.
+
+        Raises:
+            ConfigError: it cannot be read, or has a line that names no certificate.
+        """
+        self._path, self._key = path, key
+        self._seen: tuple[int, ...] | None = None
+        self._entries: frozenset[int | str] = frozenset()
+        if path is not None:
+            self._seen = _print(path)
+            self._entries = self._read(path)
+
+    def __contains__(self, certificate: object) -> bool:
+        return isinstance(certificate, Certificate) and not self._entries.isdisjoint(
+            (certificate.serial, certificate.fingerprint)
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self._entries)
+
+    def refresh(self) -> None:
+        """Reads it again if it has changed."""
+        if self._path is None:
+            return
+        seen = _print(self._path)
+        if seen == self._seen:
+            return
+        self._seen = seen
+        try:
+            self._entries = self._read(self._path)
+        except ConfigError as error:
+            _log.error("the list of revoked certificates stays as it was: %s", error)
+            return
+        _log.info("%s names %d revoked certificates", self._path, len(self._entries))
+
+    def _read(self, path: Path) -> frozenset[int | str]:
+        try:
+            text = files.read_text(path)
+        except (OSError, UnicodeDecodeError) as error:
+            why = getattr(error, "strerror", None) or "it is no text"
+            raise ConfigError(self._key, f"cannot read {path}: {why}") from error
+        found: set[int | str] = set()
+        for number, line in enumerate(text.splitlines(), 1):
+            word = line.partition("#")[0].rpartition("=")[2].replace(":", "").strip().lower()
+            if not word:
+                continue
+            if set(word) - set("0123456789abcdef") or (
+                len(word) != _FINGERPRINT and len(word) > _LONGEST_SERIAL
+            ):
+                problem = (
+                    f"{path}, line {number}: neither a serial number nor a SHA-256 fingerprint"
+                )
+                raise ConfigError(self._key, problem)
+            found.add(word if len(word) == _FINGERPRINT else int(word, 16))
+        return frozenset(found)
+
+
+def _print(path: Path) -> tuple[int, ...] | None:
+    """Changes with the file; None: there is none."""
+    try:
+        of = path.stat()
+    except OSError:
+        return None
+    return of.st_mtime_ns, of.st_ctime_ns, of.st_size, of.st_ino
