@@ -419,6 +419,7 @@ def power(
     chosen = bench_power.entries(policies)
     options = PowerOptions(corridor, node_power, power_error, sensors)
     world = bench_power.Scenario(scenario, options, nodes, jobs)
+    world.drawn(first_seed)  # what is wrong with it is said before the progress is shown
     cases = [(seed, each) for seed in range(first_seed, first_seed + seeds) for each in chosen]
     shown = track(cases, "simulating", console=Console(stderr=True), transient=True)
     runs = [bench_power.run_case(world, each, seed) for seed, each in shown]
