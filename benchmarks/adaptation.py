@@ -196,12 +196,7 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     given = arguments()
-    if given.show or given.plot:
-        data = json.loads((given.show or given.plot).read_text())
-        if given.plot:
-            adaptation_table.plot(data, given.plot.with_suffix(".svg"))
-        else:
-            print("\n".join(adaptation_table.lines(data)))
+    if results_file.shown(adaptation_table, given.show, given.plot):
         return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     found = measure(given)

@@ -4,7 +4,7 @@
 Usage: benchmarks/elastic.py [--seeds N] [--first-seed N] [--mtct-error X] [--scenario FILE]
                              [--shares P,...] [--policies NAME,...] [--jobs N] [--nodes N]
                              [--speed-up MODEL] [--change-cost COST] [--json FILE] [--plot FILE]
-       benchmarks/elastic.py --show FILE    prints the table of such a file, no more
+       benchmarks/elastic.py --show FILE    only prints the table of this file
        benchmarks/elastic.py --against FILE the last policy against the others, seed by seed
        benchmarks/elastic.py --compare FILE OTHER   two such files, seed by seed
        benchmarks/elastic.py --kinds FILE   rigid and malleable jobs apart
@@ -140,10 +140,10 @@ def with_interval(values: np.ndarray, digits: str) -> str:
 def main() -> None:
     """Measures, shows, writes."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--show", type=Path, help="print the table of such a file, no more")
-    parser.add_argument("--against", type=Path, help="print differences by seed, no more")
-    parser.add_argument("--kinds", type=Path, help="print rigid and malleable jobs apart, no more")
-    parser.add_argument("--gains", type=Path, help="print what either kind gains, no more")
+    parser.add_argument("--show", type=Path, help="only print the table of this file")
+    parser.add_argument("--against", type=Path, help="only print differences by seed")
+    parser.add_argument("--kinds", type=Path, help="only print rigid and malleable jobs separately")
+    parser.add_argument("--gains", type=Path, help="only print the gain of each kind of job")
     parser.add_argument("--json", type=Path, help="write every figure here")
     parser.add_argument("--seeds", type=int, default=3, help="[%(default)s]")
     parser.add_argument("--first-seed", type=int, default=0, help="[%(default)s]")

@@ -4,7 +4,7 @@
 
 Usage: benchmarks/elastisim_peer.py --elastisim BINARY --interface DIR [--policies NAME,...]
            [--shares P,...] [--seeds N] [--step S] [--json FILE] [--keep DIR]
-       benchmarks/elastisim_peer.py --show FILE    prints the table of such a file, no more
+       benchmarks/elastisim_peer.py --show FILE    only prints the table of this file
 
 BINARY is ElastiSim's simulator (github.com/elastisim/elastisim, on SimGrid), DIR the checkout of
 its Python interface (elastisim-python; it needs pyzmq, which is installed into a temporary

@@ -4,10 +4,10 @@
 
 usage: benchmarks/esp_cluster.py [--strategies NAME,...] [--share P] [--compression X] [--jobs N]
                                  [--nodes N] [--seed N] [--json FILE [--add]]
-       benchmarks/esp_cluster.py --show FILE     prints the table of such a file, no more
-       benchmarks/esp_cluster.py --plot FILE     draws such a file as .svg beside it, no more
-       benchmarks/esp_cluster.py --again FILE    simulates its runs anew, and writes it
-       benchmarks/esp_cluster.py --ways FILE     what the simulation owes to each of its costs
+       benchmarks/esp_cluster.py --show FILE     only prints the table of this file
+       benchmarks/esp_cluster.py --plot FILE     only draws this file, as .svg beside it
+       benchmarks/esp_cluster.py --again FILE    simulates its runs again, and writes it
+       benchmarks/esp_cluster.py --ways FILE     only prints how each cost changes the simulation
 
 Each node is a container with a slurmd, and with an agent under the bridge. Jobs are real: their
 processes talk over sockets, hold data that is redistributed at each change, and their results are
@@ -23,27 +23,22 @@ import json
 import signal
 import sys
 import tempfile
-import time
 from dataclasses import replace
 from pathlib import Path
 
+import results_file
 from about import about
 from cluster_bench.stand import ROOT, BenchError, Stand
 from elastic_bench import esp_table
 from elastic_bench.esp_jobs import Costs, Esp, real_jobs, simulated_jobs
 from elastic_bench.esp_run import run
+from progress import say
 
 from bridge.cli.bench_elastic import Case, run_case
 from bridge.registry import parse_policy
 
 STRATEGIES = ("static", "static-defaults", "fpsma", "malleable-performance", "malleable")
 RESHAPES = {"malleable-performance": "performance"}
-_begin_s = time.monotonic()
-
-
-def say(text: str) -> None:
-    minutes, seconds = divmod(int(time.monotonic() - _begin_s), 60)
-    print(f"[{minutes:2}:{seconds:02}] {text}", file=sys.stderr, flush=True)
 
 
 def policy(strategy: str, compression: float) -> str | dict[str, object]:
@@ -122,7 +117,7 @@ WAYS = {
 
 
 def again(path: Path, given: argparse.Namespace) -> None:
-    """Simulates the runs of a file anew, also with simpler costs."""
+    """Simulates the runs of a file again, also with simpler costs."""
     data = json.loads(path.read_text())
     for one in esp_table.complete(data):
         own = argparse.Namespace(**vars(given))
@@ -139,7 +134,7 @@ def again(path: Path, given: argparse.Namespace) -> None:
         one["simulated_commit"] = about()["commit"]
         say(f"{one['strategy']}: {one['simulated']}")
     head = {key: value for key, value in data.items() if key != "runs"}
-    write(path, data["runs"], head)
+    results_file.write(path, {**head, "runs": data["runs"]})
 
 
 def measure(given: argparse.Namespace) -> list[dict[str, object]]:
@@ -164,26 +159,12 @@ def measure(given: argparse.Namespace) -> list[dict[str, object]]:
         found = [one for one in found if _what(one) != _what(entry)] + [entry]
         say("  " + esp_table.in_short(entry))
         if given.json:
-            write(given.json, found)
+            results_file.write(given.json, {**about(), "runs": found})
     return found
 
 
 def _what(run: dict[str, object]) -> tuple[object, ...]:
     return tuple(run.get(key) for key in ("strategy", "share", "seed", "nodes", "compression"))
-
-
-def write(
-    path: Path, found: list[dict[str, object]], head: dict[str, object] | None = None
-) -> None:
-    """After each run, so that one that is interrupted keeps what it has."""
-    runs = []
-    for one in found:
-        rest = json.dumps({key: value for key, value in one.items() if key != "jobs"})
-        rows = ",\n   ".join(json.dumps(row) for row in one.get("jobs", []))
-        runs.append(f'{rest.removesuffix("}")}, "jobs": [\n   {rows}]}}')
-    text = json.dumps(head or about(), indent=1).removesuffix("\n}")
-    joined = ",\n  ".join(runs)
-    path.write_text(f'{text},\n "runs": [\n  {joined}\n ]\n}}\n')
 
 
 def arguments() -> argparse.Namespace:
@@ -192,10 +173,10 @@ def arguments() -> argparse.Namespace:
         epilog="A run of all jobs takes about 12,000 s divided by the compression, and a minute.",
     )
     add = parser.add_argument
-    add("--show", type=Path, help="print the table of such a file, no more")
-    add("--plot", type=Path, help="draw such a file as .svg beside it, no more")
-    add("--again", type=Path, help="simulate the runs of such a file anew, no more")
-    add("--ways", type=Path, help="print how such a file was simulated with other costs, no more")
+    add("--show", type=Path, help="only print the table of this file")
+    add("--plot", type=Path, help="only draw this file, as .svg beside it")
+    add("--again", type=Path, help="only simulate the runs of this file again")
+    add("--ways", type=Path, help="only print how each cost changes the simulation")
     add("--strategies", default="static,malleable-performance,malleable",
         help=f"of {', '.join(STRATEGIES)} [%(default)s]")  # fmt: skip
     add("--share", type=float, default=50.0, help="malleable jobs, percent [%(default)g]")
@@ -222,14 +203,10 @@ def main() -> int:
     if given.again:
         again(given.again, given)
         return 0
-    if shown := given.show or given.plot or given.ways:
-        data = json.loads(shown.read_text())
-        if given.ways:
-            print("\n".join(esp_table.ways(data)))
-        elif given.plot:
-            esp_table.plot(data, given.plot.with_suffix(".svg"))
-        else:
-            print("\n".join(esp_table.lines(data)))
+    if given.ways:
+        print("\n".join(esp_table.ways(json.loads(given.ways.read_text()))))
+        return 0
+    if results_file.shown(esp_table, given.show, given.plot):
         return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     found = measure(given)

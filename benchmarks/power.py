@@ -3,7 +3,7 @@
 
 Usage: benchmarks/power.py paper [--seeds N] [--policies NAME,...] [--json FILE] [--plot FILE]
        benchmarks/power.py month LOG [--days N] [--policies NAME,...] [--json FILE]
-       benchmarks/power.py --show FILE      prints the table of such a file, no more
+       benchmarks/power.py --show FILE      only prints the table of this file
 
 paper   `schedbridge bench power`, kept with its origin.
 month   The first N days of a log that are busy. The upper bound is 80 % of the peak of static
@@ -170,7 +170,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", nargs="?", choices=("paper", "month"))
     parser.add_argument("log", nargs="?", type=Path)
-    parser.add_argument("--show", type=Path, help="print the table of such a file, no more")
+    parser.add_argument("--show", type=Path, help="only print the table of this file")
     parser.add_argument("--json", type=Path, help="write every figure here")
     parser.add_argument("--seeds", type=int, default=20, help="[%(default)s]")
     parser.add_argument("--seed", type=int, default=0, help="of a month [%(default)s]")

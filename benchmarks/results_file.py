@@ -2,8 +2,32 @@
 """Results files: JSON in which each row of a table is a line, so that a diff shows what changed."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, Protocol
+
+
+class Table(Protocol):
+    """A module that shows a results file."""
+
+    def lines(self, found: Mapping[str, Any]) -> Sequence[str]:
+        """A table as lines of Markdown."""
+
+    def plot(self, found: Mapping[str, Any], path: Path) -> None:
+        """Draws a picture."""
+
+
+def shown(table: Table, show: Path | None, plot: Path | None) -> bool:
+    """Prints or draws a results file, if one of the two is given; whether it did."""
+    for path in (show, plot):
+        if path is None:
+            continue
+        found = json.loads(path.read_text())
+        if path is plot:
+            table.plot(found, path.with_suffix(".svg"))
+        else:
+            print("\n".join(table.lines(found)))
+    return bool(show or plot)
 
 
 def write(path: Path, found: Mapping[str, object]) -> None:

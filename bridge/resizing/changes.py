@@ -8,7 +8,7 @@ them to find out where a slow change spends its time.
 import logging
 
 from bridge.resizing.journal import Journal, Outcome
-from bridge.resizing.lately import Lately
+from bridge.resizing.resize_times import ResizeTimes
 from bridge.resizing.states import Change, Deadlines, State
 from bridge.resizing.world import World
 
@@ -24,7 +24,7 @@ class Changes:
         unused: nodes of a growth that failed on which the program has never run, by job id.
         reasons: why a job's last change failed, by job id.
         journal: outcomes of resizes.
-        lately: when widths have changed, for limits on resizes.
+        resize_times: when widths have changed, for limits on resizes.
     """
 
     def __init__(self, deadlines: Deadlines) -> None:
@@ -39,7 +39,7 @@ class Changes:
         self.unused: dict[str, frozenset[str]] = {}
         self.reasons: dict[str, str] = {}
         self.journal = Journal()
-        self.lately = Lately()
+        self.resize_times = ResizeTimes()
 
     def clear(self) -> None:
         """Forgets what is under way, and which jobs rest."""
@@ -50,7 +50,7 @@ class Changes:
         """Adds a decided change."""
         self.under_way[change.job_id] = change
         self.journal.begun(change, now_s)
-        self.lately.begun(change.job_id, change.user, now_s)
+        self.resize_times.begun(change.job_id, change.user, now_s)
         self.enter(change, state, now_s)
 
     def enter(self, change: Change, state: State, now_s: int) -> None:
@@ -89,7 +89,7 @@ class Changes:
             change.until_s -= by_s
             change.by_s -= by_s
             change.again_s -= by_s
-        self.lately.set_back(by_s)
+        self.resize_times.set_back(by_s)
 
     def prune(self, world: World) -> None:
         """Forgets what is about jobs that have ended, and what is too long ago."""
@@ -97,7 +97,7 @@ class Changes:
             rests = 0 <= world.now_s - since_s < self.deadlines.rest_s
             if not rests or job_id not in world or version != world.version(job_id):
                 del self.resting[job_id]
-        self.lately.keep(world.malleable(), world.now_s)
+        self.resize_times.keep(world.malleable(), world.now_s)
         self.reasons = {job: why for job, why in self.reasons.items() if job in world}
         self.unused = {job: nodes for job, nodes in self.unused.items() if job in world}
         self.journal.keep(set(world), {change.id for change in self.under_way.values()})

@@ -123,9 +123,9 @@ def overlaid(
         row = world.row(job.job_id)
         if job.mtct >= 0:
             mtct[row], changed = job.mtct, True
-        if since_s := changes.lately.of_job(job.job_id):
+        if since_s := changes.resize_times.of_job(job.job_id):
             resized_s[row], changed = since_s, True
-        if times := changes.lately.of_user(job.user):
+        if times := changes.resize_times.of_user(job.user):
             begun[row], changed = times, True
         attached = launchers.attached(job.job_id, job.user)
         change = changes.under_way.get(job.job_id)

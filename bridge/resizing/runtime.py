@@ -22,9 +22,9 @@ from bridge.model.job import WidthRule
 from bridge.model.snapshot import Snapshot
 from bridge.resizing.changes import Changes
 from bridge.resizing.journal import Journal, Outcome
-from bridge.resizing.lately import Lately
 from bridge.resizing.launchers import Launchers, Names
 from bridge.resizing.overlay import Shown, overlaid, shown_jobs
+from bridge.resizing.resize_times import ResizeTimes
 from bridge.resizing.states import Change, Deadlines, State
 from bridge.resizing.transitions import Transitions
 from bridge.resizing.world import World
@@ -98,9 +98,9 @@ class Runtime:
         return self._changes.journal
 
     @property
-    def lately(self) -> Lately:
+    def resize_times(self) -> ResizeTimes:
         """When widths have changed, for limits on resizes; kept over restarts."""
-        return self._changes.lately
+        return self._changes.resize_times
 
     def reset(self) -> None:
         """The controller has started again: what it was sent may be lost.

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from bridge.model.learnt import Learnt
 from bridge.ports import State
-from bridge.resizing.lately import NAME, Lately
+from bridge.resizing.resize_times import NAME, ResizeTimes
 
 
 class ResizeMemory:
@@ -20,14 +20,14 @@ class ResizeMemory:
 
     def __init__(self, state: State) -> None:
         """Takes its own part of what the file held."""
-        self._lately = Lately()
+        self._times = ResizeTimes()
         self._kept = False
         self.others = self.take(state)
 
-    def of(self, lately: Lately) -> None:
+    def of(self, resize_times: ResizeTimes) -> None:
         """From now on this one counts."""
-        lately.recall(self._lately.known)
-        self._lately = lately
+        resize_times.recall(self._times.known)
+        self._times = resize_times
 
     def take(self, state: State) -> State:
         """A state from the store without this part, which is joined with what is known."""
@@ -35,12 +35,12 @@ class ResizeMemory:
         if found is None:
             return state
         self._kept = True
-        self._lately.recall(found.known)
+        self._times.recall(found.known)
         learnt = {name: known for name, known in state.learnt.items() if name != NAME}
         return replace(state, learnt=learnt)
 
     def put(self, state: State) -> State:
         """A state for the store, with this part."""
-        known = self._lately.known
+        known = self._times.known
         self._kept = self._kept or bool(known)  # what is forgotten leaves the file, too
         return replace(state, learnt={**state.learnt, NAME: Learnt(known)}) if self._kept else state

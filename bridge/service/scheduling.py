@@ -116,7 +116,7 @@ class Scheduling:
             overlay=power.overlay,
         )
         resizing = self.cycles.resizing
-        resizes.of(resizing.lately)
+        resizes.of(resizing.resize_times)
         metrics.watch("jobs_adapting", lambda: float(len(resizing.changes)))
         if hub is not None:
             draws = hub.power

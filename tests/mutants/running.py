@@ -47,7 +47,7 @@ class Copy:
         names = {name for name in listed if name and (ROOT / name).is_file()}
         for name in names:
             self._put(name)
-        for path in self.root.rglob("*"):  # what the tree has no more
+        for path in self.root.rglob("*"):  # what the tree no longer has
             name = str(path.relative_to(self.root))
             if path.is_file() and name not in names and not name.startswith("tests/shim/build/"):
                 path.unlink()

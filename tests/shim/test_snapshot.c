@@ -240,7 +240,7 @@ static void what_was_announced_outlives_an_examination(void) {
         job->state_reason = words[i];
         scan();
         EXPECT_NUMBER(job->state_reason, words[i]);
-        // What Slurm said when it held the job back is over when it does no more.
+        // What Slurm said when it held the job back is over when it no longer does.
         job->mock.waits_for = words[i];
         scan();
         job->mock.waits_for = 0;

@@ -73,7 +73,7 @@ def pending(snapshot: Snapshot) -> NDArray[np.bool_]:
 def announced_until_s(snapshot: Snapshot) -> NDArray[np.int64]:
     """(n_jobs,) as `waits_until_s`, but of `MOST_INSTANTS` different instants at most.
 
-    Later ones than real stand in announcements only: who has waited is pending no more.
+    Later ones than real are only announced: a job that has waited is no longer pending.
     """
     until, waits = waits_until_s(snapshot.jobs), pending(snapshot)
     instants = np.unique(until[waits])

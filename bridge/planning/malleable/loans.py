@@ -80,7 +80,7 @@ def growths(
         snapshot: the world.
         jobs: the running ones.
         worth: (n,) the next width of each that is worth a change; `NONE` for those that adapt or
-            shrink, or changed their width lately.
+            shrink, or changed their width within the last hour.
         plan: starts of waiting jobs.
         used_s: (n_nodes,) when the plan uses each node.
         costs: of a change.

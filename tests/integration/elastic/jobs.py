@@ -97,7 +97,7 @@ class Elastic(Cluster):
         return job
 
     def hurry(self, job_id: str) -> None:
-        """A job's program makes no more pauses."""
+        """A job's program no longer pauses."""
         self.root("touch", f"/home/user/elastic/hurry.{job_id}")
 
     def rigid(self, program: str) -> str:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When jobs and the jobs of each user have changed their widths, as far as limits ask for it.
+"""The times at which running jobs changed their widths, as far as limits on resizes need them.
 
 Rules
     1. Of a user, the instants within the last hour are kept (`planning.resizes`: `per_hour`), the
        last `MOST_OF_USER`; of a running job, the last one (`apart`).
-    2. It is an immutable mapping that the memory file keeps as it keeps what predictors learn:
-       users and jobs by their names, with a letter before them.
-    3. What a file said and cannot be is forgotten: instants that are still to come, of a clock that
-       was ahead, would else bind a user until then.
+    2. They are an immutable mapping, which the memory file keeps beside what predictors learn.
+       Its keys are names of users and ids of jobs behind a letter.
+    3. Instants in the future are dropped. They come from a file written while the clock was ahead,
+       and would otherwise count against a user until then.
 """
 
 from collections.abc import Collection, Mapping
@@ -17,23 +17,23 @@ from bridge.model.layers import Draft, Layers
 from bridge.model.resize_limits import WITHIN_S
 
 NAME: Final = "resizes"
-"""Under which the memory file keeps it."""
+"""Its name in the memory file."""
 MOST_OF_USER: Final = 10_000
 _USER, _JOB = "u ", "j "
 
 
-class Lately:
+class ResizeTimes:
     """Instants of changes, Unix seconds.
 
     Attributes:
-        known: all of it; replaced, never changed.
+        known: all instants; replaced, never changed.
     """
 
     def __init__(self) -> None:
         self.known: Layers[list[int]] = Layers()
 
     def recall(self, known: Mapping[str, list[int]]) -> None:
-        """Takes in what a file holds, beside what has happened since."""
+        """Adds the instants of a file to those since."""
         draft = Draft(known if isinstance(known, Layers) else Layers(known))
         for key, own in self.known.items():
             draft[key] = sorted({*(draft.get(key) or ()), *own})[-MOST_OF_USER:]
@@ -55,7 +55,7 @@ class Lately:
         return len(self.known.get(_USER + user, ()))
 
     def keep(self, jobs: Collection[str], now_s: int) -> None:
-        """Forgets all but these jobs, and what was too long ago or is still to come."""
+        """Drops other jobs, and instants that are too old or in the future."""
         if not self.known:
             return
         jobs, draft = frozenset(jobs), Draft(self.known)

@@ -6,8 +6,8 @@ import sqlite3
 import pytest
 
 from bridge.ports import State
-from bridge.resizing.lately import MOST_OF_USER, NAME, Lately
 from bridge.resizing.launchers import Willing
+from bridge.resizing.resize_times import MOST_OF_USER, NAME, ResizeTimes
 from bridge.resizing.runtime import Runtime
 from bridge.resizing.world import World
 from bridge.service.resize_memory import ResizeMemory
@@ -18,39 +18,43 @@ HOUR_S = 3600
 
 
 def test_changes_count_for_an_hour_and_the_last_one_of_a_job_for_as_long_as_it_runs():
-    lately = Lately()
+    resize_times = ResizeTimes()
     for at in (1000, 2000, 3000):
-        lately.begun("m", "ann", at)
-    lately.begun("n", "bob", 3000)
-    lately.keep(["m", "n"], 1000 + HOUR_S)
-    assert [lately.of_user(user) for user in ("ann", "bob", "eve")] == [2, 1, 0]
-    assert [lately.of_job(job) for job in ("m", "n", "x")] == [3000, 3000, 0]
-    lately.keep(["m"], 3000 + HOUR_S)
-    assert (lately.of_user("ann"), lately.of_job("m"), lately.of_job("n")) == (0, 3000, 0)
+        resize_times.begun("m", "ann", at)
+    resize_times.begun("n", "bob", 3000)
+    resize_times.keep(["m", "n"], 1000 + HOUR_S)
+    assert [resize_times.of_user(user) for user in ("ann", "bob", "eve")] == [2, 1, 0]
+    assert [resize_times.of_job(job) for job in ("m", "n", "x")] == [3000, 3000, 0]
+    resize_times.keep(["m"], 3000 + HOUR_S)
+    assert (resize_times.of_user("ann"), resize_times.of_job("m"), resize_times.of_job("n")) == (
+        0,
+        3000,
+        0,
+    )
 
 
 def test_users_and_jobs_of_one_name_are_two():
-    lately = Lately()
-    lately.begun("ann", "7", 1000)
-    assert (lately.of_job("7"), lately.of_user("ann")) == (0, 0)
+    resize_times = ResizeTimes()
+    resize_times.begun("ann", "7", 1000)
+    assert (resize_times.of_job("7"), resize_times.of_user("ann")) == (0, 0)
 
 
 def test_one_user_fills_no_memory():
-    lately = Lately()
-    lately.begun("m", "ann", 1)
-    lately.recall({"u ann": list(range(2, 2 * MOST_OF_USER))})
-    lately.begun("m", "ann", 2 * MOST_OF_USER)
-    assert lately.of_user("ann") == MOST_OF_USER
+    resize_times = ResizeTimes()
+    resize_times.begun("m", "ann", 1)
+    resize_times.recall({"u ann": list(range(2, 2 * MOST_OF_USER))})
+    resize_times.begun("m", "ann", 2 * MOST_OF_USER)
+    assert resize_times.of_user("ann") == MOST_OF_USER
 
 
 def test_a_clock_that_is_set_back_and_one_that_was_ahead():
-    lately = Lately()
-    lately.begun("m", "ann", 5000)
-    lately.set_back(1000)
-    assert lately.of_job("m") == 4000
-    lately.recall({"u ann": [9_000_000], "j m": [9_000_000]})  # of a file
-    lately.keep(["m"], 4100)
-    assert (lately.of_user("ann"), lately.of_job("m")) == (1, 4000)
+    resize_times = ResizeTimes()
+    resize_times.begun("m", "ann", 5000)
+    resize_times.set_back(1000)
+    assert resize_times.of_job("m") == 4000
+    resize_times.recall({"u ann": [9_000_000], "j m": [9_000_000]})  # of a file
+    resize_times.keep(["m"], 4100)
+    assert (resize_times.of_user("ann"), resize_times.of_job("m")) == (1, 4000)
 
 
 class Service:
@@ -60,7 +64,7 @@ class Service:
         self.store = Store(path)
         self.memory = ResizeMemory(self.store.state())
         self.runtime = Runtime(Willing(), lambda job: f"{job}-1")
-        self.memory.of(self.runtime.lately)
+        self.memory.of(self.runtime.resize_times)
         self.state = self.memory.others
         self.store.watch(lambda: self.memory.put(self.state))
 
@@ -103,14 +107,14 @@ def test_a_damaged_value_harms_no_other(tmp_path, value):
     path = tmp_path / "memory.sqlite"
     first = Service(path)
     first.grow(1000)
-    first.runtime.lately.begun("x", "bob", 1000)
+    first.runtime.resize_times.begun("x", "bob", 1000)
     first.stop()
     with sqlite3.connect(path) as database:
         database.execute("UPDATE learnt SET value = ? WHERE key = 'u bob'", (value,))
         database.execute("INSERT INTO learnt VALUES (?, 'neither', '[5]')", (NAME,))
     second = Service(path)
     assert second.see(1100)[1:] == (1, 1000)
-    assert second.runtime.lately.of_user("bob") == 0
+    assert second.runtime.resize_times.of_user("bob") == 0
     second.stop()
 
 
