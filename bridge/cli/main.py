@@ -30,6 +30,7 @@ COMMANDS: Final = {
     "accuracy": ("accuracy", "accuracy", "Show how announced starts came true."),
     "topology": ("topology", "app", "Draw the switches and their jobs; check a topology.conf."),
     "policy": ("policy", "app", "Show or change the policy."),
+    "power": ("power", "app", "Show what is drawn; show or set the bounds of system power."),
     "reserve": ("reserve", "reserve", "Make an advance reservation (administrators)."),
     "unreserve": ("reserve", "unreserve", "Remove a reservation (administrators)."),
     "run": ("run", "app", "Run a program in a job that can grow and shrink."),

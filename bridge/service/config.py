@@ -119,8 +119,8 @@ class OperatorSection(_Section):
     admins: tuple[str | int, ...] = Field(
         default=(),
         max_length=MOST_USERS,
-        description="Users that may change the policy, besides root and the user the service "
-        "runs as.",
+        description="Users that may change the policy and the corridor of power, besides root and "
+        "the user the service runs as.",
     )
 
 
@@ -196,6 +196,16 @@ class ResizingSection(_Section):
     )
 
 
+class PowerSection(_Section):
+    """Who else, beside administrators, states bounds of system power; see docs/POWER.md."""
+
+    signal_file: Path | None = Field(
+        default=None,
+        description="JSON file with bounds of system power, read again when it changes; null: "
+        "none.",
+    )
+
+
 class MetricsSection(_Section):
     """Prometheus metrics."""
 
@@ -266,6 +276,7 @@ class ServiceConfig(_Section):
     )
     topology: TopologySection = Field(default_factory=TopologySection)
     planning: PlanningSection = Field(default_factory=PlanningSection)
+    power: PowerSection = Field(default_factory=PowerSection)
     metrics: MetricsSection = Field(default_factory=MetricsSection)
     memory: MemorySection = Field(default_factory=MemorySection)
     log: LogSection = Field(default_factory=LogSection)
@@ -281,6 +292,7 @@ class ServiceConfig(_Section):
         "operator",
         "resizing",
         "planning",
+        "power",
         "metrics",
         "memory",
         "log",

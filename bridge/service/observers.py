@@ -4,10 +4,14 @@
 import logging
 from collections.abc import Callable
 from functools import partial
+from math import inf
 from typing import Final
 
+from bridge.model.power import NO_UPPER_W
+from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.malleable.observing import NAME as SPEED_UPS
+from bridge.planning.power.estimates import system_power
 from bridge.planning.scheduler.kept_plan import KeptPlan
 from bridge.rpc.controller.cycles import CycleReport
 from bridge.rpc.controller.policy_switch import PolicySwitch
@@ -90,6 +94,38 @@ def count_starts(metrics: Metrics, changes: Changes) -> None:
     for record in changes.started:
         if record.promise is not None:
             metrics.started(record.partition, record.at_s - record.promise.last_start_s)
+
+
+class PowerMeter:
+    """Puts bounds and estimate of system power into metrics, when somebody asks for the page."""
+
+    def __init__(self, metrics: Metrics, site: Callable[[], Site]) -> None:
+        self._site = site
+        self._snapshot: Snapshot | None = None
+        metrics.watch("power_lower_watts", lambda: float(self._bounds()[0]))
+        metrics.watch("power_upper_watts", self._upper)
+        metrics.watch("power_estimate_watts", self._estimate)
+
+    def _bounds(self) -> tuple[int, int]:
+        power = self._site().rules.power
+        if power is None or self._snapshot is None:
+            return 0, NO_UPPER_W
+        return power.corridor.at(self._snapshot.now_s)
+
+    def _upper(self) -> float:
+        upper_w = self._bounds()[1]
+        return inf if upper_w == NO_UPPER_W else float(upper_w)
+
+    def _estimate(self) -> float:
+        power = self._site().rules.power
+        if power is None or self._snapshot is None:
+            return 0.0
+        return float(system_power(power, self._snapshot)[1])
+
+    def cycle(self, report: CycleReport) -> None:
+        """Takes in what a cycle did."""
+        if report.published is not None:
+            self._snapshot = report.published.snapshot
 
 
 class Keeper:

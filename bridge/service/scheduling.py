@@ -15,6 +15,7 @@ from bridge.resizing.launchers import Launchers
 from bridge.resizing.states import Deadlines
 from bridge.rpc.agents.hub import Hub
 from bridge.rpc.controller.announcements import Announcements
+from bridge.rpc.controller.corridor_switch import CorridorSwitch, Kept, clock_of
 from bridge.rpc.controller.cycles import Cycles
 from bridge.rpc.controller.policy_switch import PolicySwitch
 from bridge.rpc.controller.switches import Switches
@@ -22,7 +23,7 @@ from bridge.rpc.reported.session import Session
 from bridge.safe_cycle.decider import Decider
 from bridge.safe_cycle.watchdog import Watchdog
 from bridge.service.config import ServiceConfig
-from bridge.service.observers import Keeper, Meter, Reader
+from bridge.service.observers import Keeper, Meter, PowerMeter, Reader
 from bridge.service.power_memory import PowerMemory
 from bridge.service.resize_memory import ResizeMemory
 from bridge.service.telemetry import Metrics
@@ -41,6 +42,7 @@ class Scheduling:
         cycles: what answers the controller.
         decider: makes the plans.
         switch: the policy in force.
+        corridor: bounds of system power, over time.
         tap: hands cycles to whoever records them.
     """
 
@@ -88,6 +90,12 @@ class Scheduling:
             changed=metrics.policy,
             planning=config.planning.plain(),
         )
+        self.corridor = CorridorSwitch(
+            self.switch,
+            Kept(store.corridor, store.keep_corridor, lambda: _unkept(store)),
+            calendar=config.planning.calendar(),
+            now_s=clock_of(lambda: self.cycles),
+        )
         self._reader = Reader(self.switch)
         recorder = Recorder(
             self.decider,
@@ -99,6 +107,7 @@ class Scheduling:
 
         def decide(snapshot: Snapshot) -> Plan:
             self.switch.bear(self.cycles.patience_s)
+            self.corridor.bear(snapshot.now_s)
             self.decider.state = power.take(resizes.take(store.catch_up(self.decider.state)))
             return recorder.decide(snapshot)
 
@@ -110,7 +119,12 @@ class Scheduling:
             policy=self.switch.name,
             site=lambda: self.decider.site,
             telemetry=lambda: self.decider.telemetry,
-            observers=(Meter(metrics, self.decider), Keeper(store), self._reader),
+            observers=(
+                Meter(metrics, self.decider),
+                PowerMeter(metrics, lambda: self.decider.site),
+                Keeper(store),
+                self._reader,
+            ),
             launchers=launchers,
             deadlines=Deadlines(**config.resizing.model_dump(exclude={"trust_launchers"})),
             overlay=power.overlay,
@@ -139,12 +153,17 @@ class Scheduling:
         Raises:
             ConfigError: it is wrong; nothing has changed.
         """
+        self.corridor.plan_with(config.planning.calendar())
         told = self.switch.obey(config.planning, self.cycles)
         for sentence in told:
             _log.warning("stranded by the new rules, planned again: %s", sentence)
         _log.info("limits and FreePools reloaded; %d planned jobs stranded", len(told))
         if self.cycles.published is not None:
             self._reader.read(self.cycles.published.snapshot)
+
+
+def _unkept(store: Store) -> str:
+    return store.problem if store.path is not None else "memory.path is null"
 
 
 def _session(config: ServiceConfig) -> Session:

@@ -43,6 +43,7 @@ from bridge.service.config import ServiceConfig
 from bridge.service.gates import Gates
 from bridge.service.observers import count_starts
 from bridge.service.scheduling import Scheduling
+from bridge.service.signal_file import SignalFile
 from bridge.service.signals import Ended, Signals, leave, notify
 from bridge.service.telemetry import Metrics
 from bridge.solver_process import ChildSolver
@@ -99,6 +100,7 @@ class Service:
         self._metrics = Metrics(version(), config.policy_spec.name)
         self._gates = Gates(self._metrics.gate_refused)
         self._store: Store | None = None
+        self._signal: SignalFile | None = None
         self._solver = ChildSolver()
         self.scheduling: Scheduling | None = None
 
@@ -147,6 +149,7 @@ class Service:
             at_metrics = self._gates.listen_tcp(config.metrics.address, "metrics.address")
 
         scheduling = self._schedule()
+        self._follow_signal(scheduling, admins)
         operators = OperatorProcess(
             Answers(self._desk(scheduling)),
             Settings(
@@ -201,6 +204,7 @@ class Service:
             refused=self._metrics.gate_refused,
             agents=lambda: self.hub.agent_count if self.hub is not None else 0,
             speed_ups=lambda: scheduling.decider.state.learnt_by(SPEED_UPS),
+            corridor=scheduling.corridor,
         )
 
     def _schedule(self) -> Scheduling:
@@ -220,6 +224,19 @@ class Service:
         for name in ("agents", "launchers"):
             metrics.watch(name, partial(self._connected, name))
         return self.scheduling
+
+    def _follow_signal(self, scheduling: Scheduling, admins: frozenset[int]) -> None:
+        path = self._config.power.signal_file
+        if path is not None:
+            self._signal = SignalFile(
+                path,
+                scheduling.corridor,
+                owners=admins,
+                timezone=lambda: scheduling.decider.site.rules.timezone,
+            )
+            self._signal.start()
+        signal = self._signal
+        self._metrics.watch("power_signal_up", lambda: float(signal is None or not signal.problem))
 
     def _connected(self, what: str) -> float:
         """How many agents or launchers there are; for the metrics."""
@@ -242,6 +259,10 @@ class Service:
             self._agents.stop()
         self._gates.close()
         self._solver.close()
+        if self._signal is not None:
+            self._signal.stop()
+        if self.scheduling is not None:
+            self.scheduling.corridor.settle()
         if self._store is not None:
             self._store.close()
         if self._private is not None:

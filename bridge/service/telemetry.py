@@ -32,6 +32,9 @@
 | schedbridge_launchers, _agents | gauge | jobs whose launcher is connected; nodes with an agent |
 | schedbridge_power_nodes, _power_nodes_stale | gauge | nodes whose power is known, or was |
 | schedbridge_power_refusals_total{agent, reason} | counter | values of agents that cannot be |
+| schedbridge_power_lower_watts, _power_upper_watts | gauge | bounds of system power; +Inf: none |
+| schedbridge_power_estimate_watts | gauge | system power in the last snapshot, upper estimate |
+| schedbridge_power_signal_up | gauge | 1 while power.signal_file is read, or none is wanted |
 | schedbridge_gate_refusals_total{socket, reason} | counter | connections turned away |
 | schedbridge_controller_up | gauge | 1 while the controller called within the last minute |
 | schedbridge_memory_up | gauge | 1 while the memory's file is in use, or none is wanted |
@@ -197,6 +200,10 @@ class Metrics:
                 ("solver_gap", "(found - bound) / found over the last dispatch's window"),
                 ("solver_window_jobs", "Jobs in the last dispatch's window"),
                 ("solver_saved_ratio", "(greedy - found) / greedy of its objective"),
+                ("power_lower_watts", "Lower bound of system power; 0: none"),
+                ("power_upper_watts", "Upper bound of system power; +Inf: none"),
+                ("power_estimate_watts", "System power in the last snapshot, upper estimate"),
+                ("power_signal_up", "1 while power.signal_file is read, or none is wanted"),
                 ("memory_up", "1 while the file memory.path is in use, or none is wanted"),
                 ("controller_fallbacks", "Times the controller fell back to its own scheduler"),
                 ("controller_fallback_seconds", "Seconds it spent there"),

@@ -27,8 +27,8 @@ from bridge.planning.site_rules.watts_text import upper_watts, watts
 MOST_ENTRIES = 1000
 
 
-def _power(value: object) -> object:
-    """The text stays as it was written: what is shown can be read again."""
+def power_text(value: object) -> object:
+    """Checks a power; the text stays as it was written: what is shown can be read again."""
     if value is not None:
         watts(value)
     return None if value is None else str(value)
@@ -43,7 +43,7 @@ def _upper(value: object) -> object:
 class Bounds(Section):
     """A lower bound, an upper one or both; the other one stays as it is."""
 
-    lower: Annotated[Name | None, BeforeValidator(_power)] = Field(
+    lower: Annotated[Name | None, BeforeValidator(power_text)] = Field(
         default=None, description="What should be drawn at least: 120kW. Default: as before it."
     )
     upper: Annotated[Name | None, BeforeValidator(_upper)] = Field(

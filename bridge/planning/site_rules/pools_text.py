@@ -148,6 +148,10 @@ class NodesSection(Section):
         """`names`, read."""
         return hostnames(self.names)
 
+    def node_set(self) -> NodeSet:
+        """The same as a noun."""
+        return NodeSet(self.hostnames, self.features, self.having)
+
 
 class FreePoolSection(Section):
     """What is kept free for some jobs."""
@@ -198,5 +202,5 @@ class FreePoolSection(Section):
             keep=self.kept or Items(),
             access=tuple(access.access for access in self.access),
             validity=ALWAYS if self.valid is None else self.valid.validity(zone),
-            nodes=NodeSet(nodes.hostnames, nodes.features, nodes.having) if nodes else None,
+            nodes=nodes.node_set() if nodes else None,
         )

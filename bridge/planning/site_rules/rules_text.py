@@ -11,6 +11,7 @@
     resizes:
       - {user: "*", apart: 10m, per_hour: 12, extra_nodes: 8}
       - {partition: debug, never: true}
+    power: {nodes: [...], corridor: [...]}      (bridge/planning/site_rules/power_text.py)
 
 `PlanningSection.model_validate(mapping).site()` gives the site; `parse_site` does both and raises
 a ConfigError that names the key. docs/LIMITS.md tells administrators what can be said.
@@ -30,6 +31,7 @@ from pydantic import (
 )
 
 from bridge.errors import ConfigError
+from bridge.model.corridor_entries import CalendarEntry
 from bridge.model.limits import (
     ALWAYS,
     EACH,
@@ -40,7 +42,9 @@ from bridge.model.limits import (
 )
 from bridge.model.resize_limits import ResizeLimit
 from bridge.model.site import CRON_HORIZON_S, Site
+from bridge.planning.site_rules.corridor_text import openings as corridor_openings
 from bridge.planning.site_rules.pools_text import FreePoolSection
+from bridge.planning.site_rules.power_text import PowerSection
 from bridge.planning.site_rules.validity import openings_a_day
 from bridge.planning.site_rules.validity_text import Valid
 from bridge.planning.site_rules.values_text import (
@@ -195,6 +199,10 @@ class PlanningSection(Section):
         max_length=MOST_LIMITS,
         description="How often, and how far, running jobs are resized.",
     )
+    power: PowerSection | None = Field(
+        default=None,
+        description="What nodes draw, and the bounds of system power; null: it is not bounded.",
+    )
     cron_days: int = Field(
         default=CRON_HORIZON_S // DAY_S,
         ge=1,
@@ -239,13 +247,19 @@ class PlanningSection(Section):
             raise ValueError(f"free_pools: together name more than {MOST_NODES} nodes")
         stated = [limit.valid for limit in self.limits] + [pool.valid for pool in self.free_pools]
         zone = ZoneInfo(self.timezone)
+        entries = () if self.power is None else self.power.corridor
+        if self.power is not None:
+            self.power.check(zone)
         for each in stated:  # one of the two may have a timezone of its own, the other this one
             if each is not None and (when := each.validity(zone)).start_s >= when.end_s:
                 raise ValueError(f"valid ends ({each.until}) before it begins ({each.from_})")
-        if len({(each.cron, each.length) for each in stated if each is not None}) > MOST_CRONS:
+        repeat = {(each.cron, each.length) for each in stated if each is not None}
+        repeat |= {(each.valid.cron, each.valid.length) for each in entries if each.valid}
+        if len(repeat) > MOST_CRONS:
             raise ValueError(f"has more than {MOST_CRONS} different times that repeat (cron)")
         crons = Counter(each.cron for each in stated if each is not None and each.cron is not None)
         openings = sum(count * openings_a_day(cron) for cron, count in crons.items())
+        openings += corridor_openings(entries)
         if openings * self.cron_days > MOST_OPENINGS:
             raise ValueError(
                 f"rules that repeat (cron) may come into force {openings * self.cron_days} times in"
@@ -264,7 +278,12 @@ class PlanningSection(Section):
             limits=tuple(limit.limit(zone) for limit in self.limits),
             free_pools=tuple(pool.pool(zone) for pool in self.free_pools),
             timezone=self.timezone,
+            power=None if self.power is None else self.power.rules(),
         )
+
+    def calendar(self) -> tuple[CalendarEntry, ...]:
+        """The calendar of the corridor of power."""
+        return () if self.power is None else self.power.calendar(ZoneInfo(self.timezone))
 
     def site(self) -> Site:
         """The same as nouns, protections and all."""

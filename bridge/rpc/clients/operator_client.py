@@ -107,6 +107,20 @@ class OperatorClient:
         """Asks for another number of nodes of a running job, or that they stay."""
         self._call(self._stub.ChangeWidth, request)
 
+    def power(self, span_s: int = 0, limit: int = 0) -> operator_pb2.PowerReply:
+        """Bounds of system power and what is drawn; 0: the next day, 10 jobs."""
+        reply: operator_pb2.PowerReply = self._call(
+            self._stub.Power, operator_pb2.PowerRequest(span_s=span_s, limit=limit)
+        )
+        return reply
+
+    def corridor(self, request: operator_pb2.CorridorRequest) -> operator_pb2.CorridorReply:
+        """Enters, removes or restores bounds of system power, or tells what that would do."""
+        reply: operator_pb2.CorridorReply = self._call(
+            self._stub.Corridor, request, timeout_s=_ORDER_S
+        )
+        return reply
+
     def accuracy(self, partition: str = "") -> operator_pb2.AccuracyReply:
         """Accuracy of announced starts; of one partition, or of each and all together."""
         reply: operator_pb2.AccuracyReply = self._call(

@@ -33,6 +33,7 @@ from bridge.resizing.states import Deadlines
 from bridge.rpc.controller.actions import DECIDED
 from bridge.rpc.controller.adjustments import Adjustments
 from bridge.rpc.controller.announcements import Announcements, Decisions, OpenStart, wake_after_s
+from bridge.rpc.controller.corridor_wake import corridor_change_s, listen_ms
 from bridge.rpc.controller.offers import MOST, NodesToChoose, Offers
 from bridge.rpc.controller.orders import Orders
 from bridge.rpc.pb import scheduler_pb2 as pb
@@ -288,8 +289,12 @@ class Cycles:
         if chooser is not None:
             reply.decisions.extend(self._offered(snapshot, plan, chooser))
             again_s = min((at for at in (again_s, self._offers.next_s) if at), default=None)
+        site = self._site()
+        change_s = corridor_change_s(site, snapshot.now_s)
+        again_s = min((at for at in (again_s, change_s) if at), default=None)
         reply.wake_after_s = wake_after_s(snapshot, plan, again_s, decisions.again_s)
-        if wake_ms := self.resizing.wake_ms():
+        wakes_ms = self.resizing.wake_ms(), listen_ms(site, time.perf_counter() - began)
+        if wake_ms := min((at for at in wakes_ms if at), default=0):
             reply.wake_after_s, reply.wake_after_ms = 1, wake_ms
         self.published = Published(snapshot, plan, session.nodes)
         wall_s = time.perf_counter() - began

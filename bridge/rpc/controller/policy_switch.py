@@ -9,11 +9,14 @@ import yaml
 from bridge import yaml_text
 from bridge.errors import ConfigError
 from bridge.model.policy import PolicySpec
+from bridge.model.power import Corridor
+from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.prediction.apply_predictions import as_planned
 from bridge.planning.site_rules.lowered_rules import lower, stranded, unknown_to
 from bridge.planning.site_rules.rules_text import PlanningSection
 from bridge.ports import Conditions, conditions_of
+from bridge.power.resolve import bounded_by
 from bridge.registry import build, describe, for_live, parse_policy, within
 from bridge.rpc.controller.cycles import Cycles
 from bridge.safe_cycle.decider import Decider
@@ -30,7 +33,7 @@ class PolicySwitch:
     Attributes:
         spec: the policy in force.
         planning: what the site demands, as the section `planning` has it.
-        changes: how often either was exchanged.
+        changes: how often either, or what was entered of the corridor, was exchanged.
     """
 
     def __init__(
@@ -54,11 +57,23 @@ class PolicySwitch:
         self.changes = 0
         self._changed = changed
         self._decider = decider
+        self._corridor = Corridor()
         self._borne: tuple[PolicySpec, float] = spec, 0.0
 
     def name(self) -> str:
         """The policy's name, for people."""
         return self.spec.name
+
+    @property
+    def site(self) -> Site:
+        """The rules of the site in force."""
+        return self._decider.site
+
+    def bound(self, corridor: Corridor) -> None:
+        """Puts another corridor of power in force; before a cycle, under its lock."""
+        self._corridor = corridor
+        self._decider.site = bounded_by(self._decider.site, corridor)
+        self.changes += 1
 
     def conditions(self) -> Conditions:
         """The rules in force."""
@@ -123,7 +138,7 @@ class PolicySwitch:
             What that strands in the plan of the last cycle: a sentence for each job, which gets
             another place in the next one.
         """
-        site = planning.site()
+        site = bounded_by(planning.site(), self._corridor)
         with cycles.lock:
             self._decider.site = site
             self.planning = planning.plain()

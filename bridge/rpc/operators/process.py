@@ -26,9 +26,13 @@ from typing import Any
 
 from bridge.errors import BridgeError, ControllerError
 from bridge.model.learnt import Learnt
+from bridge.power.ledger import Author
+from bridge.power.resolve import Entries
+from bridge.rpc.controller.corridor_switch import CorridorSwitch
 from bridge.rpc.controller.cycles import Cycles, Published
 from bridge.rpc.controller.policy_switch import PolicySwitch
 from bridge.rpc.operators.elastic import change_width, elastic_reply
+from bridge.rpc.operators.power_changes import change_corridor
 from bridge.rpc.operators.view import Facts, InForce, pack
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.pb import scheduler_pb2
@@ -65,6 +69,7 @@ class Desk:
         refused: told of callers that were turned away: where, why, how many.
         agents: how many nodes have an agent.
         speed_ups: what was learnt of them.
+        corridor: bounds of system power; None: there are none.
     """
 
     cycles: Cycles
@@ -77,6 +82,7 @@ class Desk:
     refused: Callable[[str, str, int], None]
     agents: Callable[[], int] = lambda: 0
     speed_ups: Callable[[], Learnt] = Learnt
+    corridor: CorridorSwitch | None = None
 
 
 class Answers:
@@ -108,11 +114,14 @@ class Answers:
             controller_status=counts.status,
             policy_failures=desk.failures(),
         )
-        return Facts(status.SerializeToString(), tuple(hello.features))
+        problems = () if desk.corridor is None else desk.corridor.problems()
+        return Facts(status.SerializeToString(), tuple(hello.features), problems)
 
     def in_force(self) -> InForce:
         """State that changes only by orders of administrators."""
-        return InForce(self._desk.switch.yaml(), self._desk.switch.conditions())
+        switch, corridor = self._desk.switch, self._desk.corridor
+        entries = Entries() if corridor is None else corridor.entries()
+        return InForce(switch.yaml(), switch.conditions(), entries)
 
     def reply(self, kind: int, parts: list[bytearray]) -> tuple[MessageKind, list[Part]]:
         """The answer, or an error: gRPC's code, and a sentence."""
@@ -158,6 +167,10 @@ class Answers:
                 user, uid = (part.decode() for part in parts[1:])
                 change_width(desk.cycles, request, user=user, uid=uid)
                 return []
+            case MessageKind.CORRIDOR:
+                asked = pb.CorridorRequest.FromString(bytes(parts[0]))
+                author = Author(*(part.decode() for part in parts[1:3]))
+                return [change_corridor(desk.corridor, asked, author).SerializeToString()]
         raise ControllerError(f"unknown request {kind}")
 
     def _view(self, known: int, known_changes: int) -> list[Part]:

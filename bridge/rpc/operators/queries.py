@@ -15,6 +15,7 @@ from bridge.planning.site_rules.lowered_rules import unknown_to
 from bridge.registry import SIMULATION_ONLY, choices
 from bridge.rpc.controller.cycles import Published
 from bridge.rpc.operators.explain import WhatIf, explain, planned_jobs
+from bridge.rpc.operators.power_view import power_reply
 from bridge.rpc.operators.topology_view import topology_reply
 from bridge.rpc.operators.view import View
 from bridge.rpc.pb import operator_pb2 as pb
@@ -120,6 +121,12 @@ def topology(view: View, request: pb.TopologyRequest, asking: Asking) -> pb.Topo
     return topology_reply(published_of(view), 0 if asking.admin else MOST_READ)
 
 
+def power(view: View, request: pb.PowerRequest, asking: Asking) -> pb.PowerReply:
+    """The bounds of system power, and what is drawn."""
+    del asking
+    return power_reply(view, published_of(view), request)
+
+
 def policy(view: View, request: pb.PolicyRequest, asking: Asking) -> pb.PolicyReply:
     """The policy in force; it is changed elsewhere."""
     del request, asking
@@ -150,6 +157,7 @@ READS: Final = {
     "Plan": Read(pb.PlanRequest, plan, of_cycle=True),
     "Explain": Read(pb.ExplainRequest, explained, of_cycle=True),
     "Topology": Read(pb.TopologyRequest, topology, of_cycle=True),
+    "Power": Read(pb.PowerRequest, power, of_cycle=False),
     "Policy": Read(pb.PolicyRequest, policy, of_cycle=False),
 }
 """By method name."""

@@ -29,11 +29,13 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from bridge.errors import BridgeError, ControllerError
+from bridge.power.ledger import Author
 from bridge.rpc.controller.server import OPERATOR
 from bridge.rpc.operators import queries
 from bridge.rpc.operators.accuracy import accuracy_reply
 from bridge.rpc.operators.answer_cache import AnswerCache
 from bridge.rpc.operators.newest_view import SERVICE_S, Seen, Views
+from bridge.rpc.operators.power_trial import trial
 from bridge.rpc.operators.queries import READS, Asking, Read, Refused, need_admin, refuse
 from bridge.rpc.operators.reservations import Controlling, reserve, unreserve
 from bridge.rpc.operators.view import View, unpack
@@ -122,6 +124,7 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
             "Record": self._record,
             "Elastic": self._elastic,
             "ChangeWidth": self._change_width,
+            "Corridor": self._corridor,
         }
 
     def service(self, handler_call_details: Any) -> Any:
@@ -329,6 +332,22 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
         parts = [question, *(word.encode() for word in who)]
         await asyncio.wrap_future(self._asker.ask(MessageKind.WIDTH, parts))
         return pb.ChangeWidthReply().SerializeToString()
+
+    async def _corridor(self, question: bytes, visit: _Visit) -> bytes:
+        need_admin(visit.admin, "change the corridor of power")
+        request = pb.CorridorRequest.FromString(question)
+        author = Author(f"{user_name(visit.uid)} (uid {visit.uid})", "operators' socket")
+        if request.dry_run:
+            seen = await self._view()
+            published = queries.published_of(seen.view)
+            reply: pb.CorridorReply = await self._queue.put(
+                visit.uid, lambda: trial(seen.view, published, request, author)
+            )
+            return reply.SerializeToString()
+        parts = [question, author.name.encode(), author.origin.encode()]
+        answer = await asyncio.wrap_future(self._asker.ask(MessageKind.CORRIDOR, parts))
+        self.views.expire()
+        return bytes(answer[0])
 
     async def _record(self, question: bytes, visit: _Visit) -> bytes:
         need_admin(visit.admin, "record: a recording holds the jobs of all users")

@@ -11,7 +11,7 @@ Rules
 import io
 import pickle
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Snapshot
 from bridge.ports import Conditions
+from bridge.power.resolve import Entries
 from bridge.rpc.controller.cycles import Published
 from bridge.rpc.reported.hostlist import NodeIndex
 
@@ -35,10 +36,12 @@ class Facts:
     Attributes:
         status: an encoded `StatusReply` without the parts from the last cycle.
         features: of the controller's plugin.
+        power_problems: what keeps entries of the corridor from coming or from being kept.
     """
 
     status: bytes
     features: tuple[str, ...]
+    power_problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -48,10 +51,12 @@ class InForce:
     Attributes:
         policy_yaml: the policy.
         conditions: for its plans.
+        entries: what the corridor of power is made of.
     """
 
     policy_yaml: str
     conditions: Conditions
+    entries: Entries = field(default_factory=Entries)
 
 
 @dataclass(frozen=True)

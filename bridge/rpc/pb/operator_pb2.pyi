@@ -47,6 +47,16 @@ class WidthCode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     WIDTH_CODE_OTHERS_FIRST: _ClassVar[WidthCode]
     WIDTH_CODE_RULE: _ClassVar[WidthCode]
     WIDTH_CODE_POLICY: _ClassVar[WidthCode]
+
+class CorridorEffectKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CORRIDOR_EFFECT_KIND_UNSPECIFIED: _ClassVar[CorridorEffectKind]
+    CORRIDOR_EFFECT_KIND_SHRUNK: _ClassVar[CorridorEffectKind]
+    CORRIDOR_EFFECT_KIND_GROWN: _ClassVar[CorridorEffectKind]
+    CORRIDOR_EFFECT_KIND_HELD: _ClassVar[CorridorEffectKind]
+    CORRIDOR_EFFECT_KIND_DELAYED: _ClassVar[CorridorEffectKind]
+    CORRIDOR_EFFECT_KIND_EARLIER: _ClassVar[CorridorEffectKind]
+    CORRIDOR_EFFECT_KIND_PLANNED: _ClassVar[CorridorEffectKind]
 CHAIN_KIND_UNSPECIFIED: ChainKind
 CHAIN_KIND_RUNNING_JOB: ChainKind
 CHAIN_KIND_WAITING_JOB: ChainKind
@@ -77,6 +87,13 @@ WIDTH_CODE_NO_GAIN: WidthCode
 WIDTH_CODE_OTHERS_FIRST: WidthCode
 WIDTH_CODE_RULE: WidthCode
 WIDTH_CODE_POLICY: WidthCode
+CORRIDOR_EFFECT_KIND_UNSPECIFIED: CorridorEffectKind
+CORRIDOR_EFFECT_KIND_SHRUNK: CorridorEffectKind
+CORRIDOR_EFFECT_KIND_GROWN: CorridorEffectKind
+CORRIDOR_EFFECT_KIND_HELD: CorridorEffectKind
+CORRIDOR_EFFECT_KIND_DELAYED: CorridorEffectKind
+CORRIDOR_EFFECT_KIND_EARLIER: CorridorEffectKind
+CORRIDOR_EFFECT_KIND_PLANNED: CorridorEffectKind
 
 class StatusRequest(_message.Message):
     __slots__ = ()
@@ -567,3 +584,155 @@ class ChangeWidthRequest(_message.Message):
 class ChangeWidthReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
+
+class PowerRequest(_message.Message):
+    __slots__ = ("span_s", "limit")
+    SPAN_S_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    span_s: int
+    limit: int
+    def __init__(self, span_s: _Optional[int] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class PowerReply(_message.Message):
+    __slots__ = ("now_s", "bounded", "lower_estimate_w", "estimate_w", "base_w", "idle_w", "jobs_w", "steps", "planned", "jobs", "jobs_running", "entries", "problems")
+    NOW_S_FIELD_NUMBER: _ClassVar[int]
+    BOUNDED_FIELD_NUMBER: _ClassVar[int]
+    LOWER_ESTIMATE_W_FIELD_NUMBER: _ClassVar[int]
+    ESTIMATE_W_FIELD_NUMBER: _ClassVar[int]
+    BASE_W_FIELD_NUMBER: _ClassVar[int]
+    IDLE_W_FIELD_NUMBER: _ClassVar[int]
+    JOBS_W_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    PLANNED_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    JOBS_RUNNING_FIELD_NUMBER: _ClassVar[int]
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    PROBLEMS_FIELD_NUMBER: _ClassVar[int]
+    now_s: int
+    bounded: bool
+    lower_estimate_w: int
+    estimate_w: int
+    base_w: int
+    idle_w: int
+    jobs_w: int
+    steps: _containers.RepeatedCompositeFieldContainer[CorridorStep]
+    planned: _containers.RepeatedCompositeFieldContainer[PowerStep]
+    jobs: _containers.RepeatedCompositeFieldContainer[PowerJob]
+    jobs_running: int
+    entries: _containers.RepeatedCompositeFieldContainer[CorridorEntry]
+    problems: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, now_s: _Optional[int] = ..., bounded: bool = ..., lower_estimate_w: _Optional[int] = ..., estimate_w: _Optional[int] = ..., base_w: _Optional[int] = ..., idle_w: _Optional[int] = ..., jobs_w: _Optional[int] = ..., steps: _Optional[_Iterable[_Union[CorridorStep, _Mapping]]] = ..., planned: _Optional[_Iterable[_Union[PowerStep, _Mapping]]] = ..., jobs: _Optional[_Iterable[_Union[PowerJob, _Mapping]]] = ..., jobs_running: _Optional[int] = ..., entries: _Optional[_Iterable[_Union[CorridorEntry, _Mapping]]] = ..., problems: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class CorridorStep(_message.Message):
+    __slots__ = ("from_s", "until_s", "lower_w", "upper_w", "lower_by", "upper_by")
+    FROM_S_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_S_FIELD_NUMBER: _ClassVar[int]
+    LOWER_W_FIELD_NUMBER: _ClassVar[int]
+    UPPER_W_FIELD_NUMBER: _ClassVar[int]
+    LOWER_BY_FIELD_NUMBER: _ClassVar[int]
+    UPPER_BY_FIELD_NUMBER: _ClassVar[int]
+    from_s: int
+    until_s: int
+    lower_w: int
+    upper_w: int
+    lower_by: str
+    upper_by: str
+    def __init__(self, from_s: _Optional[int] = ..., until_s: _Optional[int] = ..., lower_w: _Optional[int] = ..., upper_w: _Optional[int] = ..., lower_by: _Optional[str] = ..., upper_by: _Optional[str] = ...) -> None: ...
+
+class PowerStep(_message.Message):
+    __slots__ = ("from_s", "until_s", "estimate_w")
+    FROM_S_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_S_FIELD_NUMBER: _ClassVar[int]
+    ESTIMATE_W_FIELD_NUMBER: _ClassVar[int]
+    from_s: int
+    until_s: int
+    estimate_w: int
+    def __init__(self, from_s: _Optional[int] = ..., until_s: _Optional[int] = ..., estimate_w: _Optional[int] = ...) -> None: ...
+
+class PowerJob(_message.Message):
+    __slots__ = ("job", "estimate_w", "source")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    ESTIMATE_W_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    job: PlannedJob
+    estimate_w: int
+    source: str
+    def __init__(self, job: _Optional[_Union[PlannedJob, _Mapping]] = ..., estimate_w: _Optional[int] = ..., source: _Optional[str] = ...) -> None: ...
+
+class CorridorEntry(_message.Message):
+    __slots__ = ("id", "author", "origin", "reason", "entered_s", "from_s", "until_s", "lower_w", "upper_w", "removed_s", "removed_by", "state")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    AUTHOR_FIELD_NUMBER: _ClassVar[int]
+    ORIGIN_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    ENTERED_S_FIELD_NUMBER: _ClassVar[int]
+    FROM_S_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_S_FIELD_NUMBER: _ClassVar[int]
+    LOWER_W_FIELD_NUMBER: _ClassVar[int]
+    UPPER_W_FIELD_NUMBER: _ClassVar[int]
+    REMOVED_S_FIELD_NUMBER: _ClassVar[int]
+    REMOVED_BY_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    author: str
+    origin: str
+    reason: str
+    entered_s: int
+    from_s: int
+    until_s: int
+    lower_w: int
+    upper_w: int
+    removed_s: int
+    removed_by: str
+    state: str
+    def __init__(self, id: _Optional[int] = ..., author: _Optional[str] = ..., origin: _Optional[str] = ..., reason: _Optional[str] = ..., entered_s: _Optional[int] = ..., from_s: _Optional[int] = ..., until_s: _Optional[int] = ..., lower_w: _Optional[int] = ..., upper_w: _Optional[int] = ..., removed_s: _Optional[int] = ..., removed_by: _Optional[str] = ..., state: _Optional[str] = ...) -> None: ...
+
+class CorridorRequest(_message.Message):
+    __slots__ = ("lower_w", "upper_w", "from_s", "until_s", "duration_s", "reason", "undo", "restore", "dry_run")
+    LOWER_W_FIELD_NUMBER: _ClassVar[int]
+    UPPER_W_FIELD_NUMBER: _ClassVar[int]
+    FROM_S_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_S_FIELD_NUMBER: _ClassVar[int]
+    DURATION_S_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    UNDO_FIELD_NUMBER: _ClassVar[int]
+    RESTORE_FIELD_NUMBER: _ClassVar[int]
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    lower_w: int
+    upper_w: int
+    from_s: int
+    until_s: int
+    duration_s: int
+    reason: str
+    undo: int
+    restore: int
+    dry_run: bool
+    def __init__(self, lower_w: _Optional[int] = ..., upper_w: _Optional[int] = ..., from_s: _Optional[int] = ..., until_s: _Optional[int] = ..., duration_s: _Optional[int] = ..., reason: _Optional[str] = ..., undo: _Optional[int] = ..., restore: _Optional[int] = ..., dry_run: bool = ...) -> None: ...
+
+class CorridorReply(_message.Message):
+    __slots__ = ("entry", "steps", "effects", "effects_total", "warnings")
+    ENTRY_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    EFFECTS_FIELD_NUMBER: _ClassVar[int]
+    EFFECTS_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    WARNINGS_FIELD_NUMBER: _ClassVar[int]
+    entry: CorridorEntry
+    steps: _containers.RepeatedCompositeFieldContainer[CorridorStep]
+    effects: _containers.RepeatedCompositeFieldContainer[CorridorEffect]
+    effects_total: int
+    warnings: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, entry: _Optional[_Union[CorridorEntry, _Mapping]] = ..., steps: _Optional[_Iterable[_Union[CorridorStep, _Mapping]]] = ..., effects: _Optional[_Iterable[_Union[CorridorEffect, _Mapping]]] = ..., effects_total: _Optional[int] = ..., warnings: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class CorridorEffect(_message.Message):
+    __slots__ = ("kind", "job", "node_count", "start_s", "reason")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    NODE_COUNT_FIELD_NUMBER: _ClassVar[int]
+    START_S_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    kind: CorridorEffectKind
+    job: PlannedJob
+    node_count: int
+    start_s: int
+    reason: str
+    def __init__(self, kind: _Optional[_Union[CorridorEffectKind, str]] = ..., job: _Optional[_Union[PlannedJob, _Mapping]] = ..., node_count: _Optional[int] = ..., start_s: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...

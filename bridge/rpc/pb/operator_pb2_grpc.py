@@ -90,6 +90,16 @@ class OperatorStub(object):
                 request_serializer=schedbridge_dot_v1_dot_operator__pb2.ChangeWidthRequest.SerializeToString,
                 response_deserializer=schedbridge_dot_v1_dot_operator__pb2.ChangeWidthReply.FromString,
                 _registered_method=True)
+        self.Power = channel.unary_unary(
+                '/schedbridge.v1.Operator/Power',
+                request_serializer=schedbridge_dot_v1_dot_operator__pb2.PowerRequest.SerializeToString,
+                response_deserializer=schedbridge_dot_v1_dot_operator__pb2.PowerReply.FromString,
+                _registered_method=True)
+        self.Corridor = channel.unary_unary(
+                '/schedbridge.v1.Operator/Corridor',
+                request_serializer=schedbridge_dot_v1_dot_operator__pb2.CorridorRequest.SerializeToString,
+                response_deserializer=schedbridge_dot_v1_dot_operator__pb2.CorridorReply.FromString,
+                _registered_method=True)
 
 
 class OperatorServicer(object):
@@ -176,6 +186,21 @@ class OperatorServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Power(self, request, context):
+        """The bounds of system power now and in the next hours, where they come from, and who draws what.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Corridor(self, request, context):
+        """Administrators: enters, removes or restores bounds of system power from the next cycle on, or
+        tells what that would do.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_OperatorServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -233,6 +258,16 @@ def add_OperatorServicer_to_server(servicer, server):
                     servicer.ChangeWidth,
                     request_deserializer=schedbridge_dot_v1_dot_operator__pb2.ChangeWidthRequest.FromString,
                     response_serializer=schedbridge_dot_v1_dot_operator__pb2.ChangeWidthReply.SerializeToString,
+            ),
+            'Power': grpc.unary_unary_rpc_method_handler(
+                    servicer.Power,
+                    request_deserializer=schedbridge_dot_v1_dot_operator__pb2.PowerRequest.FromString,
+                    response_serializer=schedbridge_dot_v1_dot_operator__pb2.PowerReply.SerializeToString,
+            ),
+            'Corridor': grpc.unary_unary_rpc_method_handler(
+                    servicer.Corridor,
+                    request_deserializer=schedbridge_dot_v1_dot_operator__pb2.CorridorRequest.FromString,
+                    response_serializer=schedbridge_dot_v1_dot_operator__pb2.CorridorReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -532,6 +567,60 @@ class Operator(object):
             '/schedbridge.v1.Operator/ChangeWidth',
             schedbridge_dot_v1_dot_operator__pb2.ChangeWidthRequest.SerializeToString,
             schedbridge_dot_v1_dot_operator__pb2.ChangeWidthReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Power(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/schedbridge.v1.Operator/Power',
+            schedbridge_dot_v1_dot_operator__pb2.PowerRequest.SerializeToString,
+            schedbridge_dot_v1_dot_operator__pb2.PowerReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Corridor(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/schedbridge.v1.Operator/Corridor',
+            schedbridge_dot_v1_dot_operator__pb2.CorridorRequest.SerializeToString,
+            schedbridge_dot_v1_dot_operator__pb2.CorridorReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -39,6 +39,8 @@ class MessageKind(IntEnum):
     ERROR = 11
     ELASTIC = 12
     WIDTH = 13
+    CORRIDOR = 14
+    EVENTS = 15
 
 
 class Channel:

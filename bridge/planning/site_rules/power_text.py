@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A site's bounds of power as they are written in YAML: the section `planning.power`.
+
+power:
+base: 12kW
+nodes:
+- {name: gpu, nodes: {having: gpu}, idle: 300W, max: 2.4kW}
+- {name: thin, nodes: {names: "n[1-400]"}, idle: 71W, max: 250W}
+corridor:
+- {name: contract, upper: 120kW}
+"""
+
+from typing import Annotated, Self
+from zoneinfo import ZoneInfo
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from bridge.model.corridor_entries import CalendarEntry
+from bridge.model.node_set import NodeSet
+from bridge.model.power import NodePower, PowerRules
+from bridge.planning.site_rules.corridor_text import Calendar, check_calendar, power_text
+from bridge.planning.site_rules.pools_text import NodesSection
+from bridge.planning.site_rules.values_text import Duration, Section, seconds
+from bridge.planning.site_rules.watts_text import watts
+
+MOST_TYPES = 200
+_GRACE_S = 10
+
+Power = Annotated[str, Field(max_length=255), BeforeValidator(power_text)]
+
+
+class NodePowerSection(Section):
+    """What nodes of one type draw."""
+
+    name: str = Field(min_length=1, max_length=255, description="For people.")
+    nodes: NodesSection | None = Field(
+        default=None, description="Which nodes; default: all that no entry before it names."
+    )
+    idle: Power = Field(description="Of a node that is on and has no job: 71W.")
+    max: Power = Field(description="Of a node at most: 250W.")
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Self:
+        if watts(self.idle) > watts(self.max):
+            raise ValueError(f"has idle {self.idle} above max {self.max}")
+        return self
+
+    def node_power(self) -> NodePower:
+        """The same as a noun."""
+        nodes = NodeSet() if self.nodes is None else self.nodes.node_set()
+        return NodePower(self.name, nodes, watts(self.idle), watts(self.max))
+
+
+class PowerSection(Section):
+    """Bounds of system power, and what is drawn."""
+
+    base: Power = Field(default="0", description="Drawn by what is neither a node nor a job: 12kW.")
+    nodes: tuple[NodePowerSection, ...] = Field(
+        default=(),
+        max_length=MOST_TYPES,
+        description="What nodes draw, by type; the first entry that names a node counts.",
+    )
+    corridor: Calendar = Field(
+        default=(), description="Bounds over time; later entries go before earlier ones."
+    )
+    grace: Duration = Field(
+        default=None,
+        description="How long system power may lie outside after a bound has changed unannounced: "
+        "10s.",
+    )
+
+    def check(self, zone: ZoneInfo) -> None:
+        """Raises unless each entry of the calendar is in force at some time.
+
+        Raises:
+            ValueError: one is not.
+        """
+        try:
+            check_calendar(self.corridor, zone)
+        except ValueError as error:
+            raise ValueError(f"power.corridor: {error}") from error
+
+    def calendar(self, zone: ZoneInfo) -> tuple[CalendarEntry, ...]:
+        """The calendar as nouns."""
+        return tuple(entry.entry(zone) for entry in self.corridor)
+
+    def rules(self) -> PowerRules:
+        """The same as nouns; the corridor is resolved for each cycle (`bridge.power.resolve`)."""
+        grace_s = seconds(self.grace)
+        return PowerRules(
+            node_types=tuple(kind.node_power() for kind in self.nodes),
+            base_w=watts(self.base),
+            grace_s=_GRACE_S if grace_s is None else grace_s,
+        )

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps the corridor of power: what was entered, and its resolution for every cycle.
+
+Rules
+    1. A change is in force from the next cycle on, is kept over restarts, and is a line in the log:
+       who, from where, what, and the command that undoes it.
+    2. What a file of the memory holds that is opened late lies below what was entered meanwhile.
+    3. Where the site's rules do not bound power (`planning.power`), entries are refused.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from bridge.errors import ConfigError
+from bridge.model.corridor_entries import CalendarEntry, OperatorEntry
+from bridge.model.power import Corridor
+from bridge.power.ledger import Author, Ledger, Wish
+from bridge.power.resolve import Entries, corridor_at
+from bridge.power.sentences import bounds_text, span_text
+from bridge.rpc.controller.cycles import Cycles
+from bridge.rpc.controller.policy_switch import PolicySwitch
+
+_log = logging.getLogger(__name__)
+
+NOT_BOUNDED = "power is not bounded here: configure planning.power (what nodes draw) first"
+
+
+_LIVE_S = 3600
+"""A controller whose clock is off by more is a simulation's."""
+
+
+def clock_of(cycles: Callable[[], Cycles | None]) -> Callable[[], int]:
+    """This machine's clock, or that of the controller's last report in simulations."""
+
+    def now_s() -> int:
+        wall_s, last = int(time.time()), cycles()
+        if last is None or last.published is None:
+            return wall_s
+        there_s = last.published.snapshot.now_s
+        return wall_s if abs(wall_s - there_s) < _LIVE_S else there_s
+
+    return now_s
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Where what was entered is kept.
+
+    Attributes:
+        late: what was found there, once; None: nothing that is new.
+        keep: has it written.
+        problem: why it cannot be kept at present; empty: it can.
+    """
+
+    late: Callable[[], str | None] = lambda: None
+    keep: Callable[[str], None] = lambda _text: None
+    problem: Callable[[], str] = lambda: ""
+
+
+class CorridorSwitch:
+    """The corridor, from the next cycle on; thread-safe."""
+
+    def __init__(
+        self,
+        switch: PolicySwitch,
+        kept: Kept,
+        *,
+        calendar: Sequence[CalendarEntry] = (),
+        now_s: Callable[[], int],
+    ) -> None:
+        """Begins with what is kept.
+
+        Args:
+            switch: puts corridors in force.
+            kept: where entries are kept.
+            calendar: of the configuration.
+            now_s: the clock of the controller, or of this machine before it has called.
+        """
+        self._switch = switch
+        self._kept = kept
+        self._calendar = tuple(calendar)
+        self._now_s = now_s
+        self._lock = threading.RLock()
+        self._ledger = Ledger()
+        self._changes = 0
+        self._in_force: tuple[int, int, object] | None = None
+        self._problems: dict[str, str] = {}
+        self._recall()
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the site's rules bound power."""
+        return self._switch.site.rules.power is not None
+
+    @property
+    def now_s(self) -> int:
+        """The instant from which changes count."""
+        return self._now_s()
+
+    def entries(self) -> Entries:
+        """All that the corridor is made of."""
+        site = self._switch.site
+        with self._lock:
+            self._recall()
+            return Entries(self._calendar, self._ledger.entries, site.rules.timezone, site.cron_s)
+
+    def ledger(self) -> Ledger:
+        """What was entered."""
+        with self._lock:
+            self._recall()
+            return self._ledger
+
+    def corridor(self) -> Corridor:
+        """As of now; the calendar and all entries resolved."""
+        return corridor_at(self.entries(), self.now_s)
+
+    def problems(self) -> tuple[str, ...]:
+        """What keeps entries from coming or from being kept, in sentences."""
+        with self._lock:
+            found = tuple(text for text in self._problems.values() if text)
+        problem = self._kept.problem()
+        return (*found, f"entries are not kept over a restart: {problem}") if problem else found
+
+    def report(self, where: str, problem: str) -> None:
+        """Notes what is wrong somewhere; empty: nothing any more."""
+        with self._lock:
+            self._problems[where] = problem
+
+    def plan_with(self, calendar: Sequence[CalendarEntry]) -> None:
+        """Takes another calendar: the configuration was read again."""
+        with self._lock:
+            self._calendar = tuple(calendar)
+            self._changes += 1
+
+    def bear(self, now_s: int) -> None:
+        """Puts the corridor of an instant in force; before a cycle, under its lock.
+
+        Args:
+            now_s: of the cycle.
+        """
+        if not self.bounded:
+            return
+        with self._lock:
+            entries = self.entries()
+            site = self._switch.site
+            state = (now_s // 86_400, self._changes, (site.rules.timezone, site.cron_s))
+            if state == self._in_force:
+                return
+            corridor = corridor_at(entries, now_s)
+            self._in_force = state
+        self._switch.bound(corridor)
+
+    def enter(
+        self, wishes: Sequence[Wish], author: Author, group: str = ""
+    ) -> tuple[OperatorEntry, ...]:
+        """Enters bounds; those of one group replace what it had before.
+
+        Returns:
+            The new entries; none if the group says the same as before.
+
+        Raises:
+            ConfigError: they make no sense, there are too many, or power is not bounded.
+        """
+        if not self.bounded:
+            raise ConfigError("power corridor", NOT_BOUNDED)
+        with self._lock:
+            self._recall()
+            before = self._ledger
+            ledger, added = before.add(wishes, author, self.now_s, group)
+            if ledger is before:
+                return added
+            self._take(ledger)
+        standing = {entry.id for entry in ledger.entries if not entry.removed_s}
+        for entry in before.entries:
+            if not entry.removed_s and entry.id not in standing and group:
+                _log.info("power corridor: %s withdraws entry %d", author, entry.id)
+        for entry in added:
+            _log.info(
+                "power corridor: %s enters entry %d: %s, %s%s; undo it with"
+                " 'schedbridge power corridor --undo %d'",
+                author, entry.id, bounds_text(entry.lower_w, entry.upper_w),
+                span_text(entry.start_s, entry.end_s), f" ({entry.reason})" if entry.reason else "",
+                entry.id,
+            )  # fmt: skip
+        return added
+
+    def remove(self, number: int, author: Author) -> OperatorEntry:
+        """Removes an entry; 0: the one that was entered last.
+
+        Raises:
+            ConfigError: there is none.
+        """
+        with self._lock:
+            self._recall()
+            ledger, gone = self._ledger.remove(number, author, self.now_s)
+            self._take(ledger)
+        _log.info(
+            "power corridor: %s removes entry %d (%s, of %s); undo it with"
+            " 'schedbridge power corridor --restore %d'",
+            author, gone.id, bounds_text(gone.lower_w, gone.upper_w), gone.author, gone.id,
+        )  # fmt: skip
+        return gone
+
+    def restore(self, number: int, author: Author) -> OperatorEntry:
+        """Puts a removed entry in force again.
+
+        Raises:
+            ConfigError: it cannot be, or power is not bounded.
+        """
+        if not self.bounded:
+            raise ConfigError("power corridor", NOT_BOUNDED)
+        with self._lock:
+            self._recall()
+            ledger, back = self._ledger.restore(number, author, self.now_s)
+            self._take(ledger)
+        _log.info(
+            "power corridor: %s restores entry %d (%s, of %s); undo it with"
+            " 'schedbridge power corridor --undo %d'",
+            author, back.id, bounds_text(back.lower_w, back.upper_w), back.author, back.id,
+        )  # fmt: skip
+        return back
+
+    def _take(self, ledger: Ledger) -> None:
+        """Keeps a new ledger; views made from now on have it, and so has the next cycle."""
+        self._ledger = ledger
+        self._changes += 1
+        self._kept.keep(ledger.text())
+        self._switch.changes += 1
+
+    def settle(self) -> None:
+        """Joins and keeps what was entered; before the memory is closed."""
+        with self._lock:
+            self._recall()
+
+    def _recall(self) -> None:
+        """Joins what a file holds that has just been opened (rule 2)."""
+        text = self._kept.late()
+        if text is None:
+            return
+        try:
+            found = Ledger.read(text)
+        except ValueError as error:
+            _log.error("power corridor: what was entered before cannot be read: %s", error)
+            return
+        mine = [entry.id for entry in self._ledger.entries]
+        self._ledger = self._ledger.after(found)
+        self._changes += 1
+        self._switch.changes += 1
+        if mine:
+            now = [entry.id for entry in self._ledger.entries][-len(mine) :]
+            _log.warning("power corridor: entries %s are now %s: older ones were found", mine, now)
+            self._kept.keep(self._ledger.text())

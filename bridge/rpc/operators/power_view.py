@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bounds of system power and what is drawn, as of the last cycle, for operators and users.
+
+All powers are upper estimates (`bridge.planning.power.estimates`): those by which jobs start.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.node import CPUS
+from bridge.model.power import PowerRules
+from bridge.model.snapshot import Snapshot
+from bridge.planning.power.estimates import (
+    NodePowers,
+    draws_on,
+    node_powers,
+    pending_estimates,
+    running_draws,
+    running_estimates,
+    system_power,
+)
+from bridge.rpc.controller.cycles import Published
+from bridge.rpc.operators.explain import running_job
+from bridge.rpc.operators.power_messages import MOST_STEPS, entry_message, step_messages
+from bridge.rpc.operators.view import View
+from bridge.rpc.pb import operator_pb2 as pb
+from bridge.units import DAY_S, NEVER, UNPLANNED
+
+MOST_JOBS, USUAL_JOBS = 1000, 10
+MOST_SPAN_S = 60 * DAY_S
+
+
+def power_reply(view: View, published: Published, request: pb.PowerRequest) -> pb.PowerReply:
+    """The bounds, the estimates, and the jobs that draw most."""
+    now_s = published.snapshot.now_s
+    until_s = now_s + min(request.span_s or DAY_S, MOST_SPAN_S)
+    entries = view.in_force.entries
+    reply = pb.PowerReply(
+        now_s=now_s,
+        steps=step_messages(entries, now_s, until_s),
+        entries=(entry_message(entry, now_s) for entry in entries.entered),
+        problems=view.facts.power_problems,
+    )
+    rules = view.in_force.conditions.site.rules.power
+    reply.bounded = rules is not None
+    if rules is not None:
+        _fill(reply, rules, published, until_s, min(request.limit or USUAL_JOBS, MOST_JOBS))
+    return reply
+
+
+def _fill(
+    reply: pb.PowerReply, rules: PowerRules, published: Published, until_s: int, limit: int
+) -> None:
+    snapshot = published.snapshot
+    powers = node_powers(rules, snapshot)
+    reply.lower_estimate_w, reply.estimate_w = system_power(rules, snapshot)
+    reply.base_w, reply.idle_w = rules.base_w, powers.idle_total_w
+    draws = running_draws(snapshot, powers).upper_w
+    running = snapshot.running
+    owner = np.repeat(np.arange(len(running)), np.diff(running.indptr))
+    beyond = np.bincount(owner, draws, len(running)).astype(np.int64)
+    reply.jobs_w, reply.jobs_running = int(draws.sum()), int((~running.releasing).sum())
+    reply.planned.extend(_planned(published, powers, rules.base_w, beyond, until_s))
+    floor = np.bincount(owner, powers.floor_w[running.nodes], len(running)).astype(np.int64)
+    order = np.argsort(-(beyond + floor), kind="stable")
+    for row in [row for row in order.tolist() if not running.releasing[row]][:limit]:
+        reply.jobs.append(
+            pb.PowerJob(
+                job=running_job(published, row),
+                estimate_w=int(beyond[row] + floor[row]),
+                source=_source(snapshot, row),
+            )
+        )
+
+
+def _source(snapshot: Snapshot, row: int) -> str:
+    running = snapshot.running
+    if running.measured_max_power_w[row] > 0:
+        return "measured"
+    if running.learnt_max_power_w[row] > 0:
+        return "learnt"
+    if running_estimates(running).upper_w[row] > 0:
+        return "stated"
+    return "maximum of its nodes"
+
+
+def _planned(
+    published: Published,
+    powers: NodePowers,
+    base_w: int,
+    running_w: NDArray[np.int64],
+    until_s: int,
+) -> Iterator[pb.PowerStep]:
+    """What the plan comes to: running jobs until their ends, planned ones from their starts."""
+    snapshot, plan = published.snapshot, published.plan
+    now_s = snapshot.now_s
+    rows = np.flatnonzero((plan.start_s != NEVER) & (plan.start_s != UNPLANNED))
+    start_s = np.concatenate((np.full(len(running_w), now_s), plan.start_s[rows]))
+    end_s = np.concatenate((np.maximum(snapshot.running.end_s, now_s + 1), plan.end_s[rows]))
+    amount = np.concatenate((running_w, _planned_w(published, powers, rows)))
+    edges = np.unique(np.concatenate(([now_s], start_s, end_s)))
+    edges = edges[(edges >= now_s) & (edges < until_s)]
+    change = np.zeros(len(edges) + 1, dtype=np.int64)
+    np.add.at(change, np.searchsorted(edges, start_s), amount)
+    np.add.at(change, np.searchsorted(edges, end_s), -amount)
+    total = np.cumsum(change[:-1]) + base_w + powers.idle_total_w
+    keep = np.concatenate(([True], np.diff(total) != 0)) if len(total) else np.empty(0, bool)
+    starts, values = edges[keep].tolist()[:MOST_STEPS], total[keep].tolist()
+    for start, end, value in zip(starts, [*starts[1:], until_s], values, strict=False):
+        yield pb.PowerStep(from_s=start, until_s=end, estimate_w=value)
+
+
+def _planned_w(
+    published: Published, powers: NodePowers, rows: NDArray[np.intp]
+) -> NDArray[np.int64]:
+    """(n,) what rows of the plan draw beyond the idle power of their nodes."""
+    snapshot, plan = published.snapshot, published.plan
+    width = np.diff(plan.indptr)
+    wanted = np.zeros(len(plan), dtype=bool)
+    wanted[rows] = True
+    node = plan.nodes[np.repeat(wanted, width)]
+    owner = np.repeat(np.arange(len(rows)), width[rows])
+    job = plan.job[rows].astype(np.int64)[owner]
+    there = snapshot.nodes.capacity[node, CPUS]
+    draws = draws_on(pending_estimates(snapshot.jobs), powers, job, node, share=(there, there))
+    return np.bincount(owner, draws.upper_w, len(rows)).astype(np.int64)
