@@ -16,6 +16,7 @@ of every kernel (half-open intervals, depth, saturation at ``NEVER``) are in ``_
 * ``judge``: what is wrong with a plan; it shares no code with the planners.
 * ``Alarm``: a deadline from a clock, handed to a kernel; kernels themselves count steps.
 * ``HostlistFolder``: sets of node indices as Slurm hostlists.
+* ``write_announcements``: planned starts and reasons in the encoding of the wire.
 * ``pack_nodes`` and ``unpack_nodes``: the bitsets in which node sets are passed.
 """
 
@@ -34,6 +35,7 @@ from bridge.core._core import (
     Fault,
     HopMetric,
     HostlistFolder,
+    Kept,
     LoweredRows,
     NodePlan,
     OrderFound,
@@ -53,6 +55,7 @@ from bridge.core._core import (
     plan_nodes,
     replay_counts,
     search_orders,
+    write_announcements,
 )
 from bridge.core.bitsets import pack_nodes, unpack_nodes
 
@@ -71,6 +74,7 @@ __all__ = [
     "Fault",
     "HopMetric",
     "HostlistFolder",
+    "Kept",
     "LoweredRows",
     "NodePlan",
     "OrderFound",
@@ -92,4 +96,5 @@ __all__ = [
     "replay_counts",
     "search_orders",
     "unpack_nodes",
+    "write_announcements",
 ]

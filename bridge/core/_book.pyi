@@ -360,6 +360,46 @@ class Book:
         Returns:
             Outcomes of decisions.
         """
+    def settle(
+        self,
+        *,
+        job: NDArray[np.int64],
+        request: NDArray[np.int32],
+        start: NDArray[np.int64],
+        length: NDArray[np.int64],
+        term_indptr: NDArray[np.int64],
+        term_constraint: NDArray[np.int32],
+        term_amount: NDArray[np.int64],
+        term_mode: NDArray[np.int8],
+        booked: NDArray[np.bool_],
+        unsure: NDArray[np.bool_],
+        movable: NDArray[np.bool_],
+        most: int,
+    ) -> Kept | None:
+        """What ``keep_many`` makes of an empty book, in one that holds the jobs where they were.
+
+        Only jobs near what does not fit are looked at.
+
+        Args:
+            job: (n,) in order; nothing else is booked but running jobs.
+            request: (n,) requests.
+            start: (n,) s, not before now: where they are booked, or are to be.
+            length: (n,) s.
+            term_indptr: see the class.
+            term_constraint: see the class.
+            term_amount: see the class.
+            term_mode: see the class; none is ``CHECK``.
+            booked: (n,) which are booked, whether they fit or not (``book_many``, ``forced``).
+            unsure: (n,) which are to be looked at although no node of theirs is overbooked.
+            movable: (n,) which may be booked elsewhere.
+            most: jobs that are looked at.
+
+        Returns:
+            Outcomes of decisions; None: it cannot be told so, and the book is as it was. So it is
+            if more than `most` jobs would be looked at, or one that asks for chunks of several
+            kinds, has terms but no place, is not movable, or takes whole nodes by best fit; or if a
+            constraint is exceeded.
+        """
     def book_running(
         self,
         *,

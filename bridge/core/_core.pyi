@@ -416,3 +416,36 @@ class HostlistFolder:
         Raises:
             ValueError: the offsets do not ascend within ``nodes``, or an index is out of range.
         """
+
+def write_announcements(
+    folder: HostlistFolder,
+    *,
+    first_id: int,
+    job_id: list[str],
+    version: NDArray[np.uint64],
+    start_s: NDArray[np.int64],
+    partition: NDArray[np.int32],
+    partitions: list[str],
+    reason: NDArray[np.int64],
+    reasons: list[bytes],
+    indptr: NDArray[np.int64],
+    nodes: NDArray[np.int32],
+) -> bytes:
+    """Write n announcements as a ``CycleReply`` that has them as its decisions.
+
+    Args:
+        folder: writes the hostlists.
+        first_id: number of the first decision; the others follow.
+        job_id: n ids.
+        version: (n,) of the jobs.
+        start_s: (n,) s; ``NEVER`` or ``UNPLANNED``: only the reason is told.
+        partition: (n,) positions in ``partitions``, of planned starts.
+        partitions: their names.
+        reason: (n,) positions in ``reasons``.
+        reasons: ``Pending`` messages, encoded.
+        indptr: (n + 1,) CSR offsets into ``nodes``.
+        nodes: node indices.
+
+    Returns:
+        The encoded message.
+    """

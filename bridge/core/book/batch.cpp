@@ -81,6 +81,28 @@ bool ever_closed(const BookState &state, const Request &request) {
 
 } // namespace
 
+std::pair<Blocked, int32_t> why_never(Book &book, int32_t id, Terms terms) {
+    BookState &state = book.state();
+    for (const Group &sought : state.requests[id].sought) {
+        const Shape &shape = state.requests.shape(sought.shape);
+        const auto nodes = static_cast<int64_t>(shape.positions().size());
+        if (nodes == 0 || (sought.most_per_node < BookRequests::NO_LIMIT &&
+                           nodes * sought.most_per_node < sought.count)) {
+            return {Blocked::NEVER_NODES, -1};
+        }
+        if (!holds_some_day(book, sought, [](size_t) { return true; })) {
+            return {Blocked::NEVER_SIZE, -1};
+        }
+    }
+    for (const Term &term : terms) {
+        if (term.mode != TermMode::COUNT &&
+            !state.constraints[static_cast<size_t>(term.constraint)].ever_holds(term.amount)) {
+            return {Blocked::NEVER_COUNTER, term.constraint};
+        }
+    }
+    return {Blocked::NOT_BEFORE, -1};
+}
+
 std::pair<Blocked, int32_t> why_not_now(Book &book, int32_t id, int64_t length, Terms terms,
                                         int64_t not_before, int64_t latest, int64_t start) {
     BookState &state = book.state();
@@ -90,22 +112,9 @@ std::pair<Blocked, int32_t> why_not_now(Book &book, int32_t id, int64_t length, 
     }
     const Request &request = state.requests[id];
     if (start == NEVER) {
-        for (const Group &sought : request.sought) {
-            const Shape &shape = state.requests.shape(sought.shape);
-            const auto nodes = static_cast<int64_t>(shape.positions().size());
-            if (nodes == 0 || (sought.most_per_node < BookRequests::NO_LIMIT &&
-                               nodes * sought.most_per_node < sought.count)) {
-                return {Blocked::NEVER_NODES, -1};
-            }
-            if (!holds_some_day(book, sought, [](size_t) { return true; })) {
-                return {Blocked::NEVER_SIZE, -1};
-            }
-        }
-        for (const Term &term : terms) {
-            if (term.mode != TermMode::COUNT &&
-                !state.constraints[static_cast<size_t>(term.constraint)].ever_holds(term.amount)) {
-                return {Blocked::NEVER_COUNTER, term.constraint};
-            }
+        const auto never = why_never(book, id, terms);
+        if (never.first != Blocked::NOT_BEFORE) {
+            return never;
         }
         if (latest == NEVER) {
             return {Blocked::NEVER_FREED, -1};

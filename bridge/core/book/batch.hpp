@@ -53,6 +53,9 @@ struct BookPlan {
 // start later; after that it starts now or gets no start.
 BookPlan plan_many(Book &book, const BookJobs &jobs, int64_t depth, bool reasons);
 
+// Why a request can start at no time, not even on an empty book; NOT_BEFORE: nothing forbids it.
+std::pair<Blocked, int32_t> why_never(Book &book, int32_t request, Terms terms);
+
 // Why a job does not start now, given the `start` that `find` returned; and the constraint, or -1.
 std::pair<Blocked, int32_t> why_not_now(Book &book, int32_t request, int64_t length, Terms terms,
                                         int64_t not_before, int64_t latest, int64_t start);

@@ -185,6 +185,13 @@ void Book::write(const Booking &booking, int64_t start, int64_t end, int64_t sig
     search_.touch();
 }
 
+void Book::lift(const Booking &booking, int64_t sign) {
+    for (size_t i = 0; i < booking.placed.size(); ++i) {
+        state_.lines.add(static_cast<size_t>(booking.placed[i].position), booking.start,
+                         booking.end, taken(booking, i), sign);
+    }
+}
+
 void Book::rises(const Booking &booking, int64_t from) {
     if (state_.rises.count() > MOST_RISES) {
         state_.rises.clear();

@@ -73,6 +73,9 @@ void define_book(nb::module_ &m) {
              "length"_a, "indptr"_a, "nodes"_a, "groups"_a, "chunks"_a, "term_indptr"_a,
              "term_constraint"_a, "term_amount"_a, "term_mode"_a, "stands"_a, "movable"_a,
              "first"_a = 0)
+        .def("settle", &PyBook::settle, nb::kw_only(), "job"_a, "request"_a, "start"_a, "length"_a,
+             "term_indptr"_a, "term_constraint"_a, "term_amount"_a, "term_mode"_a, "booked"_a,
+             "unsure"_a, "movable"_a, "most"_a)
         .def("book_running", &PyBook::book_running, nb::kw_only(), "job"_a, "run_indptr"_a,
              "run_nodes"_a, "run_use"_a, "run_end"_a, "run_exclusive"_a, "term_indptr"_a,
              "term_constraint"_a, "term_amount"_a, "term_mode"_a)

@@ -118,6 +118,10 @@ class PyBook {
                      nb::handle indptr, nb::handle nodes, nb::handle groups, nb::handle chunks,
                      nb::handle term_indptr, nb::handle term_constraint, nb::handle term_amount,
                      nb::handle term_mode, nb::handle stands, nb::handle movable, int64_t first);
+    nb::object settle(nb::handle job, nb::handle request, nb::handle start, nb::handle length,
+                      nb::handle term_indptr, nb::handle term_constraint, nb::handle term_amount,
+                      nb::handle term_mode, nb::handle booked, nb::handle unsure,
+                      nb::handle movable, int64_t most);
     void book_running(nb::handle job, nb::handle run_indptr, nb::handle run_nodes,
                       nb::handle run_use, nb::handle run_end, nb::handle run_exclusive,
                       nb::handle term_indptr, nb::handle term_constraint, nb::handle term_amount,

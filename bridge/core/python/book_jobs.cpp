@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <string>
 
+#include "book/settle.hpp"
+
 namespace bridge {
 
 nb::object PyBook::find(int64_t request, int64_t length, nb::handle terms, nb::handle earliest,
@@ -131,6 +133,63 @@ PyKept PyBook::keep_many(nb::handle job, nb::handle request, nb::handle start, n
     }
     return {static_cast<int64_t>(j), nb::cast(to_numpy(std::move(kept))), out(std::move(starts)),
             out(std::move(blocked)), out(std::move(constraint))};
+}
+
+nb::object PyBook::settle(nb::handle job, nb::handle request, nb::handle start, nb::handle length,
+                          nb::handle term_indptr, nb::handle term_constraint,
+                          nb::handle term_amount, nb::handle term_mode, nb::handle booked,
+                          nb::handle unsure, nb::handle movable, int64_t most) {
+    const Column<int64_t> jobs("job", job);
+    const size_t n = jobs.rows();
+    const Column<int32_t> requests("request", request);
+    requests.expect_rows(n, "like job").within(0, last_request());
+    const Column<int64_t> starts("start", start);
+    starts.expect_rows(n, "like job").within(now(), NEVER - 1);
+    const Column<int64_t> lengths("length", length);
+    lengths.expect_rows(n, "like job").at_least(1);
+    const TermArguments terms(*book_, term_indptr, term_constraint, term_amount, term_mode, n);
+    const Column<bool> there("booked", booked);
+    there.expect_rows(n, "like job");
+    const Column<bool> doubt("unsure", unsure);
+    doubt.expect_rows(n, "like job");
+    const Column<bool> may_move("movable", movable);
+    may_move.expect_rows(n, "like job");
+    scalar("most", most, 0);
+    if (std::any_of(terms.columns().mode, terms.columns().mode + terms.columns().indptr[n],
+                    [](int8_t mode) { return mode == static_cast<int8_t>(TermMode::CHECK); })) {
+        refuse("term_mode: expected BOTH or COUNT");
+    }
+    for (size_t j = 0; j < n; ++j) {
+        const Booking *known = book_->booking(jobs[j]);
+        if (there[j] != (known != nullptr)) {
+            refuse("booked: job " + std::to_string(jobs[j]) +
+                   (there[j] ? " is not booked" : " is booked"));
+        }
+        if (known != nullptr && (known->request != requests[j] || known->start != starts[j] ||
+                                 known->end != end_of(starts[j], lengths[j]))) {
+            refuse("start: job " + std::to_string(jobs[j]) + " is booked otherwise");
+        }
+    }
+    Settled settled;
+    bool done = false;
+    {
+        nb::gil_scoped_release release;
+        done = bridge::settle(*book_,
+                              {{n, jobs.data(), requests.data(), lengths.data(), starts.data(),
+                                starts.data(), nullptr, terms.columns()},
+                               there.data(),
+                               doubt.data(),
+                               may_move.data()},
+                              static_cast<size_t>(most), settled);
+    }
+    if (!done) {
+        return nb::none();
+    }
+    Buffer<bool> kept(n);
+    std::copy(settled.kept.begin(), settled.kept.end(), kept.data());
+    return nb::cast(PyKept{static_cast<int64_t>(n), nb::cast(to_numpy(std::move(kept))),
+                           out(std::move(settled.start)), out(std::move(settled.blocked_by)),
+                           out(std::move(settled.blocked_constraint))});
 }
 
 void PyBook::book_running(nb::handle job, nb::handle run_indptr, nb::handle run_nodes,

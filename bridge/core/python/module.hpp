@@ -32,4 +32,7 @@ void define_requests(nanobind::module_ &m);
 // Defines RepairNetwork.
 void define_neural(nanobind::module_ &m);
 
+// Defines write_announcements; must follow HostlistFolder.
+void define_announcements(nanobind::module_ &m);
+
 } // namespace bridge

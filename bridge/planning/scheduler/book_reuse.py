@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.core import Kept
 from bridge.model.site import Protection
 from bridge.planning.queue.columns import gather
 from bridge.planning.queue.rows import Rows
@@ -22,6 +23,9 @@ from bridge.planning.scheduler.kept_rows import KeptRows
 from bridge.planning.site_rules.lowered_rules import LoweredRules
 from bridge.ports import Preference
 from bridge.units import NEVER
+
+_MOST_SETTLED, _SETTLED_IN = 16, 128
+"""So many rows, and one in so many, are looked at one by one; more are planned in an empty book."""
 
 
 class BookReuse(BookedView):
@@ -72,26 +76,63 @@ class BookReuse(BookedView):
         self.cluster = cluster
         self._candidates.move_to(cluster)
 
-    def _keep_book(self, reused: KeptRowBookings, kept: KeptRows, former: PlacementColumns) -> bool:
-        """Makes the book of the cycle before hold only these rows; returns False if it cannot.
+    def _keep_book(
+        self, reused: KeptRowBookings, kept: KeptRows, former: PlacementColumns
+    ) -> Kept | None:
+        """Makes the book of the cycle before hold what an empty one would, filled row by row.
 
-        Rows that fit together also fit one after the other, in any order. So an empty book filled
-        row by row would now hold the same.
+        Rows that fit together also fit one after the other, in any order. Where they do not, only
+        rows near what does not fit are looked at (`Book.settle`).
+
+        Args:
+            reused: its bookings of rows.
+            kept: the rows, in order.
+            former: their placements.
+
+        Returns:
+            Where the rows are; None: it cannot be told so, and the book holds only those that it
+            held.
         """
-        if (kept.position < 0).any() or not self._hold(reused, kept, former):
-            return False
+        all_ = self._candidates
+        stands = kept.position >= 0
+        changed = self._only(reused, kept.take(np.flatnonzero(stands)))
+        done = self._book_kept(changed, former)
+        unsure = np.zeros(len(self._number), dtype=bool)
+        unsure[changed.index[done:]] = True
+        if done < len(changed):
+            self._book_kept(changed.take(slice(done, None)), former, forced=True)
+        position = np.maximum(kept.position, 0)
+        found = self._book.settle(
+            job=self._number[kept.index],
+            request=all_.requests(kept.candidate, position),
+            start=kept.start_s,
+            length=all_.length_s[kept.candidate],
+            **all_.term_columns(all_.choices.numbers(kept.candidate, position)),
+            booked=stands,
+            unsure=unsure[kept.index],
+            movable=all_.simple[kept.index],
+            most=_MOST_SETTLED + len(kept) // _SETTLED_IN,
+        )
+        if found is None:
+            for number in self._number[changed.index].tolist():
+                self._book.revoke(number)
+            return None
         self._former = None
-        return True
+        return found
 
-    def _hold(self, reused: KeptRowBookings, kept: KeptRows, former: PlacementColumns) -> bool:
-        """Makes a reused book hold these rows, or only those that it held if they do not fit."""
+    def _only(self, reused: KeptRowBookings, kept: KeptRows) -> KeptRows:
+        """Revokes the bookings of all but these rows in a reused book; returns those not in it."""
         self._number = np.arange(len(self._number), dtype=np.int64) + reused.kept.next_number
         now = self._candidates.record(
             self._number[kept.index], kept.candidate, kept.position, kept.start_s
         )
         same = reused.keep_only(kept.row, now)
         self._number[kept.index[same]] = reused.kept.rows.number[kept.row[same]]
-        changed = kept.take(np.flatnonzero(~same))
+        return kept.take(np.flatnonzero(~same))
+
+    def _hold(self, reused: KeptRowBookings, kept: KeptRows, former: PlacementColumns) -> bool:
+        """Makes a reused book hold these rows, or only those that it held if they do not fit."""
+        changed = self._only(reused, kept)
         done = self._book_kept(changed, former)
         if done == len(changed) and not self._book.overbooked():
             return True
@@ -128,13 +169,20 @@ class BookReuse(BookedView):
             self._move_to(filled)
             self._number = np.arange(len(self.rows.plannable), dtype=np.int64)
 
-    def _book_kept(self, kept: KeptRows, former: PlacementColumns) -> int:
-        """Books rows until one does not fit or is not valid any more; returns how many."""
+    def _book_kept(self, kept: KeptRows, former: PlacementColumns, *, forced: bool = False) -> int:
+        """Books rows until one does not fit or is not valid any more; returns how many.
+
+        Args:
+            kept: the rows.
+            former: their placements.
+            forced: book them whether they fit or not.
+        """
         gone = np.flatnonzero(kept.position < 0)
         kept = kept.take(slice(gone[0] if len(gone) else None))
         if not len(kept):
             return 0
-        done = self._book.book_many(**self._placed(kept, former, np.arange(len(kept))), stop=True)
+        placed = self._placed(kept, former, np.arange(len(kept)))
+        done = self._book.book_many(**placed, forced=forced, stop=True)
         return len(done) if done.all() else int(np.argmin(done))
 
     def _placed(

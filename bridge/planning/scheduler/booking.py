@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.core import UNLIMITED, Blocked
+from bridge.core import UNLIMITED, Blocked, Kept
 from bridge.planning.scheduler.book_reuse import BookReuse
 from bridge.planning.scheduler.booked import BookedRows, PlacementColumns
 from bridge.planning.scheduler.kept_rows import FormerPlacements, KeptRows
@@ -180,9 +180,11 @@ class Booking(BookReuse):
         reused, cluster = self._former, self.cluster
         if (self._candidates.terms.mode == Mode.CHECK).any():
             reused = None  # only counted rows may be overbooked, and the order matters
-        if reused is not None and self._keep_book(reused, kept, former):
-            self._take_kept(kept, former)
-            return
+        if reused is not None:
+            found = self._keep_book(reused, kept, former)
+            if found is not None:
+                self._take_settled(kept, former, found)
+                return
         self._begin()
         everyone = kept
         stands = kept.position >= 0
@@ -204,7 +206,7 @@ class Booking(BookReuse):
 
         So a row gives way only to rows before it.
         """
-        all_, booked = self._candidates, self._booked
+        all_ = self._candidates
         moved = np.zeros(len(kept), dtype=bool)
         stands, movable = kept.position >= 0, all_.simple[kept.index]
         known = np.flatnonzero(stands | movable)
@@ -215,21 +217,29 @@ class Booking(BookReuse):
         first = 0
         while first < len(kept):
             found = self._book.keep_many(**columns, stands=stands, movable=movable, first=first)
-            part = np.arange(first, found.done)
-            stay = found.kept[part]
-            self._take_kept(kept.take(part[stay]), former)
-            gone = part[~stay]
-            rows = kept.index[gone]
-            moved[gone] = True
-            booked.start_s[rows] = found.start[gone]
-            booked.blocked[rows] = found.blocked_by[gone]
-            booked.constraint[rows] = found.blocked_constraint[gone]
+            part = slice(first, found.done)
+            moved[part] = self._take_settled(kept, former, found, part)
             if found.done < len(kept):  # a row with a choice
                 one = slice(found.done, found.done + 1)
                 self.plan(kept.index[one], not_before=kept.start_s[one], latest=kept.start_s[one])
                 moved[one] = True
             first = found.done + 1
         return kept.index[moved]
+
+    def _take_settled(
+        self, kept: KeptRows, former: PlacementColumns, found: Kept, part: slice = slice(None)
+    ) -> NDArray[np.bool_]:
+        """Records where some rows were booked; returns which are not where they were."""
+        booked, stay = self._booked, found.kept[part]
+        if stay.all():
+            self._take_kept(kept.take(part), former)
+            return ~stay
+        self._take_kept(kept.take(part).take(np.flatnonzero(stay)), former)
+        rows = kept.index[part][~stay]
+        booked.start_s[rows] = found.start[part][~stay]
+        booked.blocked[rows] = found.blocked_by[part][~stay]
+        booked.constraint[rows] = found.blocked_constraint[part][~stay]
+        return ~stay
 
     def _take_kept(self, kept: KeptRows, former: PlacementColumns) -> None:
         """Records the rows that were booked unchanged."""

@@ -22,18 +22,20 @@ Rules
     6. After `reset` everything is sent again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.core import write_announcements
 from bridge.dialect import dialect_of
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.controller_choice import Chooser, ControllerChoice, beyond_model
 from bridge.planning.eligibility.leaf_switches import next_change_s
+from bridge.planning.queue.columns import by_appearance
 from bridge.rpc.controller.chunk_allocation import chunk_uses
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
@@ -128,14 +130,14 @@ class Announcements:
             plan: for that snapshot.
             nodes: writes the hostlists.
             chooser: for starts whose nodes the controller chooses; None: it cannot.
-            reply: takes the decisions; None: a new one. Messages written in place cost half of
-                those that are made and copied.
+            reply: takes the decisions; None: a new one.
         """
-        messages = (pb.CycleReply() if reply is None else reply).decisions
+        reply = pb.CycleReply() if reply is None else reply
         starts, counted = self._starts(snapshot, plan, nodes, chooser)
-        messages.extend(starts)
+        reply.decisions.extend(starts)
         row_of, in_order = _announced_rows(plan, len(snapshot.jobs))
-        facts = self._facts(snapshot, plan, row_of)
+        reasons = _Reasons(plan.reasons)
+        facts = self._facts(snapshot, plan, reasons, row_of)
         said = self._carried(serials)
         now_s = snapshot.now_s
         differs = (facts[:_COMPARED] != said[:_COMPARED]).any(axis=0)
@@ -148,13 +150,15 @@ class Announcements:
         room = max(self._most - len(starts), 0)
         if len(jobs) > room:
             again_s, jobs = 1, jobs[:room]
-        promised = self._announce(snapshot, plan, nodes, jobs=jobs, row_of=row_of, add=messages.add)
+        promised = self._announce(
+            snapshot, plan, nodes, reasons, jobs=jobs, row_of=row_of, reply=reply
+        )
         counted["planned_start"] = len(promised)
         counted["pending"] = len(jobs) - len(promised)
         said[:, jobs] = facts[:, jobs]
         self._serials, self._said = serials, said
         starting = frozenset(start.job_id for start in starts)
-        return Decisions(messages, counted, again_s, promised, starting)
+        return Decisions(reply.decisions, counted, again_s, promised, starting)
 
     def _starts(
         self, snapshot: Snapshot, plan: Plan, nodes: NodeIndex, chooser: Chooser | None
@@ -231,42 +235,45 @@ class Announcements:
         snapshot: Snapshot,
         plan: Plan,
         nodes: NodeIndex,
+        reasons: "_Reasons",
         *,
         jobs: NDArray[np.intp],
         row_of: NDArray[np.int64],
-        add: Callable[..., pb.Decision],
+        reply: pb.CycleReply,
     ) -> dict[str, Announced]:
         """Writes the announcements of some jobs; returns the promised starts."""
-        promised: dict[str, Announced] = {}
         if not len(jobs):
-            return promised
-        said: dict[int, pb.Pending] = {}  # by reason: rows that wait alike share one
-        ids, versions = snapshot.jobs.id, snapshot.jobs.version[jobs].tolist()
+            return {}
+        ids: list[str] = snapshot.jobs.id[jobs].tolist()
         partitions = [partition.name for partition in snapshot.partitions]
         rows = row_of[jobs]
+        start_s, partition = plan.start_s[rows], plan.partition[rows]
+        told, reason = reasons.encoded(rows)
         indptr, flat = _rows_of(plan, rows)
-        hostlists = nodes.fold_many(indptr, flat)
-        for job, version, row, start_s, partition, hostlist in zip(
-            jobs.tolist(), versions, rows.tolist(), plan.start_s[rows].tolist(),
-            plan.partition[rows].tolist(), hostlists, strict=True,
-        ):  # fmt: skip
-            job_id, why = ids[job], plan.reasons[row]
-            reason = said.get(id(why))
-            if reason is None:
-                reason = said[id(why)] = pending(why)
-            message = add(id=self.take_id(), job_id=job_id, job_version=version)
-            if start_s in (NEVER, UNPLANNED):
-                message.pending.CopyFrom(reason)
-            else:
-                promised[job_id] = Announced(start_s, partitions[partition])
-                planned = message.planned_start
-                planned.start_s, planned.nodes = start_s, hostlist
-                planned.partition = partitions[partition]
-                planned.reason.CopyFrom(reason)
-        return promised
+        reply.MergeFromString(
+            write_announcements(
+                nodes.folder,
+                first_id=self._next_id,
+                job_id=ids,
+                version=snapshot.jobs.version[jobs],
+                start_s=start_s,
+                partition=partition,
+                partitions=partitions,
+                reason=reason,
+                reasons=told,
+                indptr=indptr,
+                nodes=flat,
+            )
+        )
+        self._next_id += len(ids)
+        return {
+            job_id: Announced(at_s, partitions[where])
+            for job_id, at_s, where in zip(ids, start_s.tolist(), partition.tolist(), strict=True)
+            if at_s not in (NEVER, UNPLANNED)
+        }
 
     def _facts(
-        self, snapshot: Snapshot, plan: Plan, row_of: NDArray[np.int64]
+        self, snapshot: Snapshot, plan: Plan, reasons: "_Reasons", row_of: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         """(_FACTS, n_jobs) the current announcement of each job."""
         facts = np.zeros((_FACTS, len(row_of)), dtype=np.int64)
@@ -284,7 +291,7 @@ class Announcements:
         sums = np.zeros(len(plan.nodes) + 1, dtype=np.int64)
         self._mix[plan.nodes].cumsum(out=sums[1:])
         prints = sums[plan.indptr[1:]] - sums[plan.indptr[:-1]]
-        codes, words = _codes_and_words(plan.reasons)
+        codes, words = reasons.codes_and_words()
         facts[_VERSION] = snapshot.jobs.version.view(np.int64)
         facts[_KIND] = np.where(has, np.where(planned, _PLANNED, _PENDING), _NOTHING)
         facts[_START_S] = np.where(planned, start_s, 0)
@@ -308,16 +315,26 @@ class Announcements:
         return said
 
 
-def _codes_and_words(
-    reasons: Sequence[Reason | None],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The code of each reason, and a number for its words; rows that wait alike share a reason."""
-    ids = np.fromiter(map(id, reasons), dtype=np.int64, count=len(reasons))
-    _, first, which = np.unique(ids, return_index=True, return_inverse=True)
-    told = [reasons[at] for at in first.tolist()]
-    codes = [0 if reason is None else int(reason.code) for reason in told]
-    words = [0 if reason is None else hash(reason.text) for reason in told]
-    return np.array(codes, dtype=np.int64)[which], np.array(words, dtype=np.int64)[which]
+class _Reasons:
+    """The reasons of a plan's rows; rows that wait alike share one."""
+
+    def __init__(self, reasons: Sequence[Reason | None]) -> None:
+        ids = np.fromiter(map(id, reasons), dtype=np.int64, count=len(reasons))
+        first, self._which = by_appearance(ids)
+        self._told = [reasons[at] for at in first.tolist()]
+
+    def codes_and_words(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(n_rows,) the code of each, and a number for its words."""
+        codes = [0 if reason is None else int(reason.code) for reason in self._told]
+        words = [0 if reason is None else hash(reason.text) for reason in self._told]
+        which = self._which
+        return np.array(codes, dtype=np.int64)[which], np.array(words, dtype=np.int64)[which]
+
+    def encoded(self, rows: NDArray[np.int64]) -> tuple[list[bytes], NDArray[np.int64]]:
+        """The reasons of some rows as the wire has them, and (n,) which of them each has."""
+        first, which = by_appearance(self._which[rows])
+        told = [self._told[at] for at in self._which[rows[first]].tolist()]
+        return [pending(reason).SerializeToString() for reason in told], which.astype(np.int64)
 
 
 def _limit_s(snapshot: Snapshot, plan: Plan, row: int) -> int:

@@ -37,13 +37,17 @@ _EMPTY.flags.writeable = False
 
 
 class NodeIndex:
-    """The names of a cluster's nodes; parses and writes hostlists."""
+    """The names of a cluster's nodes; parses and writes hostlists.
+
+    Attributes:
+        folder: writes them, for kernels.
+    """
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
         self.index = {name: position for position, name in enumerate(self.names)}
         stems = [_stem(name) for name in self.names]
-        self._folder = HostlistFolder(list(self.names))
+        self.folder = HostlistFolder(list(self.names))
         joined = np.zeros(len(stems), dtype=np.int64)
         for i in range(1, len(stems)):
             (prefix, digits), (before, former) = stems[i], stems[i - 1]
@@ -104,11 +108,7 @@ class NodeIndex:
 
     def fold(self, nodes: NDArray[np.int32]) -> str:
         """Writes node indexes as a hostlist."""
-        return self._folder.fold(nodes)
-
-    def fold_many(self, indptr: NDArray[np.int64], nodes: NDArray[np.int32]) -> list[str]:
-        """Writes each row of a compressed node table as a hostlist."""
-        return self._folder.fold_many(indptr, nodes)
+        return self.folder.fold(nodes)
 
 
 def _stem(name: str) -> tuple[str, str]:
