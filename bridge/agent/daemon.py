@@ -7,7 +7,8 @@ Rules
     2. Time in MPI is read every `MPI_S`, and sent for jobs whose processes are measured; for
        others an estimate is.
     4. Power and use are read every `READ_S` (`bridge.agent.power`), and sent to a service that
-       takes them, unless what was sent before still waits: old values help nobody.
+       takes them, several readings at once, unless what was sent before still waits: old values
+       help nobody.
     3. One launcher, job or order that makes trouble is logged and stops no other.
 """
 
@@ -27,6 +28,7 @@ from bridge.agent.counts import Counts
 from bridge.agent.cpu_times import CpuTimes
 from bridge.agent.launchers import LauncherSocket, user_name
 from bridge.agent.pages import FOLDER, MpiUse, Pages
+from bridge.agent.power.batches import Batches
 from bridge.agent.power.choice import PowerSettings
 from bridge.agent.power.meter import READ_S, Meter
 from bridge.agent.privileges import check_secret
@@ -87,6 +89,7 @@ class Agent:
         self._reports: asyncio.Queue[pb.AgentReport] | None = None
         self._counts = Counts(self._processes, settings.nodes, self._send)
         self._meter = Meter(settings.nodes, settings.power, self._processes)
+        self._batches = Batches()
         self._takes_use = False
         self._credentials = _credentials(settings)
 
@@ -166,6 +169,7 @@ class Agent:
             ("grpc.keepalive_time_ms", 20_000),
             ("grpc.keepalive_timeout_ms", 20_000),
             ("grpc.http2.max_pings_without_data", 0),
+            ("grpc.http2.bdp_probe", 0),  # a ping for each message, to and fro
             ("grpc.initial_reconnect_backoff_ms", 200),
             ("grpc.max_reconnect_backoff_ms", 2000),
         ]
@@ -198,14 +202,19 @@ class Agent:
         """Reads power and use and reports them (rule 4)."""
         while True:
             await asyncio.sleep(READ_S)
-            if not self._takes_use or self._reports is None or not self._reports.empty():
+            if not self._takes_use or self._reports is None:
+                self._batches.forget()
+                continue
+            if not self._reports.empty():
                 continue
             try:
                 use = await asyncio.to_thread(self._meter.read)
             except Exception:
                 _log.exception("power and use cannot be read")
                 continue
-            self._send(pb.AgentReport(use=use))
+            message = self._batches.add(use, time.monotonic())
+            if message is not None:
+                self._send(pb.AgentReport(uses=message))
 
     async def _read_times(self) -> None:
         """Reads times in MPI and reports them (rule 2)."""

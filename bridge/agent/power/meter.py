@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads power and use of this machine's nodes, as one message for the service.
+"""Reads power and use of this machine's nodes, as one reading for the service.
 
 Rules
     1. Whatever cannot be read is left out: a node without a value has no `watts`.

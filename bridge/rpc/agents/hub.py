@@ -202,9 +202,10 @@ class Hub:
                     answers = asked is not None and count.request in (0, asked.request)
                     if asked is not None and answers and self._agents.get(count.node) is agent:
                         asked.processes = count.count
-            case "use":
+            case "uses":
                 agents = self._agents
-                self.power.took(agent.nodes[0], lambda node: agents.get(node) is agent, report.use)
+                mine = frozenset(node for node in agent.nodes if agents.get(node) is agent)
+                self.power.took(agent.nodes[0], mine, report.uses)
             case "mpi":
                 spent = report.mpi
                 if self._agents.get(spent.node) is agent:

@@ -5,7 +5,8 @@ Rules
     1. Agents may be wrong or lie. Refused and counted, with the agent's name, are values for nodes
        it does not speak for (`node`), that are no finite, positive number (`number`), lie outside
        what the node's type can draw by more than `SLACK` (`range`), or were measured longer ago
-       than `stale_s` (`late`); and more jobs than a node can have (`many`).
+       than `stale_s` (`late`); and more jobs of a node, or readings in a message, than there can be
+       (`many`).
     2. Ages count from the arrival here, by this machine's monotonic clock. Of the agent only the
        time between measurement and sending is used, never what its clock shows.
     3. A job that is alone on a node draws all of the node's power. Jobs that share it draw its idle
@@ -21,7 +22,7 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -36,6 +37,8 @@ SLACK: Final = 0.2
 MOST_W: Final = 200_000.0
 """Of a node whose type is not stated."""
 MOST_JOBS: Final = 1024
+MOST_READINGS: Final = 100
+"""In one message."""
 MOST_NAMED: Final = 200
 """Agents that are counted by name; all further ones are `others`."""
 OTHERS: Final = "others"
@@ -111,41 +114,54 @@ class PowerUse:
 
     # ------------------------------------------------------------ reports
 
-    def took(self, agent: str, mine: Callable[[str], bool], use: pb.Use) -> None:
+    def took(self, agent: str, mine: Collection[str], uses: pb.Uses) -> None:
         """Takes a message in.
 
         Args:
             agent: its name, for counts and the log.
-            mine: whether it speaks for a node.
-            use: what it says.
+            mine: the nodes that it speaks for.
+            uses: what it says.
         """
         now = self._clock()
+        with self._lock:
+            if len(uses.uses) > MOST_READINGS:
+                self._refuse(agent, "many")
+                return
+            for use in uses.uses:
+                self._took(agent, mine, use, now)
+
+    def _took(self, agent: str, mine: Collection[str], use: pb.Use, now: float) -> None:
         jobs: dict[str, list[pb.JobUse]] = {}
         for job in use.jobs:
             jobs.setdefault(job.node, []).append(job)
-        with self._lock:
-            for power in use.nodes:
-                name = power.node
-                if not mine(name):
-                    self._refuse(agent, "node")
-                elif power.HasField("watts"):
-                    self._took_node(agent, power, jobs.pop(name, ()), now)
-                else:
-                    jobs.pop(name, None)
-            for _ in jobs:  # of nodes of which it says nothing else
+        for power in use.nodes:
+            name = power.node
+            if name not in mine:
                 self._refuse(agent, "node")
+            elif power.HasField("watts"):
+                age_ms = use.ago_ms + power.age_ms
+                self._took_node(agent, power, jobs.pop(name, ()), now, age_ms)
+            else:
+                jobs.pop(name, None)
+        for _ in jobs:  # of nodes of which it says nothing else
+            self._refuse(agent, "node")
 
     def _took_node(
-        self, agent: str, power: pb.NodePower, jobs: Sequence[pb.JobUse], now: float
+        self,
+        agent: str,
+        power: pb.NodePower,
+        jobs: Sequence[pb.JobUse],
+        now: float,
+        age_ms: int,
     ) -> None:
-        reason = self._problem(power)
+        reason = self._problem(power, age_ms)
         if reason:
             self._refuse(agent, reason)
             return
         node = self._nodes.get(power.node)
         if node is None:
             node = self._nodes.setdefault(power.node, _Node())
-        at_s = now - power.age_ms / 1000
+        at_s = now - age_ms / 1000
         if at_s < node.at_s:
             return
         node.watts, node.at_s = power.watts, at_s
@@ -164,14 +180,14 @@ class PowerUse:
             kept = now - WINDOW_S
             node.jobs = {job: its for job, its in node.jobs.items() if its.last_s >= kept}
 
-    def _problem(self, power: pb.NodePower) -> str:
+    def _problem(self, power: pb.NodePower, age_ms: int) -> str:
         watts = power.watts
         if not 0 < watts < math.inf:
             return "number"
         idle_w, max_w = self._types.get(power.node, (0, MOST_W))
         if not (1 - SLACK) * idle_w <= watts <= (1 + SLACK) * max_w:
             return "range"
-        return "late" if power.age_ms > self.stale_s * 1000 else ""
+        return "late" if age_ms > self.stale_s * 1000 else ""
 
     def _shares(
         self, agent: str, power: pb.NodePower, jobs: Sequence[pb.JobUse]

@@ -144,6 +144,7 @@ class AgentServer:
         options = [
             ("grpc.max_receive_message_length", _MESSAGE_BYTES),
             ("grpc.so_reuseport", 0),
+            ("grpc.http2.bdp_probe", 0),  # a ping for each message, to and fro
             ("grpc.keepalive_time_ms", 20_000),
             ("grpc.keepalive_timeout_ms", 20_000),
             # Agents ping as often; by default gRPC takes a third ping within five minutes as abuse.

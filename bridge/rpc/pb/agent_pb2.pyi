@@ -8,20 +8,20 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class AgentReport(_message.Message):
-    __slots__ = ("hello", "launcher", "gone", "processes", "mpi", "use")
+    __slots__ = ("hello", "launcher", "gone", "processes", "mpi", "uses")
     HELLO_FIELD_NUMBER: _ClassVar[int]
     LAUNCHER_FIELD_NUMBER: _ClassVar[int]
     GONE_FIELD_NUMBER: _ClassVar[int]
     PROCESSES_FIELD_NUMBER: _ClassVar[int]
     MPI_FIELD_NUMBER: _ClassVar[int]
-    USE_FIELD_NUMBER: _ClassVar[int]
+    USES_FIELD_NUMBER: _ClassVar[int]
     hello: AgentHello
     launcher: FromLauncher
     gone: LauncherGone
     processes: Processes
     mpi: MpiTime
-    use: Use
-    def __init__(self, hello: _Optional[_Union[AgentHello, _Mapping]] = ..., launcher: _Optional[_Union[FromLauncher, _Mapping]] = ..., gone: _Optional[_Union[LauncherGone, _Mapping]] = ..., processes: _Optional[_Union[Processes, _Mapping]] = ..., mpi: _Optional[_Union[MpiTime, _Mapping]] = ..., use: _Optional[_Union[Use, _Mapping]] = ...) -> None: ...
+    uses: Uses
+    def __init__(self, hello: _Optional[_Union[AgentHello, _Mapping]] = ..., launcher: _Optional[_Union[FromLauncher, _Mapping]] = ..., gone: _Optional[_Union[LauncherGone, _Mapping]] = ..., processes: _Optional[_Union[Processes, _Mapping]] = ..., mpi: _Optional[_Union[MpiTime, _Mapping]] = ..., uses: _Optional[_Union[Uses, _Mapping]] = ...) -> None: ...
 
 class AgentHello(_message.Message):
     __slots__ = ("version", "nodes")
@@ -79,13 +79,21 @@ class MpiTime(_message.Message):
     estimated: bool
     def __init__(self, job: _Optional[str] = ..., node: _Optional[str] = ..., mpi_s: _Optional[float] = ..., wall_s: _Optional[float] = ..., processes: _Optional[int] = ..., estimated: bool = ...) -> None: ...
 
+class Uses(_message.Message):
+    __slots__ = ("uses",)
+    USES_FIELD_NUMBER: _ClassVar[int]
+    uses: _containers.RepeatedCompositeFieldContainer[Use]
+    def __init__(self, uses: _Optional[_Iterable[_Union[Use, _Mapping]]] = ...) -> None: ...
+
 class Use(_message.Message):
-    __slots__ = ("nodes", "jobs")
+    __slots__ = ("nodes", "jobs", "ago_ms")
     NODES_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
+    AGO_MS_FIELD_NUMBER: _ClassVar[int]
     nodes: _containers.RepeatedCompositeFieldContainer[NodePower]
     jobs: _containers.RepeatedCompositeFieldContainer[JobUse]
-    def __init__(self, nodes: _Optional[_Iterable[_Union[NodePower, _Mapping]]] = ..., jobs: _Optional[_Iterable[_Union[JobUse, _Mapping]]] = ...) -> None: ...
+    ago_ms: int
+    def __init__(self, nodes: _Optional[_Iterable[_Union[NodePower, _Mapping]]] = ..., jobs: _Optional[_Iterable[_Union[JobUse, _Mapping]]] = ..., ago_ms: _Optional[int] = ...) -> None: ...
 
 class NodePower(_message.Message):
     __slots__ = ("node", "watts", "source", "age_ms", "busy_cpus", "cpus")

@@ -5,12 +5,14 @@ import os
 
 import pytest
 
+from bridge.agent.power.batches import APART_S, MOST, Batches
 from bridge.agent.power.cgroups import NodeCgroups, usable_cpus
 from bridge.agent.power.choice import PowerSettings
 from bridge.agent.power.job_use import PROCESSES_S, JobUse
 from bridge.agent.power.meter import Meter
 from bridge.agent.power.process_use import LOOKS, ProcessUse
 from bridge.agent.processes import Processes
+from bridge.rpc.pb import agent_pb2 as pb
 
 MIB = 1 << 20
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="makes files of other users: root only")
@@ -218,3 +220,39 @@ def test_what_the_agents_own_options_state_wins(tmp_path):
     meter.read()
     meter.state_model("n1", 71, 250)
     assert meter.read().nodes[0].watts == 10
+
+
+# ------------------------------------------------------------------ messages
+
+
+def sent(*powers, batches=None):
+    """Numbers of readings in each message, and seconds between them, one reading a second."""
+    batches, found = batches or Batches(), []
+    for second, watts in enumerate(powers):
+        use = pb.Use()
+        node = use.nodes.add(node="n1")
+        if watts is not None:
+            node.watts = watts
+        message = batches.add(use, 100.0 + second)
+        if message is not None:
+            found.append((second, [each.ago_ms // 1000 for each in message.uses]))
+    return found
+
+
+def test_readings_that_hardly_differ_are_collected():
+    steady = [100, *[104, 97] * MOST]
+    collected = list(range(MOST - 1, -1, -1))
+    assert sent(*steady) == [(0, [0]), (MOST, collected), (2 * MOST, collected)]
+
+
+@pytest.mark.parametrize("change", [111, 89, None])
+def test_a_large_change_is_sent_soon(change):
+    assert sent(100, 100, 100, change)[:2] == [(0, [0]), (3, [2, 1, 0])]
+    assert sent(100, *[change] * 3)[1] == (APART_S, [2, 1, 0])
+
+
+def test_after_another_service_came_the_first_reading_is_sent_at_once():
+    batches = Batches()
+    sent(100, 100, batches=batches)
+    batches.forget()
+    assert sent(100, batches=batches) == [(0, [0])]

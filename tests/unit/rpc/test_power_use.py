@@ -9,6 +9,7 @@ from bridge.rpc.agents.hub import Hub
 from bridge.rpc.agents.power_use import (
     MOST_JOBS,
     MOST_NAMED,
+    MOST_READINGS,
     MOST_W,
     OTHERS,
     SLACK,
@@ -53,7 +54,7 @@ def reports(power, *watts, node="n1", **more):
     for each in watts:
         power.clock.s += 1
         use = a_use(each, node=node, **more)
-        power.took("n1", {"n1", "n2", "n3"}.__contains__, use)
+        power.took("n1", {"n1", "n2", "n3"}, pb.Uses(uses=[use]))
 
 
 LONG = int(LEAST_S) + 1
@@ -94,7 +95,7 @@ def test_nobody_has_a_share_while_one_is_new(power):
     message = a_use(300, jobs=("7", "8"))
     message.jobs[1].ClearField("cpus")
     power.clock.s += 1
-    power.took("n1", lambda node: True, message)
+    power.took("n1", ["n1"], pb.Uses(uses=[message]))
     assert power.job_bounds("7", ["n1"]) == (160, 160)
 
 
@@ -129,10 +130,10 @@ def test_a_refused_value_takes_the_place_of_none(power):
 
 
 def test_another_agents_node_is_refused_with_its_jobs(power):
-    power.took("n1", {"n1"}.__contains__, a_use(node="n2"))
+    power.took("n1", {"n1"}, pb.Uses(uses=[a_use(node="n2")]))
     message = pb.Use()
     message.jobs.add(job="7", node="n2", cpus=1)
-    power.took("n1", {"n1"}.__contains__, message)
+    power.took("n1", {"n1"}, pb.Uses(uses=[message]))
     assert power.refused["n1", "node"] == 3  # a node, its job, and a job alone
     assert power.nodes() == {}
 
@@ -159,10 +160,33 @@ def test_names_in_counts_are_bounded(power):
     told = []
     power.tell = lambda agent, reason: told.append(agent)
     for number in range(MOST_NAMED + 50):
-        power.took(f"n{number}", lambda node: True, a_use(-1.0))
+        power.took(f"n{number}", ["n1"], pb.Uses(uses=[a_use(-1.0)]))
     assert len(power.refused) == MOST_NAMED + 1
     assert power.refused[OTHERS, "number"] == 50
     assert told[-1] == OTHERS
+
+
+def test_more_readings_than_a_message_may_have_are_refused(power):
+    power.took("n1", ["n1"], pb.Uses(uses=[a_use()] * (MOST_READINGS + 1)))
+    assert power.refused == {("n1", "many"): 1}
+    assert power.nodes() == {}
+
+
+def test_the_readings_of_a_message_have_their_own_ages(power):
+    power.clock.s += 60
+    uses = []
+    for ago_s in range(LONG, -1, -1):
+        use = a_use(100 + ago_s)
+        use.ago_ms = 1000 * ago_s
+        uses.append(use)
+    power.took("n1", ["n1"], pb.Uses(uses=uses))
+    assert power.job_bounds("7", ["n1"]) == (100, 100 + LONG)
+    assert power.nodes()["n1"].age_s == 0
+    use.ago_ms = int(STALE_S * 1000) - 1000
+    power.took("n1", ["n1"], pb.Uses(uses=[use]))
+    use.nodes[0].age_ms = 1001
+    power.took("n1", ["n1"], pb.Uses(uses=[use]))
+    assert power.refused == {("n1", "late"): 1}  # both ages together
 
 
 def test_jobs_that_have_gone_are_forgotten(power):
@@ -208,7 +232,7 @@ def test_old_values_are_refused_and_those_of_a_slow_meter_have_their_age(power):
 def test_a_burst_after_a_pause_is_one_value(power):
     reports(power, *[100] * LONG)
     for watts in (500, 500, 500, 500, 100):  # all at once, when the network is back
-        power.took("n1", lambda node: True, a_use(watts))
+        power.took("n1", ["n1"], pb.Uses(uses=[a_use(watts)]))
     power.clock.s += 1
     assert power.job_bounds("7", ["n1"]) == (100, 100)
 
@@ -216,7 +240,7 @@ def test_a_burst_after_a_pause_is_one_value(power):
 def test_a_value_that_overtakes_another_stays(power):
     reports(power, 100)
     power.clock.s += 1
-    power.took("n1", lambda node: True, a_use(500, age_ms=20_000))
+    power.took("n1", ["n1"], pb.Uses(uses=[a_use(500, age_ms=20_000)]))
     assert power.nodes()["n1"].watts == 100
 
 
@@ -230,7 +254,7 @@ class Node:
 
     def draws(self, *messages):
         for message in messages:
-            self.hub.report(self.agent, pb.AgentReport(use=message))
+            self.hub.report(self.agent, pb.AgentReport(uses=pb.Uses(uses=[message])))
 
 
 def test_an_agent_is_heard_for_its_own_nodes_only(clock):
