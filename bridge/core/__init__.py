@@ -12,6 +12,7 @@ of every kernel (half-open intervals, depth, saturation at ``NEVER``) are in ``_
 * ``Tree``: switches, the cost of hops across them, and node sets with a low cost.
 * ``RepairNetwork``: a network that chooses where annealing puts jobs back.
 * ``search_orders``: the order of jobs whose plan has the least cost.
+* ``choose_widths``: numbers of nodes of jobs within a corridor of power.
 * ``RequestTable``: requests of waiting jobs, evaluated once for equal ones.
 * ``judge``: what is wrong with a plan; it shares no code with the planners.
 * ``Alarm``: a deadline from a clock, handed to a kernel; kernels themselves count steps.
@@ -49,6 +50,8 @@ from bridge.core._core import (
     Tree,
     UsageVector,
     WidthRule,
+    WidthsFound,
+    choose_widths,
     judge,
     map_counts,
     plan_counts,
@@ -88,6 +91,8 @@ __all__ = [
     "Tree",
     "UsageVector",
     "WidthRule",
+    "WidthsFound",
+    "choose_widths",
     "judge",
     "map_counts",
     "pack_nodes",

@@ -35,6 +35,8 @@ from bridge.core._book import Bookings as Bookings
 from bridge.core._book import BookPlan as BookPlan
 from bridge.core._book import Kept as Kept
 from bridge.core._book import TermMode as TermMode
+from bridge.core._corridor import WidthsFound as WidthsFound
+from bridge.core._corridor import choose_widths as choose_widths
 from bridge.core._judge import Fault as Fault
 from bridge.core._judge import judge as judge
 from bridge.core._orders import Decoding as Decoding

@@ -204,6 +204,7 @@ NB_MODULE(_core, m) {
     define_neural(m);
     define_judge(m);
     define_requests(m);
+    define_corridor(m);
     nb::class_<HostlistFolder>(m, "HostlistFolder")
         .def(nb::init<const std::vector<std::string> &>(), "names"_a)
         .def("fold", &fold_py, "nodes"_a)

@@ -29,6 +29,9 @@ void define_judge(nanobind::module_ &m);
 // Defines RequestTable and its result types.
 void define_requests(nanobind::module_ &m);
 
+// Defines choose_widths and its result.
+void define_corridor(nanobind::module_ &m);
+
 // Defines RepairNetwork.
 void define_neural(nanobind::module_ &m);
 
