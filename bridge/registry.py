@@ -69,6 +69,7 @@ _ALGORITHMS: Final[Mapping[str, Mapping[str, tuple[str, Mapping[str, object]]]]]
         "performance": ("reshape.performance:Performance", {}),
         "fpsma": ("reshape.fpsma:Fpsma", {}),
         "malleable": ("reshape.malleable:LentNodes", {}),
+        "power-corridor": ("reshape.power_corridor:PowerCorridor", {}),
     },
     "share": {
         "none": ("share.none:NoSharing", {}),
@@ -112,6 +113,7 @@ PRESETS: Final[Mapping[str, PolicySpec]] = MappingProxyType(
             ),
             _preset("fpsma", "fcfs", "in-order", "sequential", reshape="fpsma"),
             _preset("malleable", "fcfs", "conservative", "sequential", reshape="malleable"),
+            _preset("malleable-power", "fcfs", "in-order", "sequential", reshape="power-corridor"),
         )
     }
 )

@@ -50,6 +50,11 @@ class Corridor:
         step = max(bisect_right(self.starts_s, instant_s) - 1, 0)
         return self.lower_w[step], self.upper_w[step]
 
+    def next_change_s(self, instant_s: int) -> int:
+        """When the next step after an instant starts; NEVER: there is none."""
+        step = bisect_right(self.starts_s, instant_s)
+        return self.starts_s[step] if step < len(self.starts_s) else NEVER
+
 
 @dataclass(frozen=True, slots=True)
 class NodePower:

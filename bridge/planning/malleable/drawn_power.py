@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the system draws now, and what jobs would draw on other numbers of nodes.
+
+Rules
+    1. System power is out of the corridor if its upper estimate lies above the upper bound, or its
+       lower estimate below the lower bound (`bridge.planning.power.estimates`).
+    2. On nodes that differ a job counts for every one of its nodes as on the one where it draws
+       most, for the upper bound, and as on the one where it draws least, for the lower one.
+    3. A running job could grow onto nodes that are idle, and onto those that others could release.
+    4. A waiting job counts with the fewest nodes that it can start on, whole ones.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.plan import Plan
+from bridge.model.power import PowerRules
+from bridge.model.reasons import Reason, ReasonCode
+from bridge.model.snapshot import Snapshot
+from bridge.planning.eligibility.alternatives import Eligibility
+from bridge.planning.malleable.elastic import RULES
+from bridge.planning.malleable.expand_shrink import Malleables, idle_nodes
+from bridge.planning.malleable.usable import Usable
+from bridge.planning.malleable.widths import allowed_widths
+from bridge.planning.power.configuration import Room, Scalable
+from bridge.planning.power.estimates import draws_on, node_powers, pending_estimates, running_draws
+
+_WAITS = frozenset({ReasonCode.RESOURCES, ReasonCode.PRIORITY, ReasonCode.LIMIT})
+
+
+@dataclass(frozen=True)
+class Outside:
+    """By how much power is out of the corridor, W.
+
+    Attributes:
+        over_w: the upper estimate above the upper bound.
+        under_w: the lower estimate below the lower bound.
+    """
+
+    over_w: int
+    under_w: int
+
+    def __bool__(self) -> bool:
+        return bool(self.over_w or self.under_w)
+
+
+class DrawnPower:
+    """The system's power at the time of a snapshot.
+
+    Attributes:
+        bounds_w: lower and upper bound now.
+        system_w: lower and upper estimate of what is drawn now.
+    """
+
+    def __init__(self, rules: PowerRules, snapshot: Snapshot, malleables: Malleables) -> None:
+        """Adds it up.
+
+        Args:
+            rules: of the site.
+            snapshot: the cluster.
+            malleables: which running jobs may be resized now.
+        """
+        self._snapshot, self._malleables = snapshot, malleables
+        self._powers = node_powers(rules, snapshot)
+        self._draws = running_draws(snapshot, self._powers)
+        self.bounds_w = rules.corridor.at(snapshot.now_s)
+        self._rest_w = rules.base_w + self._powers.idle_total_w
+        self.system_w = (
+            self._rest_w + int(self._draws.lower_w.sum()),
+            self._rest_w + int(self._draws.upper_w.sum()),
+        )
+
+    @cached_property
+    def jobs_w(self) -> NDArray[np.int64]:
+        """(n_running,) the most that each job draws on all its nodes, beyond idle."""
+        running = self._snapshot.running
+        owner = np.repeat(np.arange(len(running)), np.diff(running.indptr))
+        found: NDArray[np.int64] = np.zeros(len(running), dtype=np.int64)
+        np.add.at(found, owner, self._draws.upper_w)
+        return found
+
+    def starting_w(self, plan: Plan) -> tuple[int, int]:
+        """What the jobs that a plan starts now will draw, beyond idle: least and most."""
+        starts = np.repeat(plan.start_s == plan.now_s, np.diff(plan.indptr))
+        job = np.repeat(plan.job, np.diff(plan.indptr))[starts].astype(np.int64)
+        estimates = pending_estimates(self._snapshot.jobs)
+        draws = draws_on(estimates, self._powers, job, plan.nodes[starts])
+        return int(draws.lower_w.sum()), int(draws.upper_w.sum())
+
+    def outside(self, plan: Plan) -> Outside:
+        """Whether power is out of the corridor, with what a plan starts now (rule 1)."""
+        least_w, most_w = self.starting_w(plan)
+        return Outside(
+            over_w=max(self.system_w[1] + most_w - self.bounds_w[1], 0),
+            under_w=max(self.bounds_w[0] - self.system_w[0] - least_w, 0),
+        )
+
+    def room(self, plan: Plan) -> Room:
+        """What the corridor and a plan's starts leave for the jobs that may be resized."""
+        running = self._snapshot.running
+        own = np.zeros(len(running), dtype=bool)
+        own[self._malleables.rows] = True
+        own = np.repeat(own, np.diff(running.indptr))
+        least_w, most_w = self.starting_w(plan)
+        rest_w = (
+            self.system_w[0] + least_w - int(self._draws.lower_w[own].sum()),
+            self.system_w[1] + most_w - int(self._draws.upper_w[own].sum()),
+        )
+        idle = idle_nodes(self._snapshot, plan)
+        return Room.within(self.bounds_w, rest_w, int(idle.sum()) + int(own.sum()))
+
+    def running(self, plan: Plan) -> dict[int, Scalable]:
+        """The jobs that may be resized, by their rows of `Snapshot.running` (rules 2 and 3)."""
+        snapshot, running = self._snapshot, self._snapshot.running
+        reachable = idle_nodes(snapshot, plan)
+        for row in self._malleables.rows.tolist():
+            nodes = self._malleables.nodes(row)
+            reachable[nodes[nodes != running.head_of(row)]] = True
+        free, found = np.flatnonzero(reachable).astype(np.int32), {}
+        usable = Usable(snapshot, free)
+        groups = usable.groups(self._malleables.rows)
+        for row, group in zip(self._malleables.rows.tolist(), groups, strict=True):
+            own = slice(int(running.indptr[row]), int(running.indptr[row + 1]))
+            width = own.stop - own.start
+            others = np.ones(len(snapshot.nodes), dtype=bool)
+            others[running.nodes[own]] = False
+            most = width + int(np.count_nonzero(usable.masks[group] & others[free]))
+            widths = [each for each in allowed_widths(snapshot, row) if each <= most]
+            found[row] = Scalable(
+                str(running.id[row]),
+                width,
+                widths if width in widths else sorted([*widths, width]),
+                int(self._draws.lower_w[own].min()),
+                int(self._draws.upper_w[own].max()),
+            )
+        return found
+
+    def waiting(self, plan: Plan, most: int) -> dict[int, Scalable]:
+        """The first jobs that wait for nodes or power, by their rows of `Snapshot.jobs` (rule 4).
+
+        Args:
+            plan: in whose order.
+            most: how many, at most.
+        """
+        jobs = self._snapshot.jobs
+        found: dict[int, Scalable] = {}
+        for row in np.flatnonzero(plan.start_s != plan.now_s).tolist():
+            reason, job = plan.reasons[row], int(plan.job[row])
+            if len(found) >= most:
+                break
+            if job in found or reason is None or reason.code not in _WAITS:
+                continue
+            nodes = np.flatnonzero(self.usable_by([job])).astype(np.int32)
+            width = RULES[int(jobs.width_rule[job])].next_width(int(jobs.min_nodes[job]))
+            if len(nodes) < width:
+                continue
+            rows = np.full(len(nodes), job, dtype=np.int64)
+            draws = draws_on(pending_estimates(jobs), self._powers, rows, nodes)
+            least_w, most_w = int(draws.lower_w.min()), int(draws.upper_w.max())
+            found[job] = Scalable(str(jobs.id[job]), 0, (width,), least_w, most_w)
+        return found
+
+    @cached_property
+    def _eligibility(self) -> Eligibility:
+        return Eligibility(self._snapshot)
+
+    def usable_by(self, jobs: Sequence[int]) -> NDArray[np.bool_]:
+        """(n_nodes,) the nodes that any of some waiting jobs could run on."""
+        usable = np.zeros(len(self._snapshot.nodes), dtype=bool)
+        for found in self._eligibility.alternatives(np.array(jobs, dtype=np.int64)):
+            if not isinstance(found, Reason):
+                for alternative in found:
+                    usable |= self._eligibility.classes.mask(alternative.class_)
+        return usable

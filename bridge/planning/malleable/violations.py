@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Says that power is out of its corridor, and what would end that where no configuration does."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from bridge.model.reasons import Reason
+from bridge.model.snapshot import Snapshot
+from bridge.planning.malleable.drawn_power import DrawnPower, Outside
+from bridge.planning.power.configuration import Configuration
+from bridge.ports import Planned
+from bridge.units import NEVER, format_instant
+
+
+def why_resized(power: DrawnPower, outside: Outside, found: Configuration) -> str:
+    """Why jobs are resized, as one short sentence."""
+    (lower_w, upper_w), (least_w, most_w) = power.bounds_w, power.system_w
+    if outside.over_w:
+        text = f"the system may draw {most_w} W, more than its bound of {upper_w} W"
+    else:
+        text = f"the system may draw only {least_w} W, less than its bound of {lower_w} W"
+    return text if found.feasible else f"{text}, and no widths of jobs end that"
+
+
+def why_not_ended(
+    snapshot: Snapshot, power: DrawnPower, outside: Outside, found: Configuration
+) -> str:
+    """Says by how much the corridor is missed by the best configuration, and what would end it."""
+    lower_w, upper_w = power.bounds_w
+    if not outside.over_w and not found.over_w:
+        return (
+            f"no configuration of jobs keeps the power corridor: {found.under_w} W are missing to "
+            f"the lower bound of {lower_w} W. What would end it: waiting jobs that draw so much "
+            f"more than idle nodes, or a lower bound of {lower_w - found.under_w} W"
+        )
+    over_w = max(found.over_w, 1)
+    ends_s = _ends_s(snapshot, power, over_w)
+    when = f"by {format_instant(ends_s)} running jobs that draw so much end; or " * (
+        ends_s != NEVER
+    )
+    return (
+        f"no configuration of jobs keeps the power corridor: the upper bound of {upper_w} W is "
+        f"exceeded by up to {over_w} W. What would end it: {when}an upper bound of "
+        f"{upper_w + over_w} W, or cancelled jobs"
+    )
+
+
+def _ends_s(snapshot: Snapshot, power: DrawnPower, watts: int) -> int:
+    """When jobs that draw so much will have ended; NEVER: all together draw less."""
+    running = snapshot.running
+    order = np.argsort(running.end_s, kind="stable")
+    freed = np.cumsum(power.jobs_w[order])
+    at = int(np.searchsorted(freed, watts))
+    return int(running.end_s[order[at]]) if at < len(order) else NEVER
+
+
+def with_note(planned: Planned, text: str) -> Planned:
+    """The plan that says so: in its notes, and where people look, at the first waiting job."""
+    plan = planned.plan
+    reasons = list(plan.reasons)
+    for row, reason in enumerate(reasons):
+        if reason is not None and reason.can_ever_run:
+            reasons[row] = Reason(reason.code, f"{reason.text}; {text}")
+            break
+    return replace(planned, plan=replace(plan, reasons=tuple(reasons), notes=(*plan.notes, text)))
