@@ -1,26 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """A site's bounds of power as they are written in YAML: the section `planning.power`.
 
-power:
-base: 12kW
-nodes:
-- {name: gpu, nodes: {having: gpu}, idle: 300W, max: 2.4kW}
-- {name: thin, nodes: {names: "n[1-400]"}, idle: 71W, max: 250W}
-corridor:
-- {name: contract, upper: 120kW}
+    base: 12kW
+    nodes:
+      - {name: gpu, nodes: {having: gpu}, idle: 300W, max: 2.4kW}
+      - {name: thin, idle: 71W, max: 250W}
+    corridor:
+      - {name: contract, upper: 120kW}
+
+The corridor is in `corridor_text.py`; it is resolved for each cycle (`bridge.power.resolve`).
 """
 
 from typing import Annotated, Self
 from zoneinfo import ZoneInfo
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from bridge.model.corridor_entries import CalendarEntry
 from bridge.model.node_set import NodeSet
 from bridge.model.power import NodePower, PowerRules
 from bridge.planning.site_rules.corridor_text import Calendar, check_calendar, power_text
 from bridge.planning.site_rules.pools_text import NodesSection
-from bridge.planning.site_rules.values_text import Duration, Section, seconds
+from bridge.planning.site_rules.values_text import MOST_NODES, Duration, Section, seconds
 from bridge.planning.site_rules.watts_text import watts
 
 MOST_TYPES = 200
@@ -34,7 +35,7 @@ class NodePowerSection(Section):
 
     name: str = Field(min_length=1, max_length=255, description="For people.")
     nodes: NodesSection | None = Field(
-        default=None, description="Which nodes; default: all that no entry before it names."
+        default=None, description="Which nodes; of the last entry: all that no other one names."
     )
     idle: Power = Field(description="Of a node that is on and has no job: 71W.")
     max: Power = Field(description="Of a node at most: 250W.")
@@ -56,7 +57,7 @@ class PowerSection(Section):
 
     base: Power = Field(default="0", description="Drawn by what is neither a node nor a job: 12kW.")
     nodes: tuple[NodePowerSection, ...] = Field(
-        default=(),
+        min_length=1,
         max_length=MOST_TYPES,
         description="What nodes draw, by type; the first entry that names a node counts.",
     )
@@ -68,6 +69,24 @@ class PowerSection(Section):
         description="How long system power may lie outside after a bound has changed unannounced: "
         "10s.",
     )
+
+    @field_validator("nodes")
+    @classmethod
+    def _every_node_has_one(
+        cls, value: tuple[NodePowerSection, ...]
+    ) -> tuple[NodePowerSection, ...]:
+        names = [each.name for each in value]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"two entries are called '{name:.60}'")
+        for each in value[:-1]:
+            if each.nodes is None:
+                raise ValueError(f"'{each.name:.60}' is without nodes, but not the last entry")
+        if value[-1].nodes is not None:
+            raise ValueError("the last entry must be without nodes, so that every node has a power")
+        if sum(len(each.nodes.hostnames) for each in value[:-1] if each.nodes) > MOST_NODES:
+            raise ValueError(f"entries together name more than {MOST_NODES} nodes")
+        return value
 
     def check(self, zone: ZoneInfo) -> None:
         """Raises unless each entry of the calendar is in force at some time.
@@ -85,7 +104,7 @@ class PowerSection(Section):
         return tuple(entry.entry(zone) for entry in self.corridor)
 
     def rules(self) -> PowerRules:
-        """The same as nouns; the corridor is resolved for each cycle (`bridge.power.resolve`)."""
+        """The same as nouns, but for the corridor."""
         grace_s = seconds(self.grace)
         return PowerRules(
             node_types=tuple(kind.node_power() for kind in self.nodes),
