@@ -11,7 +11,7 @@ Rules
     5. A new job of the same user, partition, constraint and reservation could start on the added
        nodes now and hold them until the job's end, beside all other jobs and added nodes:
        `added_nodes` makes these jobs, and `bridge.check.legality.check` checks them. They do not
-       count in limits on the number of jobs.
+       count in limits on the number of jobs. They draw as much power as the job.
     6. Jobs keep the limits on resizes of their users and partitions (`bridge.model.resize_limits`).
 """
 
@@ -32,6 +32,7 @@ from bridge.model.resize_limits import ResizeBounds
 from bridge.model.resizes import Resizes
 from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
+from bridge.planning.power.estimates import running_estimates
 from bridge.units import UNLIMITED_S
 
 _PER_JOB: Final = frozenset({JOBS, ARRAY_JOBS})
@@ -277,6 +278,7 @@ def _jobs(
     left_s: NDArray[np.int64],
 ) -> JobTable:
     running, n = snapshot.running, len(rows)
+    estimates = running_estimates(running)
     zeros = np.zeros(n, dtype=np.int64)
     return JobTable(
         id=running.id[rows],
@@ -297,4 +299,6 @@ def _jobs(
         features=running.features[rows],
         licences=np.zeros((n, len(snapshot.licences)), dtype=np.int64),
         reservation=running.reservation[rows],
+        min_power_w=estimates.lower_w[rows],
+        max_power_w=estimates.upper_w[rows],
     )

@@ -22,7 +22,8 @@ Rules
        none of it, stay within what a node does not keep for others. They never hold a node whole
        that keeps anything.
     6. Licences held by a reservation are not available to other jobs during its time.
-    7. If several rows break a rule together, the last ones in the plan are blamed
+    7. The upper bound of power holds (`bridge.check.power`).
+    8. If several rows break a rule together, the last ones in the plan are blamed
        (`bridge.check.sums`).
 
 Validities are expanded by `bridge.planning.site_rules.validity`, which defines their
@@ -37,6 +38,7 @@ from numpy.typing import NDArray
 
 from bridge.check.amounts import Counted, Ints
 from bridge.check.kept_nodes import kept_nodes
+from bridge.check.power import broken_power
 from bridge.check.sums import OPEN, Found, Sum, meets, overrun
 from bridge.model.limits import (
     EACH,
@@ -64,7 +66,7 @@ def broken_rules(snapshot: Snapshot, site: Site, plan: Plan) -> list[tuple[int, 
     """
     rules = site.rules
     keeps = any(reservation.licences.any() for reservation in snapshot.reservations)
-    if not (rules.limits or rules.free_pools or site.protect or keeps):
+    if not (rules.limits or rules.free_pools or rules.power or site.protect or keeps):
         return []
     rows = np.flatnonzero(
         (plan.start_s != NEVER) & (plan.start_s != UNPLANNED) & (plan.partition >= 0)
@@ -78,6 +80,7 @@ def broken_rules(snapshot: Snapshot, site: Site, plan: Plan) -> list[tuple[int, 
         *kept_nodes(world, [pool for pool in rules.free_pools if pool.nodes is not None]),
         *_protections(world, site.protect),
         *_reserved_licences(world),
+        *(() if rules.power is None else broken_power(world, rules.power)),
     ]
     return list(dict.fromkeys(found))
 

@@ -86,7 +86,7 @@ def _exceeded(key: Ints, begin: Ints, end: Ints, amount: Ints, judged: NDArray[n
 
 
 def _latecomers(world: Counted, one: Sum) -> list[int]:
-    """The rows that no longer fit beside those before them (rule 7)."""
+    """The rows that no longer fit beside those before them (rule 8)."""
     fresh = ~world.blamed[one.rows]
     rows, amounts = one.rows[fresh], one.amounts[fresh]
     spans = [

@@ -25,6 +25,7 @@ class ReasonCode(IntEnum):
     OTHER = 14
     MAINTENANCE = 15
     NODES_DOWN = 16
+    POWER = 17
 
 
 @dataclass(frozen=True, slots=True)

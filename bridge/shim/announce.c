@@ -178,6 +178,7 @@ static bool misses_begin(const job_record_t *job, const sent_job_t *entry, pb_re
     case PB(REASON_CODE__REASON_RESOURCES):
     case PB(REASON_CODE__REASON_LICENCES):
     case PB(REASON_CODE__REASON_LIMIT):
+    case PB(REASON_CODE__REASON_POWER):
     case PB(REASON_CODE__REASON_NEVER):
         return true;
     default:

@@ -18,6 +18,7 @@ from bridge.model.plan import Plan
 from bridge.model.resources import Arrangement
 from bridge.model.snapshot import Snapshot
 from bridge.units import NEVER, UNLIMITED_S, UNPLANNED
+from tests.properties.naive_power import broken_power
 
 ALSO = {"mem": "mem_mib", "ncpus": "cpus", "cores": "cpus", "vmem": "mem_mib"}
 
@@ -36,6 +37,7 @@ class Held:
     limit_s: int = 0
     nodes: dict[int, dict[str, int]] = field(default_factory=dict)
     parts: dict[int, list[dict[str, int]]] = field(default_factory=dict)  # node to its chunks
+    watts: int = 0  # its upper estimate on each node; 0: nothing is known
     together: bool = True  # the chunks on a node are one in the eyes of protections
 
 
@@ -93,6 +95,8 @@ class Naive:
             end_s = max(int(table.end_s[at]), self.snapshot.now_s + 1)
             whole = bool(table.exclusive[at])
             held = Held(-1, self.snapshot.now_s, end_s, who, taken, taken, whole, nodes=nodes)
+            known = table.measured_max_power_w[at] or table.learnt_max_power_w[at]
+            held.watts = int(known or table.max_power_w[at])
             held.parts = {node: [use] for node, use in nodes.items()}
             found.append(held)
         return found
@@ -176,6 +180,7 @@ class Naive:
         return Held(
             row, int(plan.start_s[row]), int(plan.end_s[row]), who, asked, taken, whole, limit_s,
             nodes, parts, together=packed or not several,
+            watts=int(jobs.learnt_max_power_w[job] or jobs.max_power_w[job]),
         )  # fmt: skip
 
     def available(self, resource: str, partition: str = "") -> int:
@@ -268,6 +273,8 @@ class Naive:
                     ):
                         found.append(f"row {held.row}: pool {pool.name} keeps node {node}")
             found += self._protections(there, held)
+        if self.rules.power is not None:
+            found += broken_power(self.rules.power, self.snapshot, second, there)
         return found
 
     def _limits(self, second, there, held, resource, amount) -> list[str]:

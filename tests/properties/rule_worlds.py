@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random small worlds and random rules that bind them, for properties of site rules."""
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from bridge.model.limits import (
@@ -16,6 +18,7 @@ from bridge.model.limits import (
     Validity,
 )
 from bridge.model.node_set import NodeSet
+from bridge.model.power import NO_UPPER_W, Corridor, NodePower, PowerRules
 from bridge.units import NEVER
 from tests.builders import a_job, a_node, a_partition, a_running_job, a_snapshot
 
@@ -101,6 +104,34 @@ pools_of_nodes = st.builds(
         st.just(NodeSet(features="fast")),
     ),
 )
+
+
+@st.composite
+def corridors(draw: st.DrawFn) -> Corridor:
+    """Up to three steps; most bind the small worlds here."""
+    starts = sorted(draw(st.sets(st.integers(1, 90), max_size=2)))
+    bounds = st.sampled_from([NO_UPPER_W, 200, 450, 600, 800, 1000, 1300])
+    upper = [draw(bounds) for _ in range(len(starts) + 1)]
+    return Corridor((0, *starts), (0,) * len(upper), tuple(upper))
+
+
+powers = st.builds(
+    PowerRules,
+    corridor=corridors(),
+    node_types=st.sampled_from(
+        [
+            (NodePower("rest", NodeSet(), 71, 250),),
+            (
+                NodePower("fast", NodeSet(features="fast"), 120, 600),
+                NodePower("r", NodeSet(), 9, 99),
+            ),
+            (NodePower("first", NodeSet(names=("n1",)), 0, 300),),
+        ]
+    ),
+    base_w=st.sampled_from([0, 100]),
+)
+watts = st.sampled_from([0, 0, 0, 80, 170, 250, 700])
+
 rules = st.builds(
     Rules,
     limits=st.lists(limits(), max_size=4).map(tuple),
@@ -108,7 +139,9 @@ rules = st.builds(
         st.lists(pools_of_resources, max_size=1), st.lists(pools_of_nodes, max_size=1)
     ).map(lambda pair: (*pair[0], *pair[1])),
     timezone=st.sampled_from(["UTC", "Europe/Berlin"]),
+    power=st.none() | powers,
 )
+power_alone = st.builds(Rules, power=powers)
 protections = st.sampled_from([{}, {}, {"gpu": {"cpus": 1}}, {"gpu": {"cpus": 2, "mem_mib": 512}}])
 
 
@@ -137,6 +170,8 @@ def jobs(draw: st.DrawFn, n_nodes: int) -> a_job:
         account=draw(st.sampled_from(ACCOUNTS)),
         deadline_s=draw(st.sampled_from([0, 0, 0, 0, 60, 120])),
         least_s=draw(st.sampled_from([0, 0, 10])),
+        max_power_w=draw(watts),
+        learnt_max_power_w=draw(watts),
     )
     if draw(st.sampled_from([False, False, False, True])):
         wants = st.sampled_from(["1", "2", "2:mem=512mb", "1:ngpus=1"])
@@ -177,11 +212,15 @@ def worlds(draw: st.DrawFn, most_jobs: int = 6):
                     licences=(draw(st.integers(0, 1)),),
                     user=draw(st.sampled_from(USERS)),
                     account=draw(st.sampled_from(ACCOUNTS)),
+                    max_power_w=draw(watts),
+                    learnt_max_power_w=draw(watts),
+                    measured_max_power_w=draw(watts),
                     id=f"{900 + node}{draw(st.sampled_from(['', '_1']))}",
                 )
             )
     everywhere = range(n_nodes)
-    return a_snapshot(
+    drained = draw(st.booleans())
+    world = a_snapshot(
         nodes=nodes,
         jobs=draw(st.lists(jobs(n_nodes), min_size=1, max_size=most_jobs)),
         running=held,
@@ -191,3 +230,7 @@ def worlds(draw: st.DrawFn, most_jobs: int = 6):
         ),
         licences=[("lic", 4)],
     )()
+    if drained:  # nodes that are not usable, but on
+        states = tuple(words.replace("DOWN", "UP+DRAIN") for words in world.nodes.state)
+        world = replace(world, nodes=replace(world.nodes, state=states))
+    return world

@@ -2,9 +2,9 @@
 """No start and no announced start of any policy breaks a rule of the site, nor does the net's.
 
 Every plan is read by hand, second by second (`tests.properties.naive_rules`): limits, FreePools,
-protections and licences, with variable widths, arrays, chunks, whole nodes of different sizes,
-running jobs, deadlines and validities by cron; over two cycles, so that plans are kept, with
-expected run times, and with places that trade nodes.
+protections, licences and the bound of power, with variable widths, arrays, chunks, whole nodes of
+different sizes, running jobs, deadlines and validities by cron; over two cycles, so that plans are
+kept, with expected run times, and with places that trade nodes.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ from bridge.registry import build, choices, parse_policy
 from bridge.safe_cycle.decider import Decider
 from bridge.units import UNPLANNED
 from tests.properties.naive_rules import Naive
-from tests.properties.rule_worlds import CRON_S, protections, rules, worlds
+from tests.properties.rule_worlds import CRON_S, power_alone, protections, rules, worlds
 
 EXAMPLES = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 SETTINGS = {
@@ -34,6 +34,7 @@ PLACES = st.sampled_from(
     ["sequential", "best-fit", "weighted", {"name": "compact", "budget_ms": 0}]
 )
 sites = st.builds(Site, rules=rules, protect=protections, cron_s=st.just(CRON_S))
+power_sites = st.builds(Site, rules=power_alone, cron_s=st.just(CRON_S))
 
 
 def assert_kept(snapshot: Snapshot, site: Site, plan) -> None:
@@ -76,6 +77,13 @@ class TestEveryPlan:
             assert decider.failures == 0, made.notes
             assert_kept(now, site, made)
 
+    @EXAMPLES
+    @given(worlds(), power_sites, PLACES, st.booleans(), st.integers(1, 30))
+    def test_no_start_exceeds_the_bound_of_power(self, plan, snapshot, site, place, expects, by_s):
+        self.test_no_start_breaks_a_rule.hypothesis.inner_test(
+            self, plan, snapshot, site, place, expects, by_s
+        )
+
 
 class _Raises:
     def __getattr__(self, name):
@@ -83,7 +91,7 @@ class _Raises:
 
 
 @EXAMPLES
-@given(worlds(), sites)
+@given(worlds(), sites | power_sites)
 def test_the_net_keeps_the_rules_too(snapshot, site):
     policy = dataclasses.replace(build(parse_policy("easy")), plan=_Raises())
     decider = Decider(policy, site=site)

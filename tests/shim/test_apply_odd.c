@@ -208,6 +208,7 @@ static void slurms_words_are_shown_where_it_has_them(void) {
         {PB(REASON_CODE__REASON_RESOURCES), false, "", WAIT_RESOURCES, "ours"},
         {PB(REASON_CODE__REASON_PRIORITY), false, "", WAIT_PRIORITY, "ours"},
         {PB(REASON_CODE__REASON_LIMIT), false, "", WAIT_RESOURCES, "ours"},
+        {PB(REASON_CODE__REASON_POWER), false, "", WAIT_RESOURCES, "ours"},
         {PB(REASON_CODE__REASON_NEVER), false, "", FAIL_CONSTRAINTS, "ours"},
         {PB(REASON_CODE__REASON_PARTITION), false, "", WAIT_PART_CONFIG, "ours"},
         {(pb_reason_t)99, false, "", WAIT_RESOURCES, "ours"}, // of a newer service

@@ -12,8 +12,9 @@ Rules
        now, later rows of the plan are ignored that also start now on nodes of the controller's
        choice; otherwise two such jobs would block each other.
     3. Licences that another job's planned start needs before then are not taken.
-    4. There is no choice if a limit of the site may count the job, or if the site has FreePools or
-       protections, because the effect of the controller's choice is not known in advance.
+    4. There is no choice if a limit of the site may count the job, or if the site has FreePools,
+       protections or bounds of power, because the effect of the controller's choice is not known in
+       advance.
     5. Nodes without a free CPU are left out, except for jobs that ask for more than the model has
        (`beyond_model`), as their partition may oversubscribe CPUs.
     6. There is no choice for requests that only the planner can lay out: chunks, width rules, fixed
@@ -69,7 +70,8 @@ class Chooser:
 
     def choices(self, jobs: Iterable[int]) -> Iterator[ControllerChoice]:
         """Yields for each job the first of its partitions that has nodes enough."""
-        if self._site.rules.free_pools or self._site.protect:
+        rules = self._site.rules
+        if rules.free_pools or rules.power is not None or self._site.protect:
             return
         for job in jobs:
             found = self._choice(job)

@@ -11,7 +11,8 @@ Rules
     2. If several end in that second, running jobs are preferred to waiting ones, then the job with
        most of the nodes, then the first by id.
     3. A job that waits for a limit waits for jobs of its user, account or partition on any nodes;
-       those of its user are preferred, then those of its account.
+       those of its user are preferred, then those of its account. One that waits for power waits
+       for any job.
     4. The chain continues from a waiting job with what that job waits for. It ends with a running
        job, a reservation, a begin time, or if nothing in the plan explains the start.
 """
@@ -98,6 +99,10 @@ class BlockingChains:
             for consumer in ("user", "account"):
                 if link := self._holder(everywhere, start_s, row, consumer):
                     return replace(link, shared_nodes=0)
+        if reason is not None and reason.code is ReasonCode.POWER:
+            everywhere = np.ones(len(snapshot.nodes), dtype=bool)
+            if link := self._holder(everywhere, start_s, row):
+                return replace(link, shared_nodes=0)
         mine = np.zeros(len(snapshot.nodes), dtype=bool)
         mine[plan.nodes_of(row)] = True
         if link := self._holder(mine, start_s, row):

@@ -15,11 +15,17 @@ from bridge.planning.explain.changes import Variants
 from bridge.planning.queue.layouts import Layout, layouts
 from bridge.planning.queue.time_windows import latest_start_s
 from bridge.planning.scheduler.cluster_book import BookTerms, ClusterBook
-from bridge.planning.scheduler.layout_choices import WholeNodes, extent_of, layouts_to_try
+from bridge.planning.scheduler.layout_choices import (
+    WholeNodes,
+    extent_of,
+    layouts_to_try,
+    varied,
+)
+from bridge.planning.scheduler.layout_power import LayoutPower
 from bridge.planning.scheduler.plan_book import book_plan
 from bridge.planning.site_rules.capacity_constraints import Mode
 from bridge.planning.site_rules.freepools import Closure
-from bridge.planning.site_rules.lowered_rules import lower
+from bridge.planning.site_rules.lowered_rules import Extent, lower
 from bridge.ports import Conditions
 from bridge.units import NEVER, UNPLANNED
 
@@ -84,7 +90,10 @@ class VariantSearch:
             self.latest_s = self.begin_s - 1
         self._only_now = not conditions.whole_queue and conditions.period_s is None
         self._layouts: dict[tuple[int, int], tuple[Layout, ...]] = {}
-        self._nodes = WholeNodes(self._with, self._eligibility)
+        self._nodes = WholeNodes(self._with, self._eligibility, self._lowered)
+        self._power = None
+        if self._lowered.power is not None:
+            self._power = LayoutPower(self._with, self._eligibility, self._lowered.power)
 
     def present_s(self, planned_s: int) -> int:
         """The start that a change must improve on (rule 4).
@@ -176,10 +185,19 @@ class VariantSearch:
         return found
 
     def _whole_nodes(self, row: int, alternative: Alternative) -> WholeNodes | None:
-        """The capacities of whole nodes, if a rule counts them and the job takes whole nodes."""
+        """The nodes of other sizes, if a rule counts what the job takes of them."""
         one = np.array([row]), np.array([alternative.partition])
-        weighs = self._lowered.weighs_nodes and bool(self._lowered.takes_whole(*one)[0])
-        return self._nodes if weighs else None
+        return self._nodes if bool(varied(self._lowered, *one)[0]) else None
+
+    def _extent(self, row: int, alternative: Alternative, layout: Layout) -> Extent:
+        """The extent of one layout."""
+        one, power = (np.array([row]), np.array([alternative.partition])), self._lowered.power
+        whole = self._lowered.takes_whole(*one)
+        weighed = self._nodes if self._lowered.weighs_nodes and whole[0] else None
+        drawing = None
+        if power is not None and self._power is not None:
+            drawing = self._power, power.waiting[one[0]], whole
+        return extent_of([layout], weighed, drawing)
 
     def _latest_s(self, row: int, length_s: int) -> int:
         """The latest start that horizon, reservation, deadline and fixed start allow."""
@@ -204,7 +222,7 @@ class VariantSearch:
             np.array([row], dtype=np.int64),
             np.array([alternative.partition], dtype=np.int64),
             np.array([length_s], dtype=np.int64),
-            extent_of([layout], self._whole_nodes(row, alternative)),
+            self._extent(row, alternative, layout),
         )
         terms = self._lowered.terms(*asked)
         if terms.reasons[0] is not None:

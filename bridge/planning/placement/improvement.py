@@ -8,6 +8,7 @@ Rules
        now, then those of the next announced starts.
     3. Jobs that start now move to cheaper nodes that no other job needs
        (`bridge.planning.placement.relocation`).
+    4. Where power is bounded, no job gets nodes on which it would draw another power.
 """
 
 from dataclasses import replace
@@ -16,12 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.hop_tree import HopTree, csr
+from bridge.model.node import CPUS
 from bridge.model.plan import Plan
 from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.model.topology import PlacementSavings
 from bridge.planning.placement.node_swap import NodeSwapper, SwapContext, node_types
 from bridge.planning.placement.relocation import relocate
+from bridge.planning.power.estimates import node_powers
 from bridge.planning.requests.amounts import plain_name
 from bridge.planning.requests.node_sets import members
 from bridge.planning.scheduler.kept_plan import KeptPlan
@@ -51,12 +54,14 @@ def improve_placement(
     assert snapshot.topology is not None, "placement is improved on a tree of switches"
     plan, promises = planned.plan, planned.promises
     hop_tree = HopTree.of(snapshot.topology)
-    shut = _named_by_rules(snapshot, site)
-    context = SwapContext(snapshot, hop_tree, node_types(snapshot, hop_tree, shut), place, rng)
+    shut, power = _named_by_rules(snapshot, site), _power_kinds(snapshot, site)
+    told_apart = shut if power is None else [*shut, *(power == kind for kind in np.unique(power))]
+    types = node_types(snapshot, hop_tree, told_apart)
+    context = SwapContext(snapshot, hop_tree, types, place, rng)
     swapper = NodeSwapper(context, plan)
     swapper.swap_all()
     ruled = np.logical_or.reduce([np.zeros(len(snapshot.nodes), bool), *shut])
-    relocate(context, swapper, ruled, weighed=weighs_nodes(site.rules))
+    relocate(context, swapper, ruled, weighed=weighs_nodes(site.rules), power=power)
     improved = swapper.plan()
     if isinstance(promises.kept_plan, KeptPlan):
         kept = promises.kept_plan.relocated(snapshot.jobs.id[plan.job], plan, swapper.image)
@@ -71,6 +76,17 @@ def improve_placement(
 def _paid(hop_tree: HopTree, plan: Plan, rows: NDArray[np.intp]) -> NDArray[np.float64]:
     """The cost of the nodes of some rows; infinite across fabrics."""
     return hop_tree.costs(csr([plan.nodes_of(row) for row in rows.tolist()]))
+
+
+def _power_kinds(snapshot: Snapshot, site: Site) -> NDArray[np.int64] | None:
+    """(n_nodes,) equal for nodes on which any job draws as much; None: power is not bounded."""
+    if site.rules.power is None:
+        return None
+    powers = node_powers(site.rules.power, snapshot)
+    cpus = snapshot.nodes.capacity[:, CPUS]
+    columns = np.column_stack((powers.floor_w, powers.max_w, cpus))
+    _, kind = np.unique(columns, axis=0, return_inverse=True)
+    return kind.reshape(-1).astype(np.int64)
 
 
 def _named_by_rules(snapshot: Snapshot, site: Site) -> list[NDArray[np.bool_]]:

@@ -17,7 +17,8 @@ Rules
        than its heaviest, or with more generic resources that it does not request than its own
        have; a job that shares nodes never to more idle ones than it has.
        Where limits or FreePools count CPUs or memory, a job on whole nodes never moves to nodes
-       with more of these in total, as it would count more.
+       with more of these in total, as it would count more. Where power is bounded, it moves
+       between nodes of one power only.
     5. Jobs on one node, jobs that require nodes, and jobs with chunks of several kinds stay. No job
        moves to nodes that FreePools or protections name.
 """
@@ -38,7 +39,12 @@ from bridge.units import NEVER
 
 
 def relocate(
-    context: SwapContext, swapper: NodeSwapper, shut: NDArray[np.bool_], *, weighed: bool = False
+    context: SwapContext,
+    swapper: NodeSwapper,
+    shut: NDArray[np.bool_],
+    *,
+    weighed: bool = False,
+    power: NDArray[np.int64] | None = None,
 ) -> None:
     """Moves jobs of a plan that start now.
 
@@ -47,13 +53,14 @@ def relocate(
         swapper: the current nodes of all jobs; jobs are moved there.
         shut: (n_nodes,) nodes that FreePools or protections name.
         weighed: limits or FreePools count CPUs or memory.
+        power: (n_nodes,) equal for nodes on which any job draws as much; None: not bounded.
     """
     plan, snapshot = swapper.given, context.snapshot
     rows = plan.starts_now[_movable(snapshot, plan)]
     if not len(rows):
         return
     state = _NodeState(context, swapper)
-    candidates = _candidates(context, swapper, rows, shut, weighed=weighed)
+    candidates = _candidates(context, swapper, rows, shut, weighed=weighed, power=power)
     together: dict[bytes, list[_Candidate]] = {}
     for candidate in candidates:
         if candidate.whole:
@@ -106,6 +113,7 @@ def _candidates(
     shut: NDArray[np.bool_],
     *,
     weighed: bool,
+    power: NDArray[np.int64] | None,
 ) -> list[_Candidate]:
     """The jobs that can move, widest first."""
     snapshot, plan = context.snapshot, swapper.given
@@ -123,6 +131,10 @@ def _candidates(
         else:  # planned under another constraint than it seems: leave it alone
             continue
         open_ = mask & enterable
+        if power is not None:
+            if (power[held] != power[held[0]]).any():
+                continue  # it may draw more on nodes of one kind
+            open_ = open_ & (power == power[held[0]])
         for start_s, until_s, closed in eligibility.classes.closed(alternative.class_):
             if start_s < end_s and until_s > plan.now_s:
                 open_ = open_ & ~closed

@@ -17,17 +17,19 @@ Rules
        carries along (`JobTable.kill_limit_s`).
     5. A site rule may come into force later. If a job's limit, counted from now, reaches that
        instant and the rule could apply to the job, it is planned with its whole limit; likewise a
-       running job ends at its limit.
+       running job ends at its limit. So it is where the upper bound of power falls.
     6. The reason of a planned start says when it was planned with predicted run times.
 """
 
 import dataclasses
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.limits import ALWAYS, EACH, ConsumerKind, Rules
 from bridge.model.plan import Plan
+from bridge.model.power import Corridor
 from bridge.model.prediction import Prediction
 from bridge.model.reasons import Reason
 from bridge.model.resizes import NO_RESIZES
@@ -70,7 +72,7 @@ def drop_unsafe(
     Args:
         snapshot: as the controller reported it.
         prediction: for its jobs.
-        rules: limits and FreePools.
+        rules: limits, FreePools and bounds of power.
         cron_s: how far from now repeated validities are expanded, s.
 
     Returns:
@@ -132,6 +134,8 @@ class _Edges:
             if pool.validity != ALWAYS:
                 opened = windows(pool.validity, rules.timezone, now_s, now_s + cron_s)
                 self._everybody = min(self._everybody, _next(opened[:, 0], now_s))
+        if rules.power is not None:
+            self._everybody = min(self._everybody, _next_fall(rules.power.corridor, now_s))
         self.none = min([self._everybody, *self._first.values()]) == NEVER
 
     def first(self, user: str, account: str, partitions: list[str]) -> int:
@@ -148,6 +152,13 @@ class _Edges:
 def _next(instants: NDArray[np.int64], now_s: int) -> int:
     later = instants[instants > now_s]
     return int(later.min()) if len(later) else NEVER
+
+
+def _next_fall(corridor: Corridor, now_s: int) -> int:
+    """When the upper bound next becomes lower; NEVER: not any more."""
+    steps = zip(corridor.starts_s[1:], pairwise(corridor.upper_w), strict=True)
+    later = (start_s for start_s, (before, after) in steps if start_s > now_s and after < before)
+    return next(later, NEVER)
 
 
 def as_planned(snapshot: Snapshot, plan: Plan) -> Snapshot:

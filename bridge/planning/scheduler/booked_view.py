@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from bridge.core import Blocked, Book, Bookings
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason
-from bridge.planning.queue.columns import by_appearance
+from bridge.planning.queue.columns import by_appearance, gather
 from bridge.planning.queue.layouts import CandidateLayouts, Layout, LayoutOptions
 from bridge.planning.queue.rows import Rows
 from bridge.planning.scheduler.book_placements import BookPlacements
@@ -162,6 +162,31 @@ class BookedView:
         if found:
             self._booked.blocked[asked] = Blocked.NEVER_NODES
         return found
+
+    def counts_on(self, candidate: NDArray[np.int64], constraint: int) -> NDArray[np.int64]:
+        """(n, 2) what the first layouts of candidates count on a constraint, and how long, s."""
+        terms, choices = self._candidates.terms, self._candidates.choices
+        number = choices.numbers(candidate).copy()
+        for at in np.flatnonzero(choices.hopeless[number] & ~choices.refused[candidate]).tolist():
+            number[at] = choices.first(int(candidate[at])).number
+        indptr, take = gather(terms.indptr, number)
+        amounts = np.where(terms.constraint[take] == constraint, terms.amount[take], 0)
+        before = np.concatenate(([0], np.cumsum(amounts)))[indptr]
+        return np.column_stack((np.diff(before), self._candidates.length_s[candidate]))
+
+    def counted_on(
+        self, constraint: int
+    ) -> tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """The booked rows that count on a constraint, their starts, ends, and amounts."""
+        asked, terms = np.flatnonzero(self._booked.start_s != NEVER), self._candidates.terms
+        candidate = self._of(asked)
+        number = self._candidates.choices.numbers(candidate, self._booked.position[asked])
+        indptr, take = gather(terms.indptr, number)
+        mine = np.flatnonzero(terms.constraint[take] == constraint)
+        row = np.repeat(np.arange(len(asked)), np.diff(indptr))[mine]
+        start_s = self._booked.start_s[asked[row]]
+        end_s = start_s + self._candidates.length_s[candidate[row]]
+        return asked[row], start_s, end_s, terms.amount[take[mine]]
 
     def bookings(self) -> tuple[NDArray[np.intp], Bookings]:
         """The booked rows, and where; for `result` and `placements_of`, after all passes."""

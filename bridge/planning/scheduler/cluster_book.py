@@ -58,6 +58,7 @@ class ClusterBook:
     Attributes:
         book: pending jobs are booked under numbers of the caller's, 0 and up.
         licences: the constraints of licences.
+        lowered: the rules of the site.
         kept: the book of the cycle before, if it is reused.
     """
 
@@ -83,7 +84,7 @@ class ClusterBook:
             selection: how nodes are picked.
             kept: the book of the cycle before.
         """
-        self._snapshot, self._eligibility, self._lowered = snapshot, eligibility, lowered
+        self._snapshot, self._eligibility, self.lowered = snapshot, eligibility, lowered
         self._classes: dict[tuple[int, tuple[int, ...]], int] = {}
         self._requests: dict[tuple[Layout, Gates], int] = {}
         self._closed: list[tuple[int, int, int, NDArray[np.uint64]]] = []
@@ -186,7 +187,7 @@ class ClusterBook:
 
     def _running_terms(self) -> Terms:
         running = self._snapshot.running
-        return self.licences.add_terms(self._lowered.running, running.licences, Mode.COUNT)
+        return self.licences.add_terms(self.lowered.running, running.licences, Mode.COUNT)
 
     def _book_running(
         self, rows: NDArray[np.intp], numbers: NDArray[np.int64], terms: Terms
@@ -272,7 +273,7 @@ class ClusterBook:
             for start_s, end_s, closed in closed_to:
                 self._close(found, start_s, end_s, closed)
             for index in shut:
-                closure = self._lowered.closures[index]
+                closure = self.lowered.closures[index]
                 closed = mask & closure.nodes
                 if closed.any():
                     for start_s, end_s in closure.windows.tolist():
@@ -320,7 +321,7 @@ class ClusterBook:
     @property
     def closures(self) -> tuple[Closure, ...]:
         """The FreePools of nodes; gates are indexes into them."""
-        return self._lowered.closures
+        return self.lowered.closures
 
     def constraint_key(self, constraint: int) -> str:
         """The key of a constraint, the same in every snapshot; empty for none."""
@@ -328,7 +329,7 @@ class ClusterBook:
             return ""
         if constraint >= self.licences.first:
             return self.licences.key(constraint)
-        return self._lowered.constraints.keys[constraint]
+        return self.lowered.constraints.keys[constraint]
 
     @cached_property
     def constraint_of_key(self) -> dict[str, int]:
@@ -340,7 +341,7 @@ class ClusterBook:
         """Whether a constraint is a licence, and its label."""
         if (licence := self.licences.licence(constraint)) >= 0:
             return True, self._snapshot.licences[licence]
-        return False, self._lowered.constraints.labels[constraint]
+        return False, self.lowered.constraints.labels[constraint]
 
 
 def _shut(gates: Gates, want: tuple[int, ...]) -> tuple[int, ...]:

@@ -17,9 +17,11 @@ Rules
        count CPUs or memory and nodes differ, smaller nodes are tried, too: nodes up to each size,
        with some of the next larger size; and, where several of its tasks or chunks may share a
        node, fewer nodes.
+    5. Likewise for what a job draws at most, where power is bounded: nodes up to each power, if
+       they differ; and fewer nodes.
 
-Deviates: rule 4 tries at most `MOST_TIERS` mixtures, of two sizes each. A job may be planned later
-than some other mixture would allow; the rules always hold.
+Deviates: rules 4 and 5 try at most `MOST_TIERS` mixtures, of two sizes each. A job may be planned
+later than some other mixture would allow; the rules always hold.
 """
 
 from collections.abc import Iterable, Iterator
@@ -42,6 +44,7 @@ from bridge.planning.queue.layouts import (
     even_parts,
 )
 from bridge.planning.requests.amounts import largest
+from bridge.planning.scheduler.layout_power import LayoutPower
 from bridge.planning.site_rules.capacity_constraints import Terms
 from bridge.planning.site_rules.freepools import Gates
 from bridge.planning.site_rules.lowered_rules import Extent, LoweredRules
@@ -52,10 +55,14 @@ _NO_WIDTH = Reason(ReasonCode.NEVER, "no number of nodes that it may have holds 
 
 
 class WholeNodes:
-    """The amounts of layouts on whole nodes."""
+    """The amounts of layouts on whole nodes, and their variants on smaller or fewer nodes."""
 
-    def __init__(self, snapshot: Snapshot, eligibility: Eligibility) -> None:
+    def __init__(self, snapshot: Snapshot, eligibility: Eligibility, lowered: LoweredRules) -> None:
         self._capacity = snapshot.nodes.capacity[:, : MEMORY_MIB + 1]
+        self._size = self._capacity
+        if lowered.power is not None:
+            own = (self._capacity,) if lowered.weighs_nodes else ()
+            self._size = np.column_stack((*own, lowered.power.nodes.span_w))
         self._eligibility = eligibility
         self._largest: dict[int, NDArray[np.int64]] = {}
 
@@ -135,12 +142,12 @@ class WholeNodes:
 
     def _up_to(self, union: NDArray[np.bool_]) -> list[NDArray[np.bool_]]:
         """The nodes up to each size that occurs, the largest size (all nodes) first."""
-        sizes = np.unique(self._capacity[union], axis=0)[::-1]
+        sizes = np.unique(self._size[union], axis=0)[::-1]
         if len(sizes) > MOST_TIERS:
             sizes = sizes[np.linspace(0, len(sizes) - 1, MOST_TIERS).round().astype(int)]
         found: list[NDArray[np.bool_]] = [union]
         for size in sizes.tolist():
-            mask = union & (self._capacity <= size).all(axis=1)
+            mask = union & (self._size <= size).all(axis=1)
             if not any(np.array_equal(mask, one) for one in found):
                 found.append(mask)
         return found
@@ -171,13 +178,42 @@ def fewest_nodes(layout: Layout) -> int:
     return layout.nodes if layout.arrangement is Arrangement.SCATTER else 1
 
 
-def extent_of(layouts: list[Layout], whole: WholeNodes | None) -> Extent:
+def varied(
+    lowered: LoweredRules, job: NDArray[np.int64], partition: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """(n,) for which jobs smaller and fewer nodes are tried, too (rules 4 and 5)."""
+    found = np.zeros(len(job), dtype=bool)
+    whole = lowered.takes_whole(job, partition) if lowered.any and len(job) else found
+    if lowered.weighs_nodes:
+        found |= whole
+    if lowered.power is not None:
+        span_w = lowered.power.nodes.span_w
+        differ = bool((span_w != span_w[:1]).any())
+        stated = lowered.power.waiting[job] > 0
+        found |= np.where(stated, lowered.snapshot.jobs.tasks[job] > 0, whole | differ)
+        chunks = lowered.snapshot.jobs.chunks[job]
+        found |= stated & chunks.astype(bool)
+    return found
+
+
+def extent_of(
+    layouts: list[Layout],
+    whole: WholeNodes | None,
+    drawing: tuple[LayoutPower, NDArray[np.int64], NDArray[np.bool_]] | None = None,
+) -> Extent:
     """The extent of some layouts.
 
     Args:
         layouts: n of them.
         whole: None: not needed, as no job takes whole nodes or no rule counts CPUs or memory.
+        drawing: what layouts draw, (n,) the estimates of their jobs, (n,) whether these hold whole
+            nodes; None: power is not bounded.
     """
+    watts = None
+    if drawing is not None:
+        power, stated_w, holds = drawing
+        asked = zip(layouts, stated_w.tolist(), holds.tolist(), strict=True)
+        watts = np.array([power.most(one, w, whole=own) for one, w, own in asked], dtype=np.int64)
     have = None
     if whole is not None:
         known = {id(layout): layout for layout in layouts}  # equal requests share one
@@ -187,6 +223,7 @@ def extent_of(layouts: list[Layout], whole: WholeNodes | None) -> Extent:
         nodes=np.array([layout.nodes for layout in layouts], dtype=np.int64),
         fewest=np.array([fewest_nodes(layout) for layout in layouts], dtype=np.int64),
         have=have,
+        watts=watts,
     )
 
 
@@ -275,10 +312,8 @@ class LayoutChoices:
             time_limit_s: (n_candidates,) time limits.
         """
         options, option = list(given.options), given.which
-        takes, whole = np.zeros(len(job), dtype=bool), None
-        if lowered.weighs_nodes and len(job):
-            takes = lowered.takes_whole(job, partition)
-            whole = WholeNodes(snapshot, eligibility) if takes.any() else None
+        takes = varied(lowered, job, partition)
+        whole = WholeNodes(snapshot, eligibility, lowered) if takes.any() else None
         if lowered.bounds_least or whole is not None:
             first, option = by_appearance(2 * option + takes)
             alone = takes[first].tolist()
@@ -304,7 +339,14 @@ class LayoutChoices:
         if lowered.any:
             at = np.arange(len(self.owner)) - self._first[self.owner] + self.which[self.owner]
             flat = [self.layouts[one] for one in at.tolist()]
-        extent = extent_of(flat, whole)
+        drawing = None
+        if lowered.power is not None:
+            drawing = (
+                LayoutPower(snapshot, eligibility, lowered.power),
+                lowered.power.waiting[asked[0]],
+                lowered.takes_whole(asked[0], asked[1]),
+            )
+        extent = extent_of(flat, whole if lowered.weighs_nodes else None, drawing)
         self.terms: Terms = lowered.terms(*asked, extent)
         self.gates: list[Gates] = lowered.closed_to(*asked, extent)
         self._reasons = self.terms.reasons

@@ -112,7 +112,8 @@ class ListScheduler:
         self._preference, self._conditions = preference, conditions
         self._fixed = snapshot.jobs.fixed[self.rows.job[self.rows.plannable]]
         site = conditions.site
-        bound = bool(site.rules.limits or site.rules.free_pools)
+        rules = site.rules
+        bound = bool(rules.limits or rules.free_pools or rules.power)
         self.by_book = bool(
             by_book
             or site.protect
@@ -242,6 +243,8 @@ def _binds(lowered: LoweredRules, rows: Rows) -> bool:
     """Whether a limit or a FreePool can bind any of the rows, on any number of nodes."""
     if not len(lowered.constraints) and not lowered.closures:
         return False
+    if lowered.power is not None:
+        return True
     alternatives = rows.alternatives
     jobs = rows.snapshot.jobs
     job = np.repeat(rows.job[rows.plannable], np.diff(alternatives.indptr))

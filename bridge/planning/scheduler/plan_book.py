@@ -56,7 +56,7 @@ def book_plan(
     row = owner[at]
     lasts_s = (plan.end_s - plan.start_s)[rows]
     limit_s = requested_time_limit_s(snapshot.jobs, job, lasts_s)
-    extent = Extent.of_plan(snapshot, plan, rows)
+    extent = Extent.of_plan(lowered, plan, rows)
     terms = lowered.terms(job, plan.partition[rows].astype(np.int64), limit_s, extent)
     jobs = snapshot.jobs
     terms = cluster.licences.add_terms(terms, jobs.licences[job], Mode.BOTH, jobs.reservation[job])

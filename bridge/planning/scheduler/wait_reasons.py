@@ -11,6 +11,7 @@ Rules
 """
 
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from bridge.model.reasons import Reason, ReasonCode
 from bridge.planning.queue.columns import by_appearance, packed
 from bridge.planning.queue.readable_reasons import Explainer
 from bridge.planning.scheduler.booking import Booking
+from bridge.planning.scheduler.power_reasons import PowerReasons
 from bridge.planning.site_rules.freepools import Closure
 from bridge.units import NEVER, format_duration, format_instant
 
@@ -51,6 +53,7 @@ class _Waiting:
         self._row = self._rows.plannable[self._waiting.index]
         self._job = self._rows.job[self._row]
         self._alone = np.isin(self._waiting.blocked, JUDGED_ALONE)
+        self._needs = self._power_needs()
 
     def reasons(self) -> Iterator[tuple[list[int], list[Reason]]]:
         """Rows that wait, and why."""
@@ -77,6 +80,25 @@ class _Waiting:
                 reason = known[key] = self._reason(int(first[group]))
             told[group] = reason
         yield self._row[common].tolist(), told[which].tolist()
+
+    @cached_property
+    def _power_reasons(self) -> PowerReasons:
+        lowered = self._booking.cluster.lowered
+        assert lowered.power is not None
+        return PowerReasons(self._booking, lowered, lowered.power)
+
+    def _power_needs(self) -> NDArray[np.int64] | None:
+        """(n, 2) for how many watts each row waits, and for how long, s; 0: not for power.
+
+        None: power is not bounded.
+        """
+        waiting, power = self._waiting, self._booking.cluster.lowered.power
+        if power is None:
+            return None
+        waits = (waiting.constraint == power.constraint) & (waiting.blocked == Blocked.COUNTER)
+        found = self._booking.counts_on(waiting.candidate, power.constraint)
+        found[~waits | waiting.refused] = 0
+        return found
 
     def _kept(self) -> dict[tuple[object, ...], Reason]:
         """Reasons of earlier cycles (rule 4)."""
@@ -117,6 +139,7 @@ class _Waiting:
             waiting.constraint[rows] + 1,
             waiting.start_s[rows] == NEVER,
             waiting.passed_over[rows],
+            *(() if self._needs is None else (by_appearance(packed(*self._needs[rows].T))[1],)),
         )
 
     def _keys(self, rows: NDArray[np.intp]) -> Iterator[tuple[object, ...]]:
@@ -126,6 +149,7 @@ class _Waiting:
             waiting.blocked[rows], waiting.constraint[rows], waiting.partition[rows],
             waiting.nodes[rows], waiting.start_s[rows] == NEVER, waiting.passed_over[rows],
             self._snapshot.jobs.tasks[job], np.where(self._alone[rows], job, -1),
+            *(() if self._needs is None else self._needs[rows].T),
         )  # fmt: skip
         own = (column.tolist() for column in columns)
         return zip(*own, self._explainer.alike(job), strict=True)
@@ -161,6 +185,8 @@ class _Waiting:
         if self._waiting.blocked[at] != Blocked.COUNTER or constraint < 0:
             return ReasonCode.RESOURCES
         licence, _ = self._booking.cluster.constraint_label(constraint)
+        if self._needs is not None and self._needs[at].any():
+            return ReasonCode.POWER
         return ReasonCode.LICENCES if licence else ReasonCode.LIMIT
 
     def _reason(self, at: int) -> Reason:
@@ -172,6 +198,9 @@ class _Waiting:
             licence, label = cluster.constraint_label(constraint)
             if licence:
                 return self._explainer.licence_in_use(snapshot.licences.index(label))
+            if self._needs is not None and self._needs[at].any():
+                watts, length_s = self._needs[at].tolist()
+                return self._power_reasons.reason(int(waiting.index[at]), watts, length_s)
             until = "" if passed_over else " until then"
             return Reason(ReasonCode.LIMIT, f"the {label} is reached{until}")
         if nowhere and self._horizon_s is not None and blocked not in JUDGED_ALONE:

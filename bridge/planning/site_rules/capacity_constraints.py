@@ -42,6 +42,7 @@ class CapacityConstraints:
         labels: (n,) names for users: "limit of user alice on cpus".
         peak: (n,) int64 the most that each ever allows.
         refusals: (n,) reason for a job that never fits; empty: that it requests too much.
+        units: (n,) of the amounts, as users read them; empty: what the label says.
     """
 
     indptr: NDArray[np.int64]
@@ -51,6 +52,7 @@ class CapacityConstraints:
     labels: tuple[str, ...]
     peak: NDArray[np.int64]
     refusals: tuple[str, ...]
+    units: tuple[str, ...]
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -63,6 +65,9 @@ class CapacityConstraints:
     def never(self, constraint: int, amount: int) -> Reason:
         """Describes an amount larger than a constraint ever allows."""
         peak, label = self.peak[constraint], self.labels[constraint]
+        if unit := self.units[constraint]:
+            text = f"needs {amount:,} {unit}, more than the {peak:,} {unit} that the {label} leaves"
+            return Reason(ReasonCode.NEVER, text)
         text = (
             self.refusals[constraint] or f"asks for {amount}, more than the {peak} of the {label}"
         )
@@ -104,6 +109,7 @@ class CapacityConstraintList:
         self._keys: list[str] = []
         self._labels: list[str] = []
         self._refusals: list[str] = []
+        self._units: list[str] = []
 
     def add(
         self,
@@ -113,6 +119,7 @@ class CapacityConstraintList:
         key: str,
         label: str,
         refusal: str = "",
+        unit: str = "",
     ) -> int:
         """Adds a constraint; returns its number."""
         self._starts.append(starts)
@@ -120,6 +127,7 @@ class CapacityConstraintList:
         self._keys.append(key)
         self._labels.append(label)
         self._refusals.append(refusal)
+        self._units.append(unit)
         return len(self._labels) - 1
 
     def done(self) -> CapacityConstraints:
@@ -134,6 +142,7 @@ class CapacityConstraintList:
             labels=tuple(self._labels),
             peak=np.array(peaks, dtype=np.int64),
             refusals=tuple(self._refusals),
+            units=tuple(self._units),
         )
 
 

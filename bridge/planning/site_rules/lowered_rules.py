@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All limits and FreePools of a site, lowered for one snapshot: constraints, terms, closures.
+"""A site's limits, FreePools and bound of power, lowered for one snapshot.
 
     lowered = lower(rules, snapshot, horizon_s)
     lowered.constraints                    what the book keeps
@@ -30,6 +30,7 @@ from bridge.model.reasons import Reason
 from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.alternatives import Eligibility
+from bridge.planning.power.planned import planned_upper
 from bridge.planning.queue.layouts import layouts
 from bridge.planning.queue.time_windows import requested_time_limit_s, shortest_s
 from bridge.planning.requests.amounts import Amounts, plain_name
@@ -43,6 +44,7 @@ from bridge.planning.site_rules.capacity_constraints import (
 )
 from bridge.planning.site_rules.freepools import Closure, GatedJobs, Gates, LoweredFreePools
 from bridge.planning.site_rules.limits import Consumers, Horizon, LoweredLimits
+from bridge.planning.site_rules.power import LoweredPower, binds
 from bridge.units import UNPLANNED
 
 
@@ -54,6 +56,8 @@ def unknown_resources(rules: Rules, snapshot: Snapshot) -> tuple[str, ...]:
         names.add(pool.nodes.having if pool.nodes else "")
         for access in pool.access:
             names.update(bound.what for bound in (*access.bounds, *access.chunk))
+    if rules.power is not None:
+        names.update(kind.nodes.having for kind in rules.power.node_types)
     known = {*snapshot.resources, *snapshot.licences, *COUNTED, "", EACH, TIME}
     return tuple(sorted(name for name in names if plain_name(name) not in known))
 
@@ -74,20 +78,24 @@ class Extent:
         fewest: (n,) fewest nodes; None: the same.
         have: (n, 2) most CPUs and memory of these nodes; for jobs with whole nodes. None: those of
             the largest nodes of the partition.
+        watts: (n,) the most that they draw for their jobs, beyond idle; None: not known.
     """
 
     nodes: NDArray[np.int64]
     fewest: NDArray[np.int64] | None = None
     have: NDArray[np.int64] | None = None
+    watts: NDArray[np.int64] | None = None
 
     @classmethod
-    def of_plan(cls, snapshot: Snapshot, plan: Plan, rows: NDArray[np.intp]) -> "Extent":
-        """The nodes of some rows of a plan."""
+    def of_plan(cls, lowered: "LoweredRules", plan: Plan, rows: NDArray[np.intp]) -> "Extent":
+        """The nodes of some rows of a plan, ascending."""
+        snapshot, power = lowered.snapshot, lowered.power
         width = np.diff(plan.indptr)
         have = np.zeros((len(plan), MEMORY_MIB + 1), dtype=np.int64)
         owner = np.repeat(np.arange(len(plan)), width)
         np.add.at(have, owner, snapshot.nodes.capacity[plan.nodes, : MEMORY_MIB + 1])
-        return cls(width[rows], have=have[rows])
+        watts = None if power is None else planned_upper(snapshot, power.nodes, plan, rows)
+        return cls(width[rows], have=have[rows], watts=watts)
 
 
 class LoweredRules:
@@ -104,6 +112,7 @@ class LoweredRules:
         bounds_chunks: a FreePool lets chunks in.
         weighs_nodes: rules speak of CPUs or memory, which jobs with whole nodes take as the nodes
             have them.
+        power: the upper bound of power; None: there is none.
     """
 
     def __init__(self, rules: Rules, snapshot: Snapshot, horizon_s: int) -> None:
@@ -123,18 +132,24 @@ class LoweredRules:
             horizon=horizon,
             constraints=constraints,
         )
+        self.power: LoweredPower | None = None
+        if rules.power is not None and binds(rules.power, snapshot.now_s):
+            self.power = LoweredPower(rules.power, snapshot, constraints)
         self.constraints: CapacityConstraints = constraints.done()
         self.closures: tuple[Closure, ...] = self._pools.closures
         self.unknown = unknown_resources(rules, snapshot)
-        self.any = bool(rules.limits or rules.free_pools)
+        self._counts = bool(rules.limits or rules.free_pools)
+        self.any = self._counts or self.power is not None
         self.bounds_least = self._pools.bounds_least
         self.bounds_chunks = any(a.chunk for pool in rules.free_pools for a in pool.access)
         self.weighs_nodes = weighs_nodes(rules)
         counted = TermList(len(snapshot.running))
-        if self.any:
+        if self._counts:
             used = self._amounts.of_running()
             self._limits.count_running(counted, self._consumers.running, used)
             self._pools.count_running(counted, used)
+        if self.power is not None:
+            self.power.count_running(counted)
         self.running: Terms = counted.done(self.constraints)
 
     def _gated(
@@ -181,9 +196,15 @@ class LoweredRules:
         terms = TermList(len(rows))
         if not self.any:
             return terms.done(self.constraints)
-        gated = self._gated(rows, partition, time_limit_s, extent)
-        self._limits.add_terms(terms, gated.who, gated.used, time_limit_s)
-        self._pools.add_terms(terms, gated)
+        if self._counts:
+            gated = self._gated(rows, partition, time_limit_s, extent)
+            self._limits.add_terms(terms, gated.who, gated.used, time_limit_s)
+            self._pools.add_terms(terms, gated)
+        if self.power is not None:
+            watts = extent.watts
+            if watts is None:
+                watts = self.power.most(rows, partition, extent.nodes)
+            self.power.add_terms(terms, watts)
         return terms.done(self.constraints)
 
     def closed_to(
@@ -290,7 +311,7 @@ def stranded(lowered: LoweredRules, plan: Plan) -> list[Stranded]:
     rows = plan.job[planned].astype(np.int64)
     where = plan.partition[planned].astype(np.int64)
     start_s, end_s = plan.start_s[planned], plan.end_s[planned]
-    extent = Extent.of_plan(lowered.snapshot, plan, planned)
+    extent = Extent.of_plan(lowered, plan, planned)
     limit_s = requested_time_limit_s(lowered.snapshot.jobs, rows, end_s - start_s)
     terms = lowered.terms(rows, where, limit_s, extent)
     closed = lowered.closed_to(rows, where, limit_s, extent)

@@ -49,6 +49,7 @@ WhatIf = Callable[[Published, int], tuple[Change, ...] | None]
 _ADVICE = {
     ReasonCode.NODES_DOWN: "it starts when they are back; without naming them it may start earlier",
     ReasonCode.LIMIT: "it becomes free to start when other jobs of that user or account end",
+    ReasonCode.POWER: "it becomes free to start when other jobs end or the bound of power rises",
     ReasonCode.NEVER: "it can never run as it is: ask for less, or for another partition",
     ReasonCode.BAD_REQUEST: "it can never run as it is: cancel it and submit it again, corrected",
     ReasonCode.REFUSED: "it is tried again when jobs end, nodes change, or after a while",

@@ -55,6 +55,7 @@ class ReasonCode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REASON_OTHER: _ClassVar[ReasonCode]
     REASON_MAINTENANCE: _ClassVar[ReasonCode]
     REASON_NODES_DOWN: _ClassVar[ReasonCode]
+    REASON_POWER: _ClassVar[ReasonCode]
 
 class Outcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -101,6 +102,7 @@ REASON_REFUSED: ReasonCode
 REASON_OTHER: ReasonCode
 REASON_MAINTENANCE: ReasonCode
 REASON_NODES_DOWN: ReasonCode
+REASON_POWER: ReasonCode
 OUTCOME_UNSPECIFIED: Outcome
 OUTCOME_APPLIED: Outcome
 OUTCOME_STALE: Outcome

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks whether a plan keeps the upper bound of power, by a sum of its own over time.
+
+Rules
+    1. At every second the base, the idle power of all nodes that are on, and what rows and running
+       jobs draw beyond idle stay together within the upper bound of that second.
+    2. What nodes and jobs are assumed to draw is defined in `bridge.planning.power.estimates`; what
+       it comes to on the nodes of a row is added up here.
+    3. Running jobs, and nodes that they are giving back, count until their expected ends. What they
+       exceed alone is not a fault of the plan, but nothing that draws may be added to it.
+    4. Added nodes of running jobs are rows here (`bridge.check.resizes.added_nodes`).
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.check.amounts import Counted, Ints
+from bridge.check.sums import Found, Sum, overrun
+from bridge.model.node import CPUS
+from bridge.model.power import NO_UPPER_W, PowerRules
+from bridge.planning.power.estimates import (
+    NodePowers,
+    node_powers,
+    pending_estimates,
+    running_estimates,
+)
+from bridge.units import NEVER
+
+
+def broken_power(world: Counted, rules: PowerRules) -> Found:
+    """Finds the rows that exceed the upper bound.
+
+    Args:
+        world: the rows and the running jobs.
+        rules: the bounds and the node types.
+    """
+    bounds = _bounds(rules, world.now_s)
+    if not len(bounds):
+        return
+    snapshot, running = world.snapshot, world.snapshot.running
+    powers = node_powers(rules, snapshot)
+    idle_w = np.where(powers.on, powers.idle_w, 0)
+    bounds[:, 2] = np.maximum(bounds[:, 2] - rules.base_w - int(idle_w.sum()), 0)
+
+    stated_w = pending_estimates(snapshot.jobs).upper_w[world.job[world.entry_row]]
+    cpus = _taken(world, world.node, world.want[:, CPUS], world.whole[world.entry_row])
+    drawn_w = _drawn(powers, world.node, stated_w, *cpus)
+    rows_w = np.bincount(world.entry_row, drawn_w, minlength=len(world.rows)).astype(np.int64)
+
+    holder = np.arange(len(running)).repeat(np.diff(running.indptr))
+    stated_w = running_estimates(running).upper_w[holder]
+    cpus = _taken(world, running.nodes, running.use[:, CPUS], running.exclusive[holder])
+    drawn_w = _drawn(powers, running.nodes, stated_w, *cpus)
+    held_w = np.bincount(holder, drawn_w, minlength=len(running)).astype(np.int64)
+
+    rows, others = np.flatnonzero(rows_w), np.flatnonzero(held_w)
+    text = "draws more than the upper bound of power leaves"
+    yield from overrun(world, [Sum(rows, rows_w[rows], others, held_w[others], bounds, text)])
+
+
+def _bounds(rules: PowerRules, now_s: int) -> Ints:
+    """(n, 3) from when until when how much may be drawn at most, from now on."""
+    corridor = rules.corridor
+    found = [
+        (max(start_s, now_s), end_s, upper_w)
+        for start_s, end_s, upper_w in zip(
+            corridor.starts_s, (*corridor.starts_s[1:], NEVER), corridor.upper_w, strict=True
+        )
+        if upper_w != NO_UPPER_W and end_s > now_s
+    ]
+    return np.array(found, dtype=np.int64).reshape(-1, 3)
+
+
+def _taken(
+    world: Counted, node: NDArray[np.int32], cpus: Ints, whole: NDArray[np.bool_]
+) -> tuple[Ints, Ints]:
+    """(e,) the CPUs that jobs take of their nodes, at least one, and of how many."""
+    there = np.maximum(world.snapshot.nodes.capacity[node, CPUS], 1)
+    return np.where(whole | (cpus >= there), there, np.maximum(cpus, 1)), there
+
+
+def _drawn(
+    powers: NodePowers, node: NDArray[np.int32], stated_w: Ints, taken: Ints, there: Ints
+) -> Ints:
+    """(e,) what jobs draw on nodes beyond idle.
+
+    Args:
+        powers: of the nodes.
+        node: (e,) the node.
+        stated_w: (e,) the job's estimate; 0: not known.
+        taken: (e,) the CPUs that it takes of its node.
+        there: (e,) of how many.
+    """
+    idle_w = powers.idle_w[node] * powers.on[node]
+    most_w, rest = np.divmod((powers.max_w[node] - idle_w) * taken, there)
+    return np.where(stated_w == 0, most_w + (rest > 0), np.maximum(stated_w, idle_w) - idle_w)
