@@ -34,6 +34,16 @@ RULES = {
         {"name": "gpus", "nodes": {"having": "gpu"}, "access": [{"gpu": ">= 1"}]},
     ],
 }
+POWER = {
+    "power": {
+        "base": 50,
+        "node_types": [
+            {"name": "gpu", "nodes": {"having": "gpu"}, "idle": 100, "max": 500},
+            {"name": "rest", "idle": 70, "max": 170},
+        ],
+        "corridor": {"upper": 1100},
+    }
+}
 PROTECT = {"gpu": {"cpus": 1, "mem_mib": 300}}
 
 
@@ -114,6 +124,24 @@ class TestEveryPlan:
         assert "limit of user" in texts[2].text
         assert texts[1].code is ReasonCode.LIMIT
         assert "limit of user" in texts[1].text
+
+    @pytest.mark.parametrize("seed", SEEDS)
+    def test_the_bound_of_power_holds_at_every_second(self, plan, seed):
+        snapshot = random_world(seed, chunks=bool(seed % 2))
+        made = decide(snapshot, plan, rules=POWER)
+        assert stranded(lower(parse_rules(POWER, "rules"), snapshot, DAY_S), made) == []
+
+    def test_power_is_told(self, plan):
+        power = {"node_types": [{"name": "all", "idle": 70, "max": 170}]}
+        rules = {"power": {**power, "corridor": {"upper": 4 * 70 + 300}}}
+        jobs = [a_job(2, limit_s=50), a_job(2, limit_s=50), a_job(4)]
+        made = decide(a_snapshot(nodes=4, jobs=jobs)(), plan, rules=rules)
+        assert (made.start_s == 0).sum() == 1
+        texts = {made.job[row]: made.reasons[row] for row in range(3) if made.start_s[row]}
+        assert texts[2].code is ReasonCode.NEVER
+        assert texts[2].text.startswith("needs 400 W, more than the 300 W")
+        assert texts[1].code is ReasonCode.POWER
+        assert texts[1].text == "waits for power: needs 200 W, 100 W are free of 580 W"
 
     def test_a_free_pool_keeps_its_nodes(self, plan):
         pool = {"name": "p", "nodes": {"names": "n1"}, "access": [{"users": ["nobody"]}]}

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from bridge.model.limits import ConsumerKind, Items, Limit, Rules
+from bridge.model.power import PowerRules
 from bridge.model.site import NO_RULES, Site
 from bridge.model.topology import regular
 from bridge.planning.eligibility.controller_choice import Chooser
@@ -90,6 +91,11 @@ def test_where_switches_are_known_several_nodes_are_the_planners(most, may):
     snapshot = a_snapshot(nodes=4, jobs=[a_job(max_nodes=most)])()
     snapshot = dataclasses.replace(snapshot, topology=regular(4, 2))
     assert (chosen(snapshot, 0) is not None) == may
+
+
+def test_where_power_is_bounded_there_is_no_choice():
+    snapshot = a_snapshot(nodes=2, jobs=[a_job()])()
+    assert chosen(snapshot, 0, Site(Rules(power=PowerRules()))) is None
 
 
 def test_protected_sites_have_no_choice():

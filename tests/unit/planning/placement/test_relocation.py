@@ -27,6 +27,16 @@ RULES = {
         {"name": "big", "nodes": {"features": "big"}, "access": [{"time": "< 90s"}]},
     ],
 }
+POWER = {
+    "power": {
+        "node_types": [
+            {"name": "big", "nodes": {"features": "big"}, "idle": 100, "max": 900},
+            {"name": "odd", "nodes": {"names": "n[1,3,5,7,9]"}, "idle": 50, "max": 400},
+            {"name": "rest", "idle": 71, "max": 250},
+        ],
+        "corridor": {"upper": "3kW"},
+    }
+}
 
 
 def decided(
@@ -44,7 +54,9 @@ def decided(
     return run(snapshot, memory or Memory(), policy, site=a_site(rules, protect))
 
 
-@pytest.mark.parametrize("parameters", [{}, {"rules": RULES}], ids=["free", "rules"])
+@pytest.mark.parametrize(
+    "parameters", [{}, {"rules": RULES}, {"rules": POWER}], ids=["free", "rules", "power"]
+)
 @pytest.mark.parametrize("plan", ["conservative", "openccs", "search"])
 @pytest.mark.parametrize("seed", range(40))
 def test_no_start_changes_and_the_plan_stays_legal(seed, plan, parameters):
@@ -57,7 +69,7 @@ def test_no_start_changes_and_the_plan_stays_legal(seed, plan, parameters):
     for column in ("job", "start_s", "end_s", "partition", "indptr"):
         assert np.array_equal(getattr(before, column), getattr(after, column))
     assert before.reasons == after.reasons
-    assert check(snapshot, after) == ()
+    assert check(snapshot, after, a_site(parameters.get("rules"))) == ()
     lowered = lower(parse_rules(parameters.get("rules"), "rules"), snapshot, 10**6)
     assert stranded(lowered, after) == []
     now = before.starts_now.tolist()
