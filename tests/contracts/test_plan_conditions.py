@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every plan policy must obey: chunks of any kinds, the rules of the site, protections."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from bridge.model.limits import Rules
+from bridge.model.node_set import NodeSet
+from bridge.model.power import Corridor, NodePower, PowerRules
 from bridge.model.reasons import ReasonCode
 from bridge.model.snapshot import Reservation
 from bridge.planning.site_rules.lowered_rules import lower, stranded
@@ -34,22 +39,21 @@ RULES = {
         {"name": "gpus", "nodes": {"having": "gpu"}, "access": [{"gpu": ">= 1"}]},
     ],
 }
-POWER = {
-    "power": {
-        "base": 50,
-        "node_types": [
-            {"name": "gpu", "nodes": {"having": "gpu"}, "idle": 100, "max": 500},
-            {"name": "rest", "idle": 70, "max": 170},
-        ],
-        "corridor": {"upper": 1100},
-    }
-}
+POWER = PowerRules(
+    Corridor((0,), (0,), (1100,)),
+    (
+        NodePower("gpu", NodeSet(having="gpu"), 100, 500),
+        NodePower("rest", NodeSet(), 70, 170),
+    ),
+    base_w=50,
+)
 PROTECT = {"gpu": {"cpus": 1, "mem_mib": 300}}
 
 
-def decide(snapshot, plan, *, rules=None, protect=None, **parameters):
+def decide(snapshot, plan, *, rules=None, protect=None, power=None, **parameters):
     policy = {"order": "fcfs", "plan": {"name": plan, **parameters}, "place": "sequential"}
     site = a_site(rules, protect)
+    site = replace(site, rules=replace(site.rules, power=power))
     made = run(snapshot, Memory(), build(parse_policy(policy)), site=site)
     assert check(snapshot, made, site) == (), gantt(snapshot, made)
     return made
@@ -128,14 +132,14 @@ class TestEveryPlan:
     @pytest.mark.parametrize("seed", SEEDS)
     def test_the_bound_of_power_holds_at_every_second(self, plan, seed):
         snapshot = random_world(seed, chunks=bool(seed % 2))
-        made = decide(snapshot, plan, rules=POWER)
-        assert stranded(lower(parse_rules(POWER, "rules"), snapshot, DAY_S), made) == []
+        made = decide(snapshot, plan, power=POWER)
+        assert stranded(lower(Rules(power=POWER), snapshot, DAY_S), made) == []
 
     def test_power_is_told(self, plan):
-        power = {"node_types": [{"name": "all", "idle": 70, "max": 170}]}
-        rules = {"power": {**power, "corridor": {"upper": 4 * 70 + 300}}}
+        upper = Corridor((0,), (0,), (4 * 70 + 300,))
+        power = PowerRules(upper, (NodePower("all", NodeSet(), 70, 170),))
         jobs = [a_job(2, limit_s=50), a_job(2, limit_s=50), a_job(4)]
-        made = decide(a_snapshot(nodes=4, jobs=jobs)(), plan, rules=rules)
+        made = decide(a_snapshot(nodes=4, jobs=jobs)(), plan, power=power)
         assert (made.start_s == 0).sum() == 1
         texts = {made.job[row]: made.reasons[row] for row in range(3) if made.start_s[row]}
         assert texts[2].code is ReasonCode.NEVER

@@ -73,7 +73,7 @@ class LayoutPower:
     def _mask(self, classes: tuple[int, ...]) -> NDArray[np.bool_]:
         found = np.zeros(len(self._span_w), dtype=bool)
         for class_ in classes:
-            found |= self._eligibility.class_mask(class_)
+            found |= self._eligibility.classes.mask(class_)
         return found
 
     def _least_floor(self, classes: tuple[int, ...]) -> int:

@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 from bridge.model.hop_tree import HopTree
+from bridge.model.node_set import NodeSet
+from bridge.model.power import Corridor, NodePower, PowerRules
 from bridge.model.topology import regular
 from bridge.planning.site_rules.lowered_rules import lower, stranded
 from bridge.registry import build, parse_policy
 from tests.builders import a_job, a_node, a_reservation, a_running_job, a_snapshot
-from tests.cycles import Memory, a_site, check, parse_rules, run
+from tests.cycles import Memory, a_site, check, run
 from tests.unit.planning.placement.test_node_swap import (
     a_tree,
     a_world,
@@ -27,16 +29,19 @@ RULES = {
         {"name": "big", "nodes": {"features": "big"}, "access": [{"time": "< 90s"}]},
     ],
 }
-POWER = {
-    "power": {
-        "node_types": [
-            {"name": "big", "nodes": {"features": "big"}, "idle": 100, "max": 900},
-            {"name": "odd", "nodes": {"names": "n[1,3,5,7,9]"}, "idle": 50, "max": 400},
-            {"name": "rest", "idle": 71, "max": 250},
-        ],
-        "corridor": {"upper": "3kW"},
-    }
-}
+POWER = PowerRules(
+    Corridor((0,), (0,), (3000,)),
+    (
+        NodePower("big", NodeSet(features="big"), 100, 900),
+        NodePower("odd", NodeSet(names=("n1", "n3", "n5", "n7", "n9")), 50, 400),
+        NodePower("rest", NodeSet(), 71, 250),
+    ),
+)
+
+
+def site_of(rules=None, protect=None, power=None):
+    site = a_site(rules, protect)
+    return dataclasses.replace(site, rules=dataclasses.replace(site.rules, power=power))
 
 
 def decided(
@@ -46,16 +51,17 @@ def decided(
     memory=None,
     rules=None,
     protect=None,
+    power=None,
     **parameters,
 ):
     places = {"compact": {"name": "compact", "budget_ms": 0, "effort": 30}}
     spec = {"plan": {"name": plan, **parameters}, "place": places.get(place, place)}
     policy = build(parse_policy(spec))
-    return run(snapshot, memory or Memory(), policy, site=a_site(rules, protect))
+    return run(snapshot, memory or Memory(), policy, site=site_of(rules, protect, power))
 
 
 @pytest.mark.parametrize(
-    "parameters", [{}, {"rules": RULES}, {"rules": POWER}], ids=["free", "rules", "power"]
+    "parameters", [{}, {"rules": RULES}, {"power": POWER}], ids=["free", "rules", "power"]
 )
 @pytest.mark.parametrize("plan", ["conservative", "openccs", "search"])
 @pytest.mark.parametrize("seed", range(40))
@@ -69,8 +75,9 @@ def test_no_start_changes_and_the_plan_stays_legal(seed, plan, parameters):
     for column in ("job", "start_s", "end_s", "partition", "indptr"):
         assert np.array_equal(getattr(before, column), getattr(after, column))
     assert before.reasons == after.reasons
-    assert check(snapshot, after, a_site(parameters.get("rules"))) == ()
-    lowered = lower(parse_rules(parameters.get("rules"), "rules"), snapshot, 10**6)
+    site = site_of(parameters.get("rules"), power=parameters.get("power"))
+    assert check(snapshot, after, site) == ()
+    lowered = lower(site.rules, snapshot, 10**6)
     assert stranded(lowered, after) == []
     now = before.starts_now.tolist()
     assert memory.placement.before == pytest.approx(hops(snapshot, before, now))

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The upper bound of power as a constraint, its reasons, and the section `power`."""
+"""The upper bound of power as a constraint, and its reasons."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
-import yaml
 
-from bridge.errors import ConfigError
 from bridge.model.limits import Rules
 from bridge.model.node_set import NodeSet
 from bridge.model.power import NO_UPPER_W, Corridor, NodePower, PowerRules
@@ -16,8 +14,6 @@ from bridge.model.site import Site
 from bridge.planning.explain.what_if import what_if
 from bridge.planning.site_rules.capacity_constraints import UNBOUNDED, Mode
 from bridge.planning.site_rules.lowered_rules import Extent, lower, stranded
-from bridge.planning.site_rules.power_text import watts
-from bridge.planning.site_rules.rules_text import parse_site
 from bridge.registry import build, parse_policy
 from bridge.units import DAY_S, NEVER
 from tests.builders import a_job, a_node, a_running_job, a_snapshot
@@ -183,70 +179,6 @@ def test_an_announced_start_that_a_new_bound_forbids_is_stranded():
     plan = planned(world, Rules())
     found = stranded(lower(rules(8 * 71 + 800), world, DAY_S), plan)
     assert [(one.row, one.text) for one in found] == [(1, "upper bound of power")]
-
-
-# ---------------------------------------------------------------- YAML
-
-TYPES = "node_types: [{name: all, idle: 71, max: 250W}]"
-
-
-def read(text):
-    return parse_site({"power": yaml.safe_load(f"{{{text}}}")}).rules.power
-
-
-def test_a_section_with_everything():
-    found = read(
-        "base: 1kW, node_types: [{name: gpu, nodes: {features: gpu}, idle: 300W, max: 2kW},"
-        " {name: rest, idle: 71, max: 0.25 kW}], corridor: {lower: 1700W, upper: 2.5kW}, grace: 1m"
-    )
-    assert found == PowerRules(Corridor((0,), (1700,), (2500,)), (replace(BIG, name="gpu"), REST),
-                               1000, 60)  # fmt: skip
-    assert read(TYPES).corridor == Corridor()
-    assert read(f"{TYPES}, corridor: {{lower: 1kW}}").corridor.upper_w == (NO_UPPER_W,)
-
-
-@pytest.mark.parametrize(
-    ("text", "read_as"),
-    [("71", 71), ("250W", 250), ("2.5kW", 2500), ("1MW", 10**6), ("1.50 kW", 1500), ("0", 0),
-     ("1.0", 1)],
-)  # fmt: skip
-def test_watts(text, read_as):
-    assert watts(text) == read_as
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        (TYPES.replace("71", "-1"), "node_types.0.idle: must be a power as 250W"),
-        (TYPES.replace("71", "1.5"), "node_types.0.idle: must be a whole number of watts"),
-        (TYPES.replace("71", "yes"), "node_types.0.idle: must be a power as"),
-        (TYPES.replace("71", "71 kw"), "must be a power as 250W, 2.5kW or 1MW"),
-        (TYPES.replace("71", "9999999MW"), "is more than 1000000000000 W"),
-        (TYPES.replace("71", "300"), "node_types.0: idle: 300 is more than max: 250W"),
-        ("base: 1kW", "node_types: field required"),
-        ("node_types: []", "node_types: tuple should have at least 1 item"),
-        (f"{TYPES}, corridor: {{lower: 3kW, upper: 2kW}}", "lower: 3kW is more than upper: 2kW"),
-        (f"{TYPES}, caps: 1", "caps: extra inputs"),
-        (
-            "node_types: [{name: a, nodes: {names: n1}, idle: 1, max: 2}]",
-            "node_types: the last one must be without nodes",
-        ),
-        (
-            "node_types: [{name: a, idle: 1, max: 2}, {name: b, idle: 1, max: 2}]",
-            "node_types: 'a' is without nodes, but not the last one",
-        ),
-        (
-            "node_types: [{name: a, nodes: {having: x}, idle: 1, max: 2},"
-            " {name: a, idle: 1, max: 2}]",
-            "node_types: two are called 'a'",
-        ),
-    ],
-)
-def test_every_problem_names_its_key(text, problem):
-    with pytest.raises(ConfigError) as caught:
-        read(text)
-    assert f"planning.power.{problem}".startswith("planning.power")
-    assert problem in str(caught.value).replace("planning.power.", "")
 
 
 def test_a_resource_that_no_node_has_is_named():
