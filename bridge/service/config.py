@@ -196,6 +196,27 @@ class ResizingSection(_Section):
     )
 
 
+def _loopback(text: str) -> str:
+    host = _address(text).rpartition(":")[0].strip("[]")
+    if host not in ("127.0.0.1", "::1", "localhost"):
+        raise ValueError(
+            "must be a loopback address as 127.0.0.1:9619: put a proxy with TLS before"
+        )
+    return text
+
+
+class EventsSection(_Section):
+    """Events of demand response over HTTP, in the form of OpenADR 3."""
+
+    address: Annotated[str, AfterValidator(_loopback)] = Field(
+        description="HOST:PORT to listen at, on the loopback interface."
+    )
+    token_file: Path = Field(
+        description="File of root or the service's user, mode 0600, that holds the bearer token of "
+        "callers; read again when it changes."
+    )
+
+
 class PowerSection(_Section):
     """Who else, beside administrators, states bounds of system power; see docs/POWER.md."""
 
@@ -203,6 +224,10 @@ class PowerSection(_Section):
         default=None,
         description="JSON file with bounds of system power, read again when it changes; null: "
         "none.",
+    )
+    events: EventsSection | None = Field(
+        default=None,
+        description="Events of demand response over HTTP (OpenADR 3); null: none are taken.",
     )
 
 

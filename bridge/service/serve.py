@@ -9,6 +9,7 @@
 | operator.socket | every user | Operator without changes, health, reflection |
 | operator.socket | operator.admins | all of Operator |
 | metrics.address | whoever can reach it | the page /metrics |
+| power.events.address | who has the token of power.events.token_file | events of demand response |
 
 The gates listen at these; the gRPC servers behind them at sockets in a private directory. Operators
 and metrics are answered by a process of their own (`bridge.rpc.operators.process`).
@@ -139,7 +140,7 @@ class Service:
         at_controllers = self._gates.listen(config.controller.socket, "controller.socket")
         # The operators' process of a service that was killed ends a moment after it.
         at_operators = self._gates.listen(config.operator.socket, "operator.socket", patience_s=2.0)
-        at_tls = at_metrics = certificates = None
+        at_tls = at_metrics = at_events = certificates = None
         if config.controller.tls is not None:
             strangers = str(Path(self._private.name) / "strangers")
             certificates = Certificates(config.controller.tls, controller, strangers)
@@ -147,6 +148,9 @@ class Service:
             at_tls = self._gates.listen_tcp(config.controller.tls.address, "controller.tls")
         if config.metrics.address is not None:
             at_metrics = self._gates.listen_tcp(config.metrics.address, "metrics.address")
+        events = config.power.events
+        if events is not None:
+            at_events = self._gates.listen_tcp(events.address, "power.events.address")
 
         scheduling = self._schedule()
         self._follow_signal(scheduling, admins)
@@ -158,9 +162,11 @@ class Service:
                 private=self._private.name,
                 log_level=config.log.level,
                 log_format=config.log.format,
+                token_file=None if events is None else str(events.token_file),
             ),
             operators=at_operators,
             metrics=at_metrics,
+            events=at_events,
         )
         self._operators = operators
         operators.start()

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of the corridor of power that operators ask for, in the service's process."""
+"""Changes of the corridor of power that operators and events ask for, in the service's process."""
+
+import json
 
 from bridge.errors import ConfigError
-from bridge.power.ledger import Author
+from bridge.power.ledger import Author, Wish
 from bridge.rpc.controller.corridor_switch import NOT_BOUNDED, CorridorSwitch
 from bridge.rpc.operators.power_messages import (
     check_request,
@@ -12,6 +14,10 @@ from bridge.rpc.operators.power_messages import (
 )
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.units import DAY_S
+
+MOST_OF_EVENTS = 200
+"""Entries of all events; the rest of those that the ledger takes is for operators."""
+_GROUP = "event "
 
 
 def change_corridor(
@@ -37,3 +43,41 @@ def change_corridor(
         steps=step_messages(corridor.entries(), now_s, now_s + DAY_S),
         warnings=corridor.problems(),
     )
+
+
+def take_event(corridor: CorridorSwitch | None, event: str, name: str, bounds: str) -> int:
+    """Puts the bounds of an event of demand response in force, in place of those it had.
+
+    Args:
+        corridor: gets them.
+        event: its id.
+        name: for people.
+        bounds: a list of start, end and upper bound, as JSON; empty: the event is withdrawn.
+
+    Returns:
+        How many entries came and went.
+
+    Raises:
+        ConfigError: power is not bounded, or the bounds make no sense.
+    """
+    if corridor is None:
+        raise ConfigError("power corridor", NOT_BOUNDED)
+    group = f"{_GROUP}{event}"
+    wishes = [
+        Wish(start, end, upper_w=upper, reason=name) for start, end, upper in json.loads(bounds)
+    ]
+    now_s, ledger = corridor.now_s, corridor.ledger()
+    if wishes and all(wish.end_s <= now_s for wish in wishes):
+        raise ConfigError("event", "it is over already")
+    before = ledger.of_group(group, now_s)
+    others = [
+        entry
+        for entry in ledger.entries
+        if entry.group.startswith(_GROUP) and entry.group != group and entry.stands_at(now_s)
+    ]
+    if len(others) + len(wishes) > MOST_OF_EVENTS:
+        raise ConfigError(
+            "event", f"more than {MOST_OF_EVENTS} intervals are in force: delete some"
+        )
+    added = corridor.enter(wishes, Author(group, "demand response"), group)
+    return len(added) + (len(before) if added or not wishes else 0)

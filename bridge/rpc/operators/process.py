@@ -32,7 +32,7 @@ from bridge.rpc.controller.corridor_switch import CorridorSwitch
 from bridge.rpc.controller.cycles import Cycles, Published
 from bridge.rpc.controller.policy_switch import PolicySwitch
 from bridge.rpc.operators.elastic import change_width, elastic_reply
-from bridge.rpc.operators.power_changes import change_corridor
+from bridge.rpc.operators.power_changes import change_corridor, take_event
 from bridge.rpc.operators.view import Facts, InForce, pack
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.pb import scheduler_pb2
@@ -171,6 +171,9 @@ class Answers:
                 asked = pb.CorridorRequest.FromString(bytes(parts[0]))
                 author = Author(*(part.decode() for part in parts[1:3]))
                 return [change_corridor(desk.corridor, asked, author).SerializeToString()]
+            case MessageKind.EVENTS:
+                event, name, bounds = (part.decode() for part in parts)
+                return [str(take_event(desk.corridor, event, name, bounds)).encode()]
         raise ControllerError(f"unknown request {kind}")
 
     def _view(self, known: int, known_changes: int) -> list[Part]:
@@ -225,6 +228,7 @@ class Settings:
         per_user: connections.
         private: directory for its own sockets.
         log_level, log_format: of its log.
+        token_file: of callers that send events of demand response; None: nobody may.
     """
 
     admins: tuple[int, ...]
@@ -232,6 +236,7 @@ class Settings:
     private: str
     log_level: str
     log_format: str
+    token_file: str | None = None
 
 
 class OperatorProcess:
@@ -249,6 +254,7 @@ class OperatorProcess:
         *,
         operators: socket.socket,
         metrics: socket.socket | None,
+        events: socket.socket | None = None,
     ) -> None:
         """Prepares it.
 
@@ -257,11 +263,13 @@ class OperatorProcess:
             settings: for it.
             operators: listens for operators.
             metrics: listens for those who read metrics; None: nobody may.
+            events: listens for events of demand response; None: there are none.
         """
         self._answers = answers
         self._settings = settings
         self._operators = operators
         self._metrics = metrics
+        self._events = events
         self._stopping = threading.Event()
         self._lock = threading.Lock()
         self._channel: Channel | None = None
@@ -336,11 +344,14 @@ class OperatorProcess:
 
     def _spawn(self, channel: socket.socket) -> "subprocess.Popen[bytes]":
         metrics = None if self._metrics is None else self._metrics.fileno()
+        events = None if self._events is None else self._events.fileno()
         given = [channel.fileno(), self._operators.fileno()]
         settings: dict[str, Any] = {
             "channel": given[0],
             "operators": given[1],
             "metrics": metrics,
+            "events": events,
+            "token_file": self._settings.token_file,
             "admins": self._settings.admins,
             "per_user": self._settings.per_user,
             "private": self._settings.private,
@@ -351,7 +362,7 @@ class OperatorProcess:
         return subprocess.Popen(
             [sys.executable, "-c", _PROGRAM, json.dumps(settings)],
             stdin=subprocess.DEVNULL,
-            pass_fds=given if metrics is None else [*given, metrics],
+            pass_fds=[*given, *(each for each in (metrics, events) if each is not None)],
             env=environment,
             process_group=0,  # an interrupt at the terminal is this process's to handle
         )

@@ -14,8 +14,12 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+from bridge.power.ledger import Wish
+from bridge.rpc.operators.event_page import Carry, EventPage
 from bridge.rpc.operators.metrics_page import MetricsPage
 from bridge.rpc.operators.server import OperatorService, serve
 from bridge.rpc.transport.callers import Badges, Peers
@@ -93,11 +97,29 @@ async def _serve(settings: dict[str, Any], asker: Asker) -> None:
         readers = max(2, min(32, settings["descriptors"] // 8))
         pages = await MetricsPage(_cached(asker), readers).serve(listener)
         servers.append(pages)
+    if settings["events"] is not None:
+        listener = socket.socket(fileno=settings["events"])
+        listener.setblocking(False)
+        page = EventPage(_taking(asker, service), Path(settings["token_file"]))
+        servers.append(await page.serve(listener))
     gate.start()
     asker.tell(MessageKind.READY)
     while True:
         await asyncio.sleep(ALIVE_S)
         asker.tell(MessageKind.ALIVE)
+
+
+def _taking(asker: Asker, service: OperatorService) -> Carry:
+    """Hands bounds of events to the service's process."""
+
+    async def carry(event: str, name: str, wishes: Sequence[Wish]) -> int:
+        bounds = json.dumps([[wish.start_s, wish.end_s, wish.upper_w] for wish in wishes])
+        parts = [event.encode(), name.encode(errors="replace"), bounds.encode()]
+        answer = await asyncio.wrap_future(asker.ask(MessageKind.EVENTS, parts))
+        service.views.expire()
+        return int(answer[0])
+
+    return carry
 
 
 def _cached(asker: Asker) -> Any:

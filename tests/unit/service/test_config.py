@@ -111,6 +111,13 @@ def test_a_topology_is_a_file_or_more():
     assert (known.file, known.wait_s) == (Path("/etc/t.conf"), 300)
 
 
+@pytest.mark.parametrize("address", ["0.0.0.0:9619", "host:9619", "[::]:9619", "127.0.0.1"])
+def test_events_are_taken_on_the_loopback_interface_only(address):
+    with pytest.raises(ConfigProblems, match=r"power.events.address: must be"):
+        parse(f"power: {{events: {{address: '{address}', token_file: /etc/t}}}}", "f")
+    assert parse("power: {events: {address: '[::1]:9', token_file: /t}}", "f").power.events
+
+
 # ------------------------------------------------------------------ docs/CONFIG.md
 
 
