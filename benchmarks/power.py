@@ -20,14 +20,19 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 from about import about
 from results_file import write
 
-from bridge.cli.bench_power import entries, lines, run_on, summary
+from bridge.cli.bench_power import Scenario, entries, lines, outcome_of, run_on, summary
+from bridge.cli.simulated_power import POWER_PAPER, PowerOptions, end_s
 from bridge.model.node_set import NodeSet
 from bridge.model.power import NodePower
 from bridge.registry import PRESETS, build
+from bridge.report.plots import LINE_COLOURS
+from bridge.report.power_plot import draw_power
 from bridge.safe_cycle.decider import Decider
 from bridge.sim.corridor_steps import CorridorStep, CorridorSteps
 from bridge.sim.engine import simulate
@@ -58,7 +63,32 @@ def paper(given: argparse.Namespace) -> dict:
     if done.returncode:
         sys.exit(done.returncode)
     found: dict = json.loads(done.stdout)
+    if given.plot:
+        plot(given.plot, given.policies, given.seed)
     return found
+
+
+def plot(path: Path, policies: str | None, seed: int) -> None:
+    """System power over time of one seed, a panel for each policy."""
+    workload, setting = Scenario(POWER_PAPER, PowerOptions(sensors=True)).drawn(seed)
+    chosen = entries(policies)
+    with mpl.rc_context({"svg.hashsalt": "power", "svg.fonttype": "none"}):
+        figure, panels = plt.subplots(
+            len(chosen), 1, figsize=(9, 2.2 * len(chosen)), layout="constrained", sharex=True
+        )
+        for axes, entry in zip(np.atleast_1d(panels), chosen, strict=True):
+            outcome, _ = outcome_of(workload, setting, entry, seed)
+            last_s = end_s(outcome)
+            powers = [(entry.name, outcome.power.until(last_s))]
+            span_s = outcome.power.origin_s, last_s
+            styles = [(LINE_COLOURS[0], ())]
+            bounds = outcome.power.bounds
+            draw_power(axes, powers, bounds, span_s, scale_s=1, styles=styles)
+            axes.set_title(entry.name, loc="left", fontsize=10)
+            axes.set_ylabel("W")
+            axes.spines[["top", "right"]].set_visible(False)
+        np.atleast_1d(panels)[-1].set_xlabel("time since the first submission, s")
+        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
 def month(given: argparse.Namespace) -> dict:
@@ -177,6 +207,7 @@ def main() -> None:
     parser.add_argument("--days", type=int, default=30, help="of a log [%(default)s]")
     parser.add_argument("--first-day", type=int, default=0, help="of a log [%(default)s]")
     parser.add_argument("--policies")
+    parser.add_argument("--plot", type=Path, help="of the paper's experiment, with one seed")
     given = parser.parse_args()
     if given.show:
         found = json.loads(given.show.read_text())

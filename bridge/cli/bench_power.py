@@ -52,6 +52,7 @@ from bridge.power_measures import Violations
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
 from bridge.sim.engine import simulate
+from bridge.sim.outcome import Outcome
 from bridge.sim.power import PowerSetting
 from bridge.sim.power_sight import Sight, under_corridor
 from bridge.sim.swf import read_swf
@@ -166,6 +167,16 @@ def run_on(
     workload: Workload, setting: PowerSetting, entry: Entry, seed: int, name: str
 ) -> dict[str, Any]:
     """One simulation of a workload on a pool: the case, and its measures."""
+    outcome, counted = outcome_of(workload, setting, entry, seed)
+    return {
+        "scenario": name, "policy": entry.name, "seed": seed, **_figures(outcome), **counted,
+    }  # fmt: skip
+
+
+def outcome_of(
+    workload: Workload, setting: PowerSetting, entry: Entry, seed: int
+) -> tuple[Outcome, dict[str, int]]:
+    """One simulation, and what is counted beside it."""
     decider, resizes = Decider(build(entry.spec), seed=seed), 0
     inner = under_corridor(decider, setting, int(workload.submit_s[0]), entry.sight)
 
@@ -176,15 +187,16 @@ def run_on(
         return plan
 
     outcome = simulate(workload, pool_of(workload.processors_total), decide, power=setting)
+    return outcome, {"resizes": resizes, "failures": decider.failures}
+
+
+def _figures(outcome: Outcome) -> dict[str, Any]:
     found, power = measure(outcome.schedule, outcome.decision_ms), measured(outcome)
     assert power is not None
     assert power.upper is not None
     assert power.lower is not None
     both = (power.upper, power.lower)
     return {
-        "scenario": name,
-        "policy": entry.name,
-        "seed": seed,
         "violations": sum(side.late.number for side in both),
         "seconds": sum(side.late.seconds for side in both),
         "watt_seconds": sum(side.late.watt_seconds for side in both),
@@ -204,8 +216,6 @@ def run_on(
         "response_s": round(found.turnaround_s.mean, 2),
         "jobs": found.jobs,
         "unfinished": found.unfinished,
-        "resizes": resizes,
-        "failures": decider.failures,
         "refusals": len(outcome.refusals),
         "decision_ms": round(found.decision_ms.mean, 3),
     }

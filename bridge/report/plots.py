@@ -118,7 +118,9 @@ def _power(runs: Sequence[Run], span_s: tuple[int, int]) -> Figure:
         (LINE_COLOURS[index % len(LINE_COLOURS)], DASHES[index % len(DASHES)])
         for index in range(len(runs))
     ]
-    draw_power(axes, runs, span_s, scale_s, styles)
+    bounds = next((run.bounds for run in runs if run.bounds is not None), None)
+    powers = [(run.policy, run.system_power) for run in runs]
+    draw_power(axes, powers, bounds, span_s, scale_s=scale_s, styles=styles)
     axes.set_xlabel(f"time since the first submission, {unit}")
     axes.set_ylabel("system power, W; grey: the corridor")
     axes.set_xlim(0, (span_s[1] - span_s[0]) / scale_s)

@@ -8,7 +8,6 @@ from matplotlib.axes import Axes
 
 from bridge.model.power import NO_UPPER_W
 from bridge.power_measures import Bounds, SystemPower
-from bridge.report.run import Run
 from bridge.report.series import means_of
 
 _CORRIDOR_COLOUR = "#999999"
@@ -18,31 +17,33 @@ _POINTS = 2000
 
 def draw_power(
     axes: Axes,
-    runs: Sequence[Run],
+    powers: Sequence[tuple[str, SystemPower | None]],
+    bounds: Bounds | None,
     span_s: tuple[int, int],
+    *,
     scale_s: int,
     styles: Sequence[tuple[str, tuple[float, ...]]],
 ) -> None:
-    """Draws system power of each run, and between which bounds it was to lie.
+    """Draws system power of several runs, and between which bounds it was to lie.
 
     Args:
         axes: to draw on.
-        runs: those without power are left out.
+        powers: label and system power of each run; None: it is left out.
+        bounds: the corridor; None: there was none.
         span_s: begin and end of the time axis.
         scale_s: a unit of the time axis.
         styles: colour and dashes of each run.
     """
     top_w = 0.0
-    for run, (colour, dashes) in zip(runs, styles, strict=True):
-        if run.system_power is None:
+    for (label, power), (colour, dashes) in zip(powers, styles, strict=True):
+        if power is None:
             continue
-        edges_s, power_w = steps_of(run.system_power)
+        edges_s, power_w = steps_of(power)
         axes.stairs(
             power_w, (edges_s - span_s[0]) / scale_s,
-            baseline=None, color=colour, linewidth=1.2, linestyle=(0, dashes), label=run.policy,
+            baseline=None, color=colour, linewidth=1.2, linestyle=(0, dashes), label=label,
         )  # fmt: skip
         top_w = max(top_w, float(power_w.max(initial=0)))
-    bounds = next((run.bounds for run in runs if run.bounds is not None), None)
     if bounds is not None:
         top_w = max(top_w, _draw_corridor(axes, bounds, span_s, scale_s))
     axes.set_ylim(0, top_w * 1.05)
