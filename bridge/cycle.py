@@ -159,7 +159,31 @@ class _Replan:
         allowed = self._permitted(resizes)
         if len(allowed) < len(resizes):
             return self(allowed, returns, planned.plan.start_widths)
-        return replace(planned, plan=replace(planned.plan, resizes=resizes, returns=returns))
+        found = replace(planned, plan=replace(planned.plan, resizes=resizes, returns=returns))
+        if self.context.site.rules.power is None or not len(resizes):
+            return found
+        return self._within_power(found, resizes, returns)
+
+    def _within_power(self, planned: Planned, resizes: Resizes, returns: Resizes) -> Planned:
+        """The same rows with those growths whose power the rows leave; O(growths) checks."""
+        if not check(self.predicted, self.context.site, planned.plan):
+            return planned
+        width = np.diff(self.predicted.running.indptr)[resizes.job]
+        grows = np.diff(resizes.indptr) > width
+        kept = np.flatnonzero(~grows).tolist()
+        found = self._only(planned, resizes, returns, kept)
+        for row in np.flatnonzero(grows).tolist():
+            tried = self._only(planned, resizes, returns, [*kept, row])
+            if not check(self.predicted, self.context.site, tried.plan):
+                kept, found = [*kept, row], tried
+        return found
+
+    def _only(
+        self, planned: Planned, resizes: Resizes, returns: Resizes, rows: list[int]
+    ) -> Planned:
+        some = resizes.only(sorted(rows))
+        later, _ = permitted_later(self.predicted, some, returns, NO_START_WIDTHS)
+        return replace(planned, plan=replace(planned.plan, resizes=some, returns=later))
 
     def _permitted(self, resizes: Resizes) -> Resizes:
         resizes = permitted(self.predicted, self.context.site, resizes)

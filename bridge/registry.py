@@ -70,6 +70,7 @@ _ALGORITHMS: Final[Mapping[str, Mapping[str, tuple[str, Mapping[str, object]]]]]
         "fpsma": ("reshape.fpsma:Fpsma", {}),
         "malleable": ("reshape.malleable:LentNodes", {}),
         "power-corridor": ("reshape.power_corridor:PowerCorridor", {}),
+        "power-plan": ("reshape.power_plan:PowerPlan", {}),
     },
     "share": {
         "none": ("share.none:NoSharing", {}),
@@ -114,6 +115,7 @@ PRESETS: Final[Mapping[str, PolicySpec]] = MappingProxyType(
             _preset("fpsma", "fcfs", "in-order", "sequential", reshape="fpsma"),
             _preset("malleable", "fcfs", "conservative", "sequential", reshape="malleable"),
             _preset("malleable-power", "fcfs", "in-order", "sequential", reshape="power-corridor"),
+            _preset("power-plan", "fcfs", "conservative", "sequential", reshape="power-plan"),
         )
     }
 )

@@ -52,22 +52,30 @@ class DrawnPower:
     """The system's power at the time of a snapshot.
 
     Attributes:
-        bounds_w: lower and upper bound now.
+        bounds_w: lower and upper bound.
         system_w: lower and upper estimate of what is drawn now.
     """
 
-    def __init__(self, rules: PowerRules, snapshot: Snapshot, malleables: Malleables) -> None:
+    def __init__(
+        self, rules: PowerRules, snapshot: Snapshot, malleables: Malleables, *, ahead_s: int = 0
+    ) -> None:
         """Adds it up.
 
         Args:
             rules: of the site.
             snapshot: the cluster.
             malleables: which running jobs may be resized now.
+            ahead_s: an upper bound that comes within so long counts already.
         """
         self._snapshot, self._malleables = snapshot, malleables
         self._powers = node_powers(rules, snapshot)
         self._draws = running_draws(snapshot, self._powers)
-        self.bounds_w = rules.corridor.at(snapshot.now_s)
+        lower_w, upper_w = rules.corridor.at(snapshot.now_s)
+        at_s = rules.corridor.next_change_s(snapshot.now_s)
+        while at_s <= snapshot.now_s + ahead_s:
+            upper_w = min(upper_w, rules.corridor.at(at_s)[1])
+            at_s = rules.corridor.next_change_s(at_s)
+        self.bounds_w = min(lower_w, upper_w), upper_w
         self._rest_w = rules.base_w + self._powers.idle_total_w
         self.system_w = (
             self._rest_w + int(self._draws.lower_w.sum()),

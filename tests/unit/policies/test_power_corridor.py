@@ -173,3 +173,26 @@ def test_what_is_pending_outlives_a_restart_and_is_given_up_in_the_end():
 def test_impossible_parameters_are_refused(name, value):
     with pytest.raises(ConfigError, match=name):
         parse_policy({"preset": "malleable-power", "reshape": {name: value}})
+
+
+def test_power_plan_shrinks_before_a_bound_comes():
+    world = a_world(job(0, 4, HEAT, id="m", end_s=9000), job(4, 2, PI, max_nodes=0, end_s=9000))
+    where = site((0, 2500), (0, 1600), starts=(0, 100))  # it draws 1,908 W
+
+    def at(now_s):
+        return decided(dataclasses.replace(world, now_s=now_s), where, "power-plan")
+
+    widths, _, plan = at(80)
+    assert all(width >= 4 for width in widths.values())
+    assert plan.again_s <= 90
+    widths, _, plan = at(90)
+    assert widths == {"m": 2}  # 994 + 2 x 179 + 2 x 99 = 1,550 W
+    assert plan.resizes.by_s.tolist() == [95]
+    assert decided(dataclasses.replace(world, now_s=90), where)[0] == {}  # the paper's waits for it
+
+
+def test_power_plan_without_bounds_is_malleable():
+    world = a_world(job(0, 4, HEAT, id="m"), jobs=[waits(4, PI)])
+    plans = [decided(world, Site(), preset)[2] for preset in ("malleable", "power-plan")]
+    assert plans[0].resizes.nodes.tolist() == plans[1].resizes.nodes.tolist()
+    assert plans[0].start_s.tolist() == plans[1].start_s.tolist()

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No violation of the corridor remains that some configuration could have ended."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from bridge.model.limits import Rules
+from bridge.model.node_set import NodeSet
+from bridge.model.power import Corridor, NodePower, PowerRules
+from bridge.model.site import Site
+from bridge.registry import build, parse_policy
+from tests.builders import a_job, a_running_job, a_snapshot
+from tests.cycles import Memory, run
+
+NODES, IDLE_W = 8, 71
+PRESETS = ("malleable-power", "power-plan")
+
+
+def drawn_w(jobs, widths):
+    idle = NODES - sum(widths)
+    assert idle >= 0
+    return idle * IDLE_W + sum(w * job["watts"] for w, job in zip(widths, jobs, strict=True))
+
+
+def a_case(seed):
+    rng = np.random.default_rng(seed)
+    running, left = [], NODES
+    for name in range(int(rng.integers(1, 5))):
+        width = int(rng.integers(1, 4))
+        if width > left:
+            break
+        rigid = rng.random() < 0.3
+        least = int(rng.integers(1, width + 1))
+        running.append({
+            "id": f"r{name}", "width": width, "watts": int(rng.integers(90, 251)),
+            "allowed": (width,) if rigid else range(least, int(rng.integers(width, 9)) + 1),
+        })  # fmt: skip
+        left -= width
+    waiting = [
+        {"id": f"w{name}", "width": int(rng.integers(1, 5)), "watts": int(rng.integers(90, 251))}
+        for name in range(int(rng.integers(0, 3)))
+    ]
+    lower_w = int(rng.integers(0, 1700))
+    return running, waiting, (lower_w, lower_w + int(rng.integers(50, 700)))
+
+
+def a_world(running, waiting, now_s):
+    """The world in which these jobs hold nodes one after the other."""
+    first, held = 0, []
+    for job in running:
+        power = {"min_power_w": job["watts"], "max_power_w": job["watts"], "id": job["id"],
+                 "resized_s": job.get("resized_s", 0)}  # fmt: skip
+        bounds = (job["allowed"][0], job["allowed"][-1]) if len(job["allowed"]) > 1 else (0, 0)
+        nodes = tuple(range(first, first + job["width"]))
+        held.append(a_running_job(nodes, end_s=100_000, min_nodes=bounds[0], max_nodes=bounds[1],
+                                  **power))  # fmt: skip
+        first += job["width"]
+    asked = [a_job(nodes=job["width"], limit_s=50_000, id=job["id"], min_power_w=job["watts"],
+                   max_power_w=job["watts"]) for job in waiting]  # fmt: skip
+    return a_snapshot(nodes=NODES, running=held, jobs=asked, now_s=now_s)()
+
+
+def a_round(running, waiting, world, plan):
+    """Both lists when the plan has been carried out."""
+    ids = world.running.id[plan.resizes.job].tolist()
+    after = {name: len(plan.resizes.nodes_of(at)) for at, name in enumerate(ids)}
+    running = [
+        {**job, "width": after[job["id"]], "resized_s": world.now_s} if job["id"] in after else job
+        for job in running
+    ]
+    started = world.jobs.id[plan.job[plan.starts_now]].tolist()
+    running += [{**job, "allowed": (job["width"],)} for job in waiting if job["id"] in started]
+    return running, [job for job in waiting if job["id"] not in started]
+
+
+def ended_by_some(running, waiting, bounds_w):
+    """Whether widths of the running jobs, alone or beside one or two waiting jobs, would do."""
+    for count in range(3):
+        for starts in itertools.combinations(waiting, count):
+            every = [*running, *starts]
+            options = [*(job["allowed"] for job in running), *((job["width"],) for job in starts)]
+            for widths in itertools.product(*options):
+                if sum(widths) > NODES:
+                    continue
+                if bounds_w[0] <= drawn_w(every, widths) <= bounds_w[1]:
+                    return True
+    return False
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("seed", range(150))
+def test_a_violation_that_some_configuration_ends_is_ended(preset, seed):
+    running, waiting, bounds_w = a_case(seed)
+    rules = PowerRules(Corridor((0,), bounds_w[:1], bounds_w[1:]),
+                       (NodePower("node", NodeSet(), IDLE_W, 250),))  # fmt: skip
+    policy, memory = build(parse_policy(preset)), Memory()
+    possible = ended_by_some(running, waiting, bounds_w)
+    for step in range(6):
+        world = a_world(running, waiting, 1000 + 10 * step)
+        plan = run(world, memory, policy, site=Site(Rules(power=rules)))
+        running, waiting = a_round(running, waiting, world, plan)
+    now_w = drawn_w(running, [job["width"] for job in running])
+    assert now_w <= bounds_w[1] or not possible
+    assert bounds_w[0] <= now_w or not possible
+    if not possible and not bounds_w[0] <= now_w <= bounds_w[1]:
+        assert plan.notes, "it must say so"
