@@ -35,7 +35,6 @@ from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.controller_choice import Chooser, ControllerChoice, beyond_model
 from bridge.planning.eligibility.leaf_switches import next_change_s
-from bridge.planning.queue.columns import by_appearance
 from bridge.rpc.controller.chunk_allocation import chunk_uses
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
@@ -320,7 +319,7 @@ class _Reasons:
 
     def __init__(self, reasons: Sequence[Reason | None]) -> None:
         ids = np.fromiter(map(id, reasons), dtype=np.int64, count=len(reasons))
-        first, self._which = by_appearance(ids)
+        _, first, self._which = np.unique(ids, return_index=True, return_inverse=True)
         self._told = [reasons[at] for at in first.tolist()]
 
     def codes_and_words(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -332,9 +331,10 @@ class _Reasons:
 
     def encoded(self, rows: NDArray[np.int64]) -> tuple[list[bytes], NDArray[np.int64]]:
         """The reasons of some rows as the wire has them, and (n,) which of them each has."""
-        first, which = by_appearance(self._which[rows])
-        told = [self._told[at] for at in self._which[rows[first]].tolist()]
-        return [pending(reason).SerializeToString() for reason in told], which.astype(np.int64)
+        number: dict[int, int] = {}
+        which = [number.setdefault(at, len(number)) for at in self._which[rows].tolist()]
+        told = [pending(self._told[at]).SerializeToString() for at in number]
+        return told, np.array(which, dtype=np.int64)
 
 
 def _limit_s(snapshot: Snapshot, plan: Plan, row: int) -> int:
