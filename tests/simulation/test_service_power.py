@@ -16,6 +16,7 @@ from bridge.rpc.pb import operator_pb2 as pb
 from bridge.service.config import parse
 from bridge.sim.controller import Controller
 from bridge.sim.system import pool_of
+from bridge.units import NEVER
 from tests.simulation.services import a_config, a_home, a_service, controller_of, operator_of
 from tests.workloads import a_workload
 
@@ -339,3 +340,38 @@ def test_errors_of_the_service_are_told(home):
         pytest.raises(BridgeError, match="has not called yet"),
     ):
         operator.power()
+
+
+# ------------------------------------------------------------------ what a change would do
+
+DELAYED, HELD = pb.CORRIDOR_EFFECT_KIND_DELAYED, pb.CORRIDOR_EFFECT_KIND_HELD
+
+
+@pytest.mark.parametrize(
+    ("bounds_", "expected"),
+    [
+        # 380 W without jobs, 180 W a busy node: job 2 draws 360 W until 1080, job 3 180 W.
+        ({"upper_w": 920, "from_s": 1061}, []),
+        ({"upper_w": 919, "from_s": 1061}, [("3", DELAYED, 1080)]),
+        ({"upper_w": 560}, [("3", DELAYED, 1080)]),
+        ({"upper_w": 559}, [("3", HELD, NEVER)]),
+    ],
+)
+def test_a_dry_run_tells_what_then_happens(home, bounds_, expected):
+    jobs = [(1, 60, 60, 2), (2, 80, 80, 2), (3, 30, 30, 1)]
+    with (
+        a_service(home, planning=PLANNING, policy="conservative"),
+        World(home, jobs) as world,
+        OperatorClient(operator_of(home)) as operator,
+    ):
+        assert world.cycle(1).start_s.tolist() == [1060]
+        told = operator.corridor(pb.CorridorRequest(dry_run=True, **bounds_))
+        found = [(each.job.job_id, each.kind, each.start_s or NEVER) for each in told.effects]
+        assert (found, told.effects_total) == (expected, len(expected))
+        assert all(each.job.start_s == 1060 for each in told.effects)
+        assert world.cycle(2).start_s.tolist() == [1060]
+        operator.corridor(pb.CorridorRequest(**bounds_))
+        start_s = expected[0][2] if expected else 1060
+        assert world.cycle(2).start_s.tolist() == [start_s]
+        operator.corridor(pb.CorridorRequest(undo=0))
+        assert world.cycle(2).start_s.tolist() == [1060]

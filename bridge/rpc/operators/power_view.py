@@ -9,18 +9,16 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.node import CPUS
 from bridge.model.power import PowerRules
 from bridge.model.snapshot import Snapshot
 from bridge.planning.power.estimates import (
     NodePowers,
-    draws_on,
     node_powers,
-    pending_estimates,
     running_draws,
     running_estimates,
     system_power,
 )
+from bridge.planning.power.planned import planned_upper
 from bridge.rpc.controller.cycles import Published
 from bridge.rpc.operators.explain import running_job
 from bridge.rpc.operators.power_messages import MOST_STEPS, entry_message, step_messages
@@ -99,7 +97,7 @@ def _planned(
     rows = np.flatnonzero((plan.start_s != NEVER) & (plan.start_s != UNPLANNED))
     start_s = np.concatenate((np.full(len(running_w), now_s), plan.start_s[rows]))
     end_s = np.concatenate((np.maximum(snapshot.running.end_s, now_s + 1), plan.end_s[rows]))
-    amount = np.concatenate((running_w, _planned_w(published, powers, rows)))
+    amount = np.concatenate((running_w, planned_upper(snapshot, powers, plan, rows)))
     edges = np.unique(np.concatenate(([now_s], start_s, end_s)))
     edges = edges[(edges >= now_s) & (edges < until_s)]
     change = np.zeros(len(edges) + 1, dtype=np.int64)
@@ -110,19 +108,3 @@ def _planned(
     starts, values = edges[keep].tolist()[:MOST_STEPS], total[keep].tolist()
     for start, end, value in zip(starts, [*starts[1:], until_s], values, strict=False):
         yield pb.PowerStep(from_s=start, until_s=end, estimate_w=value)
-
-
-def _planned_w(
-    published: Published, powers: NodePowers, rows: NDArray[np.intp]
-) -> NDArray[np.int64]:
-    """(n,) what rows of the plan draw beyond the idle power of their nodes."""
-    snapshot, plan = published.snapshot, published.plan
-    width = np.diff(plan.indptr)
-    wanted = np.zeros(len(plan), dtype=bool)
-    wanted[rows] = True
-    node = plan.nodes[np.repeat(wanted, width)]
-    owner = np.repeat(np.arange(len(rows)), width[rows])
-    job = plan.job[rows].astype(np.int64)[owner]
-    there = snapshot.nodes.capacity[node, CPUS]
-    draws = draws_on(pending_estimates(snapshot.jobs), powers, job, node, share=(there, there))
-    return np.bincount(owner, draws.upper_w, len(rows)).astype(np.int64)
