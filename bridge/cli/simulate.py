@@ -28,6 +28,7 @@ from bridge.errors import ConfigError
 from bridge.model.policy import PolicySpec
 from bridge.planning.site_rules.rules_text import parse_site
 from bridge.ports import Environment
+from bridge.power.sites import site_at
 from bridge.registry import build, describe, predicting
 from bridge.report.run import Run, figures
 from bridge.safe_cycle.decider import Decider
@@ -159,7 +160,7 @@ def simulate(
     specs = _named([read_policy(value) for value in policy], predict or [])
     decision_s = _decision_s(decision_time)
     planning = read_planning(site)
-    rules = parse_site(planning)
+    parse_site(planning)  # what is wrong with it is said before the trace is read
     if system is not None and procs is not None:
         raise ConfigError(
             "procs", "the system description states the processors; leave out one of the two"
@@ -175,6 +176,7 @@ def simulate(
     machine = machine or pool_of(workload.processors_total)
     workload = workload if jobs is None else workload.first(jobs)
     workload, power = powered(workload, power_options, seed)
+    rules = site_at(planning, int(workload.submit_s.min()), int(workload.submit_s.max()))
     only_cycle = bool(faults) or decision_s != 0 or bool(planning) or power is not None
     fast = [_fast(spec, machine, engine, only_cycle=only_cycle) for spec in specs]
     outcomes: list[Outcome] = []

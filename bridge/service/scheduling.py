@@ -99,7 +99,7 @@ class Scheduling:
         self._reader = Reader(self.switch)
         recorder = Recorder(
             self.decider,
-            lambda: (self.switch.spec, self.switch.planning),
+            lambda: (self.switch.spec, self.switch.recorded()),
             wanted=self.tap.wanted,
             keep=self.tap.keep,
         )

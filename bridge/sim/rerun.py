@@ -24,9 +24,9 @@ from bridge.model.policy import PolicySpec
 from bridge.model.prediction import Prediction
 from bridge.model.snapshot import Snapshot
 from bridge.planning.prediction.apply_predictions import as_planned
-from bridge.planning.site_rules.rules_text import parse_site
 from bridge.policies.plan.backfill import Backfill
 from bridge.ports import Context, Environment, Predicted, Solver, State, Telemetry
+from bridge.power.sites import site_at
 from bridge.recording.recordings import Recording
 from bridge.registry import build
 from bridge.safe_cycle.decider import Decider
@@ -94,7 +94,9 @@ def rerun(
         policy,
         recording.state,
         recording.seed if seed is None else seed,
-        site=parse_site(recording.planning if planning is None else planning),
+        site=site_at(
+            recording.planning if planning is None else planning, recording.snapshot.now_s
+        ),
         environment=Environment(solver=solver),
     )
     if solver is not None:
@@ -158,7 +160,7 @@ def completed(
             world,
             order[np.sort(first)],
             build(spec).place.preference(world),
-            Context(parse_site(planning)),
+            Context(site_at(planning, snapshot.now_s)),
         )
         .plan
     )

@@ -17,6 +17,7 @@ from bridge.planning.site_rules.lowered_rules import lower, stranded, unknown_to
 from bridge.planning.site_rules.rules_text import PlanningSection
 from bridge.ports import Conditions, conditions_of
 from bridge.power.resolve import bounded_by
+from bridge.power.sites import with_bounds
 from bridge.registry import build, describe, for_live, parse_policy, within
 from bridge.rpc.controller.cycles import Cycles
 from bridge.safe_cycle.decider import Decider
@@ -74,6 +75,10 @@ class PolicySwitch:
         self._corridor = corridor
         self._decider.site = bounded_by(self._decider.site, corridor)
         self.changes += 1
+
+    def recorded(self) -> Mapping[str, object]:
+        """What the site demands, with the corridor of power as it is in force."""
+        return with_bounds(self.planning, self._corridor)
 
     def conditions(self) -> Conditions:
         """The rules in force."""

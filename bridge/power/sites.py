@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sites whose corridor is resolved: for recordings, replays and simulations.
+
+The section `planning` alone has a calendar, not the bounds of an instant.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from bridge.model.power import NO_UPPER_W, Corridor
+from bridge.model.site import Site
+from bridge.planning.site_rules.corridor_text import MOST_ENTRIES
+from bridge.planning.site_rules.rules_text import PlanningSection, parse_site
+from bridge.planning.site_rules.watts_text import NONE
+from bridge.power.resolve import Entries, bounded_by, resolve, steps
+from bridge.units import DAY_S, NEVER
+
+_CALENDAR_END_S = 253_402_128_000
+
+
+def site_at(planning: Mapping[str, Any] | None, from_s: int, until_s: int | None = None) -> Site:
+    """What a section `planning` demands, with its calendar resolved.
+
+    Args:
+        planning: plain values, as YAML gives them; None: nothing.
+        from_s: the first instant that is asked for.
+        until_s: the last one; None: the same. Cron is expanded for `cron_days` more.
+
+    Raises:
+        ConfigError: the first thing that is wrong, with its key.
+    """
+    site = parse_site(planning)
+    if site.rules.power is None:
+        return site
+    calendar = PlanningSection.model_validate(planning).calendar()
+    entries = Entries(calendar, (), site.rules.timezone, site.cron_s)
+    day_s = from_s // DAY_S * DAY_S
+    last_s = (from_s if until_s is None else until_s) + DAY_S + site.cron_s
+    return bounded_by(site, resolve(entries, day_s, last_s))
+
+
+def with_bounds(planning: Mapping[str, Any], corridor: Corridor) -> Mapping[str, Any]:
+    """A section `planning` whose calendar says what a corridor does, entries of operators included.
+
+    At most `MOST_ENTRIES` steps.
+    """
+    power = planning.get("power")
+    if not power:
+        return planning
+    found = []
+    for start, end, lower, upper in list(steps(corridor, 0, NEVER))[:MOST_ENTRIES]:
+        valid = {}
+        if start:
+            valid["from"] = _text(start)
+        if end != NEVER:
+            valid["until"] = _text(end)
+        bounds = {"lower": str(lower), "upper": NONE if upper == NO_UPPER_W else str(upper)}
+        found.append({**bounds, **({"valid": valid} if valid else {})})
+    return {**planning, "power": {**power, "corridor": found}}
+
+
+def _text(at_s: int) -> str:
+    return datetime.fromtimestamp(min(at_s, _CALENDAR_END_S), UTC).isoformat()
