@@ -33,6 +33,7 @@ from bridge.ports import (
     RandomSource,
     State,
     Telemetry,
+    plans_itself,
 )
 
 
@@ -91,7 +92,10 @@ def run_cycle(
     preference = policy.place.preference(predicted)
 
     # 4. Plan: when and where does every job start?
-    planned = policy.plan.plan(predicted, order, preference, context)
+    if plans_itself(policy.reshape, predicted):
+        planned = Planned(Plan.without_rows(predicted.now_s))
+    else:
+        planned = policy.plan.plan(predicted, order, preference, context)
 
     # 5. Reshape: which running jobs grow or shrink? The queue is planned around their new widths.
     replan = _Replan(

@@ -10,8 +10,9 @@
 | reshape | which running jobs grow or shrink? | bridge/policies/reshape |
 | share | which jobs share nodes, and under which CPU quotas? | bridge/policies/share |
 
-Two ports are optional: a place policy may also be a `JointPlacer`, which improves placements, and a
-plan policy may say by `HasConditions` what it holds its plans to.
+Three ports are optional: a place policy may also be a `JointPlacer`, which improves placements, a
+plan policy may say by `HasConditions` what it holds its plans to, and a reshape policy by
+`PlansItself` that it needs no plan to begin with.
 
 An implementation is a small frozen object. Its parameters are constructor arguments; it has no
 state. Everything else it needs is passed as a `Context`. What must be carried to the next cycle is
@@ -23,7 +24,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -388,7 +389,7 @@ class ReshapePolicy(Protocol):
             snapshot: the cluster; its times are the predicted ones. `RunningTable` says which jobs
                 are malleable.
             order: (n_jobs,) int64 rows of `snapshot.jobs`.
-            planned: the plan with all widths as they are.
+            planned: the plan with all widths as they are; see also `PlansItself`.
             replan: the plan with other widths; may be called several times.
             context: as for the plan stage.
 
@@ -398,6 +399,25 @@ class ReshapePolicy(Protocol):
         Raises:
             PolicyError: the policy failed; the cycle falls back to the conservative plan.
         """
+
+
+@runtime_checkable
+class PlansItself(Protocol):
+    """A reshape stage that says when it will plan the queue anew, whatever the plan was."""
+
+    def plans_itself(self, snapshot: Snapshot) -> bool:
+        """Whether it will; then `reshape` is given a plan without rows."""
+
+
+def plans_itself(stage: object, snapshot: Snapshot) -> bool:
+    """Whether a reshape stage will plan the queue anew; not, if it does not say."""
+    kind = type(stage)
+    if kind not in _SAYING:  # it takes long to find out
+        _SAYING[kind] = isinstance(stage, PlansItself)
+    return _SAYING[kind] and cast(PlansItself, stage).plans_itself(snapshot)
+
+
+_SAYING: dict[type, bool] = {}
 
 
 class SharePolicy(Protocol):

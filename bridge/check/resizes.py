@@ -59,7 +59,7 @@ def broken_resizes(
 
 def _fit(snapshot: Snapshot, resizes: Resizes) -> bool:
     """Whether the columns fit together and to the snapshot."""
-    n, widths = len(resizes), np.diff(resizes.indptr)
+    n, widths = len(resizes), resizes.indptr[1:] - resizes.indptr[:-1]
     return bool(
         len(resizes.by_s) == n
         and len(resizes.reasons) == n
@@ -70,7 +70,7 @@ def _fit(snapshot: Snapshot, resizes: Resizes) -> bool:
         and (widths > 0).all()
         and resizes.job.min(initial=0) >= 0
         and resizes.job.max(initial=-1) < len(snapshot.running)
-        and (np.diff(resizes.job) > 0).all()
+        and (resizes.job[1:] > resizes.job[:-1]).all()
         and resizes.nodes.min(initial=0) >= 0
         and resizes.nodes.max(initial=-1) < len(snapshot.nodes)
     )
@@ -120,7 +120,7 @@ def broken_returns(snapshot: Snapshot, returns: Resizes) -> list[tuple[str, str]
         return []
     calm = np.zeros_like(snapshot.running.adapting)
     running = RunningTable.of_columns({**vars(snapshot.running), "adapting": calm})
-    world = dataclasses.replace(snapshot, running=running)
+    world = snapshot.with_running(running)
     if not _fit(world, returns):
         return [("", "has columns of resizes that do not fit together")]
     held = _held(world, returns)
@@ -137,9 +137,12 @@ def broken_returns(snapshot: Snapshot, returns: Resizes) -> list[tuple[str, str]
 def _held(snapshot: Snapshot, resizes: Resizes) -> NDArray[np.bool_]:
     """(nnz,) which of the nodes of resizes their jobs hold already."""
     running, n_nodes = snapshot.running, len(snapshot.nodes)
-    owner = np.arange(len(running)).repeat(np.diff(running.indptr))
-    job = resizes.job.astype(np.int64).repeat(np.diff(resizes.indptr))
-    held, wanted = np.sort(owner * n_nodes + running.nodes), job * n_nodes + resizes.nodes
+    job = resizes.job.astype(np.int64)
+    sizes = running.indptr[job + 1] - running.indptr[job]
+    ends = sizes.cumsum()
+    entries = np.arange(sizes.sum()) + (running.indptr[job] - ends + sizes).repeat(sizes)
+    held = np.sort(job.repeat(sizes) * n_nodes + running.nodes[entries])
+    wanted = job.repeat(resizes.indptr[1:] - resizes.indptr[:-1]) * n_nodes + resizes.nodes
     if not len(held):
         return np.zeros(len(wanted), dtype=bool)
     found: NDArray[np.bool_] = held[np.minimum(held.searchsorted(wanted), len(held) - 1)] == wanted
@@ -149,9 +152,10 @@ def _held(snapshot: Snapshot, resizes: Resizes) -> NDArray[np.bool_]:
 def _doubtful(snapshot: Snapshot, resizes: Resizes, held: NDArray[np.bool_]) -> list[int]:
     """The rows that may have a problem, by columns; `_problems` judges them one by one."""
     running, job = snapshot.running, resizes.job.astype(np.int64)
-    after, before = np.diff(resizes.indptr), np.diff(running.indptr)[job]
+    after = resizes.indptr[1:] - resizes.indptr[:-1]
+    before = running.indptr[job + 1] - running.indptr[job]
     row = np.arange(len(job)).repeat(after)
-    within = row[1:] == row[:-1]
+    repeats = (row[1:] == row[:-1]) & (resizes.nodes[1:] <= resizes.nodes[:-1])
     kept = np.bincount(row[held], minlength=len(job))
     first = np.where(
         before > 0, running.nodes[running.indptr[job].clip(0, len(running.nodes) - 1)], -1
@@ -161,8 +165,8 @@ def _doubtful(snapshot: Snapshot, resizes: Resizes, held: NDArray[np.bool_]) -> 
     fine &= (after >= running.min_nodes[job]) & (after <= running.max_nodes[job])
     fine &= (kept == after) != (kept == before)  # it only loses nodes, or is only given some
     fine &= (kept == after) | (kept == before)
-    fine &= np.bincount(row, resizes.nodes == head[row], minlength=len(job)) == 1
-    fine &= np.bincount(row[1:], within & (np.diff(resizes.nodes) <= 0), minlength=len(job)) == 0
+    fine &= np.bincount(row[resizes.nodes == head[row]], minlength=len(job)) == 1
+    fine[row[1:][repeats]] = False
     fine &= (resizes.end_s == 0) | (resizes.end_s > snapshot.now_s)
     fine &= (kept == before) | (resizes.by_s > snapshot.now_s)
     fine &= running.width_rule[job] == WidthRule.ANY
@@ -230,7 +234,8 @@ def added_nodes(
     running, now_s = snapshot.running, snapshot.now_s
     is_new = ~_held(snapshot, resizes)
     counts = np.bincount(
-        np.arange(len(resizes)).repeat(np.diff(resizes.indptr))[is_new], minlength=len(resizes)
+        np.arange(len(resizes)).repeat(resizes.indptr[1:] - resizes.indptr[:-1])[is_new],
+        minlength=len(resizes),
     )
     grows = np.flatnonzero(counts)
     if not len(grows):
@@ -241,7 +246,8 @@ def added_nodes(
     wants = np.zeros((len(rows), running.use.shape[1]), dtype=np.int64)
     wants[holds] = running.use[first[holds]]
     end_s = resizes.end_s[grows]
-    left_s = np.clip(np.where(end_s != 0, end_s, running.end_s[rows]) - now_s, 1, UNLIMITED_S)
+    left_s = np.where(end_s != 0, end_s, running.end_s[rows]) - now_s
+    left_s = np.minimum(np.maximum(left_s, 1), UNLIMITED_S)
     indptr = np.concatenate(([0], np.cumsum(widths))).astype(np.int64)
     plan = Plan(
         now_s=now_s,
@@ -280,25 +286,27 @@ def _jobs(
     running, n = snapshot.running, len(rows)
     estimates = running_estimates(running)
     zeros = np.zeros(n, dtype=np.int64)
-    return JobTable(
-        id=running.id[rows],
-        version=running.version[rows],
-        name=running.name[rows],
-        user=running.user[rows],
-        account=running.account[rows],
-        priority=zeros,
-        submit_s=zeros,
-        eligible_s=zeros,
-        time_limit_s=left_s,
-        partitions=objects((partition,) for partition in running.partition[rows].tolist()),
-        min_nodes=widths,
-        max_nodes=widths,
-        per_node=wants,
-        per_task=np.zeros_like(wants),
-        exclusive=running.exclusive[rows],
-        features=running.features[rows],
-        licences=np.zeros((n, len(snapshot.licences)), dtype=np.int64),
-        reservation=running.reservation[rows],
-        min_power_w=estimates.lower_w[rows],
-        max_power_w=estimates.upper_w[rows],
+    return JobTable.of_columns(
+        {
+            "id": running.id[rows],
+            "version": running.version[rows],
+            "name": running.name[rows],
+            "user": running.user[rows],
+            "account": running.account[rows],
+            "priority": zeros,
+            "submit_s": zeros,
+            "eligible_s": zeros,
+            "time_limit_s": left_s,
+            "partitions": objects((partition,) for partition in running.partition[rows].tolist()),
+            "min_nodes": widths,
+            "max_nodes": widths,
+            "per_node": wants,
+            "per_task": np.zeros_like(wants),
+            "exclusive": running.exclusive[rows],
+            "features": running.features[rows],
+            "licences": np.zeros((n, len(snapshot.licences)), dtype=np.int64),
+            "reservation": running.reservation[rows],
+            "min_power_w": estimates.lower_w[rows],
+            "max_power_w": estimates.upper_w[rows],
+        }
     )

@@ -37,6 +37,9 @@ def broken_start_widths(snapshot: Snapshot, widths: StartWidths) -> list[tuple[s
     )
     if not fits:
         return [("", "has columns of widths that do not fit together")]
+    fine_rows = _fine(snapshot, widths)
+    if all(fine_rows):
+        return []
     found = []
     rows = zip(
         widths.job.tolist(),
@@ -44,7 +47,7 @@ def broken_start_widths(snapshot: Snapshot, widths: StartWidths) -> list[tuple[s
         widths.time_limit_s.tolist(),
         strict=True,
     )
-    for (job, nodes, limit_s), fine in zip(rows, _fine(snapshot, widths), strict=True):
+    for (job, nodes, limit_s), fine in zip(rows, fine_rows, strict=True):
         if fine:
             continue
         job_id = str(jobs.id[job])
@@ -73,7 +76,9 @@ def _fine(snapshot: Snapshot, widths: StartWidths) -> list[bool]:
     fine = (widths.nodes >= np.maximum(jobs.least_start[job], 1)) & ~jobs.fixed[job]
     fine &= (widths.nodes <= jobs.most_start[job]) & (jobs.tasks[job] == 0)
     fine &= jobs.width_rule[job] == WidthRule.ANY
-    fine &= ~jobs.chunks[job].astype(bool) & ~jobs.required[job].astype(bool)
+    for column in (jobs.chunks[job], jobs.required[job]):
+        if np.count_nonzero(column):
+            fine &= ~column.astype(bool)
     asked_s = jobs.time_limit_s[job]
     perfect_s = -(-asked_s * jobs.min_nodes[job] // np.maximum(widths.nodes, 1))
     fine &= widths.time_limit_s >= np.minimum(asked_s, perfect_s)

@@ -204,8 +204,14 @@ class JobTable:
 
     @classmethod
     def of_columns(cls, columns: Mapping[str, NDArray[Any]]) -> "JobTable":
-        """The table of all these columns; for tables by the thousand: none may be left out."""
+        """The table of these columns; for tables by the thousand.
+
+        Args:
+            columns: all but those that may be left out.
+        """
         table = cls.__new__(cls)
+        if len(columns) < len(COLUMNS):
+            table.__dict__.update(_jobs_left_out(len(columns["id"])))
         table.__dict__.update(columns)
         return table
 
@@ -231,6 +237,16 @@ class JobTable:
 
 COLUMNS: Final = columns(JobTable)
 """Of `JobTable`."""
+
+_JOBS_LEFT_OUT: Final = tuple(
+    each for each in COLUMNS if getattr(JobTable, each.name, None) is LEFT_OUT
+)
+
+
+@lru_cache(maxsize=512)
+def _jobs_left_out(n_jobs: int) -> dict[str, NDArray[Any]]:
+    """The columns of `JobTable` that may be left out, as they are then; not to be changed."""
+    return {each.name: each.left_out(n_jobs) for each in _JOBS_LEFT_OUT}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -340,6 +356,11 @@ _RUNNING_LEFT_OUT: Final = tuple(
 def _running_left_out(n_running: int) -> dict[str, NDArray[Any]]:
     """The columns of `RunningTable` that may be left out, as they are then; not to be changed."""
     return {each.name: each.left_out(n_running) for each in _RUNNING_LEFT_OUT}
+
+
+def left_out_of(running: RunningTable) -> Mapping[str, NDArray[Any]]:
+    """The columns that `RunningTable.of_columns` fills in if they are left out, of this length."""
+    return _running_left_out(len(running))
 
 
 @dataclass(frozen=True)

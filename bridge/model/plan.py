@@ -74,6 +74,13 @@ class Plan:
     def __len__(self) -> int:
         return len(self.job)
 
+    @staticmethod
+    def without_rows(now_s: int) -> "Plan":
+        """A plan of nothing."""
+        none = np.empty(0, dtype=np.int64)
+        few = np.empty(0, dtype=np.int32)
+        return Plan(now_s, "", few, none, none, few, np.zeros(1, np.int64), few, few, ())
+
     def by(self, policy: str) -> "Plan":
         """Returns the same plan under another policy's name."""
         renamed = Plan.__new__(Plan)

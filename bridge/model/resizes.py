@@ -14,13 +14,13 @@ Rules
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.job import RunningTable
+from bridge.model.job import RunningTable, left_out_of
 from bridge.model.snapshot import Snapshot
 
 Resize = tuple[int, int, NDArray[np.int32], str]
@@ -114,8 +114,8 @@ def resized(snapshot: Snapshot, resizes: Resizes) -> Snapshot:
     if not len(resizes):
         return snapshot
     running, n_nodes = snapshot.running, len(snapshot.nodes)
-    job, widths = resizes.job.astype(np.int64), np.diff(resizes.indptr)
-    owner = np.arange(len(running)).repeat(np.diff(running.indptr))
+    job, widths = resizes.job.astype(np.int64), resizes.indptr[1:] - resizes.indptr[:-1]
+    owner = np.arange(len(running)).repeat(running.indptr[1:] - running.indptr[:-1])
     wanted_by = job.repeat(widths)
     held, wanted = owner * n_nodes + running.nodes, wanted_by * n_nodes + resizes.nodes
     changes = np.zeros(len(running), dtype=bool)
@@ -139,7 +139,12 @@ def resized(snapshot: Snapshot, resizes: Resizes) -> Snapshot:
     columns = {name: column for name, column in vars(running).items() if name not in _HELD}
     if len(released):
         rows = np.concatenate((np.arange(len(running)), released))
-        columns = {name: column[rows] for name, column in columns.items()}
+        none = left_out_of(running)
+        columns = {
+            name: column[rows]
+            for name, column in columns.items()
+            if name in _CHANGED or column is not none.get(name)
+        }
     columns["end_s"], columns["head"] = columns["end_s"].copy(), columns["head"].copy()
     has_end = resizes.end_s > 0
     columns["end_s"][job[has_end]] = resizes.end_s[has_end]
@@ -153,10 +158,11 @@ def resized(snapshot: Snapshot, resizes: Resizes) -> Snapshot:
     columns["indptr"] = np.concatenate(([0], ends, ends[-1] + counts.cumsum())).astype(np.int64)
     columns["nodes"] = np.concatenate((nodes, running.nodes[gone])).astype(np.int32)
     columns["use"] = np.concatenate((use, running.use[gone]))
-    return replace(snapshot, running=RunningTable.of_columns(columns))
+    return snapshot.with_running(RunningTable.of_columns(columns))
 
 
 _HELD = frozenset({"indptr", "nodes", "use"})
+_CHANGED = frozenset({"end_s", "head", "releasing", "licences"})
 
 
 def heads(running: RunningTable) -> NDArray[np.int64]:

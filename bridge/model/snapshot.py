@@ -81,3 +81,16 @@ class Snapshot:
     ended: EndedTable = NONE_ENDED
     topology: Topology | None = None
     dialect: str = ""
+
+    def with_jobs(self, jobs: JobTable) -> "Snapshot":
+        """The same with other waiting jobs; as of `dataclasses.replace`, for views by the dozen."""
+        return self._with(jobs=jobs)
+
+    def with_running(self, running: RunningTable) -> "Snapshot":
+        """The same with other running jobs."""
+        return self._with(running=running)
+
+    def _with(self, **changed: object) -> "Snapshot":
+        view = Snapshot.__new__(Snapshot)
+        view.__dict__.update(self.__dict__, **changed)
+        return view

@@ -6,12 +6,11 @@ width. Planners see a snapshot in which it asks for just these nodes and that ti
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.job import JobTable
 from bridge.model.snapshot import Snapshot
 
 
@@ -66,4 +65,4 @@ def with_start_widths(snapshot: Snapshot, widths: StartWidths) -> Snapshot:
     nodes[widths.job] = most_nodes[widths.job] = widths.nodes
     time_limit_s[widths.job] = widths.time_limit_s
     changed = {"min_nodes": nodes, "max_nodes": most_nodes, "time_limit_s": time_limit_s}
-    return replace(snapshot, jobs=JobTable.of_columns({**vars(jobs), **changed}))
+    return snapshot.with_jobs(jobs.with_columns(**changed))

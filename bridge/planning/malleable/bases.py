@@ -58,6 +58,12 @@ class Costs:
     fairness: float
 
 
+def elastic_rows(running: RunningTable) -> NDArray[np.intp]:
+    """The rows of the running malleable jobs."""
+    holds = running.indptr[1:] > running.indptr[:-1]
+    return np.flatnonzero((running.max_nodes > 0) & ~running.releasing & holds)
+
+
 def elastic_jobs(snapshot: Snapshot, costs: Costs, learnt: Learnt | None = None) -> ElasticJobs:
     """The running malleable jobs, in order of their rows.
 
@@ -68,9 +74,9 @@ def elastic_jobs(snapshot: Snapshot, costs: Costs, learnt: Learnt | None = None)
             measured; None: nothing.
     """
     running, now_s = snapshot.running, snapshot.now_s
-    widths = running.indptr[1:] - running.indptr[:-1]
-    rows = np.flatnonzero((running.max_nodes > 0) & ~running.releasing & (widths > 0))
-    width, requested, mtct = widths[rows], running.requested_nodes[rows], running.mtct[rows]
+    rows = elastic_rows(running)
+    width = running.indptr[rows + 1] - running.indptr[rows]
+    requested, mtct = running.requested_nodes[rows], running.mtct[rows]
     adapting, resized_s = running.adapting[rows], running.resized_s[rows]
     asked = np.where(requested > 0, requested, width)
     left_s = np.maximum(running.end_s[rows] - now_s, 0)

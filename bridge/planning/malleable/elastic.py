@@ -5,8 +5,7 @@
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -64,6 +63,9 @@ class ElasticJobs:
         indptr: (n + 1,) job i holds nodes[indptr[i]:indptr[i + 1]], those of its base first.
         nodes: (nnz,) node indexes.
         straight: the nodes of each are ascending.
+        width: how many nodes each holds.
+        is_lent: which of them have nodes beyond their bases.
+        in_base: (nnz,) which nodes belong to the base of their job.
     """
 
     row: NDArray[np.int64]
@@ -78,6 +80,15 @@ class ElasticJobs:
     left_s: NDArray[np.int64]
     back_s: NDArray[np.int64]
     resizable: NDArray[np.bool_]
+    width: NDArray[np.int64] = field(init=False)
+    is_lent: NDArray[np.bool_] = field(init=False)
+    in_base: NDArray[np.bool_] = field(init=False)
+
+    def __post_init__(self) -> None:
+        width = self.indptr[1:] - self.indptr[:-1]
+        ends = (self.indptr[:-1] + self.base).repeat(width)
+        own = {"width": width, "is_lent": width > self.base}
+        self.__dict__.update(own, in_base=np.arange(len(self.nodes)) < ends)
 
     def __len__(self) -> int:
         return len(self.row)
@@ -98,22 +109,6 @@ class ElasticJobs:
             back_s=int(self.back_s[at]),
             resizable=bool(self.resizable[at]),
         )
-
-    @cached_property
-    def width(self) -> NDArray[np.int64]:
-        """(n,) how many nodes each holds."""
-        return self.indptr[1:] - self.indptr[:-1]
-
-    @cached_property
-    def is_lent(self) -> NDArray[np.bool_]:
-        """(n,) which of them have nodes beyond their bases."""
-        return self.width > self.base
-
-    @cached_property
-    def in_base(self) -> NDArray[np.bool_]:
-        """(nnz,) which nodes belong to the base of their job."""
-        place = np.arange(len(self.nodes)) - self.indptr[:-1].repeat(self.width)
-        return place < self.base.repeat(self.width)
 
     def lasts_s(self, width: NDArray[np.int64]) -> NDArray[np.float64]:
         """(n,) how long they take from now on at other widths."""

@@ -137,7 +137,9 @@ def idle_nodes(snapshot: Snapshot, plan: Plan) -> NDArray[np.bool_]:
     """(n_nodes,) usable nodes that are idle and on which the plan starts no job now."""
     idle = snapshot.nodes.usable.copy()
     idle[snapshot.running.nodes] = False
-    idle[plan.nodes[np.repeat(plan.start_s == plan.now_s, np.diff(plan.indptr))]] = False
+    starts = plan.start_s == plan.now_s
+    if starts.any():
+        idle[plan.nodes[starts.repeat(plan.indptr[1:] - plan.indptr[:-1])]] = False
     return idle
 
 

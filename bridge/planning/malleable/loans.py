@@ -25,6 +25,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.model.job import WidthRule
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.planning.malleable.bases import Costs, allowed
@@ -44,7 +45,8 @@ def used_from_s(plan: Plan, n_nodes: int) -> NDArray[np.int64]:
     """(n_nodes,) when the plan first starts a job on each node; NEVER: it does not."""
     found = np.full(n_nodes, NEVER, dtype=np.int64)
     has = (plan.start_s != NEVER) & (plan.start_s != UNPLANNED)
-    start_s = np.where(has, plan.start_s, NEVER).repeat(np.diff(plan.indptr))
+    widths = plan.indptr[1:] - plan.indptr[:-1]
+    start_s = np.where(has, plan.start_s, NEVER).repeat(widths)
     np.minimum.at(found, plan.nodes, start_s)
     return found
 
@@ -101,15 +103,18 @@ def growths(
     taken = 0
     wider: dict[int, int] = {}
     while steps and taken < len(free):
-        _, at, before, width = heapq.heappop(steps)
+        _, at, before, width, fast = heapq.heappop(steps)
         if width - before > len(free) - taken or width - held[at] > usable.counts[group[at]]:
             continue
         taken += width - before
         wider[at] = width
-        after = RULES[rules[at]].next_width(width + max(width // _STEP, 1))
+        after = width + max(width // _STEP, 1)
+        if (rule := rules[at]) != WidthRule.ANY:
+            after = RULES[rule].next_width(after)
         if after <= most[at]:
-            gained = (speed(serial[at], after) - speed(serial[at], width)) / (after - width)
-            heapq.heappush(steps, (-gained / roots.of(at, width), at, width, after))
+            faster = speed(serial[at], after)
+            gained = (faster - fast) / (after - width)
+            heapq.heappush(steps, (-gained / roots.of(at, width), at, width, after, faster))
     found, left = [], np.ones(len(free), dtype=bool)
     for at, width in wider.items():
         added = (left & usable.masks[group[at]]).nonzero()[0][: width - held[at]]
@@ -135,22 +140,23 @@ class _Roots:
 
     def __init__(self, jobs: ElasticJobs, fairness: float) -> None:
         self._jobs, self._asked = jobs, jobs.asked.tolist()
-        work: list[float] = (np.maximum(jobs.left_s, 1) * speeds(jobs.serial, jobs.width)).tolist()
-        self._wide = [float(each**0.5) for each in work]
-        self._narrow = [float((each / fairness) ** 0.5) for each in work]
+        work = np.maximum(jobs.left_s, 1) * speeds(jobs.serial, jobs.width)
+        self._wide, self._narrow = work.tolist(), (work / fairness).tolist()
 
     def of(self, at: int, width: int) -> float:
         """Of a job that has a width by now."""
-        return self._narrow[at] if width < self._asked[at] else self._wide[at]
+        work: float = (self._narrow if width < self._asked[at] else self._wide)[at]
+        return float(work**0.5)
 
     def first_steps(
         self, which: NDArray[np.intp], after: NDArray[np.int64]
-    ) -> list[tuple[float, int, int, int]]:
-        """Entries of the heap: what a step is worth, negative, the job, and both widths."""
+    ) -> list[tuple[float, int, int, int, float]]:
+        """Entries of the heap: what a step is worth, negative, the job, both widths, the speed."""
         before, serial = self._jobs.width[which], self._jobs.serial[which]
-        gained = (speeds(serial, after) - speeds(serial, before)) / (after - before)
-        columns = (gained.tolist(), which.tolist(), before.tolist(), after.tolist())
-        return [
-            (-gain / self.of(at, width), at, width, wider)
-            for gain, at, width, wider in zip(*columns, strict=True)
+        fast = speeds(serial, after)
+        gained = (fast - speeds(serial, before)) / (after - before)
+        roots = [
+            self.of(at, width) for at, width in zip(which.tolist(), before.tolist(), strict=True)
         ]
+        columns = (-gained / np.array(roots), which, before, after, fast)
+        return list(zip(*map(np.ndarray.tolist, columns), strict=True))

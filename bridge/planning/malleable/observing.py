@@ -10,8 +10,8 @@ Rules
        meanwhile.
 """
 
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,28 +60,83 @@ class _Followed:
         return [self.start_s, self.width, self.serial, self.kept, self.code]
 
 
+@dataclass(frozen=True)
+class _Seen:
+    """The running jobs of a snapshot, as columns.
+
+    Attributes:
+        there: ids of all of them.
+        row: of `Snapshot.running`, of the malleable ones; the other columns are of these.
+        serial: as measured, in millionths; -1: not measured.
+    """
+
+    there: list[str]
+    row: NDArray[np.intp]
+    id: list[str]
+    start_s: NDArray[np.int64]
+    width: NDArray[np.int64]
+    serial: NDArray[np.int64]
+
+    @staticmethod
+    def of(snapshot: Snapshot) -> "_Seen":
+        running = snapshot.running
+        own = ~running.releasing
+        row = np.flatnonzero(own & ((running.max_nodes > 0) | running.adapting))
+        width = running.indptr[row + 1] - running.indptr[row]
+        mtct = running.mtct[row]
+        serial = np.round(serial_fractions(mtct, width) * _PARTS).astype(np.int64)
+        serial[(mtct < 0) | (width < 2)] = _UNKNOWN
+        there, ids = running.id[own].tolist(), running.id[row].tolist()
+        return _Seen(there, row, ids, running.start_s[row], width, serial)
+
+    def is_as(self, known: "_Seen") -> bool:
+        """Whether nothing is to be noted, if `known` is what was noted last."""
+        return (
+            self.id == known.id
+            and self.there == known.there
+            and np.array_equal(self.start_s, known.start_s)
+            and np.array_equal(self.width, known.width)
+            and not _differs(self.serial, known.serial).any()
+        )
+
+
+_noted: list[tuple[Learnt, _Seen]] = []
+"""What the last snapshot that told nothing new was compared with: most are like the one before."""
+
+
 def observed(snapshot: Snapshot, before: Learnt) -> Learnt:
     """What is known after this snapshot; the same object if that is nothing new."""
-    learning = Learning(before)
-    running = snapshot.running
-    own = ~running.releasing
-    there = set(running.id[own].tolist())
+    seen = _Seen.of(snapshot)
+    if _noted and _noted[0][0] is before and seen.is_as(_noted[0][1]):
+        return before
+    learning, there = Learning(before), set(seen.there)
     gone = [job_id for job_id in before.running if job_id not in there]
     ended = _ended_runs(snapshot) if gone else {}
     for job_id in gone:
         _over(learning, job_id, ended.get(job_id))
-    changed = bool(gone)
-    rows = np.flatnonzero(own & ((running.max_nodes > 0) | running.adapting))
-    width = (running.indptr[1:] - running.indptr[:-1])[rows]
-    mtct = running.mtct[rows]
-    parts = np.round(serial_fractions(mtct, width) * _PARTS).astype(np.int64)
-    parts[(mtct < 0) | (width < 2)] = _UNKNOWN
-    columns = (rows, running.id[rows], running.start_s[rows], width, parts)
-    for row, job_id, *seen in zip(*(column.tolist() for column in columns), strict=True):
-        if _is_new(learning.running.get(job_id), *seen):
-            _follow(learning, snapshot, row, seen[1], seen[2])
+    changed, measured = bool(gone), []
+    columns = (seen.row.tolist(), seen.id, seen.start_s.tolist(), seen.width.tolist())
+    for row, job_id, start_s, width, serial in zip(*columns, seen.serial.tolist(), strict=True):
+        known = learning.running.get(job_id)
+        if (
+            known is None
+            or len(known) != 5
+            or known[:2] != [start_s, width]
+            or _differs(serial, known[2])
+        ):
+            _follow(learning, snapshot, row, width, serial)
             changed = True
-    return learning.done() if changed else before
+        else:
+            measured.append(known[2])
+    if changed:
+        return learning.done()
+    _noted[:] = [(before, replace(seen, serial=np.array(measured, dtype=np.int64)))]
+    return before
+
+
+def _differs(serial: Any, known: Any) -> Any:
+    """Whether measurements differ so much that it is noted."""
+    return (serial != _UNKNOWN) & (abs(serial - known) >= _NOTICED)
 
 
 def _ended_runs(snapshot: Snapshot) -> dict[str, tuple[int, int]]:
@@ -95,17 +150,6 @@ def _ended_runs(snapshot: Snapshot) -> dict[str, tuple[int, int]]:
             strict=True,
         )
     }  # fmt: skip
-
-
-def _is_new(known: list[int] | None, start_s: int, width: int, serial: int) -> bool:
-    """Whether a running job is not, or no longer, as it was last seen."""
-    return (
-        known is None
-        or len(known) != 5
-        or known[0] != start_s
-        or known[1] != width
-        or (serial != _UNKNOWN and abs(serial - known[2]) >= _NOTICED)
-    )
 
 
 def _follow(learning: Learning, snapshot: Snapshot, row: int, width: int, serial: int) -> None:

@@ -36,10 +36,12 @@ class Usable:
         Args:
             rows: of `Snapshot.running`, of jobs that hold nodes.
         """
-        known = self._known
+        known, keys = self._known, list(self._keys(rows))
+        if keys and keys.count(keys[0]) == len(keys) and not known:
+            return [self._new(keys[0], int(rows[0]))] * len(keys)
         return [
             known[key] if key in known else self._new(key, int(rows[at]))
-            for at, key in enumerate(self._keys(rows))
+            for at, key in enumerate(keys)
         ]
 
     def _keys(self, rows: NDArray[np.intp]) -> Iterator[tuple[object, ...]]:

@@ -120,20 +120,27 @@ class _Reasons:
         if demands.least is not None:
             wanted = np.maximum(wanted, demands.least[rows])
         free = np.flatnonzero(idle_nodes(snapshot, self._plan)).astype(np.int32)
+        if len(free):
+            count, calm = self._counts(free)
+            more = wanted - self._width
+            self._code[calm < more] = WidthCode.PLANNED_NODES
+            self._code[count < more] = WidthCode.TOO_FEW_NODES
+            self._code[wanted > most] = WidthCode.NO_GAIN
+            self._code[count == 0] = WidthCode.NO_IDLE_NODES
+        else:
+            self._code[:] = WidthCode.NO_IDLE_NODES
+        self._code[following > most] = WidthCode.WIDEST
+        self._nodes = np.where(self._code == WidthCode.TOO_FEW_NODES, wanted, 0)
+
+    def _counts(self, free: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """How many idle nodes each job could use, and how many of them will be idle for long."""
+        snapshot, demands = self._snapshot, self._demands
         until_s = snapshot.now_s + max(demands.between_s, demands.adaptation_s)
         calm = used_from_s(self._plan, len(snapshot.nodes))[free] >= until_s
         usable = Usable(snapshot, free)
-        group = usable.groups(rows)
-        count = np.array(usable.counts)[group]
-        count_calm = np.array([np.count_nonzero(mask & calm) for mask in usable.masks])[group]
-        more = wanted - self._width
-        self._code[count_calm < more] = WidthCode.PLANNED_NODES
-        few = count < more
-        self._code[few] = WidthCode.TOO_FEW_NODES
-        self._code[wanted > most] = WidthCode.NO_GAIN
-        self._code[count == 0] = WidthCode.NO_IDLE_NODES
-        self._code[following > most] = WidthCode.WIDEST
-        self._nodes = np.where(self._code == WidthCode.TOO_FEW_NODES, wanted, 0)
+        group = usable.groups(self._rows)
+        calm_counts = [int(np.count_nonzero(mask & calm)) for mask in usable.masks]
+        return np.array(usable.counts)[group], np.array(calm_counts)[group]
 
     def for_no_change(self, left_out: set[int]) -> None:
         """What forbids any change, and what changes."""
@@ -164,8 +171,9 @@ class _Reasons:
             self._nodes = np.where(after > 0, after, self._nodes)
 
     def _set(self, which: NDArray[np.bool_], code: WidthCode) -> None:
-        self._code[which] = code
-        self._nodes[which] = self._until_s[which] = 0
+        if which.any():
+            self._code[which] = code
+            self._nodes[which] = self._until_s[which] = 0
 
     def told(self) -> tuple[WidthReason, ...]:
         """One for each of the jobs."""

@@ -47,7 +47,7 @@ from bridge.planning.scheduler.queue_planner import QueuePlanner
 from bridge.ports import Conditions, Context, Planned, Preference, Promises
 from bridge.units import NEVER, UNPLANNED, format_instant
 
-_FEW = 50
+_FEW = 30
 """Of so many waiting jobs two plans take no longer than the choice between them."""
 
 
@@ -213,7 +213,7 @@ class WindowPlanner(QueuePlanner):
         later = np.arange(len(jobs)) >= n_chosen
         few = _not_before(few, later, self._next_s(snapshot.now_s), snapshot.now_s)
         scheduler = self.list_scheduler(
-            dataclasses.replace(snapshot, jobs=few), np.arange(len(jobs)), preference, context
+            snapshot.with_jobs(few), np.arange(len(jobs)), preference, context
         )
         scheduler.schedule(depth=self.depth)
         return scheduler.plan(self.name)
@@ -240,28 +240,28 @@ class WindowPlanner(QueuePlanner):
         candidate = _candidates(jobs, at_s)
         if at_s > now_s:  # then or not at all: so nobody keeps a place that would be later
             jobs = _starting_at(jobs, candidate, at_s, now_s)
-        scheduler = self.list_scheduler(
-            dataclasses.replace(snapshot, jobs=jobs), order, preference, context
-        )
+        scheduler = self.list_scheduler(snapshot.with_jobs(jobs), order, preference, context)
         scheduler.schedule(depth=0)
         plan = scheduler.plan(self.name)
         tasks: Counter[int] = Counter()
         waits: dict[int, Reason] = {}
         room = len(plan) if self.most_jobs is None else self.most_jobs
-        when = format_instant(at_s)
+        named = at_s > now_s or self.most_jobs is not None  # reasons may name the window
+        when = format_instant(at_s) if named else ""
         full = Reason(ReasonCode.PRIORITY, f"the window at {when} has its {room} jobs")
         behind = Reason(ReasonCode.PRIORITY, "waits for those before it to start")
-        over = False
-        for job, start_s, reason in zip(plan.job.tolist(), plan.start_s, plan.reasons, strict=True):
-            if not candidate[job]:
+        over, may, no_place = False, candidate.tolist(), snapshot.jobs.no_place.tolist()
+        rows = zip(plan.job.tolist(), plan.start_s.tolist(), plan.reasons, strict=True)
+        for job, start_s, reason in rows:
+            if not may[job]:
                 continue
             if start_s != at_s:
                 assert reason is not None
-                later = at_s > now_s and reason.can_ever_run
-                none = Reason(reason.code, f"no room in the window at {when}")
-                waits.setdefault(job, none if later else reason)
-                ends = not self.pass_over and not snapshot.jobs.no_place[job]
-                over |= ends and reason.can_ever_run
+                can_ever_run = reason.can_ever_run
+                later = at_s > now_s and can_ever_run
+                none = f"no room in the window at {when}"
+                waits.setdefault(job, Reason(reason.code, none) if later else reason)
+                over |= can_ever_run and not self.pass_over and not no_place[job]
             elif over or not room:
                 waits.setdefault(job, behind if over else full)
             else:
@@ -290,15 +290,15 @@ class WindowPlanner(QueuePlanner):
             changed = _starting_at(changed, chosen, at_s, now_s)
         changed = _not_before(changed, candidate & ~chosen, self._next_s(at_s), now_s)
         order = np.concatenate((order[chosen[order]], order[~chosen[order]]))
-        scheduler = self.list_scheduler(
-            dataclasses.replace(snapshot, jobs=changed), order, preference, context
-        )
+        scheduler = self.list_scheduler(snapshot.with_jobs(changed), order, preference, context)
         scheduler.schedule(depth=self.depth)
         plan = scheduler.plan(self.name)
-        announced = Reason(ReasonCode.PRIORITY, f"in the window at {format_instant(at_s)}")
         reasons = list(plan.reasons)
-        for row, job in enumerate(plan.job.tolist()):
-            if candidate[job] and plan.start_s[row] not in (now_s, NEVER):
+        told = candidate[plan.job] & (plan.start_s != now_s) & (plan.start_s != NEVER)
+        if told.any():
+            announced = Reason(ReasonCode.PRIORITY, f"in the window at {format_instant(at_s)}")
+            for row in np.flatnonzero(told).tolist():
+                job = int(plan.job[row])
                 reasons[row] = announced if chosen[job] else selection.waits[job]
         return dataclasses.replace(plan, reasons=tuple(reasons))
 

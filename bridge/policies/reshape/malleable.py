@@ -43,6 +43,7 @@ from bridge.planning.malleable.bases import (
     at_bases,
     base_ends_s,
     elastic_jobs,
+    elastic_rows,
     given_back,
     start_widths_at_bases,
 )
@@ -90,6 +91,10 @@ class LentNodes(Adapting):
         if not self.fairness > 0:
             raise ConfigError("fairness", f"must be more than 0, not {self.fairness}")
 
+    def plans_itself(self, snapshot: Snapshot) -> bool:
+        """Whether the queue is planned around bases; see `bridge.ports.PlansItself`."""
+        return bool(len(snapshot.jobs)) and bool(len(elastic_rows(snapshot.running)))
+
     def reshape(
         self,
         snapshot: Snapshot,
@@ -127,8 +132,7 @@ class LentNodes(Adapting):
             ends_s = base_ends_s(jobs, snapshot.now_s, self.adaptation_s)
             returns = at_bases(jobs, ends_s)
             if len(snapshot.jobs):
-                if len(returns) or len(widths):
-                    planned = replan(NO_RESIZES, returns, widths)
+                planned = replan(NO_RESIZES, returns, widths)
                 if late_s := _late_s(snapshot, planned, promised):
                     by_promise = _by_promise(snapshot, order, promised)
                     again = replan(NO_RESIZES, returns, widths, by_promise)
@@ -200,6 +204,8 @@ def _starts(snapshot: Snapshot, planned: Planned) -> dict[str, int]:
 def _late_s(snapshot: Snapshot, planned: Planned, promised: Mapping[str, int]) -> int:
     """By how much promises are later, added up, s."""
     starts = _starts(snapshot, planned) if promised else {}
+    if starts == promised:
+        return 0
     return sum(
         max(starts.get(job_id, start_s) - max(start_s, snapshot.now_s), 0)
         for job_id, start_s in promised.items()

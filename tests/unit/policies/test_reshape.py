@@ -10,6 +10,7 @@ from bridge.errors import ConfigError
 from bridge.model.job import Hold, WidthRule
 from bridge.model.reasons import ReasonCode
 from bridge.model.site import NO_RULES
+from bridge.policies.plan.backfill import Backfill
 from bridge.ports import Promises, State
 from bridge.registry import build, parse_policy
 from bridge.safe_cycle.decider import Decider
@@ -291,3 +292,21 @@ def test_a_running_job_without_nodes_stops_nobody():
 def test_a_kept_plan_is_not_combined_with_changes_of_width():
     with pytest.raises(ConfigError, match="made again in every cycle"):
         parse_policy({"preset": "openccs", "reshape": "fpsma"})
+
+
+@pytest.mark.parametrize(
+    ("running", "jobs"),
+    [
+        ([malleable(range(4), id="m")], [a_job(nodes=9, limit_s=100)]),
+        ([a_running_job((0, 1), id="r")], [a_job(nodes=9, limit_s=100)]),
+        ([malleable(range(4), id="m")], []),
+    ],
+)
+def test_the_queue_is_planned_once_around_bases(running, jobs, monkeypatch):
+    planned, seen = Backfill.planned, []
+    monkeypatch.setattr(
+        Backfill, "planned", lambda *given: seen.append(given[1]) or planned(*given)
+    )
+    plan = run(a_world(*running, jobs=jobs), Memory(), build(parse_policy("malleable")))
+    assert len(seen) == 1
+    assert len(plan) == len(jobs)
