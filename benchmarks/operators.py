@@ -80,7 +80,7 @@ class Controller:
 
 
 def client_process(path: str, clients: int, what: str, jobs: int) -> None:
-    """Asks with so many connections until standard input ends; prints what came of it."""
+    """Asks with so many connections until standard input ends; prints the results."""
     outcomes: Counter[str] = Counter()
     waited_s: list[float] = []
     end, lock = threading.Event(), threading.Lock()

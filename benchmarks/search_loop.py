@@ -205,7 +205,7 @@ class Searched(Counted):
         }  # fmt: skip
 
     def told(self) -> dict[str, Any]:
-        """What came of it."""
+        """The results."""
         told = figures(self.workload, self.start_s, np.array(self.times_ms)) | {
             "decisions": len(self.decision_ms),
             "in which something may start": len(self.times_ms),

@@ -36,7 +36,7 @@ UNIT = {Metric.PAPER: 1000.0, Metric.CODE: 500.0}
 
 
 def main() -> None:
-    """Solves all windows and says what came of it."""
+    """Solves all windows and reports the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("instances", type=Path)
     parser.add_argument("--metric", type=Metric, action="append", help="default: both")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The paper's stream of jobs, and the windows that come of it.
+"""The paper's stream of jobs, and the resulting windows.
 
 Words
     window    what is idle at the end of a period, and the jobs of two nodes or more that are to

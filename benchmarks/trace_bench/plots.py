@@ -30,7 +30,7 @@ def draw(path: Path, title: str, outcomes: Mapping[str, Outcome]) -> None:
     Args:
         path: .png, .svg or .pdf.
         title: above the plot.
-        outcomes: policy to what came of it.
+        outcomes: by policy.
     """
     figure, (above, below) = plt.subplots(2, 1, figsize=(10, 8), layout="constrained")
     figure.suptitle(title, x=0.01, ha="left", fontsize=11)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long the processes of this node's jobs did not compute: an estimate for want of pages.
+"""How long the processes of this node's jobs did not compute: an estimate where there are no pages.
 
 Rules
     1. A process waits while it uses no CPU; several threads at once are one that computes.

@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 MOST_OF_USER, MOST = 64, 256
 ATTACH_S, REFUSED_S = 10.0, 1.0
-"""Time for the first line, and for that of somebody who is refused."""
+"""Time for the first line, also of a refused caller."""
 LINES_S, BURST = 20.0, 100.0
 _CREDENTIALS = struct.Struct("3i")
 
@@ -151,7 +151,7 @@ class LauncherSocket:
         self, problem: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         if self._refused >= MOST:
-            return  # without a word: anybody may knock as often as he likes
+            return  # not logged: any user can connect any number of times
         writer.write(encode(Error(problem)))
         self._refused += 1
         try:

@@ -43,7 +43,7 @@ class Processes:
         Args:
             job: as its nodes call it.
             node: by its name.
-            uid: of the job's user; None: not known, so that anybody can claim to be of the job.
+            uid: of the job's user; None: unknown; then any process may claim to be of the job.
         """
         for entry in os.scandir(self._proc):
             if entry.name.isdigit():

@@ -124,7 +124,7 @@ def percentages(key: str, text: str) -> list[float]:
     except ValueError:
         found = [-1.0]
     if not all(0 <= share <= 100 for share in found):
-        raise ConfigError(key, f"'{text:.40}': give percentages from 0 to 100, by commas")
+        raise ConfigError(key, f"'{text:.40}': give percentages from 0 to 100, separated by commas")
     return list(dict.fromkeys(found))
 
 

@@ -147,7 +147,7 @@ def _entry(text: str) -> Entry:
     if name in _NAMED and preset not in PRESETS:
         raise ConfigError(
             "policies",
-            f"'{name}' needs the preset {preset}, which there is not; there are"
+            f"'{name}' needs the preset {preset}, which does not exist; there are"
             f" {', '.join(known())}, and every other preset or file of a policy",
         )
     spec = read_policy(preset)

@@ -68,9 +68,7 @@ def run(  # noqa: PLR0917 - options, by name
     """
     job = os.environ.get("SLURM_JOB_ID", "")
     if not job:
-        raise ConfigError(
-            "schedbridge run", "belongs into a batch script: there is no SLURM_JOB_ID"
-        )
+        raise ConfigError("schedbridge run", "belongs in a batch script: SLURM_JOB_ID is not set")
     if engine and engine not in ENGINES:
         raise ConfigError("--engine", f"must be one of {', '.join(ENGINES)}, not '{engine}'")
     if worker and engine not in ("", "program"):

@@ -116,7 +116,7 @@ class Progress(Message):
 
 @dataclass(frozen=True)
 class Result(Message):
-    """What became of a change, and where the job's processes are now."""
+    """The result of a change, and where the job's processes are now."""
 
     op: ClassVar[str] = "result"
     id: str
@@ -349,7 +349,7 @@ def _nodes(key: str, value: object) -> Nodes:
         # Letters, digits and -._ : neither a host list nor a word that a shell would read.
         plain = isinstance(name, str) and name.isascii() and 1 <= len(name) <= 253
         if not plain or not name.translate(_SIGNS).isalnum() or name[0] in "-.":
-            raise ValueError(f"{key} has what is not the name of a node")
+            raise ValueError(f"{key} has an invalid node name")
     if len(set(value)) != len(value):
         raise ValueError(f"{key} names a node twice")
     return tuple(value)

@@ -62,7 +62,7 @@ class Link:
             self._stream.close()
 
     def outcome(self, op: str, number: str, **more: Any) -> None:
-        """Says what became of a change."""
+        """Reports the result of a change."""
         self._outcome = {"op": op, "id": number, **more}
         self.say(**self._outcome)
 

@@ -45,7 +45,7 @@ class Window:
     before: list[int]
     """Ranks in `merged` of those that have data, in their order."""
     after: list[int]
-    """Ranks in `merged` of those that shall have it."""
+    """Ranks in `merged` of those that will have it."""
     phase: int
     """In joining processes that of the running ones."""
     kind: str = ""

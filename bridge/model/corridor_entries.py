@@ -33,7 +33,7 @@ class CalendarEntry:
 
 @dataclass(frozen=True, slots=True)
 class OperatorEntry:
-    """Bounds that somebody has entered while the service runs, in force in [start_s, end_s).
+    """Bounds that were entered while the service runs, in force in [start_s, end_s).
 
     Attributes:
         id: number in order of entry: of two in force, the larger one counts.

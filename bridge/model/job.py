@@ -85,7 +85,7 @@ class Ending(IntEnum):
 
     @property
     def by_itself(self) -> bool:
-        """False when the machine or its administrators cut it short, which says nothing of it."""
+        """False when the machine or its administrators cut it short: its run time says nothing."""
         return self is not Ending.LOST
 
 

@@ -42,7 +42,7 @@ class Plan:
             `bridge.planning.prediction.apply_predictions`; None: planned with time limits.
         resizes: running jobs that get other nodes. The rows are planned around these nodes.
         returns: what those jobs and other running ones will have given back later. The rows are
-            planned around that, too, but nothing of it is carried out: a later plan does.
+            planned around that, too, but a later plan carries it out.
         start_widths: waiting jobs planned on other numbers of nodes than they ask for.
         again_s: when the policy wants to plan again, event or not; NEVER: only after events.
         quotas: CPU quotas of jobs that share nodes.

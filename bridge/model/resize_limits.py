@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often, and how far, running jobs may be resized, whoever decides it.
+"""How often, and how far, running jobs may be resized, by any policy or user.
 
 Words
     limit       one entry of `planning.resizes`: of a user or of a partition.

@@ -31,7 +31,7 @@ _KEY = "power corridor"
 
 @dataclass(frozen=True)
 class Wish:
-    """Bounds that somebody wants; absolute instants.
+    """Requested bounds; absolute instants.
 
     Attributes:
         start_s: from when.

@@ -16,7 +16,7 @@ class Column:
     """One column of a table.
 
     Attributes:
-        heading: what it is called.
+        heading: of the column.
         value: takes it out of the measures; nan where it was not measured.
         write: as people read it.
         better: 1 if larger is better, -1 if smaller, 0 if neither.

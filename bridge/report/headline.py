@@ -23,7 +23,7 @@ class _Figure:
     """One figure of two policies.
 
     Attributes:
-        heading: what it is called.
+        heading: of the row.
         value: takes it out of the measures.
         write: as people read it.
         better: 1 if larger is better, -1 if smaller.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What became of resizes: for metrics, and the last one of each job for people.
+"""Results of resizes: for metrics, and the last one of each job for people.
 
 Outcomes
     completed   the job has the nodes that were decided.
@@ -22,7 +22,7 @@ MOST_UNTOLD: Final = 10_000
 
 
 class Outcome(StrEnum):
-    """What became of a resize."""
+    """The result of a resize."""
 
     ASKED = "asked"
     COMPLETED = "completed"

@@ -81,7 +81,7 @@ class Result:
 class Launchers(Protocol):
     """All launchers and agents. Nothing here waits for any of them.
 
-    A launcher is one of a job and a user: whoever else claims the job is not heard.
+    A launcher is one of a job and a user: others that claim the job are ignored.
     """
 
     def numbered(self, numbers: Mapping[str, str]) -> None:

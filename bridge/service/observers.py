@@ -47,7 +47,7 @@ class Meter:
         self._decider = decider
         self._snapshot: Snapshot | None = None
         self._status: pb.ControllerStatus | None = None
-        # Looked at when somebody asks for the page, not in every cycle.
+        # Computed when the page is read, not in every cycle.
         for name, of_snapshot in _OF_SNAPSHOT.items():
             metrics.watch(name, partial(self._of_snapshot, of_snapshot))
         for name, of_status in _OF_STATUS.items():

@@ -43,7 +43,7 @@ class Scheduling:
         decider: makes the plans.
         switch: the policy in force.
         corridor: bounds of system power, over time.
-        tap: hands cycles to whoever records them.
+        tap: hands cycles to clients that record them.
     """
 
     def __init__(

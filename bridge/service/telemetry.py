@@ -10,7 +10,7 @@
 | schedbridge_jobs_set_aside | gauge | waiting jobs left out, because planning fails with them |
 | schedbridge_nodes, _nodes_usable | gauge | nodes in the last snapshot |
 | schedbridge_decisions_total{kind} | counter | decisions sent: start, planned_start, pending |
-| schedbridge_fates_total{outcome, code} | counter | what became of them |
+| schedbridge_fates_total{outcome, code} | counter | their results |
 | schedbridge_policy_failures_total | counter | cycles that fell back to the conservative plan |
 | schedbridge_need_full_total | counter | times everything was asked for |
 | schedbridge_start_error_seconds{partition} | histogram | actual - last announced start |
@@ -26,12 +26,12 @@
 | schedbridge_solver_plans_total | counter | cycles in which the solver's plan served |
 | schedbridge_solver_fallbacks_total{reason} | counter | cycles in which the greedy plan served |
 | schedbridge_solver_killed_total | counter | solvers ended because they overran |
-| schedbridge_resizes_total{direction, outcome} | counter | asked for and what became of them |
+| schedbridge_resizes_total{direction, outcome} | counter | requests and their results |
 | schedbridge_adaptation_seconds{direction} | histogram | decision to completion of a resize |
 | schedbridge_jobs_adapting | gauge | jobs that are changing their width |
 | schedbridge_launchers, _agents | gauge | jobs whose launcher is connected; nodes with an agent |
 | schedbridge_power_nodes, _power_nodes_stale | gauge | nodes whose power is known, or was |
-| schedbridge_power_refusals_total{agent, reason} | counter | values of agents that cannot be |
+| schedbridge_power_refusals_total{agent, reason} | counter | impossible values of agents |
 | schedbridge_power_lower_watts, _power_upper_watts | gauge | bounds of system power; +Inf: none |
 | schedbridge_power_estimate_watts | gauge | system power in the last snapshot, upper estimate |
 | schedbridge_power_signal_up | gauge | 1 while power.signal_file is read, or none is wanted |
@@ -235,7 +235,7 @@ class Metrics:
         )
         self._power = Counter(
             "schedbridge_power_refusals",
-            "Values of agents that cannot be",
+            "Impossible values of agents",
             ["agent", "reason"],
             registry=registry,
         )
@@ -349,7 +349,7 @@ class Metrics:
         self._decisions.labels(kind).inc(count)
 
     def decision_result(self, outcome: str, code: int, count: int = 1) -> None:
-        """Notes what became of decisions."""
+        """Notes the results of decisions."""
         self._decision_results.labels(outcome, str(code)).inc(count)
 
     def started(self, partition: str, error_s: int) -> None:
@@ -386,7 +386,7 @@ class Metrics:
         self._gauges[name].set(value)
 
     def watch(self, name: str, value: Callable[[], float]) -> None:
-        """Has one of the plain gauges asked for when somebody looks."""
+        """Computes one of the plain gauges when the page is read."""
         self._gauges[name].set_function(value)
 
     def page(self) -> bytes:

@@ -9,7 +9,7 @@
 // the job, over restarts of slurmctld.
 void raised_limit_note(job_record_t *job, uint32_t asked);
 
-// Gives a job that waits again the limit that was noted, unless somebody has changed it since.
+// Gives a job that waits again the limit that was noted, unless it was changed since.
 void raised_limit_restore(job_record_t *job);
 
 #endif

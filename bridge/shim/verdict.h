@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What became of one decision of the service.
+// The result of one decision of the service.
 #ifndef BRIDGE_VERDICT_H
 #define BRIDGE_VERDICT_H
 

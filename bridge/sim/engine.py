@@ -272,7 +272,7 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _Due:
-    """A plan on its way.
+    """A plan that is not yet applied.
 
     Attributes:
         made_s: when it was requested.

@@ -218,7 +218,7 @@ _BETWEEN_PHASES: Final = re.compile(r",(?=[^,]*\*)")
 def _parse_phase(text: str) -> Phase:
     share, star, model = text.partition("*")
     if not star:
-        raise ConfigError("speed-up", f"'{text:.60}' is no phase: give SHARE*MODEL")
+        raise ConfigError("speed-up", f"'{text:.60}' is not a phase: give SHARE*MODEL")
     if model.startswith("phases:"):
         raise ConfigError("speed-up", "a phase cannot have phases itself")
     model, at, mtct = model.partition("@")

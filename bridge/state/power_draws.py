@@ -143,7 +143,7 @@ def to_numbers(entry: Entry) -> list[int]:
 
 
 def from_numbers(numbers: Sequence[int]) -> Entry:
-    """An entry as kept; what cannot be is left out, with all behind it."""
+    """An entry as kept; from the first invalid number on it is left out."""
     if not numbers or numbers[0] != VERSION:
         return {}
     found: Entry = {}

@@ -17,7 +17,7 @@ def draw(curves: Mapping[str, Sequence[Mapping[str, float]]], path: Path) -> Non
 
     Args:
         curves: by name, rows with `steps`, `reward` and now and then `cost`.
-        path: where to; its name need not say what it is.
+        path: where to; any suffix.
     """
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     reward, cost = figure.subplots(1, 2)

@@ -111,7 +111,7 @@ def clear_for_up(name: str) -> bool:
     """Removes what a broken `up` may have left; true if an empty network stays, which can be used.
 
     Raises:
-        Trouble: something else remains, or the network is somebody else's.
+        Trouble: something else remains, or the network belongs to another program.
     """
     left = remove(name)
     if left.networks == (name,) and not (left.containers or left.volumes or endpoints(name)):

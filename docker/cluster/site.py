@@ -141,7 +141,7 @@ class Site:
         for part in filter(None, self.gres.split(",")):
             name, count = part.split(":")
             line = f"NodeName=n[1-{self.nodes}] Name={name} Count={count}"
-            if name == "gpu":  # which Slurm does not believe in without device files
+            if name == "gpu":  # Slurm ignores GPUs without device files
                 line += f" File=/run/slurm/device{_span(range(int(count)), 0)}"
             lines.append(line)
         return "\n".join(lines) + "\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tiny traces and the schedules that come of them, as text a person can check.
+"""Tiny traces and their schedules, as text a person can check.
 
 SCHEDBRIDGE_GOLDEN=write writes the schedules again; read the difference before you commit it.
 """

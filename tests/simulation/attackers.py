@@ -31,7 +31,7 @@ def text(value):
     return bytes((len(value),)) + value.encode()
 
 def headers(stream, method="Plan"):
-    """Those of a call; nothing of it follows."""
+    """Those of a call, which has no effect."""
     found = {
         ":method": "POST", ":scheme": "http", ":path": "/schedbridge.v1.Operator/" + method,
         ":authority": "localhost", "content-type": "application/grpc", "te": "trailers",
@@ -102,7 +102,7 @@ class Asker:
         self._process = process
 
     def ask(self, *words):
-        """What comes of a question; "answered ..." if all is well."""
+        """The answer to a question; "answered ..." if all is well."""
         self._process.stdin.write(" ".join(words) + "\n")
         self._process.stdin.flush()
         return self._process.stdout.readline().strip()

@@ -113,7 +113,7 @@ def eventually(found):
 
 
 def attached(home, job=JOB):
-    """A launcher that has attached; the agent may still be on its way to the service."""
+    """A launcher that has attached; the agent may not have reached the service yet."""
     for _ in range(PATIENCE_S * 5):
         launcher = Launcher(home, job)
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The solver's process: what it tells, and what becomes of it when it overruns or dies."""
+"""The solver's process: what it tells, and what happens when it overruns or dies."""
 
 import os
 import signal

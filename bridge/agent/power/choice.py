@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sensors of a node in their order: the first that has a value is believed.
+"""The sensors of a node in their order: the first that has a value is used.
 
 A meter of the machine is none of a node that shares it with others (several slurmds): for those
 only Slurm and the model are asked, and Slurm only if there are at most `MOST_ASKED` of them.

@@ -14,7 +14,7 @@ namespace bridge {
 
 namespace nb = nanobind;
 
-// A C-contiguous array of T that somebody else owns; keeps it alive.
+// A C-contiguous array of T owned elsewhere; keeps it alive.
 template <typename T> class ArrayView {
   public:
     // `convert`: an array of another type, or not contiguous, is copied. False: not such an array.

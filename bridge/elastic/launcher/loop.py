@@ -54,7 +54,7 @@ MOST_PEERS: Final = 900
 """Connections at a time, below the usual limit of open files. Of more processes that leave at once
 the launcher does not see the end; the agents do. One that has not shown the token makes room."""
 MOST_UNREAD: Final = 20
-"""Lines that cannot be read and are complained of, lest they fill the job's output."""
+"""Unreadable lines that are reported in the job's output, at most."""
 FORWARDED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -165,7 +165,7 @@ class Loop:
                     self.peers[stream.fileno()] = Peer(stream, local, known=local)
 
     def _has_room(self) -> bool:
-        """Whether another connection fits: anybody in the network may open some."""
+        """Whether another connection fits: any host of the network may open some."""
         if len(self.peers) < MOST_PEERS:
             return True
         stranger = next((number for number, peer in self.peers.items() if not peer.known), None)

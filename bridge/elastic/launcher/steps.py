@@ -88,7 +88,7 @@ class Steps:
         )  # fmt: skip
 
     def _command(self, action: Start, settings: dict[str, str]) -> list[str]:
-        """The srun of a step: nothing of it depends on the script's own environment."""
+        """The srun of a step, which does not depend on the script's own environment."""
         srun = ["srun", f"--jobid={self.options.job}", "--overlap", "-Q"]
         srun += ["-J", self._title(action.name)]
         if action.role in ("worker", "clean") or action.mpi == "none":

@@ -46,7 +46,7 @@ typedef struct bridge_window {
     int before_size;   /* how many there were */
     int after_size;    /* how many there will be */
     const int *before; /* (before_size) ranks in `merged` of those that have data, in their order */
-    const int *after;  /* (after_size) ranks in `merged` of those that shall have it */
+    const int *after;  /* (after_size) ranks in `merged` of those that will have it */
 } bridge_window;
 
 /* Initialises MPI unless that is done, and learns from the launcher what this process is.
@@ -75,7 +75,7 @@ int bridge_adapt_begin(int *phase, bridge_window *window);
 
 /* Redistributes `items` items of `item_bytes` each, which the processes of before hold in blocks,
  * to those of after: part p of P holds the items from items*p/P to items*(p+1)/P. `block` is from
- * malloc or NULL; in a process that shall have none it becomes an empty block. */
+ * malloc or NULL; in a process that will have none it becomes an empty block. */
 int bridge_move_blocks(const bridge_window *window, long items, size_t item_bytes, void **block,
                        size_t *bytes);
 

@@ -29,7 +29,7 @@ extern char bridge_asked[BRIDGE_LINE]; /* the change that is asked for, in all p
 
 const char *bridge_env(const char *name);
 void bridge_complain(const char *text);
-/* Rank 0 tells the launcher what became of the change; `more`: further keys, with a comma before.
+/* Rank 0 tells the launcher the result of the change; `more`: further keys, with a comma before.
  */
 void bridge_report(const char *op, const char *more);
 /* Connects `over` with those who accept, or connect, at this port. 0 or an error of MPI. */

@@ -44,7 +44,7 @@ class Link:
     """One link of a chain.
 
     Attributes:
-        kind: what it is.
+        kind: of blocker.
         row: in `Snapshot.running`, in the plan, or in `Snapshot.reservations`; -1: a begin time.
         until_s: when it ends at the latest.
         shared_nodes: how many of the waiting job's nodes it holds until then.

@@ -46,9 +46,9 @@ class Expectation(ABC):
     """A predictor that learns from what ended; what makes one another is abstract here.
 
     Attributes:
-        extension: what becomes of a job that outlives what was expected: `stepwise` or `second`.
+        extension: of a run time that exceeds its prediction: `stepwise` or `second`.
         patience_s: time limits are used while a job that could run has waited for longer; None:
-            predictions are used whoever waits.
+            predictions are always used.
     """
 
     extension: str = "stepwise"

@@ -88,7 +88,7 @@ class GatedJobs:
         used: (n, n_columns) int64, whole nodes included.
         requested: (n, n_columns) int64, without them.
         time_limit_s: (n,) int64.
-        shortest_s: (n,) int64 what each may be cut to; a condition holds whatever comes of it.
+        shortest_s: (n,) int64 what each may be cut to; a condition must hold for any such length.
     """
 
     who: dict[ConsumerKind, NDArray[np.int64]]

@@ -38,7 +38,7 @@ def watts(value: object, unit: str = "") -> int:
     stated = found[2] + found[3] if found[2] or found[3] else unit
     amount = Decimal(found[1]) * _FACTOR[stated.lower().removesuffix("w")]
     if amount != amount.to_integral_value():
-        raise ValueError(f"'{text:.60}' is no whole number of watts")
+        raise ValueError(f"'{text:.60}' is not a whole number of watts")
     if amount > MOST_W:
         raise ValueError(f"'{text:.60}' is more than {MOST_W} W")
     return int(amount)

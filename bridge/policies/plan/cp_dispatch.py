@@ -169,7 +169,7 @@ class CpDispatcher(QueuePlanner):
         preference: Preference,
         context: Context,
     ) -> Planned:
-        """The greedy plan, or what comes of the solver's if that is better."""
+        """The greedy plan, or the one made from the solver's if that is better."""
         seed = int(context.rng.integers(1 << 31))
         known = context.environment.solver
         alone = known is None or not self.budget_ms
@@ -239,7 +239,7 @@ class _Asking:
 
 @dataclass(frozen=True)
 class _Solved:
-    """What came of a window.
+    """The result of a window.
 
     Attributes:
         weights: (J,) as the model counts them.

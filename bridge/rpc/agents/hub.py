@@ -54,7 +54,7 @@ class Agent:
 
     Attributes:
         nodes: that it speaks for.
-        send: puts an order on its way; never waits.
+        send: sends an order; never waits.
         launchers: by the number of their connections.
     """
 

@@ -48,7 +48,7 @@ class MpiTimes:
         self._jobs: OrderedDict[str, _Job] = OrderedDict()
 
     def add(self, job: str, mpi_s: float, wall_s: float, now_s: float) -> None:
-        """Takes a report in; one that cannot be is ignored.
+        """Takes a report in; an impossible one is ignored.
 
         Args:
             job: as its nodes call it.

@@ -208,7 +208,7 @@ class Adjustments:
 
 
 def _resizable(shown: Snapshot, reported: Snapshot, row: int) -> Snapshot:
-    """A snapshot in which a job that is held may be resized all the same: somebody asks for it."""
+    """A snapshot in which a held job may be resized all the same, as an operator asks for."""
     least, most = shown.running.min_nodes.copy(), shown.running.max_nodes.copy()
     least[row], most[row] = reported.running.min_nodes[row], reported.running.max_nodes[row]
     return replace(shown, running=replace(shown.running, min_nodes=least, max_nodes=most))

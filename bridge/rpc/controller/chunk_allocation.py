@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a starting job that asked in chunks shall have on each of its nodes, for the wire."""
+"""What a starting job that asked in chunks gets on each of its nodes, for the wire."""
 
 import numpy as np
 from numpy.typing import NDArray

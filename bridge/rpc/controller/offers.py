@@ -44,7 +44,7 @@ _HOLDS = np.isin(np.arange(256), (Hold.NONE, Hold.REFUSED, Hold.BAD_REQUEST))
 
 
 class NodesToChoose:
-    """How many nodes there are at most to choose from, before anybody looks at a single job."""
+    """How many nodes there are at most to choose from, for any job."""
 
     def __init__(self, snapshot: Snapshot, plan: Plan) -> None:
         nodes, running, size = snapshot.nodes, snapshot.running, len(snapshot.nodes)

@@ -42,7 +42,7 @@ class Orders:
             timeout_s: how long.
 
         Raises:
-            ControllerError: the controller has not called, or has not said what became of it.
+            ControllerError: the controller has not called, or has not reported the result.
         """
         order = _Order(decision)
         with self._lock:

@@ -64,7 +64,7 @@ class Desk:
         failures: cycles that fell back to the conservative plan.
         accuracy: records of starts.
         record: least queue and seconds to wait, to the next such cycle as a file and its
-            generation. ControllerError: somebody else waits.
+            generation. ControllerError: another caller waits.
         metrics: the page.
         refused: told of callers that were turned away: where, why, how many.
         agents: how many nodes have an agent.

@@ -108,7 +108,7 @@ class PendingJobs(RowStore):
             numbers: for each job those of `PENDING_FIELDS.numbers`; not for further use.
             texts: for each job those of `PENDING_FIELDS.texts`; likewise.
             requests: what was lowered, as sent.
-            lowered: what became of it.
+            lowered: the request in columns.
         """
         self._reserve(len(numbers))
         rows: list[int] = []

@@ -18,7 +18,7 @@ class Accepting:
         """Makes the socket non-blocking.
 
         Args:
-            listener: a socket that listens; closed by whoever made it.
+            listener: a socket that listens; closed by the caller.
             refused: told of each connection that is closed for lack of descriptors.
         """
         listener.setblocking(False)

@@ -70,7 +70,7 @@ class Gate:
         """Prepares a gate.
 
         Args:
-            listener: a socket that listens; closed by whoever made it.
+            listener: a socket that listens; closed by the caller.
             key: names the gate in log and metrics.
             policy: finds out who calls.
             bounds: what may happen.

@@ -16,7 +16,7 @@ _BACKLOG = 1024
 class UnixListener:
     """A Unix socket in the file system at which this process listens.
 
-    A socket file at which nobody answers is left over and replaced; one at which somebody answers
+    A socket file at which nobody answers is stale and replaced; one at which a service answers
     belongs to a live service and is left alone.
 
     Attributes:
@@ -30,10 +30,10 @@ class UnixListener:
         Args:
             path: where.
             key: names it in messages.
-            patience_s: how long whoever still answers there may take to end.
+            patience_s: how long a service that still answers there may take to end.
 
         Raises:
-            ConfigError: somebody else listens there, or nobody can.
+            ConfigError: another service listens there, or it is impossible to listen there.
         """
         self.path = path
         self.socket = self._bind(key, time.monotonic() + patience_s)
@@ -43,7 +43,7 @@ class UnixListener:
         path = self.path
         if path.exists() or path.is_symlink():
             if not stat.S_ISSOCK(path.lstat().st_mode):
-                raise ConfigError(key, f"{path} is there and no socket: remove it")
+                raise ConfigError(key, f"{path} exists and is not a socket: remove it")
             while answers(path):
                 if time.monotonic() >= until:
                     raise ConfigError(key, f"another service listens at {path}: stop it first")
@@ -97,7 +97,7 @@ def listen_tcp(address: str, key: str) -> socket.socket:
 
 
 def answers(path: Path) -> bool:
-    """Tells whether somebody listens at a Unix socket."""
+    """Tells whether a process listens at a Unix socket."""
     probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     probe.settimeout(2)
     try:

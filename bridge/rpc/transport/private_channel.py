@@ -80,7 +80,7 @@ class Channel:
         return number, kind, parts
 
     def close(self) -> None:
-        """Ends it; whoever receives is told."""
+        """Ends it; receivers are told."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()

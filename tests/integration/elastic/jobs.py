@@ -136,7 +136,7 @@ print(file.readline())
         return json.loads(said)
 
     def change(self, do: str, *nodes: str, within_s: float = 30.0, **more: object) -> dict:
-        """Grows by nodes, or shrinks by them; what came of it."""
+        """Grows or shrinks by nodes; returns the result."""
         self.count += 1
         key = "add" if do == "grow" else "remove"
         got = self.order(do=do, id=str(self.count), within_s=within_s, **{key: nodes}, **more)

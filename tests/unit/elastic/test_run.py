@@ -268,7 +268,7 @@ def test_outside_of_a_job_it_says_where_it_belongs():
         env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 1
-    assert "belongs into a batch script" in done.stderr
+    assert "belongs in a batch script" in done.stderr
 
 
 @pytest.mark.parametrize("park", ["shm", "/dev/shm/\xe4", '/dev/"', "/dev\\", "/d" * 300])

@@ -25,7 +25,7 @@ def test_a_power_has_a_unit_or_is_in_watts(text, expected):
         ("", "must be a power"), ("abc", "must be a power"), ("-5W", "must be a power"),
         ("1e3", "must be a power"), ("nan", "must be a power"), (True, "must be a power"),
         (None, "must be a power"), ([1], "must be a power"), (float("nan"), "must be a power"),
-        ("5mW", "milliwatts"), ("1.5W", "no whole number"), ("1.0005kW", "no whole number"),
+        ("5mW", "milliwatts"), ("1.5W", "not a whole number"), ("1.0005kW", "not a whole number"),
         ("1000001MW", "more than"), ("9" * 400, "must be a power"), ("1kWh", "must be a power"),
         ("١٠W", "must be a power"),
     ],

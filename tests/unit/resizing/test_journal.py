@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is noted of resizes: every one that is asked for is over once, by what became of it."""
+"""What is noted of resizes: every request ends once, with its result."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can happen to the memory's file: nothing of it may cost what is remembered, or a cycle."""
+"""What can happen to the memory's file: none of it may lose records or delay a cycle."""
 
 import contextlib
 import os
