@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.check.legality import check, permitted, permitted_later
+from bridge.check.site_rules import broken_rules
 from bridge.errors import InvalidPlan
 from bridge.model.plan import Plan, planned_world
 from bridge.model.resize_limits import bounded
@@ -164,9 +165,14 @@ class _Replan:
         if len(allowed) < len(resizes):
             return self(allowed, returns, planned.plan.start_widths)
         found = replace(planned, plan=replace(planned.plan, resizes=resizes, returns=returns))
-        if self.context.site.rules.power is None or not len(resizes):
+        if self.context.site.rules.power is None:
             return found
-        return self._within_power(found, resizes, returns)
+        if len(resizes):
+            found = self._within_power(found, resizes, returns)
+        if self._breaks_a_rule(found.plan):  # jobs that keep their nodes longer draw longer
+            plan = found.plan
+            return self(plan.resizes, plan.returns, plan.start_widths)
+        return found
 
     def _within_power(self, planned: Planned, resizes: Resizes, returns: Resizes) -> Planned:
         """The same rows with those growths whose power the rows leave; O(growths) checks."""
@@ -188,6 +194,11 @@ class _Replan:
         some = resizes.only(sorted(rows))
         later, _ = permitted_later(self.predicted, some, returns, NO_START_WIDTHS)
         return replace(planned, plan=replace(planned.plan, resizes=some, returns=later))
+
+    def _breaks_a_rule(self, plan: Plan) -> bool:
+        """Whether the rows of a plan break a rule of the site around its changes of widths."""
+        world = planned_world(self.predicted, plan.resizes, plan.returns, plan.start_widths)
+        return bool(broken_rules(world, self.context.site, plan))
 
     def _permitted(self, resizes: Resizes) -> Resizes:
         resizes = permitted(self.predicted, self.context.site, resizes)

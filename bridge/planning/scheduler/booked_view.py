@@ -164,10 +164,15 @@ class BookedView:
         return found
 
     def counts_on(self, candidate: NDArray[np.int64], constraint: int) -> NDArray[np.int64]:
-        """(n, 2) what the first layouts of candidates count on a constraint, and how long, s."""
+        """(n, 2) what the first layouts of candidates count on a constraint, and how long, s.
+
+        Args:
+            candidate: (n,) none of them refused.
+            constraint: its number.
+        """
         terms, choices = self._candidates.terms, self._candidates.choices
         number = choices.numbers(candidate).copy()
-        for at in np.flatnonzero(choices.hopeless[number] & ~choices.refused[candidate]).tolist():
+        for at in np.flatnonzero(choices.hopeless[number]).tolist():
             number[at] = choices.first(int(candidate[at])).number
         indptr, take = gather(terms.indptr, number)
         amounts = np.where(terms.constraint[take] == constraint, terms.amount[take], 0)

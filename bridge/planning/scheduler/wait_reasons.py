@@ -96,8 +96,9 @@ class _Waiting:
         if power is None:
             return None
         waits = (waiting.constraint == power.constraint) & (waiting.blocked == Blocked.COUNTER)
-        found = self._booking.counts_on(waiting.candidate, power.constraint)
-        found[~waits | waiting.refused] = 0
+        at = np.flatnonzero(waits & ~waiting.refused)
+        found = np.zeros((len(waiting), 2), dtype=np.int64)
+        found[at] = self._booking.counts_on(waiting.candidate[at], power.constraint)
         return found
 
     def _kept(self) -> dict[tuple[object, ...], Reason]:
