@@ -18,6 +18,7 @@ from bridge.sim.controller import Controller
 from bridge.sim.system import pool_of
 from bridge.units import NEVER
 from tests.simulation.services import a_config, a_home, a_service, controller_of, operator_of
+from tests.simulation.test_service_process import as_nobody
 from tests.workloads import a_workload
 
 POWER = {
@@ -375,3 +376,16 @@ def test_a_dry_run_tells_what_then_happens(home, bounds_, expected):
         assert world.cycle(2).start_s.tolist() == [start_s]
         operator.corridor(pb.CorridorRequest(undo=0))
         assert world.cycle(2).start_s.tolist() == [1060]
+
+
+def test_ordinary_users_look_and_change_nothing(home):
+    if os.geteuid() != 0:
+        pytest.skip("needs root to become somebody else")
+    with a_service(home, planning=PLANNING) as service, World(home):
+        at = ("--socket", home / "o" / "s")
+        done = as_nobody("power", "corridor", "--upper", "1W", *at)
+        assert done.returncode == 1
+        assert "only administrators may change the corridor of power" in done.stderr
+        assert service.scheduling.corridor.ledger().entries == ()
+        looked = as_nobody("power", "show", *at)
+        assert (looked.returncode, "contract" in looked.stdout) == (0, True)
