@@ -5,7 +5,7 @@ The section `planning` alone has a calendar, not the bounds of an instant.
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from bridge.model.power import NO_UPPER_W, Corridor
@@ -16,7 +16,8 @@ from bridge.planning.site_rules.watts_text import NONE
 from bridge.power.resolve import Entries, bounded_by, resolve, steps
 from bridge.units import DAY_S, NEVER
 
-_CALENDAR_END_S = 253_402_128_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_CALENDAR_END_S = 253_402_127_999
 
 
 def site_at(planning: Mapping[str, Any] | None, from_s: int, until_s: int | None = None) -> Site:
@@ -61,4 +62,5 @@ def with_bounds(planning: Mapping[str, Any], corridor: Corridor) -> Mapping[str,
 
 
 def _text(at_s: int) -> str:
-    return datetime.fromtimestamp(min(at_s, _CALENDAR_END_S), UTC).isoformat()
+    """An instant as the configuration takes it: `2026-11-24 17:00:00+00:00`."""
+    return str(_EPOCH + timedelta(seconds=min(at_s, _CALENDAR_END_S)))
