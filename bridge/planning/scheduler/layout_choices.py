@@ -18,7 +18,7 @@ Rules
        with some of the next larger size; and, where several of its tasks or chunks may share a
        node, fewer nodes.
     5. Likewise for what a job draws at most, where power is bounded: nodes up to each power, if
-       they differ; and fewer nodes.
+       they differ, without mixtures; and fewer nodes.
 
 Deviates: rules 4 and 5 try at most `MOST_TIERS` mixtures, of two sizes each. A job may be planned
 later than some other mixture would allow; the rules always hold.
@@ -63,6 +63,7 @@ class WholeNodes:
         if lowered.power is not None:
             own = (self._capacity,) if lowered.weighs_nodes else ()
             self._size = np.column_stack((*own, lowered.power.nodes.span_w))
+        self._mixes = lowered.weighs_nodes or lowered.power is None
         self._eligibility = eligibility
         self._largest: dict[int, NDArray[np.int64]] = {}
 
@@ -128,7 +129,7 @@ class WholeNodes:
             union |= self._eligibility.classes.mask(group.class_)
         upper = None
         for mask in self._up_to(union):
-            if upper is not None and len(layout.groups) == 1:
+            if upper is not None and len(layout.groups) == 1 and self._mixes:
                 yield from self._mixed(layout, mask, upper)
             if upper is not None:
                 yield replace(
