@@ -58,9 +58,17 @@ class Choice {
                                 std::min(until, steps_ + most), best_);
             };
             Outcome outcome = look(QUICK * size());
+            if (outcome == Outcome::EFFORT && untried == least) {
+                const int64_t before = steps_;
+                halve(goal, aim, best, prices);
+                best = std::round(has(goal));
+                steps_ = before + (steps_ - before) / 4; // these are cheap
+                if (best <= aim) {
+                    continue;
+                }
+            }
             if (outcome == Outcome::EFFORT) {
-                outcome =
-                    mended(goal, aim, prices) ? Outcome::FOUND : look(effort_ / GOALS / SLICES);
+                outcome = look(effort_ / GOALS / SLICES);
             }
             if (outcome == Outcome::FOUND) {
                 best = std::round(has(goal));
@@ -87,7 +95,20 @@ class Choice {
     std::vector<Cut> proofs_;
     std::vector<int64_t> best_;
 
-    // Whether the mean widths of the relaxation, the best so far or the present ones can be mended.
+    // Mends choices with less and less of the goal: half of the gap each time.
+    void halve(const Weights &goal, double aim, double best, const Priced &prices) {
+        double failed = aim - 1;
+        for (double next = aim; failed < next && next < best;
+             next = std::floor((failed + best) / 2)) {
+            if (mended(goal, next, prices)) {
+                best = std::round(has(goal));
+            } else {
+                failed = next;
+            }
+        }
+    }
+    // Whether the mean widths of the relaxation, the best so far, the least or the present ones can
+    // be mended.
     bool mended(const Weights &goal, double aim, const Priced &prices) {
         std::vector<Cut> cuts = cuts_;
         cuts.push_back({goal, aim});
@@ -97,11 +118,17 @@ class Choice {
             mean[job] = nearest(jobs_, job, prices.mean[job]);
             now[job] = nearest(jobs_, job, static_cast<double>(jobs_.now[job]));
         }
+        std::vector<int64_t> least(jobs_.n);
+        for (size_t job = 0; job < jobs_.n; ++job) {
+            least[job] = jobs_.widths[jobs_.indptr[job]];
+        }
         std::vector<int64_t> best = best_;
         if (mend(jobs_, cuts, prices.weights, steps_, mean)) {
             best_ = std::move(mean);
         } else if (mend(jobs_, cuts, MOST_W, steps_, best)) {
             best_ = std::move(best);
+        } else if (mend(jobs_, cuts, MOST_W, steps_, least)) {
+            best_ = std::move(least);
         } else if (mend(jobs_, cuts, {}, steps_, now)) {
             best_ = std::move(now);
         } else {

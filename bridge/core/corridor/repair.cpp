@@ -88,6 +88,7 @@ double mend_one(const WidthJobs &jobs, Broken &broken, size_t job, double now, i
     for (int64_t by = 1; by <= last - at; by *= 2) {
         look(at + by);
     }
+    look(last);
     for (int64_t by = 1; by <= at - first; by *= 2) {
         look(at - by);
     }
