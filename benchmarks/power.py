@@ -226,8 +226,8 @@ def month_lines(found: dict) -> list[str]:
     """The table of a month."""
     rows = [
         "| policy | above, times | above, h | avoidable, h | mean wait, h | mean response, h"
-        " | makespan, d | energy, MWh | never started |",
-        "|---|" + "---:|" * 8,
+        " | makespan, d | energy, MWh | never started | failed cycles |",
+        "|---|" + "---:|" * 9,
     ]
     for run in found["runs"]:
         cells = [
@@ -235,6 +235,7 @@ def month_lines(found: dict) -> list[str]:
             f"{run['upper_avoidable_s'] / 3600:.2f}", f"{run['wait_s'] / 3600:.2f}",
             f"{run['response_s'] / 3600:.2f}", f"{run['makespan_s'] / DAY_S:.1f}",
             f"{run['energy_kwh'] / 1000:.2f}", str(run["unfinished"]),
+            str(run["failures"]),
         ]  # fmt: skip
         rows.append("| " + " | ".join(cells) + " |")
     return rows

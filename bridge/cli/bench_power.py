@@ -61,7 +61,7 @@ from bridge.sim.workload import Workload, workload_from
 
 SUMMARISED: Final = (
     "violations", "seconds", "watt_seconds", "avoidable", "avoidable_s", "makespan_s",
-    "energy_kwh", "wait_s", "response_s", "unfinished",
+    "energy_kwh", "wait_s", "response_s", "unfinished", "failures",
 )  # fmt: skip
 _NAMED: Final[dict[str, tuple[str, dict[str, object], Sight]]] = {
     # name -> (preset, parameters of its reshape stage, what it sees)
@@ -254,6 +254,7 @@ _TITLES: Final = {
     "energy_kwh": ("energy, kWh", 1.0, 3),
     "wait_s": ("mean wait, s", 1.0, 0),
     "unfinished": ("jobs that never ended", 1.0, 1),
+    "failures": ("failed cycles", 1.0, 1),
 }
 
 
