@@ -6,7 +6,7 @@ Usage: benchmarks/power.py paper [--seeds N] [--policies NAME,...] [--json FILE]
        benchmarks/power.py --show FILE      only prints the table of this file
 
 paper   `schedbridge bench power`, kept with its origin.
-month   The first N days of a log that are busy. The upper bound is 80 % of the peak of static
+month   N days of a log. The upper bound is 80 % of the peak of static
         backfill that knows of no bound, 60 % each night and for a longer time once a week
         (`NIGHT`, `WEEK`), all announced. Jobs that could never start because they draw more than
         any stretch of their time limit leaves are left out for every policy, and counted.
