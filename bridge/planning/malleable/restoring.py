@@ -156,7 +156,8 @@ class Restoring:
         found = configuration([*wider.values()], room)
         if found is None or not found.feasible:
             return None
-        return self._carried_out(replace(planned, plan=own), wider, found, ())
+        done = self._carried_out(replace(planned, plan=own), wider, found, ())
+        return done if done and len(done[0].plan.resizes) else None
 
     def _choices(self, planned: Planned) -> Iterator[dict[int, Scalable]]:
         """The waiting jobs that configurations are to start, in the order of rule 2."""

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
+from bridge.model.resizes import NO_RESIZES
 from bridge.model.snapshot import Snapshot
 from bridge.planning.malleable.drawn_power import DrawnPower
 from bridge.planning.malleable.expand_shrink import Malleables
@@ -78,6 +79,9 @@ class PowerPlan(LentNodes):
         malleables = Malleables.of(snapshot, self.adaptation_s)
         power = DrawnPower(rules, snapshot, malleables, ahead_s=lead_s)
         watched = Watched(replan)
+        given = planned
+        if not len(planned.plan) and len(snapshot.jobs):  # `malleable` plans the queue itself
+            planned = replan(NO_RESIZES)
         cycle = Restoring(
             Effort(self.adaptation_s, self.waiting, self.tried), snapshot, order, watched, power
         )
@@ -92,7 +96,7 @@ class PowerPlan(LentNodes):
             planned = self._kept(snapshot, continued, watched, context)
         else:
             left = pending if not calm else Pending()
-            planned = super().reshape(snapshot, order, planned, replan, context)
+            planned = super().reshape(snapshot, order, given, replan, context)
         change_s = rules.corridor.next_change_s(snapshot.now_s)
         soon_s = change_s - lead_s
         again_s = soon_s if soon_s > snapshot.now_s else change_s
