@@ -17,7 +17,7 @@ NOWHERE = ("--socket", "/nowhere/s")
         (["1W-2W", "--upper", "3W"], "give LOWER-UPPER, or --lower and --upper, not both"),
         (["--lower", "none"], "--lower: must be a power as 1700W, 2.5kW or 0.8MW, not 'none'"),
         (["--upper", "lots"], "--upper: must be a power"),
-        (["--upper", "1.5W"], "--upper: '1.5W' is no whole number of watts"),
+        (["--upper", "1.5W"], "--upper: '1.5W' is not a whole number of watts"),
         (["--upper", "1W", "--until", "soon"], "is not a time (2026-12-24T18:00"),
         (["--upper", "1W", "--from", "now", "--until", "2001-01-01"], "is not after"),
         (["--upper", "1W", "--until", "now+1hour", "--for", "1h"], "--until or --for, not both"),

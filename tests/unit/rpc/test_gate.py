@@ -176,7 +176,7 @@ def test_leaves_a_live_service_alone(echo, gates, tmp_path):
 
 def test_leaves_files_alone(tmp_path):
     (tmp_path / "gate").write_text("precious")
-    with pytest.raises(ConfigError, match="no socket: remove it"):
+    with pytest.raises(ConfigError, match="not a socket: remove it"):
         UnixListener(tmp_path / "gate", "k")
     assert (tmp_path / "gate").read_text() == "precious"
 
