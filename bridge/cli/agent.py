@@ -11,7 +11,7 @@ from bridge.agent.launchers import own_host
 from bridge.agent.pages import FOLDER
 from bridge.agent.power.choice import ORDER, PowerSettings, model_from, sensors_from
 from bridge.agent.privileges import raise_priority
-from bridge.service.telemetry import start_logging
+from bridge.service.logs import start_logging
 
 _TLS = Path("/etc/schedbridge/agent")
 

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from bridge.service.config import ServiceConfig, load
+from bridge.service.logs import start_logging
 from bridge.service.serve import Service
-from bridge.service.telemetry import start_logging
 
 
 def serve(

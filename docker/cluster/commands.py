@@ -108,6 +108,9 @@ def _up_options(up: argparse.ArgumentParser) -> None:
         help="bridge: the service alone knows the switches, Slurm keeps topology/default "
         "[%(default)s]")  # fmt: skip
     add("--accounting", action="store_true", help="with slurmdbd and MariaDB")
+    add("--power-files", default="", metavar="DIR",
+        help="DIR/n1 is the /sys of node n1, and so on: a model may write power and energy into "
+             "its cray/pm_counters [none]")  # fmt: skip
     add("--agents", action="store_true",
         help="with an agent on every node: running jobs can grow and shrink")  # fmt: skip
     add("--cgroups", action="store_true", help="jobs in cgroups of their own (v1 hosts)")
@@ -132,8 +135,8 @@ def _up(given: argparse.Namespace) -> int:
         memory_mib=given.memory_mib, gres=given.gres, licenses=given.licenses,
         scheduler=given.scheduler or ("backfill" if given.no_bridge else "bridge"),
         bridge=not given.no_bridge, accounting=given.accounting, cgroups=given.cgroups,
-        agents=given.agents, topology=given.topology, topology_for=given.topology_for,
-        extra=tuple(given.extra),
+        agents=given.agents, power_files=given.power_files, topology=given.topology,
+        topology_for=given.topology_for, extra=tuple(given.extra),
     )  # fmt: skip
     life.up(site, given.service_config, images.TARGETS.get(given.image, ""))
     return 0

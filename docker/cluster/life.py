@@ -160,8 +160,11 @@ def _run(site: Site, image: str, host: _Host) -> None:
             words += ["--volume", f"{site.name}-{volume}:{path}"]
     if nodes is not None:
         words += ["--label", f"{NODES_LABEL}={nodes.start}-{nodes.stop - 1}"]
-        if site.agents:  # they read the environment of users' processes
-            words += ["--cap-add", "SYS_PTRACE"]
+        if site.agents:  # they read the environment of processes, and raise their priority
+            words += ["--cap-add", "SYS_PTRACE", "--cap-add", "SYS_NICE"]
+        if site.power_files:  # Docker's own mount of cgroups goes on top
+            words += ["--volume", f"{Path(site.power_files).absolute() / role}:/sys"]
+            words += ["--volume", "/sys/devices:/sys/devices:ro"]
         if site.cgroups:
             words += ["--volume", CGROUPS, "--label", f"{CGROUPS_LABEL}=yes"]
     if role == "controller":

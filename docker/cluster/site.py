@@ -17,6 +17,7 @@ import re
 import tarfile
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import ClassVar
 
 from cluster.certificates import File
@@ -58,6 +59,7 @@ class Site:
     accounting: bool = False
     cgroups: bool = False
     agents: bool = False
+    power_files: str = ""
     topology: str = ""
     topology_for: str = "all"
     extra: tuple[str, ...] = field(default=())
@@ -71,6 +73,8 @@ class Site:
         ):
             if not low <= value <= high:
                 raise Trouble(f"{option} must be {low} to {high}, not {value}")
+        if self.power_files and not Path(self.power_files).is_dir():
+            raise Trouble(f"--power-files: there is no directory {self.power_files}")
         if self.gres and not re.fullmatch(r"\w+:[1-9]\d*(,\w+:[1-9]\d*)*", self.gres):
             raise Trouble(f"--gres must look like gpu:2 or gpu:2,fpga:1, not '{self.gres}'")
         if any(

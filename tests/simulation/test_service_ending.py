@@ -35,7 +35,7 @@ import sys, time
 from pathlib import Path
 from bridge.service import scheduling, serve as module, signals
 from bridge.service.config import load
-from bridge.service.telemetry import start_logging
+from bridge.service.logs import start_logging
 start_logging("info", "text")
 signals.END_S = 1e6  # a slow machine is no reason to be ended
 {held}

@@ -5,7 +5,8 @@ Rules
     1. Cgroups are read at every reading. The processes of nodes without are read every
        `PROCESSES_S`, as that costs more; between, the last values are repeated.
     2. A rate is that between two readings. The first reading of a job says its memory only.
-    3. A process of which nothing says its node is on the first node, as everywhere in the agent.
+    3. A node without a counter of its own is as busy as its jobs.
+    4. A process of which nothing says its node is on the first node, as everywhere in the agent.
 """
 
 from collections.abc import Mapping, Sequence
@@ -89,7 +90,7 @@ class JobUse:
         for name in without:
             jobs = self._by_processes.get(name, {})
             busy = found[name].busy_cpus
-            if busy is None and len(self._nodes) > 1:
+            if busy is None and not self._nodes[name].has_counter:
                 busy = sum(use.cpus or 0.0 for use in jobs.values())
             found[name] = NodeUse(busy, jobs)
         return found
@@ -120,6 +121,11 @@ class _Node:
         self._cgroups = cgroups
         self._total: tuple[float, float] | None = None
         self._jobs: tuple[float, dict[str, Used]] | None = None
+
+    @property
+    def has_counter(self) -> bool:
+        """Whether there was a counter of the whole node at the last reading."""
+        return self._total is not None
 
     def busy_cpus(self, now_s: float) -> float | None:
         cpu_s, before = self._cgroups.cpu_s(), self._total

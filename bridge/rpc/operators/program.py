@@ -27,7 +27,7 @@ from bridge.rpc.transport.descriptors import affordable, raise_descriptor_limit
 from bridge.rpc.transport.gate import Bounds, Gate
 from bridge.rpc.transport.private_channel import Asker, Channel, MessageKind
 from bridge.rpc.transport.relay import Allowance
-from bridge.service.telemetry import start_logging
+from bridge.service.logs import start_logging
 
 NICE = 5
 """Nice value of this process."""

@@ -10,13 +10,8 @@ from prometheus_client import generate_latest
 
 from bridge.model.answer import TIMEOUT, Dispatched
 from bridge.service import telemetry
-from bridge.service.telemetry import (
-    BoundedHandler,
-    JsonFormatter,
-    Metrics,
-    TextFormatter,
-    start_logging,
-)
+from bridge.service.logs import BoundedHandler, JsonFormatter, TextFormatter, start_logging
+from bridge.service.telemetry import Metrics
 
 
 @pytest.fixture
