@@ -218,7 +218,7 @@ class EventsSection(_Section):
 
 
 class PowerSection(_Section):
-    """Who else, beside administrators, states bounds of system power; see docs/POWER.md."""
+    """Signals that bound system power, and how old what agents measure may be; docs/POWER.md."""
 
     signal_file: Path | None = Field(
         default=None,
@@ -228,6 +228,13 @@ class PowerSection(_Section):
     events: EventsSection | None = Field(
         default=None,
         description="Events of demand response over HTTP (OpenADR 3); null: none are taken.",
+    )
+    stale_s: int = Field(
+        default=30,
+        ge=10,
+        le=3600,
+        description="Measured powers that are older, s, are replaced by what the node's type may "
+        "draw.",
     )
 
 

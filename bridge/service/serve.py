@@ -94,6 +94,8 @@ class Service:
         self._server: Server | None = None
         trusts = config.resizing.trust_launchers
         self.hub = Hub(trusts_launchers=trusts) if config.agents is not None else None
+        if self.hub is not None:
+            self.hub.power.stale_s = config.power.stale_s
         self._launchers = launchers or self.hub or Absent()
         self._agents: AgentServer | None = None
         self._operators: OperatorProcess | None = None
