@@ -64,7 +64,7 @@ def main() -> None:
         _certificates(folder)
         found |= _serve(folder, given.agents, given.jobs, given.seconds)
     found["taking_us"] = _taking_us(given.jobs)
-    found["about"] = about()
+    found |= about()
     print(json.dumps(found, indent=1))
     if given.json:
         write(given.json, found)
