@@ -32,7 +32,7 @@ def type_of(rules: PowerRules, snapshot: Snapshot, node: int) -> NodePower | Non
 def idle_w(rules: PowerRules, snapshot: Snapshot, node: int) -> int:
     kind = type_of(rules, snapshot, node)
     words = snapshot.nodes.state[node].split("+")
-    off = "DOWN" in words or "POWERED_DOWN" in words
+    off = "POWERED_DOWN" in words
     return 0 if kind is None or off else kind.idle_w
 
 

@@ -14,8 +14,9 @@ Words
 
 Rules
     1. The first node type that matches a node counts. A node without one draws 0 to 0 W.
-    2. A node is on unless its state says that it is powered off, or down. Drained and reserved
-       nodes, those that fail or do not answer, and those on their way down or up are on.
+    2. A node is on unless its state says that it is powered off. Nodes that are down, drained or
+       reserved, that fail or do not answer, and those on their way down or up count as on: a
+       controller that cannot reach a node does not know whether it has power.
     3. Of each estimate the first that is known counts: measured (running jobs), learnt, stated. So
        a job that draws more than it stated counts with what it draws.
     4. Where nothing is known the upper estimate is the node's maximum, the lower one its idle
@@ -38,7 +39,7 @@ from bridge.planning.requests.node_sets import members
 
 Watts = NDArray[np.int64]
 
-_OFF = frozenset({"DOWN", "POWERED_DOWN", "POWERED_OFF", "FUTURE"})
+_OFF = frozenset({"POWERED_DOWN", "POWERED_OFF", "FUTURE"})
 """States of a node that draws nothing."""
 
 

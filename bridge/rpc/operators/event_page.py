@@ -116,7 +116,7 @@ class EventPage:
         ]
         writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
         await writer.drain()
-        with contextlib.suppress(OSError, NotImplementedError):
+        with contextlib.suppress(OSError):
             writer.write_eof()
 
     async def _answer(self, reader: asyncio.StreamReader) -> tuple[HTTPStatus, bytes, str]:

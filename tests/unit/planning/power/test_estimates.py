@@ -44,11 +44,12 @@ def test_the_first_type_that_matches_a_node_counts():
     [
         ("UP", True), ("UP+DRAIN", True), ("UP+RESERVED", True), ("UP+FAIL", True),
         ("UP+NOT_RESPONDING", True), ("UP+POWERING_DOWN", True), ("UP+POWERING_UP", True),
-        ("DOWN", False), ("DOWN*+DRAIN", False), ("UP+POWERED_DOWN", False), ("", True),
+        ("DOWN", True), ("DOWN*+DRAIN", True), ("DOWN+POWERED_DOWN", False), ("", True),
+        ("UP+POWERED_DOWN", False),
         ("idle+powered_down", False),
     ],
 )  # fmt: skip
-def test_nodes_that_are_down_or_powered_off_draw_nothing(state, on):
+def test_only_nodes_that_are_powered_off_draw_nothing(state, on):
     world = with_states(a_snapshot(nodes=2)(), state, "UP")
     powers = node_powers(RULES, world)
     assert powers.on.tolist() == [on, True]
@@ -93,7 +94,7 @@ def test_jobs_that_share_a_node_count_their_part_by_cpus_rounded_up():
 def test_a_job_on_a_node_that_is_not_on_counts_with_its_idle_power():
     world = with_states(
         a_snapshot(nodes=2, running=[a_running_job((0,)), a_running_job((1,), max_power_w=90)])(),
-        "DOWN", "DOWN",
+        "POWERED_DOWN", "POWERED_DOWN",
     )  # fmt: skip
     powers = node_powers(RULES, world)
     assert running_draws(world, powers).upper_w.tolist() == [250, 90]

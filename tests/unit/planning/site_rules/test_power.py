@@ -149,7 +149,7 @@ def test_free_tasks_share_fewer_nodes_where_the_bound_says_so():
     assert len(plan.nodes) == 2
 
 
-@pytest.mark.parametrize("state", ["DOWN", "UP+POWERED_DOWN"])
+@pytest.mark.parametrize("state", ["DOWN+POWERED_DOWN", "UP+POWERED_DOWN"])
 def test_nodes_that_are_off_leave_their_idle_power(state):
     world = a_snapshot(nodes=4, jobs=[a_job(2)])()
     given = rules(3 * 71 + 2 * 179)
