@@ -11,6 +11,7 @@ settings.load_profile("no clock")
 REAL = (
     "tests/simulation/test_service_",
     "tests/unit/cli/test_main",
+    "tests/unit/elastic/test_elastic_bench",
     "tests/unit/elastic/test_run",
     "tests/unit/rpc/test_fair_queue",
     "tests/unit/rpc/test_gate",

@@ -66,9 +66,10 @@ def test_the_program_grows_and_shrinks_and_prints_the_same(started, tmp_path):  
     lines = out.read_text().splitlines()
     assert [line.split()[2] for line in lines] == ["2", "1", paced.expected(120, "7")]
     assert [outcome for _, outcome, _ in stages(said)] == ["done", "done"]
-    assert [set(each) for *_, each in stages(said)] == [
-        {"starting", "asked", "going"}, {"asked", "going", "leaving"},
-    ]  # fmt: skip
+    grown, shrunk = (set(each) for *_, each in stages(said))
+    assert grown == {"starting", "asked", "going"}
+    # Whoever leaves may be gone before the others say that they are done: then nobody waits for it.
+    assert shrunk - {"leaving"} == {"asked", "going"}
 
 
 HEAD = "2026-11-23 14:43:{} INFO bridge.resizing.changes: job {}, {} nodes: {}"
