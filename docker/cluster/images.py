@@ -24,8 +24,10 @@ from pathlib import Path
 
 from cluster.engine import ROOT, Trouble, call, say
 
-PLAIN, BUILD, CLUSTER = "schedbridge/plain", "schedbridge/build", "schedbridge/cluster"
-SUITE, MPI = "schedbridge/suite", "schedbridge/mpi"
+_PREFIX = os.environ.get("SCHEDBRIDGE_IMAGES", "schedbridge")
+"""With a prefix of its own a second checkout can be tested on the same machine."""
+PLAIN, BUILD, CLUSTER = f"{_PREFIX}/plain", f"{_PREFIX}/build", f"{_PREFIX}/cluster"
+SUITE, MPI = f"{_PREFIX}/suite", f"{_PREFIX}/mpi"
 TARGETS = {"plain": PLAIN, "build": BUILD, "cluster": CLUSTER, "suite": SUITE, "mpi": MPI}
 WHOLE = ("cluster", "suite", "mpi")
 """Those that hold the service and the plugins."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plugins' parts that need no slurmctld, sanitized, in the image they are built in."""
 
+import os
 import subprocess
 
 from tests.integration.slurm import ROOT
@@ -9,7 +10,7 @@ from tests.integration.slurm import ROOT
 def test_the_plugins_parts_under_sanitizers() -> None:
     done = subprocess.run(
         ["docker", "run", "--rm", "--network", "none", "-v", f"{ROOT}:/checkout:ro",
-         "schedbridge/build", "sh", "-c",
+         f"{os.environ.get('SCHEDBRIDGE_IMAGES', 'schedbridge')}/build", "sh", "-c",
          "mkdir -p /work/bridge /work/tests && cd /checkout && cp -r proto /work/"
          " && cp -r bridge/shim /work/bridge/ && cp -r tests/shim /work/tests/"
          " && rm -rf /work/bridge/shim/build /work/tests/shim/build"
