@@ -50,7 +50,7 @@ Losses = Callable[[int, Observation, NDArray[np.float64]], NDArray[np.float64]]
 
 
 def losses(kind: str, rng: np.random.Generator) -> Losses:
-    """The losses of one environment; the first quota, no guest, costs nothing but in `switching`."""
+    """The losses of one environment; no guest costs nothing, except in `switching`."""
     sensitive = rng.uniform(0, 1, 2)  # to CPUs in use, and to memory in use
     level = rng.uniform(0.2, 1.2)
     offset = np.zeros(len(QUOTAS_PERCENT))
@@ -128,7 +128,8 @@ def show(result: dict[str, list[dict[str, object]]]) -> str:
     """The rows of the table in the documents."""
     names = ("loss", "best_expert_loss", "regret", "excess_risk", "most_excess_risk", "bound")
     rows = [
-        "| environments | learner | number | loss | best expert's | regret | excess risk: mean | most | bound | beyond it |",
+        "| environments | learner | number | loss | best expert's | regret | excess risk: mean "
+        "| most | bound | beyond it |",
         "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for row in result["runs"]:
