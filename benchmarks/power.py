@@ -2,14 +2,16 @@
 """Policies in a corridor of power: the paper's experiment, and a month of a real log.
 
 Usage: benchmarks/power.py paper [--seeds N] [--policies NAME,...] [--json FILE] [--plot FILE]
-       benchmarks/power.py month LOG [--days N] [--policies NAME,...] [--json FILE]
+       benchmarks/power.py month LOG [--days N] [--malleable PERCENT] [--policies NAME,...]
+                                 [--json FILE]
        benchmarks/power.py --show FILE      only prints the table of this file
 
 paper   `schedbridge bench power`, kept with its origin.
 month   N days of a log. The upper bound is 80 % of the peak of static
         backfill that knows of no bound, 60 % each night and for a longer time once a week
         (`NIGHT`, `WEEK`), all announced. Jobs that could never start because they draw more than
-        any stretch of their time limit leaves are left out for every policy, and counted.
+        any stretch of their time limit leaves are left out for every policy, and counted. With
+        `--malleable`, so many of the jobs can change their width (`bridge.sim.malleable_jobs`).
 """
 
 import argparse
@@ -37,6 +39,7 @@ from bridge.safe_cycle.decider import Decider
 from bridge.sim.corridor_steps import CorridorStep, CorridorSteps
 from bridge.sim.engine import simulate
 from bridge.sim.job_power import by_application
+from bridge.sim.malleable_jobs import with_malleable
 from bridge.sim.power import PowerSetting
 from bridge.sim.swf import read_swf
 from bridge.sim.system import pool_of
@@ -50,7 +53,7 @@ NIGHT = (20, 24)
 """Hours of each day, from the start, in which demand is to be reduced."""
 WEEK = (2, 8, 20)
 """Day of the week from the start, and hours of it."""
-POLICIES = "static,hold,conservative,scenario-2,scenario-3,power-plan"
+POLICIES = "static,hold,conservative,power-plan"
 
 
 def paper(given: argparse.Namespace) -> dict:
@@ -101,6 +104,8 @@ def month(given: argparse.Namespace) -> dict:
     kept = startable(workload, steps)
     left_out = int((~kept).sum())
     workload = only(workload, kept)
+    if given.malleable:
+        workload = with_malleable(workload, given.malleable, seed=given.seed)
     setting = PowerSetting(workload.power, NODE, steps, sensors=True, seed=given.seed)
     runs = []
     for entry in entries(",".join(there(given.policies or POLICIES))):
@@ -114,6 +119,7 @@ def month(given: argparse.Namespace) -> dict:
         "first_day": given.first_day,
         "jobs": len(workload),
         "never_startable": left_out,
+        "malleable_percent": given.malleable,
         "node": {"idle_w": NODE.idle_w, "max_w": NODE.max_w},
         "error": ERROR,
         "peak_w": peak_w,
@@ -206,6 +212,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of a month [%(default)s]")
     parser.add_argument("--days", type=int, default=30, help="of a log [%(default)s]")
     parser.add_argument("--first-day", type=int, default=0, help="of a log [%(default)s]")
+    parser.add_argument(
+        "--malleable", type=float, default=0.0, help="percent of a month's jobs [%(default)s]"
+    )
     parser.add_argument("--policies")
     parser.add_argument("--plot", type=Path, help="of the paper's experiment, with one seed")
     given = parser.parse_args()
