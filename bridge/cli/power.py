@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from bridge.cli.asking import ConfigOption, JsonOption, SocketOption, ask, console, print_json, when
+from bridge.cli.power_calibration import check_fitted, yaml_lines
 from bridge.cli.power_tables import print_change, print_entries, print_power
 from bridge.cli.times import duration_s, instant_s
 from bridge.errors import ConfigError
@@ -46,6 +47,28 @@ def show(
         print_json(reply)
     else:
         print_power(console(), reply)
+
+
+@app.command()
+def calibrate(
+    config: ConfigOption = None,
+    socket: SocketOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Fit what nodes draw, idle and at most, to what metered nodes reported; prints YAML.
+
+    For planning.power.nodes, by type: idle + (max - idle) x load. Nodes without a meter of the
+    same type are modelled with it. It needs some minutes in which metered nodes of the type were
+    idle, and others in which jobs used all of their CPUs.
+    """
+    with ask(config, socket) as service:
+        reply = service.calibrate()
+    if as_json:
+        print_json(reply)
+    check_fitted(reply)
+    if not as_json:
+        for line in yaml_lines(reply):
+            print(line)
 
 
 @app.command(

@@ -213,6 +213,7 @@ class Service:
             agents=lambda: self.hub.agent_count if self.hub is not None else 0,
             speed_ups=lambda: scheduling.decider.state.learnt_by(SPEED_UPS),
             corridor=scheduling.corridor,
+            curves=lambda: {} if self.hub is None else self.hub.power.curves(),
         )
 
     def _schedule(self) -> Scheduling:

@@ -6,12 +6,16 @@ import logging
 import os
 
 import pytest
+import yaml
 
 from bridge.cli.main import main
 from bridge.errors import BridgeError, ControllerError
 from bridge.model.power import NO_UPPER_W
+from bridge.planning.site_rules.rules_text import parse_site
+from bridge.rpc.agents.hub import Hub
 from bridge.rpc.clients.operator_client import OperatorClient
 from bridge.rpc.clients.remote_decider import RemoteDecider
+from bridge.rpc.pb import agent_pb2
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.service.config import parse
 from bridge.sim.controller import Controller
@@ -332,6 +336,52 @@ def test_the_command(home, capsys):
         assert json.loads(text)["steps"][0]["upper_w"] == 900
         code, text = said(capsys, home, "corridor", "--undo", "9")
         assert (code, "has no entry 9" in text) == (1, True)
+
+
+class Metered:
+    """Agents' readings for a service, by a clock of their own."""
+
+    def __init__(self, service, name):
+        self.s = 1000.0
+        self.hub = service.hub = Hub(lambda: self.s)
+        self.name = name
+        self.agent = self.hub.arrived([name], lambda order: None)
+
+    def reads(self, watts, busy, source="rapl"):
+        for _ in range(60):
+            self.s += 1
+            node = agent_pb2.NodePower(
+                node=self.name, watts=watts, source=source, busy_cpus=busy, cpus=4
+            )
+            uses = agent_pb2.Uses(uses=[agent_pb2.Use(nodes=[node])])
+            self.hub.report(self.agent, agent_pb2.AgentReport(uses=uses))
+
+
+def test_what_nodes_draw_is_fitted_to_what_meters_said(home, capsys):
+    with a_service(home, planning=PLANNING) as service, World(home) as world:
+        world.cycle(1)
+        code, text = said(capsys, home, "calibrate")
+        assert (code, "no agent reports the power of any of its nodes" in text) == (1, True)
+        assert len(text.strip().splitlines()) == 1
+        node = Metered(service, world.controller.nodes.names[0])
+        for watts, busy, source, words in (
+            (90, 0, "model", "none of them has a meter"),
+            (71, 0, "rapl", "at loads of 0% only: let one be idle for a minute, and run a job"),
+        ):
+            node.reads(watts, busy, source)
+            code, text = said(capsys, home, "calibrate")
+            assert (code, words in text) == (1, True), text
+        node.reads(260, 4)
+        code, text = said(capsys, home, "calibrate")
+        assert code == 0
+        assert "of 1 of 4 nodes at loads of 0% to 100%" in text
+        assert "stated were 70 W to 250 W" in text
+        nodes = yaml.safe_load(text)["nodes"]
+        assert nodes == [{"name": "all", "idle": "71W", "max": "260W"}]
+        parse_site({"power": {**POWER, "nodes": nodes}})
+        code, text = said(capsys, home, "calibrate", "--json")
+        found = json.loads(text)["types"][0]
+        assert (code, found["idle_w"], found["max_w"], found["problem"]) == (0, 71, 260, "")
 
 
 def test_errors_of_the_service_are_told(home):

@@ -28,6 +28,7 @@ from bridge.planning.malleable.usable import Usable
 from bridge.planning.malleable.widths import allowed_widths
 from bridge.planning.power.configuration import Room, Scalable
 from bridge.planning.power.estimates import draws_on, node_powers, pending_estimates, running_draws
+from bridge.planning.power.planned import planned_draws
 
 _WAITS = frozenset({ReasonCode.RESOURCES, ReasonCode.PRIORITY, ReasonCode.LIMIT})
 
@@ -93,11 +94,17 @@ class DrawnPower:
 
     def starting_w(self, plan: Plan) -> tuple[int, int]:
         """What the jobs that a plan starts now will draw, beyond idle: least and most."""
-        starts = np.repeat(plan.start_s == plan.now_s, np.diff(plan.indptr))
-        job = np.repeat(plan.job, np.diff(plan.indptr))[starts].astype(np.int64)
-        estimates = pending_estimates(self._snapshot.jobs)
-        draws = draws_on(estimates, self._powers, job, plan.nodes[starts])
+        draws = planned_draws(self._snapshot, self._powers, plan, plan.starts_now)
         return int(draws.lower_w.sum()), int(draws.upper_w.sum())
+
+    @property
+    def now_outside(self) -> Outside:
+        """Whether power is out of the corridor, without further starts.
+
+        Starts of a plan that keeps the rules of the site do not exceed an upper bound.
+        """
+        (lower_w, upper_w), (least_w, most_w) = self.bounds_w, self.system_w
+        return Outside(max(most_w - upper_w, 0), max(lower_w - least_w, 0))
 
     def outside(self, plan: Plan) -> Outside:
         """Whether power is out of the corridor, with what a plan starts now (rule 1)."""

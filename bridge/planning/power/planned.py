@@ -7,13 +7,19 @@ from numpy.typing import NDArray
 from bridge.model.node import CPUS
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
-from bridge.planning.power.estimates import NodePowers, Watts, draws_on, pending_estimates
+from bridge.planning.power.estimates import (
+    Draws,
+    NodePowers,
+    Watts,
+    draws_on,
+    pending_estimates,
+)
 
 
-def planned_upper(
+def planned_draws(
     snapshot: Snapshot, powers: NodePowers, plan: Plan, rows: NDArray[np.intp]
-) -> Watts:
-    """(n,) the upper estimates of some rows of a plan, beyond the idle power of their nodes.
+) -> Draws:
+    """(n,) what some rows of a plan draw on all their nodes, beyond the idle power of these.
 
     Args:
         snapshot: that the plan was made for.
@@ -32,9 +38,10 @@ def planned_upper(
     there = snapshot.nodes.capacity[node, CPUS]
     cpus = np.where(whole, there, _cpus(snapshot, plan, entries, job))
     draws = draws_on(pending_estimates(jobs), powers, job, node, share=(cpus, there))
-    found: Watts = np.zeros(len(rows), dtype=np.int64)
-    np.add.at(found, owner, draws.upper_w)
-    return found
+    upper_w, lower_w = (np.zeros(len(rows), dtype=np.int64) for _ in range(2))
+    np.add.at(upper_w, owner, draws.upper_w)
+    np.add.at(lower_w, owner, draws.lower_w)
+    return Draws(upper_w, lower_w)
 
 
 def _cpus(

@@ -30,7 +30,7 @@ from bridge.model.reasons import Reason
 from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.alternatives import Eligibility
-from bridge.planning.power.planned import planned_upper
+from bridge.planning.power.planned import planned_draws
 from bridge.planning.queue.layouts import layouts
 from bridge.planning.queue.time_windows import requested_time_limit_s, shortest_s
 from bridge.planning.requests.amounts import Amounts, plain_name
@@ -94,7 +94,7 @@ class Extent:
         have = np.zeros((len(plan), MEMORY_MIB + 1), dtype=np.int64)
         owner = np.repeat(np.arange(len(plan)), width)
         np.add.at(have, owner, snapshot.nodes.capacity[plan.nodes, : MEMORY_MIB + 1])
-        watts = None if power is None else planned_upper(snapshot, power.nodes, plan, rows)
+        watts = None if power is None else planned_draws(snapshot, power.nodes, plan, rows).upper_w
         return cls(width[rows], have=have[rows], watts=watts)
 
 

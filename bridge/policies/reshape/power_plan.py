@@ -15,7 +15,9 @@ Rules
        first of running jobs with chosen waiting ones. The lower bound is served by growth and
        earlier starts likewise.
     4. A job whose width has changed keeps it for `between_s`, unless a bound requires a change.
-    5. A site without bounds of power: as `malleable`.
+    5. It plans again when an upper bound comes within the lead, at every change of a bound, when a
+       job has kept its width for `between_s`, and while a violation is not ended each `tick_s`.
+    6. A site without bounds of power: as `malleable`.
 
 Source: ours.
 """
@@ -26,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
+from bridge.model.power import PowerRules
 from bridge.model.resizes import NO_RESIZES
 from bridge.model.snapshot import Snapshot
 from bridge.planning.malleable.drawn_power import DrawnPower
@@ -47,7 +50,7 @@ class PowerPlan(LentNodes):
     Attributes:
         waiting: most waiting jobs that are started to end a violation; 0: running jobs only.
         tried: most configurations with waiting jobs that are computed in a cycle.
-        tick_s: it plans again after so long while malleable jobs run; 0: at events only.
+        tick_s: it plans again after so long while a violation is not ended; 0: at events only.
     """
 
     waiting: int = 2
@@ -80,31 +83,48 @@ class PowerPlan(LentNodes):
         power = DrawnPower(rules, snapshot, malleables, ahead_s=lead_s)
         watched = Watched(replan)
         given = planned
-        if not len(planned.plan) and len(snapshot.jobs):  # `malleable` plans the queue itself
-            planned = replan(NO_RESIZES)
         cycle = Restoring(
             Effort(self.adaptation_s, self.waiting, self.tried), snapshot, order, watched, power
         )
         before = context.state.learnt_by(_NAME)
         pending = left = Pending.of(before)
         calm = not running.adapting.any()
-        if calm and power.outside(planned.plan):
+        left_at_now = pending.at(snapshot.now_s)
+        asks = calm and bool(power.now_outside or left_at_now)
+        if asks and not len(planned.plan) and len(snapshot.jobs):  # it plans the queue itself
+            planned = replan(NO_RESIZES)
+        if asks and power.outside(planned.plan):
             restored, left = cycle.restored(planned)
             planned = self._kept(snapshot, restored, watched, context)
-        elif calm and pending.at(snapshot.now_s):
-            continued, left = cycle.continued(planned, pending.at(snapshot.now_s))
+        elif asks and left_at_now:
+            continued, left = cycle.continued(planned, left_at_now)
             planned = self._kept(snapshot, continued, watched, context)
         else:
             left = pending if not calm else Pending()
             planned = super().reshape(snapshot, order, given, replan, context)
-        change_s = rules.corridor.next_change_s(snapshot.now_s)
-        soon_s = change_s - lead_s
-        again_s = soon_s if soon_s > snapshot.now_s else change_s
-        if self.tick_s and (running.max_nodes > 0).any():
-            again_s = min(again_s, snapshot.now_s + self.tick_s)
+        again_s = self._again_s(snapshot, rules, waits=bool(power.now_outside or left or not calm))
         plan = replace(planned.plan, again_s=min(planned.plan.again_s, again_s))
         learnt = planned.learnt if left == pending else {**planned.learnt, _NAME: left.learnt()}
         return replace(planned, plan=plan, learnt=learnt)
+
+    def _again_s(self, snapshot: Snapshot, rules: PowerRules, *, waits: bool) -> int:
+        """When to plan again, event or not (rule 5).
+
+        Args:
+            snapshot: the cluster.
+            rules: of the site.
+            waits: a violation is not ended, or what was decided not done.
+        """
+        now_s, running = snapshot.now_s, snapshot.running
+        change_s = rules.corridor.next_change_s(now_s)
+        soon_s = change_s - _LEAD * self.adaptation_s
+        again_s = soon_s if soon_s > now_s else change_s
+        malleable = running.max_nodes > 0
+        if not self.tick_s or not malleable.any():
+            return again_s
+        rested_s = running.resized_s[malleable & (running.resized_s > 0)] + self.between_s
+        again_s = int(rested_s[rested_s > now_s].min(initial=again_s))
+        return min(again_s, now_s + self.tick_s) if waits else again_s
 
     def _kept(
         self, snapshot: Snapshot, planned: Planned, watched: Watched, context: Context

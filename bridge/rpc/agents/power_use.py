@@ -26,6 +26,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from bridge.planning.power.calibration import Curve
+from bridge.rpc.agents.load_curves import LoadCurve
 from bridge.rpc.agents.recent import WINDOW_S, Recent
 from bridge.rpc.pb import agent_pb2 as pb
 from bridge.rpc.reported.safe_text import printable
@@ -43,6 +45,7 @@ MOST_NAMED: Final = 200
 """Agents that are counted by name; all further ones are `others`."""
 OTHERS: Final = "others"
 _MOST_CPUS: Final = 1e6
+_RANGE: Final = "range"
 _SWEEP_S: Final = 10.0
 
 Watts = tuple[int, int]
@@ -98,6 +101,7 @@ class PowerUse:
         self._clock, self.stale_s = clock, stale_s
         self._lock = threading.Lock()
         self._nodes: dict[str, _Node] = {}
+        self._curves: dict[str, LoadCurve] = {}
         self._types: Mapping[str, Watts] = {}
         self.tell: Callable[[str, str], None] = _nobody
         self.refused: Counter[tuple[str, str]] = Counter()
@@ -155,13 +159,18 @@ class PowerUse:
         age_ms: int,
     ) -> None:
         reason = self._problem(power, age_ms)
+        at_s = now - age_ms / 1000
+        if reason in {"", _RANGE}:
+            curve = self._curves.get(power.node)
+            if curve is None:
+                curve = self._curves.setdefault(power.node, LoadCurve())
+            curve.add(at_s, _load(power), power.watts, power.source)
         if reason:
             self._refuse(agent, reason)
             return
         node = self._nodes.get(power.node)
         if node is None:
             node = self._nodes.setdefault(power.node, _Node())
-        at_s = now - age_ms / 1000
         if at_s < node.at_s:
             return
         node.watts, node.at_s = power.watts, at_s
@@ -186,7 +195,7 @@ class PowerUse:
             return "number"
         idle_w, max_w = self._types.get(power.node, (0, MOST_W))
         if not (1 - SLACK) * idle_w <= watts <= (1 + SLACK) * max_w:
-            return "range"
+            return _RANGE
         return "late" if age_ms > self.stale_s * 1000 else ""
 
     def _shares(
@@ -260,6 +269,11 @@ class PowerUse:
                 if node.at_s > -math.inf
             }
 
+    def curves(self) -> dict[str, Curve]:
+        """What each node drew at which load (`bridge.rpc.agents.load_curves`)."""
+        with self._lock:
+            return {name: curve.curve() for name, curve in self._curves.items()}
+
     def counts(self) -> tuple[int, int]:
         """Numbers of nodes with a current value, and with a stale one."""
         now = self._clock()
@@ -275,6 +289,13 @@ class PowerUse:
         with self._lock:
             for name in nodes:
                 self._nodes.pop(name, None)
+                self._curves.pop(name, None)
+
+
+def _load(power: pb.NodePower) -> float | None:
+    """Busy CPUs / CPUs; None: not known."""
+    known = power.HasField("busy_cpus") and 0 < power.cpus < math.inf
+    return power.busy_cpus / power.cpus if known else None
 
 
 def _nobody(agent: str, reason: str) -> None:

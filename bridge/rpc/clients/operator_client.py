@@ -114,6 +114,13 @@ class OperatorClient:
         )
         return reply
 
+    def calibrate(self) -> operator_pb2.CalibrateReply:
+        """What nodes draw idle and at most, fitted to what metered ones have reported."""
+        reply: operator_pb2.CalibrateReply = self._call(
+            self._stub.Calibrate, operator_pb2.CalibrateRequest()
+        )
+        return reply
+
     def corridor(self, request: operator_pb2.CorridorRequest) -> operator_pb2.CorridorReply:
         """Enters, removes or restores bounds of system power, or tells what that would do."""
         reply: operator_pb2.CorridorReply = self._call(

@@ -18,7 +18,7 @@ from bridge.planning.power.estimates import (
     running_estimates,
     system_power,
 )
-from bridge.planning.power.planned import planned_upper
+from bridge.planning.power.planned import planned_draws
 from bridge.rpc.controller.cycles import Published
 from bridge.rpc.operators.explain import running_job
 from bridge.rpc.operators.power_messages import MOST_STEPS, entry_message, step_messages
@@ -97,7 +97,7 @@ def _planned(
     rows = np.flatnonzero((plan.start_s != NEVER) & (plan.start_s != UNPLANNED))
     start_s = np.concatenate((np.full(len(running_w), now_s), plan.start_s[rows]))
     end_s = np.concatenate((np.maximum(snapshot.running.end_s, now_s + 1), plan.end_s[rows]))
-    amount = np.concatenate((running_w, planned_upper(snapshot, powers, plan, rows)))
+    amount = np.concatenate((running_w, planned_draws(snapshot, powers, plan, rows).upper_w))
     edges = np.unique(np.concatenate(([now_s], start_s, end_s)))
     edges = edges[(edges >= now_s) & (edges < until_s)]
     change = np.zeros(len(edges) + 1, dtype=np.int64)

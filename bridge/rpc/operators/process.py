@@ -26,6 +26,7 @@ from typing import Any
 
 from bridge.errors import BridgeError, ControllerError
 from bridge.model.learnt import Learnt
+from bridge.planning.power.calibration import Curve
 from bridge.power.ledger import Author
 from bridge.power.resolve import Entries
 from bridge.rpc.controller.corridor_switch import CorridorSwitch
@@ -70,6 +71,7 @@ class Desk:
         agents: how many nodes have an agent.
         speed_ups: what was learnt of them.
         corridor: bounds of system power; None: there are none.
+        curves: what metered nodes drew at which load.
     """
 
     cycles: Cycles
@@ -83,6 +85,7 @@ class Desk:
     agents: Callable[[], int] = lambda: 0
     speed_ups: Callable[[], Learnt] = Learnt
     corridor: CorridorSwitch | None = None
+    curves: Callable[[], dict[str, Curve]] = dict
 
 
 class Answers:
@@ -171,6 +174,8 @@ class Answers:
                 asked = pb.CorridorRequest.FromString(bytes(parts[0]))
                 author = Author(*(part.decode() for part in parts[1:3]))
                 return [change_corridor(desk.corridor, asked, author).SerializeToString()]
+            case MessageKind.CURVES:
+                return list(pack(desk.curves()))
             case MessageKind.EVENTS:
                 event, name, bounds = (part.decode() for part in parts)
                 return [str(take_event(desk.corridor, event, name, bounds)).encode()]

@@ -29,11 +29,13 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from bridge.errors import BridgeError, ControllerError
+from bridge.planning.power.calibration import Curve
 from bridge.power.ledger import Author
 from bridge.rpc.controller.server import OPERATOR
 from bridge.rpc.operators import queries
 from bridge.rpc.operators.accuracy import accuracy_reply
 from bridge.rpc.operators.answer_cache import AnswerCache
+from bridge.rpc.operators.calibration import calibrate_reply
 from bridge.rpc.operators.newest_view import SERVICE_S, Seen, Views
 from bridge.rpc.operators.power_trial import trial
 from bridge.rpc.operators.queries import READS, Asking, Read, Refused, need_admin, refuse
@@ -125,6 +127,7 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
             "Elastic": self._elastic,
             "ChangeWidth": self._change_width,
             "Corridor": self._corridor,
+            "Calibrate": self._calibrate,
         }
 
     def service(self, handler_call_details: Any) -> Any:
@@ -247,6 +250,18 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
             lambda: accuracy_reply(kept, request.partition).SerializeToString(),
         )
         return answer
+
+    async def _calibrate(self, question: bytes, visit: _Visit) -> bytes:
+        pb.CalibrateRequest.FromString(question)
+        view = (await self._view()).view
+        published = queries.published_of(view)
+        rules = view.in_force.conditions.site.rules.power
+        parts = await asyncio.wrap_future(self._asker.ask(MessageKind.CURVES))
+        curves: dict[str, Curve] = unpack(parts)
+        reply: pb.CalibrateReply = await self._queue.put(
+            visit.uid, lambda: calibrate_reply(rules, published, curves)
+        )
+        return reply.SerializeToString()
 
     async def _read_records(self) -> StartRecords:
         parts = await asyncio.wrap_future(self._asker.ask(MessageKind.ACCURACY))

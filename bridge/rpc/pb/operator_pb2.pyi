@@ -736,3 +736,51 @@ class CorridorEffect(_message.Message):
     start_s: int
     reason: str
     def __init__(self, kind: _Optional[_Union[CorridorEffectKind, str]] = ..., job: _Optional[_Union[PlannedJob, _Mapping]] = ..., node_count: _Optional[int] = ..., start_s: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class CalibrateRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class CalibrateReply(_message.Message):
+    __slots__ = ("bounded", "types")
+    BOUNDED_FIELD_NUMBER: _ClassVar[int]
+    TYPES_FIELD_NUMBER: _ClassVar[int]
+    bounded: bool
+    types: _containers.RepeatedCompositeFieldContainer[FittedPower]
+    def __init__(self, bounded: bool = ..., types: _Optional[_Iterable[_Union[FittedPower, _Mapping]]] = ...) -> None: ...
+
+class FittedPower(_message.Message):
+    __slots__ = ("name", "names", "features", "having", "nodes", "node_count", "metered", "readings", "idle_w", "max_w", "error_w", "least_load", "most_load", "problem", "stated_idle_w", "stated_max_w")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    FEATURES_FIELD_NUMBER: _ClassVar[int]
+    HAVING_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    NODE_COUNT_FIELD_NUMBER: _ClassVar[int]
+    METERED_FIELD_NUMBER: _ClassVar[int]
+    READINGS_FIELD_NUMBER: _ClassVar[int]
+    IDLE_W_FIELD_NUMBER: _ClassVar[int]
+    MAX_W_FIELD_NUMBER: _ClassVar[int]
+    ERROR_W_FIELD_NUMBER: _ClassVar[int]
+    LEAST_LOAD_FIELD_NUMBER: _ClassVar[int]
+    MOST_LOAD_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    STATED_IDLE_W_FIELD_NUMBER: _ClassVar[int]
+    STATED_MAX_W_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    names: str
+    features: str
+    having: str
+    nodes: str
+    node_count: int
+    metered: int
+    readings: int
+    idle_w: int
+    max_w: int
+    error_w: int
+    least_load: float
+    most_load: float
+    problem: str
+    stated_idle_w: int
+    stated_max_w: int
+    def __init__(self, name: _Optional[str] = ..., names: _Optional[str] = ..., features: _Optional[str] = ..., having: _Optional[str] = ..., nodes: _Optional[str] = ..., node_count: _Optional[int] = ..., metered: _Optional[int] = ..., readings: _Optional[int] = ..., idle_w: _Optional[int] = ..., max_w: _Optional[int] = ..., error_w: _Optional[int] = ..., least_load: _Optional[float] = ..., most_load: _Optional[float] = ..., problem: _Optional[str] = ..., stated_idle_w: _Optional[int] = ..., stated_max_w: _Optional[int] = ...) -> None: ...

@@ -100,6 +100,11 @@ class OperatorStub(object):
                 request_serializer=schedbridge_dot_v1_dot_operator__pb2.CorridorRequest.SerializeToString,
                 response_deserializer=schedbridge_dot_v1_dot_operator__pb2.CorridorReply.FromString,
                 _registered_method=True)
+        self.Calibrate = channel.unary_unary(
+                '/schedbridge.v1.Operator/Calibrate',
+                request_serializer=schedbridge_dot_v1_dot_operator__pb2.CalibrateRequest.SerializeToString,
+                response_deserializer=schedbridge_dot_v1_dot_operator__pb2.CalibrateReply.FromString,
+                _registered_method=True)
 
 
 class OperatorServicer(object):
@@ -201,6 +206,13 @@ class OperatorServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Calibrate(self, request, context):
+        """What nodes draw idle and at most, fitted to what metered ones have reported.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_OperatorServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -268,6 +280,11 @@ def add_OperatorServicer_to_server(servicer, server):
                     servicer.Corridor,
                     request_deserializer=schedbridge_dot_v1_dot_operator__pb2.CorridorRequest.FromString,
                     response_serializer=schedbridge_dot_v1_dot_operator__pb2.CorridorReply.SerializeToString,
+            ),
+            'Calibrate': grpc.unary_unary_rpc_method_handler(
+                    servicer.Calibrate,
+                    request_deserializer=schedbridge_dot_v1_dot_operator__pb2.CalibrateRequest.FromString,
+                    response_serializer=schedbridge_dot_v1_dot_operator__pb2.CalibrateReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -621,6 +638,33 @@ class Operator(object):
             '/schedbridge.v1.Operator/Corridor',
             schedbridge_dot_v1_dot_operator__pb2.CorridorRequest.SerializeToString,
             schedbridge_dot_v1_dot_operator__pb2.CorridorReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Calibrate(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/schedbridge.v1.Operator/Calibrate',
+            schedbridge_dot_v1_dot_operator__pb2.CalibrateRequest.SerializeToString,
+            schedbridge_dot_v1_dot_operator__pb2.CalibrateReply.FromString,
             options,
             channel_credentials,
             insecure,

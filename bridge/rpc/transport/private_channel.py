@@ -41,6 +41,7 @@ class MessageKind(IntEnum):
     WIDTH = 13
     CORRIDOR = 14
     EVENTS = 15
+    CURVES = 16
 
 
 class Channel:

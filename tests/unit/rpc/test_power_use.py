@@ -6,6 +6,7 @@ import math
 import pytest
 
 from bridge.rpc.agents.hub import Hub
+from bridge.rpc.agents.load_curves import APART_S, ASKED_LAG_S, KEPT, LAG_S
 from bridge.rpc.agents.power_use import (
     MOST_JOBS,
     MOST_NAMED,
@@ -288,3 +289,70 @@ def test_values_of_nodes_that_the_site_no_longer_states_are_forgotten(clock):
     Node(hub, "n1").draws(a_use())
     hub.state_types({})
     assert hub.power.nodes() == {}
+
+
+# ------------------------------------------------------------------ what a model is fitted to
+
+
+def loaded(power, watts, busy, seconds, source="rapl", node="n1", cpus=4.0):
+    """A reading a second at one load."""
+    for _ in range(seconds):
+        use = a_use(watts, node=node, source=source)
+        if busy is not None:
+            use.nodes[0].busy_cpus = busy
+        use.nodes[0].cpus = cpus
+        power.clock.s += 1
+        power.took("n1", {"n1", "n2", "n3"}, pb.Uses(uses=[use]))
+
+
+def curve_of(power, node="n1"):
+    found = power.curves()[node]
+    return sorted(zip(found.load, found.watts, strict=True))
+
+
+def test_readings_at_a_steady_load_are_kept_apart(power):
+    loaded(power, 71, 0, 60)
+    loaded(power, 250, 4, 60)
+    every = int(60 - LAG_S) // int(APART_S)
+    assert curve_of(power) == [(0, 71)] * (every + 1) + [(1, 250)] * (every + 1)
+    loaded(power, 250, 4, 10_000)
+    assert curve_of(power) == [(0, 71)] * (every + 1) + [(1, 250)] * KEPT
+
+
+def test_while_the_load_changes_nothing_is_kept(power):
+    for busy in (0, 4) * 50:
+        loaded(power, 160, busy, int(LAG_S))
+    assert curve_of(power) == []
+    for step in range(0, 400, 10):  # creeping is a change, too
+        loaded(power, 160, step / 100, 1)
+    assert curve_of(power) == []
+
+
+def test_what_slurm_measures_lags_behind_for_longer(power):
+    loaded(power, 71, 4, int(ASKED_LAG_S), "slurm:ipmi")
+    assert curve_of(power) == []
+    loaded(power, 250, 4, 1, "slurm:ipmi")
+    assert curve_of(power) == [(1, 250)]
+
+
+@pytest.mark.parametrize(
+    ("busy", "cpus", "source"),
+    [(None, 4, "rapl"), (1, 0, "rapl"), (1, math.nan, "rapl"), (1, math.inf, "rapl"),
+     (-1, 4, "rapl"), (math.nan, 4, "rapl"), (1, 4, "model")],
+)  # fmt: skip
+def test_without_a_load_or_a_meter_nothing_is_kept(power, busy, cpus, source):
+    loaded(power, 71, busy, 60, source, cpus=cpus)
+    assert curve_of(power) == []
+    assert power.curves()["n1"].metered == (source != "model")
+
+
+def test_values_outside_of_a_wrong_type_are_kept_and_others_are_not(power):
+    power.state_types({"n1": (1, 2)})
+    loaded(power, 71, 0, 10)
+    assert {watts for _, watts in curve_of(power)} == {71}
+    assert power.nodes() == {}  # refused for all else
+    loaded(power, -71, 0, 100)
+    loaded(power, math.nan, 0, 100)
+    assert {watts for _, watts in curve_of(power)} == {71}
+    power.forget(["n1"])
+    assert power.curves() == {}

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What metered nodes drew at which load: what `schedbridge power calibrate` fits a model to.
+
+Rules
+    1. Readings of meters only: the model's own values say nothing about the model.
+    2. A reading counts if the load has stayed within `STEADY` for as long as its value may lag
+       behind: `LAG_S` for the node's own counters, `ASKED_LAG_S` for what others have asked a BMC.
+    3. Of each twentieth of the load a node keeps its last `KEPT` readings, `APART_S` apart: long
+       runs at one load do not push out what was seen at others, and the memory is bounded.
+    4. Readings are not compared with what the node's type may draw: a type that is stated wrong is
+       what a calibration is to find out.
+"""
+
+import math
+from collections import deque
+from typing import Final
+
+from bridge.planning.power.calibration import BINS, Curve
+from bridge.rpc.reported.safe_text import printable
+
+STEADY: Final = 0.05
+LAG_S: Final = 3.0
+ASKED_LAG_S: Final = 60.0
+"""The resource manager may measure every half minute only, and the agent asks it every 15 s."""
+COUNTERS: Final = frozenset({"rapl", "pm_counters"})
+KEPT: Final = 32
+APART_S: Final = 5.0
+MODEL: Final = "model"
+
+
+class LoadCurve:
+    """The readings of one node."""
+
+    __slots__ = ("_bins", "_last_s", "_load", "_since_s", "source")
+
+    def __init__(self) -> None:
+        self.source = ""
+        self._load, self._since_s = -1.0, -math.inf
+        self._last_s = [-math.inf] * BINS
+        self._bins: dict[int, deque[tuple[float, float]]] = {}
+
+    def add(self, at_s: float, load: float | None, watts: float, source: str) -> None:
+        """Takes a reading in.
+
+        Args:
+            at_s: when it was measured; one before the last is none.
+            load: busy CPUs / CPUs; None: not known.
+            watts: positive, finite.
+            source: of the value.
+        """
+        if source != self.source:
+            self.source = printable(source[:40])
+        if load is None or not 0 <= load < math.inf or source == MODEL:
+            self._load = -1.0
+            return
+        load = min(load, 1.0)
+        if abs(load - self._load) > STEADY:
+            self._load, self._since_s = load, at_s
+        lag_s = LAG_S if source in COUNTERS else ASKED_LAG_S
+        at = min(int(load * BINS), BINS - 1)
+        if at_s - self._since_s < lag_s or at_s - self._last_s[at] < APART_S:
+            return
+        self._last_s[at] = at_s
+        self._bins.setdefault(at, deque(maxlen=KEPT)).append((load, watts))
+
+    def curve(self) -> Curve:
+        """All that is kept."""
+        pairs = [pair for bin_ in self._bins.values() for pair in bin_]
+        loads, watts = zip(*pairs, strict=True) if pairs else ((), ())
+        return Curve(self.source, self.source != MODEL, loads, watts)
