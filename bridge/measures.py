@@ -70,6 +70,8 @@ class ExecutedSchedule:
         processors: int64.
         held_s: int64: processor-seconds that each held, where that is not processors * run time
             because its width changed; None: nowhere.
+        busy: instants, and the processors held from each on, of all jobs together, where widths
+            changed; None: nowhere.
         lag_s: float64: by how much each began, and ended, later than in the second told; None: by
             nothing.
     """
@@ -81,6 +83,7 @@ class ExecutedSchedule:
     processors: NDArray[np.int64]
     lag_s: NDArray[np.float64] | None = None
     held_s: NDArray[np.int64] | None = None
+    busy: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
 
     def __len__(self) -> int:
         return len(self.submit_s)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import isnan, nan
 
 from bridge.measures import Measures, RunTimeErrors, StartAccuracy
-from bridge.power_measures import PowerMeasures
+from bridge.power_measures import KWH_J, PowerMeasures
 from bridge.report.run import Run
 from bridge.units import format_duration
 
@@ -46,6 +46,9 @@ def milliseconds(value_ms: float) -> str:
     return f"{value_ms:.3g} ms" if value_ms >= 0.1 else f"{value_ms * 1e3:.2g} µs"
 
 
+_KWH_H = KWH_J * 3600
+
+
 def _ratio(value: float) -> str:
     return f"{value:,.1f}"
 
@@ -76,6 +79,10 @@ def _outside(side: str, part: str, key: str) -> Callable[[Measures], float]:
         return nan if amount is None else float(getattr(amount, key))
 
     return _power(take)
+
+
+def _thousands(value: float) -> str:
+    return f"{value / 1000:,.1f}"
 
 
 def _share(value: float) -> str:
@@ -113,6 +120,11 @@ COLUMNS = (
     Column("run times underestimated", _run_times(lambda r: r.under), _share, 0),
     Column("accuracy of run times", _run_times(lambda r: r.accuracy), _share, 1),
     Column("energy, kWh", _power(lambda p: p.energy_kwh), "{:,.2f}".format),
+    Column(
+        "energy-delay product, kWh h",
+        _power(lambda p: p.energy_delay_js / _KWH_H),
+        "{:,.2f}".format,
+    ),
     Column("mean power, W", _power(lambda p: p.mean_w), "{:,.0f}".format, 0),
     Column("peak power, W", _power(lambda p: p.peak_w), "{:,.0f}".format),
     *(
@@ -123,6 +135,7 @@ COLUMNS = (
             (": in all", "all", "seconds", format_duration),
             (", behind the grace: times", "late", "number", "{:,.0f}".format),
             (", behind the grace: in all", "late", "seconds", format_duration),
+            (", behind the grace, kW s", "late", "watt_seconds", _thousands),
             (", avoidable: in all", "avoidable", "seconds", format_duration),
         )
     ),

@@ -122,13 +122,18 @@ def _data(runs: Sequence[Run]) -> dict[str, object]:
     }
 
 
-def _power(run: Run, span_s: tuple[int, int]) -> list[float] | None:
+def _power(run: Run, span_s: tuple[int, int]) -> list[float | None] | None:
+    """Means over equal spans; None from the end of the run on."""
     power = run.system_power
     if power is None:
         return None
     at_s, power_w = np.append(power.at_s, power.end_s), np.append(power.power_w, 0)
-    means: list[float] = means_of(at_s, power_w, span_s, _POINTS).value.round(1).tolist()
-    return means
+    series = means_of(at_s, power_w, span_s, _POINTS)
+    means = series.value.round(1).tolist()
+    return [
+        mean if from_s < power.end_s else None
+        for from_s, mean in zip(series.edges_s.tolist(), means, strict=False)
+    ]
 
 
 def _corridor(runs: Sequence[Run], span_s: tuple[int, int]) -> list[list[int | None]] | None:

@@ -35,8 +35,11 @@ def time_span_s(*schedules: ExecutedSchedule) -> tuple[int, int]:
 
 def busy_share(schedule: ExecutedSchedule, span_s: tuple[int, int], points: int) -> Series:
     """Share of the machine's processors in use."""
-    done = schedule.finished
-    at_s, used = steps(schedule.start_s[done], schedule.end_s[done], schedule.processors[done])
+    if schedule.busy is not None:
+        at_s, used = schedule.busy
+    else:
+        done = schedule.finished
+        at_s, used = steps(schedule.start_s[done], schedule.end_s[done], schedule.processors[done])
     series = means_of(at_s, used, span_s, points)
     return Series(series.edges_s, series.value / schedule.capacity)
 

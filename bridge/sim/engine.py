@@ -134,7 +134,7 @@ class _Run:
                 self.meter.read(now_s)
             self.wake_s = self.patience.wake_s(now_s, self.wake_s, changed)
         power = None if self.meter is None else self.meter.log()
-        return self.history.outcome(self.execution.held_s, self.controller.refusals, power)
+        return self.history.outcome(self.execution, self.controller.refusals, power)
 
     def _undecided(self) -> bool:
         """Whether there are jobs that wait, or running ones that can grow."""

@@ -5,6 +5,7 @@ import heapq
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bridge.model.node import CPUS
 from bridge.sim.allocation import Allocation
@@ -33,6 +34,7 @@ class Execution:
             None if workload.malleable is None else np.zeros(len(workload), dtype=np.int64)
         )
         self._holds: dict[int, tuple[int, int]] = {}
+        self._changes: list[tuple[int, int]] = []
 
     def next_s(self) -> int:
         """When a job ends, has completed a change of width, or is in another phase."""
@@ -100,14 +102,28 @@ class Execution:
         """Adds what a job has held so far to its sum, as its allocation changes."""
         if self.held_s is None:
             return
-        if (before := self._holds.pop(job, None)) is not None:
+        before = self._holds.pop(job, None)
+        if before is not None:
             since_s, processors = before
             self.held_s[job] += processors * (now_s - since_s)
+            self._changes.append((now_s, -processors))
         if (held := self._controller.running.get(job)) is not None:
             use = int(held.use[:, CPUS].sum())
             if held.adaptation is not None:
                 use += int(held.adaptation.use[:, CPUS].sum())
             self._holds[job] = now_s, use
+            self._changes.append((now_s, use))
+
+    @property
+    def busy(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """Instants and the processors held from each on; None: no job changes its width."""
+        if self.held_s is None:
+            return None
+        at_s, change = np.array(self._changes, dtype=np.int64).reshape(-1, 2).T
+        instants, of = np.unique(at_s, return_inverse=True)
+        used = np.zeros(len(instants), dtype=np.int64)
+        np.add.at(used, of.reshape(-1), change)
+        return instants, np.cumsum(used)
 
     def _expect_end(self, job: int, end_s: int) -> None:
         """Schedules the end of a job, unless its allocation changes before."""

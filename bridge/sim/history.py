@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from bridge.measures import ExecutedSchedule
 from bridge.sim.allocation import Allocation
 from bridge.sim.controller import Refusal
+from bridge.sim.execution import Execution
 from bridge.sim.outcome import Outcome
 from bridge.sim.power import PowerLog
 from bridge.sim.system import System
@@ -96,12 +97,12 @@ class History:
             self._promises.announce(jobs[waits], start_s[waits], now_s)
 
     def outcome(
-        self, held_s: NDArray[np.int64] | None, refusals: list[Refusal], power: PowerLog | None
+        self, execution: Execution, refusals: list[Refusal], power: PowerLog | None
     ) -> Outcome:
         """The result of the simulation.
 
         Args:
-            held_s: (n_jobs,) processor seconds that each job held; None: follows from its width.
+            execution: of the jobs, over.
             refusals: by the controller.
             power: what system power was; None: it was not followed.
         """
@@ -117,7 +118,8 @@ class History:
                 self._end_s,
                 workload.processors,
                 self._lag_s,
-                held_s,
+                execution.held_s,
+                execution.busy,
             ),
             np.concatenate(([0], np.cumsum(widths))).astype(np.int64),
             np.concatenate(allocations),

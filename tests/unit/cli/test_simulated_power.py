@@ -3,6 +3,7 @@ import json
 import re
 from importlib.resources import files
 
+import numpy as np
 import pytest
 
 EXCERPT = str(files("bridge.sim").joinpath("data/KTH-SP2-1996-excerpt.swf.gz"))
@@ -76,3 +77,29 @@ def test_the_report_shows_corridor_and_power(schedbridge, tmp_path):
     ]
     shown_j = sum(power_w * s for power_w, s in zip(run["power"], lasts_s, strict=True))
     assert shown_j == pytest.approx(found["power"]["energy_j"], rel=1e-3)
+
+
+def test_what_malleable_jobs_hold_is_never_more_than_the_machine(schedbridge, tmp_path):
+    corridor = tmp_path / "corridor.yaml"
+    corridor.write_text("[{at: 0, lower: 0, upper: 3500W}]")
+    policies = ("--policy", "power-plan", "--policy", "conservative")
+    options = (*policies, "--corridor", corridor, "--out", tmp_path)
+    code, out, _ = schedbridge("simulate", "power-paper", *options)
+    assert code == 0
+    for words in ("energy-delay product, kWh h", "above the corridor, behind the grace, kW s"):
+        assert words in out
+    page = (tmp_path / "report.html").read_text()
+    data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
+    lasts_s = np.diff(data["edges"])
+    ends_s = []
+    for run, found in zip(
+        data["runs"], json.loads((tmp_path / "results.json").read_text())["results"], strict=True
+    ):
+        assert max(run["busy"]) <= 1
+        used = float(np.dot(run["busy"], lasts_s)) / found["makespan_s"]
+        assert used == pytest.approx(found["utilization"], rel=1e-2)
+        shown = [power_w for power_w in run["power"] if power_w is not None]
+        assert min(shown) > 0
+        assert run["power"][len(shown) :] == [None] * (len(run["power"]) - len(shown))
+        ends_s.append(len(shown))
+    assert len(set(ends_s)) == 2  # the shorter run ends before the plot does
