@@ -2,6 +2,7 @@
 """The cluster that is measured: one of scripts/cluster, with the probe on its login side."""
 
 import json
+import os
 import re
 import subprocess
 import time
@@ -17,6 +18,8 @@ ROOT = Path(__file__).parents[2]
 CPUS_PER_NODE = 4
 PARTITION = "main"
 _PROBE = "/usr/local/bin/schedbridge-probe"
+_BUILD = f"{os.environ.get('SCHEDBRIDGE_IMAGES', 'schedbridge')}/build"
+"""The image in which plugins are compiled, as `docker/cluster/images.py` names it."""
 _NS_PER_S = 1_000_000_000
 
 # What lets Slurm's backfill look at the whole queue in one cycle, and plan a month ahead; its own
@@ -247,7 +250,7 @@ def _probe() -> bytes:
     source: IO[bytes]
     with (Path(__file__).parent / "probe.c").open("rb") as source:
         done = subprocess.run(
-            ["docker", "run", "--rm", "-i", "--network", "none", "schedbridge/build", "sh", "-c",
+            ["docker", "run", "--rm", "-i", "--network", "none", _BUILD, "sh", "-c",
              _COMPILE],
             stdin=source, capture_output=True, check=False,
         )  # fmt: skip

@@ -3,6 +3,8 @@
 
 import io
 import tarfile
+from collections.abc import Sequence
+from pathlib import Path
 
 from cluster_bench.stand import ROOT, Stand
 
@@ -17,20 +19,32 @@ SETTINGS = {
 _FOLDERS = {"library": "bridge/elastic/library", "examples": "examples/elastic"}
 
 
-def compile_examples(stand: Stand) -> None:
-    """Puts library and examples into ~/elastic, which all nodes see."""
+def compile_examples(
+    stand: Stand, compilers: Sequence[str] = tuple(COMPILERS), pace: Path | None = None
+) -> None:
+    """Puts library and examples into ~/elastic, which all nodes see.
+
+    Args:
+        stand: the cluster.
+        compilers: names in COMPILERS.
+        pace: a source that takes the place of `usleep`.
+    """
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as tar:
         for name, folder in _FOLDERS.items():
             tar.add(ROOT / folder, name)
+        if pace is not None:
+            tar.add(pace, "pace.c")
     unpack = "rm -rf ~/elastic && mkdir ~/elastic && tar -x -C ~/elastic"
     stand.shell("sh", "-c", unpack, stdin=packed.getvalue())
-    for name, compiler in COMPILERS.items():
+    more = "" if pace is None else "pace.c -Wl,--wrap=usleep"
+    for name in compilers:
+        compiler = COMPILERS[name]
         path = " -Wl,-rpath,/opt/mpich/lib" if name == "wheel" else ""
         stand.shell("sh", "-ec", f"""cd ~/elastic
             make -s -f library/Makefile MPICC={compiler} OUT=$PWD/{name}
             for program in heat pi; do
-                {compiler} -O2 -Ilibrary -o {name}/$program examples/$program.c \
+                {compiler} -O2 -Ilibrary -o {name}/$program examples/$program.c {more} \
                     {name}/libbridge_elastic.a{path} -lm
             done""")  # fmt: skip
 

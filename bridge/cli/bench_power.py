@@ -169,7 +169,7 @@ def run_on(
     """One simulation of a workload on a pool: the case, and its measures."""
     outcome, counted = outcome_of(workload, setting, entry, seed)
     return {
-        "scenario": name, "policy": entry.name, "seed": seed, **_figures(outcome), **counted,
+        "scenario": name, "policy": entry.name, "seed": seed, **figures_of(outcome), **counted,
     }  # fmt: skip
 
 
@@ -190,7 +190,8 @@ def outcome_of(
     return outcome, {"resizes": resizes, "failures": decider.failures}
 
 
-def _figures(outcome: Outcome) -> dict[str, Any]:
+def figures_of(outcome: Outcome) -> dict[str, Any]:
+    """The measures of a run of which power was followed."""
     found, power = measure(outcome.schedule, outcome.decision_ms), measured(outcome)
     assert power is not None
     assert power.upper is not None

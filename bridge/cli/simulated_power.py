@@ -105,7 +105,7 @@ def measured(outcome: Outcome) -> PowerMeasures | None:
     log = outcome.power
     if log is None:
         return None
-    exists = Configurations(outcome, log).exists if judges(outcome) else None
+    exists = Configurations.of(outcome, log).exists if judges(outcome) else None
     submitted_s = outcome.workload.submit_s.tolist()
     return power_measures(log.until(end_s(outcome)), log.bounds, exists, submitted_s)
 

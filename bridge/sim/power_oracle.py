@@ -20,6 +20,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bridge.model.job import WidthRule
 from bridge.sim.outcome import Outcome
@@ -30,23 +31,38 @@ from bridge.sim.workload import Workload
 class Configurations:
     """The configurations that existed in a run."""
 
-    def __init__(self, outcome: Outcome, log: PowerLog) -> None:
+    def __init__(
+        self,
+        workload: Workload,
+        log: PowerLog,
+        nodes: int,
+        cancelled: NDArray[np.bool_] | None = None,
+    ) -> None:
         """Prepares to be asked.
 
         Args:
-            outcome: of a machine on which jobs hold whole nodes (`judges`).
-            log: of the same run.
+            workload: its jobs, which hold whole nodes.
+            log: what they had, and what the system drew.
+            nodes: of the machine.
+            cancelled: (n_jobs,) those that were; None: none.
         """
-        self._workload, self._log = outcome.workload, log
-        self._nodes = int(outcome.system.nodes.usable.sum())
+        self._workload, self._log, self._nodes = workload, log, nodes
         self._steps = log.setting.corridor
         ends = np.full(len(self._workload), np.iinfo(np.int64).max)
-        for job, held in log.held.items():
-            if not held[-1].nodes:
-                ends[job] = held[-1].at_s
-        never = outcome.cancelled & np.isin(np.arange(len(ends)), list(log.held), invert=True)
-        self._end_s = np.where(never, 0, ends)
-        self._at_s = {job: [each.at_s for each in held] for job, held in log.held.items()}
+        for job, entries in log.held.items():
+            if not entries[-1].nodes:
+                ends[job] = entries[-1].at_s
+        if cancelled is not None:
+            held = np.isin(np.arange(len(ends)), list(log.held))
+            ends = np.where(cancelled & ~held, 0, ends)
+        self._end_s = ends
+        self._at_s = {job: [each.at_s for each in one] for job, one in log.held.items()}
+
+    @classmethod
+    def of(cls, outcome: Outcome, log: PowerLog) -> "Configurations":
+        """Those of a simulation of a machine that is judged (`judges`)."""
+        nodes = int(outcome.system.nodes.usable.sum())
+        return cls(outcome.workload, log, nodes, outcome.cancelled)
 
     def exists(self, at_s: int, lower_w: int, upper_w: int) -> bool:
         """Whether a configuration kept these bounds at an instant."""

@@ -246,7 +246,7 @@ def test_a_violation_is_avoidable_if_a_configuration_was_there():
         power = PowerSetting(setting, NODE, parse_corridor(steps))
         outcome = simulate(workload, pool_of(4), Resizing({}), power=power)
         assert judges(outcome)
-        known = Configurations(outcome, outcome.power)
+        known = Configurations.of(outcome, outcome.power)
         return [known.exists(10, lower, upper) for lower, upper in
                 [(0, 679), (0, 580), (0, 579), (580, 679), (581, 679), (680, 680)]]  # fmt: skip
 

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parts of the benchmark of power corridors on a real cluster."""

@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The paper's experiment on power on a real dockerized cluster, beside its simulation.
+
+usage: benchmarks/power_cluster.py [--strategies NAME,...] [--compression X] [--jobs N] [--nodes N]
+                                   [--seed N] [--json FILE [--add]]
+       benchmarks/power_cluster.py --show FILE     only prints the tables of this file
+       benchmarks/power_cluster.py --plot FILE     only draws this file, as .svg beside it
+       benchmarks/power_cluster.py --again FILE    simulates its runs again, and writes it
+
+Each node is a container with a slurmd, and with an agent under the bridge. The jobs are the MPI
+programs pi and heat of `examples/elastic` under MPICH, run by `schedbridge run`; their results are
+compared with those of rigid runs. They compute by sleeping, as Amdahl's law says
+(`power_bench/pace.c`). What each node draws is written each second into a meter that its agent reads:
+idle power, or what the job draws that holds the node by Slurm (`power_bench/rig.py`). The corridor
+is changed by `schedbridge power corridor`, unannounced.
+
+Strategies: `static` is Slurm's sched/backfill without the bridge, `scenario-2` and `scenario-3` are
+`malleable-power` with widths of running jobs only and with starts of waiting ones, `power-plan` is
+the preset. The simulation beside each run has the same jobs, limits and instants, and the measured
+times of changes, beginnings and ends.
+"""
+
+import argparse
+import json
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+import results_file
+from about import about
+from cluster_bench.stand import ROOT, BenchError, Stand
+from power_bench import table
+from power_bench.jobs import Costs, Experiment, real_jobs, simulated_jobs
+from power_bench.rig import NodeMeters
+from power_bench.run import run
+from progress import say
+
+from bridge.cli.bench_power import Entry, figures_of, outcome_of
+from bridge.cli.simulated_power import end_s
+from bridge.registry import parse_policy
+from bridge.sim.power_paper import PAPER_NODE
+from bridge.sim.power_sight import Sight
+
+STRATEGIES = ("static", "scenario-2", "scenario-3", "power-plan")
+_TICK_S, _BETWEEN_S = 30, 60
+
+
+def policy(strategy: str, compression: float) -> str | dict[str, object]:
+    """A strategy whose own times are compressed as the jobs' are."""
+    if strategy == "static":
+        return "conservative"
+    preset = "power-plan" if strategy == "power-plan" else "malleable-power"
+    reshape: dict[str, object] = {
+        "name": "power-plan" if strategy == "power-plan" else "power-corridor",
+        "tick_s": max(round(_TICK_S / compression), 1),
+        "adaptation_s": 2,
+    }
+    if strategy == "power-plan":
+        reshape["between_s"] = max(round(_BETWEEN_S / compression), 3)
+    if strategy == "scenario-2":
+        reshape["waiting"] = 0
+    return {"preset": preset, "reshape": reshape}
+
+
+def options(strategy: str, given: Experiment, folder: Path) -> list[str]:
+    """What `scripts/cluster up` is told."""
+    image = ["--image", "mpi"]
+    if strategy == "static":
+        scaled = {"sched_interval": 60, "bf_interval": 30, "bf_resolution": 60}
+        each = [f"{key}={max(round(s / given.compression), 1)}" for key, s in scaled.items()]
+        return [*image, "--set", "SchedulerParameters=batch_sched_delay=0," + ",".join(each)]
+    first = given.corridor.steps[0]
+    node = {"name": "all", "idle": f"{PAPER_NODE.idle_w}W", "max": f"{PAPER_NODE.max_w}W"}
+    corridor = {"lower": f"{first.lower_w}W", "upper": f"{first.upper_w}W"}
+    power = {"nodes": [node], "corridor": [corridor], "grace": "10s"}
+    waits = {"grant_s": 5, "add_s": 30, "grace_s": 20, "rest_s": 10}
+    text = (ROOT / "slurm_conf" / "bridge.yaml").read_text()
+    chosen = json.dumps(policy(strategy, given.compression))
+    text = text.replace("policy: slurm-like", f"policy: {chosen}")
+    config = folder / "bridge.yaml"
+    config.write_text(
+        f"{text}\nplanning: {json.dumps({'power': power})}\nresizing: {json.dumps(waits)}\n"
+    )
+    return [
+        *image, "--agents", "--service-config", str(config), "--power-files", str(folder / "sys"),
+    ]  # fmt: skip
+
+
+def on_cluster(strategy: str, given: Experiment, name: str) -> dict[str, object]:
+    """One run of a strategy."""
+    scheduler = "backfill" if strategy == "static" else "bridge"
+    jobs = real_jobs(given, malleable=scheduler == "bridge")
+    with tempfile.TemporaryDirectory(prefix="schedbridge-") as path:
+        folder = Path(path)
+        nodes = [f"n{number}" for number in range(1, given.nodes + 1)]
+        rig = NodeMeters(folder / "sys", nodes)
+        more = ["--containers", str(given.nodes), *options(strategy, given, folder)]
+        with Stand(name, scheduler, given.nodes, say, options=more) as stand:
+            return run(stand, given, jobs, rig, 8 * 300 / given.compression + 180, say)
+
+
+def simulated(strategy: str, given: Experiment, costs: Costs) -> dict[str, object]:
+    """The same jobs in the simulator."""
+    workload = simulated_jobs(given, costs)
+    spec = parse_policy(policy(strategy, given.compression))
+    sight = Sight.NOTHING if strategy == "static" else Sight.PRESENT
+    entry = Entry(strategy, spec, sight)
+    outcome, counted = outcome_of(workload, given.setting(workload), entry, given.seed)
+    assert outcome.power is not None
+    last_s, origin_s = end_s(outcome), outcome.power.origin_s
+    power = outcome.power.until(last_s)
+    series = {
+        "at_s": (power.at_s - origin_s).tolist(), "power_w": power.power_w.tolist(),
+        "end_s": [last_s - origin_s],
+    }  # fmt: skip
+    return {**figures_of(outcome), **counted, "power": series}
+
+
+def measure(given: argparse.Namespace) -> list[dict[str, object]]:
+    """Each strategy on the cluster and in the simulator; written after each."""
+    found: list[dict[str, object]] = []
+    if given.add and given.json.exists():
+        found = json.loads(given.json.read_text())["runs"]
+    experiment = Experiment(given.seed, given.compression, given.jobs, given.nodes)
+    for strategy in given.strategies:
+        label: dict[str, object] = {"strategy": strategy, **vars(experiment)}
+        say(f"{strategy}: {given.jobs} jobs, {given.compression:g} to 1")
+        try:
+            result = on_cluster(strategy, experiment, given.name)
+        except (BenchError, OSError, ValueError, TimeoutError) as error:
+            say(f"  failed: {error}")
+            found.append({**label, **about(), "error": str(error)})
+            continue
+        costs = Costs(**result["costs"])  # type: ignore[arg-type]
+        entry = {
+            **label, **about(), **result, "simulated": simulated(strategy, experiment, costs),
+        }  # fmt: skip
+        found = [one for one in found if _what(one) != _what(entry)] + [entry]
+        say("  " + table.in_short(entry))
+        if given.json:
+            results_file.write(given.json, {**about(), "runs": found})
+    return found
+
+
+def again(path: Path) -> None:
+    """Simulates the runs of a file again."""
+    data = json.loads(path.read_text())
+    for one in table.complete(data):
+        given = Experiment(one["seed"], one["compression"], one["count"], one["nodes"])
+        one["simulated"] = simulated(one["strategy"], given, Costs(**one["costs"]))
+        one["simulated_commit"] = about()["commit"]
+    results_file.write(path, data)
+
+
+def _what(run: dict[str, object]) -> tuple[object, ...]:
+    return tuple(run.get(key) for key in ("strategy", "seed", "compression", "count", "nodes"))
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=(__doc__ or "").split("\n\n", maxsplit=1)[0],
+        epilog="All strategies take about 20 minutes at the default compression.",
+    )
+    add = parser.add_argument
+    add("--show", type=Path, help="only print the tables of this file")
+    add("--plot", type=Path, help="only draw this file, as .svg beside it")
+    add("--again", type=Path, help="only simulate the runs of this file again")
+    add("--strategies", default=",".join(STRATEGIES), help="[%(default)s]")
+    add("--compression", type=float, default=5.0,
+        help="of run times and of the corridor's instants [%(default)g]")  # fmt: skip
+    add("--jobs", type=int, default=20, help="only the first ones [%(default)s]")
+    add("--nodes", type=int, default=14, help="each in a container of its own [%(default)s]")
+    add("--seed", type=int, default=0, help="of sizes, run times and draws [%(default)s]")
+    add("--name", default="powerbench", help="of the cluster that is made [%(default)s]")
+    add("--json", type=Path, help="write all figures to this file")
+    add("--add", action="store_true", help="keep the other runs in FILE")
+    given = parser.parse_args()
+    given.strategies = given.strategies.split(",")
+    if unknown := set(given.strategies) - set(STRATEGIES):
+        parser.error(f"'{min(unknown)}' is none of {', '.join(STRATEGIES)}")
+    if given.add and not given.json:
+        parser.error("--add needs --json FILE")
+    if not 2 <= given.nodes <= 64:
+        parser.error("--nodes: 2 to 64")
+    if not 1 <= given.jobs <= 20:
+        parser.error("--jobs: 1 to 20")
+    if not 1 <= given.compression <= 10:
+        parser.error("--compression: 1 to 10")
+    return given
+
+
+def main() -> int:
+    given = arguments()
+    if given.again:
+        again(given.again)
+        return 0
+    if results_file.shown(table, given.show, given.plot):
+        return 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    found = measure(given)
+    print("\n".join(table.lines({"runs": found})))
+    return int(any("error" in one or one["right"] != one["count"] for one in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
