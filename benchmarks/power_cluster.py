@@ -11,9 +11,9 @@ usage: benchmarks/power_cluster.py [--strategies NAME,...] [--compression X] [--
 Each node is a container with a slurmd, and with an agent under the bridge. The jobs are the MPI
 programs pi and heat of `examples/elastic` under MPICH, run by `schedbridge run`; their results are
 compared with those of rigid runs. They compute by sleeping, as Amdahl's law says
-(`power_bench/pace.c`). What each node draws is written each second into a meter that its agent reads:
-idle power, or what the job draws that holds the node by Slurm (`power_bench/rig.py`). The corridor
-is changed by `schedbridge power corridor`, unannounced.
+(`power_bench/pace.c`). What each node draws is written each second into a meter that its agent
+reads: idle power, or what the job draws that holds the node by Slurm (`power_bench/rig.py`). The
+corridor is changed by `schedbridge power corridor`, unannounced.
 
 Strategies: `static` is Slurm's sched/backfill without the bridge, `scenario-2` and `scenario-3` are
 `malleable-power` with widths of running jobs only and with starts of waiting ones, `power-plan` is
@@ -98,7 +98,7 @@ def on_cluster(strategy: str, given: Experiment, name: str) -> dict[str, object]
         rig = NodeMeters(folder / "sys", nodes)
         more = ["--containers", str(given.nodes), *options(strategy, given, folder)]
         with Stand(name, scheduler, given.nodes, say, options=more) as stand:
-            return run(stand, given, jobs, rig, 8 * 300 / given.compression + 180, say)
+            return run(stand, given, jobs, rig, 8 * 300 / given.compression + 180)
 
 
 def simulated(strategy: str, given: Experiment, costs: Costs) -> dict[str, object]:

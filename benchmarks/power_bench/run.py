@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run: submits the jobs, feeds the meters, switches the corridor, reads logs, checks results."""
+"""One run: submits jobs, feeds meters, switches the corridor, reads logs, checks results."""
 
 import json
 import math
@@ -8,7 +8,7 @@ import statistics
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -72,9 +72,12 @@ class Followed:
 
 
 def run(
-    stand: Stand, given: Experiment, jobs: Sequence[Job], rig: NodeMeters, bound_s: float,
-    say: Callable[[str], None],
-) -> dict[str, object]:  # fmt: skip
+    stand: Stand,
+    given: Experiment,
+    jobs: Sequence[Job],
+    rig: NodeMeters,
+    bound_s: float,
+) -> dict[str, object]:
     """Runs them all; the figures, and each job."""
     programs.compile_examples(stand, ["wheel"], _HERE / "pace.c")
     expected = _expected(stand, jobs)
@@ -86,7 +89,8 @@ def run(
     switches = Switches(stand, given.corridor.steps[1:] if bridge else ())
     meters = stand.meters()
     before = meters.read()
-    found = _followed(stand, given, jobs, rig, switches, bound_s, say)
+    lines = _lines(stand, jobs, bound_s)
+    found = _followed(given, jobs, rig, switches, lines)
     load = load_between(before, meters.read())
     if switches.failed:
         raise BenchError(f"the corridor was not changed: {switches.failed}")
@@ -110,16 +114,16 @@ def run(
 
 
 def _followed(
-    stand: Stand, given: Experiment, jobs: Sequence[Job], rig: NodeMeters, switches: Switches,
-    bound_s: float, say: Callable[[str], None],
-) -> Followed:  # fmt: skip
-    """Submits; feeds the meters until the last job has ended."""
+    given: Experiment,
+    jobs: Sequence[Job],
+    rig: NodeMeters,
+    switches: Switches,
+    lines: Iterable[dict],
+) -> Followed:
+    """Feeds the meters until the last job has ended."""
     nodes = [f"n{number}" for number in range(1, given.nodes + 1)]
-    found = Followed(Truth(nodes))
-    exports = programs.exports()
-    words = json.dumps([(job.at_s, job.options, job.script(exports)) for job in jobs])
-    told_s = time.monotonic()
-    for line in _lines(stand, words, bound_s):
+    found, told_s = Followed(Truth(nodes)), time.monotonic()
+    for line in lines:
         if "job" in line:
             job = jobs[line["number"]]
             found.ids[job.number], found.called_s[job.number] = line["job"], line["called"]
@@ -132,14 +136,16 @@ def _followed(
             rig.show(line["at"], watts)
             if time.monotonic() - told_s > 30:
                 told_s = time.monotonic()
-                say(f"  {len(held)} jobs run; {sum(watts.values())} W")
+                switches.stand.say(f"  {len(held)} jobs run; {sum(watts.values())} W")
     if len(found.ids) != len(jobs):
         raise BenchError(f"{len(found.ids)} of {len(jobs)} jobs were submitted")
     return found
 
 
-def _lines(stand: Stand, words: str, bound_s: float) -> Iterator[dict]:
-    """What the login side says, until it is over."""
+def _lines(stand: Stand, jobs: Sequence[Job], bound_s: float) -> Iterator[dict]:
+    """Submits the jobs; what the login side says, until it is over."""
+    exports = programs.exports()
+    words = json.dumps([(job.at_s, job.options, job.script(exports)) for job in jobs])
     with subprocess.Popen(
         stand.command("python3", "login.py"), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True,
@@ -233,7 +239,7 @@ def _decisions(stand: Stand) -> dict[str, float]:
     ).stdout  # fmt: skip
     plan = {name: _metric(page, f"schedbridge_plan_seconds_{name}") for name in ("sum", "count")}
     quick = 'schedbridge_plan_seconds_bucket{le="0.02"}'
-    refusals = r'^schedbridge_power_refusals_total\{[^}]*\} (\S+)$'
+    refusals = r"^schedbridge_power_refusals_total\{[^}]*\} (\S+)$"
     return {
         "cycles": int(plan["count"]),
         "mean_ms": round(1e3 * plan["sum"] / max(plan["count"], 1), 3),

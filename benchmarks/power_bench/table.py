@@ -38,10 +38,10 @@ def complete(data: Mapping[str, Any]) -> list[Run]:
 def in_short(run: Run) -> str:
     """One line of a run, for people who wait."""
     return (
-        f"{run['right']} of {run['count']} results right; {run['violations']} violations of "
-        f"{run['seconds']} s ({run['avoidable_s']} s avoidable); makespan {run['makespan_s']:.0f} s; "
-        f"{run['resizes']} changes of {run['change_s'].get('mean', 0):.2f} s, {run['not_done']} not "
-        "done"
+        f"{run['right']} of {run['count']} results right; {run['violations']} violations, "
+        f"{run['seconds']} s ({run['avoidable_s']} s avoidable); makespan "
+        f"{run['makespan_s']:.0f} s; {run['resizes']} changes of "
+        f"{run['change_s'].get('mean', 0):.2f} s, {run['not_done']} not done"
     )
 
 
@@ -59,9 +59,9 @@ def lines(data: Mapping[str, Any]) -> list[str]:
             found.append(f"| {' | '.join([run['strategy'], name, *cells])} |")
     found += [
         "",
-        "| strategy | right results | changes not done | change, s: mean | 95th percentile | window,"
-        " s: mean | job's beginning and end, s | cycles | decision, ms: mean | within 20 ms, %"
-        " | failed cycles | other load, CPUs |",
+        "| strategy | right results | changes not done | change, s: mean | 95th percentile |"
+        " window, s: mean | beginning and end of a job, s | cycles | decision, ms: mean |"
+        " within 20 ms, % | failed cycles | other load, CPUs |",
         "|---|" + "---:|" * 11,
     ]
     return found + [_took(run) for run in runs]

@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from bridge.rpc.agents.recent import APART_S, HIGH, LEAST_S, LOW, WINDOW_S, Recent
+from bridge.rpc.agents.recent import APART_S, HIGH, LEAST_S, LOW, SETTLE_S, WINDOW_S, Recent
 
 SEED = 11
 
@@ -29,7 +29,8 @@ class Naive:
         first, last = self.values[0][0], self.values[-1][0]
         if now_s - last > stale_s or last - first < LEAST_S:
             return None
-        found = [value for at_s, value in self.values if at_s >= now_s - WINDOW_S]
+        since_s = max(now_s - WINDOW_S, first + SETTLE_S)
+        found = [value for at_s, value in self.values if at_s >= since_s]
         if not found:
             return None
         return (

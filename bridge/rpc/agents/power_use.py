@@ -12,9 +12,11 @@ Rules
     3. A job that is alone on a node draws all of the node's power. Jobs that share it draw its idle
        power each, as the book of power counts it once, and what is above in the ratio of their CPU
        time; in equal parts if they used none.
-    4. A job's bounds are means over its nodes. A node of which nothing current is known counts with
-       its type's idle and maximum power; if these are not stated, nothing is said of the job, nor
-       if no node is measured.
+    4. A job's bounds are means over its nodes; nothing is said if no node is measured. A node that
+       is new to the job counts as its measured ones do, for `stale_s` after it was first asked for
+       and while its agent reports: until the job is measured there. Any other node of which nothing
+       current is known counts with its type's idle and maximum power; if these are not stated,
+       nothing is said of the job.
 """
 
 import logging
@@ -76,6 +78,8 @@ class _Node:
     at_s: float = -math.inf
     swept_s: float = -math.inf
     jobs: dict[str, Recent] = field(default_factory=dict)
+    awaited: dict[str, float] = field(default_factory=dict)
+    """Jobs that hold the node and were never measured there, and since when they are asked for."""
 
 
 class PowerUse:
@@ -239,25 +243,43 @@ class PowerUse:
         Returns:
             W, idle power included; (0, 0): not measured.
         """
-        now, measured = self._clock(), False
+        now, new = self._clock(), 0
         low_w = high_w = 0.0
         with self._lock:
-            for name in nodes:
-                node = self._nodes.get(name)
-                recent = node.jobs.get(job) if node is not None else None
-                bounds: tuple[float, float] | None = None
-                if recent is not None:
-                    bounds = recent.bounds(now, self.stale_s)
-                if bounds is not None:
-                    measured = True
-                else:
-                    bounds = self._types.get(name)
+            asked = [self._bounds(job, name, now) for name in nodes]
+            if all(each is None for each in asked):
+                return 0, 0
+            for name, each in zip(nodes, asked, strict=True):
+                if each is None and self._is_new(job, name, now):
+                    new += 1
+                    continue
+                bounds = each or self._types.get(name)
                 if bounds is None:
                     return 0, 0
                 low_w, high_w = low_w + bounds[0], high_w + bounds[1]
-        if not measured:
-            return 0, 0
-        return max(math.floor(low_w / len(nodes)), 1), max(math.ceil(high_w / len(nodes)), 1)
+        counted = len(nodes) - new
+        return max(math.floor(low_w / counted), 1), max(math.ceil(high_w / counted), 1)
+
+    def _bounds(self, job: str, name: str, now: float) -> tuple[float, float] | None:
+        """Of a job on one node; None: it is not measured there."""
+        node = self._nodes.get(name)
+        recent = node.jobs.get(job) if node is not None else None
+        if node is None or recent is None:
+            return None
+        found = recent.bounds(now, self.stale_s)
+        if found is not None:
+            node.awaited.pop(job, None)
+        return found
+
+    def _is_new(self, job: str, name: str, now: float) -> bool:
+        """Whether a node, on which a job is not measured, has only just become its own."""
+        node = self._nodes.get(name)
+        if node is None or self._is_stale(node, now):
+            return False
+        since_s = node.awaited.setdefault(job, now)
+        if len(node.awaited) > MOST_JOBS:
+            del node.awaited[next(iter(node.awaited))]
+        return now - since_s < self.stale_s
 
     def nodes(self) -> dict[str, NodeValue]:
         """The last value of each node, for people."""

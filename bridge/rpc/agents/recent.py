@@ -6,8 +6,9 @@ Rules
     2. Values closer than `APART_S` replace each other, so that nobody can fill the memory, and
        what arrives late in a burst is its last value.
     3. Quantiles are values that were measured, the low one rounded down in rank, the high one up.
-    4. Nothing is said until `LEAST_S` have been seen, as a job that starts draws little, nor when
-       the newest value is older than what the caller allows.
+    4. Nothing is said until `LEAST_S` have been seen, nor when the newest value is older than what
+       the caller allows. Values of the first `SETTLE_S` do not count: a job that starts draws
+       little, and its node's meter may still show what was there before.
 """
 
 import math
@@ -16,6 +17,7 @@ from typing import Final
 
 WINDOW_S: Final = 60.0
 LEAST_S: Final = 10.0
+SETTLE_S: Final = 5.0
 APART_S: Final = 0.4
 LOW, HIGH = 0.05, 0.95
 
@@ -58,7 +60,8 @@ class Recent:
         values = self._values
         if not values or now_s - values[-1][0] > stale_s or values[-1][0] - self._began < LEAST_S:
             return None
-        found = sorted(value for at_s, value in values if at_s >= now_s - WINDOW_S)
+        since_s = max(now_s - WINDOW_S, self._began + SETTLE_S)
+        found = sorted(value for at_s, value in values if at_s >= since_s)
         if not found:
             return None
         last = len(found) - 1

@@ -17,7 +17,7 @@ from bridge.rpc.agents.power_use import (
     STALE_S,
     PowerUse,
 )
-from bridge.rpc.agents.recent import LEAST_S, WINDOW_S
+from bridge.rpc.agents.recent import LEAST_S, SETTLE_S, WINDOW_S
 from bridge.rpc.pb import agent_pb2 as pb
 
 
@@ -72,6 +72,35 @@ def test_a_job_alone_draws_all_of_its_nodes(power):
 def test_a_job_that_has_just_begun_is_not_measured(power):
     reports(power, *[100] * (LONG - 1))
     assert power.job_bounds("7", ["n1"]) == (0, 0)
+
+
+def test_what_a_node_draws_as_a_job_begins_there_does_not_count(power):
+    reports(power, *[71] * 4, *[200] * (LONG - 4))
+    assert power.job_bounds("7", ["n1"]) == (200, 200)
+
+
+def test_a_node_that_is_new_to_a_job_counts_as_its_others_do(power):
+    """A job that grows is not expected to draw idle and maximum power on its new nodes."""
+    power.state_types(dict.fromkeys(("n1", "n2", "n3"), (71, 275)))
+    reports(power, *[200] * LONG)
+    reports(power, 71, node="n2", jobs=())
+    assert power.job_bounds("7", ["n1", "n2"]) == (200, 200)
+    reports(power, *[71, 230], node="n2")
+    assert power.job_bounds("7", ["n1", "n2"]) == (200, 200)
+    for _ in range(LONG):
+        reports(power, 230, node="n2")
+        reports(power, 200)
+    assert power.job_bounds("7", ["n1", "n2"]) == (215, 215)
+    assert power.job_bounds("7", ["n1", "n2", "n3"]) == (167, 235)  # its agent says nothing
+
+
+def test_a_node_on_which_an_agent_hides_a_job_is_not_new_for_long(power):
+    power.state_types(dict.fromkeys(("n1", "n2"), (71, 275)))
+    for _ in range(2 * int(STALE_S)):
+        reports(power, 200)
+        reports(power, 71, node="n2", jobs=())
+        hidden = power.job_bounds("7", ["n1", "n2"])
+    assert hidden == ((200 + 71) // 2, -(-(200 + 275) // 2))
 
 
 def test_bounds_leave_out_the_rare(power):
@@ -181,7 +210,7 @@ def test_the_readings_of_a_message_have_their_own_ages(power):
         use.ago_ms = 1000 * ago_s
         uses.append(use)
     power.took("n1", ["n1"], pb.Uses(uses=uses))
-    assert power.job_bounds("7", ["n1"]) == (100, 100 + LONG)
+    assert power.job_bounds("7", ["n1"]) == (100, 100 + LONG - SETTLE_S)
     assert power.nodes()["n1"].age_s == 0
     use.ago_ms = int(STALE_S * 1000) - 1000
     power.took("n1", ["n1"], pb.Uses(uses=[use]))
