@@ -27,6 +27,8 @@ _MEASURES = (
     ("energy_kwh", "energy, kWh", 1.0, 3),
     ("resizes", "changes of width", 1.0, 0),
 )
+_ORIGIN_S = 1
+"""Of the plot: an instant of 0 is unknown."""
 Run = Mapping[str, Any]
 
 
@@ -93,8 +95,8 @@ def plot(data: Mapping[str, Any], path: Path) -> None:
         for axes, run in zip(np.atleast_1d(panels), runs, strict=True):
             given = Experiment(run["seed"], run["compression"], run["count"], run["nodes"])
             powers = [("cluster", _power(run)), ("simulated", _power(run["simulated"]))]
-            bounds = Bounds(given.corridor.whole(0))
-            span_s = 0, max(power.end_s for _, power in powers)
+            bounds = Bounds(given.corridor.whole(_ORIGIN_S))
+            span_s = _ORIGIN_S, max(power.end_s for _, power in powers)
             styles = [(LINE_COLOURS[0], ()), (LINE_COLOURS[1], DASHES[1])]
             draw_power(axes, powers, bounds, span_s, scale_s=1, styles=styles)
             axes.set_title(run["strategy"], loc="left", fontsize=10)
@@ -108,6 +110,5 @@ def plot(data: Mapping[str, Any], path: Path) -> None:
 
 def _power(values: Run) -> SystemPower:
     series = values["power"]
-    return SystemPower(
-        np.array(series["at_s"]), np.array(series["power_w"]), int(series["end_s"][0])
-    )
+    at_s, end_s = np.array(series["at_s"]) + _ORIGIN_S, int(series["end_s"][0]) + _ORIGIN_S
+    return SystemPower(at_s, np.array(series["power_w"]), end_s)
