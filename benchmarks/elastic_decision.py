@@ -7,12 +7,19 @@ Usage: benchmarks/elastic_decision.py [--json FILE] [--repeats N]
 Each case is one snapshot: malleable jobs on up to twice the nodes that they ask for, and a queue
 behind them. A cycle is measured as a whole, check included, and what it takes beyond one of
 `conservative`, which resizes nothing. Times are those of this process on the CPU; the least and the
-median of the repeats are reported, as other processes can only add to them. The jobs have been seen
-by a cycle before.
+median of the repeats are reported, as other processes can only add to them.
+
+Each cycle follows one of the same world 10 s earlier, whose state it gets. What has happened since:
+
+    nothing     the same jobs run and wait.
+    end         a running job has ended, another one in each repeat.
+    submission  a job was submitted, another one in each repeat.
+    start       the same, with a job that runs on nodes that were idle; only where nodes are idle.
 """
 
 import argparse
 import dataclasses
+import itertools
 import json
 import statistics
 import time
@@ -22,6 +29,7 @@ import numpy as np
 from about import about
 
 from bridge.cycle import run_cycle
+from bridge.model.job import Ending
 from bridge.model.site import NO_RULES
 from bridge.model.snapshot import Snapshot
 from bridge.ports import State
@@ -32,65 +40,97 @@ from bridge.sim.malleable_jobs import with_malleable
 from bridge.sim.system import pool_of
 
 RUNNING, NODES, NOW_S = 100, 1000, 5000
+SINCE_S = 10
+"""Between the cycle before and the one that is measured."""
+SPARE = 60
+"""Further jobs, which the changes between cycles submit or start."""
 CASES = (
     ("nodes are idle, no job waits", 0, 0.9),
     ("nodes are idle, 50 jobs wait", 50, 0.9),
     ("all nodes are busy, no job waits", 0, 1.0),
     ("all nodes are busy, 50 jobs wait", 50, 1.0),
 )
+SINCE = ("nothing", "end", "submission", "start")
 POLICIES = ("conservative", "malleable", "malleable-performance", "fpsma")
 
 
-def snapshot(waiting: int, busy: float) -> Snapshot:
-    """Malleable jobs on so large a part of the nodes, and jobs that wait."""
-    rng = np.random.default_rng(1)
-    jobs = with_malleable(esp(0, nodes=NODES).first(RUNNING + waiting), 100, seed=1)
-    sizes = rng.integers(2, 17, RUNNING + waiting)
-    widths = sizes[:RUNNING] * rng.uniform(1, 2, RUNNING)
-    widths = np.maximum((widths * NODES * busy / widths.sum()).astype(np.int64), 1)
-    if busy == 1:
-        widths[-1] += NODES - widths.sum()
-    sizes[:RUNNING] = np.maximum(widths // 2, 1)
-    malleable = dataclasses.replace(
-        jobs.malleable, nominal=sizes, min_nodes=np.ones_like(sizes), max_nodes=8 * sizes
-    )
-    times = rng.integers(6000, 20_000, RUNNING + waiting)
-    jobs = dataclasses.replace(
-        jobs, processors=sizes, runtime_s=times, time_limit_s=times, malleable=malleable
-    )
-    controller = Controller(jobs, pool_of(NODES))
-    first = np.concatenate(([0], np.cumsum(widths)))
-    for job in range(RUNNING):
-        nodes = np.arange(first[job], first[job + 1], dtype=np.int32)
-        controller._start(
-            job, nodes, np.zeros(len(nodes), dtype=np.int64), 0, now_s=0, predicted_s=1
+class World:
+    """Malleable jobs on so large a part of the nodes, and jobs that wait; new for each repeat."""
+
+    def __init__(self, waiting: int, busy: float) -> None:
+        rng = np.random.default_rng(1)
+        count = RUNNING + waiting + SPARE
+        jobs = with_malleable(esp(0, nodes=NODES).first(count), 100, seed=1)
+        sizes = rng.integers(2, 17, count)
+        widths = sizes[:RUNNING] * rng.uniform(1, 2, RUNNING)
+        widths = np.maximum((widths * NODES * busy / widths.sum()).astype(np.int64), 1)
+        if busy == 1:
+            widths[-1] += NODES - widths.sum()
+        sizes[:RUNNING] = np.maximum(widths // 2, 1)
+        malleable = dataclasses.replace(
+            jobs.malleable, nominal=sizes, min_nodes=np.ones_like(sizes), max_nodes=8 * sizes
         )
-    for job in range(RUNNING, RUNNING + waiting):
-        controller.submit(job)
-    return controller.snapshot(NOW_S)
+        times = rng.integers(6000, 20_000, count)
+        self._jobs = dataclasses.replace(
+            jobs, processors=sizes, runtime_s=times, time_limit_s=times, malleable=malleable
+        )
+        self._first = np.concatenate(([0], np.cumsum(widths)))
+        self._waiting = range(RUNNING, RUNNING + waiting)
+
+    def pair(self, since: str, repeat: int) -> tuple[Snapshot, Snapshot]:
+        """The world before and after a change, another one in each repeat."""
+        controller = Controller(self._jobs, pool_of(NODES))
+        for job in range(RUNNING):
+            self._start(controller, job, int(self._first[job]), int(self._first[job + 1]), 0)
+        for job in self._waiting:
+            controller.submit(job)
+        spare = RUNNING + len(self._waiting) + repeat % SPARE
+        if since == "start":
+            controller.submit(spare)
+        before, now_s = controller.snapshot(NOW_S), NOW_S + SINCE_S
+        if since == "end":
+            controller.end(repeat % RUNNING, now_s, Ending.COMPLETED)
+        elif since == "submission":
+            controller.submit(spare)
+        elif since == "start":
+            controller.waiting.remove(spare)
+            last = int(self._first[-1])
+            self._start(controller, spare, last, last + int(self._jobs.processors[spare]), NOW_S)
+        return before, controller.snapshot(now_s)
+
+    @staticmethod
+    def _start(controller: Controller, job: int, first: int, last: int, now_s: int) -> None:
+        nodes = np.arange(first, last, dtype=np.int32)
+        controller._start(
+            job, nodes, np.zeros(len(nodes), dtype=np.int64), 0, now_s=now_s, predicted_s=1
+        )
 
 
-def measure(world: Snapshot, preset: str, repeats: int) -> tuple[list[float], int]:
-    """Milliseconds of a cycle, and how many jobs it resizes."""
-    policy, taken = build(parse_policy(preset)), []
-    state = run_cycle(world, NO_RULES, State(), policy, np.random.default_rng(0)).state
-    for _ in range(repeats + 3):
+def measure(world: World, since: str, preset: str, repeats: int) -> tuple[list[float], int]:
+    """Milliseconds of a cycle, and how many jobs it resizes (the median)."""
+    policy, taken, resizes = build(parse_policy(preset)), [], []
+    state = State()
+    for repeat in range(repeats + 3):
+        before, after = world.pair(since, repeat)
+        state = run_cycle(before, NO_RULES, state, policy, np.random.default_rng(0)).state
         began = time.process_time()
-        result = run_cycle(world, NO_RULES, state, policy, np.random.default_rng(0))
+        result = run_cycle(after, NO_RULES, state, policy, np.random.default_rng(0))
         taken.append(1e3 * (time.process_time() - began))
-    return taken[3:], len(result.plan.resizes)
+        resizes.append(len(result.plan.resizes))
+    return taken[3:], int(statistics.median(resizes[3:]))
 
 
 def lines(rows: list[dict]) -> list[str]:
     """A table."""
     found = [
-        "| case | policy | resizes | cycle, ms: least | median | beyond `conservative` |",
-        "|---|---|---:|---:|---:|---:|",
+        "| case | since the last cycle | policy | resizes | cycle, ms: least | median "
+        "| beyond `conservative` |",
+        "|---|---|---|---:|---:|---:|---:|",
     ]
     for row in rows:
         found.append(
-            f"| {row['case']} | {row['policy']} | {row['resizes']} | {row['least_ms']:.2f} "
-            f"| {row['median_ms']:.2f} | {row['stage_ms']:.2f} |"
+            f"| {row['case']} | {row['since']} | {row['policy']} | {row['resizes']} "
+            f"| {row['least_ms']:.2f} | {row['median_ms']:.2f} | {row['stage_ms']:.2f} |"
         )
     return found
 
@@ -106,13 +146,15 @@ def main() -> None:
         print("\n".join(lines(json.loads(given.show.read_text())["rows"])))
         return
     rows = []
-    for name, waiting, busy in CASES:
-        world = snapshot(waiting, busy)
-        plain_ms = min(measure(world, "conservative", given.repeats)[0])
+    for (name, waiting, busy), since in itertools.product(CASES, SINCE):
+        if since == "start" and busy == 1:
+            continue
+        world = World(waiting, busy)
+        plain_ms = min(measure(world, since, "conservative", given.repeats)[0])
         for policy in POLICIES:
-            taken, resizes = measure(world, policy, given.repeats)
+            taken, resizes = measure(world, since, policy, given.repeats)
             rows.append({
-                "case": name, "policy": policy, "resizes": resizes,
+                "case": name, "since": since, "policy": policy, "resizes": resizes,
                 "least_ms": round(min(taken), 3), "median_ms": round(statistics.median(taken), 3),
                 "stage_ms": round(max(min(taken) - plain_ms, 0), 3),
             })  # fmt: skip

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One scheduling cycle: a snapshot in, a plan out. No I/O, no clock."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
+from operator import is_
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,6 +132,10 @@ def run_cycle(
     return CycleResult(plan.by(policy.name), state, Telemetry(planned.dispatched, savings))
 
 
+_Wanted = tuple[Resizes, Resizes, StartWidths]
+_Around = tuple[_Wanted, Snapshot]
+
+
 @dataclass(frozen=True)
 class _Replan:
     """Plans the queue around other widths; see `bridge.ports.Replan`."""
@@ -142,6 +147,7 @@ class _Replan:
     order: NDArray[np.int64]
     preference: Preference
     context: Context
+    worlds: list[tuple[_Wanted, _Around]] = field(default_factory=list)
 
     def __call__(
         self,
@@ -150,15 +156,24 @@ class _Replan:
         widths: StartWidths = NO_START_WIDTHS,
         order: NDArray[np.int64] | None = None,
     ) -> Planned:
+        (resizes, returns, widths), world = self._around(resizes, returns, widths)
+        order = self.order if order is None else order
+        again = self.policy.plan.plan(world, order, self.preference, self.context)
+        plan = replace(again.plan, resizes=resizes, returns=returns, start_widths=widths)
+        return replace(again, plan=plan)
+
+    def _around(self, *wanted: *_Wanted) -> _Around:
+        """What of these is permitted, and the world with it; kept, for another order."""
+        if self.worlds and all(map(is_, self.worlds[-1][0], wanted)):
+            return self.worlds[-1][1]
+        resizes, returns, widths = wanted
         resizes = self._permitted(resizes)
         if self.uses_predictions:
             widths = NO_START_WIDTHS  # nothing is predicted for other widths
         returns, widths = permitted_later(self.predicted, resizes, returns, widths)
         world = planned_world(self.predicted, resizes, returns, widths)
-        order = self.order if order is None else order
-        again = self.policy.plan.plan(world, order, self.preference, self.context)
-        plan = replace(again.plan, resizes=resizes, returns=returns, start_widths=widths)
-        return replace(again, plan=plan)
+        self.worlds[:] = [(wanted, ((resizes, returns, widths), world))]
+        return self.worlds[-1][1]
 
     def around(self, planned: Planned, resizes: Resizes, returns: Resizes) -> Planned:
         allowed = self._permitted(resizes)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from bridge.model.job import Ending
 from bridge.model.learnt import Learning, Learnt
 from bridge.model.snapshot import Snapshot
-from bridge.planning.malleable.speed import UNKNOWN_SERIAL, serial_fractions
+from bridge.planning.malleable.speed import serial_fractions
 from bridge.planning.malleable.speed_ups import (
     MOST_USERS,
     Kept,
@@ -99,9 +99,29 @@ class _Seen:
             and not _differs(self.serial, known.serial).any()
         )
 
+    def unlike(self, known: "_Seen | None", noted: NDArray[np.int64]) -> list[int]:
+        """The places of those of which something may be to be noted.
+
+        Args:
+            known: what was noted last; None: not known.
+            noted: (n,) of the others, set to their measurements that are noted.
+        """
+        if known is None:
+            return list(range(len(self.id)))
+        places = {job_id: at for at, job_id in enumerate(known.id)}
+        of = np.array([places.get(job_id, -1) for job_id in self.id], dtype=np.int64)
+        at = np.flatnonzero(of >= 0)
+        of = of[at]
+        same = (self.start_s[at] == known.start_s[of]) & (self.width[at] == known.width[of])
+        same &= ~_differs(self.serial[at], known.serial[of])
+        noted[at[same]] = known.serial[of[same]]
+        others = np.ones(len(self.id), dtype=bool)
+        others[at[same]] = False
+        return np.flatnonzero(others).tolist()
+
 
 _noted: list[tuple[Learnt, _Seen]] = []
-"""What the last snapshot that told nothing new was compared with: most are like the one before."""
+"""What was noted after the last snapshot, and of what: most are like the one before."""
 
 
 def observed(snapshot: Snapshot, before: Learnt) -> Learnt:
@@ -109,29 +129,29 @@ def observed(snapshot: Snapshot, before: Learnt) -> Learnt:
     seen = _Seen.of(snapshot)
     if _noted and _noted[0][0] is before and seen.is_as(_noted[0][1]):
         return before
+    known = _noted[0][1] if _noted and _noted[0][0] is before else None
     learning, there = Learning(before), set(seen.there)
     gone = [job_id for job_id in before.running if job_id not in there]
     ended = _ended_runs(snapshot) if gone else {}
     for job_id in gone:
         _over(learning, job_id, ended.get(job_id))
-    changed, measured = bool(gone), []
-    columns = (seen.row.tolist(), seen.id, seen.start_s.tolist(), seen.width.tolist())
-    for row, job_id, start_s, width, serial in zip(*columns, seen.serial.tolist(), strict=True):
-        known = learning.running.get(job_id)
+    changed, noted = bool(gone), seen.serial.copy()
+    for at in seen.unlike(known, noted):
+        job_id, width, serial = seen.id[at], int(seen.width[at]), int(seen.serial[at])
+        last = learning.running.get(job_id)
         if (
-            known is None
-            or len(known) != 5
-            or known[:2] != [start_s, width]
-            or _differs(serial, known[2])
+            last is None
+            or len(last) != 5
+            or last[:2] != [int(seen.start_s[at]), width]
+            or _differs(serial, last[2])
         ):
-            _follow(learning, snapshot, row, width, serial)
+            _follow(learning, snapshot, int(seen.row[at]), width, serial)
             changed = True
         else:
-            measured.append(known[2])
-    if changed:
-        return learning.done()
-    _noted[:] = [(before, replace(seen, serial=np.array(measured, dtype=np.int64)))]
-    return before
+            noted[at] = last[2]
+    after = learning.done() if changed else before
+    _noted[:] = [(after, replace(seen, serial=noted))]
+    return after
 
 
 def _differs(serial: Any, known: Any) -> Any:
@@ -204,14 +224,10 @@ def kept_of(learnt: Learnt, user: str, name: str) -> Kept:
 def learnt_serials(
     learnt: Learnt, users: NDArray[np.object_], names: NDArray[np.object_]
 ) -> NDArray[np.float64]:
-    """(n,) the serial fractions of jobs as learnt; `UNKNOWN_SERIAL` where nothing was."""
-    found = np.full(len(users), UNKNOWN_SERIAL)
-    known: dict[str, dict[str, float]] = {}
-    for row, (user, name) in enumerate(zip(users.tolist(), names.tolist(), strict=True)):
-        if user not in learnt.known:
-            continue
-        of_user = known.setdefault(user, {})
-        if name not in of_user:
-            of_user[name] = serial_of(kept_of(learnt, user, name))
-        found[row] = of_user[name]
-    return found
+    """(n,) the serial fractions of jobs as learnt; the assumed one where nothing was."""
+    pairs = list(zip(users.tolist(), names.tolist(), strict=True))
+    entries = {user: from_numbers(learnt.known.get(user) or ()) for user in {*users.tolist()}}
+    found = {
+        (user, name): serial_of(entries[user].get(name_code(name), ())) for user, name in {*pairs}
+    }
+    return np.array([found[pair] for pair in pairs], dtype=np.float64)
