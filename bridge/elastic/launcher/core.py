@@ -93,7 +93,8 @@ class Core:
 
     def _new(self, role: str, nodes: tuple[str, ...], *, counts: bool = True) -> str:
         record = self.record
-        step = Step(f"{role}-{len(record.steps) + 1}", role, nodes, counts=counts)
+        record.begun += 1
+        step = Step(f"{role}-{record.begun}", role, nodes, counts=counts)
         record.steps.append(step)
         record.tries += 1
         self._out.append(self._start(step))
@@ -139,7 +140,16 @@ class Core:
             self._say(f"{text} in {self._spent()}")
             self._keep(Result(record.change.id, outcome, why, record.nodes))
         record.change, record.target = None, ()
+        self._forget()
         self._to(Stage.RUNNING)
+
+    def _forget(self) -> None:
+        """Drops steps that have ended well, so that the record does not grow with every change."""
+        last = self._last_main()
+        self.record.steps = [
+            step for step in self.record.steps
+            if step is last or step.code is None or (step.code and step.counts)
+        ]  # fmt: skip
 
     def _spent(self) -> str:
         """How long the change took, and each of its stages."""

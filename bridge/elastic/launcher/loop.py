@@ -235,6 +235,7 @@ class Loop:
         for action in actions:
             match action:
                 case Start():
+                    self.steps.forget({step.name for step in self.machine.record.steps})
                     self.steps.start(action)
                 case Stop():
                     self.steps.stop(action)

@@ -77,6 +77,9 @@ class Record:
     stage: Stage = Stage.BOOT
     deadline_s: float | None = None
     steps: list[Step] = field(default_factory=list)
+    """Those that run or may still matter, in order of their starts."""
+    begun: int = 0
+    """How many steps were started."""
     serial: int = 0
     """The number that the program knows the change by."""
     change: Change | None = None
@@ -312,6 +315,7 @@ def from_text(text: str) -> Record:
     stored.pop("version")
     stored["stage"] = Stage(stored["stage"])
     stored["change"] = change_of(stored["change"])
+    stored.setdefault("begun", len(stored["steps"]))
     stored["steps"] = [Step(**{**step, "nodes": tuple(step["nodes"])}) for step in stored["steps"]]
     stored["results"] = {
         name: Result(**{**result, "nodes": tuple(result["nodes"])})

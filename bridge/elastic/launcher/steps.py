@@ -9,11 +9,12 @@ Source: measured settings of srun are in docs/design/0009-elastic-jobs.md.
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -60,7 +61,7 @@ class Steps:
         self._awaited.setdefault(action.name, time.monotonic())
         if directory.exists():
             return
-        hosts = self.folder.path / f"{action.name}.hosts"
+        hosts = self._hosts(action.name)
         env = clean_environment()
         env.setdefault("MPIR_CVAR_CH4_NETMOD", "ofi")  # the one in which MPICH connects processes
         env[PREFIX] = str(self.folder.socket)
@@ -86,6 +87,22 @@ class Steps:
             ["/bin/sh", "-c", SHELL, "sh", str(directory), str(action.pause_s), *command],
             env=env, stdin=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
+
+    def forget(self, known: Collection[str]) -> None:
+        """Removes the files of steps that the record no longer has, once their shells are through.
+
+        A shell that has not written its code may not have begun: it would begin in a new directory.
+        """
+        if not self.folder.steps.exists():
+            return
+        for path in self.folder.steps.iterdir():
+            if path.name not in known and (path / "code").is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+                with contextlib.suppress(OSError):
+                    self._hosts(path.name).unlink(missing_ok=True)
+
+    def _hosts(self, name: str) -> Path:
+        return self.folder.path / f"{name}.hosts"
 
     def _command(self, action: Start, settings: dict[str, str]) -> list[str]:
         """The srun of a step, which does not depend on the script's own environment."""

@@ -85,9 +85,9 @@ class World:
         self.machine = Machine(from_text(written), self.tasks, "/dev/shm/x")
         assert to_text(self.machine.record) == written
         self.carry_out(self.machine.resume(self.now_s))
-        for name, step in list(self.steps.items()):  # the code is in its directory
-            if not step.alive and self.machine.record.step(name).code is None:
-                self.event(r.Ended(name, step.code))
+        for step in self.machine.record.live():  # the code is in its directory
+            if not self.steps[step.name].alive:
+                self.event(r.Ended(step.name, self.steps[step.name].code))
         attach = self.machine.attach()
         if attach is not None and attach.pending is None:
             for change in self.asked.values():
@@ -332,6 +332,26 @@ def test_a_program_that_never_probes_is_left_as_it_was():
     world.grow(1)
     world.settle()
     assert world.results()["g1"].outcome == "done"
+
+
+@pytest.mark.parametrize("engine", ["join", "relaunch"])
+def test_the_record_does_not_grow_with_the_number_of_changes(engine):
+    world = World(engine)
+    sizes = []
+    for _ in range(20):
+        world.grow(1)
+        world.settle()
+        world.shrink(1)
+        world.settle()
+        for name, step in world.steps.items():
+            if step.role == "joiner" and step.alive:  # all of its processes have left
+                step.alive = False
+                world.event(r.Ended(name, 0))
+        sizes.append(len(world.machine.record.steps))
+    assert all(result.outcome == "done" for result in world.results().values())
+    assert len(world.results()) == 40
+    assert len(world.steps) > 20
+    assert sizes[-1] == sizes[2] <= 4
 
 
 @pytest.mark.parametrize("at", range(1, 9))

@@ -60,3 +60,16 @@ def test_to_end_a_step_ends_none_of_another_run_of_the_job(tmp_path, monkeypatch
     names = [command[command.index("-J") + 1] for command in started[::2]]
     assert names == [command[5] for command in started[1::2]]
     assert len(set(names)) == 2
+
+
+def test_files_of_steps_that_are_over_are_removed_unless_their_shell_may_still_begin(tmp_path):
+    steps = Steps(Folder(tmp_path), Options(("true",), "7", "7", ("n1",)))
+    steps.forget(set())  # no step has been started
+    for name in ("main-1", "joiner-2", "joiner-3"):
+        (tmp_path / "steps" / name / "begun").mkdir(parents=True)
+        (tmp_path / f"{name}.hosts").write_text("n1\n")
+    for name in ("main-1", "joiner-2"):
+        (tmp_path / "steps" / name / "code").symlink_to("0")
+    steps.forget({"main-1"})
+    assert {path.name for path in (tmp_path / "steps").iterdir()} == {"main-1", "joiner-3"}
+    assert {path.name for path in tmp_path.glob("*.hosts")} == {"main-1.hosts", "joiner-3.hosts"}
