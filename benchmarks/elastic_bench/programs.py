@@ -13,7 +13,8 @@ COMPILERS = {"wheel": "/opt/mpich/bin/mpicc", "ompi": "mpicc.openmpi"}
 WIRES = {"wheel": "pmi2", "ompi": "pmix"}
 SETTINGS = {
     "FI_PROVIDER": "tcp", "MPIR_CVAR_CH4_CMA_ENABLE": "0",
-    "OMPI_MCA_smsc": "^cma", "OMPI_MCA_btl_tcp_if_include": "eth0", "TMPDIR": "/tmp",
+    "OMPI_MCA_smsc": "^cma", "OMPI_MCA_btl_tcp_if_include": "eth0",
+    "OMPI_MCA_mpi_yield_when_idle": "1", "TMPDIR": "/tmp",
 }  # fmt: skip
 """What these MPIs need in containers."""
 _FOLDERS = {"library": "bridge/elastic/library", "examples": "examples/elastic"}

@@ -21,6 +21,7 @@ ALL = "examples/*.c tests/breaking.c"
 SETTINGS = {
     "FI_PROVIDER": "tcp", "MPIR_CVAR_CH4_CMA_ENABLE": "0",
     "OMPI_MCA_smsc": "^cma", "OMPI_MCA_btl_tcp_if_include": "eth0",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
 }  # fmt: skip
 """What these MPIs need in containers."""
 HURRY = """task=${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}

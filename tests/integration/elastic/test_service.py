@@ -7,8 +7,6 @@ redistributes its data, and its result is compared with a rigid run.
 
 import re
 
-import pytest
-
 from tests.integration.elastic.whole import HEAT, NEVER, ended, has_width, shown, start, width
 
 
@@ -56,34 +54,6 @@ def test_an_application_that_never_answers_keeps_its_nodes(cluster, rigid):
         lambda: width(cluster, job) == 1 and shown(cluster, job).get("state") == "running", 120,
     )  # fmt: skip
     ended(cluster, job, rigid)
-
-
-@pytest.mark.parametrize("daemon", ["service", "controller", "agent"])
-@pytest.mark.parametrize("direction", ["grow", "shrink"])
-def test_a_daemon_that_dies_while_a_job_changes_loses_nothing(cluster, rigid, daemon, direction):
-    job = start(cluster, HEAT.format(3))
-    has_width(cluster, job, 4)
-    cluster.run("schedbridge", "elastic", "hold", job)
-    if direction == "grow":
-        cluster.run("schedbridge", "elastic", "shrink", job, "1")
-        has_width(cluster, job, 1)
-    cluster.run("schedbridge", "elastic", direction, job, "2")
-    cluster.wait_for(
-        "it changes", lambda: shown(cluster, job)["state"] != "running"
-        or width(cluster, job) == 2, 60,
-    )  # fmt: skip
-    words = [daemon, "n1"] if daemon == "agent" else [daemon]
-    cluster.script("kill", *words)
-    cluster.script("restart", *words)
-    # `hold` is forgotten by a new service: the policy then has it grow again, into nodes that are
-    # idle at that moment.
-    cluster.wait_for(
-        "it has settled", lambda: shown(cluster, job).get("state") == "running"
-        and shown(cluster, job).get("engine"), 150,
-    )  # fmt: skip
-    assert width(cluster, job) in range(1, 5)
-    ended(cluster, job, rigid)
-    cluster.wait_empty()
 
 
 def test_a_job_without_launcher_is_never_resized(cluster):
