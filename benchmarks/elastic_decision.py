@@ -129,7 +129,7 @@ def lines(rows: list[dict]) -> list[str]:
     ]
     for row in rows:
         found.append(
-            f"| {row['case']} | {row['since']} | {row['policy']} | {row['resizes']} "
+            f"| {row['case']} | {row.get('since', 'nothing')} | {row['policy']} | {row['resizes']} "
             f"| {row['least_ms']:.2f} | {row['median_ms']:.2f} | {row['stage_ms']:.2f} |"
         )
     return found
