@@ -10,7 +10,7 @@ from bridge.agent.daemon import Settings, check_nodes, serve
 from bridge.agent.launchers import own_host
 from bridge.agent.pages import FOLDER
 from bridge.agent.power.choice import ORDER, PowerSettings, model_from, sensors_from
-from bridge.agent.privileges import raise_priority
+from bridge.agent.privileges import drop_capabilities, raise_priority
 from bridge.service.logs import start_logging
 
 _TLS = Path("/etc/schedbridge/agent")
@@ -71,4 +71,5 @@ def agent(  # noqa: PLR0917 - options, by name
     socket.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     start_logging(log_level, "text")
     raise_priority()
+    drop_capabilities()
     serve(Settings(service, ca, cert, key, nodes, socket, name, mpi_pages, power))

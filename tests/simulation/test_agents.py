@@ -10,9 +10,11 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
+from bridge.agent.privileges import KEPT
 from bridge.agent.processes import Processes
 from bridge.resizing.launchers import Grow, Shrink
 from tests.simulation.services import ENVIRONMENT, PATIENCE_S, a_home, a_service, command, run
@@ -336,3 +338,84 @@ def test_a_leaked_certificate_is_revoked_while_the_service_runs(keys):
             assert service.hub._agents == {"n2": stays}
             (home / "revoked").write_text("")
             eventually(lambda: "n1" in service.hub._agents)
+
+
+def test_an_agent_keeps_the_capabilities_that_it_needs_and_no_others(keys):
+    if os.geteuid() != 0:
+        pytest.skip("needs root, which has some to give up")
+    with a_home() as home:
+        port = a_port()
+        with (
+            a_service(home, agents=settings_of(keys, port)),
+            an_agent(home, keys, port) as agent,
+        ):
+            attached(home).end()  # it does what it is for
+            for thread in os.listdir(f"/proc/{agent.pid}/task"):  # noqa: PTH208
+                text = Path(f"/proc/{agent.pid}/task/{thread}/status").read_text()
+                found = dict(line.split(":\t") for line in text.splitlines() if ":\t" in line)
+                kept = sum(1 << capability for capability in KEPT)
+                for name in ("CapPrm", "CapEff", "CapBnd"):
+                    assert int(found[name], 16) == kept, (thread, name)
+                assert int(found["CapInh"], 16) == int(found["CapAmb"], 16) == 0
+                assert found["NoNewPrivs"] == "1"
+
+
+STRANGER = """
+import encodings.idna, json, os, socket, ssl, sys  # while they can be read
+port, launcher, key, pid = sys.argv[1:]
+context = ssl.create_default_context()
+context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+os.setgroups([]), os.setgid(65534), os.setuid(65534)
+def outcome(work):
+    try:
+        return repr(work())
+    except OSError as error:
+        return type(error).__name__
+def service():
+    with context.wrap_socket(socket.create_connection(("127.0.0.1", int(port)))) as channel:
+        channel.sendall(b"PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n" + bytes(9))
+        return channel.recv(1)
+def report():
+    with socket.socket(socket.AF_UNIX) as channel:
+        channel.connect(launcher)
+        channel.sendall(b'{"op": "uses", "uses": [{"nodes": [{"node": "n1", "watts": 1}]}]}\\n')
+        return channel.recv(65536)
+print(json.dumps({
+    "key": outcome(lambda: open(key).read()),
+    "environ": outcome(lambda: open(f"/proc/{pid}/environ", "rb").read()),
+    "kill": outcome(lambda: os.kill(int(pid), 9)),
+    "service": outcome(service),
+    "report": outcome(report),
+}))
+"""
+
+
+def test_an_ordinary_user_of_the_node_does_not_get_at_the_agent(keys):
+    """Not at its key, its process or its stream; nor does the launchers' socket take readings."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root to become somebody else")
+    with a_home() as home:
+        port = a_port()
+        key = home / "key"  # where the directory does not keep others out
+        key.write_bytes((keys / "schedbridge-agent.key").read_bytes())
+        key.chmod(0o600)
+        options = ("--power-sensors", "none")
+        with (
+            a_service(home, agents=settings_of(keys, port)) as service,
+            an_agent(home, keys, port, "schedbridge-agent", "n1", *options) as agent,
+        ):
+            eventually(lambda: service.hub.agent_count == 1)
+            words = [str(port), str(home / "a" / "s"), str(key), str(agent.pid)]
+            done = subprocess.run(
+                [sys.executable, "-c", STRANGER, *words],
+                check=True, capture_output=True, text=True, timeout=PATIENCE_S,
+                env=dict(os.environ, SLURM_JOB_ID=JOB),
+            )  # fmt: skip
+            found = json.loads(done.stdout)
+            for what in ("key", "environ", "kill"):
+                assert found[what] == "PermissionError", what
+            # No certificate: the handshake of TLS fails, or the connection is closed.
+            assert found["service"] in {"SSLError", "ConnectionResetError", "b''"}
+            assert "attached" not in found["report"]
+            assert service.hub.power.nodes() == {}
+            assert (agent.poll(), service.hub.agent_count) == (None, 1)

@@ -12,18 +12,13 @@ from bridge.cli.main import main
 from bridge.errors import BridgeError, ControllerError
 from bridge.model.power import NO_UPPER_W
 from bridge.planning.site_rules.rules_text import parse_site
-from bridge.rpc.agents.hub import Hub
 from bridge.rpc.clients.operator_client import OperatorClient
-from bridge.rpc.clients.remote_decider import RemoteDecider
-from bridge.rpc.pb import agent_pb2
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.service.config import parse
-from bridge.sim.controller import Controller
-from bridge.sim.system import pool_of
 from bridge.units import NEVER
-from tests.simulation.services import a_config, a_home, a_service, controller_of, operator_of
+from tests.simulation.metered import World, a_metered_service
+from tests.simulation.services import a_config, a_home, a_service, operator_of
 from tests.simulation.test_service_process import as_nobody
-from tests.workloads import a_workload
 
 POWER = {
     "base": "100W",
@@ -37,31 +32,6 @@ PLANNING = {"power": POWER}
 def home():
     with a_home() as made:
         yield made
-
-
-class World:
-    """A simulated controller that calls the service."""
-
-    def __init__(self, home, jobs=((1, 60, 60, 2), (2, 80, 80, 4)), nodes=4):
-        self.controller = Controller(a_workload(list(jobs), nodes), pool_of(nodes))
-        for job in range(len(jobs)):
-            self.controller.submit(job)
-        self.remote = RemoteDecider(controller_of(home))
-        self.now_s = 1000
-
-    def __enter__(self):
-        self.remote.__enter__()
-        self.cycle()
-        return self
-
-    def __exit__(self, *ending):
-        self.remote.__exit__(*ending)
-
-    def cycle(self, after_s=0):
-        self.now_s += after_s
-        plan = self.remote.decide(self.controller.snapshot(self.now_s))
-        self.controller.apply(plan, self.now_s)
-        return plan
 
 
 def bounds(service):
@@ -338,32 +308,13 @@ def test_the_command(home, capsys):
         assert (code, "has no entry 9" in text) == (1, True)
 
 
-class Metered:
-    """Agents' readings for a service, by a clock of their own."""
-
-    def __init__(self, service, name):
-        self.s = 1000.0
-        self.hub = service.hub = Hub(lambda: self.s)
-        self.name = name
-        self.agent = self.hub.arrived([name], lambda order: None)
-
-    def reads(self, watts, busy, source="rapl"):
-        for _ in range(60):
-            self.s += 1
-            node = agent_pb2.NodePower(
-                node=self.name, watts=watts, source=source, busy_cpus=busy, cpus=4
-            )
-            uses = agent_pb2.Uses(uses=[agent_pb2.Use(nodes=[node])])
-            self.hub.report(self.agent, agent_pb2.AgentReport(uses=uses))
-
-
 def test_what_nodes_draw_is_fitted_to_what_meters_said(home, capsys):
-    with a_service(home, planning=PLANNING) as service, World(home) as world:
+    with a_metered_service(home, planning=PLANNING) as (_, node), World(home) as world:
         world.cycle(1)
         code, text = said(capsys, home, "calibrate")
         assert (code, "no agent reports the power of any of its nodes" in text) == (1, True)
         assert len(text.strip().splitlines()) == 1
-        node = Metered(service, world.controller.nodes.names[0])
+        node.attend(world.controller.nodes.names[0])
         for watts, busy, source, words in (
             (90, 0, "model", "none of them has a meter"),
             (71, 0, "rapl", "at loads of 0% only: let one be idle for a minute, and run a job"),

@@ -55,6 +55,7 @@ class DrawnPower:
     Attributes:
         bounds_w: lower and upper bound.
         system_w: lower and upper estimate of what is drawn now.
+        rest_w: of it, what would be drawn without jobs.
     """
 
     def __init__(
@@ -77,10 +78,10 @@ class DrawnPower:
             upper_w = min(upper_w, rules.corridor.at(at_s)[1])
             at_s = rules.corridor.next_change_s(at_s)
         self.bounds_w = min(lower_w, upper_w), upper_w
-        self._rest_w = rules.base_w + self._powers.idle_total_w
+        self.rest_w = rules.base_w + self._powers.idle_total_w
         self.system_w = (
-            self._rest_w + int(self._draws.lower_w.sum()),
-            self._rest_w + int(self._draws.upper_w.sum()),
+            self.rest_w + int(self._draws.lower_w.sum()),
+            self.rest_w + int(self._draws.upper_w.sum()),
         )
 
     @cached_property

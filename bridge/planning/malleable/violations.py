@@ -2,6 +2,7 @@
 """Says that power is out of its corridor, and what would end that where no configuration does."""
 
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from bridge.planning.malleable.drawn_power import DrawnPower, Outside
 from bridge.planning.power.configuration import Configuration
 from bridge.ports import Planned
 from bridge.units import NEVER, format_instant
+
+NOT_KEPT: Final = "no configuration of jobs keeps the power corridor"
+"""What every note of `why_not_ended` begins with."""
 
 
 def why_resized(power: DrawnPower, outside: Outside, found: Configuration) -> str:
@@ -30,19 +34,24 @@ def why_not_ended(
     lower_w, upper_w = power.bounds_w
     if not outside.over_w and not found.over_w:
         return (
-            f"no configuration of jobs keeps the power corridor: {found.under_w} W are missing to "
+            f"{NOT_KEPT}: {found.under_w} W are missing to "
             f"the lower bound of {lower_w} W. What would end it: waiting jobs that draw so much "
             f"more than idle nodes, or a lower bound of {lower_w - found.under_w} W"
         )
     over_w = max(found.over_w, 1)
+    exceeded = f"{NOT_KEPT}: the upper bound of {upper_w} W is exceeded by up to {over_w} W"
+    if power.rest_w > upper_w:
+        return (
+            f"{exceeded}: without jobs the system draws {power.rest_w} W. What would end it: an "
+            f"upper bound of {upper_w + over_w} W, or nodes that are powered down"
+        )
     ends_s = _ends_s(snapshot, power, over_w)
     when = f"by {format_instant(ends_s)} running jobs that draw so much end; or " * (
         ends_s != NEVER
     )
     return (
-        f"no configuration of jobs keeps the power corridor: the upper bound of {upper_w} W is "
-        f"exceeded by up to {over_w} W. What would end it: {when}an upper bound of "
-        f"{upper_w + over_w} W, or cancelled jobs"
+        f"{exceeded}. What would end it: {when}an upper bound of {upper_w + over_w} W, or "
+        "cancelled jobs"
     )
 
 

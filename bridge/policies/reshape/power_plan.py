@@ -38,6 +38,7 @@ from bridge.planning.malleable.restoring import Effort, Restoring
 from bridge.planning.malleable.why import Demands, Watched, with_reasons
 from bridge.policies.reshape.malleable import LentNodes
 from bridge.ports import Context, Planned, Replan
+from bridge.units import NEVER
 
 _NAME = "power-plan"
 _LEAD = 2
@@ -117,7 +118,7 @@ class PowerPlan(LentNodes):
         """
         now_s, running = snapshot.now_s, snapshot.running
         change_s = rules.corridor.next_change_s(now_s)
-        soon_s = change_s - _LEAD * self.adaptation_s
+        soon_s = change_s if change_s == NEVER else change_s - _LEAD * self.adaptation_s
         again_s = soon_s if soon_s > now_s else change_s
         malleable = running.max_nodes > 0
         if not self.tick_s or not malleable.any():

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from bridge.model.power import PowerRules
 from bridge.model.snapshot import Snapshot
+from bridge.planning.malleable.violations import NOT_KEPT
 from bridge.planning.power.estimates import (
     NodePowers,
     node_powers,
@@ -55,6 +56,7 @@ def _fill(
     powers = node_powers(rules, snapshot)
     reply.lower_estimate_w, reply.estimate_w = system_power(rules, snapshot)
     reply.base_w, reply.idle_w = rules.base_w, powers.idle_total_w
+    reply.problems.extend(_not_kept(reply, rules, published))
     draws = running_draws(snapshot, powers).upper_w
     running = snapshot.running
     owner = np.repeat(np.arange(len(running)), np.diff(running.indptr))
@@ -71,6 +73,17 @@ def _fill(
                 source=_source(snapshot, row),
             )
         )
+
+
+def _not_kept(reply: pb.PowerReply, rules: PowerRules, published: Published) -> Iterator[str]:
+    """That the corridor cannot be kept, and what would end that."""
+    upper_w = rules.corridor.at(reply.now_s)[1]
+    if (rest_w := reply.base_w + reply.idle_w) > upper_w:
+        yield (
+            f"without jobs the system draws {rest_w:,} W, more than the upper bound of "
+            f"{upper_w:,} W: no job starts"
+        )
+    yield from (note for note in published.plan.notes if note.startswith(NOT_KEPT))
 
 
 def _source(snapshot: Snapshot, row: int) -> str:

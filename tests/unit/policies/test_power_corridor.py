@@ -14,6 +14,7 @@ from bridge.model.power import Corridor, NodePower, PowerRules
 from bridge.model.site import Site
 from bridge.ports import State
 from bridge.registry import build, parse_policy
+from bridge.units import NEVER
 from tests.builders import a_job, a_running_job, a_snapshot
 from tests.cycles import Memory, run
 
@@ -147,6 +148,18 @@ def test_where_no_configuration_keeps_the_corridor_the_nearest_one_is_taken():
     assert "1970-01-01T00:05:00 running jobs that draw so much end" in plan.notes[0]
 
 
+@pytest.mark.parametrize("policy", ["malleable-power", "power-plan"])
+def test_below_the_idle_power_of_the_nodes_nothing_starts_and_no_cancelled_job_would_help(policy):
+    world = a_world(job(0, 4, HEAT, id="m", min_nodes=2), jobs=[waits(1, PI)])
+    later = site((0, 500), (0, 5000), starts=(0, 1000))
+    widths, started, plan = decided(world, later, policy)
+    assert (widths, started) == ({"m": 2}, [])
+    text = plan.reasons[0].text
+    assert "exceeded by up to 852 W: without jobs the system draws 994 W" in text
+    assert text.endswith("an upper bound of 1352 W, or nodes that are powered down")
+    assert plan.start_s.tolist() == [1000]
+
+
 def test_it_plans_again_when_a_bound_changes_and_each_tick():
     world, where = a_world(job(0, 4, PI)), site((0, 2500), (0, 1700), starts=(0, 25))
     assert decided(world, where)[2].again_s == 25
@@ -189,6 +202,15 @@ def test_power_plan_shrinks_before_a_bound_comes():
     assert widths == {"m": 2}  # 994 + 2 x 179 + 2 x 99 = 1,550 W
     assert plan.resizes.by_s.tolist() == [95]
     assert decided(dataclasses.replace(world, now_s=90), where)[0] == {}  # the paper's waits for it
+
+
+def test_power_plan_looks_each_tick_only_while_a_violation_is_not_ended():
+    calm = a_world(job(0, 4, PI))
+    resized_at_5 = a_world(job(0, 4, PI, resized_s=5))
+    assert decided(calm, site((1000, 2500)), "power-plan")[2].again_s == NEVER
+    assert decided(resized_at_5, site((1000, 2500)), "power-plan")[2].again_s == 5 + 60
+    rigid = a_world(job(0, 12, HEAT, max_nodes=0), job(12, 1, PI))
+    assert decided(rigid, site((1000, 1700)), "power-plan")[2].again_s == 10 + 30
 
 
 def test_power_plan_without_bounds_is_malleable():
