@@ -15,9 +15,7 @@ _log = logging.getLogger(__name__)
 NICE: Final = -10
 """At the priority of jobs it starves beside them."""
 
-CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE = 2, 19
-KEPT: Final = frozenset({CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE})
-"""Pages and counters that only their owners may read; environments of processes."""
+CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE = 1, 2, 19
 _PR_CAPBSET_READ, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 23, 24, 38
 _VERSION_3 = 0x20080522
 
@@ -43,26 +41,40 @@ class _Data(ctypes.Structure):
     )
 
 
+def needed(permitted: int) -> int:
+    """Which capabilities the agent keeps, as bits, of those that it has.
+
+    It reads environments of processes (`CAP_SYS_PTRACE`), and these, pages and counters although
+    only their owners may (`CAP_DAC_READ_SEARCH`). Containers often have `CAP_DAC_OVERRIDE` instead.
+    """
+    wanted = 1 << CAP_SYS_PTRACE | 1 << CAP_DAC_READ_SEARCH
+    if not permitted & 1 << CAP_DAC_READ_SEARCH:
+        wanted |= 1 << CAP_DAC_OVERRIDE
+    return permitted & wanted
+
+
 def drop_capabilities() -> None:
-    """Gives up all capabilities but `KEPT`, for this thread and all that it starts, for ever.
+    """Gives up the capabilities that are not `needed`, for this thread and all that it starts.
 
     Also for commands that it starts as root. To be called before other threads exist.
     """
     libc = ctypes.CDLL(None, use_errno=True)
+    header, held = _Header(_VERSION_3, 0), (_Data * 2)()
+    if libc.capget(ctypes.byref(header), held):
+        _log.warning("capabilities stay as they are: %s", os.strerror(ctypes.get_errno()))
+        return
+    kept = needed(held[0].permitted)
     if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
         _log.warning("no_new_privs cannot be set: %s", os.strerror(ctypes.get_errno()))
     left = False
     for capability in range(64):
-        if capability not in KEPT and libc.prctl(_PR_CAPBSET_READ, capability, 0, 0, 0) == 1:
+        there = libc.prctl(_PR_CAPBSET_READ, capability, 0, 0, 0) == 1
+        if there and not kept & 1 << capability:
             left |= bool(libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0))
-    header, held = _Header(_VERSION_3, 0), (_Data * 2)()
-    failed = libc.capget(ctypes.byref(header), held)
     for word, each in enumerate(held):
-        kept = sum(1 << bit % 32 for bit in KEPT if bit // 32 == word)
-        each.permitted &= kept
-        each.effective = each.permitted
+        each.permitted = each.effective = kept >> 32 * word & 0xFFFFFFFF
         each.inheritable = 0
-    if failed or libc.capset(ctypes.byref(header), held):
+    if libc.capset(ctypes.byref(header), held):
         _log.warning("capabilities stay as they are: %s", os.strerror(ctypes.get_errno()))
     elif left and os.geteuid() == 0:
         _log.warning("commands may regain capabilities: dropping them needs CAP_SETPCAP")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.agent.privileges import KEPT
+from bridge.agent.privileges import needed
 from bridge.agent.processes import Processes
 from bridge.resizing.launchers import Grow, Shrink
 from tests.simulation.services import ENVIRONMENT, PATIENCE_S, a_home, a_service, command, run
@@ -345,6 +345,8 @@ def test_an_agent_keeps_the_capabilities_that_it_needs_and_no_others(keys):
         pytest.skip("needs root, which has some to give up")
     with a_home() as home:
         port = a_port()
+        text = Path("/proc/self/status").read_text()
+        own = int(text.partition("CapPrm:")[2].split()[0], 16)
         with (
             a_service(home, agents=settings_of(keys, port)),
             an_agent(home, keys, port) as agent,
@@ -353,7 +355,8 @@ def test_an_agent_keeps_the_capabilities_that_it_needs_and_no_others(keys):
             for thread in os.listdir(f"/proc/{agent.pid}/task"):  # noqa: PTH208
                 text = Path(f"/proc/{agent.pid}/task/{thread}/status").read_text()
                 found = dict(line.split(":\t") for line in text.splitlines() if ":\t" in line)
-                kept = sum(1 << capability for capability in KEPT)
+                kept = needed(own)
+                assert kept
                 for name in ("CapPrm", "CapEff", "CapBnd"):
                     assert int(found[name], 16) == kept, (thread, name)
                 assert int(found["CapInh"], 16) == int(found["CapAmb"], 16) == 0

@@ -139,12 +139,14 @@ class DrawnPower:
         free, found = np.flatnonzero(reachable).astype(np.int32), {}
         usable = Usable(snapshot, free)
         groups = usable.groups(self._malleables.rows)
+        place = np.full(len(snapshot.nodes), -1, dtype=np.int64)
+        place[free] = np.arange(len(free))
         for row, group in zip(self._malleables.rows.tolist(), groups, strict=True):
             own = slice(int(running.indptr[row]), int(running.indptr[row + 1]))
             width = own.stop - own.start
-            others = np.ones(len(snapshot.nodes), dtype=bool)
-            others[running.nodes[own]] = False
-            most = width + int(np.count_nonzero(usable.masks[group] & others[free]))
+            mine = place[running.nodes[own]]
+            mine = mine[mine >= 0]
+            most = width + usable.counts[group] - int(np.count_nonzero(usable.masks[group][mine]))
             widths = [each for each in allowed_widths(snapshot, row) if each <= most]
             found[row] = Scalable(
                 str(running.id[row]),

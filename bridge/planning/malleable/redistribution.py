@@ -52,10 +52,12 @@ class Redistribution:
             if more <= 0:
                 continue
             nodes = running.nodes[running.indptr[row] : running.indptr[row + 1]]
-            others = nodes[nodes != running.head_of(row)]
-            others = np.concatenate((others[~first[others]], others[first[others]]))
-            kept = np.setdiff1d(nodes, others[len(others) - more :])
-            found.append((row, self.by_s, kept, self.reason))
+            others = np.flatnonzero(nodes != running.head_of(row))
+            wanted = first[nodes[others]]
+            order = np.concatenate((others[~wanted], others[wanted]))
+            kept = np.ones(len(nodes), dtype=bool)
+            kept[order[len(order) - more :]] = False
+            found.append((row, self.by_s, np.sort(nodes[kept]), self.reason))
         return found
 
     def growths(self, idle: NDArray[np.bool_], room_w: int) -> list[Resize]:

@@ -24,8 +24,9 @@ good configurations the one with the fewest changes is taken; where none keeps t
 one that comes nearest.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -181,13 +182,19 @@ def one_way(
         return found
     for sign in (1, -1):
         kept = [
-            replace(job, widths=[w for w in job.widths if sign * (w - job.width) >= 0])
+            Scalable(job.id, job.width, _from_now(job, sign), job.lower_w, job.upper_w)
             for job in jobs
         ]
         other = configuration(kept, room, waiting)
         if other is not None and _reached(other) == _reached(found):
             return other
     return found
+
+
+def _from_now(job: Scalable, sign: int) -> Sequence[int]:
+    """The widths that are at least, or with -1 at most, the present one."""
+    at = bisect_left(job.widths, job.width)
+    return job.widths[at:] if sign > 0 else job.widths[: at + 1]
 
 
 def _reached(found: Configuration) -> tuple[int, int, int]:

@@ -4,6 +4,13 @@
 import subprocess
 import sys
 
+from bridge.agent.privileges import (
+    CAP_DAC_OVERRIDE,
+    CAP_DAC_READ_SEARCH,
+    CAP_SYS_PTRACE,
+    needed,
+)
+
 UNWANTED = ("numpy", "pydantic", "prometheus_client", "bridge.planning", "bridge.core")
 
 
@@ -15,3 +22,12 @@ def test_the_agent_loads_nothing_of_the_service_that_is_large():
     loaded = done.stdout.split()
     assert "grpc" in loaded
     assert [name for name in UNWANTED if name in loaded] == []
+
+
+def test_of_its_capabilities_it_keeps_what_reading_needs():
+    ptrace, read, override = (
+        1 << capability for capability in (CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE)
+    )
+    assert needed((1 << 41) - 1) == ptrace | read
+    assert needed(0xA88C25FB | ptrace) == ptrace | override  # in a container
+    assert needed(0) == 0
