@@ -151,8 +151,8 @@ def test_a_daemon_that_is_killed_at_any_step_loses_nothing(cluster, rigid, daemo
     job = changing(cluster, at)
     words = [daemon, "n1"] if daemon == "agent" else [daemon]
     cluster.script("kill", *words)
-    cluster.script("restart", *words)
     on_node(cluster, "n1", "pkill -CONT -x heat; true")
+    cluster.script("restart", *words)
     # A new service has forgotten `hold`: a job that has shrunk may grow again. So what counts is
     # that the program was through with the change, and the nodes that the job holds in the end.
     kind = "grow from 1 to 3" if at in ("granting", "adding") else "shrink from 3 to 1"
