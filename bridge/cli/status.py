@@ -54,7 +54,8 @@ def _lines(reply: pb.StatusReply) -> list[tuple[str, str]]:
         (
             "jobs",
             f"{reply.jobs_pending} waiting, {reply.jobs_planned} of them planned; "
-            f"{reply.jobs_running} running",
+            f"{reply.jobs_running} running ({reply.jobs_running - reply.jobs_malleable} rigid, "
+            f"{reply.jobs_malleable} malleable)",
         ),
         ("nodes", f"{reply.nodes}, {reply.nodes_usable} usable"),
         ("decisions", _counts(reply.decisions)),

@@ -324,6 +324,12 @@ class RunningTable:
     def __len__(self) -> int:
         return len(self.id)
 
+    @property
+    def malleable(self) -> NDArray[np.bool_]:
+        """(n_running,) the jobs that can change their width, or are changing it."""
+        found: NDArray[np.bool_] = ((self.max_nodes > 0) | self.adapting) & ~self.releasing
+        return found
+
     def head_of(self, job: int) -> int:
         """The node that a job keeps, whatever its width; -1: it holds none."""
         if self.head[job] >= 0:

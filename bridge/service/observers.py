@@ -27,6 +27,7 @@ _log = logging.getLogger(__name__)
 _OF_SNAPSHOT: Final[dict[str, Callable[[Snapshot], float]]] = {
     "jobs_pending": lambda snapshot: len(snapshot.jobs),
     "jobs_running": lambda snapshot: len(snapshot.running),
+    "jobs_malleable": lambda snapshot: int(snapshot.running.malleable.sum()),
     "nodes": lambda snapshot: len(snapshot.nodes),
     "nodes_usable": lambda snapshot: int(snapshot.nodes.usable.sum()),
 }

@@ -7,6 +7,7 @@
 | schedbridge_cycle_seconds | histogram | report received to reply written |
 | schedbridge_plan_seconds | histogram | of it, planning |
 | schedbridge_jobs_pending, _jobs_running | gauge | jobs in the last snapshot |
+| schedbridge_jobs_malleable | gauge | running ones that can change their width |
 | schedbridge_jobs_set_aside | gauge | waiting jobs left out, because planning fails with them |
 | schedbridge_nodes, _nodes_usable | gauge | nodes in the last snapshot |
 | schedbridge_decisions_total{kind} | counter | decisions sent: start, planned_start, pending |
@@ -86,6 +87,7 @@ class Metrics:
             for name, text in (
                 ("jobs_pending", "Waiting jobs in the last snapshot"),
                 ("jobs_running", "Jobs that hold nodes in the last snapshot"),
+                ("jobs_malleable", "Running jobs that can change their width"),
                 ("jobs_set_aside", "Waiting jobs left out, because planning fails with them"),
                 ("jobs_adapting", "Jobs that are changing their width"),
                 ("launchers", "Jobs whose launcher is connected"),

@@ -81,7 +81,7 @@ class _Seen:
     def of(snapshot: Snapshot) -> "_Seen":
         running = snapshot.running
         own = ~running.releasing
-        row = np.flatnonzero(own & ((running.max_nodes > 0) | running.adapting))
+        row = np.flatnonzero(running.malleable)
         width = running.indptr[row + 1] - running.indptr[row]
         mtct = running.mtct[row]
         serial = np.round(serial_fractions(mtct, width) * _PARTS).astype(np.int64)

@@ -88,8 +88,7 @@ def with_reasons(
         demands: of the policy.
     """
     running = snapshot.running
-    may = ((running.max_nodes > 0) | running.adapting) & ~running.releasing
-    rows = np.flatnonzero(may & (running.indptr[1:] > running.indptr[:-1]))
+    rows = np.flatnonzero(running.malleable & (running.indptr[1:] > running.indptr[:-1]))
     if not len(rows):
         return planned
     reasons = _Reasons(snapshot, planned.plan, rows, demands)

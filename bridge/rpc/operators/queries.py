@@ -83,6 +83,7 @@ def status(view: View, request: pb.StatusRequest, asking: Asking) -> pb.StatusRe
         reply.generation = snapshot.generation
         reply.jobs_pending = len(snapshot.jobs)
         reply.jobs_running = int((~snapshot.running.releasing).sum())
+        reply.jobs_malleable = int(snapshot.running.malleable.sum())
         reply.jobs_planned = len(set(plan.job[planned].tolist()))
         reply.nodes = len(snapshot.nodes)
         reply.nodes_usable = int(snapshot.nodes.usable.sum())

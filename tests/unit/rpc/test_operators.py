@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+from dataclasses import replace
+
 import pytest
 
 from bridge.errors import ConfigError
@@ -16,6 +18,7 @@ from bridge.safe_cycle.decider import Decider
 from bridge.state.accuracy import Announced, Began, Happened
 from bridge.state.announced_starts import StartRecords
 from bridge.state.store import Slow, Store
+from tests.builders import a_running_job, a_snapshot
 from tests.unit.rpc.worlds import a_full, a_job, some_cycles
 
 
@@ -112,6 +115,19 @@ def test_ordinary_users_get_a_bounded_part_of_the_plan(
     view = a_view(decider, cycles)
     reply = queries.plan(view, pb.PlanRequest(limit=limit), Asking(admin))
     assert len(reply.jobs) == given
+
+
+def test_running_jobs_that_can_change_their_width_are_counted_apart(decider, cycles):
+    jobs = [
+        a_running_job((0, 1), id="rigid"),
+        a_running_job((2,), id="malleable", min_nodes=1, max_nodes=4),
+    ]
+    cycles.run(a_full([]))
+    view = a_view(decider, cycles)
+    snapshot = a_snapshot(nodes=4, running=jobs)()
+    view = replace(view, published=replace(view.published, snapshot=snapshot))
+    reply = queries.status(view, pb.StatusRequest(), Asking(admin=False))
+    assert (reply.jobs_running, reply.jobs_malleable) == (2, 1)
 
 
 def test_what_no_service_can_have_is_marked(decider, cycles):
