@@ -5,7 +5,7 @@
     benchmarks/results_age.py     # in a checkout with its history
 
 For each file: the commit that it names, or in brackets the one that added it where it names none;
-and the commits since then that changed the algorithms (core, planning, policies, check, cycle).
+and the commits since then that changed what is measured (`MEASURED`).
 """
 
 import json
@@ -13,7 +13,10 @@ import subprocess
 
 from about import ROOT
 
-MEASURED = ("core", "planning", "policies", "check", "cycle.py", "sim", "rpc", "shim")
+MEASURED = (
+    "core", "planning", "policies", "check", "cycle.py", "sim", "rpc", "shim", "resizing",
+    "elastic",
+)  # fmt: skip
 
 
 def git(*arguments: str) -> str:
