@@ -19,6 +19,7 @@ from bridge.model.snapshot import Snapshot
 from bridge.model.start_widths import NO_START_WIDTHS, StartWidths
 from bridge.model.topology import PlacementSavings
 from bridge.planning.placement.improvement import improve_placement
+from bridge.planning.power.awake import awake_first
 from bridge.planning.prediction.apply_predictions import (
     apply_predictions,
     drop_unsafe,
@@ -90,8 +91,8 @@ def run_cycle(
     # 2. Order: which job is considered first?
     order = policy.order.order(predicted)
 
-    # 3. Place: which nodes are preferred?
-    preference = policy.place.preference(predicted)
+    # 3. Place: which nodes are preferred? Those without power come last.
+    preference = awake_first(predicted, policy.place.preference(predicted))
 
     # 4. Plan: when and where does every job start?
     if plans_itself(policy.reshape, predicted):
