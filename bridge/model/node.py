@@ -10,6 +10,11 @@ from numpy.typing import NDArray
 CPUS, MEMORY_MIB = 0, 1
 """Columns of every resource vector; generic resources ("gpu", "gpu:a100") follow."""
 
+HAS_POWER, POWERING_UP, WITHOUT_POWER = 0, 1, 2
+"""How far a node is from having power: `NodeTable.power`."""
+
+_WITHOUT = frozenset({"POWERED_DOWN", "POWERED_OFF", "POWERING_DOWN"})
+
 
 @dataclass(frozen=True)
 class NodeTable:
@@ -38,6 +43,19 @@ class NodeTable:
     def index(self) -> dict[str, int]:
         """Node name to index."""
         return {name: position for position, name in enumerate(self.names)}
+
+    @cached_property
+    def power(self) -> NDArray[np.int8]:
+        """(n_nodes,) `HAS_POWER`, `POWERING_UP` or `WITHOUT_POWER` (also on its way down)."""
+        known = {words: _power(words) for words in set(self.state)}
+        return np.array([known[words] for words in self.state], dtype=np.int8)
+
+
+def _power(words: str) -> int:
+    flags = state_flags(words)
+    if flags & _WITHOUT:
+        return WITHOUT_POWER
+    return POWERING_UP if "POWERING_UP" in flags else HAS_POWER
 
 
 def state_flags(words: str) -> frozenset[str]:

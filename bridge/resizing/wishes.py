@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.check.legality import permitted
+from bridge.model.node import HAS_POWER
 from bridge.model.plan import Plan
 from bridge.model.resizes import NO_RESIZES, Resizes
 from bridge.model.site import Site
@@ -49,8 +50,8 @@ def wished(
 
 
 def _free(snapshot: Snapshot, plan: Plan, row: int) -> NDArray[np.int64]:
-    """Nodes of the job's partition that nobody holds or is planned on."""
-    usable = snapshot.nodes.usable.copy()
+    """Nodes of the job's partition, with power, that nobody holds or is planned on."""
+    usable = snapshot.nodes.usable & (snapshot.nodes.power == HAS_POWER)
     usable[snapshot.running.nodes] = False
     usable[plan.nodes] = False
     usable[plan.resizes.nodes] = False

@@ -104,11 +104,13 @@ static bool has_cpus_everywhere(const job_record_t *job)
     return true;
 }
 
+// Slurm powers nodes up for jobs that start on them, not for the helper, which ends at once.
 static bool is_switched_off(bitstr_t *nodes)
 {
     for (bitoff_t at = 0; (at = compat_next_bit(nodes, at)) >= 0; at++) {
         const node_record_t *node = compat_node((int)at);
-        if (IS_NODE_POWERED_DOWN(node) || IS_NODE_POWERING_DOWN(node))
+        if (IS_NODE_POWERED_DOWN(node) || IS_NODE_POWERING_DOWN(node) ||
+            IS_NODE_POWERING_UP(node))
             return true;
     }
     return false;

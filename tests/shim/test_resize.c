@@ -298,6 +298,8 @@ static void nodes_that_cannot_be_had(void) {
     bit_clear(cg_node_bitmap, 2);
     node_record_table_ptr[2]->node_state |= NODE_STATE_POWERED_DOWN;
     expect_none(job, "n[2-3]", REFUSED, "switched off");
+    node_record_table_ptr[2]->node_state = NODE_STATE_IDLE | NODE_STATE_POWERING_UP;
+    expect_none(job, "n[2-3]", REFUSED, "switched off");
     node_record_table_ptr[2]->node_state = NODE_STATE_IDLE;
     job->details->exc_node_bitmap = bit_alloc(8);
     bit_set(job->details->exc_node_bitmap, 2);

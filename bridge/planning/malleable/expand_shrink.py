@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.job import RunningTable
+from bridge.model.node import HAS_POWER
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.resizes import NO_RESIZES, Resize, Resizes
@@ -134,8 +135,8 @@ def _rank(ids: tuple[str, ...]) -> NDArray[np.int64]:
 
 
 def idle_nodes(snapshot: Snapshot, plan: Plan) -> NDArray[np.bool_]:
-    """(n_nodes,) usable nodes that are idle and on which the plan starts no job now."""
-    idle = snapshot.nodes.usable.copy()
+    """(n_nodes,) usable nodes with power that are idle and on which the plan starts no job now."""
+    idle = snapshot.nodes.usable & (snapshot.nodes.power == HAS_POWER)
     idle[snapshot.running.nodes] = False
     starts = plan.start_s == plan.now_s
     if starts.any():

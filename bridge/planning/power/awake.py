@@ -13,12 +13,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.node import state_flags
 from bridge.model.snapshot import Snapshot
 from bridge.ports import Preference
-
-_OFF = frozenset({"POWERED_DOWN", "POWERED_OFF", "POWERING_DOWN"})
-_COMING = frozenset({"POWERING_UP"})
 
 
 def awake_first(snapshot: Snapshot, preference: Preference) -> Preference:
@@ -28,17 +24,10 @@ def awake_first(snapshot: Snapshot, preference: Preference) -> Preference:
         snapshot: the cluster.
         preference: of the place policy.
     """
-    delays = {words: _delay(words) for words in set(snapshot.nodes.state)}
-    if not any(delays.values()):
+    power = snapshot.nodes.power
+    if not power.any():  # HAS_POWER
         return preference
-    delay = np.array([delays[words] for words in snapshot.nodes.state], dtype=np.int64)
     # Ranks may be negative or sparse: only their order counts.
     _, order = np.unique(preference.rank, return_inverse=True)
-    rank: NDArray[np.int64] = delay * (int(order.max(initial=0)) + 1) + order
+    rank: NDArray[np.int64] = power.astype(np.int64) * (int(order.max(initial=0)) + 1) + order
     return replace(preference, rank=rank.astype(np.int32))
-
-
-def _delay(words: str) -> int:
-    """0: it has power; 1: it is powering up; 2: it must be powered up first."""
-    flags = state_flags(words)
-    return 2 if flags & _OFF else 1 if flags & _COMING else 0

@@ -108,6 +108,16 @@ def test_nothing_shrinks_where_it_would_not_be_enough_and_idle_nodes_are_given_a
     assert plan.start_s.tolist() == [1000]
 
 
+@pytest.mark.parametrize("state", ["UP+POWERED_DOWN", "UP+POWERING_DOWN", "UP+POWERING_UP"])
+@pytest.mark.parametrize("preset", ["malleable-performance", "malleable", "power-plan"])
+def test_no_job_grows_onto_nodes_without_power(preset, state):
+    """Slurm powers a node up for a job that starts there, not for one that runs."""
+    world = a_world(malleable(range(4), id="m"), nodes=10)
+    states = tuple(state if node < 8 else "UP" for node in range(10))
+    asleep = dataclasses.replace(world, nodes=dataclasses.replace(world.nodes, state=states))
+    assert resized(asleep, preset)[0] == {"m": [0, 1, 2, 3, 8, 9]}
+
+
 def test_idle_nodes_that_the_waiting_job_will_take_are_not_given_away():
     world = a_world(
         malleable(range(4), id="m"), malleable(range(4, 8), id="n"), jobs=[a_job(nodes=6)],
