@@ -17,9 +17,9 @@ the cores, memory and GPUs of 64-core nodes.
 import json
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 import typer
@@ -41,6 +41,15 @@ from bridge.model.hop_tree import Metric
 from bridge.sim.system import read_system
 
 app = typer.Typer(add_completion=False, help="Time the planning kernels.", no_args_is_help=True)
+
+
+Each = TypeVar("Each")
+
+
+def _shown(items: Sequence[Each], what: str) -> Iterable[Each]:
+    """The items, with a bar on a terminal and nothing elsewhere."""
+    console = Console(stderr=True)
+    return track(items, what, console=console, disable=not console.is_terminal, transient=True)
 
 
 def _milliseconds(work: Callable[[], object], repeats: int) -> list[float]:
@@ -267,7 +276,7 @@ def placement(
     hop_tree = bench_placement.hop_tree_for(
         metric, None if topology is None else dialect_named("").read_topology(topology), windows
     )
-    shown = track(windows, "placing", console=Console(stderr=True), disable=as_json, transient=True)
+    shown = _shown(windows, "placing")
     result = bench_placement.measure(hop_tree, shown, chosen, seed=seed, bound=bound)
     result = {"metric": metric.value, **result}
     if as_json:
@@ -359,7 +368,7 @@ def elastic(
     )
     if plot is not None and plot.suffix not in (".svg", ".png", ".pdf"):
         raise ConfigError("plot", f"'{plot.name:.60}' must end in .svg, .png or .pdf")
-    shown = track(chosen, "simulating", console=Console(stderr=True), transient=True)
+    shown = _shown(chosen, "simulating")
     runs = [bench_elastic.run_case(name, drawn, case) for case in shown]
     found = bench_elastic.summary(runs)
     if plot is not None:
@@ -421,7 +430,7 @@ def power(
     world = bench_power.Scenario(scenario, options, nodes, jobs)
     world.drawn(first_seed)  # what is wrong with it is said before the progress is shown
     cases = [(seed, each) for seed in range(first_seed, first_seed + seeds) for each in chosen]
-    shown = track(cases, "simulating", console=Console(stderr=True), transient=True)
+    shown = _shown(cases, "simulating")
     runs = [bench_power.run_case(world, each, seed) for seed, each in shown]
     found = bench_power.summary(runs)
     if as_json:

