@@ -109,8 +109,7 @@ static bool is_switched_off(bitstr_t *nodes)
 {
     for (bitoff_t at = 0; (at = compat_next_bit(nodes, at)) >= 0; at++) {
         const node_record_t *node = compat_node((int)at);
-        if (IS_NODE_POWERED_DOWN(node) || IS_NODE_POWERING_DOWN(node) ||
-            IS_NODE_POWERING_UP(node))
+        if (IS_NODE_POWERED_DOWN(node) || IS_NODE_POWERING_DOWN(node) || IS_NODE_POWERING_UP(node))
             return true;
     }
     return false;

@@ -136,7 +136,7 @@ def _rank(ids: tuple[str, ...]) -> NDArray[np.int64]:
 
 def idle_nodes(snapshot: Snapshot, plan: Plan) -> NDArray[np.bool_]:
     """(n_nodes,) usable nodes with power that are idle and on which the plan starts no job now."""
-    idle = snapshot.nodes.usable & (snapshot.nodes.power == HAS_POWER)
+    idle: NDArray[np.bool_] = snapshot.nodes.usable & (snapshot.nodes.power == HAS_POWER)
     idle[snapshot.running.nodes] = False
     starts = plan.start_s == plan.now_s
     if starts.any():
