@@ -161,7 +161,7 @@ def _what(run: dict[str, object]) -> tuple[object, ...]:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=(__doc__ or "").split("\n\n", maxsplit=1)[0],
-        epilog="All strategies take about 20 minutes at the default compression.",
+        epilog="All strategies take about 18 minutes at the default compression.",
     )
     add = parser.add_argument
     add("--show", type=Path, help="only print the tables of this file")
