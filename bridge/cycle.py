@@ -20,6 +20,7 @@ from bridge.model.start_widths import NO_START_WIDTHS, StartWidths
 from bridge.model.topology import PlacementSavings
 from bridge.planning.placement.improvement import improve_placement
 from bridge.planning.power.awake import awake_first
+from bridge.planning.power.saving import power_changes
 from bridge.planning.prediction.apply_predictions import (
     apply_predictions,
     drop_unsafe,
@@ -119,7 +120,12 @@ def run_cycle(
     # 7. Share: which jobs share nodes, and under which quotas?
     plan = policy.share.share(world, planned.plan, context)
 
-    # 8. Check every plan. Starts must be legal under the full time limits, too.
+    # 8. Power: which nodes are powered up for planned jobs, which idle ones down?
+    if snapshot.nodes.power_saving is not None:
+        power = power_changes(world(), site.rules.power, plan)
+        plan = replace(plan, power=power, again_s=min(plan.again_s, power.again_s))
+
+    # 9. Check every plan. Starts must be legal under the full time limits, too.
     violations = check(predicted, site, plan)
     if prediction is not None and not violations:
         if len(plan.starts_now) or len(plan.resizes):

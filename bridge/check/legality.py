@@ -25,6 +25,7 @@ Rules
        reservations hold (`bridge.check.site_rules`).
    11. A moldable job is planned on a number of nodes that it allows
        (`bridge.check.start_widths`); it counts as one that asks for just these.
+   12. Nodes are powered down and up as `bridge.check.power_saving` says.
 """
 
 from collections.abc import Callable
@@ -36,6 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.check.fabrics import fabrics
+from bridge.check.power_saving import broken_power_changes
 from bridge.check.resizes import added_nodes, broken_resizes, broken_returns
 from bridge.check.site_rules import broken_rules
 from bridge.check.start_widths import broken_start_widths
@@ -123,7 +125,8 @@ def check(snapshot: Snapshot, site: Site, plan: Plan) -> tuple[Violation, ...]:
     bench.switches()
     bench.reservations()
     bench.rules(site)
-    return tuple(bench.found)
+    broken = broken_power_changes(snapshot, site.rules.power, plan)
+    return (*bench.found, *(Violation(-1, "", text) for text in broken))
 
 
 def permitted(

@@ -9,6 +9,7 @@ Rules
     3. Running jobs, and nodes that they are giving back, count until their expected ends. What they
        exceed alone is not a fault of the plan, but nothing that draws may be added to it.
     4. Added nodes of running jobs are rows here (`bridge.check.resizes.added_nodes`).
+    5. A node that is powered up draws its idle power until it can be had.
 """
 
 import numpy as np
@@ -40,7 +41,9 @@ def broken_power(world: Counted, rules: PowerRules) -> Found:
     snapshot, running = world.snapshot, world.snapshot.running
     powers = node_powers(rules, snapshot)
     idle_w = np.where(powers.on, powers.idle_w, 0)
-    bounds[:, 2] = np.maximum(bounds[:, 2] - rules.base_w - int(idle_w.sum()), 0)
+    bounds[:, 2] -= rules.base_w + int(idle_w.sum())
+    bounds = _with_resuming(world, powers, bounds)
+    bounds[:, 2] = np.maximum(bounds[:, 2], 0)
 
     stated_w = pending_estimates(snapshot.jobs).upper_w[world.job[world.entry_row]]
     cpus = _taken(world, world.node, world.want[:, CPUS], world.whole[world.entry_row])
@@ -71,6 +74,21 @@ def _bounds(rules: PowerRules, now_s: int) -> Ints:
     return np.array(found, dtype=np.int64).reshape(-1, 3)
 
 
+def _with_resuming(world: Counted, powers: NodePowers, bounds: Ints) -> Ints:
+    """The bounds without what nodes draw that are powered up (rule 5)."""
+    up, saving = world.plan.power.up, world.snapshot.nodes.power_saving
+    if not len(up) or saving is None:
+        return bounds
+    until_s = world.now_s + int(saving.resume_s[up].max())
+    drawn_w = int(powers.idle_w[up].sum())
+    early, late = bounds[bounds[:, 0] < until_s], bounds[bounds[:, 1] > until_s]
+    early, late = early.copy(), late.copy()
+    early[:, 1] = np.minimum(early[:, 1], until_s)
+    early[:, 2] -= drawn_w
+    late[:, 0] = np.maximum(late[:, 0], until_s)
+    return np.concatenate((early, late))
+
+
 def _taken(
     world: Counted, node: NDArray[np.int32], cpus: Ints, whole: NDArray[np.bool_]
 ) -> tuple[Ints, Ints]:
@@ -91,6 +109,6 @@ def _drawn(
         taken: (e,) the CPUs that it takes of its node.
         there: (e,) of how many.
     """
-    idle_w = powers.idle_w[node] * powers.on[node]
+    idle_w = powers.idle_w[node] * powers.before[node]
     most_w, rest = np.divmod((powers.max_w[node] - idle_w) * taken, there)
     return np.where(stated_w == 0, most_w + (rest > 0), np.maximum(stated_w, idle_w) - idle_w)

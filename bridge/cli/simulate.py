@@ -145,6 +145,16 @@ def simulate(
     power_sensors: Annotated[
         bool, typer.Option("--power-sensors", help="Policies see what jobs draw, as measured.")
     ] = False,
+    power_down: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=86_400,
+            metavar="SECONDS",
+            help="Idle nodes can be powered down, and take so long to come back; default: 0,"
+            " they cannot.",
+        ),
+    ] = 0,
     engine: Annotated[
         Engine,
         typer.Option(help="cycle: the real cycle at every event; fast: a replay of counts."),
@@ -168,7 +178,7 @@ def simulate(
     machine = read_system(system) if system is not None else None
     speedup = None if speed_up is None else parse_speedup(speed_up)
     changes = None if change_cost is None else parse_change_cost(change_cost)
-    power_options = PowerOptions(corridor, node_power, power_error, power_sensors)
+    power_options = PowerOptions(corridor, node_power, power_error, power_sensors, power_down)
     swf, workload = _workload(
         trace, machine, procs, power_options,
         lenient=lenient, seed=seed, speedup=speedup, changes=changes,

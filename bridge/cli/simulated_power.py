@@ -29,12 +29,14 @@ class PowerOptions:
         node_power: `IDLE:MAX`.
         error: percent.
         sensors: whether draws are measured.
+        resume_s: how long a node that was powered down takes to come back; 0: none can be.
     """
 
     corridor: Path | None = None
     node_power: str | None = None
     error: float | None = None
     sensors: bool = False
+    resume_s: int = 0
 
     @property
     def error_share(self) -> float | None:
@@ -73,12 +75,16 @@ def powered(
     corridor = None if options.corridor is None else read_corridor(options.corridor)
     if workload.power is not None:
         steps = corridor or PAPER_CORRIDOR
-        return workload, PowerSetting(workload.power, PAPER_NODE, steps, options.sensors, seed)
+        setting = PowerSetting(
+            workload.power, PAPER_NODE, steps, options.sensors, seed, options.resume_s
+        )
+        return workload, setting
     if options.node_power is None:
         given = {
             "corridor": options.corridor is not None,
             "power-error": options.error is not None,
             "power-sensors": options.sensors,
+            "power-down": options.resume_s > 0,
         }
         for name, there in given.items():
             if there:
@@ -87,7 +93,8 @@ def powered(
     node = _node(options.node_power)
     error = options.error_share or 0.0
     jobs = by_application(workload.executable, workload.user, node, error=error, seed=seed)
-    return replace(workload, power=jobs), PowerSetting(jobs, node, corridor, options.sensors, seed)
+    setting = PowerSetting(jobs, node, corridor, options.sensors, seed, options.resume_s)
+    return replace(workload, power=jobs), setting
 
 
 def _node(text: str) -> NodePower:

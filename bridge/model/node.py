@@ -17,6 +17,26 @@ _WITHOUT = frozenset({"POWERED_DOWN", "POWERED_OFF", "POWERING_DOWN"})
 
 
 @dataclass(frozen=True)
+class PowerSaving:
+    """What is known of nodes that can be powered down, as columns of length n_nodes.
+
+    Attributes:
+        can: bool: the controller may power it down and up again.
+        off: bool: it is powered down, on the way there, or on the way up.
+        resuming: bool: it is powering up.
+        resume_s: int64: off: until jobs can run there if it is powered up now; on: how long it
+            takes to come back once it has been powered down.
+        idle_since_s: int64: on: since when no job uses it, Unix seconds; 0: not known.
+    """
+
+    can: NDArray[np.bool_]
+    off: NDArray[np.bool_]
+    resuming: NDArray[np.bool_]
+    resume_s: NDArray[np.int64]
+    idle_since_s: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
 class NodeTable:
     """Nodes in the controller's order; a node is named by its index everywhere inside.
 
@@ -27,6 +47,7 @@ class NodeTable:
         weight: (n_nodes,) int32: nodes of lower weight are used first.
         features: (n_nodes,) the active features of each node.
         state: (n_nodes,) the controller's words, for people.
+        power_saving: None: the controller powers no node down.
     """
 
     names: tuple[str, ...]
@@ -35,6 +56,7 @@ class NodeTable:
     weight: NDArray[np.int32]
     features: tuple[frozenset[str], ...]
     state: tuple[str, ...]
+    power_saving: PowerSaving | None = None
 
     def __len__(self) -> int:
         return len(self.names)

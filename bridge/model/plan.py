@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.model.power_saving import NO_POWER_CHANGES, PowerChanges
 from bridge.model.prediction import Prediction
 from bridge.model.quotas import NO_QUOTAS, Quotas
 from bridge.model.reasons import Reason
@@ -48,6 +49,7 @@ class Plan:
         quotas: CPU quotas of jobs that share nodes.
         widths: why running malleable jobs change their widths or keep them; empty: the policy
             resizes none.
+        power: nodes to be powered down or up.
         notes: deviations from the configured policy, e.g. that it failed and a fallback was used.
     """
 
@@ -70,6 +72,7 @@ class Plan:
     again_s: int = NEVER
     quotas: Quotas = NO_QUOTAS
     widths: tuple[WidthReason, ...] = ()
+    power: PowerChanges = NO_POWER_CHANGES
 
     def __len__(self) -> int:
         return len(self.job)

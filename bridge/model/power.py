@@ -78,6 +78,20 @@ class NodePower:
 
 
 @dataclass(frozen=True, slots=True)
+class PowerDown:
+    """Which idle nodes may be powered down to save power, and when.
+
+    Attributes:
+        partitions: nodes all of whose partitions are among these; empty: of all partitions.
+        hold_s: a node that was in use, or was powered up, stays on for so long, unless system power
+            is above its upper bound.
+    """
+
+    partitions: tuple[str, ...] = ()
+    hold_s: int = 300
+
+
+@dataclass(frozen=True, slots=True)
 class PowerRules:
     """A site's bounds of system power, and what is needed to judge them.
 
@@ -86,9 +100,11 @@ class PowerRules:
         node_types: a node that no type matches draws nothing that is known: 0 to 0 W.
         base_w: drawn by what is neither a node nor a job: switches, storage, cooling.
         grace_s: how long system power may lie outside after a bound has changed unannounced.
+        power_down: None: idle nodes stay on.
     """
 
     corridor: Corridor = Corridor()
     node_types: tuple[NodePower, ...] = ()
     base_w: int = 0
     grace_s: int = 10
+    power_down: PowerDown | None = None

@@ -5,6 +5,7 @@ This covers only what is needed to read them: equal lengths of columns, ascendin
 indexes, amounts that are not negative. `bridge.check.legality` checks whether a plan is legal.
 """
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any
@@ -56,6 +57,11 @@ def _nodes(snapshot: Snapshot) -> Iterator[Fault]:
         yield "snapshot.generation", "is not a possible count"
     for name in ("usable", "weight", "features", "state", "capacity"):
         yield from _length(f"snapshot.nodes.{name}", getattr(nodes, name), count)
+    if (saving := nodes.power_saving) is not None:
+        for each in dataclasses.fields(saving):
+            yield from _length(
+                f"snapshot.nodes.power_saving.{each.name}", getattr(saving, each.name), count
+            )
     yield from _width("snapshot.nodes.capacity", nodes.capacity, len(snapshot.resources))
     yield from _amounts("snapshot.nodes.capacity", nodes.capacity)
     if len(set(nodes.names)) < count:
@@ -203,6 +209,8 @@ def _changes(snapshot: Snapshot, plan: Plan) -> Iterator[Fault]:
     for name in ("milli_cpus_per_node", "weight"):
         yield from _length(f"plan.quotas.{name}", getattr(quotas, name), len(quotas.id))
         yield from _amounts(f"plan.quotas.{name}", getattr(quotas, name))
+    for name in ("down", "up"):
+        yield from _indexes(f"plan.power.{name}", getattr(plan.power, name), len(snapshot.nodes))
 
 
 # ------------------------------------------------------------ one column

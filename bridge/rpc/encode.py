@@ -17,6 +17,7 @@ from bridge.errors import SnapshotError
 from bridge.model.job import COLUMNS, RUNNING_COLUMNS, Hold, JobTable, WidthRule
 from bridge.model.job_columns import Column, Source
 from bridge.model.node import CPUS, MEMORY_MIB, NodeTable
+from bridge.model.power_saving import CLOSED
 from bridge.model.resources import LoweredChunks
 from bridge.model.snapshot import Snapshot
 from bridge.planning.requests.chunks import format_request
@@ -56,8 +57,8 @@ class Messages:
 
     def node(self, table: NodeTable, row: int) -> pb.Node:
         """One node."""
-        capacity = table.capacity[row].tolist()
-        return pb.Node(
+        capacity, saving = table.capacity[row].tolist(), table.power_saving
+        message = pb.Node(
             name=table.names[row],
             cpus=capacity[CPUS],
             threads_per_core=1,
@@ -68,6 +69,12 @@ class Messages:
             state=table.state[row],
             weight=int(table.weight[row]),
         )
+        if saving is not None:
+            message.power_saving, message.off = bool(saving.can[row]), bool(saving.off[row])
+            message.resuming = bool(saving.resuming[row])
+            message.resume_s = int(saving.resume_s[row])
+            message.idle_since_s = int(saving.idle_since_s[row])
+        return message
 
     def pending(self, snapshot: Snapshot, row: int) -> pb.Job:
         """One waiting job."""
@@ -260,6 +267,7 @@ class Messages:
                     maintenance=item.maintenance,
                 )
                 for item in snapshot.reservations
+                if item.name != CLOSED  # the service closes such nodes itself
             ]
         )
 

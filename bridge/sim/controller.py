@@ -15,6 +15,7 @@ Rules
     4. A resize is refused unless the job runs, is malleable and not adapting, and all added nodes
        are free. Added nodes belong to the job at once. Removed nodes stay with it until the time
        that the plan states; until then it is adapting.
+    5. Nodes are powered down and up as the plan says (`bridge.sim.power_states`).
 """
 
 from bisect import insort
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 
 from bridge.model.job import Ending, JobTable
 from bridge.model.plan import Plan
+from bridge.model.power_saving import NO_POWER_CHANGES, PowerChanges, with_powered_off
 from bridge.model.resizes import Resizes
 from bridge.model.snapshot import Snapshot
 from bridge.planning.queue.implied_switches import imply
@@ -34,6 +36,7 @@ from bridge.sim.ended_jobs import EndedJobs
 from bridge.sim.job_rows import JobRows
 from bridge.sim.occupancy import Occupancy
 from bridge.sim.plan_checks import PlanChecks, plan_problem
+from bridge.sim.power_states import PowerStates
 from bridge.sim.requests import requests
 from bridge.sim.reservations import Reservations
 from bridge.sim.running_jobs import RunningJobs
@@ -63,6 +66,7 @@ class Controller:
         running: the allocation of each running job, in order of start.
         occupancy: what they hold of each node.
         adaptations: changes of width in progress.
+        power_states: of the nodes; None: none can be powered down.
         refusals: oldest first.
         reservations: made and removed by operators.
     """
@@ -78,6 +82,7 @@ class Controller:
         self.refusals: list[Refusal] = []
         self.reservations = Reservations(self.running)
         self.occupancy = Occupancy(system.nodes.capacity)
+        self.power_states: PowerStates | None = None
         self.adaptations = Adaptations(self._running, workload.malleable, self.occupancy)
         self._checks = PlanChecks(self.jobs, workload.malleable, system, self.occupancy)
         self._ended = EndedJobs(self.jobs)
@@ -154,7 +159,7 @@ class Controller:
             ended=self._ended.take(),
             topology=self.system.topology,
         )
-        return imply(snapshot, self.system.wait_s)
+        return imply(with_powered_off(snapshot), self.system.wait_s)
 
     def _problem(self, plan: Plan, now_s: int) -> str | None:
         """Why a plan is refused as a whole; None if it is valid. Checked once."""
@@ -228,7 +233,24 @@ class Controller:
             self.waiting = [job for job in self.waiting if job not in gone]
         for row in range(len(plan.resizes)):
             self._resize(plan.resizes, row, now_s)
+        if self.power_states is not None:
+            self.power_on_off(now_s, plan.power)
         return started
+
+    def power_on_off(self, now_s: int, changes: PowerChanges = NO_POWER_CHANGES) -> int:
+        """Powers nodes down and up, or lets go on what is under way; returns how much changed."""
+        states = self.power_states
+        if states is None:
+            return 0
+        changed, busy = states.happen(now_s), np.zeros(len(self.nodes), dtype=bool)
+        for held in self.running.values():
+            busy[held.nodes] = True
+            if held.adaptation is not None:
+                busy[held.adaptation.nodes] = True
+        states.use(busy, now_s)
+        states.order(changes, now_s)
+        self.nodes = states.shown(self.nodes, now_s)
+        return changed
 
     def set_limit(self, job: int, limit_s: int) -> None:
         """Changes the time limit of a running job."""
@@ -288,6 +310,8 @@ class Controller:
         why = self._checks.start(job, nodes, tasks, partition, self.nodes)
         if why is not None:
             return why
+        if self.power_states is not None and not self.power_states.on[nodes].all():
+            return "uses a node that is powered off"
         end_s = now_s + int(self.jobs.time_limit_s[job])
         reservation = self.reservations.conflict(nodes, now_s, end_s)
         return None if reservation is None else f"uses nodes of reservation {reservation}"

@@ -37,6 +37,7 @@ from bridge.sim.history import History
 from bridge.sim.outcome import Observe, Outcome, Progress
 from bridge.sim.patience import Patience
 from bridge.sim.power import PowerMeter, PowerSetting
+from bridge.sim.power_states import PowerStates
 from bridge.sim.system import System
 from bridge.sim.workload import Workload
 from bridge.units import NEVER
@@ -101,6 +102,10 @@ class _Run:
         self.decision_s = decision_s
         self.controller = Controller(workload, system)
         self.execution = Execution(self.controller, workload)
+        if power is not None and power.resume_s:
+            self.controller.power_states = PowerStates(
+                len(system.nodes), power.resume_s, int(workload.submit_s[0])
+            )
         self.meter = (
             PowerMeter(power, self.controller, int(workload.submit_s[0])) if power else None
         )
@@ -119,6 +124,7 @@ class _Run:
             wanted_s, self.wake_s = self.wake_s, NEVER
             changed = self._end_jobs(now_s) + self._strike(now_s) + self._submit(now_s)
             changed += self.execution.go_on(now_s)
+            changed += self.controller.power_on_off(now_s)
             if self.meter is not None:
                 changed += self.meter.happen(now_s)
             if not changed and not woken and self.due is None and not self.owed:
@@ -151,6 +157,7 @@ class _Run:
             self.wake_s,
             self.due.at_s if self.due is not None else NEVER,
             self.meter.next_s() if self.meter is not None else NEVER,
+            states.next_s() if (states := self.controller.power_states) is not None else NEVER,
         )
 
     def _end_jobs(self, now_s: int) -> int:

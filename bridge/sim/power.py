@@ -2,7 +2,8 @@
 """System power of a simulation, as a step function that follows from its events.
 
 Rules
-    1. System power is a base, the idle power of each node in service, and for each job on each of
+    1. System power is a base, the idle power of each node in service that is not powered off
+       (`bridge.sim.power_states`), and for each job on each of
        its nodes what it draws beyond idle (`bridge.sim.job_power`). A job with a part of a node's
        CPUs draws that part of it, in whole watts.
     2. A job draws from its start until it no longer holds a node: on nodes that it is giving back
@@ -42,6 +43,7 @@ class PowerSetting:
         corridor: None: there is none.
         sensors: whether draws are measured.
         seed: of the sensors' noise.
+        resume_s: how long a node that was powered down takes to come back; 0: none can be.
     """
 
     jobs: JobPower
@@ -49,6 +51,7 @@ class PowerSetting:
     corridor: CorridorSteps | None = None
     sensors: bool = False
     seed: int = 0
+    resume_s: int = 0
 
     @property
     def base_w(self) -> int:
@@ -165,7 +168,10 @@ class PowerMeter:
         return PowerLog(self._setting, self._origin_s, at_s, power_w, self._held)
 
     def _count_nodes(self) -> None:
-        self._idle_w = self._setting.node.idle_w * int(self._nodes.usable.sum())
+        draws, states = self._nodes.usable, self._controller.power_states
+        if states is not None:
+            draws = draws & states.draws
+        self._idle_w = self._setting.node.idle_w * int(draws.sum())
 
     def _drawn(self, job: int, held: Allocation, now_s: int) -> Held:
         nodes, use = held.nodes, held.use[:, CPUS]

@@ -5,11 +5,14 @@ from dataclasses import replace
 from enum import StrEnum
 
 from bridge.model.plan import Plan
-from bridge.model.power import PowerRules
+from bridge.model.power import PowerDown, PowerRules
 from bridge.model.snapshot import Snapshot
 from bridge.ports import Decide
 from bridge.safe_cycle.decider import Decider
 from bridge.sim.power import PowerSetting
+
+HOLD_S = 60
+"""How long nodes stay on that were in use, where they can be powered down."""
 
 
 class Sight(StrEnum):
@@ -44,7 +47,8 @@ def under_corridor(
         known = shown.known(origin_s, snapshot.now_s)
         before = decider.site.rules.power
         if before is None or before.corridor != known:
-            power = PowerRules(known, (setting.node,), setting.base_w, shown.grace_s)
+            down = PowerDown(hold_s=HOLD_S) if setting.resume_s else None
+            power = PowerRules(known, (setting.node,), setting.base_w, shown.grace_s, down)
             decider.site = replace(site, rules=replace(site.rules, power=power))
         return decider.decide(snapshot)
 

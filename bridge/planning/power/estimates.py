@@ -7,8 +7,8 @@
     lower, upper = system_power(rules, snapshot)
 
 Words
-    beyond idle  what a node draws more for its job than without one. A node that is not on draws
-                 nothing without a job.
+    beyond idle  what a node draws more for its job than before. A node that is off draws nothing
+                 before, unless it is powered up first (`bridge.model.power_saving`).
     estimate     of a job, W on each of its nodes, the node's idle power included; an upper one
                  for the upper bound, a lower one for the lower bound.
 
@@ -51,16 +51,18 @@ class NodePowers:
         idle_w: of a node that is on and has no job.
         max_w: of a node at most.
         on: which draw their idle power now.
+        before: which draw it before a job runs there: those that are on, or are powered up first.
     """
 
     idle_w: Watts
     max_w: Watts
     on: NDArray[np.bool_]
+    before: NDArray[np.bool_]
 
     @cached_property
     def floor_w(self) -> Watts:
-        """(n_nodes,) what each draws now without a job."""
-        return np.where(self.on, self.idle_w, 0)
+        """(n_nodes,) what each draws when a job begins there."""
+        return np.where(self.before, self.idle_w, 0)
 
     @cached_property
     def span_w(self) -> Watts:
@@ -70,7 +72,7 @@ class NodePowers:
     @property
     def idle_total_w(self) -> int:
         """What all nodes draw together without jobs."""
-        return int(self.floor_w.sum())
+        return int(self.idle_w[self.on].sum())
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,22 @@ def node_powers(rules: PowerRules, snapshot: Snapshot) -> NodePowers:
         idle_w[inside], max_w[inside] = kind.idle_w, kind.max_w
     states = snapshot.nodes.state
     is_on = {words: not _OFF & state_flags(words) for words in set(states)}
-    return NodePowers(idle_w, max_w, np.array([is_on[words] for words in states], dtype=bool))
+    on = np.array([is_on[words] for words in states], dtype=bool)
+    saving = snapshot.nodes.power_saving
+    return NodePowers(idle_w, max_w, on, on if saving is None else on | saving.off)
+
+
+def may_be_powered_down(rules: PowerRules, snapshot: Snapshot) -> NDArray[np.bool_]:
+    """(n_nodes,) nodes that are on, and that site and controller permit to be powered down."""
+    saving, settings = snapshot.nodes.power_saving, rules.power_down
+    if saving is None or settings is None:
+        return np.zeros(len(snapshot.nodes), dtype=bool)
+    found: NDArray[np.bool_] = saving.can & ~saving.off & snapshot.nodes.usable
+    if settings.partitions:
+        for part in snapshot.partitions:
+            if part.name not in settings.partitions:
+                found[part.nodes] = False
+    return found
 
 
 def pending_estimates(jobs: JobTable) -> JobEstimates:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from bridge.core import Blocked, HostlistFolder
 from bridge.model.job import Hold
 from bridge.model.node import state_flags
+from bridge.model.power_saving import CLOSED
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Reservation, Snapshot
 from bridge.units import UNLIMITED_S, format_clock
@@ -238,6 +239,10 @@ class Explainer:
         (first, shut), more = found[0], len(found) - 1
         code = ReasonCode.MAINTENANCE if first.maintenance else ReasonCode.RESERVATION
         nodes = self._fold(shut.tolist())
+        if first.name == CLOSED:
+            had = format_clock(first.end_s, now_s)
+            text = f"{nodes} can be had {had}: powered off"
+            return Reason(ReasonCode.RESOURCES, text)
         if first.start_s <= now_s:
             text = (
                 f"reservation {first.name} keeps {nodes} until {format_clock(first.end_s, now_s)}"

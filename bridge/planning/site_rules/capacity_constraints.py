@@ -43,6 +43,8 @@ class CapacityConstraints:
         peak: (n,) int64 the most that each ever allows.
         refusals: (n,) reason for a job that never fits; empty: that it requests too much.
         units: (n,) of the amounts, as users read them; empty: what the label says.
+        rise: (n,) by how much the peak may grow without a change of the rules: what idle nodes
+            draw that can be powered down.
     """
 
     indptr: NDArray[np.int64]
@@ -53,6 +55,7 @@ class CapacityConstraints:
     peak: NDArray[np.int64]
     refusals: tuple[str, ...]
     units: tuple[str, ...]
+    rise: tuple[int, ...]
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -67,6 +70,8 @@ class CapacityConstraints:
         peak, label = self.peak[constraint], self.labels[constraint]
         if unit := self.units[constraint]:
             text = f"needs {amount:,} {unit}, more than the {peak:,} {unit} that the {label} leaves"
+            if amount <= peak + self.rise[constraint]:
+                return Reason(ReasonCode.POWER, f"{text} while idle nodes are on")
             return Reason(ReasonCode.NEVER, text)
         text = (
             self.refusals[constraint] or f"asks for {amount}, more than the {peak} of the {label}"
@@ -110,6 +115,7 @@ class CapacityConstraintList:
         self._labels: list[str] = []
         self._refusals: list[str] = []
         self._units: list[str] = []
+        self._rise: list[int] = []
 
     def add(
         self,
@@ -128,7 +134,12 @@ class CapacityConstraintList:
         self._labels.append(label)
         self._refusals.append(refusal)
         self._units.append(unit)
+        self._rise.append(0)
         return len(self._labels) - 1
+
+    def may_rise(self, constraint: int, rise: int) -> None:
+        """Notes by how much the peak of a constraint may grow (`CapacityConstraints.rise`)."""
+        self._rise[constraint] = rise
 
     def done(self) -> CapacityConstraints:
         """Returns all of them."""
@@ -143,6 +154,7 @@ class CapacityConstraintList:
             peak=np.array(peaks, dtype=np.int64),
             refusals=tuple(self._refusals),
             units=tuple(self._units),
+            rise=tuple(self._rise),
         )
 
 

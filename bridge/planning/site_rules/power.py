@@ -10,6 +10,8 @@ Rules
        nodes of its layout would draw (`Extent.watts`), or, without one, of its partition.
     3. Running jobs count, and are never refused.
     4. A job that draws nothing beyond idle has no term.
+    5. A job that needs more than the bound ever leaves can run if idle nodes that are powered down
+       would leave it.
 """
 
 import numpy as np
@@ -19,6 +21,7 @@ from bridge.model.power import NO_UPPER_W, PowerRules
 from bridge.model.snapshot import Snapshot
 from bridge.planning.power.estimates import (
     Watts,
+    may_be_powered_down,
     node_powers,
     pending_estimates,
     running_draws,
@@ -73,6 +76,8 @@ class LoweredPower:
         self.constraint = constraints.add(
             *simplified(starts, left_w[first:]), key=KEY, label=LABEL, unit="W"
         )
+        idle_w = self.nodes.idle_w[may_be_powered_down(rules, snapshot)]
+        constraints.may_rise(self.constraint, int(idle_w.sum()))
 
     def add_terms(self, terms: TermList, watts: Watts) -> None:
         """Adds the terms of waiting jobs; (n,) what each draws at most."""

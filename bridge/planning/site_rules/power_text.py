@@ -7,6 +7,7 @@
       - {name: thin, idle: 71W, max: 250W}
     corridor:
       - {name: contract, upper: 120kW}
+    power_down: {partitions: [batch], hold: 5min}
 
 The corridor is in `corridor_text.py`; it is resolved for each cycle (`bridge.power.resolve`).
 """
@@ -18,7 +19,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from bridge.model.corridor_entries import CalendarEntry
 from bridge.model.node_set import NodeSet
-from bridge.model.power import NodePower, PowerRules
+from bridge.model.power import NodePower, PowerDown, PowerRules
 from bridge.planning.site_rules.corridor_text import Calendar, check_calendar, power_text
 from bridge.planning.site_rules.pools_text import NodesSection
 from bridge.planning.site_rules.values_text import MOST_NODES, Duration, Section, seconds
@@ -52,6 +53,25 @@ class NodePowerSection(Section):
         return NodePower(self.name, nodes, watts(self.idle), watts(self.max))
 
 
+class PowerDownSection(Section):
+    """Idle nodes that may be powered down where an upper bound requires it."""
+
+    partitions: tuple[Annotated[str, Field(min_length=1, max_length=255)], ...] = Field(
+        default=(),
+        max_length=1000,
+        description="Only nodes all of whose partitions are among these; empty: of all partitions.",
+    )
+    hold: Duration = Field(
+        default=None,
+        description="A node that was in use, or was powered up, stays on for so long: 5min.",
+    )
+
+    def power_down(self) -> PowerDown:
+        """The same as a noun."""
+        hold_s = seconds(self.hold)
+        return PowerDown(self.partitions, *(() if hold_s is None else (hold_s,)))
+
+
 class PowerSection(Section):
     """Bounds of system power, and what is drawn."""
 
@@ -68,6 +88,11 @@ class PowerSection(Section):
         default=None,
         description="How long system power may lie outside after a bound has changed unannounced: "
         "10s.",
+    )
+    power_down: PowerDownSection | None = Field(
+        default=None,
+        description="Power down idle nodes where that lets jobs start within the upper bound, or "
+        "ends a violation of it; without it they stay on.",
     )
 
     @field_validator("nodes")
@@ -110,4 +135,5 @@ class PowerSection(Section):
             node_types=tuple(kind.node_power() for kind in self.nodes),
             base_w=watts(self.base),
             grace_s=_GRACE_S if grace_s is None else grace_s,
+            power_down=None if self.power_down is None else self.power_down.power_down(),
         )

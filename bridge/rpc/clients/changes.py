@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What of a snapshot has changed since the last report: a number for each job, rows of nodes."""
 
+from dataclasses import fields
+
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.job import COLUMNS
 from bridge.model.job_columns import Source
+from bridge.model.node import PowerSaving
 from bridge.model.snapshot import Snapshot
 
 _PRINTED = tuple(
@@ -54,6 +57,8 @@ def changed_nodes(last: Snapshot, snapshot: Snapshot) -> list[int]:
     before, now = last.nodes, snapshot.nodes
     differs = (before.capacity != now.capacity).any(axis=1)
     differs |= (before.usable != now.usable) | (before.weight != now.weight)
+    if before.power_saving is not now.power_saving:
+        differs |= _other_power(before.power_saving, now.power_saving, len(differs))
     words = (before.features, before.state) != (now.features, now.state)
     if words:
         differs |= np.fromiter(
@@ -66,3 +71,15 @@ def changed_nodes(last: Snapshot, snapshot: Snapshot) -> list[int]:
         )
     rows: list[int] = np.flatnonzero(differs).tolist()
     return rows
+
+
+def _other_power(
+    before: PowerSaving | None, now: PowerSaving | None, n_nodes: int
+) -> NDArray[np.bool_]:
+    """(n_nodes,) which nodes differ in what is known of powering them down."""
+    differs = np.zeros(n_nodes, dtype=bool)
+    if before is None or now is None:
+        return ~differs
+    for each in fields(PowerSaving):
+        differs |= getattr(before, each.name) != getattr(now, each.name)
+    return differs

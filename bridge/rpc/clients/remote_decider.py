@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from bridge.errors import ControllerError
 from bridge.model.plan import Plan
+from bridge.model.power_saving import NO_POWER_CHANGES
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.resizes import Resizes
 from bridge.model.snapshot import Reservation, Snapshot
@@ -102,6 +103,7 @@ class RemoteDecider:
         self._generation = 0
         self._starts: list[_Start] = []
         self._resizes: dict[str, _Resizing] = {}
+        self._power = NO_POWER_CHANGES
         self._reserving = reserving
         self._orders: list[pb.Fate] = []
         self._forget()
@@ -164,7 +166,7 @@ class RemoteDecider:
                 epoch=self._epoch,
                 cluster="simulated",
                 features=[
-                    "start", "planned_start", "pending_reason", "resize",
+                    "start", "planned_start", "pending_reason", "resize", "power",
                     *(["reserve", "reserve_licences"] if self._reserving is not None else []),
                 ],
                 memory_consumable=True,
@@ -302,6 +304,14 @@ class RemoteDecider:
                         decision.id, decision.resize.by_s, nodes.parse(decision.resize.nodes),
                         decision.resize.reason,
                     )  # fmt: skip
+                case "power":
+                    named = nodes.parse(decision.power.nodes)
+                    if decision.power.up:
+                        self._power = replace(self._power, up=named)
+                    else:
+                        self._power = replace(self._power, down=named)
+                    applied = pb.Fate(decision_id=decision.id, outcome=pb.OUTCOME_APPLIED)
+                    self._orders.append(applied)
                 case "reserve" | "unreserve":
                     self._obey(decision, nodes)
                 case "pending":
@@ -348,7 +358,8 @@ class RemoteDecider:
             ):
                 at = partition_of.get(known.partition, -1)
                 rows.add(row, known.start_s, at, known.nodes, reason=known.reason)
-        return replace(rows.plan(), resizes=self._resizing(snapshot))
+        power, self._power = self._power, NO_POWER_CHANGES
+        return replace(rows.plan(), resizes=self._resizing(snapshot), power=power)
 
     def _resizing(self, snapshot: Snapshot) -> Resizes:
         """The running jobs that the service has just decided to resize."""

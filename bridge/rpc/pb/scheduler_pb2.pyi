@@ -196,7 +196,7 @@ class CycleReply(_message.Message):
     def __init__(self, need_full: bool = ..., generation: _Optional[int] = ..., decisions: _Optional[_Iterable[_Union[Decision, _Mapping]]] = ..., wake_after_s: _Optional[int] = ..., service_epoch: _Optional[int] = ..., wake_after_ms: _Optional[int] = ...) -> None: ...
 
 class Node(_message.Message):
-    __slots__ = ("name", "cpus", "threads_per_core", "memory_mib", "gres", "features", "usable", "state", "weight")
+    __slots__ = ("name", "cpus", "threads_per_core", "memory_mib", "gres", "features", "usable", "state", "weight", "power_saving", "off", "resuming", "resume_s", "idle_since_s")
     NAME_FIELD_NUMBER: _ClassVar[int]
     CPUS_FIELD_NUMBER: _ClassVar[int]
     THREADS_PER_CORE_FIELD_NUMBER: _ClassVar[int]
@@ -206,6 +206,11 @@ class Node(_message.Message):
     USABLE_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    POWER_SAVING_FIELD_NUMBER: _ClassVar[int]
+    OFF_FIELD_NUMBER: _ClassVar[int]
+    RESUMING_FIELD_NUMBER: _ClassVar[int]
+    RESUME_S_FIELD_NUMBER: _ClassVar[int]
+    IDLE_SINCE_S_FIELD_NUMBER: _ClassVar[int]
     name: str
     cpus: int
     threads_per_core: int
@@ -215,7 +220,12 @@ class Node(_message.Message):
     usable: bool
     state: str
     weight: int
-    def __init__(self, name: _Optional[str] = ..., cpus: _Optional[int] = ..., threads_per_core: _Optional[int] = ..., memory_mib: _Optional[int] = ..., gres: _Optional[_Iterable[_Union[Gres, _Mapping]]] = ..., features: _Optional[_Iterable[str]] = ..., usable: bool = ..., state: _Optional[str] = ..., weight: _Optional[int] = ...) -> None: ...
+    power_saving: bool
+    off: bool
+    resuming: bool
+    resume_s: int
+    idle_since_s: int
+    def __init__(self, name: _Optional[str] = ..., cpus: _Optional[int] = ..., threads_per_core: _Optional[int] = ..., memory_mib: _Optional[int] = ..., gres: _Optional[_Iterable[_Union[Gres, _Mapping]]] = ..., features: _Optional[_Iterable[str]] = ..., usable: bool = ..., state: _Optional[str] = ..., weight: _Optional[int] = ..., power_saving: bool = ..., off: bool = ..., resuming: bool = ..., resume_s: _Optional[int] = ..., idle_since_s: _Optional[int] = ...) -> None: ...
 
 class Gres(_message.Message):
     __slots__ = ("name", "count", "no_consume")
@@ -500,7 +510,7 @@ class ControllerStatus(_message.Message):
     def __init__(self, fallbacks: _Optional[int] = ..., fallback_s: _Optional[float] = ..., fallback_reason: _Optional[str] = ..., lock_ms_max: _Optional[float] = ..., round_trip_ms: _Optional[float] = ...) -> None: ...
 
 class Decision(_message.Message):
-    __slots__ = ("id", "job_id", "job_version", "start", "planned_start", "pending", "resize", "quota", "reserve", "unreserve", "progress")
+    __slots__ = ("id", "job_id", "job_version", "start", "planned_start", "pending", "resize", "quota", "reserve", "unreserve", "progress", "power")
     ID_FIELD_NUMBER: _ClassVar[int]
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     JOB_VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -512,6 +522,7 @@ class Decision(_message.Message):
     RESERVE_FIELD_NUMBER: _ClassVar[int]
     UNRESERVE_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    POWER_FIELD_NUMBER: _ClassVar[int]
     id: int
     job_id: str
     job_version: int
@@ -523,7 +534,8 @@ class Decision(_message.Message):
     reserve: Reserve
     unreserve: Unreserve
     progress: Progress
-    def __init__(self, id: _Optional[int] = ..., job_id: _Optional[str] = ..., job_version: _Optional[int] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., planned_start: _Optional[_Union[PlannedStart, _Mapping]] = ..., pending: _Optional[_Union[Pending, _Mapping]] = ..., resize: _Optional[_Union[Resize, _Mapping]] = ..., quota: _Optional[_Union[Quota, _Mapping]] = ..., reserve: _Optional[_Union[Reserve, _Mapping]] = ..., unreserve: _Optional[_Union[Unreserve, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ...) -> None: ...
+    power: Power
+    def __init__(self, id: _Optional[int] = ..., job_id: _Optional[str] = ..., job_version: _Optional[int] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., planned_start: _Optional[_Union[PlannedStart, _Mapping]] = ..., pending: _Optional[_Union[Pending, _Mapping]] = ..., resize: _Optional[_Union[Resize, _Mapping]] = ..., quota: _Optional[_Union[Quota, _Mapping]] = ..., reserve: _Optional[_Union[Reserve, _Mapping]] = ..., unreserve: _Optional[_Union[Unreserve, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., power: _Optional[_Union[Power, _Mapping]] = ...) -> None: ...
 
 class Start(_message.Message):
     __slots__ = ("nodes", "partition", "tasks", "uses", "choice", "time_limit_s")
@@ -604,6 +616,16 @@ class Progress(_message.Message):
     TEXT_FIELD_NUMBER: _ClassVar[int]
     text: str
     def __init__(self, text: _Optional[str] = ...) -> None: ...
+
+class Power(_message.Message):
+    __slots__ = ("nodes", "up", "reason")
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    UP_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    nodes: str
+    up: bool
+    reason: str
+    def __init__(self, nodes: _Optional[str] = ..., up: bool = ..., reason: _Optional[str] = ...) -> None: ...
 
 class Quota(_message.Message):
     __slots__ = ("milli_cpus_per_node", "weight")

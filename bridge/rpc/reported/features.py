@@ -15,6 +15,8 @@ class Feature(StrEnum):
     RESIZE = "resize"
     PROGRESS = "progress"
     """Shows users where a job is that changes its width."""
+    POWER = "power"
+    """Powers nodes down and up."""
     QUOTA = "quota"
     RESERVE = "reserve"
     RESERVE_LICENCES = "reserve_licences"

@@ -9,14 +9,17 @@ from numpy.typing import NDArray
 
 from bridge.errors import SnapshotError
 from bridge.model.job_columns import MAX_COUNT
-from bridge.model.node import CPUS, MEMORY_MIB, NodeTable
+from bridge.model.node import CPUS, MEMORY_MIB, NodeTable, PowerSaving
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.rpc.reported.table_columns import MAX_AMOUNT
 
 MAX_NODES = 200_000
 MAX_GRES_KINDS = 256
+_SAVING = ("power_saving", "off", "resuming", "resume_s", "idle_since_s")
+"""Columns of what is known of nodes that can be powered down."""
 _NAME = re.compile(r"[A-Za-z0-9_.\-]{1,255}")
+MAX_RESUME_S = 7 * 86_400
 _GRES = re.compile(r"[^\s:,\[\]]{1,64}(:[^\s,\[\]]{1,64})?")
 
 
@@ -51,6 +54,7 @@ class Nodes:
         self._gres: list[tuple[tuple[str, int, bool], ...]] = []
         self._features: list[frozenset[str]] = []
         self._state: list[str] = []
+        self._saving: NDArray[np.int64] = np.zeros((0, len(_SAVING)), dtype=np.int64)
         self._known_features: dict[tuple[str, ...], frozenset[str]] = {}
         self._table: NodeTable | None = None
 
@@ -94,7 +98,7 @@ class Nodes:
         stay = np.flatnonzero(keep).tolist()
         self.memory_mib, self.threads = self.memory_mib[keep], self.threads[keep]
         self._capacity, self._usable = self._capacity[keep], self._usable[keep]
-        self._weight = self._weight[keep]
+        self._weight, self._saving = self._weight[keep], self._saving[keep]
         self._gres = [self._gres[at] for at in stay]
         self._features = [self._features[at] for at in stay]
         self._state = [self._state[at] for at in stay]
@@ -111,6 +115,8 @@ class Nodes:
         self.threads = np.concatenate((self.threads, zeros))
         self._usable = np.concatenate((self._usable, zeros.astype(bool)))
         self._weight = np.concatenate((self._weight, zeros.astype(np.int32)))
+        no_saving = np.zeros((more, len(_SAVING)), dtype=np.int64)
+        self._saving = np.concatenate((self._saving, no_saving))
         width = self._capacity.shape[1]
         self._capacity = np.concatenate((self._capacity, np.zeros((more, width), dtype=np.int64)))
         self.unconsumed = {
@@ -131,6 +137,17 @@ class Nodes:
         self.memory_mib[rows], self.threads[rows] = memory, threads
         self._usable[rows] = [node.usable and node.cpus > 0 for node in changed]
         self._weight[rows] = [min(node.weight, 2**31 - 1) for node in changed]
+        saving = [
+            (
+                node.power_saving,
+                node.off,
+                node.resuming,
+                min(max(node.resume_s, node.off), MAX_RESUME_S),  # what is off is never had at once
+                node.idle_since_s,
+            )
+            for node in changed
+        ]
+        self._saving[rows] = np.array(saving, dtype=np.int64).reshape(-1, len(_SAVING))
         regrouped = False
         for row, node in zip(rows.tolist(), changed, strict=True):
             gres = tuple((item.name, item.count, item.no_consume) for item in node.gres)
@@ -191,8 +208,17 @@ class Nodes:
                 weight=self._weight.copy(),
                 features=tuple(self._features),
                 state=tuple(self._state),
+                power_saving=self._power_saving(),
             )
         return self._table
+
+    def _power_saving(self) -> PowerSaving | None:
+        can, off, resuming, resume_s, idle_since_s = self._saving.T.copy()
+        if not (can.any() or off.any()):
+            return None
+        return PowerSaving(
+            can.astype(bool), off.astype(bool), resuming.astype(bool), resume_s, idle_since_s
+        )
 
 
 def _validate(node: pb.Node) -> None:
@@ -201,6 +227,8 @@ def _validate(node: pb.Node) -> None:
         raise SnapshotError("nodes.name", f"'{name[:64]}' is not a node name")
     if node.cpus > MAX_COUNT or node.memory_mib > MAX_AMOUNT or node.threads_per_core > 1024:
         raise SnapshotError(f"nodes[{name}]", "impossible size")
+    if node.idle_since_s < 0:
+        raise SnapshotError(f"nodes[{name}].idle_since_s", "is negative")
     if len(node.features) > 1024 or len(node.gres) > MAX_GRES_KINDS:
         raise SnapshotError(f"nodes[{name}]", "more than 1024 features or 256 generic resources")
     kinds = set()

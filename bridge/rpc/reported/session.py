@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from bridge.dialect import DIALECTS, dialect_of
 from bridge.errors import RequestError, SnapshotError, UnsupportedVersion
 from bridge.model.job import NONE_ENDED
+from bridge.model.power_saving import with_powered_off
 from bridge.model.snapshot import Snapshot
 from bridge.model.topology import Topology
 from bridge.planning.queue.implied_switches import imply
@@ -262,7 +263,7 @@ class Session:
             self._warned = True
             option = dialect_of(snapshot).words.switches_option
             _log.warning("a job asks for %s: left to the controller: no switches known", option)
-        return imply(snapshot, self._wait_s), serials
+        return imply(with_powered_off(snapshot), self._wait_s), serials
 
 
 def _bounded(hello: pb.HelloRequest) -> pb.HelloRequest:

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the nodes that a plan powers down and up.
+
+Rules
+    1. Each node is named once, in ascending order, and not both ways.
+    2. A node that is powered down can be, is on, of permitted partitions, and neither a running job
+       nor a row that starts now uses it. The site permits it (`PowerRules.power_down`).
+    3. A node that is powered up is off, and not on its way up.
+    4. The idle power of nodes that are powered up fits within the upper bound until they are on:
+       `bridge.check.power`.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from bridge.model.node import PowerSaving
+from bridge.model.plan import Plan
+from bridge.model.power import PowerDown, PowerRules
+from bridge.model.snapshot import Snapshot
+
+
+def broken_power_changes(snapshot: Snapshot, rules: PowerRules | None, plan: Plan) -> Iterator[str]:
+    """What is wrong, one sentence each."""
+    changes, saving, names = plan.power, snapshot.nodes.power_saving, snapshot.nodes.names
+    if not len(changes):
+        return
+    down, up = changes.down.tolist(), changes.up.tolist()
+    named = [*down, *up]
+    ascending = all(nodes == sorted(set(nodes)) for nodes in (down, up))
+    if not ascending or len(set(named)) < len(named):
+        yield "names a node twice or out of order in its changes of power"
+        return
+    if named and not 0 <= min(named) <= max(named) < len(names):
+        yield "powers a node that is not there"
+        return
+    if saving is None:
+        yield "powers nodes, which this controller cannot"
+        return
+    for node in up:
+        if not saving.off[node] or saving.resuming[node]:
+            yield f"powers up {names[node]}, which is on or on its way"
+    yield from _broken_downs(snapshot, None if rules is None else rules.power_down, plan, saving)
+
+
+def _broken_downs(
+    snapshot: Snapshot, settings: PowerDown | None, plan: Plan, saving: PowerSaving
+) -> Iterator[str]:
+    """Rule 2."""
+    down, names = plan.power.down, snapshot.nodes.names
+    if not len(down):
+        return
+    if settings is None:
+        yield "powers nodes down, which the site does not permit"
+        return
+    for part in snapshot.partitions:
+        if settings.partitions and part.name not in settings.partitions:
+            barred = np.intersect1d(down, part.nodes).tolist()
+            yield from (f"powers down {names[node]} of partition {part.name}" for node in barred)
+    used = set(snapshot.running.nodes.tolist())
+    for row in plan.starts_now.tolist():
+        used.update(plan.nodes_of(row).tolist())
+    for node in down.tolist():
+        if not saving.can[node] or saving.off[node]:
+            yield f"powers down {names[node]}, which is off or cannot be"
+        if node in used:
+            yield f"powers down {names[node]}, which a job uses"

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decides which nodes are powered up for planned jobs, and which idle ones are powered down.
+
+Words
+    excess    what system power, by its upper estimate, lies above the upper bound now, W.
+    held job  the first job of the plan that waits for power.
+    missing   what the held job draws beyond what the upper bound leaves, at the first instant of a
+              run from now on at which it leaves least, W.
+
+Rules
+    1. A node that is off is powered up when a job is planned to start there as soon as it can be
+       had, in the order of the plan, as long as its idle power fits within the upper bound until
+       then.
+    2. Idle nodes are powered down to remove the excess, or, if there is none, to give the held job
+       what is missing. Those on the way down count as done. Nothing is powered down for a held job
+       if it would not suffice.
+    3. Only nodes on which no job runs, none starts, and none is planned before the node could be
+       had again; of permitted partitions (`PowerDown.partitions`); and idle for `hold_s`, unless
+       there is an excess. The nodes of least weight stay on, as many as the held job needs.
+    4. Nodes that draw most when idle go first, then those of greatest weight.
+
+Source: ours.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.node import PowerSaving
+from bridge.model.plan import Plan
+from bridge.model.power import NO_UPPER_W, PowerDown, PowerRules
+from bridge.model.power_saving import NO_POWER_CHANGES, PowerChanges
+from bridge.model.reasons import ReasonCode
+from bridge.model.snapshot import Snapshot
+from bridge.planning.power.estimates import (
+    NodePowers,
+    Watts,
+    draws_on,
+    may_be_powered_down,
+    node_powers,
+    pending_estimates,
+    running_draws,
+)
+from bridge.units import NEVER, UNPLANNED
+
+_SOON_S = 60
+"""A start is as soon as the node can be had if it is planned within this time of it."""
+
+
+def power_changes(snapshot: Snapshot, rules: PowerRules | None, plan: Plan) -> PowerChanges:
+    """The nodes to power down or up now. O(n_nodes + entries of the plan).
+
+    Args:
+        snapshot: the cluster, as the plan was made for it.
+        rules: bounds of power; None: power is not bounded.
+        plan: checked or not.
+    """
+    saving = snapshot.nodes.power_saving
+    if saving is None:
+        return NO_POWER_CHANGES
+    use = _Use(snapshot, saving, rules or PowerRules(), plan)
+    up = use.to_power_up()
+    if rules is None or rules.power_down is None or len(up):
+        return PowerChanges(up=up)
+    return use.to_power_down(rules.power_down)
+
+
+class _Use:
+    """What running jobs and the rows of a plan use of nodes and power."""
+
+    def __init__(
+        self, snapshot: Snapshot, saving: PowerSaving, rules: PowerRules, plan: Plan
+    ) -> None:
+        self._snapshot, self._saving, self._rules, self._plan = snapshot, saving, rules, plan
+        self._now_s = snapshot.now_s
+        self._powers: NodePowers = node_powers(rules, snapshot)
+        planned = (plan.start_s >= self._now_s) & (plan.end_s > plan.start_s)
+        planned &= plan.start_s != UNPLANNED
+        self._row = np.repeat(np.arange(len(plan)), np.diff(plan.indptr))
+        inside = planned[self._row] if len(self._row) else np.zeros(0, dtype=bool)
+        self._row, self._node = self._row[inside], plan.nodes[inside].astype(np.int64)
+        drawn = draws_on(pending_estimates(snapshot.jobs), self._powers,
+                         plan.job[self._row].astype(np.int64), self._node).upper_w  # fmt: skip
+        self._rows_w = np.bincount(self._row, drawn, minlength=len(plan)).astype(np.int64)
+        running = snapshot.running
+        owner = np.repeat(np.arange(len(running)), np.diff(running.indptr))
+        held = np.bincount(owner, running_draws(snapshot, self._powers).upper_w,
+                           minlength=len(running))  # fmt: skip
+        self._held_w = held.astype(np.int64)
+        self._rest_w = rules.base_w + self._powers.idle_total_w
+
+    def to_power_up(self) -> NDArray[np.int32]:
+        """Rule 1."""
+        saving, soon_s = self._saving, self._now_s + self._saving.resume_s + _SOON_S
+        sleeping = saving.off & ~saving.resuming & self._snapshot.nodes.usable
+        wanted = sleeping[self._node] & (self._plan.start_s[self._row] <= soon_s[self._node])
+        nodes = list(dict.fromkeys(self._node[wanted].tolist()))
+        if not nodes:
+            return NO_POWER_CHANGES.up
+        until_s = self._now_s + int(saving.resume_s[nodes].max())
+        idle_w = np.cumsum(self._powers.idle_w[nodes])
+        fits = int((idle_w <= self._free_w(self._now_s, until_s, others=True)).sum())
+        return np.array(sorted(nodes[:fits]), dtype=np.int32)
+
+    def to_power_down(self, settings: PowerDown) -> PowerChanges:
+        """Rules 2 to 4."""
+        excess_w = -self._free_w(self._now_s, self._now_s + 1, others=False)
+        if excess_w > 0:
+            reason = f"system power is {excess_w:,} W above its upper bound"
+            return self._chosen(settings, excess_w, reason, kept=0, forced=True)
+        held = self._held_row()
+        if held is None:
+            return NO_POWER_CHANGES
+        job = int(self._plan.job[held])
+        n_nodes = int(self._snapshot.jobs.min_nodes[job])
+        missing_w = self._missing_w(held, job, n_nodes)
+        reason = f"job {self._snapshot.jobs.id[job]} waits for {missing_w:,} W"
+        return self._chosen(settings, missing_w, reason, kept=n_nodes, forced=False)
+
+    def _held_row(self) -> int | None:
+        reasons = self._plan.reasons
+        held = (at for at, why in enumerate(reasons) if why and why.code is ReasonCode.POWER)
+        return next(held, None)
+
+    def _missing_w(self, row: int, job: int, n_nodes: int) -> int:
+        snapshot, plan = self._snapshot, self._plan
+        stated_w = int(pending_estimates(snapshot.jobs).upper_w[job])
+        if stated_w == 0 or not (self._row == row).any():
+            named = int(plan.partition[row])
+            nodes = (
+                snapshot.partitions[named].nodes if named >= 0 else np.arange(len(snapshot.nodes))
+            )
+            span_w = int(self._powers.span_w[nodes].max(initial=0))
+            least_w = int(self._powers.floor_w[nodes].min(initial=NO_UPPER_W))
+            needs_w = n_nodes * (max(stated_w - least_w, 0) if stated_w else span_w)
+        else:
+            needs_w = int(self._rows_w[row])
+        length_s = int(plan.end_s[row] - plan.start_s[row])
+        if length_s <= 0:
+            length_s = max(int(snapshot.jobs.time_limit_s[job]), 1)
+        free_w = self._free_w(self._now_s, self._now_s + length_s, others=False, but=row)
+        return max(needs_w - free_w, 0)
+
+    def _free_w(self, from_s: int, until_s: int, *, others: bool, but: int = -1) -> int:
+        """The least that the upper bound leaves at one of its steps in [from_s, until_s), W.
+
+        Args:
+            from_s: from when.
+            until_s: until when.
+            others: all rows that start before count all the time; else only those that have begun.
+            but: a row that does not count.
+        """
+        corridor, plan = self._rules.corridor, self._plan
+        begins = plan.start_s >= self._now_s
+        least = NO_UPPER_W
+        for start_s, upper_w, end_s in zip(
+            corridor.starts_s, corridor.upper_w, (*corridor.starts_s[1:], NO_UPPER_W), strict=True
+        ):
+            at_s = max(start_s, from_s)
+            if upper_w == NO_UPPER_W or at_s >= min(until_s, end_s):
+                continue
+            counts = begins & (plan.start_s <= (until_s if others else at_s)) & (plan.end_s > at_s)
+            if but >= 0:
+                counts[but] = False
+            runs = np.maximum(self._snapshot.running.end_s, self._now_s + 1) > at_s
+            used_w = int(self._rows_w[counts].sum()) + int(self._held_w[runs].sum())
+            least = min(least, upper_w - self._rest_w - used_w)
+        return least
+
+    def _chosen(
+        self, settings: PowerDown, wanted_w: int, reason: str, *, kept: int, forced: bool
+    ) -> PowerChanges:
+        """Nodes that draw at least so much when idle (rules 3 and 4).
+
+        Args:
+            settings: of the site.
+            wanted_w: what is to be saved.
+            reason: why.
+            kept: how many stay on.
+            forced: also those that were in use lately; and also if all do not suffice.
+        """
+        saving, nodes = self._saving, self._snapshot.nodes
+        idle_w: Watts = self._powers.idle_w
+        leaving = saving.off & ~saving.resuming & self._powers.on
+        wanted_w -= int(idle_w[leaving].sum())
+        if wanted_w <= 0:
+            return NO_POWER_CHANGES
+        free = may_be_powered_down(self._rules, self._snapshot) & (idle_w > 0)
+        free[self._snapshot.running.nodes] = False
+        back_s = self._now_s + saving.resume_s + settings.hold_s
+        soon = self._plan.start_s[self._row] <= back_s[self._node]
+        free[self._node[soon]] = False
+        again_s = NEVER
+        if not forced:
+            rested_s = saving.idle_since_s + settings.hold_s
+            again_s = int(rested_s[free & (rested_s > self._now_s)].min(initial=NEVER))
+            free &= rested_s <= self._now_s
+        at = np.flatnonzero(free)
+        at = at[np.lexsort((at, nodes.weight[at]))][kept:]
+        at = at[np.lexsort((-at, -nodes.weight[at], -idle_w[at]))]
+        saved_w = np.cumsum(idle_w[at])
+        many = int(np.searchsorted(saved_w, wanted_w)) + 1
+        if many > len(at) and not forced:
+            return PowerChanges(again_s=again_s)
+        return PowerChanges(np.sort(at[:many]).astype(np.int32), reason=reason)

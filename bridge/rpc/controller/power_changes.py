@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes to be powered down and up, on the wire.
+
+Rules
+    1. A node is named once: while the controller's report does not show what was asked for, it is
+       asked again only after `AGAIN_S`. One that refused is left alone for `REFUSED_S`.
+    2. After `reset` nothing has been asked for.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from bridge.model.plan import Plan
+from bridge.model.snapshot import Snapshot
+from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.reported.hostlist import NodeIndex
+from bridge.rpc.reported.safe_text import plain
+
+AGAIN_S: Final = 60
+REFUSED_S: Final = 600
+
+
+class PowerRequests:
+    """What one controller was asked to power down and up."""
+
+    def __init__(self, take_id: Callable[[], int]) -> None:
+        """Begins with nothing.
+
+        Args:
+            take_id: gives the number of the next decision.
+        """
+        self._take_id = take_id
+        self._silent_until_s: dict[tuple[str, bool], int] = {}
+        self._sent: dict[int, tuple[tuple[str, ...], bool]] = {}
+
+    def reset(self) -> None:
+        """The controller has started again."""
+        self._silent_until_s.clear()
+        self._sent.clear()
+
+    def close(self, result: pb.Fate, now_s: int) -> bool:
+        """Reads a result; False if it does not belong to a request of these."""
+        sent = self._sent.pop(result.decision_id, None)
+        if sent is None:
+            return False
+        if result.outcome != pb.OUTCOME_APPLIED:
+            names, up = sent
+            self._silent_until_s.update({(name, up): now_s + REFUSED_S for name in names})
+        return True
+
+    def decide(self, snapshot: Snapshot, plan: Plan, nodes: NodeIndex) -> list[pb.Decision]:
+        """What the controller is to be asked now (rule 1)."""
+        now_s, found = snapshot.now_s, []
+        silent = self._silent_until_s
+        for key in [key for key, until_s in silent.items() if until_s <= now_s]:
+            del silent[key]
+        for wanted, up in ((plan.power.down, False), (plan.power.up, True)):
+            names = {node: snapshot.nodes.names[node] for node in wanted.tolist()}
+            asked = [node for node, name in names.items() if (name, up) not in silent]
+            if not asked:
+                continue
+            message = pb.Decision(id=self._take_id())
+            message.power.nodes = nodes.fold(np.array(asked, dtype=np.int32))
+            message.power.up = up
+            reason = "jobs are planned there" if up else plan.power.reason
+            message.power.reason = plain(reason)
+            silent.update({(names[node], up): now_s + AGAIN_S for node in asked})
+            self._sent[message.id] = tuple(names[node] for node in asked), up
+            found.append(message)
+        return found

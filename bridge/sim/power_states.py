@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Simulated nodes that are powered down and up again.
+
+Rules
+    1. A node that is ordered down, and that no job uses, leaves for `SUSPEND_S`, is off, and when
+       it is ordered up resumes for the given time. One that leaves is off first.
+    2. A node draws its idle power unless it is off: also while it leaves or resumes.
+    3. No job starts on a node that is not on.
+"""
+
+from dataclasses import replace
+from enum import IntEnum
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.node import NodeTable, PowerSaving
+from bridge.model.power_saving import PowerChanges
+from bridge.units import NEVER
+
+SUSPEND_S: Final = 30
+
+
+class _State(IntEnum):
+    ON = 0
+    LEAVING = 1
+    OFF = 2
+    RESUMING = 3
+
+
+_WORDS: Final = {
+    _State.ON: "UP",
+    _State.LEAVING: "UP+POWERING_DOWN",
+    _State.OFF: "UP+POWERED_DOWN",
+    _State.RESUMING: "UP+POWERING_UP",
+}
+
+
+class PowerStates:
+    """The states of all nodes."""
+
+    def __init__(self, n_nodes: int, resume_s: int, now_s: int) -> None:
+        """All are on.
+
+        Args:
+            n_nodes: how many.
+            resume_s: how long a node takes to come back.
+            now_s: since when they are idle.
+        """
+        self._resume_s = resume_s
+        self._state = np.full(n_nodes, _State.ON, dtype=np.int8)
+        self._until_s = np.full(n_nodes, NEVER, dtype=np.int64)
+        self._idle_since_s = np.full(n_nodes, now_s, dtype=np.int64)
+        self._busy = np.zeros(n_nodes, dtype=bool)
+        self._wanted = np.zeros(n_nodes, dtype=bool)
+        self.ordered_down = self.ordered_up = 0
+
+    @property
+    def on(self) -> NDArray[np.bool_]:
+        """(n_nodes,) where jobs can start."""
+        on: NDArray[np.bool_] = self._state == _State.ON
+        return on
+
+    @property
+    def draws(self) -> NDArray[np.bool_]:
+        """(n_nodes,) which draw their idle power."""
+        draws: NDArray[np.bool_] = self._state != _State.OFF
+        return draws
+
+    def next_s(self) -> int:
+        """When a node changes its state by itself."""
+        return int(self._until_s.min(initial=NEVER))
+
+    def happen(self, now_s: int) -> int:
+        """Lets happen what is due; returns how much changed."""
+        due = self._until_s <= now_s
+        left, back = due & (self._state == _State.LEAVING), due & (self._state == _State.RESUMING)
+        self._until_s[due] = NEVER
+        self._state[left] = _State.OFF
+        self._state[back], self._idle_since_s[back] = _State.ON, now_s
+        again = left & self._wanted
+        self._wanted[left] = False
+        self._resume(again, now_s)
+        return int(due.sum())
+
+    def use(self, busy: NDArray[np.bool_], now_s: int) -> None:
+        """Takes note of the nodes that jobs use now."""
+        self._idle_since_s[self._busy & ~busy] = now_s
+        self._busy = busy
+
+    def order(self, changes: PowerChanges, now_s: int) -> None:
+        """Orders nodes down and up (rule 1)."""
+        down = np.zeros(len(self._state), dtype=bool)
+        down[changes.down] = True
+        down &= (self._state == _State.ON) & ~self._busy
+        self._state[down], self._until_s[down] = _State.LEAVING, now_s + SUSPEND_S
+        up = np.zeros(len(self._state), dtype=bool)
+        up[changes.up] = True
+        self._wanted |= up & (self._state == _State.LEAVING)
+        self._resume(up & (self._state == _State.OFF), now_s)
+        self.ordered_down += int(down.sum())
+        self.ordered_up += int(up.sum())
+
+    def _resume(self, nodes: NDArray[np.bool_], now_s: int) -> None:
+        self._state[nodes], self._until_s[nodes] = _State.RESUMING, now_s + self._resume_s
+
+    def shown(self, nodes: NodeTable, now_s: int) -> NodeTable:
+        """The nodes with their states, as the controller reports them."""
+        state, whole_s = self._state, SUSPEND_S + self._resume_s
+        resume_s = np.full(len(state), whole_s, dtype=np.int64)
+        resume_s[state == _State.OFF] = self._resume_s
+        leaving, resuming = state == _State.LEAVING, state == _State.RESUMING
+        resume_s[leaving] = self._until_s[leaving] - now_s + self._resume_s
+        resume_s[resuming] = self._until_s[resuming] - now_s
+        off = ~self.on
+        saving = PowerSaving(
+            can=np.ones(len(state), dtype=bool),
+            off=off,
+            resuming=resuming | (leaving & self._wanted),
+            resume_s=resume_s,
+            idle_since_s=np.where(off | self._busy, 0, self._idle_since_s),
+        )
+        before = nodes.power_saving
+        if before is not None and all(
+            np.array_equal(getattr(before, name), getattr(saving, name))
+            for name in PowerSaving.__dataclass_fields__
+        ):
+            return nodes
+        words = tuple(
+            _WORDS[_State(one)] if was.startswith("UP") else was
+            for one, was in zip(state.tolist(), nodes.state, strict=True)
+        )
+        return replace(nodes, state=words, power_saving=saving)
