@@ -23,17 +23,22 @@ class PowerSaving:
     Attributes:
         can: bool: the controller may power it down and up again.
         off: bool: it is powered down, on the way there, or on the way up.
-        resuming: bool: it is powering up.
         resume_s: int64: off: until jobs can run there if it is powered up now; on: how long it
             takes to come back once it has been powered down.
+        ready_s: int64: powering up: when jobs can run there, as expected; 0: it is not.
         idle_since_s: int64: on: since when no job uses it, Unix seconds; 0: not known.
     """
 
     can: NDArray[np.bool_]
     off: NDArray[np.bool_]
-    resuming: NDArray[np.bool_]
     resume_s: NDArray[np.int64]
+    ready_s: NDArray[np.int64]
     idle_since_s: NDArray[np.int64]
+
+    @property
+    def resuming(self) -> NDArray[np.bool_]:
+        """(n_nodes,) which are powering up."""
+        return self.ready_s > 0
 
 
 @dataclass(frozen=True)

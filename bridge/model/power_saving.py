@@ -58,15 +58,18 @@ def with_powered_off(snapshot: Snapshot) -> Snapshot:
         return snapshot
     off = saving.off & snapshot.nodes.usable
     off[snapshot.running.nodes] = False
+    later_s = snapshot.now_s + np.maximum(saving.resume_s, 1)
+    ready_s = np.maximum(saving.ready_s, snapshot.now_s + 1)
+    had_s = np.where(saving.resuming, ready_s, later_s)
     licences = np.zeros(len(snapshot.licence_total), dtype=np.int64)
     closed = tuple(
         Reservation(
             CLOSED,
             snapshot.now_s,
-            snapshot.now_s + resume_s,
-            np.flatnonzero(off & (saving.resume_s == resume_s)).astype(np.int32),
+            end_s,
+            np.flatnonzero(off & (had_s == end_s)).astype(np.int32),
             licences,
         )
-        for resume_s in np.unique(saving.resume_s[off]).tolist()
+        for end_s in np.unique(had_s[off]).tolist()
     )
     return replace(snapshot, reservations=(*snapshot.reservations, *closed))

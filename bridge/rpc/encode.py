@@ -71,8 +71,8 @@ class Messages:
         )
         if saving is not None:
             message.power_saving, message.off = bool(saving.can[row]), bool(saving.off[row])
-            message.resuming = bool(saving.resuming[row])
             message.resume_s = int(saving.resume_s[row])
+            message.ready_s = int(saving.ready_s[row])
             message.idle_since_s = int(saving.idle_since_s[row])
         return message
 

@@ -2,6 +2,7 @@
 #include "actions.h"
 
 #include "announce.h"
+#include "node_power.h"
 #include "progress.h"
 #include "reserve.h"
 #include "resize.h"
@@ -57,6 +58,13 @@ static verdict_t carry_out_unreserve(job_record_t *job, sent_job_t *entry,
     return unreserve(decision->unreserve);
 }
 
+static verdict_t carry_out_power(job_record_t *job, sent_job_t *entry,
+                                 const pb_decision_t *decision)
+{
+    (void)job, (void)entry;
+    return power_nodes(decision->power);
+}
+
 #define ACTION(name) [PB(DECISION__ACTION_##name)]
 
 static const action_t actions[MOST_ACTIONS] = {
@@ -67,6 +75,7 @@ static const action_t actions[MOST_ACTIONS] = {
     ACTION(PROGRESS) = {"progress", RUNNING_JOB, carry_out_progress},
     ACTION(RESERVE) = {"reserve", NO_JOB, carry_out_reserve},
     ACTION(UNRESERVE) = {"reserve", NO_JOB, carry_out_unreserve},
+    ACTION(POWER) = {"power", NO_JOB, carry_out_power},
 };
 
 // Features beyond the original form of the table's actions.

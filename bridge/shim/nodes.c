@@ -5,14 +5,16 @@
 #include "gres.h"
 #include "hash.h"
 #include "names.h"
+#include "node_power.h"
 
 // As Slurm decides, except for nodes that are powered off without a way to power them on.
 static bool usable(const node_record_t *node)
 {
-    if (!bit_test(avail_node_bitmap, node->index))
+    bool leaving = node_is_leaving(node); // Slurm takes it out until it is down
+    if (!leaving && !bit_test(avail_node_bitmap, node->index))
         return false;
-    bool off = IS_NODE_POWERED_DOWN(node) || IS_NODE_POWERING_DOWN(node);
-    return !off || (slurm_conf.resume_program && slurm_conf.resume_program[0]);
+    bool off = leaving || IS_NODE_POWERED_DOWN(node);
+    return !off || nodes_can_resume();
 }
 
 static uint64_t memory_mib(const node_record_t *node)
@@ -42,6 +44,7 @@ uint64_t node_print(const node_record_t *node)
     hash_number(&hash, memory_mib(node));
     hash_number(&hash, (uint64_t)weight(node) << 32 | steady_state(node));
     hash_number(&hash, usable(node));
+    hash_number(&hash, node_power_print(node));
     if (active_feature_list) {
         list_itr_t *at = list_iterator_create(active_feature_list);
         for (node_feature_t *feature; (feature = list_next(at));) {
@@ -87,6 +90,7 @@ pb_node_t *node_message(arena_t *arena, const node_record_t *node)
     message->usable = usable(node);
     message->state = state_text(arena, node);
     message->weight = weight(node);
+    describe_node_power(message, node);
     if (active_feature_list) {
         list_itr_t *at = list_iterator_create(active_feature_list);
         for (node_feature_t *feature; (feature = list_next(at));) {

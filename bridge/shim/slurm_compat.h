@@ -63,6 +63,10 @@ typedef struct job_details job_details_t;
 #include "src/slurmctld/proc_req.h"
 #endif
 
+// Of slurmctld's power saving; exported, but in no header.
+extern bitstr_t *exc_node_bitmap;
+extern bool power_save_enabled;
+
 // ---------------------------------------------------------------- 26.05: one more lock class
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
 #define COMPAT_LOCKS(conf_level, job_level, node_level, part_level, fed_level)                     \

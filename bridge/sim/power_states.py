@@ -2,8 +2,8 @@
 """Simulated nodes that are powered down and up again.
 
 Rules
-    1. A node that is ordered down, and that no job uses, leaves for `SUSPEND_S`, is off, and when
-       it is ordered up resumes for the given time. One that leaves is off first.
+    1. A node that is ordered down, and that no job uses, leaves for `SUSPEND_S`, and is off. One
+       that is off and ordered up resumes for the given time. Other orders do nothing.
     2. A node draws its idle power unless it is off: also while it leaves or resumes.
     3. No job starts on a node that is not on.
 """
@@ -53,7 +53,6 @@ class PowerStates:
         self._until_s = np.full(n_nodes, NEVER, dtype=np.int64)
         self._idle_since_s = np.full(n_nodes, now_s, dtype=np.int64)
         self._busy = np.zeros(n_nodes, dtype=bool)
-        self._wanted = np.zeros(n_nodes, dtype=bool)
         self.ordered_down = self.ordered_up = 0
 
     @property
@@ -79,9 +78,6 @@ class PowerStates:
         self._until_s[due] = NEVER
         self._state[left] = _State.OFF
         self._state[back], self._idle_since_s[back] = _State.ON, now_s
-        again = left & self._wanted
-        self._wanted[left] = False
-        self._resume(again, now_s)
         return int(due.sum())
 
     def use(self, busy: NDArray[np.bool_], now_s: int) -> None:
@@ -97,13 +93,10 @@ class PowerStates:
         self._state[down], self._until_s[down] = _State.LEAVING, now_s + SUSPEND_S
         up = np.zeros(len(self._state), dtype=bool)
         up[changes.up] = True
-        self._wanted |= up & (self._state == _State.LEAVING)
-        self._resume(up & (self._state == _State.OFF), now_s)
+        up &= self._state == _State.OFF
+        self._state[up], self._until_s[up] = _State.RESUMING, now_s + self._resume_s
         self.ordered_down += int(down.sum())
         self.ordered_up += int(up.sum())
-
-    def _resume(self, nodes: NDArray[np.bool_], now_s: int) -> None:
-        self._state[nodes], self._until_s[nodes] = _State.RESUMING, now_s + self._resume_s
 
     def shown(self, nodes: NodeTable, now_s: int) -> NodeTable:
         """The nodes with their states, as the controller reports them."""
@@ -112,13 +105,12 @@ class PowerStates:
         resume_s[state == _State.OFF] = self._resume_s
         leaving, resuming = state == _State.LEAVING, state == _State.RESUMING
         resume_s[leaving] = self._until_s[leaving] - now_s + self._resume_s
-        resume_s[resuming] = self._until_s[resuming] - now_s
         off = ~self.on
         saving = PowerSaving(
             can=np.ones(len(state), dtype=bool),
             off=off,
-            resuming=resuming | (leaving & self._wanted),
             resume_s=resume_s,
+            ready_s=np.where(resuming, self._until_s, 0),
             idle_since_s=np.where(off | self._busy, 0, self._idle_since_s),
         )
         before = nodes.power_saving

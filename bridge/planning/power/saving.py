@@ -8,7 +8,7 @@ Words
               run from now on at which it leaves least, W.
 
 Rules
-    1. A node that is off is powered up when a job is planned to start there as soon as it can be
+    1. A node that is powered off is powered up when a job is planned to start there as soon as it can be
        had, in the order of the plan, as long as its idle power fits within the upper bound until
        then.
     2. Idle nodes are powered down to remove the excess, or, if there is none, to give the held job
@@ -91,7 +91,7 @@ class _Use:
     def to_power_up(self) -> NDArray[np.int32]:
         """Rule 1."""
         saving, soon_s = self._saving, self._now_s + self._saving.resume_s + _SOON_S
-        sleeping = saving.off & ~saving.resuming & self._snapshot.nodes.usable
+        sleeping = saving.off & ~saving.resuming & ~self._powers.on & self._snapshot.nodes.usable
         wanted = sleeping[self._node] & (self._plan.start_s[self._row] <= soon_s[self._node])
         nodes = list(dict.fromkeys(self._node[wanted].tolist()))
         if not nodes:

@@ -196,7 +196,7 @@ class CycleReply(_message.Message):
     def __init__(self, need_full: bool = ..., generation: _Optional[int] = ..., decisions: _Optional[_Iterable[_Union[Decision, _Mapping]]] = ..., wake_after_s: _Optional[int] = ..., service_epoch: _Optional[int] = ..., wake_after_ms: _Optional[int] = ...) -> None: ...
 
 class Node(_message.Message):
-    __slots__ = ("name", "cpus", "threads_per_core", "memory_mib", "gres", "features", "usable", "state", "weight", "power_saving", "off", "resuming", "resume_s", "idle_since_s")
+    __slots__ = ("name", "cpus", "threads_per_core", "memory_mib", "gres", "features", "usable", "state", "weight", "power_saving", "off", "resume_s", "ready_s", "idle_since_s")
     NAME_FIELD_NUMBER: _ClassVar[int]
     CPUS_FIELD_NUMBER: _ClassVar[int]
     THREADS_PER_CORE_FIELD_NUMBER: _ClassVar[int]
@@ -208,8 +208,8 @@ class Node(_message.Message):
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     POWER_SAVING_FIELD_NUMBER: _ClassVar[int]
     OFF_FIELD_NUMBER: _ClassVar[int]
-    RESUMING_FIELD_NUMBER: _ClassVar[int]
     RESUME_S_FIELD_NUMBER: _ClassVar[int]
+    READY_S_FIELD_NUMBER: _ClassVar[int]
     IDLE_SINCE_S_FIELD_NUMBER: _ClassVar[int]
     name: str
     cpus: int
@@ -222,10 +222,10 @@ class Node(_message.Message):
     weight: int
     power_saving: bool
     off: bool
-    resuming: bool
     resume_s: int
+    ready_s: int
     idle_since_s: int
-    def __init__(self, name: _Optional[str] = ..., cpus: _Optional[int] = ..., threads_per_core: _Optional[int] = ..., memory_mib: _Optional[int] = ..., gres: _Optional[_Iterable[_Union[Gres, _Mapping]]] = ..., features: _Optional[_Iterable[str]] = ..., usable: bool = ..., state: _Optional[str] = ..., weight: _Optional[int] = ..., power_saving: bool = ..., off: bool = ..., resuming: bool = ..., resume_s: _Optional[int] = ..., idle_since_s: _Optional[int] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., cpus: _Optional[int] = ..., threads_per_core: _Optional[int] = ..., memory_mib: _Optional[int] = ..., gres: _Optional[_Iterable[_Union[Gres, _Mapping]]] = ..., features: _Optional[_Iterable[str]] = ..., usable: bool = ..., state: _Optional[str] = ..., weight: _Optional[int] = ..., power_saving: bool = ..., off: bool = ..., resume_s: _Optional[int] = ..., ready_s: _Optional[int] = ..., idle_since_s: _Optional[int] = ...) -> None: ...
 
 class Gres(_message.Message):
     __slots__ = ("name", "count", "no_consume")

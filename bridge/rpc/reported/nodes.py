@@ -13,10 +13,11 @@ from bridge.model.node import CPUS, MEMORY_MIB, NodeTable, PowerSaving
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.rpc.reported.table_columns import MAX_AMOUNT
+from bridge.units import NEVER
 
 MAX_NODES = 200_000
 MAX_GRES_KINDS = 256
-_SAVING = ("power_saving", "off", "resuming", "resume_s", "idle_since_s")
+_SAVING = ("power_saving", "off", "resume_s", "ready_s", "idle_since_s")
 """Columns of what is known of nodes that can be powered down."""
 _NAME = re.compile(r"[A-Za-z0-9_.\-]{1,255}")
 MAX_RESUME_S = 7 * 86_400
@@ -141,8 +142,8 @@ class Nodes:
             (
                 node.power_saving,
                 node.off,
-                node.resuming,
-                min(max(node.resume_s, node.off), MAX_RESUME_S),  # what is off is never had at once
+                min(node.resume_s, MAX_RESUME_S),
+                node.ready_s * node.off,
                 node.idle_since_s,
             )
             for node in changed
@@ -213,12 +214,10 @@ class Nodes:
         return self._table
 
     def _power_saving(self) -> PowerSaving | None:
-        can, off, resuming, resume_s, idle_since_s = self._saving.T.copy()
+        can, off, resume_s, ready_s, idle_since_s = self._saving.T.copy()
         if not (can.any() or off.any()):
             return None
-        return PowerSaving(
-            can.astype(bool), off.astype(bool), resuming.astype(bool), resume_s, idle_since_s
-        )
+        return PowerSaving(can.astype(bool), off.astype(bool), resume_s, ready_s, idle_since_s)
 
 
 def _validate(node: pb.Node) -> None:
@@ -227,8 +226,8 @@ def _validate(node: pb.Node) -> None:
         raise SnapshotError("nodes.name", f"'{name[:64]}' is not a node name")
     if node.cpus > MAX_COUNT or node.memory_mib > MAX_AMOUNT or node.threads_per_core > 1024:
         raise SnapshotError(f"nodes[{name}]", "impossible size")
-    if node.idle_since_s < 0:
-        raise SnapshotError(f"nodes[{name}].idle_since_s", "is negative")
+    if not (0 <= node.idle_since_s < NEVER and 0 <= node.ready_s < NEVER):
+        raise SnapshotError(f"nodes[{name}]", "idle_since_s or ready_s is no instant")
     if len(node.features) > 1024 or len(node.gres) > MAX_GRES_KINDS:
         raise SnapshotError(f"nodes[{name}]", "more than 1024 features or 256 generic resources")
     kinds = set()

@@ -9,6 +9,8 @@ slurm_conf_t slurm_conf;
 slurmctld_config_t slurmctld_config;
 diag_stats_t slurmctld_diag_stats;
 list_t *job_list, *part_list, *resv_list, *active_feature_list, *cluster_license_list;
+bitstr_t *exc_node_bitmap;
+bool power_save_enabled;
 bitstr_t *avail_node_bitmap, *cg_node_bitmap, *idle_node_bitmap, *share_node_bitmap;
 node_record_t **node_record_table_ptr;
 int node_record_count, slurmctld_tres_cnt = TRES_COUNT, g_qos_count = 2;

@@ -154,8 +154,23 @@ enum {
     NODE_STATE_DRAIN = 0x40,
     NODE_STATE_POWERED_DOWN = 0x80,
     NODE_STATE_POWERING_DOWN = 0x100,
-    NODE_STATE_POWERING_UP = 0x200,
+    NODE_STATE_POWER_DOWN = 0x200,
+    NODE_STATE_POWERING_UP = 0x400,
+    NODE_STATE_POWER_UP = 0x800,
+    NODE_STATE_NO_RESPOND = 0x1000,
+    NODE_STATE_FAIL = 0x2000,
+    NODE_STATE_MAINT = 0x4000,
+    NODE_STATE_REBOOT_REQUESTED = 0x8000,
+    NODE_STATE_REBOOT_ISSUED = 0x10000,
 };
+#define MOCK_NODE_HAS(node, flag) (((node)->node_state & (flag)) != 0)
+#define IS_NODE_DOWN(node) (((node)->node_state & NODE_STATE_BASE) == NODE_STATE_DOWN)
+#define IS_NODE_IDLE(node) (((node)->node_state & NODE_STATE_BASE) == NODE_STATE_IDLE)
+#define IS_NODE_COMPLETING(node) MOCK_NODE_HAS(node, NODE_STATE_COMPLETING)
+#define IS_NODE_POWER_DOWN(node) MOCK_NODE_HAS(node, NODE_STATE_POWER_DOWN)
+#define IS_NODE_POWERING_UP(node) MOCK_NODE_HAS(node, NODE_STATE_POWERING_UP)
+#define IS_NODE_POWER_UP(node) MOCK_NODE_HAS(node, NODE_STATE_POWER_UP)
+#define IS_NODE_NO_RESPOND(node) MOCK_NODE_HAS(node, NODE_STATE_NO_RESPOND)
 #define IS_NODE_FUTURE(node) (((node)->node_state & NODE_STATE_BASE) == NODE_STATE_FUTURE)
 #define IS_NODE_PLANNED(node) (((node)->node_state & NODE_STATE_PLANNED) != 0)
 #define IS_NODE_POWERED_DOWN(node) (((node)->node_state & NODE_STATE_POWERED_DOWN) != 0)
@@ -259,7 +274,9 @@ typedef struct {
     uint16_t cpus_efctv, tpc;
     uint64_t real_memory, mem_spec_limit;
     uint32_t node_state, weight;
-    uint16_t no_share_job_cnt, tot_cores;
+    uint16_t no_share_job_cnt, sus_job_cnt, tot_cores;
+    uint16_t resume_timeout, suspend_timeout;
+    time_t boot_req_time, last_busy;
     config_record_t *config_ptr;
     list_t *gres_list;
 } node_record_t;
@@ -482,6 +499,8 @@ typedef struct {
 
 typedef struct {
     char *cluster_name, *plugindir, *resume_program, *sched_params, *select_type;
+    char *suspend_program, *suspend_exc_nodes;
+    uint16_t resume_timeout, suspend_timeout;
     uint32_t prolog_flags;
     char *state_save_location;
     uint16_t msg_timeout, select_type_param;
@@ -504,6 +523,8 @@ extern slurmctld_config_t slurmctld_config;
 extern diag_stats_t slurmctld_diag_stats;
 extern list_t *job_list, *part_list, *resv_list, *active_feature_list, *cluster_license_list;
 extern bitstr_t *avail_node_bitmap, *cg_node_bitmap, *idle_node_bitmap, *share_node_bitmap;
+extern bitstr_t *exc_node_bitmap;
+extern bool power_save_enabled;
 extern node_record_t **node_record_table_ptr;
 extern int node_record_count, slurmctld_tres_cnt, g_qos_count;
 extern char **assoc_mgr_tres_name_array;
@@ -511,6 +532,14 @@ extern uint16_t accounting_enforce;
 extern time_t last_job_update, last_node_update, last_part_update, last_resv_update;
 extern time_t last_license_update;
 extern void *acct_db_conn;
+
+typedef struct {
+    char *node_names;
+    uint32_t node_state;
+} update_node_msg_t;
+
+void slurm_init_update_node_msg(update_node_msg_t *message);
+int update_node(update_node_msg_t *message, uid_t user);
 
 void lock_slurmctld(slurmctld_lock_t wanted);
 void unlock_slurmctld(slurmctld_lock_t held);
