@@ -8,9 +8,9 @@ Words
               run from now on at which it leaves least, W.
 
 Rules
-    1. A node that is powered off is powered up when a job is planned to start there as soon as it can be
-       had, in the order of the plan, as long as its idle power fits within the upper bound until
-       then.
+    1. A node that is powered off is powered up when a job is planned to start there as soon as it
+       can be had, in the order of the plan, as long as its idle power fits within the upper bound
+       until then.
     2. Idle nodes are powered down to remove the excess, or, if there is none, to give the held job
        what is missing. Those on the way down count as done. Nothing is powered down for a held job
        if it would not suffice.
