@@ -13,7 +13,8 @@ Rules
        until then.
     2. Idle nodes are powered down to remove the excess, or, if there is none, to give the held job
        what is missing. Those on the way down count as done. Nothing is powered down for a held job
-       if it would not suffice.
+       if it would not suffice, or if system power, by its lower estimate, would fall below its
+       lower bound.
     3. Only nodes on which no job runs, none starts, and none is planned before the node could be
        had again; of permitted partitions (`PowerDown.partitions`); and idle for `hold_s`, unless
        there is an excess. The nodes of least weight stay on, as many as the held job needs.
@@ -39,6 +40,7 @@ from bridge.planning.power.estimates import (
     node_powers,
     pending_estimates,
     running_draws,
+    system_power,
 )
 from bridge.units import NEVER, UNPLANNED
 
@@ -113,6 +115,9 @@ class _Use:
         job = int(self._plan.job[held])
         n_nodes = int(self._snapshot.jobs.min_nodes[job])
         missing_w = self._missing_w(held, job, n_nodes)
+        lower_w, _ = system_power(self._rules, self._snapshot)
+        if lower_w - missing_w < self._rules.corridor.at(self._now_s)[0]:
+            return NO_POWER_CHANGES
         reason = f"job {self._snapshot.jobs.id[job]} waits for {missing_w:,} W"
         return self._chosen(settings, missing_w, reason, kept=n_nodes, forced=False)
 

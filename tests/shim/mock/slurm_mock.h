@@ -175,7 +175,6 @@ enum {
 #define IS_NODE_PLANNED(node) (((node)->node_state & NODE_STATE_PLANNED) != 0)
 #define IS_NODE_POWERED_DOWN(node) (((node)->node_state & NODE_STATE_POWERED_DOWN) != 0)
 #define IS_NODE_POWERING_DOWN(node) (((node)->node_state & NODE_STATE_POWERING_DOWN) != 0)
-#define IS_NODE_POWERING_UP(node) (((node)->node_state & NODE_STATE_POWERING_UP) != 0)
 
 enum { NO_LOCK, READ_LOCK, WRITE_LOCK };
 enum { ACCOUNTING_ENFORCE_LIMITS = 1, ACCOUNTING_ENFORCE_QOS = 2 };
