@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from about import about
 
-from bridge.cli.bench_elastic import interval, lines, summary
+from bridge.cli.benchmarks.elastic import interval, lines, summary
 from bridge.report.elastic_plot import plot_elastic
 
 PASSED = (

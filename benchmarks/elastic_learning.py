@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from about import about
 
-from bridge.cli.bench_elastic import Case, interval, run_case
+from bridge.cli.benchmarks.elastic import Case, interval, run_case
 from bridge.model.policy import PolicySpec
 from bridge.registry import parse_policy
 from bridge.sim.esp import esp

@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 from about import about
 
-from bridge.cli.policies import read_policy
+from bridge.cli.simulation.policies import read_policy
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.registry import build

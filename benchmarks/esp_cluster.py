@@ -34,7 +34,7 @@ from elastic_bench.esp_jobs import Costs, Esp, real_jobs, simulated_jobs
 from elastic_bench.esp_run import run
 from progress import say
 
-from bridge.cli.bench_elastic import Case, run_case
+from bridge.cli.benchmarks.elastic import Case, run_case
 from bridge.registry import parse_policy
 
 STRATEGIES = ("static", "static-defaults", "fpsma", "malleable-performance", "malleable")

@@ -4,7 +4,7 @@
 
     benchmarks/plan_kernel.py [--repeats N] [--quick]  > plan_kernel.json
 
-Every case of `schedbridge bench plan` (queues and kernels are described in bridge/cli/bench.py):
+Every case of `schedbridge bench plan` (bridge/cli/benchmarks/commands.py describes them):
 clustered and log-uniform queues, 1,000 to 100,000 jobs, 1,000 and 10,000 nodes, a reservation for
 every job; and shared nodes for up to 10,000 jobs. `--quick` leaves out all that takes over a
 second. Prints JSON on standard output and a table on standard error.
@@ -16,8 +16,8 @@ import sys
 
 from about import about
 
-from bridge.cli.bench import measure
-from bridge.cli.bench_workloads import Shape
+from bridge.cli.benchmarks.commands import measure
+from bridge.cli.benchmarks.workloads import Shape
 from bridge.core import UNLIMITED
 
 WHOLE = ["counts", "map", "whole_nodes"]

@@ -4,7 +4,7 @@
 
     benchmarks/planning.py [--repeats N] [--jobs N]  > planning.json
 
-What is measured, and on what, stands in bridge/cli/bench_planning.py. The system's figures are
+What is measured, and on what, stands in bridge/cli/benchmarks/planning.py. The system's figures are
 taken in a process of their own each time (memory does not shrink); all of them are printed, the
 table once, beside `plan_nodes` in the same run. Prints JSON on standard output.
 """

@@ -28,8 +28,8 @@ import numpy as np
 from about import about
 from results_file import write
 
-from bridge.cli.bench_power import Scenario, entries, lines, outcome_of, run_on, summary
-from bridge.cli.simulated_power import POWER_PAPER, PowerOptions, end_s
+from bridge.cli.benchmarks.power import Scenario, entries, lines, outcome_of, run_on, summary
+from bridge.cli.simulation.power import POWER_PAPER, PowerOptions, end_s
 from bridge.model.node_set import NodeSet
 from bridge.model.power import NodePower
 from bridge.registry import PRESETS, build

@@ -37,8 +37,8 @@ from power_bench.rig import NodeMeters
 from power_bench.run import run
 from progress import say
 
-from bridge.cli.bench_power import Entry, figures_of, outcome_of
-from bridge.cli.simulated_power import end_s
+from bridge.cli.benchmarks.power import Entry, figures_of, outcome_of
+from bridge.cli.simulation.power import end_s
 from bridge.registry import parse_policy
 from bridge.sim.power_paper import PAPER_NODE
 from bridge.sim.power_sight import Sight

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from bridge.cli.bench_placement import SAMPLE, read_instances
+from bridge.cli.benchmarks.placement import SAMPLE, read_instances
 from bridge.model.hop_tree import HopTree, Metric, NodeSets
 from bridge.policies.place.neural import Neural
 from bridge.policies.place.neural_weights import NETWORKS

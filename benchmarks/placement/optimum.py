@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from ortools.sat.python import cp_model
 
-from bridge.cli.bench_placement import Instance, hop_tree_for, read_instances
+from bridge.cli.benchmarks.placement import Instance, hop_tree_for, read_instances
 from bridge.errors import BridgeError
 from bridge.model.hop_tree import HopTree, Metric, NodeSets
 from bridge.policies.place.compact import Compact

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from paper_stream import NODES, draw, workload
 
-from bridge.cli.bench_placement import hop_tree_for
+from bridge.cli.benchmarks.placement import hop_tree_for
 from bridge.model.hop_tree import HopTree, Metric
 from bridge.model.snapshot import Partition
 from bridge.registry import build, choices, parse_policy

@@ -10,7 +10,7 @@ import numpy as np
 from contiguous_program import BySolver, by_cp_sat, by_scip
 from paper_stream import Window, draw, windows
 
-from bridge.cli.bench_placement import PLACERS, PlaceFunction, hop_tree_for
+from bridge.cli.benchmarks.placement import PLACERS, PlaceFunction, hop_tree_for
 from bridge.model.hop_tree import HopTree, Metric, NodeSets
 
 WANTED = {

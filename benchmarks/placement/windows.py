@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from contiguous_program import BySolver, by_cp_sat, by_scip
 
-from bridge.cli import bench_placement as bench
+from bridge.cli.benchmarks import placement as bench
 from bridge.errors import BridgeError
 from bridge.model.hop_tree import Metric
 

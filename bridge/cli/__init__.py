@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command `schedbridge`: one file per sub-command.
 
-May import everything. Start with `main.py`.
+Those that run beside Slurm are here (`serve`, `agent`, `run`), the others in `operators/`,
+`simulation/` and `bench/`. May import everything. Start with `main.py`.
 """

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from bridge.cli.asking import console
+from bridge.cli.operators.asking import console
 from bridge.elastic import library, mpitime
 from bridge.errors import ConfigError
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 import yaml
 
-from bridge.cli.asking import JsonOption
+from bridge.cli.operators.asking import JsonOption
 from bridge.dialect import dialect_named
 from bridge.errors import ConfigError
 from bridge.service.config import ConfigProblems, load, to_mapping

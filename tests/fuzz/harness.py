@@ -18,7 +18,7 @@ from collections import Counter
 from google.protobuf.message import DecodeError
 
 from bridge.check.legality import check
-from bridge.cli.asking import job_cells
+from bridge.cli.operators.asking import job_cells
 from bridge.errors import SnapshotError, StaleSnapshot, UnsupportedVersion
 from bridge.model.site import NO_RULES
 from bridge.planning.explain.what_if import what_if

@@ -7,7 +7,7 @@ SCHEDBRIDGE_GOLDEN=write writes the run again; read the difference before you co
 import os
 from pathlib import Path
 
-from bridge.cli.simulated_power import measured
+from bridge.cli.simulation.power import measured
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
 from bridge.sim.engine import simulate

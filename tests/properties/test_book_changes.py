@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bridge.cli.bench_planning import measure_table
-from bridge.cli.bench_workloads import Shape
+from bridge.cli.benchmarks.planning import measure_table
+from bridge.cli.benchmarks.workloads import Shape
 from bridge.core import Arrangement
 from tests.properties.naive_book import CHECK, COUNT, HORIZON, Group, Held, Request, Term
 from tests.properties.test_book import Pair, ints, terms_of

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bridge.cli.bench_elastic import Case, run_case
+from bridge.cli.benchmarks.elastic import Case, run_case
 from bridge.registry import parse_policy
 from bridge.sim.esp import esp
 from bridge.sim.speedup import Amdahl

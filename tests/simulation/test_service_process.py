@@ -257,10 +257,10 @@ def as_nobody(*arguments):
 
 
 AS_NOBODY = """
-import contextlib, encodings.idna, importlib, io, json, os, sys, bridge.cli.record_live
+import contextlib, encodings.idna, importlib, io, json, os, sys, bridge.cli.simulation.record_live
 from bridge.cli.main import COMMANDS, main
 for module, _, _ in COMMANDS.values():
-    if module not in ("bench", "demo", "train"):
+    if module not in ("benchmarks.commands", "simulation.demo", "train"):
         importlib.import_module(f"bridge.cli.{module}")
 for words in json.loads(sys.argv[1]):
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bridge.cli import demo
 from bridge.cli.main import main
+from bridge.cli.simulation import demo
 from bridge.errors import Unreachable
 
 

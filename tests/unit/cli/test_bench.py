@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from bridge.cli.bench_workloads import Shape, node_columns, queue, shares
+from bridge.cli.benchmarks.workloads import Shape, node_columns, queue, shares
 from bridge.cli.main import main
 from bridge.core import UNLIMITED, plan_nodes
 

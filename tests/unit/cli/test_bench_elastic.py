@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bridge.cli.bench_elastic import interval, lines, summary
+from bridge.cli.benchmarks.elastic import interval, lines, summary
 from bridge.cli.main import main
 
 TRACE = Path(__file__).parents[3] / "bridge" / "sim" / "data" / "KTH-SP2-1996-excerpt.swf.gz"

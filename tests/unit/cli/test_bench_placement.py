@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.cli.bench_placement import SAMPLE
+from bridge.cli.benchmarks.placement import SAMPLE
 from bridge.cli.main import main
 
 

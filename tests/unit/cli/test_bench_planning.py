@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bridge.cli.bench_planning import measure_table, openccs
-from bridge.cli.bench_workloads import Shape
+from bridge.cli.benchmarks.planning import measure_table, openccs
+from bridge.cli.benchmarks.workloads import Shape
 from bridge.cli.main import main
 
 

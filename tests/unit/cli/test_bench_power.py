@@ -4,8 +4,8 @@ from importlib.resources import files
 
 import pytest
 
-from bridge.cli import bench_power
-from bridge.cli.bench_power import entries
+from bridge.cli.benchmarks import power as bench_power
+from bridge.cli.benchmarks.power import entries
 from bridge.errors import ConfigError
 from bridge.model.policy import StageSpec
 from bridge.registry import PRESETS

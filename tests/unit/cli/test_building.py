@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from typer.testing import CliRunner
 
-from bridge.cli.elastic import app
+from bridge.cli.operators.elastic import app
 from bridge.elastic import library
 from bridge.errors import ConfigError
 

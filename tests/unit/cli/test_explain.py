@@ -5,8 +5,8 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from bridge.cli import explain as module
 from bridge.cli.main import main
+from bridge.cli.operators import explain as module
 from bridge.rpc.operators.explain import NOTHING_HELPS
 from bridge.rpc.pb import operator_pb2 as pb
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bridge.cli.asking import print_json, shown, until, when
 from bridge.cli.main import COMMANDS, usage
+from bridge.cli.operators.asking import print_json, shown, until, when
 from bridge.rpc.pb import operator_pb2 as pb
 
 ROOT = Path(__file__).parents[3]

@@ -6,7 +6,7 @@ from importlib.resources import files
 
 import pytest
 
-from bridge.cli.bench_dispatch import bundled
+from bridge.cli.benchmarks.dispatch import bundled
 from bridge.recording.recordings import find_recordings, read_recording
 
 EXCERPT = str(files("bridge.sim").joinpath("data/KTH-SP2-1996-excerpt.swf.gz"))

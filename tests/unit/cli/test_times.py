@@ -3,7 +3,7 @@ from datetime import datetime
 
 import pytest
 
-from bridge.cli.times import duration_s, instant_s
+from bridge.cli.operators.times import duration_s, instant_s
 from bridge.errors import RequestError
 
 NOW = int(datetime(2026, 11, 21, 12, 0, 0).timestamp())

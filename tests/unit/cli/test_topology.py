@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bridge.cli import topology as module
 from bridge.cli.main import main
+from bridge.cli.operators import topology as module
 from bridge.errors import Unreachable
 from bridge.model.topology import regular
 from bridge.ports import State

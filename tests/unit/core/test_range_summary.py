@@ -8,7 +8,7 @@ of single nodes, on a system of more than a few nodes.
 import numpy as np
 import pytest
 
-from bridge.cli.bench_workloads import Shape, node_columns, queue, shares
+from bridge.cli.benchmarks.workloads import Shape, node_columns, queue, shares
 from bridge.core import NEVER, UNLIMITED, Arrangement, Book, plan_nodes
 
 NODES = 80

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bridge.agent.daemon import mpi_reports
 from bridge.agent.pages import MpiUse
-from bridge.cli.elastic import _mpi_time
+from bridge.cli.operators.elastic import _mpi_time
 from bridge.resizing.launchers import Willing
 from bridge.resizing.runtime import Runtime
 from bridge.rpc.agents.hub import Hub

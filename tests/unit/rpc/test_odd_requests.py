@@ -3,7 +3,7 @@
 
 import pytest
 
-from bridge.cli.asking import job_cells
+from bridge.cli.operators.asking import job_cells
 from bridge.registry import PRESETS, build
 from bridge.rpc.operators.explain import explain, planned_jobs
 from bridge.safe_cycle.decider import Decider

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bridge.cli.asking import ask
+from bridge.cli.operators.asking import ask
 from bridge.errors import ControllerError
 from bridge.recording.recordings import Recording, decode
 

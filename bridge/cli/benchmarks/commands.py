@@ -26,7 +26,7 @@ import typer
 from rich.console import Console
 from rich.progress import track
 
-from bridge.cli.bench_workloads import Column, Shape, node_columns, queue, shares
+from bridge.cli.benchmarks.workloads import Column, Shape, node_columns, queue, shares
 from bridge.core import (
     NEVER,
     UNLIMITED,
@@ -167,7 +167,7 @@ def planning(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Measure the figures of the OpenCCS paper (replans, array, recovery, memory) and a table."""
-    from bridge.cli import bench_planning  # noqa: PLC0415 (loads the planners)
+    from bridge.cli.benchmarks import planning as bench_planning  # noqa: PLC0415 (loads the planners)
 
     if system == "openccs":
         machine = bench_planning.openccs()
@@ -220,8 +220,8 @@ def dispatch(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Compare policies on the same recorded cycles: objective and time."""
-    from bridge.cli import bench_dispatch  # noqa: PLC0415 (loads the planners)
-    from bridge.cli.asking import console  # noqa: PLC0415 (needs gRPC)
+    from bridge.cli.benchmarks import dispatch as bench_dispatch  # noqa: PLC0415 (loads the planners)
+    from bridge.cli.operators.asking import console  # noqa: PLC0415 (needs gRPC)
 
     if objective not in bench_dispatch.MEASURES:
         known = ", ".join(bench_dispatch.MEASURES)
@@ -269,7 +269,7 @@ def placement(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Compare placers: communication hops and milliseconds of every window."""
-    from bridge.cli import bench_placement  # noqa: PLC0415 (loads the placers)
+    from bridge.cli.benchmarks import placement as bench_placement  # noqa: PLC0415 (loads the placers)
 
     chosen = bench_placement.parse_placers(placers)
     windows = list(bench_placement.read_instances(instances or bench_placement.SAMPLE))
@@ -353,7 +353,7 @@ def elastic(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Compare policies for malleable jobs in simulations: makespan, waits, use of the machine."""
-    from bridge.cli import bench_elastic  # noqa: PLC0415 (loads the simulator)
+    from bridge.cli.benchmarks import elastic as bench_elastic  # noqa: PLC0415 (loads the simulator)
 
     chosen = bench_elastic.cases(
         policies, bench_elastic.percentages("shares", shares), range(first_seed, first_seed + seeds)
@@ -422,8 +422,8 @@ def power(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Compare policies in a corridor of power, in simulations: violations, makespan, energy."""
-    from bridge.cli import bench_power  # noqa: PLC0415 (loads the simulator)
-    from bridge.cli.simulated_power import PowerOptions  # noqa: PLC0415 (likewise)
+    from bridge.cli.benchmarks import power as bench_power  # noqa: PLC0415 (loads the simulator)
+    from bridge.cli.simulation.power import PowerOptions  # noqa: PLC0415 (likewise)
 
     chosen = bench_power.entries(policies)
     options = PowerOptions(corridor, node_power, power_error, sensors)

@@ -30,7 +30,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.cli.policies import read_policy
+from bridge.cli.simulation.policies import read_policy
 from bridge.errors import ConfigError
 from bridge.measures import bounded_slowdown, measure, turnaround_s, wait_s
 from bridge.model.plan import Plan

@@ -10,9 +10,9 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from bridge.cli.asking import when
-from bridge.cli.policies import SiteOption, read_planning, read_policy
-from bridge.cli.solvers import a_solver, rerun_warm
+from bridge.cli.operators.asking import when
+from bridge.cli.simulation.policies import SiteOption, read_planning, read_policy
+from bridge.cli.simulation.solvers import a_solver, rerun_warm
 from bridge.errors import RecordingError
 from bridge.model.plan import Plan
 from bridge.model.policy import PolicySpec

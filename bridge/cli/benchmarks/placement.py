@@ -37,7 +37,7 @@ _SWITCH: Final = 10
 _NODES: Final = 1000
 MOST_NODES: Final = 1 << 20
 MOST_EFFORT: Final = 1_000_000
-SAMPLE: Final = Path(__file__).parents[1] / "sim" / "data" / "placement-windows.jsonl"
+SAMPLE: Final = Path(__file__).parents[2] / "sim" / "data" / "placement-windows.jsonl"
 
 
 def _sequential(

@@ -9,7 +9,7 @@ import numpy as np
 from rich.table import Table
 from rich.text import Text
 
-from bridge.cli.simulated_power import end_s, measured
+from bridge.cli.simulation.power import end_s, measured
 from bridge.errors import ConfigError
 from bridge.measures import measure
 from bridge.report.columns import columns_of

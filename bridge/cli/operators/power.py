@@ -6,10 +6,18 @@ from typing import Annotated
 
 import typer
 
-from bridge.cli.asking import ConfigOption, JsonOption, SocketOption, ask, console, print_json, when
-from bridge.cli.power_calibration import check_fitted, yaml_lines
-from bridge.cli.power_tables import print_change, print_entries, print_power
-from bridge.cli.times import duration_s, instant_s
+from bridge.cli.operators.asking import (
+    ConfigOption,
+    JsonOption,
+    SocketOption,
+    ask,
+    console,
+    print_json,
+    when,
+)
+from bridge.cli.operators.power_calibration import check_fitted, yaml_lines
+from bridge.cli.operators.power_tables import print_change, print_entries, print_power
+from bridge.cli.operators.times import duration_s, instant_s
 from bridge.errors import ConfigError
 from bridge.model.power import NO_UPPER_W
 from bridge.planning.site_rules import watts_text

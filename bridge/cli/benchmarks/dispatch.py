@@ -33,8 +33,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from bridge.cli.policies import budgeted, read_policy, with_budget
-from bridge.cli.solvers import a_solver, rerun_warm
+from bridge.cli.simulation.policies import budgeted, read_policy, with_budget
+from bridge.cli.simulation.solvers import a_solver, rerun_warm
 from bridge.errors import ConfigError
 from bridge.model.policy import PolicySpec
 from bridge.recording.recordings import Recording, find_recordings, read_recording

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from bridge.cli.asking import (
+from bridge.cli.operators.asking import (
     ConfigOption,
     JsonOption,
     SocketOption,

@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from bridge.cli.asking import shown
+from bridge.cli.operators.asking import shown
 from bridge.errors import ConfigError
 from bridge.rpc.pb import operator_pb2 as pb
 

@@ -3,7 +3,7 @@
 
 from rich.table import Table
 
-from bridge.cli.asking import (
+from bridge.cli.operators.asking import (
     ConfigOption,
     JsonOption,
     SocketOption,

@@ -21,9 +21,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from bridge.cli.outcomes import results_table, run_of, write_files
-from bridge.cli.policies import SiteOption, read_planning, read_policy
-from bridge.cli.simulated_power import POWER_PAPER, PowerOptions, paper_workload, powered
+from bridge.cli.simulation.outcomes import results_table, run_of, write_files
+from bridge.cli.simulation.policies import SiteOption, read_planning, read_policy
+from bridge.cli.simulation.power import POWER_PAPER, PowerOptions, paper_workload, powered
 from bridge.errors import ConfigError
 from bridge.model.policy import PolicySpec
 from bridge.planning.site_rules.rules_text import parse_site

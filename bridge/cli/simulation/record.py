@@ -17,8 +17,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from bridge.cli.asking import MOST, ConfigOption, SocketOption
-from bridge.cli.policies import SiteOption, read_planning, read_policy
+from bridge.cli.operators.asking import MOST, ConfigOption, SocketOption
+from bridge.cli.simulation.policies import SiteOption, read_planning, read_policy
 from bridge.errors import ConfigError, RecordingError
 from bridge.model.snapshot import Snapshot
 from bridge.planning.site_rules.rules_text import parse_site
@@ -112,7 +112,7 @@ def record(
                 "--at, --every, --jobs, --procs, --predict and --site are for simulations: give"
                 " --trace or --system, too",
             )
-        from bridge.cli.record_live import record_live  # noqa: PLC0415 (needs gRPC)
+        from bridge.cli.simulation.record_live import record_live  # noqa: PLC0415 (needs gRPC)
 
         record_live(
             files.keep, cycles, min_queue, patience_s=patience_s, config=config, socket=socket

@@ -29,7 +29,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn
 
-from bridge.cli.outcomes import results_table, run_of, write_files
+from bridge.cli.simulation.outcomes import results_table, run_of, write_files
 from bridge.errors import ControllerError, Unreachable
 from bridge.ports import Decide
 from bridge.registry import PRESETS, build

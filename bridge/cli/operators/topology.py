@@ -20,7 +20,15 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from bridge.cli.asking import ConfigOption, JsonOption, SocketOption, ask, console, shown, when
+from bridge.cli.operators.asking import (
+    ConfigOption,
+    JsonOption,
+    SocketOption,
+    ask,
+    console,
+    shown,
+    when,
+)
 from bridge.dialect import dialect_named
 from bridge.errors import ConfigError, RequestError
 from bridge.model.topology import Topology

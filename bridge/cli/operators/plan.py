@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from bridge.cli.asking import (
+from bridge.cli.operators.asking import (
     MOST,
     ConfigOption,
     JsonOption,

@@ -24,7 +24,7 @@ Measures of a run
     resizes, failures, refusals, decision_ms
                         changes of width, failed cycles, refused decisions, mean time of one.
 
-`summary` holds the mean over the seeds and a 95 % interval of it (`bridge.cli.bench_elastic`).
+`summary` holds the mean over the seeds and a 95 % interval of it (`bridge.cli.benchmarks.elastic`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,9 +34,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from bridge.cli.bench_elastic import interval
-from bridge.cli.policies import read_policy
-from bridge.cli.simulated_power import (
+from bridge.cli.benchmarks.elastic import interval
+from bridge.cli.simulation.policies import read_policy
+from bridge.cli.simulation.power import (
     POWER_PAPER,
     PowerOptions,
     measured,

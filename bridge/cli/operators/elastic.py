@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from bridge.cli.asking import (
+from bridge.cli.building import build_library, build_mpi_time
+from bridge.cli.operators.asking import (
     ConfigOption,
     JsonOption,
     SocketOption,
@@ -15,7 +16,6 @@ from bridge.cli.asking import (
     print_json,
     shown,
 )
-from bridge.cli.building import build_library, build_mpi_time
 from bridge.errors import ConfigError
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.units import format_duration

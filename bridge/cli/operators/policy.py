@@ -7,7 +7,14 @@ from typing import Annotated
 import typer
 
 from bridge import files
-from bridge.cli.asking import ConfigOption, JsonOption, SocketOption, ask, print_json, shown
+from bridge.cli.operators.asking import (
+    ConfigOption,
+    JsonOption,
+    SocketOption,
+    ask,
+    print_json,
+    shown,
+)
 from bridge.errors import ConfigError
 from bridge.rpc.pb import operator_pb2 as pb
 

@@ -36,7 +36,7 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
-from bridge.cli.bench_workloads import Shape, node_columns, queue, shares
+from bridge.cli.benchmarks.workloads import Shape, node_columns, queue, shares
 from bridge.core import (
     NEVER,
     UNLIMITED,

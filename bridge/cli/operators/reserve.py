@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from bridge.cli.asking import (
+from bridge.cli.operators.asking import (
     ConfigOption,
     JsonOption,
     SocketOption,
@@ -18,7 +18,7 @@ from bridge.cli.asking import (
     until,
     when,
 )
-from bridge.cli.times import duration_s, instant_s
+from bridge.cli.operators.times import duration_s, instant_s
 from bridge.errors import ConfigError, ControllerError
 from bridge.rpc.pb import operator_pb2 as pb
 
