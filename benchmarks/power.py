@@ -2,8 +2,8 @@
 """Policies in a corridor of power: the paper's experiment, and a month of a real log.
 
 Usage: benchmarks/power.py paper [--seeds N] [--policies NAME,...] [--json FILE] [--plot FILE]
-       benchmarks/power.py month LOG [--days N] [--malleable PERCENT] [--policies NAME,...]
-                                 [--json FILE]
+       benchmarks/power.py month LOG [--days N] [--malleable PERCENT] [--power-down SECONDS]
+                                 [--policies NAME,...] [--json FILE]
        benchmarks/power.py --show FILE      only prints the table of this file
 
 paper   `schedbridge bench power`, kept with its origin.
@@ -12,6 +12,7 @@ month   N days of a log. The upper bound is 80 % of the peak of static
         (`NIGHT`, `WEEK`), all announced. Jobs that could never start because they draw more than
         any stretch of their time limit leaves are left out for every policy, and counted. With
         `--malleable`, so many of the jobs can change their width (`bridge.sim.malleable_jobs`).
+        With `--power-down`, idle nodes can be powered down, and take so long to come back.
 """
 
 import argparse
@@ -106,7 +107,9 @@ def month(given: argparse.Namespace) -> dict:
     workload = only(workload, kept)
     if given.malleable:
         workload = with_malleable(workload, given.malleable, seed=given.seed)
-    setting = PowerSetting(workload.power, NODE, steps, sensors=True, seed=given.seed)
+    setting = PowerSetting(
+        workload.power, NODE, steps, sensors=True, seed=given.seed, resume_s=given.power_down
+    )
     runs = []
     for entry in entries(",".join(there(given.policies or POLICIES))):
         began_s = time.perf_counter()
@@ -120,6 +123,7 @@ def month(given: argparse.Namespace) -> dict:
         "jobs": len(workload),
         "never_startable": left_out,
         "malleable_percent": given.malleable,
+        "resume_s": given.power_down,
         "node": {"idle_w": NODE.idle_w, "max_w": NODE.max_w},
         "error": ERROR,
         "peak_w": peak_w,
@@ -215,6 +219,10 @@ def main() -> None:
     parser.add_argument(
         "--malleable", type=float, default=0.0, help="percent of a month's jobs [%(default)s]"
     )
+    parser.add_argument(
+        "--power-down", type=int, default=0, metavar="SECONDS",
+        help="idle nodes of a month can be powered down, and take so long to come back",
+    )  # fmt: skip
     parser.add_argument("--policies")
     parser.add_argument("--plot", type=Path, help="of the paper's experiment, with one seed")
     given = parser.parse_args()
