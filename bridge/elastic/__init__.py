@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The application's side of malleable jobs: what runs inside a job, on its own nodes.
 
-    lines.py     the messages between launcher and agent; the agent reads the same from its side
-    launcher/    `schedbridge run`: owns the job's steps; start with machine.py
-    library/     the library for C, C++ and Fortran: bridge_elastic.h
-    mpi.py       its Python face, over mpi4py
-    program.py   programs without MPI
-    link.py      the Python faces' connection to the launcher
+`launcher/` is `schedbridge run`; `library/` is for MPI programs in C, C++ and Fortran, `mpi.py` for
+those in Python (over mpi4py), `program.py` for programs without MPI; `link.py` connects Python
+programs with the launcher. `lines.py` has the messages between launcher and agent.
 
-Imports the standard library and `bridge.errors` alone (mpi.py also mpi4py): it runs where users'
-programs do. Start with docs/design/0009-elastic-jobs.md.
+Imports the standard library and `bridge.errors` alone (`mpi.py` also mpi4py): it runs where users'
+programs do. docs/design/0009-elastic-jobs.md is the design. Start with `launcher/machine.py`.
 """

@@ -2,6 +2,6 @@
 """From a snapshot to what the kernels plan with: sub-packages that build on each other.
 
 requests -> eligibility -> queue -> power -> site_rules -> scheduler -> placement, prediction,
-malleable -> explain, dispatch. Each imports only those to its left. Start with
+malleable, sharing -> explain, dispatch. Each imports only those to its left. Start with
 `scheduler/list_scheduler.py`.
 """

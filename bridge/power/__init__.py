@@ -2,6 +2,5 @@
 """The corridor of power as state: a calendar, operators' entries, and what they come to.
 
 Pure functions and values; imports planning and model. Start with `resolve.py`; `ledger.py` holds
-what was entered, `wishes.py` reads what somebody asks for, `signal_text.py` and `open_adr.py` what
-other programs do.
+what was entered; `signal_text.py` and `open_adr.py` read what other programs send.
 """

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The simulator: a trace, a simulated controller and a decider, driven by events.
 
-* `swf`: the Standard Workload Format, read and written.
-* `workload`: a trace as jobs, by stated rules.
-* `system`: the machine.
-* `controller`: the authority on queue and nodes; it checks every plan (`plan_checks`).
-* `running_jobs`, `occupancy`, `job_rows`: its tables.
-* `engine`: the events, second by second.
-* `faults`: injected faults, from a seed.
-* `streams`: synthetic jobs from a seed, for systems whose logs are not public.
-* `rerun`, `judging`: plan recorded cycles again, and evaluate the plans.
-* `anonymous`: removes the names of people from recordings.
-* `replay`: the same results for counts on a pool, from the C++ kernel in one call.
+`swf.py` reads and writes the Standard Workload Format, `workload.py` makes jobs of a trace, and
+`streams.py` synthetic ones from a seed; `system.py` is the machine. `controller.py` is the
+authority on queue and nodes and checks every plan (`plan_checks.py`); its tables are
+`running_jobs.py`, `occupancy.py` and `job_rows.py`. `faults.py` injects faults, from a seed.
+`rerun.py` and `judging.py` plan recorded cycles again and evaluate the plans; `anonymous.py`
+removes people's names from recordings. `replay.py` has the same results for interchangeable nodes
+from the C++ kernel in one call.
+
+Imports the decider, recordings and what is below them; nothing that runs beside Slurm may import
+it. Start with `engine.py`, the events second by second.
 """

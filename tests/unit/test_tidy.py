@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rules of the house that a machine can keep."""
 
+import ast
 import re
 import subprocess
 from pathlib import Path
@@ -72,3 +73,21 @@ def test_kernels_count_steps_and_look_at_no_clock(path):
     """What they return is the same on any machine at any load."""
     looks = re.search(r"<chrono>|<ctime>|_clock\b|clock_gettime|gettimeofday", path.read_text())
     assert bool(looks) == (str(path.relative_to(KERNELS)) in CLOCKS)
+
+
+PACKAGES = sorted({path.parent for path in OURS if path.is_relative_to(ROOT / "bridge")})
+
+
+@named([path for path in PACKAGES if list(path.glob("*.py")) or list(path.glob("*.pyi"))])
+def test_a_package_says_what_it_holds_what_it_imports_and_where_to_start(path):
+    text = ast.get_docstring(ast.parse((path / "__init__.py").read_text()))
+    assert text is not None
+    assert len(text.splitlines()) >= 3
+    assert re.search(r"\bimports?\b", text, re.IGNORECASE)
+    first = re.search(r"\bStart\s+with\s+`([^`]+)`", text)
+    assert first, "no 'Start with `x.py`'"
+    assert "." in first[1]
+    for name in re.findall(r"`([\w./-]+(?:/|\.\w+))`", text):
+        if not name.startswith("bridge."):  # a module by its import name
+            places = (path, ROOT / "bridge", ROOT)
+            assert any((place / name).exists() for place in places), f"there is no {name}"

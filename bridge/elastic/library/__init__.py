@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The library for MPI programs in C, C++ and Fortran, as source: users compile it with their MPI.
 
-bridge_elastic.h says what it does; the Makefile compiles it. FOLDER is where they are.
+FOLDER is where the files are; the `Makefile` compiles them. They include MPI and one another, and
+Python imports nothing. Start with `bridge_elastic.h`, the interface.
 """
 
 from pathlib import Path

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A library for LD_PRELOAD that measures the time in MPI, as source: the Makefile compiles it.
+"""A library for LD_PRELOAD that measures the time in MPI, as source.
 
-mpitime.c says how it works. FOLDER is where its files are, LIBRARY where it is installed.
+FOLDER is where its files are, LIBRARY where it is installed; the `Makefile` compiles it. It needs
+no MPI to compile, and Python imports nothing. Start with `mpitime.c`, which says how it works.
 """
 
 from pathlib import Path

@@ -1,2 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stage `predict`: how long jobs will run. Start with `last_two.py`."""
+"""Stage `predict`: how long jobs will run.
+
+One file per predictor; what they have in common is in planning/prediction.
+Imports planning/prediction and ports. Start with `last_two.py`.
+"""
