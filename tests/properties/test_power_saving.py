@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Powering nodes down and up, in random worlds under random bounds, by hand from plans."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bridge.cycle import run_cycle
+from bridge.model.limits import Rules
+from bridge.model.node import PowerSaving
+from bridge.model.node_set import NodeSet
+from bridge.model.power import NO_UPPER_W, NodePower, PowerDown, PowerRules
+from bridge.model.power_saving import with_powered_off
+from bridge.model.site import Site
+from bridge.ports import State
+from bridge.registry import build, parse_policy
+from bridge.units import NEVER, UNPLANNED
+from tests.properties.naive_power import upper_w
+from tests.properties.rule_worlds import corridors, worlds
+
+STATES = ["UP", "UP", "UP", "UP+POWERING_DOWN", "UP+POWERED_DOWN", "UP+POWERING_UP"]
+POLICIES = ["conservative", "easy", "openccs", "search", "power-plan", "malleable-power"]
+IDLE_W, MAX_W = 50, 300
+
+
+@st.composite
+def saving_worlds(draw):
+    """Nodes in all states of power, of which some cannot be powered down."""
+    world = draw(worlds())
+    n_nodes, busy = len(world.nodes), set(world.running.nodes.tolist())
+    state = [
+        "UP" if node in busy else draw(st.sampled_from(STATES))
+        if world.nodes.usable[node] else world.nodes.state[node]
+        for node in range(n_nodes)
+    ]  # fmt: skip
+    off = np.array([words in STATES[3:] for words in state])
+    resuming = np.array([words == STATES[5] for words in state])
+    saving = PowerSaving(
+        can=np.array(draw(st.lists(st.booleans(), min_size=n_nodes, max_size=n_nodes))),
+        off=off,
+        resume_s=np.array(draw(st.lists(st.integers(1, 40), min_size=n_nodes, max_size=n_nodes))),
+        ready_s=np.where(resuming, world.now_s + draw(st.integers(-3, 40)) + 4, 0),
+        idle_since_s=np.full(n_nodes, draw(st.sampled_from([0, world.now_s]))),
+    )
+    table = replace(world.nodes, state=tuple(state), power_saving=saving)
+    return with_powered_off(replace(world, nodes=table))
+
+
+settings_of_sites = st.none() | st.builds(
+    PowerDown, st.sampled_from([(), ("p",), ("p", "q")]), st.sampled_from([0, 30])
+)
+
+
+def stated(world):
+    """The world in which every job states its draw, so that it can be added up."""
+    jobs, running = world.jobs, world.running
+    return replace(
+        world,
+        jobs=replace(jobs, max_power_w=np.maximum(jobs.max_power_w, IDLE_W + 30)),
+        running=replace(running, max_power_w=np.maximum(running.max_power_w, IDLE_W)),
+    )
+
+
+def drawn_w(world, plan, second):
+    """What nodes draw idle, jobs beyond it, and nodes on their way up, at a second."""
+    saving, states = world.nodes.power_saving, world.nodes.state
+    total = sum(IDLE_W for words in states if "POWERED_DOWN" not in words)
+    up = plan.power.up.tolist()
+    if up and second < world.now_s + int(saving.resume_s[up].max()):
+        total += IDLE_W * len(up)
+    rows = 0
+    for row in range(len(plan)):
+        start_s, end_s = int(plan.start_s[row]), int(plan.end_s[row])
+        if start_s not in (NEVER, UNPLANNED) and start_s <= second < end_s:
+            job = int(plan.job[row])
+            known = int(world.jobs.learnt_max_power_w[job] or world.jobs.max_power_w[job])
+            rows += max(known - IDLE_W, 0) * len(plan.nodes_of(row))
+    return total, rows
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@given(world=saving_worlds(), corridor=corridors(), down=settings_of_sites)
+@settings(max_examples=60)
+def test_nodes_are_powered_as_the_rules_say(name, world, corridor, down):
+    kinds = (NodePower("all", NodeSet(), IDLE_W, MAX_W),)
+    rules = PowerRules(corridor, kinds, 0, 10, down)
+    world = stated(world)
+    site = Site(rules=Rules(power=rules))
+    policy = build(parse_policy(name))
+    plan = run_cycle(world, site, State(), policy, np.random.default_rng(0)).plan
+    saving = world.nodes.power_saving
+
+    for row in plan.starts_now.tolist():  # no job starts on a node that is off
+        assert not saving.off[plan.nodes_of(row)].any()
+    for row in range(len(plan)):  # nor is it planned there before the node can be had
+        if plan.start_s[row] in (NEVER, UNPLANNED):
+            continue
+        for node in plan.nodes_of(row).tolist():
+            if saving.off[node]:
+                had_s = saving.ready_s[node] or world.now_s + saving.resume_s[node]
+                assert plan.start_s[row] >= had_s
+    used = {*world.running.nodes.tolist()}
+    for row in plan.starts_now.tolist():
+        used |= set(plan.nodes_of(row).tolist())
+    for node in plan.power.down.tolist():
+        assert down is not None
+        assert saving.can[node]
+        assert not saving.off[node]
+        assert node not in used
+    for node in plan.power.up.tolist():
+        assert world.nodes.state[node] == "UP+POWERED_DOWN"
+        planned = [row for row in range(len(plan)) if node in plan.nodes_of(row).tolist()]
+        assert planned
+    if len(plan.power.up):  # their idle power fits beside what is planned
+        last_s = world.now_s + int(saving.resume_s[plan.power.up].max())
+        for second in range(world.now_s, last_s):
+            if (bound := upper_w(rules, second)) != NO_UPPER_W:
+                idle, rows = drawn_w(world, plan, second)
+                assert idle + rows <= bound
