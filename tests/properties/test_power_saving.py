@@ -29,7 +29,7 @@ IDLE_W, MAX_W = 50, 300
 @st.composite
 def saving_worlds(draw):
     """Nodes in all states of power, of which some cannot be powered down."""
-    world = draw(worlds())
+    world = draw(worlds(most_jobs=2))
     n_nodes, busy = len(world.nodes), set(world.running.nodes.tolist())
     state = [
         "UP" if node in busy else draw(st.sampled_from(STATES))
@@ -83,7 +83,7 @@ def drawn_w(world, plan, second):
 
 @pytest.mark.parametrize("name", POLICIES)
 @given(world=saving_worlds(), corridor=corridors(), down=settings_of_sites)
-@settings(max_examples=60)
+@settings(max_examples=100)
 def test_nodes_are_powered_as_the_rules_say(name, world, corridor, down):
     kinds = (NodePower("all", NodeSet(), IDLE_W, MAX_W),)
     rules = PowerRules(corridor, kinds, 0, 10, down)
