@@ -273,7 +273,7 @@ class _Bench:
     def columns(self) -> str:
         """Rules 1 to 3 and 5; returns the problem if columns are inconsistent."""
         mixed = np.count_nonzero(self._mixed)
-        told = judge(self.snapshot, self.plan, self._matching, self._wants if mixed else None)
+        told = judge(self.snapshot, self.plan, self._matching, self._node_demand if mixed else None)
         if isinstance(told, str):
             return told
         ids = self.snapshot.jobs.id
@@ -361,7 +361,7 @@ class _Bench:
             for choice in range(len(masks[0]))
         )
 
-    def _wants(self) -> NDArray[np.int64]:
+    def _node_demand(self) -> NDArray[np.int64]:
         """(nnz, R) what each row takes of each of its nodes."""
         plan, jobs = self.plan, self.snapshot.jobs
         job = self.job[self.row_of]

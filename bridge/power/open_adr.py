@@ -26,7 +26,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, NoReturn
 
 from bridge.errors import ConfigError
-from bridge.power.ledger import MOST_TEXT, Wish, check_bounds
+from bridge.power.entry_log import MOST_TEXT, Wish, check_bounds
 from bridge.units import DAY_S, NEVER
 
 LIMIT: Final = "IMPORT_CAPACITY_LIMIT"

@@ -21,7 +21,7 @@ from bridge.errors import ConfigError
 from bridge.planning.site_rules.corridor_text import Bounds
 from bridge.planning.site_rules.values_text import Name
 from bridge.planning.site_rules.watts_text import upper_watts, watts
-from bridge.power.ledger import Wish, check_bounds
+from bridge.power.entry_log import Wish, check_bounds
 from bridge.units import NEVER
 
 MOST_ENTRIES = 100

@@ -46,10 +46,11 @@ MOST_BYTES = 2 << 30
 """Most bytes of a file's text; larger files are refused as decompression bombs."""
 
 KEYS[Plan.__name__, "predicted"] = "believed"
+"""The key is older than the attribute; it stays, so that older recordings can be read."""
 _KEPT_PLAN: Final = "kept_plan"
-_FACTS: Final = dict[str, dict[str, list[int]]]
+_LEARNT: Final = dict[str, dict[str, list[int]]]
 _STATE: Final[Mapping[str, Any]] = {
-    "by": str, "planned_start_s": dict[str, int], "learnt": _FACTS, "followed": _FACTS,
+    "by": str, "planned_start_s": dict[str, int], "learnt": _LEARNT, "followed": _LEARNT,
 }  # fmt: skip
 """Name and hint of each part of a state in a file, besides the kept plan."""
 
@@ -140,8 +141,8 @@ def _state_to_plain(state: State) -> dict[str, Any]:
     plain: dict[str, Any] = {
         "by": promises.by,
         "planned_start_s": to_plain(promises.start_s, _STATE["planned_start_s"]),
-        "learnt": to_plain({name: dict(one.known) for name, one in learnt}, _FACTS),
-        "followed": to_plain({name: dict(one.running) for name, one in learnt}, _FACTS),
+        "learnt": to_plain({name: dict(one.known) for name, one in learnt}, _LEARNT),
+        "followed": to_plain({name: dict(one.running) for name, one in learnt}, _LEARNT),
     }
     if isinstance(promises.kept_plan, KeptPlan):
         plain[_KEPT_PLAN] = b64encode(to_bytes(promises.kept_plan)).decode()

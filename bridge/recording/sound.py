@@ -36,7 +36,7 @@ def unsound(snapshot: Snapshot, plan: Plan) -> Fault | None:
 def _faults(snapshot: Snapshot, plan: Plan) -> Iterator[Fault]:
     yield from _nodes(snapshot)
     # Nodes, partitions and licences first, as the other checks count them.
-    yield from _places(snapshot)
+    yield from _partitions_and_reservations(snapshot)
     yield from _switches(snapshot)
     yield from _jobs(snapshot)
     yield from _running(snapshot)
@@ -70,7 +70,7 @@ def _nodes(snapshot: Snapshot) -> Iterator[Fault]:
     yield from _amounts("snapshot.licence_total", snapshot.licence_total)
 
 
-def _places(snapshot: Snapshot) -> Iterator[Fault]:
+def _partitions_and_reservations(snapshot: Snapshot) -> Iterator[Fault]:
     count = len(snapshot.nodes)
     for i, partition in enumerate(snapshot.partitions):
         yield from _indexes(f"snapshot.partitions[{i}].nodes", partition.nodes, count)
@@ -179,7 +179,7 @@ def _plan(snapshot: Snapshot, plan: Plan) -> Iterator[Fault]:
     yield from _indexes("plan.job", plan.job, len(snapshot.jobs))
     yield from _indexes("plan.nodes", plan.nodes, len(snapshot.nodes))
     yield from _indexes("plan.partition", plan.partition, len(snapshot.partitions), none=True)
-    if (predicted := plan.predicted) is not None:
+    if (predicted := plan.predicted) is not None:  # in files under the key `believed`
         for name, column, count in (
             ("run_s", predicted.run_s, len(snapshot.jobs)),
             ("end_s", predicted.end_s, len(snapshot.running)),

@@ -181,7 +181,7 @@ class Messages:
                 start_s=int(running.start_s[row]),
                 end_s=int(running.end_s[row]),
                 partition=snapshot.partitions[partition].name if partition >= 0 else "",
-                uses=self._uses(nodes, use),
+                uses=self._node_uses(nodes, use),
                 exclusive=bool(running.exclusive[row]),
                 licences=_licences(snapshot, running.licences[row]),
                 adapting=bool(running.adapting[row]),
@@ -193,7 +193,7 @@ class Messages:
         )
         for other in releases:
             own = slice(int(running.indptr[other]), int(running.indptr[other + 1]))
-            for part in self._uses(running.nodes[own], running.use[own]):
+            for part in self._node_uses(running.nodes[own], running.use[own]):
                 part.until_s = int(running.end_s[other])
                 message.allocation.uses.append(part)
         if running.max_nodes[row]:
@@ -217,7 +217,7 @@ class Messages:
         if reservation >= 0:
             request.reservation = snapshot.reservations[reservation].name
 
-    def _uses(self, nodes: NDArray[np.int32], use: NDArray[np.int64]) -> list[pb.NodeUse]:
+    def _node_uses(self, nodes: NDArray[np.int32], use: NDArray[np.int64]) -> list[pb.NodeUse]:
         if len(nodes) == 0:
             return []
         if (use == use[0]).all():

@@ -22,7 +22,7 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from bridge.errors import ConfigError
-from bridge.power.ledger import Author
+from bridge.power.entry_log import Author
 from bridge.power.signal_text import read_signal
 from bridge.rpc.controller.corridor_switch import CorridorSwitch
 from bridge.rpc.transport.users import user_name

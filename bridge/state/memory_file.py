@@ -32,7 +32,7 @@ from typing import Final
 from bridge.errors import BridgeError
 from bridge.state.announced_starts import SCHEMA as STARTS
 from bridge.state.announced_starts import upgrade
-from bridge.state.predictor_store import SCHEMA as LESSONS
+from bridge.state.predictor_store import SCHEMA as PREDICTORS
 
 _log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ BUSY_S = 5.0
 _VERSION: Final = 2
 _MEMORY: Final = "CREATE TABLE IF NOT EXISTS memory (key TEXT PRIMARY KEY, value TEXT NOT NULL);"
 _SCHEMA: Final = tuple(
-    statement for statement in (_MEMORY + LESSONS + STARTS).split(";") if statement.strip()
+    statement for statement in (_MEMORY + PREDICTORS + STARTS).split(";") if statement.strip()
 )
 _LOGS: Final = ("-wal", "-shm")
 _DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)

@@ -4,7 +4,7 @@
 | table | holds |
 |---|---|
 | memory | what policies carry between cycles (`bridge.ports.State`), the start of observation, |
-| | what was entered of the corridor of power (`bridge.power.ledger`) |
+| | what was entered of the corridor of power (`bridge.power.entry_log`) |
 | learnt | what predictors know of run times (`bridge.state.predictor_store`) |
 | promise, started, gone | announced and actual starts (`bridge.state.announced_starts`) |
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bridge.model.corridor_entries import CalendarEntry, OperatorEntry
 from bridge.model.limits import ALWAYS, Validity
 from bridge.model.power import NO_UPPER_W
-from bridge.power.ledger import Author, Ledger, Wish
+from bridge.power.entry_log import Author, EntryLog, Wish
 from bridge.power.resolve import (
     Entries,
     corridor_at,
@@ -126,15 +126,15 @@ def test_removing_an_entry_restores_what_was_below(calendar, operators, pair, sp
     if None not in pair and pair[0] > pair[1]:
         pair = pair[::-1]
     before = made(calendar, operators)
-    ledger = Ledger(before.entered, len(before.entered) + 1)
-    on_top, added = ledger.add([Wish(*span, *pair)], author, FROM_S)
+    entry_log = EntryLog(before.entered, len(before.entered) + 1)
+    on_top, added = entry_log.add([Wish(*span, *pair)], author, FROM_S)
     if not added:
         return  # it was over before
     removed, gone = on_top.remove(added[0].id, author, FROM_S)
     restored, _ = removed.restore(gone.id, author, FROM_S)
     found = [
         resolve(Entries(tuple(calendar), each.entries), FROM_S, FROM_S + SPAN_S)
-        for each in (ledger, on_top, removed, restored)
+        for each in (entry_log, on_top, removed, restored)
     ]
     assert found[0] == found[2]
     assert found[1] == found[3]

@@ -63,9 +63,9 @@ def test_an_event_comes_is_changed_and_goes(served):
     status, said = send("POST", "/events", EVENT)
     assert (status, said["eventName"], said["objectType"]) == (201, "peak", "EVENT")
     assert upper(service, world) == 900
-    ledger = service.scheduling.corridor.ledger()
+    entry_log = service.scheduling.corridor.entry_log()
     assert send("POST", "/events", EVENT) == (201, said)  # the same again
-    assert service.scheduling.corridor.ledger() is ledger
+    assert service.scheduling.corridor.entry_log() is entry_log
     with OperatorClient(operator_of(send.file.parent)) as operator:
         entry = operator.power().entries[-1]
         assert (entry.author, entry.origin, entry.reason, entry.state) == (
@@ -110,11 +110,11 @@ def test_what_is_wrong_is_said_and_changes_nothing(
     served, method, path, body, fields, status, detail
 ):
     service, _world, send = served
-    ledger = service.scheduling.corridor.ledger()
+    entry_log = service.scheduling.corridor.entry_log()
     code, problem = send(method, path, body, **fields)
     assert (code, problem["status"]) == (status, status)
     assert detail in problem["detail"]
-    assert service.scheduling.corridor.ledger() is ledger
+    assert service.scheduling.corridor.entry_log() is entry_log
 
 
 def test_callers_that_say_nothing_or_nonsense_do_not_keep_others_out(served):
@@ -156,4 +156,4 @@ def test_events_leave_room_for_operators(served):
     status, problem = send("PUT", "/events/c", EVENT)
     assert (status, "more than 200 intervals" in problem["detail"]) == (409, True)
     assert send("DELETE", "/events/a")[0] == send("DELETE", "/events/b")[0] == 204
-    assert not [e for e in service.scheduling.corridor.ledger().entries if e.stands_at(2000)]
+    assert not [e for e in service.scheduling.corridor.entry_log().entries if e.stands_at(2000)]

@@ -140,14 +140,14 @@ def shared():
 @pytest.mark.parametrize("dry_run", [False, True])
 def test_what_makes_no_sense_changes_nothing(shared, dry_run):
     home, service = shared
-    before = service.scheduling.corridor.ledger()
+    before = service.scheduling.corridor.entry_log()
     with OperatorClient(operator_of(home)) as operator:
         for request, problem in WRONG:
             asked = pb.CorridorRequest(dry_run=dry_run)
             asked.MergeFrom(request)
             with pytest.raises(ControllerError, match=problem):
                 operator.corridor(asked)
-    assert service.scheduling.corridor.ledger() == before
+    assert service.scheduling.corridor.entry_log() == before
 
 
 def test_without_power_in_the_configuration_nothing_is_entered(home):
@@ -187,7 +187,7 @@ def test_a_dry_run_changes_nothing_and_names_the_jobs(home):
         world.cycle(1)
         reply = operator.corridor(pb.CorridorRequest(upper_w=1000, dry_run=True))
         assert (reply.entry.id, now(reply)[1]) == (1, 1000)
-        assert service.scheduling.corridor.ledger().entries == ()
+        assert service.scheduling.corridor.entry_log().entries == ()
         assert reply.effects_total == len(reply.effects)
         again = operator.corridor(pb.CorridorRequest(upper_w=2000, dry_run=True))
         assert again.effects_total == 0  # as it is
@@ -233,10 +233,10 @@ def test_a_signal_file_is_followed(home, caplog):
 
         assert after('{"upper": "900W", "reason": "tariff"}') == (0, 900)
         assert after('{"upper": "900W", "lower": "5W"}') == (5, 900)
-        ledger = service.scheduling.corridor.ledger()
+        entry_log = service.scheduling.corridor.entry_log()
         assert after('{"upper":"900W", "lower":"5W"}') == (5, 900)
-        assert service.scheduling.corridor.ledger() is ledger  # it says the same
-        assert [entry.group for entry in ledger.entries] == ["signal"] * 2
+        assert service.scheduling.corridor.entry_log() is entry_log  # it says the same
+        assert [entry.group for entry in entry_log.entries] == ["signal"] * 2
         for broken in ('{"upper": "9', "", '{"upper": "many"}', "[" * 10_000, "x" * 70_000):
             assert after(broken) == (5, 900)
             assert follow.problem
@@ -266,7 +266,7 @@ def test_a_signal_file_of_a_stranger_does_not_count(home):
     os.chown(file, 65534, 65534)
     with a_service(home, planning=PLANNING, power={"signal_file": str(file)}) as service:
         assert "who is no administrator" in service._signal.problem
-        assert service.scheduling.corridor.ledger().entries == ()
+        assert service.scheduling.corridor.entry_log().entries == ()
 
 
 # ------------------------------------------------------------------ the command
@@ -387,6 +387,6 @@ def test_ordinary_users_look_and_change_nothing(home):
         done = as_nobody("power", "corridor", "--upper", "1W", *at)
         assert done.returncode == 1
         assert "only administrators may change the corridor of power" in done.stderr
-        assert service.scheduling.corridor.ledger().entries == ()
+        assert service.scheduling.corridor.entry_log().entries == ()
         looked = as_nobody("power", "show", *at)
         assert (looked.returncode, "contract" in looked.stdout) == (0, True)

@@ -41,7 +41,7 @@ KNOWN = {
     "agent/power/cgroups.py": "names of the cgroups in which Slurm puts jobs",
     "agent/power/choice.py": "names Slurm's sensor",
     "agent/power/slurm_energy.py": "reads what Slurm's plugins measure",
-    "power/ledger.py": "options of this package's commands",
+    "power/entry_log.py": "options of this package's commands",
     "rpc/controller/corridor_switch.py": "the same",
     "rpc/operators/power_messages.py": "the same",
     "elastic/launcher/boot.py": "runs in a job of Slurm: names an option of its steps",

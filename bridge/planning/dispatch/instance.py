@@ -71,7 +71,7 @@ class WindowJob:
         """The slowdown if it started now: the paper's static priority."""
         return (self.length_s - self.submit_s) / self.length_s
 
-    def wants(self) -> NDArray[np.int64]:
+    def demand(self) -> NDArray[np.int64]:
         """(K,) of all units together."""
         total: NDArray[np.int64] = np.array([u.want for u in self.units], dtype=np.int64).sum(0)
         return total

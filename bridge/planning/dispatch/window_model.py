@@ -81,9 +81,9 @@ def pool(made: Started, instance: Instance) -> None:
     for r, most in enumerate(capacity.tolist()):
         intervals, demands = taken(made, used, r)
         for job, interval in zip(instance.jobs, made.interval, strict=True):
-            if wants := int(job.wants()[r]):
+            if demand := int(job.demand()[r]):
                 intervals.append(interval)
-                demands.append(wants)
+                demands.append(demand)
         made.model.add_cumulative(intervals, demands, most)
 
 

@@ -349,11 +349,11 @@ class _Gatekeeper:
             on = closure.nodes[plan.nodes[own]]
             if not on.any() or not ((starts < end_s) & (ends > start_s)).any():
                 continue
-            if not gate.chunks or any(gate.shuts(want) for want in self._wants(row, own, on)):
+            if not gate.chunks or any(gate.shuts(want) for want in self._demands(row, own, on)):
                 return f"nodes that FreePool {closure.name} keeps free"
         return None
 
-    def _wants(self, row: int, own: slice, on: NDArray[np.bool_]) -> list[tuple[int, ...]]:
+    def _demands(self, row: int, own: slice, on: NDArray[np.bool_]) -> list[tuple[int, ...]]:
         """The requests of a row's chunks on some of its nodes."""
         plan, snapshot = self._plan, self._lowered.snapshot
         job = int(plan.job[row])

@@ -64,7 +64,7 @@ class _Start:
     tasks: NDArray[np.int32]
 
 
-class Reserving(Protocol):
+class ReservationMaker(Protocol):
     """A controller that can make reservations."""
 
     def reserve(self, reservation: Reservation) -> str:
@@ -83,7 +83,7 @@ class RemoteDecider:
         *,
         timeout_s: float = 60.0,
         controller: str = "simulated controller",
-        reserving: Reserving | None = None,
+        reserving: ReservationMaker | None = None,
     ) -> None:
         """Connects with the first decision.
 

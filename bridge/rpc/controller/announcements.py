@@ -51,7 +51,7 @@ _NOTHING, _PLANNED, _PENDING = 0, 1, 2
 # The rows of a table of announcements, one column for each job. A change of one of the first
 # `_COMPARED` is told at once.
 _VERSION, _KIND, _START_S, _PARTITION, _NODES, _CODE, _WORDS, _SAID_S = range(8)
-_COMPARED, _FACTS = 6, 8
+_COMPARED, _COLUMNS = 6, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +98,14 @@ class Announcements:
         self._next_id = 1
         self._open: dict[int, OpenStart] = {}
         self._serials: NDArray[np.int64] = np.empty(0, dtype=np.int64)
-        self._said: NDArray[np.int64] = np.empty((_FACTS, 0), dtype=np.int64)
+        self._said: NDArray[np.int64] = np.empty((_COLUMNS, 0), dtype=np.int64)
         self._mix: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
     def reset(self) -> None:
         """Drops all announcements, because the controller has lost them."""
         self._open.clear()
         self._serials = np.empty(0, dtype=np.int64)
-        self._said = np.empty((_FACTS, 0), dtype=np.int64)
+        self._said = np.empty((_COLUMNS, 0), dtype=np.int64)
 
     def close(self, decision_id: int) -> OpenStart | None:
         """Removes and returns the open start that a result is of; None: it is of none."""
@@ -136,14 +136,14 @@ class Announcements:
         reply.decisions.extend(starts)
         row_of, in_order = _announced_rows(plan, len(snapshot.jobs))
         reasons = _Reasons(plan.reasons)
-        facts = self._facts(snapshot, plan, reasons, row_of)
+        current = self._current(snapshot, plan, reasons, row_of)
         said = self._carried(serials)
         now_s = snapshot.now_s
-        differs = (facts[:_COMPARED] != said[:_COMPARED]).any(axis=0)
+        differs = (current[:_COMPARED] != said[:_COMPARED]).any(axis=0)
         # Also backwards: the clock may have been set.
-        differs |= (facts[_WORDS] != said[_WORDS]) & (abs(now_s - said[_SAID_S]) >= WORDS_S)
+        differs |= (current[_WORDS] != said[_WORDS]) & (abs(now_s - said[_SAID_S]) >= WORDS_S)
         jobs = in_order[differs[in_order]]
-        wait_s = _waits(now_s, facts, said, serials, jobs)
+        wait_s = _waits(now_s, current, said, serials, jobs)
         again_s = int(wait_s[wait_s > 0].min(initial=CALM_S)) if wait_s.any() else 0
         jobs = jobs[wait_s == 0]
         room = max(self._most - len(starts), 0)
@@ -154,7 +154,7 @@ class Announcements:
         )
         counted["planned_start"] = len(promised)
         counted["pending"] = len(jobs) - len(promised)
-        said[:, jobs] = facts[:, jobs]
+        said[:, jobs] = current[:, jobs]
         self._serials, self._said = serials, said
         starting = frozenset(start.job_id for start in starts)
         return Decisions(reply.decisions, counted, again_s, promised, starting)
@@ -271,14 +271,14 @@ class Announcements:
             if at_s not in (NEVER, UNPLANNED)
         }
 
-    def _facts(
+    def _current(
         self, snapshot: Snapshot, plan: Plan, reasons: "_Reasons", row_of: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """(_FACTS, n_jobs) the current announcement of each job."""
-        facts = np.zeros((_FACTS, len(row_of)), dtype=np.int64)
-        facts[_SAID_S] = snapshot.now_s
+        """(_COLUMNS, n_jobs) the current announcement of each job."""
+        current = np.zeros((_COLUMNS, len(row_of)), dtype=np.int64)
+        current[_SAID_S] = snapshot.now_s
         if len(plan) == 0:
-            return facts
+            return current
         has = row_of >= 0
         row = np.where(has, row_of, 0)
         start_s = plan.start_s[row]
@@ -291,21 +291,21 @@ class Announcements:
         self._mix[plan.nodes].cumsum(out=sums[1:])
         prints = sums[plan.indptr[1:]] - sums[plan.indptr[:-1]]
         codes, words = reasons.codes_and_words()
-        facts[_VERSION] = snapshot.jobs.version.view(np.int64)
-        facts[_KIND] = np.where(has, np.where(planned, _PLANNED, _PENDING), _NOTHING)
-        facts[_START_S] = np.where(planned, start_s, 0)
-        facts[_PARTITION] = np.where(planned, plan.partition[row], -1)
-        facts[_NODES] = np.where(planned, prints[row], 0)
-        facts[_CODE] = codes[row]
-        facts[_WORDS] = words[row]
-        return facts
+        current[_VERSION] = snapshot.jobs.version.view(np.int64)
+        current[_KIND] = np.where(has, np.where(planned, _PLANNED, _PENDING), _NOTHING)
+        current[_START_S] = np.where(planned, start_s, 0)
+        current[_PARTITION] = np.where(planned, plan.partition[row], -1)
+        current[_NODES] = np.where(planned, prints[row], 0)
+        current[_CODE] = codes[row]
+        current[_WORDS] = words[row]
+        return current
 
     def _carried(self, serials: NDArray[np.int64]) -> NDArray[np.int64]:
         """The last announcements, aligned with the present jobs; zeros for new ones."""
         before = self._serials
         if len(before) == len(serials) and (before == serials).all():
             return self._said
-        said = np.zeros((_FACTS, len(serials)), dtype=np.int64)
+        said = np.zeros((_COLUMNS, len(serials)), dtype=np.int64)
         if len(before):
             at = before.searchsorted(serials)
             at[at == len(before)] = 0
@@ -368,7 +368,7 @@ def _cut_s(snapshot: Snapshot, plan: Plan, row: int) -> int:
 
 def _waits(
     now_s: int,
-    facts: NDArray[np.int64],
+    current: NDArray[np.int64],
     said: NDArray[np.int64],
     serials: NDArray[np.int64],
     jobs: NDArray[np.intp],
@@ -380,7 +380,7 @@ def _waits(
     """
     if not len(jobs):
         return np.empty(0, dtype=np.int64)
-    now, then = facts[:, jobs], said[:, jobs]
+    now, then = current[:, jobs], said[:, jobs]
     moved = (now[_VERSION] == then[_VERSION]) & (now[_KIND] == then[_KIND])
     lead_s = np.minimum(now[_START_S], then[_START_S]) - now_s
     pause_s = np.where(moved.cumsum() > PROMPT, (lead_s // 100).clip(1, CALM_S), 1)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from bridge.errors import ConfigError
 from bridge.model.corridor_entries import CalendarEntry, OperatorEntry
 from bridge.model.power import Corridor
-from bridge.power.ledger import Author, Ledger, Wish
+from bridge.power.entry_log import Author, EntryLog, Wish
 from bridge.power.resolve import Entries, corridor_at
 from bridge.power.sentences import bounds_text, span_text
 from bridge.rpc.controller.cycles import Cycles
@@ -84,7 +84,7 @@ class CorridorSwitch:
         self._calendar = tuple(calendar)
         self._now_s = now_s
         self._lock = threading.RLock()
-        self._ledger = Ledger()
+        self._entry_log = EntryLog()
         self._changes = 0
         self._in_force: tuple[int, int, object] | None = None
         self._problems: dict[str, str] = {}
@@ -105,13 +105,15 @@ class CorridorSwitch:
         site = self._switch.site
         with self._lock:
             self._recall()
-            return Entries(self._calendar, self._ledger.entries, site.rules.timezone, site.cron_s)
+            return Entries(
+                self._calendar, self._entry_log.entries, site.rules.timezone, site.cron_s
+            )
 
-    def ledger(self) -> Ledger:
+    def entry_log(self) -> EntryLog:
         """What was entered."""
         with self._lock:
             self._recall()
-            return self._ledger
+            return self._entry_log
 
     def corridor(self) -> Corridor:
         """As of now; the calendar and all entries resolved."""
@@ -168,12 +170,12 @@ class CorridorSwitch:
             raise ConfigError("power corridor", NOT_BOUNDED)
         with self._lock:
             self._recall()
-            before = self._ledger
-            ledger, added = before.add(wishes, author, self.now_s, group)
-            if ledger is before:
+            before = self._entry_log
+            entry_log, added = before.add(wishes, author, self.now_s, group)
+            if entry_log is before:
                 return added
-            self._take(ledger)
-        standing = {entry.id for entry in ledger.entries if not entry.removed_s}
+            self._take(entry_log)
+        standing = {entry.id for entry in entry_log.entries if not entry.removed_s}
         for entry in before.entries:
             if not entry.removed_s and entry.id not in standing and group:
                 _log.info("power corridor: %s withdraws entry %d", author, entry.id)
@@ -195,8 +197,8 @@ class CorridorSwitch:
         """
         with self._lock:
             self._recall()
-            ledger, gone = self._ledger.remove(number, author, self.now_s)
-            self._take(ledger)
+            entry_log, gone = self._entry_log.remove(number, author, self.now_s)
+            self._take(entry_log)
         _log.info(
             "power corridor: %s removes entry %d (%s, of %s); undo it with"
             " 'schedbridge power corridor --restore %d'",
@@ -214,8 +216,8 @@ class CorridorSwitch:
             raise ConfigError("power corridor", NOT_BOUNDED)
         with self._lock:
             self._recall()
-            ledger, back = self._ledger.restore(number, author, self.now_s)
-            self._take(ledger)
+            entry_log, back = self._entry_log.restore(number, author, self.now_s)
+            self._take(entry_log)
         _log.info(
             "power corridor: %s restores entry %d (%s, of %s); undo it with"
             " 'schedbridge power corridor --undo %d'",
@@ -223,11 +225,11 @@ class CorridorSwitch:
         )  # fmt: skip
         return back
 
-    def _take(self, ledger: Ledger) -> None:
-        """Keeps a new ledger; views made from now on have it, and so has the next cycle."""
-        self._ledger = ledger
+    def _take(self, entry_log: EntryLog) -> None:
+        """Keeps a new log; views made from now on have it, and so has the next cycle."""
+        self._entry_log = entry_log
         self._changes += 1
-        self._kept.keep(ledger.text())
+        self._kept.keep(entry_log.text())
         self._switch.changes += 1
 
     def settle(self) -> None:
@@ -241,15 +243,15 @@ class CorridorSwitch:
         if text is None:
             return
         try:
-            found = Ledger.read(text)
+            found = EntryLog.read(text)
         except ValueError as error:
             _log.error("power corridor: what was entered before cannot be read: %s", error)
             return
-        mine = [entry.id for entry in self._ledger.entries]
-        self._ledger = self._ledger.after(found)
+        mine = [entry.id for entry in self._entry_log.entries]
+        self._entry_log = self._entry_log.after(found)
         self._changes += 1
         self._switch.changes += 1
         if mine:
-            now = [entry.id for entry in self._ledger.entries][-len(mine) :]
+            now = [entry.id for entry in self._entry_log.entries][-len(mine) :]
             _log.warning("power corridor: entries %s are now %s: older ones were found", mine, now)
-            self._kept.keep(self._ledger.text())
+            self._kept.keep(self._entry_log.text())

@@ -32,7 +32,7 @@ from typing import Final, NoReturn
 
 from bridge import files
 from bridge.errors import ConfigError
-from bridge.power.ledger import Wish
+from bridge.power.entry_log import Wish
 from bridge.power.open_adr import read_event
 from bridge.rpc.transport.private_channel import Refusal
 

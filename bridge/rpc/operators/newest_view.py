@@ -83,7 +83,7 @@ class Views:
         async with asyncio.timeout(SERVICE_S):
             parts = await asyncio.wrap_future(asked)
         loop = asyncio.get_running_loop()
-        serial, changes, cost_s, facts, in_force = unpack(parts[:1])
+        serial, changes, cost_s, live, in_force = unpack(parts[:1])
         if len(parts) > 1:
             published = await loop.run_in_executor(self._unpacking, unpack, parts[1:])
         else:
@@ -92,7 +92,7 @@ class Views:
             in_force = self._seen.view.in_force
         self._known = (serial, changes)
         return Seen(
-            View(facts, in_force, published),
+            View(live, in_force, published),
             self._known,
             0 if self._seen is None else self._seen.count + 1,
             now,

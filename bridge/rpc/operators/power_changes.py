@@ -4,7 +4,7 @@
 import json
 
 from bridge.errors import ConfigError
-from bridge.power.ledger import Author, Wish
+from bridge.power.entry_log import Author, Wish
 from bridge.rpc.controller.corridor_switch import NOT_BOUNDED, CorridorSwitch
 from bridge.rpc.operators.power_messages import (
     check_request,
@@ -16,7 +16,7 @@ from bridge.rpc.pb import operator_pb2 as pb
 from bridge.units import DAY_S
 
 MOST_OF_EVENTS = 200
-"""Entries of all events; the rest of those that the ledger takes is for operators."""
+"""Entries of all events; the rest of those that the log takes is for operators."""
 _GROUP = "event "
 
 
@@ -66,13 +66,13 @@ def take_event(corridor: CorridorSwitch | None, event: str, name: str, bounds: s
     wishes = [
         Wish(start, end, upper_w=upper, reason=name) for start, end, upper in json.loads(bounds)
     ]
-    now_s, ledger = corridor.now_s, corridor.ledger()
+    now_s, entry_log = corridor.now_s, corridor.entry_log()
     if wishes and all(wish.end_s <= now_s for wish in wishes):
         raise ConfigError("event", "it is over already")
-    before = ledger.of_group(group, now_s)
+    before = entry_log.of_group(group, now_s)
     others = [
         entry
-        for entry in ledger.entries
+        for entry in entry_log.entries
         if entry.group.startswith(_GROUP) and entry.group != group and entry.stands_at(now_s)
     ]
     if len(others) + len(wishes) > MOST_OF_EVENTS:

@@ -23,7 +23,7 @@ from bridge.model.power import Corridor
 from bridge.model.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.ports import State
-from bridge.power.ledger import Author, Ledger
+from bridge.power.entry_log import Author, EntryLog
 from bridge.power.resolve import Entries, bounded_by, corridor_at
 from bridge.registry import build, for_live, parse_policy
 from bridge.rpc.controller.corridor_switch import NOT_BOUNDED
@@ -181,14 +181,16 @@ def _first_rows(plan: Plan) -> dict[int, int]:
 def _changed(
     entries: Entries, request: pb.CorridorRequest, author: Author, now_s: int
 ) -> tuple[Entries, pb.CorridorEntry]:
-    ledger = Ledger(entries.entered, max((entry.id for entry in entries.entered), default=0) + 1)
+    entry_log = EntryLog(
+        entries.entered, max((entry.id for entry in entries.entered), default=0) + 1
+    )
     if request.HasField("undo"):
-        ledger, entry = ledger.remove(request.undo, author, now_s)
+        entry_log, entry = entry_log.remove(request.undo, author, now_s)
     elif request.HasField("restore"):
-        ledger, entry = ledger.restore(request.restore, author, now_s)
+        entry_log, entry = entry_log.restore(request.restore, author, now_s)
     else:
-        ledger, (entry,) = ledger.add([wish_of(request, now_s)], author, now_s)
-    return replace(entries, entered=ledger.entries), entry_message(entry, now_s)
+        entry_log, (entry,) = entry_log.add([wish_of(request, now_s)], author, now_s)
+    return replace(entries, entered=entry_log.entries), entry_message(entry, now_s)
 
 
 def _spec(text: str) -> PolicySpec:

@@ -40,7 +40,7 @@ def power_reply(view: View, published: Published, request: pb.PowerRequest) -> p
         now_s=now_s,
         steps=step_messages(entries, now_s, until_s),
         entries=(entry_message(entry, now_s) for entry in entries.entered),
-        problems=view.facts.power_problems,
+        problems=view.live.power_problems,
     )
     rules = view.in_force.conditions.site.rules.power
     reply.bounded = rules is not None

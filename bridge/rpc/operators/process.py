@@ -27,14 +27,14 @@ from typing import Any
 from bridge.errors import BridgeError, ControllerError
 from bridge.model.learnt import Learnt
 from bridge.planning.power.calibration import Curve
-from bridge.power.ledger import Author
+from bridge.power.entry_log import Author
 from bridge.power.resolve import Entries
 from bridge.rpc.controller.corridor_switch import CorridorSwitch
 from bridge.rpc.controller.cycles import Cycles, Published
 from bridge.rpc.controller.policy_switch import PolicySwitch
 from bridge.rpc.operators.elastic import change_width, elastic_reply
 from bridge.rpc.operators.power_changes import change_corridor, take_event
-from bridge.rpc.operators.view import Facts, InForce, pack
+from bridge.rpc.operators.view import InForce, LiveState, pack
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.pb import scheduler_pb2
 from bridge.rpc.transport.private_channel import Channel, Frame, MessageKind, Part
@@ -97,7 +97,7 @@ class Answers:
         self._lock = threading.Lock()
         self._numbered: tuple[int, Published | None] = (0, None)
 
-    def facts(self) -> Facts:
+    def live_state(self) -> LiveState:
         """State that changes all the time."""
         desk, now = self._desk, time.monotonic()
         cycles = desk.cycles
@@ -118,7 +118,7 @@ class Answers:
             policy_failures=desk.failures(),
         )
         problems = () if desk.corridor is None else desk.corridor.problems()
-        return Facts(status.SerializeToString(), tuple(hello.features), problems)
+        return LiveState(status.SerializeToString(), tuple(hello.features), problems)
 
     def in_force(self) -> InForce:
         """State that changes only by orders of administrators."""
@@ -182,7 +182,7 @@ class Answers:
         raise ControllerError(f"unknown request {kind}")
 
     def _view(self, known: int, known_changes: int) -> list[Part]:
-        """The facts; the rest only where it is not what they know.
+        """The live state; the rest only where it is not what they know.
 
         Args:
             known: number of the cycle they have.
@@ -200,7 +200,7 @@ class Answers:
         body = pack(published, _courtesy(self._desk.cycles.lock)) if serial != known else []
         # The cost is the CPU time of this thread; it may have waited for cycles in between.
         cost_s = time.thread_time() - began
-        return [*pack((serial, changes, cost_s, self.facts(), in_force)), *body]
+        return [*pack((serial, changes, cost_s, self.live_state(), in_force)), *body]
 
     def refused(self, parts: list[bytearray]) -> None:
         """Records callers that were turned away."""

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bridge.power.ledger import Wish
+from bridge.power.entry_log import Wish
 from bridge.rpc.operators.event_page import Carry, EventPage
 from bridge.rpc.operators.metrics_page import MetricsPage
 from bridge.rpc.operators.server import OperatorService, serve

@@ -76,7 +76,7 @@ class Asking:
 def status(view: View, request: pb.StatusRequest, asking: Asking) -> pb.StatusReply:
     """The status of the service."""
     del request, asking
-    reply = pb.StatusReply.FromString(view.facts.status)
+    reply = pb.StatusReply.FromString(view.live.status)
     if view.published is not None:
         snapshot, plan = view.published.snapshot, view.published.plan
         planned = (plan.start_s != NEVER) & (plan.start_s != UNPLANNED)

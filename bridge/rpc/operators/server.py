@@ -30,7 +30,7 @@ from grpc_reflection.v1alpha import reflection
 
 from bridge.errors import BridgeError, ControllerError
 from bridge.planning.power.calibration import Curve
-from bridge.power.ledger import Author
+from bridge.power.entry_log import Author
 from bridge.rpc.controller.server import OPERATOR
 from bridge.rpc.operators import queries
 from bridge.rpc.operators.accuracy import accuracy_reply
@@ -306,7 +306,7 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
         return reply.SerializeToString()
 
     def _controlling(self, view: View) -> Controlling:
-        return Controlling(view.facts.features, self._carry_out)
+        return Controlling(view.live.features, self._carry_out)
 
     def _carry_out(self, decision: scheduler_pb2.Decision, wait_s: float) -> scheduler_pb2.Fate:
         parts = [decision.SerializeToString(), repr(wait_s).encode()]

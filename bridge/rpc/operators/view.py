@@ -30,7 +30,7 @@ _AT_ONCE = 1 << 13
 
 
 @dataclass(frozen=True)
-class Facts:
+class LiveState:
     """Small state that changes all the time.
 
     Attributes:
@@ -64,12 +64,12 @@ class View:
     """The data from which operators are answered.
 
     Attributes:
-        facts: as of now.
+        live: as of now.
         in_force: policy and rules.
         published: the last cycle; None before the first.
     """
 
-    facts: Facts
+    live: LiveState
     in_force: InForce
     published: Published | None
 

@@ -5,7 +5,7 @@
 |---|---|
 | schedule.py | virtual time, and what happens when |
 | cluster.py | a model of slurmctld: jobs, nodes, reservations, licences; it checks every start |
-| plugin.py | a model of sched/bridge: generations, ledger, outcomes of decisions, silence |
+| plugin.py | a model of sched/bridge: generations, sent state, outcomes of decisions, silence |
 | network.py | calls that get lost, doubled, delayed |
 | host.py | the machine of the service: the real parts, which die at any line and start again |
 | disk.py | a disk that is full, and what a loss of power leaves of the store's files |

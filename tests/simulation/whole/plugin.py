@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A model of the plugin in slurmctld, from docs/design/0002-shim.md and bridge/shim/cycle.c.
 
-It keeps only what it sent (its ledger), sends differences on generations, carries decisions out
+It keeps only what it sent (its sent state), sends differences on generations, carries decisions out
 under the cluster's own checks, tells their outcomes with the next call, and lets Slurm schedule
 when nobody answers for `SILENCE_MS`.
 """
@@ -318,7 +318,7 @@ class Plugin:
     # ------------------------------------------------------------ reading
 
     def _scan(self) -> tuple[pb.CycleRequest, bool]:
-        """What differs from the ledger, as a request; and whether anything does."""
+        """What differs from the sent state, as a request; and whether anything does."""
         cluster, request = self._cluster, pb.CycleRequest()
         self._ended += cluster.ended if self.active else []
         if self.active:

@@ -4,7 +4,7 @@ import json
 import pytest
 
 from bridge.errors import ConfigError
-from bridge.power.ledger import Wish
+from bridge.power.entry_log import Wish
 from bridge.power.open_adr import read_event
 from bridge.units import NEVER
 

@@ -6,7 +6,7 @@ import pytest
 
 from bridge.errors import ConfigError
 from bridge.model.power import NO_UPPER_W
-from bridge.power.ledger import Wish
+from bridge.power.entry_log import Wish
 from bridge.power.signal_text import read_signal
 from bridge.units import NEVER
 

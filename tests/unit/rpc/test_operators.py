@@ -68,7 +68,7 @@ def a_desk(decider, cycles, **settings):
 
 def a_view(decider, cycles):
     desk = a_desk(decider, cycles)
-    return View(desk.facts(), desk.in_force(), cycles.published)
+    return View(desk.live_state(), desk.in_force(), cycles.published)
 
 
 def test_accuracy_names_no_job(decider, cycles):

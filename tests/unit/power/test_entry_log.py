@@ -5,41 +5,41 @@ import pytest
 
 from bridge.errors import ConfigError
 from bridge.model.power import NO_UPPER_W
-from bridge.power import ledger as module
-from bridge.power.ledger import KEEP_S, Author, Ledger, Wish
+from bridge.power import entry_log as module
+from bridge.power.entry_log import KEEP_S, Author, EntryLog, Wish
 
 ROOT = Author("root", "operator.socket")
 ANNE = Author("anne", "operator.socket")
 
 
 def entered(*wishes, now_s=100):
-    ledger = Ledger()
+    entry_log = EntryLog()
     for wish in wishes:
-        ledger, _ = ledger.add([wish], ROOT, now_s)
-    return ledger
+        entry_log, _ = entry_log.add([wish], ROOT, now_s)
+    return entry_log
 
 
-def standing(ledger, now_s=100):
-    return [entry.id for entry in ledger.entries if entry.stands_at(now_s)]
+def standing(entry_log, now_s=100):
+    return [entry.id for entry in entry_log.entries if entry.stands_at(now_s)]
 
 
 def test_entries_are_numbered_and_say_who_entered_them():
-    ledger = entered(Wish(0, upper_w=5))
-    ledger, (entry,) = ledger.add([Wish(200, 300, 1, 2, "test")], ANNE, 150)
+    entry_log = entered(Wish(0, upper_w=5))
+    entry_log, (entry,) = entry_log.add([Wish(200, 300, 1, 2, "test")], ANNE, 150)
     assert (entry.id, entry.author, entry.origin) == (2, "anne", "operator.socket")
     assert (entry.entered_s, entry.start_s, entry.end_s) == (150, 200, 300)
     assert (entry.lower_w, entry.upper_w, entry.reason) == (1, 2, "test")
 
 
 def test_the_latest_that_stands_is_removed_first_and_can_be_restored():
-    ledger = entered(Wish(0, upper_w=5), Wish(0, upper_w=4), Wish(0, 90, upper_w=3), now_s=50)
-    ledger, gone = ledger.remove(0, ANNE, 100)  # the third is over
+    entry_log = entered(Wish(0, upper_w=5), Wish(0, upper_w=4), Wish(0, 90, upper_w=3), now_s=50)
+    entry_log, gone = entry_log.remove(0, ANNE, 100)  # the third is over
     assert (gone.id, gone.removed_s, gone.removed_by) == (2, 100, "anne (operator.socket)")
-    ledger, gone = ledger.remove(0, ANNE, 100)
-    assert (gone.id, standing(ledger)) == (1, [])
-    ledger, back = ledger.restore(2, ROOT, 100)
-    assert (back.removed_s, back.removed_by, standing(ledger)) == (0, "", [2])
-    assert ledger.add([Wish(0, upper_w=1)], ROOT, 100)[1][0].id == 4
+    entry_log, gone = entry_log.remove(0, ANNE, 100)
+    assert (gone.id, standing(entry_log)) == (1, [])
+    entry_log, back = entry_log.restore(2, ROOT, 100)
+    assert (back.removed_s, back.removed_by, standing(entry_log)) == (0, "", [2])
+    assert entry_log.add([Wish(0, upper_w=1)], ROOT, 100)[1][0].id == 4
 
 
 @pytest.mark.parametrize(
@@ -50,22 +50,22 @@ def test_the_latest_that_stands_is_removed_first_and_can_be_restored():
     ],
 )  # fmt: skip
 def test_what_cannot_be_undone_is_said(order, number, problem):
-    ledger = entered(Wish(0, 90, upper_w=3), Wish(0, upper_w=4), Wish(0, upper_w=5), now_s=50)
-    ledger, _ = ledger.remove(2, ROOT, 60)
+    entry_log = entered(Wish(0, 90, upper_w=3), Wish(0, upper_w=4), Wish(0, upper_w=5), now_s=50)
+    entry_log, _ = entry_log.remove(2, ROOT, 60)
     with pytest.raises(ConfigError, match=problem):
-        getattr(ledger, order)(number, ROOT, 100)
+        getattr(entry_log, order)(number, ROOT, 100)
 
 
 def test_without_entries_nothing_is_undone():
     with pytest.raises(ConfigError, match="has no entry that could be removed"):
-        Ledger().remove(0, ROOT, 100)
+        EntryLog().remove(0, ROOT, 100)
 
 
 def test_a_removed_entry_that_is_over_is_not_restored():
-    ledger = entered(Wish(0, 200, upper_w=3))
-    ledger, _ = ledger.remove(1, ROOT, 100)
+    entry_log = entered(Wish(0, 200, upper_w=3))
+    entry_log, _ = entry_log.remove(1, ROOT, 100)
     with pytest.raises(ConfigError, match="is over"):
-        ledger.restore(1, ROOT, 200)
+        entry_log.restore(1, ROOT, 200)
 
 
 @pytest.mark.parametrize(
@@ -83,46 +83,46 @@ def test_bounds_that_make_no_sense_are_refused(wish, problem):
 
 def test_a_group_is_replaced_as_a_whole_and_only_if_it_says_something_else():
     two = [Wish(0, upper_w=5), Wish(200, 300, upper_w=4)]
-    ledger, added = entered(Wish(0, upper_w=9)).add(two, ROOT, 100, "signal")
+    entry_log, added = entered(Wish(0, upper_w=9)).add(two, ROOT, 100, "signal")
     assert [entry.id for entry in added] == [2, 3]
-    same, added = ledger.add(two, ANNE, 150, "signal")
-    assert (same, added) == (ledger, ())
-    same, added = ledger.add([two[0]], ANNE, 300, "signal")  # the other is over by then
-    assert (same, added) == (ledger, ())
-    ledger, added = ledger.add([Wish(0, upper_w=6)], ANNE, 160, "signal")
-    assert ([entry.id for entry in added], standing(ledger)) == ([4], [1, 4])
-    ledger, added = ledger.add([], ANNE, 170, "signal")
-    assert (added, standing(ledger)) == ((), [1])
+    same, added = entry_log.add(two, ANNE, 150, "signal")
+    assert (same, added) == (entry_log, ())
+    same, added = entry_log.add([two[0]], ANNE, 300, "signal")  # the other is over by then
+    assert (same, added) == (entry_log, ())
+    entry_log, added = entry_log.add([Wish(0, upper_w=6)], ANNE, 160, "signal")
+    assert ([entry.id for entry in added], standing(entry_log)) == ([4], [1, 4])
+    entry_log, added = entry_log.add([], ANNE, 170, "signal")
+    assert (added, standing(entry_log)) == ((), [1])
 
 
 def test_what_is_over_is_forgotten_after_a_while():
-    ledger = entered(Wish(0, 200, upper_w=3), Wish(0, upper_w=4))
-    assert len(ledger.pruned(199 + KEEP_S).entries) == 2
-    ledger = ledger.pruned(200 + KEEP_S)
-    assert [entry.id for entry in ledger.entries] == [2]
-    ledger, _ = ledger.remove(2, ROOT, 200 + KEEP_S)
-    assert ledger.pruned(200 + 2 * KEEP_S).entries == ()
-    assert ledger.pruned(200 + 2 * KEEP_S).add([Wish(0, upper_w=1)], ROOT, 1)[1][0].id == 3
+    entry_log = entered(Wish(0, 200, upper_w=3), Wish(0, upper_w=4))
+    assert len(entry_log.pruned(199 + KEEP_S).entries) == 2
+    entry_log = entry_log.pruned(200 + KEEP_S)
+    assert [entry.id for entry in entry_log.entries] == [2]
+    entry_log, _ = entry_log.remove(2, ROOT, 200 + KEEP_S)
+    assert entry_log.pruned(200 + 2 * KEEP_S).entries == ()
+    assert entry_log.pruned(200 + 2 * KEEP_S).add([Wish(0, upper_w=1)], ROOT, 1)[1][0].id == 3
 
 
 def test_there_is_a_bound_on_entries(monkeypatch):
     monkeypatch.setattr(module, "MOST_STANDING", 3)
     monkeypatch.setattr(module, "MOST_KEPT", 4)
-    ledger = entered(*[Wish(0, upper_w=3)] * 3)
+    entry_log = entered(*[Wish(0, upper_w=3)] * 3)
     with pytest.raises(ConfigError, match="more than 3 entries"):
-        ledger.add([Wish(0, upper_w=1)], ROOT, 100)
+        entry_log.add([Wish(0, upper_w=1)], ROOT, 100)
     for number in range(1, 8):
-        ledger, _ = ledger.remove(number, ROOT, 100)
-        ledger, _ = ledger.add([Wish(0, upper_w=1)], ROOT, 100)
-        assert len(ledger.entries) <= 4
-    assert standing(ledger) == [8, 9, 10]
+        entry_log, _ = entry_log.remove(number, ROOT, 100)
+        entry_log, _ = entry_log.add([Wish(0, upper_w=1)], ROOT, 100)
+        assert len(entry_log.entries) <= 4
+    assert standing(entry_log) == [8, 9, 10]
 
 
 def test_it_is_written_and_read_again():
-    ledger = entered(Wish(0, upper_w=NO_UPPER_W, reason="ü"), Wish(5, 700, 1, 2))
-    ledger, _ = ledger.remove(2, ANNE, 100)
-    assert Ledger.read(ledger.text()) == ledger
-    assert Ledger.read(Ledger().text()) == Ledger()
+    entry_log = entered(Wish(0, upper_w=NO_UPPER_W, reason="ü"), Wish(5, 700, 1, 2))
+    entry_log, _ = entry_log.remove(2, ANNE, 100)
+    assert EntryLog.read(entry_log.text()) == entry_log
+    assert EntryLog.read(EntryLog().text()) == EntryLog()
 
 
 @pytest.mark.parametrize(
@@ -132,9 +132,9 @@ def test_it_is_written_and_read_again():
         '{"next_id": 1, "entries": [{}]}', '{"next_id": "x", "entries": []}',
     ],
 )  # fmt: skip
-def test_what_is_no_ledger_is_refused(text):
+def test_what_is_no_log_is_refused(text):
     with pytest.raises(ValueError, match=r"."):
-        Ledger.read(text)
+        EntryLog.read(text)
 
 
 @pytest.mark.parametrize(
@@ -145,10 +145,10 @@ def test_what_is_no_ledger_is_refused(text):
     ],
 )  # fmt: skip
 def test_entries_that_were_tampered_with_are_refused(change):
-    ledger = entered(Wish(0, upper_w=5))
-    broken = replace(ledger, entries=(replace(ledger.entries[0], **change),))
+    entry_log = entered(Wish(0, upper_w=5))
+    broken = replace(entry_log, entries=(replace(entry_log.entries[0], **change),))
     with pytest.raises(ValueError, match=r"."):
-        Ledger.read(broken.text())
+        EntryLog.read(broken.text())
 
 
 def test_what_is_found_later_lies_below():
@@ -158,5 +158,5 @@ def test_what_is_found_later_lies_below():
     both = mine.after(found)
     assert [(entry.id, entry.upper_w) for entry in both.entries] == [(1, 5), (2, 6), (4, 8), (5, 9)]
     assert both.next_id == 6
-    assert Ledger().after(found) == found
-    assert mine.after(Ledger(next_id=50)).next_id == 50
+    assert EntryLog().after(found) == found
+    assert mine.after(EntryLog(next_id=50)).next_id == 50

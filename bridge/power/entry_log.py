@@ -64,7 +64,7 @@ class Author:
 
 
 @dataclass(frozen=True)
-class Ledger:
+class EntryLog:
     """The entries, and the next id."""
 
     entries: tuple[OperatorEntry, ...] = ()
@@ -72,11 +72,11 @@ class Ledger:
 
     def add(
         self, wishes: Sequence[Wish], author: Author, now_s: int, group: str = ""
-    ) -> tuple["Ledger", tuple[OperatorEntry, ...]]:
+    ) -> tuple["EntryLog", tuple[OperatorEntry, ...]]:
         """Enters bounds; those of one group replace what it had before (rule 4).
 
         Returns:
-            The new ledger, and the entries that are new.
+            The new log, and the entries that are new.
 
         Raises:
             ConfigError: there are too many, or they contradict themselves.
@@ -85,17 +85,17 @@ class Ledger:
         wishes = [wish for wish in wishes if wish.end_s > now_s]
         if group and [_said(entry) for entry in before] == [_said(wish) for wish in wishes]:
             return self, ()
-        ledger = self
+        entry_log = self
         for entry in before:
-            ledger = ledger.remove(entry.id, author, now_s)[0]
+            entry_log = entry_log.remove(entry.id, author, now_s)[0]
         for wish in wishes:
             check_bounds(wish)
-        standing = sum(entry.stands_at(now_s) for entry in ledger.entries)
+        standing = sum(entry.stands_at(now_s) for entry in entry_log.entries)
         if standing + len(wishes) > MOST_STANDING:
             raise ConfigError(_KEY, f"has more than {MOST_STANDING} entries: remove some (--undo)")
         added = tuple(
             OperatorEntry(
-                id=ledger.next_id + at,
+                id=entry_log.next_id + at,
                 author=author.name[:MOST_TEXT],
                 origin=author.origin[:MOST_TEXT],
                 entered_s=now_s,
@@ -108,10 +108,10 @@ class Ledger:
             )
             for at, wish in enumerate(wishes)
         )
-        entries = (*ledger.entries, *added)
-        return Ledger(entries, ledger.next_id + len(added)).pruned(now_s), added
+        entries = (*entry_log.entries, *added)
+        return EntryLog(entries, entry_log.next_id + len(added)).pruned(now_s), added
 
-    def remove(self, number: int, author: Author, now_s: int) -> tuple["Ledger", OperatorEntry]:
+    def remove(self, number: int, author: Author, now_s: int) -> tuple["EntryLog", OperatorEntry]:
         """Removes an entry; 0: the one that was entered last of those that stand.
 
         Raises:
@@ -130,7 +130,7 @@ class Ledger:
         gone = replace(entry, removed_s=max(now_s, 1), removed_by=str(author)[:MOST_TEXT])
         return self._with(gone), gone
 
-    def restore(self, number: int, author: Author, now_s: int) -> tuple["Ledger", OperatorEntry]:
+    def restore(self, number: int, author: Author, now_s: int) -> tuple["EntryLog", OperatorEntry]:
         """Puts a removed entry in force again, at its own place.
 
         Raises:
@@ -162,7 +162,7 @@ class Ledger:
             entry for entry in self.entries if entry.group == group and entry.stands_at(now_s)
         )
 
-    def pruned(self, now_s: int) -> "Ledger":
+    def pruned(self, now_s: int) -> "EntryLog":
         """Without what is forgotten (rule 3)."""
         kept = [
             entry
@@ -174,15 +174,15 @@ class Ledger:
             kept.remove(entry)
         return self if len(kept) == len(self.entries) else replace(self, entries=tuple(kept))
 
-    def after(self, earlier: "Ledger") -> "Ledger":
-        """This ledger on top of one that was found later, but is older; ids that clash are new."""
+    def after(self, earlier: "EntryLog") -> "EntryLog":
+        """This log on top of one that was found later, but is older; ids that clash are new."""
         if not earlier.entries:
             return replace(self, next_id=max(self.next_id, earlier.next_id))
         shift = max(earlier.next_id - min((entry.id for entry in self.entries), default=1), 0)
         mine = tuple(replace(entry, id=entry.id + shift) for entry in self.entries)
         groups = {entry.group for entry in mine if entry.group}
         below = tuple(entry for entry in earlier.entries if entry.group not in groups)
-        return Ledger((*below, *mine), max(self.next_id + shift, earlier.next_id))
+        return EntryLog((*below, *mine), max(self.next_id + shift, earlier.next_id))
 
     def text(self) -> str:
         """The same as text that `read` takes."""
@@ -190,7 +190,7 @@ class Ledger:
         return json.dumps({"next_id": self.next_id, "entries": entries})
 
     @staticmethod
-    def read(text: str) -> "Ledger":
+    def read(text: str) -> "EntryLog":
         """Reads what `text` has written.
 
         Raises:
@@ -207,9 +207,9 @@ class Ledger:
             raise ValueError("its entries are not in order")
         if len(entries) > MOST_KEPT + MOST_STANDING:
             raise ValueError("it has too many entries")
-        return Ledger(entries, next_id)
+        return EntryLog(entries, next_id)
 
-    def _with(self, changed: OperatorEntry) -> "Ledger":
+    def _with(self, changed: OperatorEntry) -> "EntryLog":
         entries = tuple(changed if each.id == changed.id else each for each in self.entries)
         return replace(self, entries=entries)
 
