@@ -7,7 +7,7 @@
       - {name: thin, idle: 71W, max: 250W}
     corridor:
       - {name: contract, upper: 120kW}
-    power_down: {partitions: [batch], hold: 5min}
+    power_down: {partitions: [batch], hold: 5m}
 
 The corridor is in `corridor_text.py`; it is resolved for each cycle (`bridge.power.resolve`).
 """
@@ -63,7 +63,7 @@ class PowerDownSection(Section):
     )
     hold: Duration = Field(
         default=None,
-        description="A node that was in use, or was powered up, stays on for so long: 5min.",
+        description="A node that was in use, or was powered up, stays on for so long: 5m.",
     )
 
     def power_down(self) -> PowerDown:
