@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -156,3 +157,34 @@ def test_the_document_names_every_algorithm():
     for names in choices().values():
         for name in names:
             assert f"`{name}`" in text
+
+
+# ------------------------------------------------------------------ examples in documents
+
+
+def examples():
+    """Every example of a configuration in a document: its place and its text."""
+    sections = {field.alias or name for name, field in ServiceConfig.model_fields.items()}
+    for path in sorted(DOCUMENT.parent.glob("*.md")):
+        blocks = re.findall(r"^ *```yaml\n(.*?)^ *```", path.read_text(), re.MULTILINE | re.DOTALL)
+        for number, block in enumerate(blocks):
+            text = textwrap.dedent(block)
+            keys = set(re.findall(r"^([a-z_]+):", text, re.MULTILINE))
+            if keys and keys <= sections:
+                yield pytest.param(text, id=f"{path.stem}-{number}")
+
+
+EXAMPLES = list(examples())
+
+
+@pytest.mark.parametrize("text", EXAMPLES)
+def test_examples_in_documents_are_read(text):
+    found = yaml.safe_load(text)
+    power = (found.get("planning") or {}).get("power")
+    if power is not None and "nodes" not in power:  # an excerpt
+        power["nodes"] = [{"name": "any", "idle": "1W", "max": "2W"}]
+    parse(yaml.safe_dump(found, sort_keys=False), "example")
+
+
+def test_documents_have_examples():
+    assert len(EXAMPLES) > 10
