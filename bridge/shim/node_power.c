@@ -91,21 +91,34 @@ uint64_t node_power_print(const node_record_t *node)
     return 1 + (uint64_t)idle_since_s(node) * 31 + (uint64_t)node->boot_req_time;
 }
 
-// Only nodes for which the order means something; others are left alone, or refuse it.
-static verdict_t chosen(bitstr_t *nodes, bool up)
+static bool in_use(const node_record_t *node)
 {
+    return !IS_NODE_IDLE(node) || IS_NODE_COMPLETING(node) || node->sus_job_cnt;
+}
+
+static bool is_as_ordered(const node_record_t *node, bool up)
+{
+    return up ? is_resuming(node) || !node_is_off(node) : node_is_off(node);
+}
+
+// Keeps those for which the order makes sense now. A node that became busy since the report is no
+// reason to refuse the others; it is asked for again.
+static verdict_t choose(bitstr_t *nodes, bool up)
+{
+    verdict_t busy = APPLIED;
     for (int i = 0; (i = bit_ffs_from_bit(nodes, i)) >= 0; i++) {
         const node_record_t *node = node_record_table_ptr[i];
-        if (up ? is_resuming(node) || !node_is_off(node) : node_is_off(node))
-            bit_clear(nodes, i);
-        else if (up && !IS_NODE_POWERED_DOWN(node))
-            return verdict_of(PB(OUTCOME__OUTCOME_BUSY), 0, "%s is powering down", node->name);
-        else if (!up && !can_power_down(node))
+        bool changes = !is_as_ordered(node, up);
+        if (changes && !up && !can_power_down(node))
             return REFUSED(ESLURM_NOT_SUPPORTED, "%s may not be powered down", node->name);
-        else if (!up && (!IS_NODE_IDLE(node) || IS_NODE_COMPLETING(node) || node->sus_job_cnt))
-            return verdict_of(PB(OUTCOME__OUTCOME_BUSY), 0, "%s is in use", node->name);
+        if (changes && (up ? IS_NODE_POWERED_DOWN(node) : !in_use(node)))
+            continue;
+        bit_clear(nodes, i);
+        if (changes)
+            busy = verdict_of(PB(OUTCOME__OUTCOME_BUSY), 0, "%s is %s", node->name,
+                              up ? "powering down" : "in use");
     }
-    return APPLIED;
+    return bit_ffs(nodes) < 0 ? busy : APPLIED;
 }
 
 static verdict_t carry_out(bitstr_t *nodes, bool up, const char *reason)
@@ -128,7 +141,7 @@ verdict_t power_nodes(const pb_power_t *wanted)
         return REFUSED(ESLURM_NOT_SUPPORTED, "no ResumeProgram in slurm.conf");
     if (!nodes_named(wanted->nodes, &nodes))
         return INVALID("unknown nodes: %.100s", wanted->nodes);
-    verdict_t verdict = chosen(nodes, wanted->up);
+    verdict_t verdict = choose(nodes, wanted->up);
     if (is_applied(&verdict) && bit_ffs(nodes) >= 0)
         verdict = carry_out(nodes, wanted->up, wanted->reason);
     FREE_NULL_BITMAP(nodes);

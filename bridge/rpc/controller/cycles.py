@@ -286,7 +286,7 @@ class Cycles:
         for at, order in enumerate(self.orders.take(self._announcements.take_id)):
             reply.decisions.insert(at, order)
         changes = self._adjustments.decide(snapshot, plan, self._site(), session.nodes, features)
-        if len(plan.power) and Feature.POWER in features:
+        if Feature.POWER in features:
             changes += self._power_requests.decide(snapshot, plan, session.nodes)
         decisions.by_kind.update(Counter(change.WhichOneof("action") or "" for change in changes))
         reply.decisions.extend(changes)

@@ -3,11 +3,12 @@
 
 Rules
     1. A node is named once: while the controller's report does not show what was asked for, it is
-       asked again only after `AGAIN_S`. One that refused is left alone for `REFUSED_S`.
+       asked again only after `AGAIN_S`. One that refused, and was not just busy, is left alone for
+       `REFUSED_S`. Once a report has shown it, the node may be named again at any time.
     2. After `reset` nothing has been asked for.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import numpy as np
@@ -45,7 +46,7 @@ class PowerRequests:
         sent = self._sent.pop(result.decision_id, None)
         if sent is None:
             return False
-        if result.outcome != pb.OUTCOME_APPLIED:
+        if result.outcome not in (pb.OUTCOME_APPLIED, pb.OUTCOME_BUSY):
             names, up = sent
             self._silent_until_s.update({(name, up): now_s + REFUSED_S for name in names})
         return True
@@ -54,7 +55,8 @@ class PowerRequests:
         """What the controller is to be asked now (rule 1)."""
         now_s, found = snapshot.now_s, []
         silent = self._silent_until_s
-        for key in [key for key, until_s in silent.items() if until_s <= now_s]:
+        shown = _shown(snapshot, nodes, silent)
+        for key in [key for key, until_s in silent.items() if until_s <= now_s or key in shown]:
             del silent[key]
         for wanted, up in ((plan.power.down, False), (plan.power.up, True)):
             names = {node: snapshot.nodes.names[node] for node in wanted.tolist()}
@@ -70,3 +72,18 @@ class PowerRequests:
             self._sent[message.id] = tuple(names[node] for node in asked), up
             found.append(message)
         return found
+
+
+def _shown(
+    snapshot: Snapshot, nodes: NodeIndex, asked: Iterable[tuple[str, bool]]
+) -> set[tuple[str, bool]]:
+    """Those that are as they were asked to be: off, or on or on the way up."""
+    saving = snapshot.nodes.power_saving
+    found: set[tuple[str, bool]] = set()
+    if saving is None:
+        return found
+    for name, up in asked:
+        at = nodes.index.get(name)
+        if at is not None and up == bool(not saving.off[at] or saving.resuming[at]):
+            found.add((name, up))
+    return found

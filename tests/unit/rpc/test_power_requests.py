@@ -7,12 +7,17 @@ from itertools import count
 import numpy as np
 import pytest
 
+from bridge.model.node import PowerSaving
 from bridge.model.plan import Plan
 from bridge.model.power_saving import PowerChanges
+from bridge.registry import PRESETS, build
 from bridge.rpc.controller.power_changes import AGAIN_S, REFUSED_S, PowerRequests
 from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.reported.features import Feature
 from bridge.rpc.reported.hostlist import NodeIndex
-from tests.builders import a_snapshot
+from bridge.safe_cycle.decider import Decider
+from tests.builders import a_node, a_snapshot
+from tests.unit.rpc import worlds
 
 NODES = NodeIndex(("n1", "n2", "n3", "n4"))
 
@@ -23,8 +28,19 @@ def requests():
     return PowerRequests(lambda: next(numbers))
 
 
-def asked(requests, now_s, down=(), up=()):
-    snapshot = a_snapshot(now_s=now_s)()
+def a_report(now_s, off=(), resuming=()):
+    """Of four nodes; those named are powered down or on the way up, by index."""
+    snapshot = a_snapshot(nodes=[a_node() for _ in NODES.names], now_s=now_s)()
+    no, zeros = np.zeros(len(NODES), dtype=bool), np.zeros(len(NODES), dtype=np.int64)
+    saving = PowerSaving(can=~no, off=no.copy(), resume_s=zeros, ready_s=zeros.copy(),
+                         idle_since_s=zeros)  # fmt: skip
+    saving.off[[*off, *resuming]] = True
+    saving.ready_s[list(resuming)] = now_s + 60
+    return replace(snapshot, nodes=replace(snapshot.nodes, power_saving=saving))
+
+
+def asked(requests, now_s, down=(), up=(), **states):
+    snapshot = a_report(now_s, **states)
     changes = PowerChanges(np.array(down, np.int32), np.array(up, np.int32), "why")
     plan = replace(Plan.without_rows(now_s), power=changes)
     return requests.decide(snapshot, plan, NODES)
@@ -43,7 +59,16 @@ def test_a_node_is_asked_again_after_a_while_only(requests):
     assert other.power.nodes == "n3"
     assert asked(requests, AGAIN_S - 1, down=[1]) == []
     assert len(asked(requests, AGAIN_S, down=[1])) == 1
-    assert len(asked(requests, AGAIN_S, up=[1])) == 1
+    assert len(asked(requests, AGAIN_S, up=[1], off=[1])) == 1
+
+
+def test_a_node_that_has_been_off_and_on_again_is_asked_at_once(requests):
+    assert len(asked(requests, 0, down=[1])) == 1
+    assert asked(requests, 4, off=[1]) == []
+    assert len(asked(requests, 5, up=[1], off=[1])) == 1
+    assert asked(requests, 6, up=[1], off=[1]) == []
+    assert asked(requests, 7, resuming=[1]) == []
+    assert len(asked(requests, 20, down=[1])) == 1
 
 
 def test_one_that_refused_is_left_alone_for_longer(requests):
@@ -55,7 +80,38 @@ def test_one_that_refused_is_left_alone_for_longer(requests):
     assert len(asked(requests, 1 + REFUSED_S, down=[1])) == 1
 
 
+def test_one_that_is_busy_is_asked_again_like_any_other(requests):
+    (decision,) = asked(requests, 0, down=[1, 2])
+    assert requests.close(pb.Fate(decision_id=decision.id, outcome=pb.OUTCOME_BUSY), 1)
+    assert asked(requests, AGAIN_S - 1, down=[1]) == []
+    assert len(asked(requests, AGAIN_S, down=[1])) == 1
+
+
 def test_a_controller_that_has_started_again_is_asked_again(requests):
     assert len(asked(requests, 0, down=[1])) == 1
     requests.reset()
     assert len(asked(requests, 1, down=[1])) == 1
+
+
+def wide(job_id):
+    request = worlds.a_request(min_nodes=4, max_nodes=4, exclusive=True)
+    return worlds.a_job(job_id, request=request)
+
+
+def powered(reply):
+    return [decision.power.nodes for decision in reply.decisions if decision.HasField("power")]
+
+
+def test_a_node_that_was_on_in_between_is_powered_up_again_at_once():
+    decide = Decider(build(PRESETS["conservative"])).decide
+    hello = worlds.a_hello(features=[Feature.POWER])
+    cycles = worlds.some_cycles(decide, "conservative", hello=hello)
+    saving = {"power_saving": True, "resume_s": 60}
+    off = worlds.a_node("n0", off=True, state="UP+POWERED_DOWN", **saving)
+    on = worlds.a_node("n0", **saving)
+    others = [worlds.a_node(f"n{number}", **saving) for number in (1, 2, 3)]
+    reply = cycles.run(worlds.a_full([wide("1")], nodes=[off, *others]))
+    assert powered(reply) == ["n0"]
+    cycles.run(worlds.a_delta(1, now_s=worlds.NOW_S + 5, nodes=[on], removed_jobs=["1"]))
+    reply = cycles.run(worlds.a_delta(2, now_s=worlds.NOW_S + 10, nodes=[off], jobs=[wide("2")]))
+    assert powered(reply) == ["n0"]
