@@ -45,8 +45,9 @@
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import nan
+from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -60,142 +61,108 @@ _ADAPTATION_BUCKETS_S = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600)
 _UP_S = 60
 
 
+_GAUGES: Final = (
+    ("jobs_pending", "Waiting jobs in the last snapshot"),
+    ("jobs_running", "Jobs that hold nodes in the last snapshot"),
+    ("jobs_malleable", "Running jobs that can change their width"),
+    ("jobs_set_aside", "Waiting jobs left out, because planning fails with them"),
+    ("jobs_adapting", "Jobs that are changing their width"),
+    ("launchers", "Jobs whose launcher is connected"),
+    ("agents", "Nodes that have an agent"),
+    ("power_nodes", "Nodes whose power is measured"),
+    ("power_nodes_stale", "Nodes whose last power is too old to be used"),
+    ("nodes", "Nodes in the last snapshot"),
+    ("nodes_usable", "Usable nodes in the last snapshot"),
+    ("solver_gap", "(found - bound) / found over the last dispatch's window"),
+    ("solver_window_jobs", "Jobs in the last dispatch's window"),
+    ("solver_saved_ratio", "(greedy - found) / greedy of its objective"),
+    ("power_lower_watts", "Lower bound of system power; 0: none"),
+    ("power_upper_watts", "Upper bound of system power; +Inf: none"),
+    ("power_estimate_watts", "System power in the last snapshot, upper estimate"),
+    ("power_signal_up", "1 while power.signal_file is read, or none is wanted"),
+    ("memory_up", "1 while the file memory.path is in use, or none is wanted"),
+    ("controller_fallbacks", "Times the controller fell back to its own scheduler"),
+    ("controller_fallback_seconds", "Seconds it spent there"),
+    ("controller_lock_ms", "Longest lock of the plugin since its last call"),
+    ("controller_round_trip_ms", "The last call, seen by the controller"),
+)
+"""Name and text of each value that is set as it is now."""
+
+_RUN_TIMES: Final = (
+    ("run_times_judged", "Ended jobs whose run time had been predicted"),
+    ("run_times_underestimated", "Those of them that ran for longer"),
+    ("run_time_error_seconds", "Sum of abs(predicted - actual run time)"),
+    ("run_time_accuracy", "Sum of the smaller run time divided by the larger"),
+)
+"""Name and text of each counter by predictor."""
+
+
 class Metrics:
     """The service's metrics, in a registry of its own."""
 
     def __init__(self, version: str, policy: str) -> None:
         self.registry = CollectorRegistry()
-        self._last_call = float("-inf")
-        registry = self.registry
-        self._build = Gauge("schedbridge_build_info", "1", ["version", "policy"], registry=registry)
         self._version = version
+        self._last_call = float("-inf")
+        self._build = Gauge(
+            "schedbridge_build_info", "1", ["version", "policy"], registry=self.registry
+        )
         self.policy(policy)
-        self._cycle = Histogram(
-            "schedbridge_cycle_seconds",
-            "Report received to reply written",
-            buckets=_BUCKETS_S,
-            registry=registry,
-        )
-        self._plan = Histogram(
-            "schedbridge_plan_seconds",
-            "Planning within a cycle",
-            buckets=_BUCKETS_S,
-            registry=registry,
-        )
         self._gauges = {
-            name: Gauge(f"schedbridge_{name}", text, registry=registry)
-            for name, text in (
-                ("jobs_pending", "Waiting jobs in the last snapshot"),
-                ("jobs_running", "Jobs that hold nodes in the last snapshot"),
-                ("jobs_malleable", "Running jobs that can change their width"),
-                ("jobs_set_aside", "Waiting jobs left out, because planning fails with them"),
-                ("jobs_adapting", "Jobs that are changing their width"),
-                ("launchers", "Jobs whose launcher is connected"),
-                ("agents", "Nodes that have an agent"),
-                ("power_nodes", "Nodes whose power is measured"),
-                ("power_nodes_stale", "Nodes whose last power is too old to be used"),
-                ("nodes", "Nodes in the last snapshot"),
-                ("nodes_usable", "Usable nodes in the last snapshot"),
-                ("solver_gap", "(found - bound) / found over the last dispatch's window"),
-                ("solver_window_jobs", "Jobs in the last dispatch's window"),
-                ("solver_saved_ratio", "(greedy - found) / greedy of its objective"),
-                ("power_lower_watts", "Lower bound of system power; 0: none"),
-                ("power_upper_watts", "Upper bound of system power; +Inf: none"),
-                ("power_estimate_watts", "System power in the last snapshot, upper estimate"),
-                ("power_signal_up", "1 while power.signal_file is read, or none is wanted"),
-                ("memory_up", "1 while the file memory.path is in use, or none is wanted"),
-                ("controller_fallbacks", "Times the controller fell back to its own scheduler"),
-                ("controller_fallback_seconds", "Seconds it spent there"),
-                ("controller_lock_ms", "Longest lock of the plugin since its last call"),
-                ("controller_round_trip_ms", "The last call, seen by the controller"),
-            )
+            name: Gauge(f"schedbridge_{name}", text, registry=self.registry)
+            for name, text in _GAUGES
         }
-        up = Gauge("schedbridge_controller_up", "1 while the controller calls", registry=registry)
+        up = Gauge(
+            "schedbridge_controller_up", "1 while the controller calls", registry=self.registry
+        )
         up.set_function(lambda: float(time.monotonic() - self._last_call < _UP_S))
-        self._decisions = Counter(
-            "schedbridge_decisions", "Decisions sent", ["kind"], registry=registry
+        counter, seconds = self._counter, self._seconds
+        self._cycle = seconds("cycle_seconds", "Report received to reply written")
+        self._plan = seconds("plan_seconds", "Planning within a cycle")
+        self._decisions = counter("decisions", "Decisions sent", "kind")
+        self._decision_results = counter("fates", "Outcomes of decisions", "outcome", "code")
+        self._failures = counter(
+            "policy_failures", "Cycles that fell back to the conservative plan"
         )
-        self._decision_results = Counter(
-            "schedbridge_fates", "Outcomes of decisions", ["outcome", "code"], registry=registry
+        self._need_full = counter("need_full", "Full reports requested")
+        self._gate = counter("gate_refusals", "Connections turned away", "socket", "reason")
+        self._power = counter("power_refusals", "Impossible values of agents", "agent", "reason")
+        self._solved = counter("solver_plans", "Cycles in which the solver's plan was used")
+        self._unsolved = counter(
+            "solver_fallbacks", "Cycles in which the greedy plan was used", "reason"
         )
-        self._failures = Counter(
-            "schedbridge_policy_failures",
-            "Cycles that fell back to the conservative plan",
-            registry=registry,
-        )
-        self._need_full = Counter(
-            "schedbridge_need_full", "Full reports requested", registry=registry
-        )
-        self._gate = Counter(
-            "schedbridge_gate_refusals",
-            "Connections turned away",
-            ["socket", "reason"],
-            registry=registry,
-        )
-        self._power = Counter(
-            "schedbridge_power_refusals",
-            "Impossible values of agents",
-            ["agent", "reason"],
-            registry=registry,
-        )
-        self._solved = Counter(
-            "schedbridge_solver_plans", "Cycles in which the solver's plan was used",
-            registry=registry,
-        )  # fmt: skip
-        self._unsolved = Counter(
-            "schedbridge_solver_fallbacks",
-            "Cycles in which the greedy plan was used",
-            ["reason"],
-            registry=registry,
-        )
-        self._killed = Counter(
-            "schedbridge_solver_killed",
-            "Solvers killed because they exceeded their time",
-            registry=registry,
-        )
-        self._start_error = Histogram(
-            "schedbridge_start_error_seconds",
-            "Actual - last announced start",
-            ["partition"],
+        self._killed = counter("solver_killed", "Solvers killed because they exceeded their time")
+        self._start_error = seconds(
+            "start_error_seconds", "Actual - last announced start", "partition",
             buckets=_ERROR_BUCKETS_S,
-            registry=registry,
-        )
-        self._changed = Counter(
-            "schedbridge_announcements_changed",
-            "Announced starts that moved",
-            ["direction"],
-            registry=registry,
-        )
-        self._run_times = [
-            Counter(f"schedbridge_{name}", text, ["predictor"], registry=registry)
-            for name, text in (
-                ("run_times_judged", "Ended jobs whose run time had been predicted"),
-                ("run_times_underestimated", "Those of them that ran for longer"),
-                ("run_time_error_seconds", "Sum of abs(predicted - actual run time)"),
-                ("run_time_accuracy", "Sum of the smaller run time divided by the larger"),
-            )
-        ]
-        self._resizes = Counter(
-            "schedbridge_resizes",
-            "Resizes of running jobs: asked, completed, withdrawn, failed, ended",
-            ["direction", "outcome"],
-            registry=registry,
-        )
-        self._adaptation = Histogram(
-            "schedbridge_adaptation_seconds",
-            "Decision to completion of a resize",
-            ["direction"],
+        )  # fmt: skip
+        self._changed = counter("announcements_changed", "Announced starts that moved", "direction")
+        self._run_times = [counter(name, text, "predictor") for name, text in _RUN_TIMES]
+        self._resizes = counter(
+            "resizes", "Resizes of running jobs: asked, completed, withdrawn, failed, ended",
+            "direction", "outcome",
+        )  # fmt: skip
+        self._adaptation = seconds(
+            "adaptation_seconds", "Decision to completion of a resize", "direction",
             buckets=_ADAPTATION_BUCKETS_S,
-            registry=registry,
-        )
-        self._hops = Counter(
-            "schedbridge_hops",
+        )  # fmt: skip
+        self._hops = counter(
+            "hops",
             "Hop cost of jobs that started, where the plan stage put them and where they went",
-            ["when"],
-            registry=registry,
+            "when",
         )
         self._run_times_seen: dict[str, tuple[float, ...]] = {}
         self._failures_seen = 0
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(f"schedbridge_{name}", text, labels, registry=self.registry)
+
+    def _seconds(
+        self, name: str, text: str, *labels: str, buckets: Sequence[float] = _BUCKETS_S
+    ) -> Histogram:
+        return Histogram(
+            f"schedbridge_{name}", text, labels, buckets=buckets, registry=self.registry
+        )
 
     def placement_improved(self, before: float, after: float) -> None:
         """Notes what the jobs that started together cost in hops."""
