@@ -10,9 +10,10 @@
 
 import contextlib
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -20,6 +21,7 @@ from rich.console import Console
 from bridge.cli.operators.asking import MOST, ConfigOption, SocketOption
 from bridge.cli.simulation.policies import SiteOption, read_planning, read_policy
 from bridge.errors import ConfigError, RecordingError
+from bridge.model.policy import PolicySpec
 from bridge.model.snapshot import Snapshot
 from bridge.planning.site_rules.rules_text import parse_site
 from bridge.ports import Decide, Environment
@@ -120,13 +122,33 @@ def record(
         return
     world = _world(trace, system, procs=procs, jobs=jobs, load=load, seed=seed)
     spec = read_policy(policy) if predict is None else predicting(read_policy(policy), predict)
+    wanted = _Chosen(int(world.workload.submit_s[0]), min_queue, every, sorted(at or []))
+    number = _simulate(
+        world, spec, read_planning(site), seed=seed, wanted=wanted, files=files, cycles=cycles
+    )
+    if number == 0:
+        raise RecordingError(
+            str(out), "", f"nothing recorded: no cycle had {min_queue} waiting jobs at such a time"
+        )
+    print(f"{number} cycles in {out}")
+
+
+def _simulate(
+    world: _World,
+    spec: PolicySpec,
+    planning: Mapping[str, Any],
+    *,
+    seed: int,
+    wanted: "_Chosen",
+    files: "_Files",
+    cycles: int,
+) -> int:
+    """Keeps the wanted cycles of a simulation; returns how many, at most `cycles`."""
     workload = world.workload
     truth = dict(zip(workload.id.tolist(), workload.runtime_s.tolist(), strict=True))
-    planning = read_planning(site)
     decider = Decider(
         build(spec), seed=seed, site=parse_site(planning), environment=Environment(run_s=truth)
     )
-    wanted = _Chosen(int(world.workload.submit_s[0]), min_queue, every, sorted(at or []))
     number = 0
 
     def keep(recording: Recording) -> None:
@@ -147,11 +169,7 @@ def record(
 
         with contextlib.suppress(_Enough):
             simulate(world.workload, world.system, decide, observe=observe)
-    if number == 0:
-        raise RecordingError(
-            str(out), "", f"nothing recorded: no cycle had {min_queue} waiting jobs at such a time"
-        )
-    print(f"{number} cycles in {out}")
+    return number
 
 
 # ------------------------------------------------------------ which cycles
