@@ -25,6 +25,7 @@ from itertools import combinations, islice
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.errors import ConfigError
 from bridge.model.plan import Plan
 from bridge.model.resizes import NO_RESIZES, Resizes
 from bridge.model.snapshot import Snapshot
@@ -32,6 +33,7 @@ from bridge.planning.malleable.drawn_power import DrawnPower
 from bridge.planning.malleable.expand_shrink import idle_nodes
 from bridge.planning.malleable.pending import Pending
 from bridge.planning.malleable.redistribution import Redistribution
+from bridge.planning.malleable.reshaper import Adapting
 from bridge.planning.malleable.violations import why_not_ended, why_resized, with_note
 from bridge.planning.power.configuration import (
     Configuration,
@@ -48,18 +50,27 @@ _THEN = "the jobs that shrank for the power corridor have done so"
 
 
 @dataclass(frozen=True)
-class Effort:
-    """What may be tried.
+class Effort(Adapting):
+    """What may be tried: parameters of the policies that keep a corridor.
 
     Attributes:
-        adaptation_s: how long a change of width is expected to take.
-        waiting: most waiting jobs that a configuration starts.
-        tried: most configurations with waiting jobs.
+        waiting: most waiting jobs that a configuration starts; 0: running jobs only.
+        tried: most configurations with waiting jobs that are computed in a cycle.
+        tick_s: the policy plans again after so long; 0: at events only.
     """
 
-    adaptation_s: int
-    waiting: int
-    tried: int
+    waiting: int = 2
+    tried: int = 64
+    tick_s: int = 30
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.waiting <= 2:
+            raise ConfigError("waiting", f"must be 0, 1 or 2, not {self.waiting}")
+        if self.tried < 1:
+            raise ConfigError("tried", f"must be 1 or more, not {self.tried}")
+        if self.tick_s < 0:
+            raise ConfigError("tick_s", f"must be 0 or more, not {self.tick_s}")
 
 
 @dataclass(frozen=True)

@@ -34,12 +34,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.errors import ConfigError
 from bridge.model.snapshot import Snapshot
 from bridge.planning.malleable.drawn_power import DrawnPower
 from bridge.planning.malleable.expand_shrink import Malleables
 from bridge.planning.malleable.pending import Pending
-from bridge.planning.malleable.reshaper import Adapting
 from bridge.planning.malleable.restoring import Effort, Restoring
 from bridge.planning.malleable.why import Demands, Watched, with_reasons
 from bridge.ports import Context, Planned, Replan
@@ -48,27 +46,11 @@ _NAME = "power-corridor"
 
 
 @dataclass(frozen=True)
-class PowerCorridor(Adapting):
+class PowerCorridor(Effort):
     """Keeps system power within its corridor by widths and starts.
 
-    Attributes:
-        waiting: most waiting jobs that a configuration starts; 0: running jobs only.
-        tried: most configurations with waiting jobs that are computed in a cycle.
-        tick_s: it plans again after so long while malleable jobs run; 0: at events only.
+    `tick_s` counts while malleable jobs run.
     """
-
-    waiting: int = 2
-    tried: int = 64
-    tick_s: int = 30
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 <= self.waiting <= 2:
-            raise ConfigError("waiting", f"must be 0, 1 or 2, not {self.waiting}")
-        if self.tried < 1:
-            raise ConfigError("tried", f"must be 1 or more, not {self.tried}")
-        if self.tick_s < 0:
-            raise ConfigError("tick_s", f"must be 0 or more, not {self.tick_s}")
 
     def reshape(
         self,
@@ -86,9 +68,8 @@ class PowerCorridor(Adapting):
         pending = Pending.of(before)
         watched = Watched(replan)
         malleables = Malleables.of(snapshot, self.adaptation_s)
-        effort = Effort(self.adaptation_s, self.waiting, self.tried)
         power = DrawnPower(rules, snapshot, malleables)
-        cycle = Restoring(effort, snapshot, order, watched, power)
+        cycle = Restoring(self, snapshot, order, watched, power)
         if running.adapting.any():
             planned, left = cycle.first(planned, pending.jobs), pending
         elif power.outside(planned.plan):

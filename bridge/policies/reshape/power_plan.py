@@ -27,7 +27,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.errors import ConfigError
 from bridge.model.power import PowerRules
 from bridge.model.resizes import NO_RESIZES
 from bridge.model.snapshot import Snapshot
@@ -45,27 +44,11 @@ _LEAD = 2
 
 
 @dataclass(frozen=True)
-class PowerPlan(LentNodes):
+class PowerPlan(Effort, LentNodes):
     """Plans malleable jobs within a corridor of power that changes.
 
-    Attributes:
-        waiting: most waiting jobs that are started to end a violation; 0: running jobs only.
-        tried: most configurations with waiting jobs that are computed in a cycle.
-        tick_s: it plans again after so long while a violation is not ended; 0: at events only.
+    `tick_s` counts while a violation is not ended.
     """
-
-    waiting: int = 2
-    tried: int = 64
-    tick_s: int = 30
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 <= self.waiting <= 2:
-            raise ConfigError("waiting", f"must be 0, 1 or 2, not {self.waiting}")
-        if self.tried < 1:
-            raise ConfigError("tried", f"must be 1 or more, not {self.tried}")
-        if self.tick_s < 0:
-            raise ConfigError("tick_s", f"must be 0 or more, not {self.tick_s}")
 
     def reshape(
         self,
@@ -84,9 +67,7 @@ class PowerPlan(LentNodes):
         power = DrawnPower(rules, snapshot, malleables, ahead_s=lead_s)
         watched = Watched(replan)
         given = planned
-        cycle = Restoring(
-            Effort(self.adaptation_s, self.waiting, self.tried), snapshot, order, watched, power
-        )
+        cycle = Restoring(self, snapshot, order, watched, power)
         before = context.state.learnt_by(_NAME)
         pending = left = Pending.of(before)
         calm = not running.adapting.any()
