@@ -70,11 +70,11 @@ def _table(runs: Sequence[Run]) -> str:
     rows = "".join(f"<td>{run.measures.jobs:,}</td>" for run in runs)
     rows = f"<tr><td>jobs</td>{rows}</tr>"
     for column in columns_of(runs):
-        cells = ""
-        for run in runs:
-            value = column.value(run.measures)
-            mark = " class=best" if value == column.best(runs) else ""
-            cells += f"<td{mark}>{escape(column.show(run))}</td>"
+        cells, best = "", column.best(runs)
+        shown = [column.show(run) for run in runs]
+        for run, text in zip(runs, shown, strict=True):
+            better = column.value(run.measures) == best and len(set(shown)) > 1
+            cells += f"<td{' class=best' if better else ''}>{escape(text)}</td>"
         rows += f"<tr><td>{escape(column.heading)}</td>{cells}</tr>"
     return f'<table class="narrow"><tr><th></th>{head}</tr>{rows}</table>'
 
