@@ -67,7 +67,6 @@ class Truth:
         self.policy: Any = ""
         self.memory_counts = True
         self.now_s = 0
-        self.all_up = True
 
     def see(self, index: int, event: Seen) -> None:
         what = event.what
