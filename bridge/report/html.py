@@ -148,6 +148,8 @@ def _gantt(run: Run, origin_s: int) -> dict[str, object]:
     bars, schedule = bars_of(run, _MOST_JOBS), run.schedule
     position = {job: index for index, job in enumerate(bars.jobs.tolist())}
     note = "" if bars.complete else f" (the {len(bars.jobs):,} jobs that waited most in a row)"
+    if schedule.busy is not None:
+        note += "; a resized job is drawn at one width only"
     jobs = zip(
         run.id[bars.jobs].tolist(),
         (schedule.start_s[bars.jobs] - origin_s).tolist(),
