@@ -106,3 +106,37 @@ def test_a_violation_that_some_configuration_ends_is_ended(preset, seed):
     assert bounds_w[0] <= now_w or not possible
     if not possible and not bounds_w[0] <= now_w <= bounds_w[1]:
         assert plan.notes, "it must say so"
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_a_bound_that_some_widths_keep_holds_at_its_first_second(seed):
+    running, _, bounds_w = a_case(seed)
+    upper_w, comes_s = bounds_w[1], 2000
+    corridor = Corridor((0, comes_s), (0, 0), (100_000, upper_w))
+    rules = PowerRules(corridor, (NodePower("node", NodeSet(), IDLE_W, 250),))
+    policy, memory = build(parse_policy("power-plan")), Memory()
+    possible = ended_by_some(running, [], (0, upper_w))
+    for now_s in (comes_s - 10, comes_s - 5):
+        world = a_world(running, [], now_s)
+        plan = run(world, memory, policy, site=Site(Rules(power=rules)))
+        running, _ = a_round(running, [], world, plan)
+    first_w = drawn_w(running, [job["width"] for job in running])
+    assert first_w <= upper_w or not possible
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize(("watts", "width"), [(120, 2), (150, 3), (200, 2), (250, 3)])
+def test_two_waiting_jobs_start_together_where_one_is_not_enough(preset, watts, width):
+    running = [{"id": "m", "width": NODES, "watts": 90, "allowed": range(1, NODES + 1)}]
+    waiting = [{"id": name, "width": width, "watts": watts} for name in ("a", "b")]
+    least_w = drawn_w([*running, *waiting], [NODES - 2 * width, width, width])
+    bounds_w = (least_w, least_w + 300)
+    assert not ended_by_some(running, waiting[:1], bounds_w)
+    rules = PowerRules(Corridor((0,), bounds_w[:1], bounds_w[1:]),
+                       (NodePower("node", NodeSet(), IDLE_W, 250),))  # fmt: skip
+    policy, memory = build(parse_policy(preset)), Memory()
+    for now_s in (1000, 1010):
+        world = a_world(running, waiting, now_s)
+        plan = run(world, memory, policy, site=Site(Rules(power=rules)))
+        running, waiting = a_round(running, waiting, world, plan)
+    assert waiting == []

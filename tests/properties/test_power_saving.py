@@ -12,12 +12,13 @@ from bridge.cycle import run_cycle
 from bridge.model.limits import Rules
 from bridge.model.node import PowerSaving
 from bridge.model.node_set import NodeSet
-from bridge.model.power import NO_UPPER_W, NodePower, PowerDown, PowerRules
+from bridge.model.power import NO_UPPER_W, Corridor, NodePower, PowerDown, PowerRules
 from bridge.model.power_saving import with_powered_off
 from bridge.model.site import Site
 from bridge.ports import State
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER, UNPLANNED
+from tests.builders import a_job, a_running_job, a_snapshot
 from tests.properties.naive_power import upper_w
 from tests.properties.rule_worlds import corridors, worlds
 
@@ -120,3 +121,47 @@ def test_nodes_are_powered_as_the_rules_say(name, world, corridor, down):
             if (bound := upper_w(rules, second)) != NO_UPPER_W:
                 idle, rows = drawn_w(world, plan, second)
                 assert idle + rows <= bound
+
+
+def a_tight_world(seed):
+    """Six nodes, some of them off, with jobs and a bound near what idle nodes draw."""
+    rng = np.random.default_rng(seed)
+    held = int(rng.integers(0, 3))
+    off = np.arange(6) >= 6 - int(rng.integers(0, 3))
+    running = [a_running_job((at,), end_s=1000 + int(rng.integers(1, 400)),
+                             max_power_w=int(rng.integers(IDLE_W, MAX_W)))
+               for at in range(held)]  # fmt: skip
+    jobs = [a_job(nodes=int(rng.integers(1, 6)), limit_s=int(rng.integers(10, 300)),
+                  max_power_w=int(rng.integers(IDLE_W + 1, MAX_W)),
+                  begin_s=int(rng.choice([0, 1020, 1050])))
+            for _ in range(int(rng.integers(1, 5)))]  # fmt: skip
+    world = a_snapshot(nodes=6, running=running, jobs=jobs, now_s=1000)()
+    saving = PowerSaving(
+        can=np.ones(6, dtype=bool), off=off, resume_s=np.full(6, 40),
+        ready_s=np.zeros(6, dtype=np.int64), idle_since_s=np.zeros(6, dtype=np.int64),
+    )  # fmt: skip
+    state = tuple("UP+POWERED_DOWN" if each else "UP" for each in off)
+    world = replace(world, nodes=replace(world.nodes, state=state, power_saving=saving))
+    awake_w = IDLE_W * int((~off).sum())
+    return with_powered_off(world), awake_w + int(rng.integers(-60, 500))
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_under_a_tight_bound_only_nodes_that_nobody_needs_are_powered_down(seed):
+    world, bound_w = a_tight_world(seed)
+    kinds = (NodePower("all", NodeSet(), IDLE_W, MAX_W),)
+    rules = PowerRules(Corridor((0,), (0,), (bound_w,)), kinds, 0, 10, PowerDown((), 30))
+    site = Site(rules=Rules(power=rules))
+    policy = build(parse_policy("conservative"))
+    plan = run_cycle(world, site, State(), policy, np.random.default_rng(0)).plan
+    saving, down = world.nodes.power_saving, set(plan.power.down.tolist())
+    assert not down & set(world.running.nodes.tolist())
+    for row in range(len(plan)):
+        if plan.start_s[row] not in (NEVER, UNPLANNED):
+            back_s = world.now_s + 40 + 30
+            assert plan.start_s[row] > back_s or not down & set(plan.nodes_of(row).tolist())
+    if len(plan.power.up):
+        for second in range(world.now_s, world.now_s + int(saving.resume_s.max())):
+            runs = world.running.end_s > second
+            held_w = int((world.running.max_power_w - IDLE_W)[runs].sum())
+            assert sum(drawn_w(world, plan, second)) + held_w <= bound_w

@@ -546,6 +546,34 @@ static void unknown_actions_are_invalid(void) {
     end();
 }
 
+static void nodes_are_powered_down_unless_in_use_or_excluded(void) {
+    begin();
+    power_save_enabled = true;
+    slurm_conf.resume_program = "/sbin/resume";
+    slurm_conf.suspend_program = "/sbin/suspend";
+    exc_node_bitmap = bit_alloc(node_record_count);
+    bit_set(exc_node_bitmap, 3);
+    node_record_table_ptr[4]->node_state = NODE_STATE_ALLOCATED;
+    static const char *const names[] = {"n3", "n4", "n5"};
+    pb_power_t wanted[3];
+    for (int i = 0; i < 3; i++) {
+        schedbridge__v1__power__init(&wanted[i]);
+        wanted[i].nodes = (char *)names[i];
+        pb_decision_t *decision = decide(NULL);
+        decision->job_id = "";
+        decision->action_case = PB(DECISION__ACTION_POWER);
+        decision->power = &wanted[i];
+    }
+    EXPECT(apply());
+    expect_result(0, APPLIED, "");
+    expect_result(1, REFUSED, "may not be powered down");
+    expect_result(2, BUSY, "in use");
+    EXPECT(IS_NODE_POWER_DOWN(node_record_table_ptr[2]));
+    EXPECT_NUMBER(node_record_table_ptr[3]->node_state, NODE_STATE_IDLE);
+    EXPECT_NUMBER(node_record_table_ptr[4]->node_state, NODE_STATE_ALLOCATED);
+    end();
+}
+
 int main(void) {
     a_start_starts_the_job_where_it_is_told();
     an_interactive_job_is_told_to_its_client();
@@ -564,5 +592,6 @@ int main(void) {
     a_start_that_makes_no_sense_is_invalid();
     before_its_begin_time_a_job_shows_slurms_word();
     unknown_actions_are_invalid();
+    nodes_are_powered_down_unless_in_use_or_excluded();
     DONE();
 }

@@ -10,14 +10,10 @@ import pytest
 from bridge.model.node import PowerSaving
 from bridge.model.plan import Plan
 from bridge.model.power_saving import PowerChanges
-from bridge.registry import PRESETS, build
 from bridge.rpc.controller.power_changes import AGAIN_S, REFUSED_S, PowerRequests
 from bridge.rpc.pb import scheduler_pb2 as pb
-from bridge.rpc.reported.features import Feature
 from bridge.rpc.reported.hostlist import NodeIndex
-from bridge.safe_cycle.decider import Decider
 from tests.builders import a_node, a_snapshot
-from tests.unit.rpc import worlds
 
 NODES = NodeIndex(("n1", "n2", "n3", "n4"))
 
@@ -91,27 +87,3 @@ def test_a_controller_that_has_started_again_is_asked_again(requests):
     assert len(asked(requests, 0, down=[1])) == 1
     requests.reset()
     assert len(asked(requests, 1, down=[1])) == 1
-
-
-def wide(job_id):
-    request = worlds.a_request(min_nodes=4, max_nodes=4, exclusive=True)
-    return worlds.a_job(job_id, request=request)
-
-
-def powered(reply):
-    return [decision.power.nodes for decision in reply.decisions if decision.HasField("power")]
-
-
-def test_a_node_that_was_on_in_between_is_powered_up_again_at_once():
-    decide = Decider(build(PRESETS["conservative"])).decide
-    hello = worlds.a_hello(features=[Feature.POWER])
-    cycles = worlds.some_cycles(decide, "conservative", hello=hello)
-    saving = {"power_saving": True, "resume_s": 60}
-    off = worlds.a_node("n0", off=True, state="UP+POWERED_DOWN", **saving)
-    on = worlds.a_node("n0", **saving)
-    others = [worlds.a_node(f"n{number}", **saving) for number in (1, 2, 3)]
-    reply = cycles.run(worlds.a_full([wide("1")], nodes=[off, *others]))
-    assert powered(reply) == ["n0"]
-    cycles.run(worlds.a_delta(1, now_s=worlds.NOW_S + 5, nodes=[on], removed_jobs=["1"]))
-    reply = cycles.run(worlds.a_delta(2, now_s=worlds.NOW_S + 10, nodes=[off], jobs=[wide("2")]))
-    assert powered(reply) == ["n0"]
