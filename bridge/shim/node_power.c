@@ -64,7 +64,9 @@ static int64_t ready_s(const node_record_t *node)
 {
     if (!is_resuming(node))
         return 0;
-    return (node->boot_req_time ? node->boot_req_time : time(NULL)) + (int64_t)resume_s(node);
+    // Slurm's thread has not taken the order yet: boot_req_time is that of an earlier boot.
+    bool ordered = IS_NODE_POWERING_UP(node) && node->boot_req_time;
+    return (ordered ? node->boot_req_time : time(NULL)) + (int64_t)resume_s(node);
 }
 
 static int64_t idle_since_s(const node_record_t *node)

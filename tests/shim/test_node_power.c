@@ -48,6 +48,8 @@ static void nodes_tell_whether_they_can_be_had(void) {
         {NODE_STATE_POWERING_DOWN | NODE_STATE_DRAIN, false, true, 90, 0},
         {NODE_STATE_POWERED_DOWN, true, true, 60, 0},
         {NODE_STATE_POWERING_UP, true, true, 60, 1060},
+        // Ordered, and not taken up yet: what is noted is an earlier boot.
+        {NODE_STATE_POWERED_DOWN | NODE_STATE_POWER_UP, true, true, 60, INT64_C(1795316341) + 60},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         begin_saving();
