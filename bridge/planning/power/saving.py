@@ -3,25 +3,27 @@
 
 Words
     excess    what system power, by its upper estimate, lies above the upper bound now, W.
-    held job  the first job of the plan that waits for power.
-    missing   what the held job draws beyond what the upper bound leaves, at the first instant of a
-              run from now on at which it leaves least, W.
+    missing   what a job that waits for power would draw beyond what the upper bound leaves, at the
+              instant of a run from now on at which it leaves least, W.
 
 Rules
-    1. A node that is powered off is powered up when a job is planned to start there as soon as it
-       can be had, in the order of the plan, as long as its idle power fits within the upper bound
-       until then.
-    2. Idle nodes are powered down to remove the excess, or, if there is none, to give the held job
-       what is missing. Those on the way down count as done. Nothing is powered down for a held job
-       if it would not suffice, or if system power, by its lower estimate, would fall below its
-       lower bound.
+    1. Nodes that are powered off are powered up when a job is planned to start there as soon as
+       they can be had: all those of the job, if their idle power fits within the upper bound until
+       then. Jobs are considered in the order of the plan.
+    2. Idle nodes are powered down to remove the excess, or, if there is none, to give one job that
+       waits for power what is missing. It is the first in the order of the plan, of at most
+       `_MOST_TRIED`, for which they suffice without taking system power, by its lower estimate,
+       below its lower bound. Nodes on the way down count as done.
     3. Only nodes on which no job runs, none starts, and none is planned before the node could be
        had again; of permitted partitions (`PowerDown.partitions`); and idle for `hold_s`, unless
-       there is an excess. The nodes of least weight stay on, as many as the held job needs.
+       there is an excess. The nodes of least weight stay on, as many as that job needs.
     4. Nodes that draw most when idle go first, then those of greatest weight.
 
 Source: ours.
 """
+
+from functools import cached_property
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,17 +37,18 @@ from bridge.model.snapshot import Snapshot
 from bridge.planning.power.estimates import (
     NodePowers,
     Watts,
-    draws_on,
     may_be_powered_down,
     node_powers,
     pending_estimates,
     running_draws,
     system_power,
 )
+from bridge.planning.power.planned import planned_draws
 from bridge.units import NEVER, UNPLANNED
 
 _SOON_S = 60
 """A start is as soon as the node can be had if it is planned within this time of it."""
+_MOST_TRIED = 20
 
 
 def power_changes(snapshot: Snapshot, rules: PowerRules | None, plan: Plan) -> PowerChanges:
@@ -76,13 +79,12 @@ class _Use:
         self._now_s = snapshot.now_s
         self._powers: NodePowers = node_powers(rules, snapshot)
         planned = (plan.start_s >= self._now_s) & (plan.end_s > plan.start_s)
-        planned &= plan.start_s != UNPLANNED
+        rows = np.flatnonzero(planned & (plan.start_s != UNPLANNED))
         self._row = np.repeat(np.arange(len(plan)), np.diff(plan.indptr))
-        inside = planned[self._row] if len(self._row) else np.zeros(0, dtype=bool)
+        inside = np.isin(self._row, rows)
         self._row, self._node = self._row[inside], plan.nodes[inside].astype(np.int64)
-        drawn = draws_on(pending_estimates(snapshot.jobs), self._powers,
-                         plan.job[self._row].astype(np.int64), self._node).upper_w  # fmt: skip
-        self._rows_w = np.bincount(self._row, drawn, minlength=len(plan)).astype(np.int64)
+        self._rows_w = np.zeros(len(plan), dtype=np.int64)
+        self._rows_w[rows] = planned_draws(snapshot, self._powers, plan, rows).upper_w
         running = snapshot.running
         owner = np.repeat(np.arange(len(running)), np.diff(running.indptr))
         held = np.bincount(owner, running_draws(snapshot, self._powers).upper_w,
@@ -95,13 +97,19 @@ class _Use:
         saving, soon_s = self._saving, self._now_s + self._saving.resume_s + _SOON_S
         sleeping = saving.off & ~saving.resuming & ~self._powers.on & self._snapshot.nodes.usable
         wanted = sleeping[self._node] & (self._plan.start_s[self._row] <= soon_s[self._node])
-        nodes = list(dict.fromkeys(self._node[wanted].tolist()))
-        if not nodes:
+        if not wanted.any():
             return NO_POWER_CHANGES.up
-        until_s = self._now_s + int(saving.resume_s[nodes].max())
-        idle_w = np.cumsum(self._powers.idle_w[nodes])
-        fits = int((idle_w <= self._free_w(self._now_s, until_s, others=True)).sum())
-        return np.array(sorted(nodes[:fits]), dtype=np.int32)
+        until_s = self._now_s + int(saving.resume_s[self._node[wanted]].max())
+        free_w = self._free_w(self._now_s, until_s, others=True)
+        found: set[int] = set()
+        for row in dict.fromkeys(self._row[wanted].tolist()):
+            nodes = self._plan.nodes_of(row)
+            new = {*nodes[sleeping[nodes]].tolist()} - found
+            needs_w = int(self._powers.idle_w[[*new]].sum()) if new else 0
+            if needs_w <= free_w:
+                found |= new
+                free_w -= needs_w
+        return np.array(sorted(found), dtype=np.int32)
 
     def to_power_down(self, settings: PowerDown) -> PowerChanges:
         """Rules 2 to 4."""
@@ -109,22 +117,40 @@ class _Use:
         if excess_w > 0:
             reason = f"system power is {excess_w:,} W above its upper bound"
             return self._chosen(settings, excess_w, reason, kept=0, forced=True)
-        held = self._held_row()
-        if held is None:
-            return NO_POWER_CHANGES
-        job = int(self._plan.job[held])
-        n_nodes = int(self._snapshot.jobs.min_nodes[job])
-        missing_w = self._missing_w(held, job, n_nodes)
-        lower_w, _ = system_power(self._rules, self._snapshot)
-        if lower_w - missing_w < self._rules.corridor.at(self._now_s)[0]:
-            return NO_POWER_CHANGES
-        reason = f"job {self._snapshot.jobs.id[job]} waits for {missing_w:,} W"
-        return self._chosen(settings, missing_w, reason, kept=n_nodes, forced=False)
+        again_s = NEVER
+        for row in self._waiting_for_power():
+            job = int(self._plan.job[row])
+            n_nodes = int(self._snapshot.jobs.min_nodes[job])
+            missing_w = self._missing_w(row, job, n_nodes)
+            if not 0 < missing_w <= self._spare_w:
+                continue
+            if missing_w <= self._leaving_w:
+                return NO_POWER_CHANGES
+            reason = f"job {self._snapshot.jobs.id[job]} waits for {missing_w:,} W"
+            found = self._chosen(settings, missing_w, reason, kept=n_nodes, forced=False)
+            if len(found):
+                return found
+            again_s = min(again_s, found.again_s)
+        return PowerChanges(again_s=again_s)
 
-    def _held_row(self) -> int | None:
+    def _waiting_for_power(self) -> list[int]:
+        """The first `_MOST_TRIED` rows whose reason is power."""
         reasons = self._plan.reasons
-        held = (at for at, why in enumerate(reasons) if why and why.code is ReasonCode.POWER)
-        return next(held, None)
+        rows = (at for at, why in enumerate(reasons) if why and why.code is ReasonCode.POWER)
+        return list(islice(rows, _MOST_TRIED))
+
+    @cached_property
+    def _spare_w(self) -> int:
+        """What may be saved without falling below the lower bound."""
+        lower_w, _ = system_power(self._rules, self._snapshot)
+        return lower_w - self._rules.corridor.at(self._now_s)[0]
+
+    @cached_property
+    def _leaving_w(self) -> int:
+        """What nodes on the way down still draw."""
+        saving = self._saving
+        leaving = saving.off & ~saving.resuming & self._powers.on
+        return int(self._powers.idle_w[leaving].sum())
 
     def _missing_w(self, row: int, job: int, n_nodes: int) -> int:
         snapshot, plan = self._snapshot, self._plan
@@ -185,8 +211,7 @@ class _Use:
         """
         saving, nodes = self._saving, self._snapshot.nodes
         idle_w: Watts = self._powers.idle_w
-        leaving = saving.off & ~saving.resuming & self._powers.on
-        wanted_w -= int(idle_w[leaving].sum())
+        wanted_w -= self._leaving_w
         if wanted_w <= 0:
             return NO_POWER_CHANGES
         free = may_be_powered_down(self._rules, self._snapshot) & (idle_w > 0)

@@ -131,6 +131,24 @@ def test_nothing_is_powered_down_if_that_does_not_suffice():
     assert len(planned(wide, site(500)).power) == 0
 
 
+def test_a_job_that_cannot_be_helped_does_not_keep_others_from_it():
+    hopeless = a_job(nodes=2, max_power_w=300)  # needs 400 W: two nodes stay on, two save 200 W
+    snapshot = world(["UP"] * 4, jobs=[hopeless, a_job(nodes=1, max_power_w=300)])
+    plan = planned(snapshot, site(410))
+    assert [why.code for why in plan.reasons] == [ReasonCode.POWER] * 2
+    assert plan.power.down.tolist() == [2, 3]
+    assert plan.power.reason.startswith("job 2 ")
+
+
+def test_a_job_whose_nodes_cannot_all_be_powered_up_gets_none_and_keeps_no_other_job_from_it():
+    wide, narrow = a_job(nodes=3, max_power_w=110), a_job(nodes=1, max_power_w=110)
+    snapshot = world([OFF] * 4, jobs=[wide, narrow])
+    plan = planned(snapshot, site(250))
+    assert plan.start_s.tolist() == [NOW + 120] * 2
+    assert plan.power.up.tolist() == plan.nodes_of(1).tolist()
+    assert len(plan.power.up) == 1
+
+
 def test_a_job_that_no_node_could_make_room_for_can_never_run():
     snapshot = world(["UP"] * 2, jobs=[a_job(nodes=2, max_power_w=300)])
     reason = planned(snapshot, site(300)).reasons[0]
