@@ -3,6 +3,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 from bridge.errors import ConfigError
 from bridge.model.node_set import NodeSet
@@ -37,6 +38,19 @@ class PowerOptions:
     error: float | None = None
     sensors: bool = False
     resume_s: int = 0
+
+    def checked(self, *, bounded: bool) -> Self:
+        """Returns itself.
+
+        Args:
+            bounded: power has bounds, also without a corridor of its own.
+
+        Raises:
+            ConfigError: an option would have no effect.
+        """
+        if self.resume_s and self.node_power and self.corridor is None and not bounded:
+            raise ConfigError("power-down", "has no effect without a bound: --corridor FILE")
+        return self
 
     @property
     def error_share(self) -> float | None:

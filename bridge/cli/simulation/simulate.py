@@ -178,7 +178,9 @@ def simulate(
     machine = read_system(system) if system is not None else None
     speedup = None if speed_up is None else parse_speedup(speed_up)
     changes = None if change_cost is None else parse_change_cost(change_cost)
-    power_options = PowerOptions(corridor, node_power, power_error, power_sensors, power_down)
+    power_options = PowerOptions(
+        corridor, node_power, power_error, power_sensors, power_down
+    ).checked(bounded=str(trace) == POWER_PAPER or "power" in planning)
     swf, workload = _workload(
         trace, machine, procs, power_options,
         lenient=lenient, seed=seed, speedup=speedup, changes=changes,
