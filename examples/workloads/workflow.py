@@ -81,7 +81,11 @@ def submit(name, options):
             *([f"--dependency=afterok:{before}"] if before else []),
             *options.sbatch, "--wrap", shlex.join(command),
         ]  # fmt: skip
-        done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False)
+        try:
+            done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False)
+        except OSError as error:
+            print(f"workflow.py: sbatch: {error.strerror}", file=sys.stderr)
+            return False
         if done.returncode:
             return False
         before = done.stdout.strip().split(";")[0]

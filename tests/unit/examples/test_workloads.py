@@ -87,6 +87,12 @@ def test_slurm_gets_a_job_for_each_stage_that_depends_on_the_one_before(tmp_path
     assert all("--time=5" in line for line in asked)
 
 
+def test_without_slurm_nothing_can_be_submitted(tmp_path):
+    done = workflow("submit", "blast", "--folder", tmp_path, PATH="/nowhere")
+    assert done.returncode == 1
+    assert done.stderr == "workflow.py: sbatch: No such file or directory\n"
+
+
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
