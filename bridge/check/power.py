@@ -9,7 +9,7 @@ Rules
     3. Running jobs, and nodes that they are giving back, count until their expected ends. What they
        exceed alone is not a fault of the plan, but nothing that draws may be added to it.
     4. Added nodes of running jobs are rows here (`bridge.check.resizes.added_nodes`).
-    5. A node that is powered up draws its idle power until it can be had.
+    5. A node that is powered up draws its idle power until it is available.
 """
 
 import numpy as np

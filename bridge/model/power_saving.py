@@ -6,7 +6,7 @@ Words
     resume  the way back: from the order to power a node up until jobs can run there.
 
 Rules
-    1. A node that is off is planned as one that is closed until it can be had: the snapshot has a
+    1. A node that is off is planned as one that is closed until it is available: the snapshot has a
        reservation of its own for all such nodes with the same time (`with_powered_off`). So no job
        starts there before, and planners, explanations and the check need no rule of their own.
     2. Nodes on which a job runs or is being set up are not closed: they are that job's.
@@ -52,7 +52,7 @@ NO_POWER_CHANGES = PowerChanges()
 
 
 def with_powered_off(snapshot: Snapshot) -> Snapshot:
-    """The snapshot with nodes that are off closed until they can be had (rules 1 and 2)."""
+    """The snapshot with nodes that are off closed until they are available (rules 1 and 2)."""
     saving = snapshot.nodes.power_saving
     if saving is None or not saving.off.any():
         return snapshot
@@ -60,16 +60,16 @@ def with_powered_off(snapshot: Snapshot) -> Snapshot:
     off[snapshot.running.nodes] = False
     later_s = snapshot.now_s + np.maximum(saving.resume_s, 1)
     ready_s = np.maximum(saving.ready_s, snapshot.now_s + 1)
-    had_s = np.where(saving.resuming, ready_s, later_s)
+    available_s = np.where(saving.resuming, ready_s, later_s)
     licences = np.zeros(len(snapshot.licence_total), dtype=np.int64)
     closed = tuple(
         Reservation(
             CLOSED,
             snapshot.now_s,
             end_s,
-            np.flatnonzero(off & (had_s == end_s)).astype(np.int32),
+            np.flatnonzero(off & (available_s == end_s)).astype(np.int32),
             licences,
         )
-        for end_s in np.unique(had_s[off]).tolist()
+        for end_s in np.unique(available_s[off]).tolist()
     )
     return replace(snapshot, reservations=(*snapshot.reservations, *closed))

@@ -96,13 +96,13 @@ def test_nodes_are_powered_as_the_rules_say(name, world, corridor, down):
 
     for row in plan.starts_now.tolist():  # no job starts on a node that is off
         assert not saving.off[plan.nodes_of(row)].any()
-    for row in range(len(plan)):  # nor is it planned there before the node can be had
+    for row in range(len(plan)):  # nor is it planned there before the node is available
         if plan.start_s[row] in (NEVER, UNPLANNED):
             continue
         for node in plan.nodes_of(row).tolist():
             if saving.off[node]:
-                had_s = saving.ready_s[node] or world.now_s + saving.resume_s[node]
-                assert plan.start_s[row] >= had_s
+                available_s = saving.ready_s[node] or world.now_s + saving.resume_s[node]
+                assert plan.start_s[row] >= available_s
     used = {*world.running.nodes.tolist()}
     for row in plan.starts_now.tolist():
         used |= set(plan.nodes_of(row).tolist())

@@ -8,14 +8,14 @@ Words
 
 Rules
     1. Nodes that are powered off are powered up when a job is planned to start there as soon as
-       they can be had: all those of the job, if their idle power fits within the upper bound until
-       then. Jobs are considered in the order of the plan.
+       they are available: all those of the job, if their idle power fits within the upper bound
+       until then. Jobs are considered in the order of the plan.
     2. Idle nodes are powered down to remove the excess, or, if there is none, to give one job that
        waits for power what is missing. It is the first in the order of the plan, of at most
        `_MOST_TRIED`, for which they suffice without taking system power, by its lower estimate,
        below its lower bound. Nodes on the way down count as done.
     3. Only nodes on which no job runs, none starts, and none is planned before the node could be
-       had again; of permitted partitions (`PowerDown.partitions`); and idle for `hold_s`, unless
+       back; of permitted partitions (`PowerDown.partitions`); and idle for `hold_s`, unless
        there is an excess. The nodes of least weight stay on, as many as that job needs.
     4. Nodes that draw most when idle go first, then those of greatest weight.
 
@@ -47,7 +47,7 @@ from bridge.planning.power.planned import planned_draws
 from bridge.units import NEVER, UNPLANNED
 
 _SOON_S = 60
-"""A start is as soon as the node can be had if it is planned within this time of it."""
+"""A job starts as soon as the node is available if it is planned within this time of that."""
 _MOST_TRIED = 20
 
 

@@ -240,9 +240,9 @@ class Explainer:
         code = ReasonCode.MAINTENANCE if first.maintenance else ReasonCode.RESERVATION
         nodes = self._fold(shut.tolist())
         if first.name == CLOSED:
-            had = format_clock(first.end_s, now_s)
-            text = f"{nodes} can be had {had}: powered off"
-            return Reason(ReasonCode.RESOURCES, text)
+            are = "is" if len(shut) == 1 else "are"
+            when = format_clock(first.end_s, now_s)
+            return Reason(ReasonCode.RESOURCES, f"{nodes} {are} powered off, available at {when}")
         if first.start_s <= now_s:
             text = (
                 f"reservation {first.name} keeps {nodes} until {format_clock(first.end_s, now_s)}"
