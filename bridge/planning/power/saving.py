@@ -11,9 +11,9 @@ Rules
        they are available: all those of the job, if their idle power fits within the upper bound
        until then. Jobs are considered in the order of the plan.
     2. Idle nodes are powered down to remove the excess, or, if there is none, to give one job that
-       waits for power what is missing. It is the first in the order of the plan, of at most
-       `_MOST_TRIED`, for which they suffice without taking system power, by its lower estimate,
-       below its lower bound. Nodes on the way down count as done.
+       waits for power what is missing. It is the first in the order of the plan for which they
+       suffice without taking system power, by its lower estimate, below its lower bound; of jobs
+       alike one is tried, `_MOST_TRIED` in all. Nodes on the way down count as done.
     3. Only nodes on which no job runs, none starts, and none is planned before the node could be
        back; of permitted partitions (`PowerDown.partitions`); and idle for `hold_s`, unless
        there is an excess. The nodes of least weight stay on, as many as that job needs.
@@ -22,8 +22,8 @@ Rules
 Source: ours.
 """
 
+from collections.abc import Iterator
 from functools import cached_property
-from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +48,7 @@ from bridge.units import NEVER, UNPLANNED
 
 _SOON_S = 60
 """A job starts as soon as the node is available if it is planned within this time of that."""
-_MOST_TRIED = 20
+_MOST_TRIED = 50
 
 
 def power_changes(snapshot: Snapshot, rules: PowerRules | None, plan: Plan) -> PowerChanges:
@@ -133,11 +133,27 @@ class _Use:
             again_s = min(again_s, found.again_s)
         return PowerChanges(again_s=again_s)
 
-    def _waiting_for_power(self) -> list[int]:
-        """The first `_MOST_TRIED` rows whose reason is power."""
-        reasons = self._plan.reasons
-        rows = (at for at, why in enumerate(reasons) if why and why.code is ReasonCode.POWER)
-        return list(islice(rows, _MOST_TRIED))
+    def _waiting_for_power(self) -> Iterator[int]:
+        """The first row of each kind of job whose reason is power, at most `_MOST_TRIED`."""
+        jobs, plan = self._snapshot.jobs, self._plan
+        kinds: set[tuple[int, ...]] = set()
+        for row, why in enumerate(plan.reasons):
+            if why is None or why.code is not ReasonCode.POWER:
+                continue
+            job = int(plan.job[row])
+            alike = (jobs.min_nodes, jobs.time_limit_s, self._stated_w)
+            kind = (int(plan.partition[row]), *(int(column[job]) for column in alike))
+            if kind in kinds:
+                continue
+            if len(kinds) == _MOST_TRIED:
+                return
+            kinds.add(kind)
+            yield row
+
+    @cached_property
+    def _stated_w(self) -> Watts:
+        """(n_jobs,) the upper estimates of waiting jobs, W on each node; 0: not known."""
+        return pending_estimates(self._snapshot.jobs).upper_w
 
     @cached_property
     def _spare_w(self) -> int:
@@ -154,7 +170,7 @@ class _Use:
 
     def _missing_w(self, row: int, job: int, n_nodes: int) -> int:
         snapshot, plan = self._snapshot, self._plan
-        stated_w = int(pending_estimates(snapshot.jobs).upper_w[job])
+        stated_w = int(self._stated_w[job])
         if stated_w == 0 or not (self._row == row).any():
             named = int(plan.partition[row])
             nodes = (

@@ -132,12 +132,13 @@ def test_nothing_is_powered_down_if_that_does_not_suffice():
 
 
 def test_a_job_that_cannot_be_helped_does_not_keep_others_from_it():
-    hopeless = a_job(nodes=2, max_power_w=300)  # needs 400 W: two nodes stay on, two save 200 W
-    snapshot = world(["UP"] * 4, jobs=[hopeless, a_job(nodes=1, max_power_w=300)])
+    # It needs 400 W: two nodes stay on, two save 200 W. There are many like it.
+    hopeless = [a_job(nodes=2, max_power_w=300) for _ in range(200)]
+    snapshot = world(["UP"] * 4, jobs=[*hopeless, a_job(nodes=1, max_power_w=300)])
     plan = planned(snapshot, site(410))
-    assert [why.code for why in plan.reasons] == [ReasonCode.POWER] * 2
+    assert [why.code for why in plan.reasons] == [ReasonCode.POWER] * 201
     assert plan.power.down.tolist() == [2, 3]
-    assert plan.power.reason.startswith("job 2 ")
+    assert plan.power.reason.startswith("job 201 ")
 
 
 def test_a_job_whose_nodes_cannot_all_be_powered_up_gets_none_and_keeps_no_other_job_from_it():
