@@ -4,8 +4,8 @@
 Rules
     1. Nodes that are powered down come after all others, and after those that are powering up.
        Among equals the place policy's order holds, weights included.
-    2. No node is excluded: a job that needs powered-down nodes gets them, and the controller powers
-       them up for it.
+    2. No node is excluded. Those without power are closed until they are available
+       (`bridge.model.power_saving`), so this is about jobs that start later.
 """
 
 from dataclasses import replace
