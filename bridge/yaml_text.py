@@ -70,6 +70,8 @@ def load(text: str) -> Any:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        if "nesting depth" in problem:  # libyaml has a limit of its own since 0.2.6
+            problem = "nested too deeply"
         raise NoYaml(f"{problem:.200}", _where(mark)) from error
     except RecursionError as error:
         raise NoYaml("nested too deeply") from error
