@@ -9,12 +9,14 @@ behind them. A cycle is measured as a whole, check included, and what it takes b
 `conservative`, which resizes nothing. Times are those of this process on the CPU; the least and the
 median of the repeats are reported, as other processes can only add to them.
 
-Each cycle follows one of the same world 10 s earlier, whose state it gets. What has happened since:
+Before the measured cycle, cycles of the same policy decide on the same world and their decisions
+are carried out, until none is under way. What has happened in the 10 s since then:
 
     nothing     the same jobs run and wait.
     end         a running job has ended, another one in each repeat.
     submission  a job was submitted, another one in each repeat.
-    start       the same, with a job that runs on nodes that were idle; only where nodes are idle.
+    start       a job was submitted and started, another one in each repeat; only where nodes are
+                idle at first.
 """
 
 import argparse
@@ -23,12 +25,13 @@ import itertools
 import json
 import statistics
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from about import about
 
-from bridge.cycle import run_cycle
+from bridge.cycle import CycleResult, run_cycle
 from bridge.model.job import Ending
 from bridge.model.site import NO_RULES
 from bridge.model.snapshot import Snapshot
@@ -77,26 +80,26 @@ class World:
         self._first = np.concatenate(([0], np.cumsum(widths)))
         self._waiting = range(RUNNING, RUNNING + waiting)
 
-    def pair(self, since: str, repeat: int) -> tuple[Snapshot, Snapshot]:
-        """The world before and after a change, another one in each repeat."""
+    def after(
+        self, since: str, repeat: int, decide: Callable[[Snapshot, State], CycleResult]
+    ) -> tuple[Snapshot, State]:
+        """The world after a change, and what the cycle before remembers; another one each time."""
         controller = Controller(self._jobs, pool_of(NODES))
         for job in range(RUNNING):
             self._start(controller, job, int(self._first[job]), int(self._first[job + 1]), 0)
         for job in self._waiting:
             controller.submit(job)
+        state = _settled(controller, decide, State(), NOW_S)
         spare = RUNNING + len(self._waiting) + repeat % SPARE
-        if since == "start":
-            controller.submit(spare)
-        before, now_s = controller.snapshot(NOW_S), NOW_S + SINCE_S
+        now_s = NOW_S + SINCE_S
         if since == "end":
             controller.end(repeat % RUNNING, now_s, Ending.COMPLETED)
-        elif since == "submission":
+        elif since in {"submission", "start"}:
             controller.submit(spare)
-        elif since == "start":
-            controller.waiting.remove(spare)
-            last = int(self._first[-1])
-            self._start(controller, spare, last, last + int(self._jobs.processors[spare]), NOW_S)
-        return before, controller.snapshot(now_s)
+        if since == "start":
+            state = _settled(controller, decide, state, now_s)
+            now_s += SINCE_S
+        return controller.snapshot(now_s), state
 
     @staticmethod
     def _start(controller: Controller, job: int, first: int, last: int, now_s: int) -> None:
@@ -106,15 +109,36 @@ class World:
         )
 
 
+def _settled(
+    controller: Controller,
+    decide: Callable[[Snapshot, State], CycleResult],
+    state: State,
+    now_s: int,
+) -> State:
+    """Decides and carries out until nothing is under way; the last cycle's state."""
+    until_s = now_s + SINCE_S
+    while now_s < until_s:
+        result = decide(controller.snapshot(now_s), state)
+        controller.apply(result.plan, now_s)
+        if controller.refusals:
+            raise SystemExit(f"elastic_decision: {controller.refusals[0]}")
+        state, now_s = result.state, controller.adaptations.next_s()
+        if now_s < until_s:
+            controller.adaptations.finish(now_s)
+    return state
+
+
 def measure(world: World, since: str, preset: str, repeats: int) -> tuple[list[float], int]:
     """Milliseconds of a cycle, and how many jobs it resizes (the median)."""
     policy, taken, resizes = build(parse_policy(preset)), [], []
-    state = State()
+
+    def decide(snapshot: Snapshot, state: State) -> CycleResult:
+        return run_cycle(snapshot, NO_RULES, state, policy, np.random.default_rng(0))
+
     for repeat in range(repeats + 3):
-        before, after = world.pair(since, repeat)
-        state = run_cycle(before, NO_RULES, state, policy, np.random.default_rng(0)).state
+        snapshot, state = world.after(since, repeat, decide)
         began = time.process_time()
-        result = run_cycle(after, NO_RULES, state, policy, np.random.default_rng(0))
+        result = decide(snapshot, state)
         taken.append(1e3 * (time.process_time() - began))
         resizes.append(len(result.plan.resizes))
     return taken[3:], int(statistics.median(resizes[3:]))
