@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Chunks as an ordinary request that Slurm can hold.
 
-The SPANK plugin sets these options in sbatch, srun or salloc (bridge/shim/chunks_lower.c is the
-same in C; both are tested with the same table). So Slurm validates the job and, if the service is
-silent, runs it without knowing of chunks. When the service starts the job, the plugin in slurmctld
-gives each node exactly the CPUs of the chunks planned there.
+The SPANK plugin sets these options in sbatch, srun or salloc (`bridge/shim/options/chunks_lower.c`
+is the same in C; both are tested with the same table). So Slurm validates the job and, if the
+service is silent, runs it without knowing of chunks. When the service starts the job, the plugin in
+slurmctld gives each node exactly the CPUs of the chunks planned there.
 
 Words
     task        Slurm's unit, here of so many CPUs that every chunk is a whole number of tasks.

@@ -3,10 +3,11 @@
 #ifndef APPLYING_H
 #define APPLYING_H
 
-#include "apply.h"
-#include "examine.h"
+#include "common/verdict.h"
+#include "decisions/apply.h"
 #include "expect.h"
-#include "jobs.h"
+#include "report/jobs.h"
+#include "rules/examine.h"
 #include "slurm_mock.h"
 
 #define MOST 2000

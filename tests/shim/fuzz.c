@@ -4,18 +4,18 @@
 #include <protobuf-c/protobuf-c.h>
 #include <time.h>
 
-#include "chunks.h"
-#include "decision_results.h"
+#include "common/names.h"
+#include "common/throttle.h"
+#include "decisions/decision_results.h"
 #include "expect.h"
-#include "framing.h"
-#include "malleable.h"
 #include "memory.h"
-#include "names.h"
+#include "options/chunks.h"
+#include "options/malleable.h"
 #include "random.h"
-#include "reply.h"
-#include "sent_state.h"
-#include "settings.h"
-#include "throttle.h"
+#include "report/sent_state.h"
+#include "wire/framing.h"
+#include "wire/reply.h"
+#include "wire/settings.h"
 
 size_t __sanitizer_get_current_allocated_bytes(void); // of the sanitizers
 

@@ -5,14 +5,14 @@
 //   nodes, and not twice by one number; every other request is as its user left it; every decision
 //   has a result; locks are balanced, and free during calls; nothing grows.
 // Usage: fuzz_cycle [rounds [seed]]; a failure is repeated with the seed it printed.
-#include "cycle.h"
-#include "expand.h"
+#include "common/hash.h"
+#include "cycle/cycle.h"
 #include "expect.h"
-#include "hash.h"
-#include "jobs.h"
 #include "mock_wire.h"
-#include "nodes.h"
 #include "random.h"
+#include "report/jobs.h"
+#include "report/nodes.h"
+#include "resize/expand.h"
 #include "slurm_mock.h"
 
 #define NODES 8

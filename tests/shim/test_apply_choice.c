@@ -2,7 +2,7 @@
 // Starts whose nodes Slurm chooses, against the mock of slurmctld: among what it is left to choose
 // from, one reservation after the other, and the record is as it was where it finds none.
 #include "applying.h"
-#include "unmodelled.h"
+#include "rules/unmodelled.h"
 
 static void slurm_chooses_among_nodes(void) {
     for (int refused = 0; refused < 2; refused++) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Texts of users go into messages that their reader refuses whole for one byte that is not UTF-8.
-#include "arena.h"
+#include "common/arena.h"
 #include "expect.h"
 
 static const char *const pairs[][2] = {

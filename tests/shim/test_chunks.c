@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <ctype.h>
 
-#include "chunks.h"
 #include "expect.h"
+#include "options/chunks.h"
 
 static chunks_t chunks;
 static chunks_problem_t problem;

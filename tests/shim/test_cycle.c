@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // The conversation, against mocks of slurmctld and of the service: what silence means, what is
 // heard and what is not, and that no lock is held during a call (the mock of the service looks).
-#include "cycle.h"
+#include "cycle/cycle.h"
 #include "expect.h"
-#include "jobs.h"
 #include "mock_wire.h"
+#include "report/jobs.h"
 #include "slurm_mock.h"
 
 static cycle_t cycle;

@@ -2,7 +2,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "epoch.h"
+#include "cycle/epoch.h"
 #include "expect.h"
 
 #define NOW UINT64_C(1795316341000000)

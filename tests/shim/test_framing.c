@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "expect.h"
-#include "framing.h"
+#include "wire/framing.h"
 
 static void a_frame_is_opened_as_it_was_closed(void) {
     static const uint32_t lengths[] = {0, 1, 255, 256, 65536, 1000003};

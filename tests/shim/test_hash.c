@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "common/hash.h"
 #include "expect.h"
-#include "hash.h"
 
 static uint64_t of_texts(const char *a, const char *b) {
     bridge_hash_t hash = BRIDGE_HASH_START;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "expect.h"
-#include "malleable.h"
+#include "options/malleable.h"
 
 static char problem[512];
 

@@ -2,9 +2,9 @@
 // Starts of malleable jobs on other widths than they ask for, against the mock of slurmctld: what
 // Slurm derived from -N fits the width that it starts on, and afterwards the request is as before.
 #include "applying.h"
-#include "moldable.h"
-#include "raised_limit.h"
-#include "wall_limit.h"
+#include "rules/moldable.h"
+#include "rules/raised_limit.h"
+#include "rules/wall_limit.h"
 
 // Asks for four whole nodes with two tasks each, ten minutes, and may have one to eight.
 static job_record_t *moldable(uint32_t id) {

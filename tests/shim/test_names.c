@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/names.h"
 #include "expect.h"
-#include "names.h"
 
 static void names_are_counted(void) {
     EXPECT_NUMBER(names_count("n1", 10), 1);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Power saving, against the mock of slurmctld: what is told of nodes, and which orders are obeyed.
-#include "node_power.h"
+#include "report/node_power.h"
 
+#include "common/lock_scope.h"
 #include "expect.h"
-#include "lock_scope.h"
-#include "nodes.h"
+#include "report/nodes.h"
 #include "slurm_mock.h"
 
 #define OUTCOME(name) PB(OUTCOME__OUTCOME_##name)

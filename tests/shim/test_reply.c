@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Replies that are absurd are refused before memory is taken for them; what a service says that
 // knows more than this plugin is read.
+#include "common/names.h"
 #include "expect.h"
-#include "framing.h"
 #include "memory.h"
-#include "names.h"
-#include "reply.h"
+#include "wire/framing.h"
+#include "wire/reply.h"
 
 #define KIB 1024
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Resizes against the mock of slurmctld: only malleable jobs are resized, within their own bounds,
 // and whatever fails leaves the job with its nodes and no helper job behind.
-#include "actions.h"
 #include "applying.h"
-#include "expand.h"
-#include "raised_limit.h"
-#include "resize.h"
+#include "decisions/actions.h"
+#include "resize/expand.h"
+#include "resize/resize.h"
+#include "rules/raised_limit.h"
 
 static Schedbridge__V1__Resize resizes[MOST];
 static Schedbridge__V1__Progress said_so[MOST];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "expect.h"
-#include "sent_state.h"
+#include "report/sent_state.h"
 
 #define JOBS 5000
 

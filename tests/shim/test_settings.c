@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "expect.h"
-#include "settings.h"
+#include "wire/settings.h"
 
 static char said[4096];
 static int lines;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // What is read of Slurm's tables: in batches of bounded time, only what changed, whatever a record
 // holds, and never by a pointer from before a batch.
-#include "snapshot.h"
+#include "report/snapshot.h"
 
-#include "events.h"
-#include "examine.h"
+#include "cycle/events.h"
 #include "expect.h"
-#include "jobs.h"
+#include "report/jobs.h"
+#include "rules/examine.h"
 #include "slurm_mock.h"
 
 static sent_state_t sent_state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include "common/throttle.h"
 #include "expect.h"
-#include "throttle.h"
 
 static void a_flood_is_counted(void) {
     throttle_t throttle = {0};

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "expect.h"
-#include "framing.h"
-#include "wire.h"
+#include "wire/framing.h"
+#include "wire/wire.h"
 
 static char problem[300];
 static settings_t settings;

@@ -4,7 +4,7 @@
 A controller names in its hello the features that it has. Whatever needs one that it lacks is not
 planned: jobs count as malleable only for a controller that can resize them. So nothing has to be
 taken out of a plan afterwards. The plugin has the same table, with handlers, in
-`bridge/shim/actions.c`; a test compares them.
+`bridge/shim/decisions/actions.c`; a test compares them.
 """
 
 from collections.abc import Mapping

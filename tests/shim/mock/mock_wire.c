@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "framing.h"
 #include "slurm_mock.h"
+#include "wire/framing.h"
 
 #define ROOM ((size_t)1024 * 1024)
 

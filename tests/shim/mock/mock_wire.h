@@ -3,8 +3,8 @@
 #ifndef TESTS_SHIM_MOCK_WIRE_H
 #define TESTS_SHIM_MOCK_WIRE_H
 
-#include "pb.h"
-#include "wire.h"
+#include "common/pb.h"
+#include "wire/wire.h"
 
 typedef struct {
     unsigned hellos, cycles;

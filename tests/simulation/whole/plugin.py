@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model of the plugin in slurmctld, from docs/design/0002-shim.md and bridge/shim/cycle.c.
+"""A model of the plugin in slurmctld, from docs/design/0002-shim.md and bridge/shim/cycle/cycle.c.
 
 It keeps only what it sent (its sent state), sends differences on generations, carries decisions out
 under the cluster's own checks, tells their outcomes with the next call, and lets Slurm schedule

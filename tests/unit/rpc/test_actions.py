@@ -10,7 +10,7 @@ import pytest
 from bridge.rpc.controller.actions import ACTIONS, DECIDED
 from bridge.rpc.pb import scheduler_pb2 as pb
 
-PLUGIN = (Path(__file__).parents[3] / "bridge/shim/actions.c").read_text()
+PLUGIN = (Path(__file__).parents[3] / "bridge/shim/decisions/actions.c").read_text()
 TABLE = re.findall(r"ACTION\((\w+)\) = \{\"(\w+)\", (\w+), \w+\}", PLUGIN)
 
 

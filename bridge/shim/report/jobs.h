@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Converts Slurm's job records to messages of the wire. All functions need the job lock, at least
+// for reading.
+#ifndef BRIDGE_JOBS_H
+#define BRIDGE_JOBS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/arena.h"
+#include "common/pb.h"
+#include "common/slurm_compat.h"
+#include "options/malleable.h"
+#include "report/sent_state.h"
+
+// The state to report; JOB_STATE_UNSPECIFIED: the job is not reported.
+Schedbridge__V1__JobState job_wire_state(const job_record_t *job);
+
+// Hash of the job's request, and of the nodes of a running malleable job. Never 0; the same after a
+// restart of slurmctld.
+uint64_t job_version(const job_record_t *job);
+
+// Hash of all that is reported of the job.
+uint64_t job_print(const job_record_t *job, const sent_job_t *entry, time_t now);
+
+pb_job_t *job_message(arena_t *arena, const job_record_t *job, const sent_job_t *entry, time_t now);
+
+// True for a job that has ended for good, whether its nodes are cleaned up or not.
+bool job_has_ended(const job_record_t *job);
+
+pb_ended_job_t *job_ended_message(arena_t *arena, const job_record_t *job);
+
+// "1234", for a task of an array "1234_5".
+char *job_wire_id(arena_t *arena, uint32_t job_id, uint32_t array_job_id, uint32_t array_task_id);
+
+// The record with this id; NULL: none.
+job_record_t *job_by_wire_id(const char *id);
+
+// True for the record of an array's unstarted tasks.
+bool job_is_array_head(const job_record_t *job);
+
+// The job's malleable options. False, with a message, if a client submitted invalid ones.
+bool job_malleable(const job_record_t *job, malleable_t *malleable, char *problem, size_t bytes);
+
+// The value that the user gave to an option of the SPANK plugin; NULL: none.
+const char *job_option(const job_record_t *job, const char *option);
+
+#endif

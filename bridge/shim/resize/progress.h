@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Says in a running job's system comment where it is while its width changes. `squeue -O
+// SystemComment` and `scontrol show job` show it.
+#ifndef BRIDGE_PROGRESS_H
+#define BRIDGE_PROGRESS_H
+
+#include "common/pb.h"
+#include "common/slurm_compat.h"
+#include "common/verdict.h"
+
+// Needs LOCK_SCOPE_APPLY. What others have written there stays.
+verdict_t show_progress(job_record_t *job, const pb_progress_t *progress);
+
+#endif
