@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The speed of two stages that share nodes at one instant, relative to having them alone.
+
+Terms
+    demand      share of the CPUs, or of the disk's time, that a stage uses alone
+    ceiling     the most CPU time that its quota lets a job use, as a share of the CPUs
+    weight      its share where CPU time is short, as in cgroup v2
+
+Rules
+    1. CPU time is shared by weight: each gets its demand, at most its ceiling and at most its
+       share by weight; what one leaves goes to the other. Together they get no more than there is.
+    2. The time of the disk is shared likewise, by equal weights and without a ceiling: CPU quotas
+       do not bound input and output.
+    3. A stage is as fast as the scarcer of the two lets it: time got over time demanded.
+    4. Beyond that the other slows it down in proportion to its own speed (memory bandwidth,
+       caches, scheduling delays): the speed is divided by 1 + sensitivity * pressure of the other *
+       its speed by rule 3. The CPU time used stays the same: it is spent waiting for memory.
+    5. A job alone has no ceiling and speed 1.
+
+Source: rules 1 and 2 are the max-min shares of Linux' fair scheduler; rule 4 is the separation of
+J. Mars et al., Bubble-Up (MICRO 2011), into sensitivity and pressure.
+Deviates: jobs on several nodes are treated as one node with all their CPUs, so a stage that uses
+one CPU competes with the other job as if its load were spread over all of them.
+"""
+
+from dataclasses import dataclass
+
+from bridge.sim.sharing.interference import Application, Stage
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of two jobs on shared nodes.
+
+    Attributes:
+        cpus: of the job, all nodes together.
+        ceiling: 0 to 1; 1: no quota.
+        weight: above 0.
+    """
+
+    application: Application
+    stage: Stage
+    cpus: int
+    ceiling: float = 1.0
+    weight: float = 100.0
+
+
+@dataclass(frozen=True)
+class Rate:
+    """How a job runs at an instant.
+
+    Attributes:
+        speed: work in a second, 0 to 1; 1: as fast as alone.
+        cpu: CPU time used, as a share of the CPUs.
+    """
+
+    speed: float
+    cpu: float
+
+
+def alone(side: Side) -> Rate:
+    """The rate of a job that has its nodes to itself."""
+    return Rate(1.0, side.stage.cpu_of(side.cpus))
+
+
+def together(one: Side, other: Side) -> tuple[Rate, Rate]:
+    """The rates of two jobs on the same nodes."""
+    wanted = one.stage.cpu_of(one.cpus), other.stage.cpu_of(other.cpus)
+    capped = min(wanted[0], one.ceiling), min(wanted[1], other.ceiling)
+    cpu = _shared(*capped, one.weight, other.weight)
+    disk = _shared(one.stage.io, other.stage.io, 1.0, 1.0)
+    first = min(_part(cpu[0], wanted[0]), _part(disk[0], one.stage.io))
+    second = min(_part(cpu[1], wanted[1]), _part(disk[1], other.stage.io))
+    return (
+        _slowed(first, wanted[0], one.application, other.application, second),
+        _slowed(second, wanted[1], other.application, one.application, first),
+    )
+
+
+def _slowed(
+    speed: float, demand: float, own: Application, other: Application, other_speed: float
+) -> Rate:
+    """Rule 4; a stage that waits for the disk demands less CPU time, too."""
+    return Rate(speed / (1 + own.sensitivity * other.pressure * other_speed), speed * demand)
+
+
+def _part(got: float, demand: float) -> float:
+    return got / demand if demand > got else 1.0
+
+
+def _shared(
+    one: float, other: float, one_weight: float, other_weight: float
+) -> tuple[float, float]:
+    """Max-min shares of 1 by weight; each gets at most what it demands."""
+    if one + other <= 1:
+        return one, other
+    fair = one_weight / (one_weight + other_weight)
+    if one <= fair:
+        return one, 1 - one
+    if other <= 1 - fair:
+        return 1 - other, other
+    return fair, 1 - fair
