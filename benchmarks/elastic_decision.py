@@ -17,6 +17,7 @@ are carried out, until none is under way. What has happened in the 10 s since th
     submission  a job was submitted, another one in each repeat.
     start       a job was submitted and started, another one in each repeat; only where nodes are
                 idle at first.
+    restart     no cycle was before: the service has just started, and decides everything at once.
 """
 
 import argparse
@@ -53,7 +54,7 @@ CASES = (
     ("all nodes are busy, no job waits", 0, 1.0),
     ("all nodes are busy, 50 jobs wait", 50, 1.0),
 )
-SINCE = ("nothing", "end", "submission", "start")
+SINCE = ("nothing", "end", "submission", "start", "restart")
 POLICIES = ("conservative", "malleable", "malleable-performance", "fpsma")
 
 
@@ -89,6 +90,8 @@ class World:
             self._start(controller, job, int(self._first[job]), int(self._first[job + 1]), 0)
         for job in self._waiting:
             controller.submit(job)
+        if since == "restart":
+            return controller.snapshot(NOW_S), State()
         state = _settled(controller, decide, State(), NOW_S)
         spare = RUNNING + len(self._waiting) + repeat % SPARE
         now_s = NOW_S + SINCE_S
