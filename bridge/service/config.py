@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The service's configuration file: what can be said in it, and what is wrong with it.
+"""The service's configuration file: its keys, and the errors in it.
 
 Rules
     1. An empty file is a working configuration on a machine with Slurm.
     2. Unknown keys, wrong types and impossible values are refused: every problem is one line of
        file, key and reason, and all of them are shown at once.
-    3. Nothing here reads the machine; whether users and directories exist is the service's matter.
+    3. Nothing here reads the machine; the service checks whether users and directories exist.
 """
 
 from pathlib import Path
@@ -33,10 +33,10 @@ MOST_USERS = 1000
 """Users or certificates in one list."""
 
 MOST_PROBLEMS = 20
-"""Lines of what is wrong; the rest is counted."""
+"""Errors that are listed; the others are counted."""
 
 MAX_SOCKET_PATH = 107
-"""Longest path of a Unix socket that Linux takes, in bytes."""
+"""Longest path of a Unix socket that Linux accepts, in bytes."""
 
 
 def _socket_path(path: Path) -> Path:
@@ -63,7 +63,7 @@ class _Section(BaseModel):
 
 
 class TlsSection(_Section):
-    """Lets controllers on other machines in: TCP with mutual TLS, and nothing less."""
+    """Where controllers on other machines connect: TCP with mutual TLS."""
 
     address: Address = Field(description="HOST:PORT to listen at.")
     ca: Path = Field(
@@ -79,7 +79,7 @@ class TlsSection(_Section):
     revoked: Path | None = Field(
         default=None,
         description="File with serial numbers or SHA-256 fingerprints of certificates that may not "
-        "connect, one a line. It is read again when it changes. Default: none.",
+        "connect, one per line; read again when it changes. Default: none.",
     )
 
 
@@ -136,14 +136,14 @@ class TopologySection(_Section):
         default=0,
         ge=0,
         le=31_536_000,
-        description="Most seconds that a job of several nodes without --switches waits for the "
+        description="Maximum time, s, that a job of several nodes without --switches waits for the "
         "least number of leaf switches that could hold it; 0: no job waits.",
     )
 
     @model_validator(mode="after")
     def _switches_known(self) -> Self:
         if self.wait_s and self.file is None:
-            raise ValueError("wait_s needs the file: nothing is known of switches")
+            raise ValueError("wait_s needs the file that describes the switches")
         return self
 
 
@@ -159,40 +159,40 @@ class AgentsSection(TlsSection):
     )
     each_node: bool = Field(
         default=False,
-        description="Every node has a certificate of its own, which speaks for the nodes that are "
-        "its common name or DNS alternative names. Those of `subjects` speak for any node.",
+        description="Every node has its own certificate, valid for the nodes in its common name "
+        "and DNS alternative names. Certificates of `subjects` are valid for any node.",
     )
 
 
 class ResizingSection(_Section):
-    """How resizes of running jobs are carried out; the steps may take so long, s."""
+    """How resizes of running jobs are carried out: time limits of the steps, s."""
 
     grant_s: int = Field(
-        default=30, ge=1, le=3600, description="Until the controller has granted new nodes."
+        default=30, ge=1, le=3600, description="For the controller to grant new nodes."
     )
     add_s: int = Field(
-        default=120, ge=1, le=86_400, description="Until the application has joined new processes."
+        default=120, ge=1, le=86_400, description="For the application to join new processes."
     )
     grace_s: int = Field(
-        default=60, ge=1, le=86_400, description="Until the application has left nodes."
+        default=60, ge=1, le=86_400, description="For the application to leave nodes."
     )
     vacate_s: int = Field(
-        default=30, ge=1, le=3600, description="Until no process of the job is left on them."
+        default=30, ge=1, le=3600, description="For the job's processes on these nodes to end."
     )
     release_s: int = Field(
-        default=30, ge=1, le=3600, description="Until the controller has taken them."
+        default=30, ge=1, le=3600, description="For the controller to take the nodes back."
     )
     withdraw_s: int = Field(
-        default=30, ge=1, le=3600, description="Until the launcher has answered a withdrawal."
+        default=30, ge=1, le=3600, description="For the launcher to answer a withdrawal."
     )
     rest_s: int = Field(
         default=60, ge=0, le=86_400,
-        description="A job keeps its nodes for so long after a resize that failed.",
+        description="Time for which a job keeps its nodes after a failed resize.",
     )  # fmt: skip
     trust_launchers: bool = Field(
         default=False,
-        description="A node without an agent is taken on the word of the job's launcher. By "
-        "default it stays with the job, and no job grows there.",
+        description="Take back a node without an agent if the job's launcher says that it is "
+        "vacant. By default such a node stays with the job, and no job grows onto it.",
     )
 
 
@@ -200,7 +200,7 @@ def _loopback(text: str) -> str:
     host = _address(text).rpartition(":")[0].strip("[]")
     if host not in ("127.0.0.1", "::1", "localhost"):
         raise ValueError(
-            "must be a loopback address as 127.0.0.1:9619: put a proxy with TLS before"
+            "must be a loopback address such as 127.0.0.1:9619; put a TLS proxy in front of it"
         )
     return text
 
@@ -218,11 +218,11 @@ class EventsSection(_Section):
 
 
 class PowerSection(_Section):
-    """Signals that bound system power, and how old what agents measure may be; docs/POWER.md."""
+    """Signals that bound system power, and the maximum age of measured power; see docs/POWER.md."""
 
     signal_file: Path | None = Field(
         default=None,
-        description="JSON file with bounds of system power, read again when it changes; null: "
+        description="JSON file with bounds of system power; read again when it changes; null: "
         "none.",
     )
     events: EventsSection | None = Field(
@@ -233,8 +233,8 @@ class PowerSection(_Section):
         default=30,
         ge=10,
         le=3600,
-        description="Measured powers that are older, s, are replaced by what the node's type may "
-        "draw.",
+        description="Measured powers older than this, s, are replaced by the bounds of the node's "
+        "type.",
     )
 
 
@@ -247,11 +247,11 @@ class MetricsSection(_Section):
 
 
 class MemorySection(_Section):
-    """What survives a restart: announced starts and how they came true."""
+    """What survives a restart: announced starts and their accuracy."""
 
     path: Path | None = Field(
         default=Path("/var/lib/schedbridge/memory.sqlite"),
-        description="SQLite file; null: nothing is kept after the service ends.",
+        description="SQLite file; null: nothing survives a restart.",
     )
     keep_days: int = Field(
         default=90,
@@ -277,19 +277,19 @@ class LimitsSection(_Section):
     """Bounds that protect service and controller."""
 
     message_mib: int = Field(
-        default=256, ge=1, le=1024, description="Largest message accepted, MiB."
+        default=256, ge=1, le=1024, description="Maximum size of a message, MiB."
     )
     decisions: int = Field(
         default=20_000,
         ge=100,
         le=1_000_000,
-        description="Most decisions in one reply; the rest follow in the next.",
+        description="Maximum number of decisions in one reply; the rest follow in the next.",
     )
     connections_per_user: int = Field(
         default=256,
         ge=1,
         le=1000,
-        description="Connections that one user may hold to `operator.socket`.",
+        description="Maximum number of connections of one user to `operator.socket`.",
     )
 
 
@@ -382,8 +382,8 @@ def load(path: Path) -> ServiceConfig:
     """Reads a configuration file.
 
     Raises:
-        ConfigError: the file is missing or no YAML.
-        ConfigProblems: it says something impossible.
+        ConfigError: the file is missing or not YAML.
+        ConfigProblems: it has invalid keys or values.
     """
     try:
         text = files.read_text(path)
@@ -399,7 +399,7 @@ def parse(text: str, file: str) -> ServiceConfig:
 
     Raises:
         ConfigError: it is not YAML.
-        ConfigProblems: it says something impossible.
+        ConfigProblems: it has invalid keys or values.
     """
     try:
         data = yaml_text.load(text)
@@ -433,10 +433,10 @@ def _problem(item: Any, file: str) -> ConfigError:
         case "model_type" | "model_attributes_type":
             message = f"must be a section of keys, not {given!r:.60}"
         case "path_type":
-            message = f"must be a file's name, not {given!r:.60}"
+            message = f"must be a file name, not {given!r:.60}"
         case "too_long":
             most = item["ctx"]["max_length"]
-            message = f"has more than the {most} entries that are possible"
+            message = f"has more than {most} entries"
         case "string_too_long":
             message = f"is longer than {item['ctx']['max_length']} characters"
         case "tuple_type":

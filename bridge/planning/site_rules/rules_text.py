@@ -73,7 +73,7 @@ class LimitSection(Section):
     """What a user, an account or a partition may use."""
 
     user: Name | None = Field(
-        default=None, description="User it applies to; '*': each user not named elsewhere."
+        default=None, description="User that it applies to; '*': each user not named elsewhere."
     )
     account: Name | None = Field(default=None, description="As `user`.")
     partition: Name | None = Field(default=None, description="As `user`.")
@@ -86,7 +86,7 @@ class LimitSection(Section):
     )
     items: Count = Field(
         default="unlimited",
-        description="At the same time: 640, 45%, 30/45% (the larger), or unlimited.",
+        description="Maximum at the same time: 640, 45%, 30/45% (the larger), or unlimited.",
     )
     duration: Duration = Field(
         default=None, description="Longest time limit of a job that uses the resource: 7d, 4d3h."
@@ -133,21 +133,21 @@ class ResizeSection(Section):
     """How often, and how far, running jobs of a user or a partition are resized."""
 
     user: Name | None = Field(
-        default=None, description="User it applies to; '*': each user not named elsewhere."
+        default=None, description="User that it applies to; '*': each user not named elsewhere."
     )
     partition: Name | None = Field(default=None, description="As `user`.")
     never: bool = Field(default=False, description="Their jobs keep their nodes.")
     apart: Duration = Field(
         default=None,
-        description="Least time between a change of a job's width and its next growth: 10m.",
+        description="Minimum time between a change of a job's width and its next growth: 10m.",
     )
     per_hour: Annotated[int, Field(ge=0, le=MOST_PER_HOUR)] | None = Field(
         default=None,
-        description="Changes of width of all the user's jobs within an hour, after which none of "
-        "them grows.",
+        description="Number of changes of width of the user's jobs within an hour after which none "
+        "of them grows.",
     )
     extra_nodes: Annotated[int, Field(ge=0, le=MOST_NODES)] | None = Field(
-        default=None, description="Most nodes of a job beyond those that it asked for."
+        default=None, description="Maximum number of nodes of a job beyond its request."
     )
 
     @model_validator(mode="after")

@@ -35,7 +35,7 @@ PROBLEMS = {
     "unknown section": ("polcy: x", ["f.yaml: polcy: unknown key; there are controller, "]),
     "unknown key": ("controller: {sokket: x}", ["controller.sokket: unknown key; there are "]),
     "no section": ("controller: 3", ["controller: must be a section of keys, not 3"]),
-    "no file name": ("topology: 5", ["topology.file: must be a file's name, not 5"]),
+    "no file name": ("topology: 5", ["topology.file: must be a file name, not 5"]),
     "wait for nothing": ("topology: {wait_s: 60}", ["topology: wait_s needs the file"]),
     "no list": ("planning: {limits: 3}", ["planning.limits: must be a list, not 3"]),
     "no number": ("controller: {retry_s: soon}", ["controller.retry_s: ", "not 'soon'"]),
