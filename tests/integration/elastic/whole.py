@@ -19,8 +19,8 @@ RULES = {
 }
 """Limits on resizes; none of the user `user` in the usual partition."""
 PAUSE = " 200000"
-HEAT = f"/home/user/elastic/wheel/heat 64 64 900 {{}}{PAUSE}"
-"""Steps of a fifth of a second for three minutes, unless `ended` ends the pauses; takes the number
+HEAT = f"/home/user/elastic/wheel/heat 64 64 1800 {{}}{PAUSE}"
+"""Steps of a fifth of a second for six minutes, unless `ended` ends the pauses; takes the number
 of steps from probe to probe."""
 NEVER = 100_000
 SCRIPT = """#!/bin/bash
