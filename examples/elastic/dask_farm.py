@@ -3,7 +3,7 @@
 
     schedbridge run --worker 'sh dask_worker.sh FILE' -- python3 dask_farm.py FILE TASKS [SECONDS]
 
-FILE is a path that all nodes see. Before a node goes, its worker is retired: what it holds moves to
+FILE is a path that all nodes see. Before a node is removed, its worker is retired: its data move to
 the others.
 """
 
@@ -18,13 +18,13 @@ from bridge.elastic.program import Program
 
 
 def task(number, pause_s):
-    """What is to be done."""
+    """One task."""
     time.sleep(pause_s)
     return sum(i * i for i in range(number))
 
 
 def main(path, count, pause_s):
-    """Deals out the tasks, and follows the job's nodes."""
+    """Distributes the tasks, and follows changes of the job's nodes."""
     elastic = Program()
     with (
         LocalCluster(

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A task farm without MPI: one program deals out tasks, a worker on each node does them.
+"""A task farm without MPI: one program distributes tasks to a worker on each node.
 
     schedbridge run --worker 'python3 farm.py worker FILE' -- python3 farm.py FILE TASKS [SECONDS]
 
-FILE is a path that all nodes see: the farm writes down there where it listens. A worker that is
-asked to end (SIGTERM) finishes its tasks first. A pool of processes on each node does them.
+FILE is a path that all nodes see: the farm writes its address there. A worker that is asked to end
+(SIGTERM) finishes its tasks first. Each worker runs them in a pool of processes.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ class Farm(BaseManager):
 
 
 def task(number, pause_s):
-    """What is to be done."""
+    """One task."""
     time.sleep(pause_s)
     return number, sum(i * i for i in range(number))
 
@@ -50,7 +50,7 @@ def deal_out(path, count, pause_s):
     elastic, results, workers = Program(), {}, set()
     while len(results) < count:
         change = elastic.change()
-        if change is not None:  # workers take tasks one by one: there is nothing to take back
+        if change is not None:  # workers take tasks one by one, so there is nothing to take back
             print(f"farm: {change.kind} to {len(change.nodes)} nodes", flush=True)
             change.done()
         with contextlib.suppress(Empty):
@@ -74,7 +74,7 @@ def work(path):
             break
         except (OSError, ValueError):
             time.sleep(0.1)
-    # The pool's processes do not hear the signal: it is their parent's to say when to end.
+    # The pool's processes ignore the signal: their parent decides when to end.
     context = multiprocessing.get_context("fork")
     ignore = (signal.SIGTERM, signal.SIG_IGN)
     with context.Pool(PROCESSES, signal.signal, ignore) as pool:

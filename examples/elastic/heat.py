@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Heat in a square plate by Jacobi's method, with mpi4py.
 
-Usage: python heat.py ROWS COLUMNS STEPS [PROBE_EVERY [PAUSE_S]]. Its last line is the same
-whatever the widths were.
+Usage: python heat.py ROWS COLUMNS STEPS [PROBE_EVERY [PAUSE_S]]. Its last line is the same at any
+widths.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ pause_s = float(sys.argv[5]) if len(sys.argv) > 5 else 0.0
 
 
 def span(comm):
-    """This process's rows: first, and behind the last."""
+    """This process's rows: the first, and the one after the last."""
     return rows * comm.rank // comm.size, rows * (comm.rank + 1) // comm.size
 
 

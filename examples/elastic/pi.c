@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pi by random points: the smallest elastic program. Its state is two shared numbers.
  * Usage: pi ROUNDS POINTS [PAUSE_US]
- * Point i is random by its number alone, so the hits are the same whatever the widths were. */
+ * Point i depends on its number alone, so the number of hits is the same at any widths. */
 #include "bridge_elastic.h"
 
 #include <stdint.h>
@@ -38,7 +38,7 @@ int main(int argc, char **argv) {
     while (round < rounds) {
         if (adapt) {
             bridge_adapt_begin(&phase, &window);
-            bridge_adapt_commit(); /* all that a joining process needs is shared */
+            bridge_adapt_commit(); /* a joining process needs only shared variables */
             adapt = 0;
             MPI_Comm_rank(bridge_comm(), &rank);
             MPI_Comm_size(bridge_comm(), &size);
