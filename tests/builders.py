@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bridge.model.job import COLUMNS, Hold, JobTable, RunningTable, WidthRule
+from bridge.model.job import COLUMNS, RUNNING_COLUMNS, Hold, JobTable, RunningTable, WidthRule
 from bridge.model.job_columns import objects
 from bridge.model.node import NodeTable
 from bridge.model.plan import Plan
@@ -72,6 +72,9 @@ class a_job:  # noqa: N801
     max_power_w: int = 0
     learnt_min_power_w: int = 0
     learnt_max_power_w: int = 0
+    coschedule: int = 0
+    max_slowdown_permille: int = 0
+    requeue: bool = False
     chunks: str = ""
     """A request in chunks, in place of nodes, tasks and amounts; shared unless it says excl."""
 
@@ -104,6 +107,18 @@ class a_running_job:  # noqa: N801
     learnt_max_power_w: int = 0
     measured_min_power_w: int = 0
     measured_max_power_w: int = 0
+    name: str = "running"
+    coschedule: int = 0
+    max_slowdown_permille: int = 0
+    requeue: bool = False
+    host_id: str = ""
+    own_cpus: int = 0
+    cpu_s: float = -1.0
+    busy_cpus: float = -1.0
+    peak_mib: int = 0
+    progress: float = -1.0
+    memory_stall: float = -1.0
+    measured_s: int = 0
 
 
 def a_partition(name: str = "batch", nodes: Sequence[int] = (), **settings: object) -> Partition:
@@ -122,6 +137,10 @@ _OTHERWISE = frozenset({"id", "eligible_s", "max_nodes", "licences", "chunks"})
 """Columns of which `a_job` says something else under the same name."""
 
 
+_SHARING = (
+    "coschedule", "max_slowdown_permille", "requeue", "host_id", "own_cpus", "cpu_s", "busy_cpus",
+    "peak_mib", "progress", "memory_stall", "measured_s",
+)  # fmt: skip
 _POWERS = [name for name in a_running_job.__dataclass_fields__ if name.endswith("_power_w")]
 
 
@@ -235,7 +254,7 @@ class a_snapshot:  # noqa: N801
         ]
         return RunningTable(
             id=objects([job.id or f"r{index + 1}" for index, job in enumerate(held)]),
-            name=objects(["running"] * len(held)),
+            name=objects([job.name for job in held]),
             user=objects([job.user for job in held]),
             account=objects([job.account for job in held]),
             start_s=_ints([job.start_s for job in held]),
@@ -255,6 +274,11 @@ class a_snapshot:  # noqa: N801
             width_rule=_ints([job.width_rule for job in held], np.int8),
             adapting=_ints([job.adapting for job in held], bool),
             **{name: _ints([getattr(job, name) for job in held]) for name in _POWERS},
+            **{
+                each.name: _column([getattr(job, each.name) for job in held], each.dtype)
+                for each in RUNNING_COLUMNS
+                if each.name in _SHARING
+            },
         )
 
 

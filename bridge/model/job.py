@@ -73,6 +73,19 @@ class WidthRule(IntEnum):
         return self.next_width(nodes) == nodes
 
 
+class Coschedule(IntEnum):
+    """What a job's user allows (`--coschedule`); numbers as on the wire."""
+
+    SITE = 0
+    """Not stated: as the site says."""
+    HOST = 1
+    """Another job may run on its nodes."""
+    GUEST = 2
+    """It may run on another job's nodes."""
+    BOTH = 3
+    NEVER = 4
+
+
 class Ending(IntEnum):
     """How a job ended that ran; numbers as on the wire."""
 
@@ -195,6 +208,12 @@ class JobTable:
     """What earlier runs drew on each node, a low quantile; 0: nothing learnt; so for the next."""
     learnt_max_power_w: Annotated[Ints, Column(SERVICE, Unit.WATTS)] = LEFT_OUT
     """Likewise a high quantile."""
+    coschedule: Annotated[Codes, Column(MESSAGE, Unit.CODE, most=4)] = LEFT_OUT
+    """`Coschedule`."""
+    max_slowdown_permille: Annotated[Ints, Column(MESSAGE, Unit.COUNT)] = LEFT_OUT
+    """By how much sharing may slow it down at most, in thousandths; 0: as the site says."""
+    requeue: Annotated[Flags, Column(MESSAGE, Unit.FLAG)] = LEFT_OUT
+    """It may be put back into the queue after it started."""
 
     def __post_init__(self) -> None:
         fill_left_out(self, COLUMNS, len(self.id))
@@ -317,6 +336,29 @@ class RunningTable:
     next."""
     measured_max_power_w: Annotated[Ints, Column(SERVICE, Unit.WATTS)] = LEFT_OUT
     """Likewise a high quantile."""
+    coschedule: Annotated[Codes, Column(MESSAGE, Unit.CODE, most=4)] = LEFT_OUT
+    """`Coschedule`."""
+    max_slowdown_permille: Annotated[Ints, Column(MESSAGE, Unit.COUNT)] = LEFT_OUT
+    """By how much sharing may slow it down at most, in thousandths; 0: as the site says."""
+    requeue: Annotated[Flags, Column(MESSAGE, Unit.FLAG)] = LEFT_OUT
+    """It may be put back into the queue after it started."""
+    host_id: Annotated[Objects, Column(MESSAGE, Unit.TEXT, "host_job_id")] = LEFT_OUT
+    """The running job whose guest it is; empty: none (`bridge.model.coscheduling`)."""
+    own_cpus: Annotated[Ints, Column(SERVICE, Unit.COUNT)] = LEFT_OUT
+    """Of a guest: the CPUs that it holds on each of its nodes once its host has ended."""
+    cpu_s: Annotated[NDArray[np.float64], Column(SERVICE, Unit.RATIO)] = LEFT_OUT
+    """CPU time that it has used since its start, on all nodes, s; -1: not measured."""
+    busy_cpus: Annotated[NDArray[np.float64], Column(SERVICE, Unit.RATIO)] = LEFT_OUT
+    """CPUs that it uses at present, on all nodes: a mean of seconds; -1: not measured."""
+    peak_mib: Annotated[Ints, Column(SERVICE, Unit.COUNT)] = LEFT_OUT
+    """The most memory that it has used on any of its nodes, MiB; 0: not measured."""
+    progress: Annotated[NDArray[np.float64], Column(SERVICE, Unit.RATIO)] = LEFT_OUT
+    """Share of its work that is done, as the application tells it, 0 to 1; -1: it does not."""
+    memory_stall: Annotated[NDArray[np.float64], Column(SERVICE, Unit.RATIO)] = LEFT_OUT
+    """Share of the last 10 s in which some of its processes waited for memory (PSI), on the node
+    where it is largest, 0 to 1; -1: not measured."""
+    measured_s: Annotated[Ints, Column(SERVICE, Unit.INSTANT)] = LEFT_OUT
+    """When `cpu_s` and the columns after it were measured; 0: they were not."""
 
     def __post_init__(self) -> None:
         fill_left_out(self, RUNNING_COLUMNS, len(self.id))

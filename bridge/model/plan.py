@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.model.coscheduling import NO_REQUEUES, Requeues
 from bridge.model.power_saving import NO_POWER_CHANGES, PowerChanges
 from bridge.model.prediction import Prediction
 from bridge.model.quotas import NO_QUOTAS, Quotas
@@ -50,6 +51,9 @@ class Plan:
         widths: why running malleable jobs change their widths or keep them; empty: the policy
             resizes none.
         power: nodes to be powered down or up.
+        host_id: (n_rows,) object (str): the running job whose guest a row starts as, on exactly the
+            host's nodes (`bridge.model.coscheduling`); empty: an ordinary row. None: all are.
+        requeues: guests that go back to the queue.
         notes: deviations from the configured policy, e.g. that it failed and a fallback was used.
     """
 
@@ -73,6 +77,8 @@ class Plan:
     quotas: Quotas = NO_QUOTAS
     widths: tuple[WidthReason, ...] = ()
     power: PowerChanges = NO_POWER_CHANGES
+    host_id: NDArray[np.object_] | None = None
+    requeues: Requeues = NO_REQUEUES
 
     def __len__(self) -> int:
         return len(self.job)
@@ -93,6 +99,18 @@ class Plan:
     def nodes_of(self, row: int) -> NDArray[np.int32]:
         """Returns the node indexes of one row; empty without a start."""
         return self.nodes[self.indptr[row] : self.indptr[row + 1]]
+
+    def host_of(self, row: int) -> str:
+        """Returns the host of a row that starts as a guest; empty: it is an ordinary row."""
+        return "" if self.host_id is None else str(self.host_id[row])
+
+    @property
+    def guest_starts(self) -> NDArray[np.intp]:
+        """Rows that start as guests."""
+        if self.host_id is None:
+            return np.empty(0, dtype=np.intp)
+        rows: NDArray[np.intp] = self.host_id.nonzero()[0]
+        return rows
 
     @property
     def starts_now(self) -> NDArray[np.intp]:

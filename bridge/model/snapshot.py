@@ -21,6 +21,7 @@ class Partition:
         max_time_s, default_time_s: 0: no bound, not stated.
         exclusive: jobs always hold whole nodes.
         priority_tier: jobs of a higher tier are considered first.
+        shared: the controller can start a second job on the CPUs of one that runs here.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Partition:
     default_time_s: int = 0
     exclusive: bool = False
     priority_tier: int = 1
+    shared: bool = False
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.core import Tree
-from bridge.model.job import COLUMNS, RUNNING_COLUMNS, Ending, Hold, WidthRule
+from bridge.model.job import COLUMNS, RUNNING_COLUMNS, Coschedule, Ending, Hold, WidthRule
 from bridge.model.job_columns import VECTORS, Column, Unit
 from bridge.model.plan import Plan
 from bridge.model.resources import LoweredChunks
@@ -109,6 +109,7 @@ def _jobs(snapshot: Snapshot) -> Iterator[Fault]:
         yield "snapshot.jobs.min_nodes", "must be 1 or more and not above max_nodes"
     yield from _indexes("snapshot.jobs.hold", jobs.hold, len(Hold))
     yield from _indexes("snapshot.jobs.width_rule", jobs.width_rule, len(WidthRule))
+    yield from _indexes("snapshot.jobs.coschedule", jobs.coschedule, len(Coschedule), none=True)
     if not all(jobs.partitions):
         yield "snapshot.jobs.partitions", "names none for some job"
     for row, asked in enumerate(jobs.chunks):
@@ -139,6 +140,9 @@ def _running(snapshot: Snapshot) -> Iterator[Fault]:
     yield from _indexes("snapshot.running.nodes", running.nodes, len(snapshot.nodes))
     yield from _columns("snapshot.running", running, RUNNING_COLUMNS, snapshot)
     yield from _indexes("snapshot.running.width_rule", running.width_rule, len(WidthRule))
+    yield from _indexes(
+        "snapshot.running.coschedule", running.coschedule, len(Coschedule), none=True
+    )
 
 
 def _columns(
@@ -176,6 +180,9 @@ def _plan(snapshot: Snapshot, plan: Plan) -> Iterator[Fault]:
     yield from _length("plan.tasks", plan.tasks, len(plan.nodes))
     if plan.groups is not None:
         yield from _length("plan.groups", plan.groups, len(plan.nodes))
+    if plan.host_id is not None:
+        yield from _length("plan.host_id", plan.host_id, count)
+    yield from _length("plan.requeues.reasons", plan.requeues.reasons, len(plan.requeues))
     yield from _indexes("plan.job", plan.job, len(snapshot.jobs))
     yield from _indexes("plan.nodes", plan.nodes, len(snapshot.nodes))
     yield from _indexes("plan.partition", plan.partition, len(snapshot.partitions), none=True)

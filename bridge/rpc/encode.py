@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from bridge.dialect import NodeDemand, dialect_of
 from bridge.errors import SnapshotError
-from bridge.model.job import COLUMNS, RUNNING_COLUMNS, Hold, JobTable, WidthRule
+from bridge.model.coscheduling import as_reported
+from bridge.model.job import COLUMNS, RUNNING_COLUMNS, Hold, JobTable, RunningTable, WidthRule
 from bridge.model.job_columns import Column, Source
 from bridge.model.node import CPUS, MEMORY_MIB, NodeTable
 from bridge.model.power_saving import CLOSED
@@ -39,6 +40,7 @@ class Messages:
         self.nodes = NodeIndex(snapshot.nodes.names)
         self._resources = snapshot.resources
         self._gres = snapshot.resources[MEMORY_MIB + 1 :]
+        self._reported: tuple[RunningTable, NDArray[np.int64]] | None = None
 
     def fits(self, snapshot: Snapshot) -> bool:
         """Tells whether a snapshot has the same nodes and resources by name."""
@@ -172,7 +174,7 @@ class Messages:
         """
         running = snapshot.running
         held = slice(int(running.indptr[row]), int(running.indptr[row + 1]))
-        nodes, use = running.nodes[held], running.use[held]
+        nodes, use = running.nodes[held], self._use(running)[held]
         partition, head = int(running.partition[row]), int(running.head[row])
         message = pb.Job(
             **({"version": 1} | _plain_fields(running, row, _RUNNING)),
@@ -199,6 +201,12 @@ class Messages:
         if running.max_nodes[row]:
             self._widths(snapshot, row, message.request)
         return message
+
+    def _use(self, running: RunningTable) -> NDArray[np.int64]:
+        """What each job holds by itself; made once for each table."""
+        if self._reported is None or self._reported[0] is not running:
+            self._reported = running, as_reported(running)
+        return self._reported[1]
 
     def _widths(self, snapshot: Snapshot, row: int, request: pb.Request) -> None:
         """What a malleable job asked for, as far as it matters while it runs."""
@@ -249,6 +257,7 @@ class Messages:
                     default_time_s=part.default_time_s,
                     exclusive=part.exclusive,
                     priority_tier=part.priority_tier,
+                    shared=part.shared,
                 )
                 for part in snapshot.partitions
             ]

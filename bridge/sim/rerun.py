@@ -188,4 +188,5 @@ def _joined(one: Plan, rows: NDArray[np.bool_], other: Plan, other_rows: NDArray
         reasons=tuple(r for r, keep in zip(one.reasons, rows, strict=True) if keep)
         + tuple(r for r, keep in zip(other.reasons, other_rows, strict=True) if keep),
         groups=None,
+        host_id=None,
     )

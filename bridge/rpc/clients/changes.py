@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What of a snapshot has changed since the last report: a number for each job, rows of nodes."""
 
+import zlib
 from dataclasses import fields
 
 import numpy as np
@@ -33,7 +34,10 @@ def _running_prints(snapshot: Snapshot) -> NDArray[np.int64]:
     sums = np.concatenate(([0], np.cumsum(running.nodes.astype(np.int64) * running.nodes + 1)))
     held = sums[running.indptr[1:]] - sums[running.indptr[:-1]]
     mark: NDArray[np.int64] = (running.start_s * 1_000_003 ^ running.end_s) * 1_000_003 ^ held
-    return mark * 2 + running.adapting
+    mark = mark * 2 + running.adapting
+    for row in running.host_id.nonzero()[0].tolist():
+        mark[row] = mark[row] * 31 + zlib.crc32(running.host_id[row].encode())
+    return mark
 
 
 def holders(snapshot: Snapshot) -> tuple[dict[str, int], dict[str, list[int]]]:

@@ -15,8 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import ControllerError
+from bridge.model.coscheduling import requeues
+from bridge.model.job_columns import objects
 from bridge.model.plan import Plan
 from bridge.model.power_saving import NO_POWER_CHANGES
+from bridge.model.quotas import USUAL_WEIGHT, Quotas
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.resizes import Resizes
 from bridge.model.snapshot import Reservation, Snapshot
@@ -62,6 +65,7 @@ class _Start:
     partition: str
     nodes: NDArray[np.int32]
     tasks: NDArray[np.int32]
+    host_id: str
 
 
 class ReservationMaker(Protocol):
@@ -104,6 +108,8 @@ class RemoteDecider:
         self._starts: list[_Start] = []
         self._resizes: dict[str, _Resizing] = {}
         self._power = NO_POWER_CHANGES
+        self._quotas: dict[str, tuple[int, int]] = {}
+        self._requeues: list[tuple[str, str]] = []
         self._reserving = reserving
         self._orders: list[pb.Fate] = []
         self._forget()
@@ -166,7 +172,8 @@ class RemoteDecider:
                 epoch=self._epoch,
                 cluster="simulated",
                 features=[
-                    "start", "planned_start", "pending_reason", "resize", "power",
+                    "start", "planned_start", "pending_reason", "resize", "power", "quota",
+                    "share",
                     *(["reserve", "reserve_licences"] if self._reserving is not None else []),
                 ],
                 memory_consumable=True,
@@ -289,6 +296,7 @@ class RemoteDecider:
                             start.partition,
                             nodes.parse(start.nodes),
                             np.array(start.tasks, dtype=np.int32),
+                            start.host_job_id,
                         )
                     )
                 case "planned_start":
@@ -310,14 +318,25 @@ class RemoteDecider:
                         self._power = replace(self._power, up=named)
                     else:
                         self._power = replace(self._power, down=named)
-                    applied = pb.Fate(decision_id=decision.id, outcome=pb.OUTCOME_APPLIED)
-                    self._orders.append(applied)
+                    self._carried_out(decision)
+                case "quota":
+                    quota = decision.quota
+                    self._quotas[job_id] = quota.milli_cpus_per_node, quota.weight or USUAL_WEIGHT
+                    self._carried_out(decision)
+                case "requeue":
+                    self._requeues.append((job_id, decision.requeue.reason))
+                    self._carried_out(decision)
                 case "reserve" | "unreserve":
                     self._obey(decision, nodes)
                 case "pending":
                     why = _reason(decision.pending)
                     start_s = UNPLANNED if why.can_ever_run else NEVER
                     self._announced[job_id] = _Announced(start_s, "", NO_NODES, why)
+
+    def _carried_out(self, decision: pb.Decision) -> None:
+        self._orders.append(
+            pb.Fate(decision_id=decision.id, job_id=decision.job_id, outcome=pb.OUTCOME_APPLIED)
+        )
 
     def _obey(self, decision: pb.Decision, nodes: NodeIndex) -> None:
         """Has a reservation made or removed."""
@@ -345,7 +364,10 @@ class RemoteDecider:
         for start in self._starts:
             row = row_of[start.job_id]
             tasks = start.tasks if len(start.tasks) else None
-            rows.add(row, now_s, partition_of[start.partition], start.nodes, tasks=tasks)
+            rows.add(
+                row, now_s, partition_of[start.partition], start.nodes, tasks=tasks,
+                host_id=start.host_id,
+            )  # fmt: skip
         started = {start.job_id for start in self._starts}
         for job_id, row in row_of.items():
             known = self._announced.get(job_id)
@@ -359,7 +381,22 @@ class RemoteDecider:
                 at = partition_of.get(known.partition, -1)
                 rows.add(row, known.start_s, at, known.nodes, reason=known.reason)
         power, self._power = self._power, NO_POWER_CHANGES
-        return replace(rows.plan(), resizes=self._resizing(snapshot), power=power)
+        requeued, self._requeues = requeues(self._requeues), []
+        return replace(
+            rows.plan(), resizes=self._resizing(snapshot), power=power, requeues=requeued,
+            quotas=self._quotas_in_force(snapshot),
+        )  # fmt: skip
+
+    def _quotas_in_force(self, snapshot: Snapshot) -> Quotas:
+        """Of the running jobs; those of ended ones are forgotten."""
+        there = set(snapshot.running.id.tolist())
+        self._quotas = {
+            job_id: quota
+            for job_id, quota in self._quotas.items()
+            if job_id in there and quota != (0, USUAL_WEIGHT)
+        }
+        quotas = np.array(list(self._quotas.values()), dtype=np.int64).reshape(-1, 2)
+        return Quotas(objects(self._quotas), quotas[:, 0].copy(), quotas[:, 1].copy())
 
     def _resizing(self, snapshot: Snapshot) -> Resizes:
         """The running jobs that the service has just decided to resize."""

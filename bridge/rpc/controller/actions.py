@@ -46,6 +46,7 @@ ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
         "pending": Action(Feature.PENDING_REASON, Subject.PENDING_JOB, "announcements"),
         "resize": Action(Feature.RESIZE, Subject.RUNNING_JOB, "adjustments"),
         "quota": Action(Feature.QUOTA, Subject.RUNNING_JOB, "adjustments"),
+        "requeue": Action(Feature.SHARE, Subject.RUNNING_JOB, "adjustments"),
         "progress": Action(Feature.PROGRESS, Subject.RUNNING_JOB, "adjustments"),
         "power": Action(Feature.POWER, Subject.NO_JOB, "power_changes"),
         "reserve": Action(Feature.RESERVE, Subject.NO_JOB, "orders"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decisions about running jobs on the wire: new sets of nodes, and CPU quotas.
+"""Decisions about running jobs on the wire: new sets of nodes, CPU quotas, and requeues.
 
 Rules
     1. How a resize is carried out, and what the controller is told when, is decided by
@@ -8,11 +8,14 @@ Rules
        dropped from the plan while it runs is told that it has none.
     3. A sentence on what is under way is sent when it changes. It is lost if the job's version has
        changed meanwhile.
-    4. After `reset` no quota and no sentence is known to the controller.
+    4. A guest is requeued once for each time that it runs: the decision is sent again when the
+       controller has refused it, or when it has not answered for `REQUEUE_AGAIN_S`.
+    5. After `reset` no quota and no sentence is known to the controller.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 from bridge.model.job import RunningTable
 from bridge.model.plan import Plan
@@ -30,6 +33,7 @@ from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.rpc.reported.safe_text import plain, printable
 
 _NO_QUOTA = (0, USUAL_WEIGHT)
+REQUEUE_AGAIN_S: Final = 30
 
 
 class Adjustments:
@@ -48,6 +52,7 @@ class Adjustments:
         """
         self._take_id = take_id
         self._quotas: dict[str, tuple[int, int]] = {}
+        self._requeued: dict[str, tuple[int, int]] = {}
         self._reported: Snapshot | None = None
         self._nodes_awaited = False
         self._versions: dict[str, int] = {}
@@ -59,11 +64,17 @@ class Adjustments:
         """The controller has started again."""
         self.runtime.reset()
         self._quotas.clear()
+        self._requeued.clear()
         self._progress_told.clear()
 
     def close(self, result: pb.Fate, now_s: int) -> bool:
-        """Reads a result; False if it does not belong to a resize."""
+        """Reads a result; False if it belongs neither to a resize nor to a requeue."""
         applied = result.outcome == pb.OUTCOME_APPLIED
+        for job_id, (decision, _) in list(self._requeued.items()):
+            if decision == result.decision_id:
+                if not applied:
+                    del self._requeued[job_id]
+                return True
         busy = result.outcome == pb.OUTCOME_BUSY
         text = printable(result.text)
         return self.runtime.answered(
@@ -108,6 +119,27 @@ class Adjustments:
             found += self._progress()
         if Feature.QUOTA in features:
             found += self._new_quotas(shown, plan)
+        if Feature.SHARE in features:
+            found += self._new_requeues(shown, plan)
+        return found
+
+    def _new_requeues(self, snapshot: Snapshot, plan: Plan) -> list[pb.Decision]:
+        """Rule 4."""
+        rows, now_s = _rows(snapshot.running), snapshot.now_s
+        self._requeued = {
+            job_id: sent
+            for job_id, sent in self._requeued.items()
+            if job_id in rows and abs(now_s - sent[1]) < REQUEUE_AGAIN_S
+        }
+        found = []
+        for job_id, reason in zip(plan.requeues.id.tolist(), plan.requeues.reasons, strict=True):
+            if job_id in self._requeued or job_id not in rows:
+                continue
+            version = int(snapshot.running.version[rows[job_id]])
+            message = pb.Decision(id=self._take_id(), job_id=job_id, job_version=version)
+            message.requeue.reason = plain(reason)
+            self._requeued[job_id] = message.id, now_s
+            found.append(message)
         return found
 
     def _resizes(

@@ -199,6 +199,7 @@ class Announcements:
                         tasks=tasks.tolist(),
                         uses=chunk_uses(snapshot, plan, row, nodes),
                         time_limit_s=_limit_s(snapshot, plan, row),
+                        host_job_id=plan.host_of(row),
                     ),
                 )
             )

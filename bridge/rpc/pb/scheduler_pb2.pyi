@@ -36,6 +36,14 @@ class Ending(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ENDING_CANCELLED: _ClassVar[Ending]
     ENDING_LOST: _ClassVar[Ending]
 
+class Coschedule(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    COSCHEDULE_UNSPECIFIED: _ClassVar[Coschedule]
+    COSCHEDULE_HOST: _ClassVar[Coschedule]
+    COSCHEDULE_GUEST: _ClassVar[Coschedule]
+    COSCHEDULE_BOTH: _ClassVar[Coschedule]
+    COSCHEDULE_NEVER: _ClassVar[Coschedule]
+
 class ReasonCode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     REASON_UNSPECIFIED: _ClassVar[ReasonCode]
@@ -85,6 +93,11 @@ ENDING_FAILED: Ending
 ENDING_TIMEOUT: Ending
 ENDING_CANCELLED: Ending
 ENDING_LOST: Ending
+COSCHEDULE_UNSPECIFIED: Coschedule
+COSCHEDULE_HOST: Coschedule
+COSCHEDULE_GUEST: Coschedule
+COSCHEDULE_BOTH: Coschedule
+COSCHEDULE_NEVER: Coschedule
 REASON_UNSPECIFIED: ReasonCode
 REASON_RESOURCES: ReasonCode
 REASON_PRIORITY: ReasonCode
@@ -256,7 +269,7 @@ class EndedJob(_message.Message):
     def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., start_s: _Optional[int] = ..., end_s: _Optional[int] = ..., time_limit_s: _Optional[int] = ..., ending: _Optional[_Union[Ending, str]] = ...) -> None: ...
 
 class Job(_message.Message):
-    __slots__ = ("id", "version", "state", "name", "user", "account", "qos", "priority", "submit_s", "eligible_s", "begin_s", "time_limit_s", "hold", "hold_text", "request", "array_tasks", "array_startable", "allocation", "deadline_s", "least_time_s")
+    __slots__ = ("id", "version", "state", "name", "user", "account", "qos", "priority", "submit_s", "eligible_s", "begin_s", "time_limit_s", "hold", "hold_text", "request", "array_tasks", "array_startable", "allocation", "deadline_s", "least_time_s", "coschedule", "max_slowdown_permille", "requeue", "host_job_id")
     ID_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -277,6 +290,10 @@ class Job(_message.Message):
     ALLOCATION_FIELD_NUMBER: _ClassVar[int]
     DEADLINE_S_FIELD_NUMBER: _ClassVar[int]
     LEAST_TIME_S_FIELD_NUMBER: _ClassVar[int]
+    COSCHEDULE_FIELD_NUMBER: _ClassVar[int]
+    MAX_SLOWDOWN_PERMILLE_FIELD_NUMBER: _ClassVar[int]
+    REQUEUE_FIELD_NUMBER: _ClassVar[int]
+    HOST_JOB_ID_FIELD_NUMBER: _ClassVar[int]
     id: str
     version: int
     state: JobState
@@ -297,7 +314,11 @@ class Job(_message.Message):
     allocation: Allocation
     deadline_s: int
     least_time_s: int
-    def __init__(self, id: _Optional[str] = ..., version: _Optional[int] = ..., state: _Optional[_Union[JobState, str]] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., account: _Optional[str] = ..., qos: _Optional[str] = ..., priority: _Optional[int] = ..., submit_s: _Optional[int] = ..., eligible_s: _Optional[int] = ..., begin_s: _Optional[int] = ..., time_limit_s: _Optional[int] = ..., hold: _Optional[_Union[Hold, str]] = ..., hold_text: _Optional[str] = ..., request: _Optional[_Union[Request, _Mapping]] = ..., array_tasks: _Optional[int] = ..., array_startable: _Optional[int] = ..., allocation: _Optional[_Union[Allocation, _Mapping]] = ..., deadline_s: _Optional[int] = ..., least_time_s: _Optional[int] = ...) -> None: ...
+    coschedule: Coschedule
+    max_slowdown_permille: int
+    requeue: bool
+    host_job_id: str
+    def __init__(self, id: _Optional[str] = ..., version: _Optional[int] = ..., state: _Optional[_Union[JobState, str]] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., account: _Optional[str] = ..., qos: _Optional[str] = ..., priority: _Optional[int] = ..., submit_s: _Optional[int] = ..., eligible_s: _Optional[int] = ..., begin_s: _Optional[int] = ..., time_limit_s: _Optional[int] = ..., hold: _Optional[_Union[Hold, str]] = ..., hold_text: _Optional[str] = ..., request: _Optional[_Union[Request, _Mapping]] = ..., array_tasks: _Optional[int] = ..., array_startable: _Optional[int] = ..., allocation: _Optional[_Union[Allocation, _Mapping]] = ..., deadline_s: _Optional[int] = ..., least_time_s: _Optional[int] = ..., coschedule: _Optional[_Union[Coschedule, str]] = ..., max_slowdown_permille: _Optional[int] = ..., requeue: bool = ..., host_job_id: _Optional[str] = ...) -> None: ...
 
 class Request(_message.Message):
     __slots__ = ("partitions", "min_nodes", "max_nodes", "tasks", "cpus_per_task", "tasks_per_node", "min_cpus", "min_cpus_per_node", "memory_per_node_mib", "memory_per_cpu_mib", "gres_per_node", "exclusive", "features", "required_nodes", "excluded_nodes", "licences", "reservation", "contiguous", "malleable", "chunks", "fixed_start", "switches", "switches_wait_s", "controller_chooses", "no_place")
@@ -436,7 +457,7 @@ class Partitions(_message.Message):
     def __init__(self, items: _Optional[_Iterable[_Union[Partition, _Mapping]]] = ...) -> None: ...
 
 class Partition(_message.Message):
-    __slots__ = ("name", "nodes", "up", "min_nodes", "max_nodes", "max_time_s", "default_time_s", "exclusive", "priority_tier")
+    __slots__ = ("name", "nodes", "up", "min_nodes", "max_nodes", "max_time_s", "default_time_s", "exclusive", "priority_tier", "shared")
     NAME_FIELD_NUMBER: _ClassVar[int]
     NODES_FIELD_NUMBER: _ClassVar[int]
     UP_FIELD_NUMBER: _ClassVar[int]
@@ -446,6 +467,7 @@ class Partition(_message.Message):
     DEFAULT_TIME_S_FIELD_NUMBER: _ClassVar[int]
     EXCLUSIVE_FIELD_NUMBER: _ClassVar[int]
     PRIORITY_TIER_FIELD_NUMBER: _ClassVar[int]
+    SHARED_FIELD_NUMBER: _ClassVar[int]
     name: str
     nodes: str
     up: bool
@@ -455,7 +477,8 @@ class Partition(_message.Message):
     default_time_s: int
     exclusive: bool
     priority_tier: int
-    def __init__(self, name: _Optional[str] = ..., nodes: _Optional[str] = ..., up: bool = ..., min_nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., max_time_s: _Optional[int] = ..., default_time_s: _Optional[int] = ..., exclusive: bool = ..., priority_tier: _Optional[int] = ...) -> None: ...
+    shared: bool
+    def __init__(self, name: _Optional[str] = ..., nodes: _Optional[str] = ..., up: bool = ..., min_nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., max_time_s: _Optional[int] = ..., default_time_s: _Optional[int] = ..., exclusive: bool = ..., priority_tier: _Optional[int] = ..., shared: bool = ...) -> None: ...
 
 class Reservations(_message.Message):
     __slots__ = ("items",)
@@ -510,7 +533,7 @@ class ControllerStatus(_message.Message):
     def __init__(self, fallbacks: _Optional[int] = ..., fallback_s: _Optional[float] = ..., fallback_reason: _Optional[str] = ..., lock_ms_max: _Optional[float] = ..., round_trip_ms: _Optional[float] = ...) -> None: ...
 
 class Decision(_message.Message):
-    __slots__ = ("id", "job_id", "job_version", "start", "planned_start", "pending", "resize", "quota", "reserve", "unreserve", "progress", "power")
+    __slots__ = ("id", "job_id", "job_version", "start", "planned_start", "pending", "resize", "quota", "reserve", "unreserve", "progress", "power", "requeue")
     ID_FIELD_NUMBER: _ClassVar[int]
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     JOB_VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -523,6 +546,7 @@ class Decision(_message.Message):
     UNRESERVE_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
     POWER_FIELD_NUMBER: _ClassVar[int]
+    REQUEUE_FIELD_NUMBER: _ClassVar[int]
     id: int
     job_id: str
     job_version: int
@@ -535,23 +559,26 @@ class Decision(_message.Message):
     unreserve: Unreserve
     progress: Progress
     power: Power
-    def __init__(self, id: _Optional[int] = ..., job_id: _Optional[str] = ..., job_version: _Optional[int] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., planned_start: _Optional[_Union[PlannedStart, _Mapping]] = ..., pending: _Optional[_Union[Pending, _Mapping]] = ..., resize: _Optional[_Union[Resize, _Mapping]] = ..., quota: _Optional[_Union[Quota, _Mapping]] = ..., reserve: _Optional[_Union[Reserve, _Mapping]] = ..., unreserve: _Optional[_Union[Unreserve, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., power: _Optional[_Union[Power, _Mapping]] = ...) -> None: ...
+    requeue: Requeue
+    def __init__(self, id: _Optional[int] = ..., job_id: _Optional[str] = ..., job_version: _Optional[int] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., planned_start: _Optional[_Union[PlannedStart, _Mapping]] = ..., pending: _Optional[_Union[Pending, _Mapping]] = ..., resize: _Optional[_Union[Resize, _Mapping]] = ..., quota: _Optional[_Union[Quota, _Mapping]] = ..., reserve: _Optional[_Union[Reserve, _Mapping]] = ..., unreserve: _Optional[_Union[Unreserve, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., power: _Optional[_Union[Power, _Mapping]] = ..., requeue: _Optional[_Union[Requeue, _Mapping]] = ...) -> None: ...
 
 class Start(_message.Message):
-    __slots__ = ("nodes", "partition", "tasks", "uses", "choice", "time_limit_s")
+    __slots__ = ("nodes", "partition", "tasks", "uses", "choice", "time_limit_s", "host_job_id")
     NODES_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     USES_FIELD_NUMBER: _ClassVar[int]
     CHOICE_FIELD_NUMBER: _ClassVar[int]
     TIME_LIMIT_S_FIELD_NUMBER: _ClassVar[int]
+    HOST_JOB_ID_FIELD_NUMBER: _ClassVar[int]
     nodes: str
     partition: str
     tasks: _containers.RepeatedScalarFieldContainer[int]
     uses: _containers.RepeatedCompositeFieldContainer[NodeUse]
     choice: str
     time_limit_s: int
-    def __init__(self, nodes: _Optional[str] = ..., partition: _Optional[str] = ..., tasks: _Optional[_Iterable[int]] = ..., uses: _Optional[_Iterable[_Union[NodeUse, _Mapping]]] = ..., choice: _Optional[str] = ..., time_limit_s: _Optional[int] = ...) -> None: ...
+    host_job_id: str
+    def __init__(self, nodes: _Optional[str] = ..., partition: _Optional[str] = ..., tasks: _Optional[_Iterable[int]] = ..., uses: _Optional[_Iterable[_Union[NodeUse, _Mapping]]] = ..., choice: _Optional[str] = ..., time_limit_s: _Optional[int] = ..., host_job_id: _Optional[str] = ...) -> None: ...
 
 class PlannedStart(_message.Message):
     __slots__ = ("start_s", "nodes", "partition", "reason")
@@ -634,6 +661,12 @@ class Quota(_message.Message):
     milli_cpus_per_node: int
     weight: int
     def __init__(self, milli_cpus_per_node: _Optional[int] = ..., weight: _Optional[int] = ...) -> None: ...
+
+class Requeue(_message.Message):
+    __slots__ = ("reason",)
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    reason: str
+    def __init__(self, reason: _Optional[str] = ...) -> None: ...
 
 class Fate(_message.Message):
     __slots__ = ("decision_id", "job_id", "outcome", "code", "text")

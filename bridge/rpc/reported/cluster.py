@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import SnapshotError
+from bridge.model.coscheduling import counted_once
 from bridge.model.job import EndedTable, JobTable, RunningTable
 from bridge.model.resizes import Resizes, resized
 from bridge.model.snapshot import Partition, Reservation, Snapshot
@@ -131,6 +132,8 @@ class ReportedCluster:
         nodes, hello = self.nodes, self._hello
         odd: dict[str, str] = {}
         partitions = read_partitions(self._partition_messages, nodes.index, odd)
+        if Feature.SHARE not in hello.features:
+            partitions = tuple(dataclasses.replace(part, shared=False) for part in partitions)
         licences = read_licences(self._licence_messages)
         layout = TableColumns(
             nodes=nodes.index,
@@ -290,7 +293,11 @@ class ReportedCluster:
 
     def _running_jobs(self) -> RunningTable:
         if self._running_table is None:
-            self._running_table = self._running.table()
+            table = self._running.table()
+            if Feature.SHARE not in self._hello.features:
+                nobody = np.full(len(table), "", dtype=object)
+                table = dataclasses.replace(table, host_id=nobody)
+            self._running_table = counted_once(table)
         return self._running_table
 
     def irregularities(self, now_s: int) -> dict[str, str]:

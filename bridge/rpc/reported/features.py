@@ -20,3 +20,5 @@ class Feature(StrEnum):
     QUOTA = "quota"
     RESERVE = "reserve"
     RESERVE_LICENCES = "reserve_licences"
+    SHARE = "share"
+    """Starts a job on the CPUs of another one, and puts it back into the queue."""

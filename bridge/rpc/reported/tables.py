@@ -73,6 +73,7 @@ def read_partitions(
                 default_time_s=min(item.default_time_s, UNLIMITED_S),
                 exclusive=item.exclusive,
                 priority_tier=item.priority_tier,
+                shared=item.shared,
             )
         )
     return tuple(found)

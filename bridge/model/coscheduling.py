@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Guests: jobs that run on the CPUs of another job, their host.
+
+Words
+    host    a running job that holds all CPUs of its nodes.
+    guest   the one job that runs on exactly these nodes beside it, on the host's CPUs and on
+            memory of its own (`RunningTable.host_id`).
+
+Rules
+    1. The CPUs of host and guest are counted once. As long as both run, what the guest holds is
+       part of what the host holds. Then the one that ends last holds it alone. So a guest that ends
+       first frees no CPU, and one whose host ends first keeps its own.
+    2. A guest whose host is not among the running jobs is an ordinary job.
+    3. A host and its guest keep their nodes: neither is resized.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.job import RunningTable
+from bridge.model.job_columns import objects
+from bridge.model.node import CPUS
+
+
+@dataclass(frozen=True)
+class Requeues:
+    """Guests that go back to the queue, as columns.
+
+    Attributes:
+        id: (n,) object (str): running guests, each once.
+        reasons: for each one short sentence for its user.
+    """
+
+    id: NDArray[np.object_] = field(default_factory=lambda: np.empty(0, dtype=object))
+    reasons: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.id)
+
+
+NO_REQUEUES: Final = Requeues()
+
+
+def pairs(running: RunningTable) -> dict[int, int]:
+    """Row of each guest to the row of its host; of those whose host runs."""
+    guests = running.host_id.nonzero()[0].tolist()
+    if not guests:
+        return {}
+    releasing = running.releasing.tolist()
+    row_of = {job_id: row for row, job_id in enumerate(running.id.tolist()) if not releasing[row]}
+    found = ((row, row_of.get(running.host_id[row])) for row in guests)
+    return {row: host for row, host in found if host is not None and host != row}
+
+
+def counted_once(running: RunningTable) -> RunningTable:
+    """The table by rules 1 to 3; itself if there are no guests.
+
+    A guest whose `own_cpus` is 0 is taken as reported: with its own CPUs in `use`, beside a host
+    with all of its. Calling it again, after ends have changed, does no harm. O(nodes of pairs).
+    """
+    if not running.host_id.any():
+        return running
+    found = pairs(running)
+    host_id, own_cpus = running.host_id.copy(), running.own_cpus.copy()
+    use, most = running.use.copy(), running.max_nodes.copy()
+    lonely = [row for row in host_id.nonzero()[0].tolist() if row not in found]
+    host_id[lonely] = ""
+    for guest, host in found.items():
+        _count_pair(running, guest, host, use, own_cpus)
+        most[[guest, host]] = 0
+    return replace(running, host_id=host_id, own_cpus=own_cpus, use=use, max_nodes=most)
+
+
+def _count_pair(
+    running: RunningTable,
+    guest: int,
+    host: int,
+    use: NDArray[np.int64],
+    own_cpus: NDArray[np.int64],
+) -> None:
+    """Rule 1 for one guest; changes its `own_cpus`, and `use` of both."""
+    at = {int(running.nodes[entry]): entry for entry in _entries(running, host)}
+    mine = _entries(running, guest)
+    reported = own_cpus[guest] == 0
+    if reported:
+        own_cpus[guest] = max((int(use[entry, CPUS]) for entry in mine), default=0)
+    outlives = bool(_ends_s(running, guest) > _ends_s(running, host))
+    for entry in mine:
+        other = at.get(int(running.nodes[entry]))
+        if other is None:  # the host has left this node already
+            continue
+        held, beside = int(use[entry, CPUS]), int(use[other, CPUS])
+        together = max(held, beside) if reported else held + beside
+        kept = min(int(own_cpus[guest]), together) if outlives else 0
+        use[entry, CPUS], use[other, CPUS] = kept, together - kept
+
+
+def as_reported(running: RunningTable) -> NDArray[np.int64]:
+    """What each job holds by itself, as `RunningTable.use`: the inverse of `counted_once`."""
+    found = {row: host for row, host in pairs(running).items() if running.own_cpus[row]}
+    if not found:
+        return running.use
+    use = running.use.copy()
+    for guest, host in found.items():
+        at = {int(running.nodes[entry]): entry for entry in _entries(running, host)}
+        for entry in _entries(running, guest):
+            other = at.get(int(running.nodes[entry]))
+            if other is not None:
+                use[other, CPUS] += use[entry, CPUS]
+                use[entry, CPUS] = running.own_cpus[guest]
+    return use
+
+
+def _entries(running: RunningTable, row: int) -> range:
+    return range(int(running.indptr[row]), int(running.indptr[row + 1]))
+
+
+def _ends_s(running: RunningTable, row: int) -> int:
+    return int(running.end_s[row])
+
+
+def requeues(rows: list[tuple[str, str]]) -> Requeues:
+    """The decisions (id, reason)."""
+    return Requeues(objects(job_id for job_id, _ in rows), tuple(text for _, text in rows))

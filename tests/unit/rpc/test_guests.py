@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Guests on the wire: reported, started, put back into the queue."""
+
+from dataclasses import replace
+from itertools import count
+
+import numpy as np
+import pytest
+
+from bridge.model.coscheduling import counted_once, requeues
+from bridge.model.job import Coschedule
+from bridge.model.job_columns import objects
+from bridge.model.plan import Plan
+from bridge.model.site import NO_RULES
+from bridge.registry import build, parse_policy
+from bridge.resizing.launchers import Absent
+from bridge.resizing.runtime import Runtime
+from bridge.rpc.controller.adjustments import REQUEUE_AGAIN_S, Adjustments
+from bridge.rpc.controller.announcements import Announcements
+from bridge.rpc.encode import Messages
+from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.reported.hostlist import NodeIndex
+from bridge.rpc.reported.session import Session
+from tests.builders import a_job, a_partition, a_running_job, a_snapshot
+from tests.cycles import Memory, run
+from tests.unit.rpc.worlds import a_hello
+
+SHARE = ("share",)
+BY_USER = {"coschedule": Coschedule.GUEST, "max_slowdown_permille": 50, "requeue": True}
+
+
+def a_world(now_s=10, guest_end_s=60, jobs=(), host_id="h"):
+    return a_snapshot(
+        nodes=3, now_s=now_s, jobs=jobs,
+        partitions=[a_partition(nodes=range(3), shared=True)],
+        running=[
+            a_running_job((0, 1), 100, shared=True, cpus=4, mem_mib=100, id="h", start_s=1),
+            a_running_job((0, 1), guest_end_s, shared=True, cpus=2, mem_mib=10, id="g",
+                          host_id=host_id, version=7, start_s=1, **BY_USER),
+        ],
+    )()  # fmt: skip
+
+
+def through_the_wire(snapshot, features):
+    messages = Messages(snapshot)
+    session = Session()
+    session.greet(a_hello(features=features))
+    request = pb.CycleRequest(
+        epoch=1, generation=1, now_s=snapshot.now_s,
+        nodes=[messages.node(snapshot.nodes, row) for row in range(3)],
+        jobs=[
+            *(messages.pending(snapshot, row) for row in range(len(snapshot.jobs))),
+            *(messages.running(snapshot, row) for row in range(len(snapshot.running))),
+        ],
+        partitions=messages.partitions(snapshot),
+    )  # fmt: skip
+    assert session.apply(pb.CycleRequest.FromString(request.SerializeToString()))
+    return session.snapshot()[0]
+
+
+@pytest.mark.parametrize("guest_end_s", [60, 300])
+def test_a_guest_arrives_as_it_was_and_its_cpus_are_counted_once(guest_end_s):
+    world = a_world(guest_end_s=guest_end_s, jobs=[a_job(id="9", cpus=4, **BY_USER)])
+    world = world.with_running(counted_once(world.running))
+    found = through_the_wire(world, SHARE)
+    assert found.running.host_id.tolist() == ["", "h"]
+    assert found.running.use.tolist() == [[*row[:2], 0] for row in world.running.use.tolist()]
+    assert found.running.own_cpus.tolist() == [0, 2]
+    for table, row in ((found.jobs, 0), (found.running, 1)):
+        assert table.coschedule[row] == Coschedule.GUEST
+        assert table.max_slowdown_permille[row] == 50
+        assert table.requeue[row]
+    assert found.partitions[0].shared
+
+
+def test_a_controller_without_the_feature_has_no_guests():
+    found = through_the_wire(a_world(), ())
+    assert not found.running.host_id.any()
+    assert found.running.use[:, 0].tolist() == [4, 4, 2, 2]
+    assert not found.partitions[0].shared
+
+
+def test_an_unknown_consent_is_none():
+    message = Messages(a_world()).running(a_world(), 1)
+    for odd in (5, 99, -3):
+        message.coschedule = odd
+        session = Session()
+        session.greet(a_hello(features=SHARE))
+        nodes = [Messages(a_world()).node(a_world().nodes, row) for row in range(3)]
+        session.apply(pb.CycleRequest(epoch=1, generation=1, now_s=10, nodes=nodes, jobs=[message]))
+        found = session.snapshot()[0].running.coschedule.tolist()
+        assert found[0] in (Coschedule.NEVER, -1)
+
+
+def a_guest_start(world: object) -> Plan:
+    plan = run(world, Memory(), build(parse_policy("easy")))
+    return replace(
+        plan, start_s=np.array([world.now_s]), end_s=np.array([world.now_s + 100]),
+        partition=np.zeros(1, np.int32), indptr=np.array([0, 2]), nodes=np.array([0, 1], np.int32),
+        tasks=np.zeros(2, np.int32), reasons=(None,), host_id=objects(["h"]),
+    )  # fmt: skip
+
+
+def test_a_start_names_its_host():
+    world = a_world(jobs=[a_job(2, id="9", cpus=2, shared=True)])
+    reply = pb.CycleReply()
+    Announcements().decide(
+        world, np.zeros(1, np.int64), a_guest_start(world), NodeIndex(world.nodes.names), None,
+        reply=reply,
+    )  # fmt: skip
+    (message,) = reply.decisions
+    assert message.start.host_job_id == "h"
+    assert message.start.nodes == "n[1-2]"
+
+
+class Link:
+    """Adjustments that are asked to put the guest back into the queue."""
+
+    def __init__(self):
+        numbers = count(1)
+        runtime = Runtime(Absent(), lambda job: f"{job}-{next(numbers)}")
+        self.adjustments = Adjustments(lambda: next(numbers), runtime)
+
+    def cycle(self, now_s, features=("share",), host_id="h"):
+        world = a_world(now_s=now_s, host_id=host_id)
+        world = world.with_running(counted_once(world.running))
+        shown = self.adjustments.overlay(world)
+        plan = run(world, Memory(), build(parse_policy("easy")))
+        plan = replace(plan, requeues=requeues([("g", "slows its host down")]))
+        nodes = NodeIndex(world.nodes.names)
+        return self.adjustments.decide(shown, plan, NO_RULES, nodes, frozenset(features))
+
+    def close(self, number, outcome):
+        return self.adjustments.close(pb.Fate(decision_id=number, outcome=outcome), 11)
+
+
+def test_a_guest_is_put_back_once_until_the_controller_refuses():
+    link = Link()
+    (message,) = link.cycle(10)
+    assert (message.job_id, message.job_version) == ("g", 7)
+    assert message.requeue.reason == "slows its host down"
+    assert link.cycle(11) == []
+    assert link.close(message.id, pb.OUTCOME_APPLIED)
+    assert link.cycle(12) == []
+    assert len(link.cycle(10 + REQUEUE_AGAIN_S)) == 1
+
+
+def test_a_refused_requeue_is_tried_again():
+    link = Link()
+    (message,) = link.cycle(10)
+    assert link.close(message.id, pb.OUTCOME_REFUSED)
+    assert len(link.cycle(11)) == 1
+
+
+def test_a_controller_without_the_feature_is_asked_for_nothing():
+    assert Link().cycle(10, features=("quota", "resize")) == []
