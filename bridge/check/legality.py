@@ -20,7 +20,7 @@ Rules
        it requested.
     8. Running jobs are resized within their own rules (`bridge.check.resizes`), also where they are
        to give nodes back later, and all of the above holds with their new nodes.
-    9. Quotas are for jobs that run or start now, one for each, with valid values.
+    9. Guests start, run and leave as `bridge.check.coscheduling` says.
    10. The rules of the site hold: limits, FreePools, protections, and licences that
        reservations hold (`bridge.check.site_rules`).
    11. A moldable job is planned on a number of nodes that it allows
@@ -36,6 +36,12 @@ from operator import is_
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.check.coscheduling import (
+    as_ordinary,
+    broken_coscheduling,
+    guests_running,
+    host_cpus_free,
+)
 from bridge.check.fabrics import fabrics
 from bridge.check.power_saving import broken_power_changes
 from bridge.check.resizes import added_nodes, broken_resizes, broken_returns
@@ -43,9 +49,9 @@ from bridge.check.site_rules import broken_rules
 from bridge.check.start_widths import broken_start_widths
 from bridge.core import Fault, judge
 from bridge.errors import RequestError
+from bridge.model.coscheduling import counted_once
 from bridge.model.job import WidthRule
 from bridge.model.plan import Plan, planned_world
-from bridge.model.quotas import LEAST_WEIGHT, MOST_WEIGHT
 from bridge.model.resize_limits import ResizeBounds
 from bridge.model.resizes import NO_RESIZES, Resizes, resized
 from bridge.model.resources import Arrangement
@@ -112,7 +118,16 @@ def check(snapshot: Snapshot, site: Site, plan: Plan) -> tuple[Violation, ...]:
     """Returns the violations of a plan, empty if it is legal. O(n log n) in nodes planned."""
     if plan.groups is not None and (plan.groups.ndim != 2 or len(plan.groups) != len(plan.nodes)):
         return (Violation(-1, "", "chunks do not match the nodes"),)
-    found = [*_resizes(snapshot, site, plan.resizes), *_quotas(snapshot, plan)]
+    if (running := counted_once(snapshot.running)) is not snapshot.running:
+        snapshot = snapshot.with_running(running)
+    found = [*_resizes(snapshot, site, plan.resizes)]
+    found += (Violation(*each) for each in broken_coscheduling(snapshot, site, plan))
+    if not found and len(plan.guest_starts):
+        found = [
+            *check(host_cpus_free(snapshot, plan), site, as_ordinary(plan)),
+            *check(*_apart(snapshot, site, plan)),
+        ]
+        return tuple(found)
     after = snapshot if found else resized(snapshot, plan.resizes)
     found = found or _later(after, plan)
     if found:  # the rows were planned around them
@@ -127,6 +142,11 @@ def check(snapshot: Snapshot, site: Site, plan: Plan) -> tuple[Violation, ...]:
     bench.rules(site)
     broken = broken_power_changes(snapshot, site.rules.power, plan)
     return (*bench.found, *(Violation(-1, "", text) for text in broken))
+
+
+def _apart(snapshot: Snapshot, site: Site, plan: Plan) -> tuple[Snapshot, Site, Plan]:
+    world, others = guests_running(snapshot, plan)
+    return world, site, others
 
 
 def permitted(
@@ -202,27 +222,6 @@ def _later(after: Snapshot, plan: Plan) -> list[Violation]:
     """What is given back later, and the widths of waiting jobs: rules 8 and 11."""
     broken = [*broken_returns(after, plan.returns), *broken_start_widths(after, plan.start_widths)]
     return [Violation(-1, job_id, text) for job_id, text in broken]
-
-
-def _quotas(snapshot: Snapshot, plan: Plan) -> list[Violation]:
-    """Rule 9."""
-    quotas = plan.quotas
-    if not len(quotas):
-        return []
-    if not len(quotas.id) == len(quotas.milli_cpus_per_node) == len(quotas.weight):
-        return [Violation(-1, "", "has columns of quotas of different length")]
-    known = {*snapshot.running.id.tolist(), *snapshot.jobs.id[plan.job[plan.starts_now]].tolist()}
-    found, seen = [], set()
-    for job_id, quota, weight in zip(
-        quotas.id.tolist(), quotas.milli_cpus_per_node.tolist(), quotas.weight.tolist(), strict=True
-    ):
-        if job_id not in known or job_id in seen:
-            text = "has two quotas" if job_id in seen else "has a quota but neither runs nor starts"
-            found.append(Violation(-1, job_id, text))
-        elif quota < 0 or not LEAST_WEIGHT <= weight <= MOST_WEIGHT:
-            found.append(Violation(-1, job_id, "has an impossible quota or weight"))
-        seen.add(job_id)
-    return found
 
 
 class _Bench:

@@ -100,6 +100,10 @@ class Plan:
         """Returns the node indexes of one row; empty without a start."""
         return self.nodes[self.indptr[row] : self.indptr[row + 1]]
 
+    def tasks_of(self, row: int) -> NDArray[np.int32]:
+        """Returns the tasks of one row on each of its nodes; 0 for jobs without tasks."""
+        return self.tasks[self.indptr[row] : self.indptr[row + 1]]
+
     def host_of(self, row: int) -> str:
         """Returns the host of a row that starts as a guest; empty: it is an ordinary row."""
         return "" if self.host_id is None else str(self.host_id[row])

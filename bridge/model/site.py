@@ -4,6 +4,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from bridge.model.coscheduling_rules import CoschedulingRules
 from bridge.model.limits import Rules
 from bridge.model.resize_limits import ResizeLimit
 from bridge.units import DAY_S
@@ -24,12 +25,14 @@ class Site:
         protect: amounts that nodes with a protected resource keep for jobs using it.
         cron_s: how far from now repeated validities are expanded, s.
         resizes: how often, and how far, running jobs are resized.
+        coscheduling: in which partitions jobs share nodes; empty: in none.
     """
 
     rules: Rules = field(default_factory=Rules)
     protect: Protection = field(default_factory=dict)
     cron_s: int = CRON_HORIZON_S
     resizes: tuple[ResizeLimit, ...] = ()
+    coscheduling: tuple[CoschedulingRules, ...] = ()
 
 
 NO_RULES = Site()

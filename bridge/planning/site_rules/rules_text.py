@@ -11,6 +11,8 @@
     resizes:
       - {user: "*", apart: 10m, per_hour: 12, extra_nodes: 8}
       - {partition: debug, never: true}
+    coscheduling:
+      - {partition: batch, consent: both}         (bridge/planning/site_rules/sharing_text.py)
     power: {nodes: [...], corridor: [...]}      (bridge/planning/site_rules/power_text.py)
 
 `PlanningSection.model_validate(mapping).site()` gives the site; `parse_site` does both and raises
@@ -45,6 +47,7 @@ from bridge.model.site import CRON_HORIZON_S, Site
 from bridge.planning.site_rules.corridor_text import openings as corridor_openings
 from bridge.planning.site_rules.pools_text import FreePoolSection
 from bridge.planning.site_rules.power_text import PowerSection
+from bridge.planning.site_rules.sharing_text import MOST_SHARING, CoschedulingSection
 from bridge.planning.site_rules.validity import openings_a_day
 from bridge.planning.site_rules.validity_text import Valid
 from bridge.planning.site_rules.values_text import (
@@ -203,6 +206,11 @@ class PlanningSection(Section):
         default=None,
         description="What nodes draw, and the bounds of system power; null: it is not bounded.",
     )
+    coscheduling: tuple[CoschedulingSection, ...] = Field(
+        default=(),
+        max_length=MOST_SHARING,
+        description="In which partitions jobs may share nodes; by default in none.",
+    )
     cron_days: int = Field(
         default=CRON_HORIZON_S // DAY_S,
         ge=1,
@@ -210,7 +218,7 @@ class PlanningSection(Section):
         description="Days ahead for which recurring validities (cron) are evaluated.",
     )
 
-    @field_validator("limits", "free_pools", "resizes", mode="before")
+    @field_validator("limits", "free_pools", "resizes", "coscheduling", mode="before")
     @classmethod
     def _empty(cls, value: object) -> object:
         return () if value is None else value
@@ -242,6 +250,9 @@ class PlanningSection(Section):
             if count > 1:
                 name = user or partition or ""
                 raise ValueError(f"two resizes are of '{name:.60}'")
+        for name, count in Counter(each.partition for each in self.coscheduling).items():
+            if count > 1:
+                raise ValueError(f"two entries of coscheduling are of partition '{name:.60}'")
         nodes = sum(len(pool.nodes.hostnames) for pool in self.free_pools if pool.nodes is not None)
         if nodes > MOST_NODES:
             raise ValueError(f"free_pools: together name more than {MOST_NODES} nodes")
@@ -288,7 +299,8 @@ class PlanningSection(Section):
     def site(self) -> Site:
         """The same as nouns, protections and all."""
         resizes = tuple(each.limit() for each in self.resizes)
-        return Site(self.rules(), dict(self.protect), self.cron_days * DAY_S, resizes)
+        sharing = tuple(each.rules() for each in self.coscheduling)
+        return Site(self.rules(), dict(self.protect), self.cron_days * DAY_S, resizes, sharing)
 
 
 def parse_site(value: Mapping[str, Any] | None, key: str = "planning") -> Site:

@@ -8,7 +8,6 @@ import pytest
 
 from bridge.check.legality import check
 from bridge.model.job import WidthRule
-from bridge.model.quotas import Quotas
 from bridge.model.resizes import Resizes
 from bridge.model.site import NO_RULES
 from bridge.model.topology import Topology
@@ -153,23 +152,3 @@ def test_columns_that_do_not_fit_together_are_told_apart():
     ):
         (found,) = check(world, NO_RULES, replace(plan, resizes=broken))
         assert "do not fit together" in str(found)
-
-
-@pytest.mark.parametrize(
-    ("ids", "quota", "weight", "why"),
-    [
-        (["m"], [500], [100], None),
-        (["1"], [0], [1], None),
-        (["x"], [500], [100], "has a quota but neither runs nor starts"),
-        (["m", "m"], [500, 500], [100, 100], "has two quotas"),
-        (["m"], [-1], [100], "has an impossible quota or weight"),
-        (["m"], [500], [0], "has an impossible quota or weight"),
-        (["m"], [500, 1], [100], "columns of quotas"),
-    ],
-)
-def test_quotas(ids, quota, weight, why):
-    world = a_world(jobs=[a_job(nodes=1)])
-    plan = run(world, Memory(), build(parse_policy("easy")))
-    quotas = Quotas(np.array(ids, dtype=object), np.array(quota), np.array(weight))
-    found = check(world, NO_RULES, replace(plan, quotas=quotas))
-    assert [why in str(one) for one in found] == ([True] if why else [])

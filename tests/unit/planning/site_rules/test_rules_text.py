@@ -9,6 +9,8 @@ import pytest
 import yaml
 
 from bridge.errors import ConfigError
+from bridge.model.coscheduling_rules import CoschedulingRules, Scope, rules_of
+from bridge.model.job import Coschedule
 from bridge.model.limits import (
     ALWAYS,
     Access,
@@ -245,7 +247,9 @@ def test_what_is_printed_is_read_again():
 
 def documented() -> dict[str, object]:
     """All examples of docs/LIMITS.md as one section."""
-    whole: dict[str, object] = {"limits": [], "free_pools": [], "resizes": []}
+    whole: dict[str, object] = {
+        "limits": [], "free_pools": [], "resizes": [], "coscheduling": [],
+    }  # fmt: skip
     for block in DOCUMENT.read_text().split("```yaml\n")[1:]:
         section = yaml.safe_load(block.split("```")[0])["planning"]
         for key, value in section.items():
@@ -388,4 +392,37 @@ def test_limits_on_resizes_are_read():
 def test_wrong_limits_on_resizes_are_named(items, words):
     with pytest.raises(ConfigProblems) as problems:
         parse(f"planning: {{resizes: [{items}]}}", "f.yaml")
+    assert words in str(problems.value)
+
+
+def test_who_shares_nodes_is_read():
+    text = (
+        "planning: {coscheduling: [{partition: batch, scope: all, consent: host,"
+        ' max_slowdown: 0.2, memory_margin: 0, max_mean_harm: 0.03}, {partition: "*"}]}'
+    )
+    site = parse(text, "f.yaml").planning.site()
+    assert site.coscheduling == (
+        CoschedulingRules("batch", Scope.ALL, Coschedule.HOST, 0.2, 0.0, 0.03),
+        CoschedulingRules("*"),
+    )
+    assert rules_of(site.coscheduling, "batch").scope is Scope.ALL
+    assert rules_of(site.coscheduling, "other").consent is Coschedule.NEVER
+    assert rules_of(site.coscheduling[:1], "other") is None
+
+
+@pytest.mark.parametrize(
+    ("items", "words"),
+    [
+        ("{}", "partition"),
+        ("{partition: a, scope: group}", "'user', 'account' or 'all'"),
+        ("{partition: a, consent: yes}", "'host', 'guest', 'both' or 'never'"),
+        ("{partition: a, max_slowdown: 10%}", "max_slowdown"),
+        ("{partition: a, max_slowdown: 1.5}", "less than or equal to 1"),
+        ("{partition: a, quota: 5}", "quota"),
+        ("{partition: a}, {partition: a}", "two entries of coscheduling are of partition 'a'"),
+    ],
+)
+def test_wrong_words_on_sharing_are_named(items, words):
+    with pytest.raises(ConfigProblems) as problems:
+        parse(f"planning: {{coscheduling: [{items}]}}", "f.yaml")
     assert words in str(problems.value)

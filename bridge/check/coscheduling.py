@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether guests start, run and leave as the rules say; without code of the planners.
+
+Rules
+    1. A guest starts now, on exactly the nodes of its host, which runs, is nobody's guest, has no
+       guest, and holds all CPUs of these nodes: so a third job cannot come there.
+    2. Both are in partitions where the controller can share and the site lets jobs share. Both
+       consent, and the scope of the site's rules for the host's partition covers them.
+    3. Neither asked for whole nodes, neither uses anything but CPUs and memory, neither has asked
+       in chunks, and the guest may be requeued.
+    4. On each node the memory of the host, as requested or as measured if that is more, the memory
+       that the guest asks for, and the margin fit. A host whose memory nobody knows has no guest,
+       and no job is a guest that does not state its memory.
+    5. A guest keeps all rules of an ordinary start, but for the CPUs, which are its host's
+       (`host_cpus_free`). All other rows keep the rules with the guests running
+       (`guests_running`).
+    6. Quotas are for guests that run or start now, one for each, with valid values.
+    7. A guest is requeued only if it runs and may be requeued, once.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.coscheduling import NO_REQUEUES, counted_once
+from bridge.model.coscheduling_rules import CoschedulingRules, rules_of
+from bridge.model.job import RUNNING_COLUMNS, RunningTable
+from bridge.model.job_columns import objects
+from bridge.model.node import CPUS, MEMORY_MIB
+from bridge.model.plan import Plan
+from bridge.model.quotas import LEAST_WEIGHT, MOST_WEIGHT, NO_QUOTAS
+from bridge.model.reasons import Reason, ReasonCode
+from bridge.model.site import Site
+from bridge.model.snapshot import Snapshot
+from bridge.units import UNPLANNED
+
+Broken = tuple[int, str, str]
+"""Row of the plan (-1: none), job id, and what is wrong."""
+_WAITS = Reason(ReasonCode.OTHER, "starts as a guest")
+
+
+def broken_coscheduling(snapshot: Snapshot, site: Site, plan: Plan) -> list[Broken]:
+    """What breaks rules 1 to 4, 6 and 7."""
+    if plan.host_id is None and not len(plan.quotas) and not len(plan.requeues):
+        return []
+    if plan.host_id is not None and len(plan.host_id) != len(plan):
+        return [(-1, "", "has hosts for another number of rows")]
+    return [
+        *_starts(snapshot, site, plan),
+        *_quotas(snapshot, plan),
+        *_requeues(snapshot, plan),
+    ]
+
+
+def _starts(snapshot: Snapshot, site: Site, plan: Plan) -> Iterator[Broken]:
+    running, ids = snapshot.running, snapshot.jobs.id
+    rows_of: dict[str, int] = {}
+    for at, job_id in enumerate(running.id.tolist()):
+        if not running.releasing[at]:
+            rows_of[job_id] = at
+    taken = set(running.host_id.tolist())
+    for row in plan.guest_starts.tolist():
+        job, host_id = int(plan.job[row]), str(plan.host_id[row])  # type: ignore[index]
+        host = rows_of.get(host_id)
+        if host is None:
+            text = f"is to be the guest of {host_id:.60}, which does not run"
+        elif host_id in taken:
+            text = f"is to be a second guest of {host_id:.60}"
+        else:
+            text = _pair(snapshot, site, plan, row, host)
+        taken.add(host_id)
+        if text:
+            yield row, str(ids[job]), text
+
+
+def _pair(snapshot: Snapshot, site: Site, plan: Plan, row: int, host: int) -> str:
+    """What speaks against one guest on its host; empty: nothing does."""
+    jobs, running, job = snapshot.jobs, snapshot.running, int(plan.job[row])
+    held = slice(int(running.indptr[host]), int(running.indptr[host + 1]))
+    nodes, use = running.nodes[held], running.use[held]
+    capacity = snapshot.nodes.capacity[nodes]
+    rules = _rules(snapshot, site, int(running.partition[host]))
+    own = _rules(snapshot, site, int(plan.partition[row]))
+    if plan.start_s[row] != plan.now_s or not np.array_equal(plan.nodes_of(row), nodes):
+        return "starts as a guest, but not now on exactly its host's nodes"
+    if running.host_id[host] or running.adapting[host]:
+        return "is to be the guest of a job that is a guest or is being resized"
+    if (use[:, CPUS] != capacity[:, CPUS]).any():
+        return "is to be the guest of a job that does not hold all CPUs of its nodes"
+    if rules is None or own is None:
+        return "is to share nodes in a partition where jobs do not"
+    if not rules.allows_host(int(running.coschedule[host])):
+        return "is to be the guest of a job that has not consented"
+    if not own.allows_guest(int(jobs.coschedule[job])):
+        return "is to be a guest and has not consented"
+    if not rules.together(
+        (str(running.user[host]), str(running.account[host])),
+        (str(jobs.user[job]), str(jobs.account[job])),
+    ):
+        return f"is to share nodes with a job of another {rules.scope}"
+    if running.exclusive[host] or jobs.exclusive[job]:
+        return "is to share nodes that it or its host holds whole"
+    wants = jobs.per_node[job] + jobs.per_task[job] * plan.tasks_of(row)[:, None]
+    if wants[:, MEMORY_MIB + 1 :].any() or use[:, MEMORY_MIB + 1 :].any():
+        return "is to share nodes beside generic resources"
+    if jobs.chunks[job] is not None:
+        return "is to be a guest and asked in chunks"
+    if not jobs.requeue[job]:
+        return "is to be a guest and may not be requeued"
+    return _memory(capacity, use, wants, int(running.peak_mib[host]), rules)
+
+
+def _memory(
+    capacity: NDArray[np.int64],
+    use: NDArray[np.int64],
+    wants: NDArray[np.int64],
+    peak_mib: int,
+    rules: CoschedulingRules,
+) -> str:
+    """Rule 4."""
+    host = np.maximum(use[:, MEMORY_MIB], peak_mib)
+    guest = wants[:, MEMORY_MIB]
+    if not (host > 0).all() or not (guest > 0).all():
+        return "is to share nodes, but its memory or its host's is not known"
+    margin = rules.memory_margin * capacity[:, MEMORY_MIB]
+    if (host + guest + margin > capacity[:, MEMORY_MIB]).any():
+        return "is to share nodes whose memory does not hold both"
+    return ""
+
+
+def _rules(snapshot: Snapshot, site: Site, partition: int) -> CoschedulingRules | None:
+    if partition < 0 or not snapshot.partitions[partition].shared:
+        return None
+    return rules_of(site.coscheduling, snapshot.partitions[partition].name)
+
+
+def _quotas(snapshot: Snapshot, plan: Plan) -> Iterator[Broken]:
+    """Rule 6."""
+    quotas = plan.quotas
+    if not len(quotas.id) == len(quotas.milli_cpus_per_node) == len(quotas.weight):
+        yield -1, "", "has columns of quotas of different length"
+        return
+    running = snapshot.running
+    known = set(running.id[running.host_id.astype(bool)].tolist())
+    known.update(snapshot.jobs.id[plan.job[plan.guest_starts]].tolist())
+    seen: set[str] = set()
+    for job_id, quota, weight in zip(
+        quotas.id.tolist(), quotas.milli_cpus_per_node.tolist(), quotas.weight.tolist(), strict=True
+    ):
+        if job_id not in known or job_id in seen:
+            yield -1, job_id, "has two quotas" if job_id in seen else "has a quota but is no guest"
+        elif quota < 0 or not LEAST_WEIGHT <= weight <= MOST_WEIGHT:
+            yield -1, job_id, "has an impossible quota or weight"
+        seen.add(job_id)
+
+
+def _requeues(snapshot: Snapshot, plan: Plan) -> Iterator[Broken]:
+    """Rule 7."""
+    running, seen = snapshot.running, set[str]()
+    if len(plan.requeues.reasons) != len(plan.requeues.id):
+        yield -1, "", "has columns of requeues of different length"
+        return
+    guests = {
+        job_id: bool(running.requeue[row])
+        for row, job_id in enumerate(running.id.tolist())
+        if running.host_id[row]
+    }
+    for job_id in plan.requeues.id.tolist():
+        if job_id in seen or not guests.get(job_id, False):
+            yield -1, job_id, "is requeued twice, is no guest, or may not be requeued"
+        seen.add(job_id)
+
+
+# ---------------------------------------------------------------- worlds for rule 5
+
+
+def as_ordinary(plan: Plan) -> Plan:
+    """The plan in which guests are rows like others."""
+    return replace(plan, host_id=None, quotas=NO_QUOTAS, requeues=NO_REQUEUES)
+
+
+def host_cpus_free(snapshot: Snapshot, plan: Plan) -> Snapshot:
+    """The snapshot in which the hosts of the plan's guests hold no CPU."""
+    running = snapshot.running
+    hosts = set(plan.host_id[plan.guest_starts].tolist())  # type: ignore[index]
+    use = running.use.copy()
+    for row, job_id in enumerate(running.id.tolist()):
+        if job_id in hosts:
+            use[running.indptr[row] : running.indptr[row + 1], CPUS] = 0
+    return snapshot.with_running(replace(running, use=use))
+
+
+def guests_running(snapshot: Snapshot, plan: Plan) -> tuple[Snapshot, Plan]:
+    """The snapshot in which the plan's guests run, and the plan in which they wait."""
+    rows = plan.guest_starts
+    running = counted_once(_with_guests(snapshot, plan, rows))
+    starts = np.ones(len(plan), dtype=bool)
+    starts[rows] = False
+    width = np.diff(plan.indptr)
+    entries = np.repeat(starts, width)
+    waits = dict.fromkeys(rows.tolist(), _WAITS)
+    return snapshot.with_running(running), replace(
+        as_ordinary(plan),
+        start_s=np.where(starts, plan.start_s, UNPLANNED),
+        end_s=np.where(starts, plan.end_s, 0),
+        partition=np.where(starts, plan.partition, -1).astype(np.int32),
+        indptr=np.concatenate(([0], np.cumsum(np.where(starts, width, 0)))).astype(np.int64),
+        nodes=plan.nodes[entries],
+        tasks=plan.tasks[entries],
+        groups=None if plan.groups is None else plan.groups[entries],
+        reasons=tuple(waits.get(row, reason) for row, reason in enumerate(plan.reasons)),
+    )
+
+
+def _with_guests(snapshot: Snapshot, plan: Plan, rows: NDArray[np.intp]) -> RunningTable:
+    """The running jobs with guests as reported, each holding CPUs of its own."""
+    jobs, running = snapshot.jobs, snapshot.running
+    job, more = plan.job[rows], len(rows)
+    columns: dict[str, NDArray[Any]] = {
+        each.name: each.left_out(more) for each in RUNNING_COLUMNS if each.name != "licences"
+    }
+    columns |= {
+        "id": objects(f"{jobs.id[at]} (guest {row})" for row, at in zip(rows, job, strict=True)),
+        "name": jobs.name[job], "user": jobs.user[job], "account": jobs.account[job],
+        "start_s": plan.start_s[rows], "end_s": plan.end_s[rows],
+        "partition": plan.partition[rows].astype(np.int64), "licences": jobs.licences[job],
+        "requeue": jobs.requeue[job],
+        "host_id": plan.host_id[rows],  # type: ignore[index]
+    }  # fmt: skip
+    nodes = [plan.nodes_of(row) for row in rows.tolist()]
+    use = [
+        jobs.per_node[at] + jobs.per_task[at] * plan.tasks_of(row)[:, None]
+        for row, at in zip(rows.tolist(), job.tolist(), strict=True)
+    ]
+    ends = running.indptr[-1] + np.cumsum([len(each) for each in nodes])
+    return RunningTable(
+        **{
+            name: np.concatenate((getattr(running, name), column))
+            for name, column in columns.items()
+        },
+        indptr=np.concatenate((running.indptr, ends)).astype(np.int64),
+        nodes=np.concatenate((running.nodes, *nodes)),
+        use=np.concatenate((running.use, *use)),
+    )

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a site says of two jobs on a node: who may share, with whom, and at which harm."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from bridge.model.job import Coschedule
+from bridge.model.limits import EACH
+
+
+class Scope(StrEnum):
+    """Whose jobs may share nodes."""
+
+    USER = "user"
+    """Jobs of one user."""
+    ACCOUNT = "account"
+    """Jobs of one account."""
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class CoschedulingRules:
+    """The rules of one partition.
+
+    Attributes:
+        partition: its name; EACH: of all that no other rules name.
+        scope: whose jobs share.
+        consent: of jobs that say nothing.
+        max_slowdown: by how much a host may be slowed down at most, as a share of its run time
+            alone, where it does not say itself.
+        memory_margin: share of a node's memory that host and guest leave free.
+        max_mean_harm: mean slowdown of hosts at which sharing ends on the whole site.
+    """
+
+    partition: str
+    scope: Scope = Scope.USER
+    consent: Coschedule = Coschedule.NEVER
+    max_slowdown: float = 0.10
+    memory_margin: float = 0.05
+    max_mean_harm: float = 0.05
+
+    def allows_host(self, stated: int) -> bool:
+        """Whether a job that stated so may be a host."""
+        return self._meant(stated) in (Coschedule.HOST, Coschedule.BOTH)
+
+    def allows_guest(self, stated: int) -> bool:
+        """Whether a job that stated so may be a guest."""
+        return self._meant(stated) in (Coschedule.GUEST, Coschedule.BOTH)
+
+    def _meant(self, stated: int) -> int:
+        return self.consent if stated == Coschedule.SITE else stated
+
+    def bound(self, max_slowdown_permille: int) -> float:
+        """The bound of a host that stated this one; 0: it stated none."""
+        return max_slowdown_permille / 1000 if max_slowdown_permille > 0 else self.max_slowdown
+
+    def together(self, host: tuple[str, str], guest: tuple[str, str]) -> bool:
+        """Whether jobs of these users and accounts may share a node.
+
+        Args:
+            host: its user and account.
+            guest: likewise.
+        """
+        if self.scope is Scope.ALL:
+            return True
+        at = 0 if self.scope is Scope.USER else 1
+        return bool(host[at]) and host[at] == guest[at]
+
+
+def rules_of(rules: Iterable[CoschedulingRules], partition: str) -> CoschedulingRules | None:
+    """The rules of a partition; None: nobody shares there."""
+    by_name = {each.partition: each for each in rules}
+    return by_name.get(partition, by_name.get(EACH))

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may share nodes, as it is written in YAML: the section `planning.coscheduling`.
+
+- {partition: batch, scope: account, consent: host, max_slowdown: 0.1}
+- {partition: "*", consent: both, max_mean_harm: 0.05}
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from bridge.model.coscheduling_rules import CoschedulingRules, Scope
+from bridge.model.job import Coschedule
+from bridge.planning.site_rules.values_text import Section
+
+MOST_SHARING = 1000
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class CoschedulingSection(Section):
+    """Two jobs on a node, in one partition."""
+
+    partition: str = Field(
+        min_length=1,
+        max_length=255,
+        description="Partition in which jobs may share nodes; '*': each one not named elsewhere.",
+    )
+    scope: Literal["user", "account", "all"] = Field(
+        default="user", description="Whose jobs share a node: of one user, of one account, or all."
+    )
+    consent: Literal["host", "guest", "both", "never"] = Field(
+        default="never", description="What jobs without `--coschedule` are taken to have said."
+    )
+    max_slowdown: Share = Field(
+        default=0.10,
+        description="By how much a host may be slowed down at most, unless it states "
+        "`--max-slowdown`: 0.1 is 10 % of its run time alone.",
+    )
+    memory_margin: Share = Field(
+        default=0.05, description="Share of a node's memory that host and guest leave free."
+    )
+    max_mean_harm: Share = Field(
+        default=0.05,
+        description="Mean slowdown of hosts at which `pairs` ends sharing on the whole site, until "
+        "`schedbridge coschedule on`.",
+    )
+
+    def rules(self) -> CoschedulingRules:
+        """The same as a noun."""
+        return CoschedulingRules(
+            partition=self.partition,
+            scope=Scope(self.scope),
+            consent=Coschedule[self.consent.upper()],
+            max_slowdown=self.max_slowdown,
+            memory_margin=self.memory_margin,
+            max_mean_harm=self.max_mean_harm,
+        )
