@@ -54,6 +54,20 @@ class Processes:
                 if uid is None or self._is_sure(pid, job) or self._is_of(pid, uid):
                     yield pid
 
+    def with_jobs(self) -> Iterator[tuple[int, tuple[str, str]]]:
+        """All processes that belong to a job, except root's: process id; job and node."""
+        for entry in os.scandir(self._proc):
+            if not entry.name.isdecimal():
+                continue
+            try:
+                if not entry.stat(follow_symlinks=False).st_uid:
+                    continue
+            except OSError:
+                continue
+            found = self.job_of(int(entry.name))
+            if found is not None and found[0] != UNKNOWN:
+                yield int(entry.name), found
+
     def _is_sure(self, pid: int, job: str) -> bool:
         """Whether the kernel says that a process belongs to a job."""
         try:

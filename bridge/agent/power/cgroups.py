@@ -16,7 +16,7 @@ Rules
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -26,6 +26,8 @@ from bridge.agent.power.sensor import whole_number
 ROOT: Final = Path("/sys/fs/cgroup")
 _JOB: Final = re.compile(r"job_([0-9]+)")
 _CPUACCT: Final[tuple[str, ...]] = ("cpuacct", "cpu,cpuacct", "cpuacct,cpu")
+_LISTING: Final = ("freezer", *_CPUACCT, "memory", "cpuset", "devices")
+"""Hierarchies of v1 in which Slurm lists processes, depending on its plugins."""
 MOST_JOBS: Final = 1024
 """Of a node."""
 
@@ -59,13 +61,15 @@ class NodeCgroups:
         self._v2 = [f"{node}_slurmstepd.scope", *(["slurmstepd.scope"] if alone else [])]
         self._alone = alone
 
-    def _is_v2(self) -> bool:
+    @property
+    def is_v2(self) -> bool:
+        """Whether the machine has cgroups of version 2 alone."""
         return (self._root / "cgroup.controllers").exists()
 
-    def _base(self) -> Path | None:
-        """The directory with the node's jobs."""
-        names, below = self._v1, _CPUACCT
-        if self._is_v2():
+    def _base(self, below: Sequence[str] = _CPUACCT) -> Path | None:
+        """The directory with the node's jobs; of v1, in the first of these hierarchies with one."""
+        names = self._v1
+        if self.is_v2:
             names, below = self._v2, ("", "system.slice")
         folders = [self._root / name for name in below]
         for folder in folders:
@@ -78,11 +82,16 @@ class NodeCgroups:
         """CPU time of the node since its begin; None: there is no cgroup of it."""
         base = self._base()
         if base is None and self._alone:
-            base = self._root if self._is_v2() else self._machine()
+            base = self._root if self.is_v2 else self._machine()
         return None if base is None else _cpu_s(base)
 
     def _machine(self) -> Path | None:
         return next((self._root / name for name in _CPUACCT if (self._root / name).is_dir()), None)
+
+    def folders(self) -> dict[str, Path]:
+        """The directories in which Slurm lists the processes of jobs, by job."""
+        base = self._base(_LISTING)
+        return {} if base is None else dict(_jobs(base, depth=0 if self.is_v2 else 1))
 
     def jobs(self) -> dict[str, Used] | None:
         """By job as its nodes call it; None: there are no cgroups of jobs here."""
@@ -90,7 +99,7 @@ class NodeCgroups:
         if base is None:
             return None
         found: dict[str, Used] = {}
-        for job, folder in _jobs(base, depth=0 if self._is_v2() else 1):
+        for job, folder in _jobs(base, depth=0 if self.is_v2 else 1):
             cpu_s = _cpu_s(folder)
             if cpu_s is None or len(found) >= MOST_JOBS:
                 continue
@@ -98,7 +107,7 @@ class NodeCgroups:
         return found
 
     def _memory(self, folder: Path) -> int:
-        if self._is_v2():
+        if self.is_v2:
             return whole_number(folder / "memory.current") or 0
         below = folder.relative_to(self._root).parts[1:]
         return whole_number(self._root.joinpath("memory", *below, "memory.usage_in_bytes")) or 0

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aschedbridge/v1/agent.proto\x12\x0eschedbridge.v1\"\xa2\x02\n\x0b\x41gentReport\x12+\n\x05hello\x18\x01 \x01(\x0b\x32\x1a.schedbridge.v1.AgentHelloH\x00\x12\x30\n\x08launcher\x18\x02 \x01(\x0b\x32\x1c.schedbridge.v1.FromLauncherH\x00\x12,\n\x04gone\x18\x03 \x01(\x0b\x32\x1c.schedbridge.v1.LauncherGoneH\x00\x12.\n\tprocesses\x18\x04 \x01(\x0b\x32\x19.schedbridge.v1.ProcessesH\x00\x12&\n\x03mpi\x18\x05 \x01(\x0b\x32\x17.schedbridge.v1.MpiTimeH\x00\x12$\n\x04uses\x18\x06 \x01(\x0b\x32\x14.schedbridge.v1.UsesH\x00\x42\x08\n\x06report\",\n\nAgentHello\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\r\n\x05nodes\x18\x02 \x03(\t\"X\n\x0c\x46romLauncher\x12\x12\n\nconnection\x18\x01 \x01(\x04\x12\x0c\n\x04user\x18\x02 \x01(\t\x12\x0b\n\x03job\x18\x03 \x01(\t\x12\x0b\n\x03uid\x18\x05 \x01(\t\x12\x0c\n\x04line\x18\x04 \x01(\t\"\"\n\x0cLauncherGone\x12\x12\n\nconnection\x18\x01 \x01(\x04\"F\n\tProcesses\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x0c\n\x04node\x18\x02 \x01(\t\x12\r\n\x05\x63ount\x18\x03 \x01(\r\x12\x0f\n\x07request\x18\x04 \x01(\x04\"i\n\x07MpiTime\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x0c\n\x04node\x18\x02 \x01(\t\x12\r\n\x05mpi_s\x18\x03 \x01(\x01\x12\x0e\n\x06wall_s\x18\x04 \x01(\x01\x12\x11\n\tprocesses\x18\x05 \x01(\r\x12\x11\n\testimated\x18\x06 \x01(\x08\")\n\x04Uses\x12!\n\x04uses\x18\x01 \x03(\x0b\x32\x13.schedbridge.v1.Use\"e\n\x03Use\x12(\n\x05nodes\x18\x01 \x03(\x0b\x32\x19.schedbridge.v1.NodePower\x12$\n\x04jobs\x18\x02 \x03(\x0b\x32\x16.schedbridge.v1.JobUse\x12\x0e\n\x06\x61go_ms\x18\x03 \x01(\r\"\x8b\x01\n\tNodePower\x12\x0c\n\x04node\x18\x01 \x01(\t\x12\x12\n\x05watts\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x0e\n\x06source\x18\x03 \x01(\t\x12\x0e\n\x06\x61ge_ms\x18\x04 \x01(\r\x12\x16\n\tbusy_cpus\x18\x05 \x01(\x01H\x01\x88\x01\x01\x12\x0c\n\x04\x63pus\x18\x06 \x01(\x01\x42\x08\n\x06_wattsB\x0c\n\n_busy_cpus\"S\n\x06JobUse\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x0c\n\x04node\x18\x02 \x01(\t\x12\x11\n\x04\x63pus\x18\x03 \x01(\x01H\x00\x88\x01\x01\x12\x12\n\nmemory_mib\x18\x04 \x01(\x04\x42\x07\n\x05_cpus\"\xcf\x01\n\nAgentOrder\x12.\n\x08launcher\x18\x01 \x01(\x0b\x32\x1a.schedbridge.v1.ToLauncherH\x00\x12/\n\x05\x63ount\x18\x02 \x01(\x0b\x32\x1e.schedbridge.v1.CountProcessesH\x00\x12*\n\x07welcome\x18\x03 \x01(\x0b\x32\x17.schedbridge.v1.WelcomeH\x00\x12+\n\x05model\x18\x04 \x01(\x0b\x32\x1a.schedbridge.v1.PowerModelH\x00\x42\x07\n\x05order\"\x1c\n\x07Welcome\x12\x11\n\ttakes_use\x18\x01 \x01(\x08\"9\n\nPowerModel\x12\x0c\n\x04node\x18\x01 \x01(\t\x12\x0e\n\x06idle_w\x18\x02 \x01(\r\x12\r\n\x05max_w\x18\x03 \x01(\r\".\n\nToLauncher\x12\x12\n\nconnection\x18\x01 \x01(\x04\x12\x0c\n\x04line\x18\x02 \x01(\t\"V\n\x0e\x43ountProcesses\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x0c\n\x04node\x18\x02 \x01(\t\x12\x10\n\x03uid\x18\x03 \x01(\rH\x00\x88\x01\x01\x12\x0f\n\x07request\x18\x04 \x01(\x04\x42\x06\n\x04_uid2O\n\x06\x41gents\x12\x45\n\x06\x41ttend\x12\x1b.schedbridge.v1.AgentReport\x1a\x1a.schedbridge.v1.AgentOrder(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aschedbridge/v1/agent.proto\x12\x0eschedbridge.v1\"\xd3\x02\n\x0b\x41gentReport\x12+\n\x05hello\x18\x01 \x01(\x0b\x32\x1a.schedbridge.v1.AgentHelloH\x00\x12\x30\n\x08launcher\x18\x02 \x01(\x0b\x32\x1c.schedbridge.v1.FromLauncherH\x00\x12,\n\x04gone\x18\x03 \x01(\x0b\x32\x1c.schedbridge.v1.LauncherGoneH\x00\x12.\n\tprocesses\x18\x04 \x01(\x0b\x32\x19.schedbridge.v1.ProcessesH\x00\x12&\n\x03mpi\x18\x05 \x01(\x0b\x32\x17.schedbridge.v1.MpiTimeH\x00\x12$\n\x04uses\x18\x06 \x01(\x0b\x32\x14.schedbridge.v1.UsesH\x00\x12/\n\x06shares\x18\x07 \x01(\x0b\x32\x1d.schedbridge.v1.SharesInForceH\x00\x42\x08\n\x06report\"B\n\nAgentHello\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\r\n\x05nodes\x18\x02 \x03(\t\x12\x14\n\x0ctakes_shares\x18\x03 \x01(\x08\"X\n\x0c\x46romLauncher\x12\x12\n\nconnection\x18\x01 \x01(\x04\x12\x0c\n\x04user\x18\x02 \x01(\t\x12\x0b\n\x03job\x18\x03 \x01(\t\x12\x0b\n\x03uid\x18\x05 \x01(\t\x12\x0c\n\x04line\x18\x04 \x01(\t\"\"\n\x0cLauncherGone\x12\x12\n\nconnection\x18\x01 \x01(\x04\"F\n\tProcesses\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x0c\n\x04node\x18\x02 \x01(\t\x12\r\n\x05\x63ount\x18\x03 \x01(\r\x12\x0f\n\x07request\x18\x04 \x01(\x04\"i\n\x07MpiTime\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x0c\n\x04node\x18\x02 \x01(\t\x12\r\n\x05mpi_s\x18\x03 \x01(\x01\x12\x0e\n\x06wall_s\x18\x04 \x01(\x01\x12\x11\n\tprocesses\x18\x05 \x01(\r\x12\x11\n\testimated\x18\x06 \x01(\x08\")\n\x04Uses\x12!\n\x04uses\x18\x01 \x03(\x0b\x32\x13.schedbridge.v1.Use\"e\n\x03Use\x12(\n\x05nodes\x18\x01 \x03(\x0b\x32\x19.schedbridge.v1.NodePower\x12$\n\x04jobs\x18\x02 \x03(\x0b\x32\x16.schedbridge.v1.JobUse\x12\x0e\n\x06\x61go_ms\x18\x03 \x01(\r\"\xbd\x01\n\tNodePower\x12\x0c\n\x04node\x18\x01 \x01(\t\x12\x12\n\x05watts\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x0e\n\x06source\x18\x03 \x01(\t\x12\x0e\n\x06\x61ge_ms\x18\x04 \x01(\r\x12\x16\n\tbusy_cpus\x18\x05 \x01(\x01H\x01\x88\x01\x01\x12\x0c\n\x04\x63pus\x18\x06 \x01(\x01\x12\x1c\n\x0fmemory_pressure\x18\x07 \x01(\x01H\x02\x88\x01\x01\x42\x08\n\x06_wattsB\x0c\n\n_busy_cpusB\x12\n\x10_memory_pressure\"\xbc\x01\n\x06JobUse\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x0c\n\x04node\x18\x02 \x01(\t\x12\x11\n\x04\x63pus\x18\x03 \x01(\x01H\x00\x88\x01\x01\x12\x12\n\nmemory_mib\x18\x04 \x01(\x04\x12\x12\n\x05\x63pu_s\x18\x05 \x01(\x01H\x01\x88\x01\x01\x12\x17\n\x0fpeak_memory_mib\x18\x06 \x01(\x04\x12\x1c\n\x0fmemory_pressure\x18\x07 \x01(\x01H\x02\x88\x01\x01\x42\x07\n\x05_cpusB\x08\n\x06_cpu_sB\x12\n\x10_memory_pressure\"O\n\rSharesInForce\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12,\n\x06shares\x18\x02 \x03(\x0b\x32\x1c.schedbridge.v1.ShareInForce\"U\n\x0cShareInForce\x12$\n\x05share\x18\x01 \x01(\x0b\x32\x15.schedbridge.v1.Share\x12\x0e\n\x06method\x18\x02 \x01(\t\x12\x0f\n\x07problem\x18\x03 \x01(\t\"\xf9\x01\n\nAgentOrder\x12.\n\x08launcher\x18\x01 \x01(\x0b\x32\x1a.schedbridge.v1.ToLauncherH\x00\x12/\n\x05\x63ount\x18\x02 \x01(\x0b\x32\x1e.schedbridge.v1.CountProcessesH\x00\x12*\n\x07welcome\x18\x03 \x01(\x0b\x32\x17.schedbridge.v1.WelcomeH\x00\x12+\n\x05model\x18\x04 \x01(\x0b\x32\x1a.schedbridge.v1.PowerModelH\x00\x12(\n\x06shares\x18\x05 \x01(\x0b\x32\x16.schedbridge.v1.SharesH\x00\x42\x07\n\x05order\"S\n\x06Shares\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12\x10\n\x08lease_ms\x18\x02 \x01(\r\x12%\n\x06shares\x18\x03 \x03(\x0b\x32\x15.schedbridge.v1.Share\"U\n\x05Share\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x0c\n\x04node\x18\x02 \x01(\t\x12\x12\n\nmilli_cpus\x18\x03 \x01(\r\x12\x0e\n\x06weight\x18\x04 \x01(\r\x12\r\n\x05guest\x18\x05 \x01(\x08\"\x1c\n\x07Welcome\x12\x11\n\ttakes_use\x18\x01 \x01(\x08\"9\n\nPowerModel\x12\x0c\n\x04node\x18\x01 \x01(\t\x12\x0e\n\x06idle_w\x18\x02 \x01(\r\x12\r\n\x05max_w\x18\x03 \x01(\r\".\n\nToLauncher\x12\x12\n\nconnection\x18\x01 \x01(\x04\x12\x0c\n\x04line\x18\x02 \x01(\t\"V\n\x0e\x43ountProcesses\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x0c\n\x04node\x18\x02 \x01(\t\x12\x10\n\x03uid\x18\x03 \x01(\rH\x00\x88\x01\x01\x12\x0f\n\x07request\x18\x04 \x01(\x04\x42\x06\n\x04_uid2O\n\x06\x41gents\x12\x45\n\x06\x41ttend\x12\x1b.schedbridge.v1.AgentReport\x1a\x1a.schedbridge.v1.AgentOrder(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,35 +33,43 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'schedbridge.v1.agent_pb2', 
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_AGENTREPORT']._serialized_start=47
-  _globals['_AGENTREPORT']._serialized_end=337
-  _globals['_AGENTHELLO']._serialized_start=339
-  _globals['_AGENTHELLO']._serialized_end=383
-  _globals['_FROMLAUNCHER']._serialized_start=385
-  _globals['_FROMLAUNCHER']._serialized_end=473
-  _globals['_LAUNCHERGONE']._serialized_start=475
-  _globals['_LAUNCHERGONE']._serialized_end=509
-  _globals['_PROCESSES']._serialized_start=511
-  _globals['_PROCESSES']._serialized_end=581
-  _globals['_MPITIME']._serialized_start=583
-  _globals['_MPITIME']._serialized_end=688
-  _globals['_USES']._serialized_start=690
-  _globals['_USES']._serialized_end=731
-  _globals['_USE']._serialized_start=733
-  _globals['_USE']._serialized_end=834
-  _globals['_NODEPOWER']._serialized_start=837
-  _globals['_NODEPOWER']._serialized_end=976
-  _globals['_JOBUSE']._serialized_start=978
-  _globals['_JOBUSE']._serialized_end=1061
-  _globals['_AGENTORDER']._serialized_start=1064
-  _globals['_AGENTORDER']._serialized_end=1271
-  _globals['_WELCOME']._serialized_start=1273
-  _globals['_WELCOME']._serialized_end=1301
-  _globals['_POWERMODEL']._serialized_start=1303
-  _globals['_POWERMODEL']._serialized_end=1360
-  _globals['_TOLAUNCHER']._serialized_start=1362
-  _globals['_TOLAUNCHER']._serialized_end=1408
-  _globals['_COUNTPROCESSES']._serialized_start=1410
-  _globals['_COUNTPROCESSES']._serialized_end=1496
-  _globals['_AGENTS']._serialized_start=1498
-  _globals['_AGENTS']._serialized_end=1577
+  _globals['_AGENTREPORT']._serialized_end=386
+  _globals['_AGENTHELLO']._serialized_start=388
+  _globals['_AGENTHELLO']._serialized_end=454
+  _globals['_FROMLAUNCHER']._serialized_start=456
+  _globals['_FROMLAUNCHER']._serialized_end=544
+  _globals['_LAUNCHERGONE']._serialized_start=546
+  _globals['_LAUNCHERGONE']._serialized_end=580
+  _globals['_PROCESSES']._serialized_start=582
+  _globals['_PROCESSES']._serialized_end=652
+  _globals['_MPITIME']._serialized_start=654
+  _globals['_MPITIME']._serialized_end=759
+  _globals['_USES']._serialized_start=761
+  _globals['_USES']._serialized_end=802
+  _globals['_USE']._serialized_start=804
+  _globals['_USE']._serialized_end=905
+  _globals['_NODEPOWER']._serialized_start=908
+  _globals['_NODEPOWER']._serialized_end=1097
+  _globals['_JOBUSE']._serialized_start=1100
+  _globals['_JOBUSE']._serialized_end=1288
+  _globals['_SHARESINFORCE']._serialized_start=1290
+  _globals['_SHARESINFORCE']._serialized_end=1369
+  _globals['_SHAREINFORCE']._serialized_start=1371
+  _globals['_SHAREINFORCE']._serialized_end=1456
+  _globals['_AGENTORDER']._serialized_start=1459
+  _globals['_AGENTORDER']._serialized_end=1708
+  _globals['_SHARES']._serialized_start=1710
+  _globals['_SHARES']._serialized_end=1793
+  _globals['_SHARE']._serialized_start=1795
+  _globals['_SHARE']._serialized_end=1880
+  _globals['_WELCOME']._serialized_start=1882
+  _globals['_WELCOME']._serialized_end=1910
+  _globals['_POWERMODEL']._serialized_start=1912
+  _globals['_POWERMODEL']._serialized_end=1969
+  _globals['_TOLAUNCHER']._serialized_start=1971
+  _globals['_TOLAUNCHER']._serialized_end=2017
+  _globals['_COUNTPROCESSES']._serialized_start=2019
+  _globals['_COUNTPROCESSES']._serialized_end=2105
+  _globals['_AGENTS']._serialized_start=2107
+  _globals['_AGENTS']._serialized_end=2186
 # @@protoc_insertion_point(module_scope)

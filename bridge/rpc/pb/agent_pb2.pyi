@@ -8,28 +8,32 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class AgentReport(_message.Message):
-    __slots__ = ("hello", "launcher", "gone", "processes", "mpi", "uses")
+    __slots__ = ("hello", "launcher", "gone", "processes", "mpi", "uses", "shares")
     HELLO_FIELD_NUMBER: _ClassVar[int]
     LAUNCHER_FIELD_NUMBER: _ClassVar[int]
     GONE_FIELD_NUMBER: _ClassVar[int]
     PROCESSES_FIELD_NUMBER: _ClassVar[int]
     MPI_FIELD_NUMBER: _ClassVar[int]
     USES_FIELD_NUMBER: _ClassVar[int]
+    SHARES_FIELD_NUMBER: _ClassVar[int]
     hello: AgentHello
     launcher: FromLauncher
     gone: LauncherGone
     processes: Processes
     mpi: MpiTime
     uses: Uses
-    def __init__(self, hello: _Optional[_Union[AgentHello, _Mapping]] = ..., launcher: _Optional[_Union[FromLauncher, _Mapping]] = ..., gone: _Optional[_Union[LauncherGone, _Mapping]] = ..., processes: _Optional[_Union[Processes, _Mapping]] = ..., mpi: _Optional[_Union[MpiTime, _Mapping]] = ..., uses: _Optional[_Union[Uses, _Mapping]] = ...) -> None: ...
+    shares: SharesInForce
+    def __init__(self, hello: _Optional[_Union[AgentHello, _Mapping]] = ..., launcher: _Optional[_Union[FromLauncher, _Mapping]] = ..., gone: _Optional[_Union[LauncherGone, _Mapping]] = ..., processes: _Optional[_Union[Processes, _Mapping]] = ..., mpi: _Optional[_Union[MpiTime, _Mapping]] = ..., uses: _Optional[_Union[Uses, _Mapping]] = ..., shares: _Optional[_Union[SharesInForce, _Mapping]] = ...) -> None: ...
 
 class AgentHello(_message.Message):
-    __slots__ = ("version", "nodes")
+    __slots__ = ("version", "nodes", "takes_shares")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     NODES_FIELD_NUMBER: _ClassVar[int]
+    TAKES_SHARES_FIELD_NUMBER: _ClassVar[int]
     version: int
     nodes: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, version: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ...) -> None: ...
+    takes_shares: bool
+    def __init__(self, version: _Optional[int] = ..., nodes: _Optional[_Iterable[str]] = ..., takes_shares: bool = ...) -> None: ...
 
 class FromLauncher(_message.Message):
     __slots__ = ("connection", "user", "job", "uid", "line")
@@ -96,44 +100,96 @@ class Use(_message.Message):
     def __init__(self, nodes: _Optional[_Iterable[_Union[NodePower, _Mapping]]] = ..., jobs: _Optional[_Iterable[_Union[JobUse, _Mapping]]] = ..., ago_ms: _Optional[int] = ...) -> None: ...
 
 class NodePower(_message.Message):
-    __slots__ = ("node", "watts", "source", "age_ms", "busy_cpus", "cpus")
+    __slots__ = ("node", "watts", "source", "age_ms", "busy_cpus", "cpus", "memory_pressure")
     NODE_FIELD_NUMBER: _ClassVar[int]
     WATTS_FIELD_NUMBER: _ClassVar[int]
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     AGE_MS_FIELD_NUMBER: _ClassVar[int]
     BUSY_CPUS_FIELD_NUMBER: _ClassVar[int]
     CPUS_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_PRESSURE_FIELD_NUMBER: _ClassVar[int]
     node: str
     watts: float
     source: str
     age_ms: int
     busy_cpus: float
     cpus: float
-    def __init__(self, node: _Optional[str] = ..., watts: _Optional[float] = ..., source: _Optional[str] = ..., age_ms: _Optional[int] = ..., busy_cpus: _Optional[float] = ..., cpus: _Optional[float] = ...) -> None: ...
+    memory_pressure: float
+    def __init__(self, node: _Optional[str] = ..., watts: _Optional[float] = ..., source: _Optional[str] = ..., age_ms: _Optional[int] = ..., busy_cpus: _Optional[float] = ..., cpus: _Optional[float] = ..., memory_pressure: _Optional[float] = ...) -> None: ...
 
 class JobUse(_message.Message):
-    __slots__ = ("job", "node", "cpus", "memory_mib")
+    __slots__ = ("job", "node", "cpus", "memory_mib", "cpu_s", "peak_memory_mib", "memory_pressure")
     JOB_FIELD_NUMBER: _ClassVar[int]
     NODE_FIELD_NUMBER: _ClassVar[int]
     CPUS_FIELD_NUMBER: _ClassVar[int]
     MEMORY_MIB_FIELD_NUMBER: _ClassVar[int]
+    CPU_S_FIELD_NUMBER: _ClassVar[int]
+    PEAK_MEMORY_MIB_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_PRESSURE_FIELD_NUMBER: _ClassVar[int]
     job: str
     node: str
     cpus: float
     memory_mib: int
-    def __init__(self, job: _Optional[str] = ..., node: _Optional[str] = ..., cpus: _Optional[float] = ..., memory_mib: _Optional[int] = ...) -> None: ...
+    cpu_s: float
+    peak_memory_mib: int
+    memory_pressure: float
+    def __init__(self, job: _Optional[str] = ..., node: _Optional[str] = ..., cpus: _Optional[float] = ..., memory_mib: _Optional[int] = ..., cpu_s: _Optional[float] = ..., peak_memory_mib: _Optional[int] = ..., memory_pressure: _Optional[float] = ...) -> None: ...
+
+class SharesInForce(_message.Message):
+    __slots__ = ("sequence", "shares")
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    SHARES_FIELD_NUMBER: _ClassVar[int]
+    sequence: int
+    shares: _containers.RepeatedCompositeFieldContainer[ShareInForce]
+    def __init__(self, sequence: _Optional[int] = ..., shares: _Optional[_Iterable[_Union[ShareInForce, _Mapping]]] = ...) -> None: ...
+
+class ShareInForce(_message.Message):
+    __slots__ = ("share", "method", "problem")
+    SHARE_FIELD_NUMBER: _ClassVar[int]
+    METHOD_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    share: Share
+    method: str
+    problem: str
+    def __init__(self, share: _Optional[_Union[Share, _Mapping]] = ..., method: _Optional[str] = ..., problem: _Optional[str] = ...) -> None: ...
 
 class AgentOrder(_message.Message):
-    __slots__ = ("launcher", "count", "welcome", "model")
+    __slots__ = ("launcher", "count", "welcome", "model", "shares")
     LAUNCHER_FIELD_NUMBER: _ClassVar[int]
     COUNT_FIELD_NUMBER: _ClassVar[int]
     WELCOME_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
+    SHARES_FIELD_NUMBER: _ClassVar[int]
     launcher: ToLauncher
     count: CountProcesses
     welcome: Welcome
     model: PowerModel
-    def __init__(self, launcher: _Optional[_Union[ToLauncher, _Mapping]] = ..., count: _Optional[_Union[CountProcesses, _Mapping]] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ..., model: _Optional[_Union[PowerModel, _Mapping]] = ...) -> None: ...
+    shares: Shares
+    def __init__(self, launcher: _Optional[_Union[ToLauncher, _Mapping]] = ..., count: _Optional[_Union[CountProcesses, _Mapping]] = ..., welcome: _Optional[_Union[Welcome, _Mapping]] = ..., model: _Optional[_Union[PowerModel, _Mapping]] = ..., shares: _Optional[_Union[Shares, _Mapping]] = ...) -> None: ...
+
+class Shares(_message.Message):
+    __slots__ = ("sequence", "lease_ms", "shares")
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    LEASE_MS_FIELD_NUMBER: _ClassVar[int]
+    SHARES_FIELD_NUMBER: _ClassVar[int]
+    sequence: int
+    lease_ms: int
+    shares: _containers.RepeatedCompositeFieldContainer[Share]
+    def __init__(self, sequence: _Optional[int] = ..., lease_ms: _Optional[int] = ..., shares: _Optional[_Iterable[_Union[Share, _Mapping]]] = ...) -> None: ...
+
+class Share(_message.Message):
+    __slots__ = ("job", "node", "milli_cpus", "weight", "guest")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    MILLI_CPUS_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    GUEST_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    node: str
+    milli_cpus: int
+    weight: int
+    guest: bool
+    def __init__(self, job: _Optional[str] = ..., node: _Optional[str] = ..., milli_cpus: _Optional[int] = ..., weight: _Optional[int] = ..., guest: bool = ...) -> None: ...
 
 class Welcome(_message.Message):
     __slots__ = ("takes_use",)

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shares by cgroup v1: `cpu.shares` and `cpu.cfs_quota_us`.
+
+Slurm makes no cgroups in the hierarchy `cpu`, unless it is mounted together with `cpuacct`.
+
+Rules
+    1. Where Slurm has a cgroup of the job in that hierarchy, its files are written.
+    2. Otherwise the job gets a cgroup of its own, below the one that its processes are in, and they
+       are moved until none is new. Children are born in it. Slurm finds a job's processes in other
+       hierarchies, and is not disturbed.
+    3. Only guests, and jobs whose share is not the full one, are moved. They are moved back, and
+       the cgroup removed, when there is no order for them any more or they have ended.
+    4. A job that forks faster than it is moved gets `MOST_MOVE_S` at each look: what is moved
+       already forks inside. A process that cannot be moved stops no other.
+    5. The weights of jobs of several users are compared between their users' cgroups where rule 1
+       applies: a user's cgroup gets the largest weight of its jobs.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from bridge.agent.power.cgroups import NodeCgroups
+from bridge.agent.shares import method
+from bridge.agent.shares.method import (
+    PERIOD_US,
+    is_slurms,
+    pids_below,
+    pids_in,
+    put,
+    quota_us,
+)
+from bridge.agent.shares.mounts import cgroup_of
+from bridge.agent.shares.wanted import USUAL_WEIGHT, Key, Share
+
+HIERARCHIES: Final = ("cpu", "cpu,cpuacct", "cpuacct,cpu")
+MOST_MOVE_S: Final = 1.0
+NO_QUOTA: Final = "-1"
+LEAST_SHARES: Final = 2
+_USUAL_SHARES: Final = 1024
+
+
+def shares_of(weight: int) -> int:
+    """A weight of cgroup v2 as shares of v1; both kernels begin with what 100 is."""
+    return max(weight * _USUAL_SHARES // USUAL_WEIGHT, LEAST_SHARES)
+
+
+def _attach(pid: int, folder: Path) -> None:
+    method.attach(str(pid), folder / "cgroup.procs")
+
+
+class CgroupV1:
+    """A `bridge.agent.shares.method.Method`.
+
+    Attributes:
+        own: cgroups that were made for jobs (rule 2); kept by the agent's record over restarts.
+    """
+
+    name = "cgroup-v1"
+    is_weaker = False
+
+    def __init__(
+        self,
+        cgroups: dict[str, NodeCgroups],
+        root: Path,
+        proc: Path = Path("/proc"),
+        *,
+        attach: Callable[[int, Path], None] = _attach,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Takes the cgroups by node.
+
+        Args:
+            cgroups: by the names of their nodes.
+            root: where cgroups are mounted.
+            proc: where processes are shown.
+            attach: moves a process.
+            clock: monotonic, s.
+        """
+        self._cgroups, self._proc = cgroups, proc
+        self._root, self._attach, self._clock = root, attach, clock
+        self.own: dict[Key, Path] = {}
+
+    def _hierarchy(self) -> Path | None:
+        found = (self._root / name for name in HIERARCHIES)
+        return next((each for each in found if (each / "cpu.shares").exists()), None)
+
+    def _slurms(self, key: Key) -> Path | None:
+        """Slurm's cgroup of a job in the hierarchy (rule 1)."""
+        hierarchy, folder = self._hierarchy(), self._listed(key)
+        if hierarchy is None or folder is None:
+            return None
+        below = folder.relative_to(self._root).parts[1:]
+        mine = hierarchy.joinpath(*below)
+        return mine if (mine / "cpu.shares").exists() else None
+
+    def _listed(self, key: Key) -> Path | None:
+        """The cgroup in which Slurm lists the processes of a job."""
+        node, job = key
+        cgroups = self._cgroups.get(node)
+        if cgroups is None or cgroups.is_v2:
+            return None
+        return cgroups.folders().get(job)
+
+    def offers(self, key: Key) -> bool:
+        """Where Slurm lists the job's processes, and the hierarchy is mounted."""
+        return self._hierarchy() is not None and self._listed(key) is not None
+
+    def processes(self, key: Key) -> Iterator[int]:
+        """Of all steps, without Slurm's own."""
+        folder = self._listed(key)
+        for pid in pids_below(folder) if folder is not None else ():
+            if not is_slurms(pid, self._proc):
+                yield pid
+
+    def apply(self, share: Share) -> bool:
+        """Settings first: who is moved is bound at once."""
+        slurms = self._slurms(share.key)
+        if slurms is not None:
+            _settle(slurms, share)
+            self._settle_user(slurms.parent)
+            return True
+        waiting = set(self.processes(share.key))
+        own = self.own.get(share.key)
+        if not waiting:
+            return False
+        if own is None or not own.is_dir():
+            own = self._make(share.key, min(waiting))
+        _settle(own, share)
+        self._gather(share.key, own)
+        return True
+
+    def _make(self, key: Key, pid: int) -> Path:
+        hierarchy = self._hierarchy()
+        if hierarchy is None:
+            raise FileNotFoundError("the hierarchy cpu of cgroup v1 is not mounted")
+        own = cgroup_of(pid, hierarchy, self._proc) / own_name(key)
+        own.mkdir(mode=0o755, exist_ok=True)
+        self.own[key] = own
+        return own
+
+    def _gather(self, key: Key, own: Path) -> None:
+        """Moves the job's processes until none is new (rule 4)."""
+        until, stuck = self._clock() + MOST_MOVE_S, set[int]()
+        inside = set(pids_in(own))
+        while new := set(self.processes(key)) - inside - stuck:
+            for pid in new:
+                try:
+                    self._attach(pid, own)
+                    inside.add(pid)
+                except OSError:  # it has ended, or is a real-time one
+                    stuck.add(pid)
+                if self._clock() > until:
+                    return
+
+    def restore(self, key: Key) -> bool:
+        """Moves processes back and removes the cgroup."""
+        slurms = self._slurms(key)
+        if slurms is not None:
+            _settle(slurms, Share(*key))
+            self._settle_user(slurms.parent)
+        own = self.own.get(key)
+        if own is None:
+            return True
+        if own.is_dir():
+            _settle(own, Share(*key))
+            self._scatter(own)
+            if pids_in(own):
+                return False
+            own.rmdir()
+        del self.own[key]
+        return True
+
+    def _scatter(self, own: Path) -> None:
+        until, stuck = self._clock() + MOST_MOVE_S, set[int]()
+        while new := set(pids_in(own)) - stuck:
+            for pid in new:
+                stuck.add(pid)
+                try:
+                    self._attach(pid, own.parent)
+                except OSError:
+                    continue
+                if self._clock() > until:
+                    return
+
+    @staticmethod
+    def _settle_user(folder: Path) -> None:
+        """Rule 5."""
+        if not folder.name.startswith("uid_") or not (folder / "cpu.shares").exists():
+            return
+        found = [int((job / "cpu.shares").read_text()) for job in folder.glob("job_*")]
+        put(folder / "cpu.shares", str(max(found, default=_USUAL_SHARES)))
+
+
+def _settle(folder: Path, share: Share) -> None:
+    put(folder / "cpu.shares", str(shares_of(share.weight)))
+    if share.milli_cpus:
+        put(folder / "cpu.cfs_period_us", str(PERIOD_US))
+        put(folder / "cpu.cfs_quota_us", str(quota_us(share.milli_cpus)))
+    else:
+        put(folder / "cpu.cfs_quota_us", NO_QUOTA)
+
+
+def own_name(key: Key) -> str:
+    """The name of the cgroup that is made for a job."""
+    node, job = key
+    return f"schedbridge_{node}_job_{job}"

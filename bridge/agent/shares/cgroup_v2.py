@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shares by cgroup v2: `cpu.weight` and `cpu.max` of the cgroup that Slurm makes for a job.
+
+Slurm (24.11) writes neither. No process is moved, and with the job its cgroup goes.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from bridge.agent.power.cgroups import NodeCgroups
+from bridge.agent.shares.method import (
+    PERIOD_US,
+    is_slurms,
+    pids_below,
+    put,
+    quota_us,
+)
+from bridge.agent.shares.wanted import USUAL_WEIGHT, Key, Share
+
+NO_QUOTA: Final = f"max {PERIOD_US}"
+
+
+class CgroupV2:
+    """A `bridge.agent.shares.method.Method`."""
+
+    name = "cgroup-v2"
+    is_weaker = False
+
+    def __init__(self, cgroups: dict[str, NodeCgroups], proc: Path = Path("/proc")) -> None:
+        """Takes the cgroups by node."""
+        self._cgroups, self._proc = cgroups, proc
+
+    def _folder(self, key: Key) -> Path | None:
+        node, job = key
+        cgroups = self._cgroups.get(node)
+        if cgroups is None or not cgroups.is_v2:
+            return None
+        return cgroups.folders().get(job)
+
+    def offers(self, key: Key) -> bool:
+        """Where the controller `cpu` is enabled for the job's cgroup."""
+        folder = self._folder(key)
+        return folder is not None and (folder / "cpu.max").exists()
+
+    def apply(self, share: Share) -> bool:
+        """Weight first: it is what keeps the host from harm."""
+        folder = self._folder(share.key)
+        if folder is None:
+            return False
+        put(folder / "cpu.weight", str(share.weight))
+        quota = share.milli_cpus
+        put(folder / "cpu.max", f"{quota_us(quota)} {PERIOD_US}" if quota else NO_QUOTA)
+        return True
+
+    def restore(self, key: Key) -> bool:
+        """Writes what the kernel begins with."""
+        folder = self._folder(key)
+        if folder is not None:
+            put(folder / "cpu.max", NO_QUOTA)
+            put(folder / "cpu.weight", str(USUAL_WEIGHT))
+        return True
+
+    def processes(self, key: Key) -> Iterator[int]:
+        """Of all steps, without Slurm's own."""
+        folder = self._folder(key)
+        for pid in pids_below(folder) if folder is not None else ():
+            if not is_slurms(pid, self._proc):
+                yield pid

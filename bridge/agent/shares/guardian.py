@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What keeps hosts from harm when the agent dies: a small process that waits for that.
+
+Rules
+    1. The agent writes a byte after each look. When its end of the pipe is closed, or it is silent
+       for `SILENCE_S`, the guardian lets everything fall back as the record says (`wanted.py`).
+    2. It goes on, so that no trace is left after the jobs, until none is left or another process
+       keeps the shares: the next agent.
+    3. A silent agent still holds the record's lock: the guardian then acts beside it, once each
+       second. Both write what they want; if the agent comes to life, its order is over, too.
+"""
+
+import contextlib
+import logging
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from bridge.agent.processes import Processes
+from bridge.agent.shares.keeper import Keeper
+from bridge.agent.shares.record import Record
+
+_log = logging.getLogger("schedbridge.guardian")
+
+SILENCE_S: Final = 3.0
+LOOK_S: Final = 1.0
+IDLE_LOOKS: Final = 3
+"""So many looks at which there was nothing to do, and it ends."""
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Runs until the agent is gone and nothing is left to do.
+
+    Args:
+        arguments: path of the record, where cgroups are mounted, CPUs of a node, names of nodes.
+    """
+    path, root, cpus, *nodes = arguments
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s guardian: %(message)s")
+    for number in (signal.SIGINT, signal.SIGTERM):  # ends after the agent, not with it
+        signal.signal(number, signal.SIG_IGN)
+    record = Record(Path(path))
+
+    def keeper() -> Keeper:
+        return Keeper(nodes, record, Processes(), root=Path(root), cpus=float(cpus))
+
+    while wait_for_trouble(sys.stdin.fileno()):
+        with contextlib.suppress(Exception):
+            keeper().look()
+    _log.warning("the agent is gone: guests of shared nodes get the least share")
+    take_over(record, keeper())
+
+
+def wait_for_trouble(pipe: int, silence_s: float = SILENCE_S) -> bool:
+    """Waits until the agent is silent (True) or gone (False)."""
+    while True:
+        ready, _, _ = select.select([pipe], [], [], silence_s)
+        if not ready:
+            return True
+        if not os.read(pipe, 1 << 16):
+            return False
+
+
+def take_over(record: Record, keeper: Keeper, pause_s: float = LOOK_S) -> None:
+    """Keeps what the record says in force, fallen back, until nothing is left (rule 2)."""
+    idle = 0
+    while idle < IDLE_LOOKS and record.take():
+        try:
+            keeper.look()
+        except Exception:
+            _log.exception("shares cannot be kept")
+        idle = idle + 1 if keeper.is_idle else 0
+        record.give()
+        time.sleep(pause_s)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

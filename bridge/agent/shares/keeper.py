@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps the ordered shares of this node's jobs in force.
+
+Rules
+    1. At each look everything is compared with what is wanted (`wanted.py`), whatever was done
+       before: a new process, a job that has just come, a file that somebody else wrote.
+    2. A job that causes trouble is logged, once for each kind of trouble, and stops no other.
+    3. A job all of whose processes are being killed has no quota any more: it would die slowly, and
+       keep the next job waiting. (Only SIGKILL counts: no process can have it pending for long.)
+    4. What was changed is given back when it is not wanted any more, and tried again until done.
+    5. An order that is older than the last one, by its number, is ignored.
+"""
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from bridge.agent.power.cgroups import ROOT, NodeCgroups, usable_cpus
+from bridge.agent.processes import Processes
+from bridge.agent.shares.cgroup_v1 import CgroupV1, own_name
+from bridge.agent.shares.cgroup_v2 import CgroupV2
+from bridge.agent.shares.method import Method
+from bridge.agent.shares.priorities import Priorities
+from bridge.agent.shares.record import Record, Recorded
+from bridge.agent.shares.wanted import (
+    MOST_LEASE_S,
+    MOST_SHARES,
+    Key,
+    Share,
+    bounded,
+    fallen_back,
+    is_job,
+)
+
+_log = logging.getLogger(__name__)
+
+LOOK_S: Final = 0.5
+"""Between two looks."""
+ABSENT_S: Final = 120.0
+"""A job that has no process for so long, while no service says anything, is over."""
+_ASKED: Final = 16
+"""Processes of a job that are asked whether they are being killed."""
+_SIGKILL_BIT: Final = 1 << 8
+
+
+@dataclass(frozen=True)
+class InForce:
+    """What was done for a share at the last look.
+
+    Attributes:
+        share: that is in force.
+        method: by what; empty: the job has no process here.
+        problem: why it is not in force; empty: it is.
+    """
+
+    share: Share
+    method: str
+    problem: str = ""
+
+
+class Keeper:
+    """The shares of one machine. `order` may be called by any thread, `look` by one."""
+
+    def __init__(
+        self,
+        nodes: Sequence[str],
+        record: Record,
+        processes: Processes,
+        *,
+        root: Path = ROOT,
+        proc: Path = Path("/proc"),
+        cpus: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Begins with what the record says, as if its lease were over.
+
+        Args:
+            nodes: for which the agent speaks; shares on others are ignored.
+            record: of what is in force.
+            processes: of this machine.
+            root: where cgroups are mounted.
+            proc: where processes are shown.
+            cpus: of a node; 0: those that this process may use.
+            clock: monotonic, s.
+        """
+        alone = len(nodes) == 1
+        cgroups = {node: NodeCgroups(node, alone=alone, root=root) for node in nodes}
+        self._v1 = CgroupV1(cgroups, root, proc)
+        self._methods: tuple[Method, ...] = (
+            CgroupV2(cgroups, proc), self._v1, Priorities(processes, proc),
+        )  # fmt: skip
+        self._nodes, self._proc, self._clock = frozenset(nodes), proc, clock
+        self._cpus = cpus or usable_cpus(root)
+        self._record = record
+        self._lock = threading.Lock()
+        found = record.read()
+        self._wanted = tuple(share for share in found.shares if share.node in self._nodes)
+        self._v1.own = {key: path for key, path in found.own.items() if path.name == own_name(key)}
+        self._until_s = float("-inf")
+        self._sequence = 0
+        by_name = {method.name: method for method in self._methods}
+        self._changed: dict[Key, Method | None] = {share.key: None for share in self._wanted}
+        self._changed |= {key: by_name.get(name) for key, name in found.changed.items()}
+        self._absent: dict[Key, float] = {}
+        self._told: set[tuple[Key, str]] = set()
+        self.in_force: tuple[InForce, ...] = ()
+
+    # ------------------------------------------------------------ orders
+
+    def begin(self) -> None:
+        """A new service: its orders are numbered anew."""
+        with self._lock:
+            self._sequence = 0
+
+    def order(self, sequence: int, lease_s: float, shares: Iterable[Share]) -> bool:
+        """Takes an order; False: it is an old one, or none that can be.
+
+        Args:
+            sequence: its number; the same again renews the lease.
+            lease_s: for how long it is valid.
+            shares: of all jobs that do not have their full share.
+        """
+        found = {share.key: share for share in islice(shares, MOST_SHARES + 1)}
+        if len(found) > MOST_SHARES:
+            return False
+        mine = tuple(
+            bounded(share, self._cpus)
+            for share in found.values()
+            if share.node in self._nodes and is_job(share.job)
+        )
+        with self._lock:
+            if sequence < self._sequence:
+                return False
+            self._sequence = sequence
+            self._wanted = mine
+            self._until_s = self._clock() + min(max(lease_s, 0.0), MOST_LEASE_S)
+        return True
+
+    def _now_wanted(self) -> tuple[tuple[Share, ...], bool]:
+        with self._lock:
+            if self._clock() < self._until_s:
+                return self._wanted, True
+            return fallen_back(self._wanted, self._cpus), False
+
+    # ------------------------------------------------------------ looks
+
+    def look(self) -> tuple[InForce, ...]:
+        """Puts in force what is wanted, and gives back what is not (rules 1 to 4)."""
+        shares, valid = self._now_wanted()
+        # A guest is known to the guardian whatever its share is.
+        wanted = {share.key: share for share in shares if share.guest or not share.is_full}
+        self._note(wanted)
+        self.in_force = tuple(self._apply(share) for share in wanted.values())
+        present = {each.share.key for each in self.in_force if each.method or each.problem}
+        for key in [key for key in self._changed if key not in present]:
+            self._give_back(key)
+        self._absent = {
+            key: self._absent.get(key, self._clock()) for key in wanted.keys() - present
+        }
+        if not valid:
+            self._forget()
+        self._told = {told for told in self._told if told[0] in wanted or told[0] in self._changed}
+        self._note(wanted)
+        return self.in_force
+
+    @property
+    def cgroups(self) -> Mapping[Key, Path]:
+        """The cgroups of version 1 that were made for jobs."""
+        return self._v1.own
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is in force, awaited or to be given back."""
+        return not self._changed and not self.in_force
+
+    def _note(self, wanted: Mapping[Key, Share]) -> None:
+        changed = {key: by.name if by is not None else "" for key, by in self._changed.items()}
+        changed = {**dict.fromkeys(wanted, ""), **changed}
+        try:
+            self._record.put(Recorded(tuple(wanted.values()), changed, dict(self._v1.own)))
+        except OSError as error:
+            self._tell(("", ""), f"{self._record.path} cannot be written: {error}")
+
+    def _apply(self, share: Share) -> InForce:
+        problem = ""
+        for method in self._methods:
+            try:
+                if not method.offers(share.key):
+                    continue
+                self._changed[share.key] = method
+                if not method.apply(self._unless_dying(method, share)):
+                    return InForce(share, "")
+                if method.is_weaker:
+                    why = problem or "there are no cgroups"
+                    self._tell(share.key, f"priorities alone, which is weaker: {why}")
+                return InForce(share, method.name)
+            except Exception as error:  # a job must not stop the shares of others
+                problem = str(error) or type(error).__name__
+                self._tell(share.key, f"by {method.name}: {problem}")
+        return InForce(share, "", problem)
+
+    def _unless_dying(self, method: Method, share: Share) -> Share:
+        """The share without a quota if all of the job's processes are being killed (rule 3)."""
+        if not share.milli_cpus:
+            return share
+        asked = list(islice(method.processes(share.key), _ASKED))
+        if asked and all(self._is_killed(pid) for pid in asked):
+            return replace(share, milli_cpus=0)
+        return share
+
+    def _is_killed(self, pid: int) -> bool:
+        try:
+            status = (self._proc / str(pid) / "status").read_bytes()
+        except OSError:
+            return True  # it is gone
+        pending = 0
+        for line in status.splitlines():
+            if line.startswith((b"SigPnd:", b"ShdPnd:")):
+                with contextlib.suppress(ValueError):
+                    pending |= int(line.split()[1], 16)
+        return bool(pending & _SIGKILL_BIT)
+
+    def _give_back(self, key: Key) -> None:
+        method = self._changed[key]
+        done = True
+        for each in (method,) if method is not None else self._methods:
+            try:
+                done &= each.restore(key)
+            except Exception as error:
+                done = isinstance(error, FileNotFoundError | ProcessLookupError)
+                self._tell(key, f"cannot be given back by {each.name}: {error}")
+        if done:
+            self._changed.pop(key, None)
+
+    def _forget(self) -> None:
+        """Without a service nobody says that a job is over: those long without processes are."""
+        before_s = self._clock() - ABSENT_S
+        gone = {key for key, since_s in self._absent.items() if since_s < before_s}
+        with self._lock:
+            self._wanted = tuple(share for share in self._wanted if share.key not in gone)
+
+    def _tell(self, key: Key, text: str) -> None:
+        if (key, text) not in self._told and len(self._told) < MOST_SHARES:
+            self._told.add((key, text))
+            _log.warning("the share of job %s on %s: %s", key[1] or "-", key[0] or "-", text)

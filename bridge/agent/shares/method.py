@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a share is put in force, as a port: the two versions of cgroups, or priorities alone."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, Protocol
+
+from bridge.agent.shares.wanted import Key, Share
+
+PERIOD_US: Final = 100_000
+"""Over which a quota counts; the kernel's own choice."""
+LEAST_QUOTA_US: Final = 1000
+"""The kernel accepts none smaller."""
+
+
+class Method(Protocol):
+    """Puts shares in force. All methods may raise OSError."""
+
+    @property
+    def name(self) -> str:
+        """For people and the service."""
+
+    @property
+    def is_weaker(self) -> bool:
+        """It cannot keep quotas, and a job can evade it."""
+
+    def apply(self, share: Share) -> bool:
+        """Puts a share in force, unless it is. False: the job has no process on the node."""
+
+    def restore(self, key: Key) -> bool:
+        """Gives a job its full share back, and removes all traces. False: to be tried again."""
+
+    def processes(self, key: Key) -> Iterator[int]:
+        """Process ids of a job."""
+
+    def offers(self, key: Key) -> bool:
+        """Whether it can put shares of this job in force here."""
+
+
+def quota_us(milli_cpus: int) -> int:
+    """A quota in microseconds of CPU time in `PERIOD_US`."""
+    return max(milli_cpus * PERIOD_US // 1000, LEAST_QUOTA_US)
+
+
+def put(path: Path, text: str) -> None:
+    """Writes a file of a cgroup, which must exist, unless it says this already.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    if path.read_text(encoding="ascii", errors="replace").strip() == text:
+        return
+    attach(text, path)
+
+
+def attach(text: str, path: Path) -> None:
+    """Writes a file of a cgroup, which must exist.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    file = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        os.write(file, text.encode())
+    finally:
+        os.close(file)
+
+
+def pids_in(folder: Path) -> list[int]:
+    """The processes directly in a cgroup; lines that are no process id are left out."""
+    try:
+        lines = (folder / "cgroup.procs").read_text(encoding="ascii", errors="replace")
+    except OSError:  # it is gone, or a threaded one
+        return []
+    return [
+        int(line) for line in lines.split() if line.isascii() and line.isdecimal() and int(line)
+    ]
+
+
+def pids_below(folder: Path) -> Iterator[int]:
+    """The processes in a cgroup and all below it; `folder` may vanish meanwhile."""
+    for at, _, _ in os.walk(folder, followlinks=False):
+        yield from pids_in(Path(at))
+
+
+def is_slurms(pid: int, proc: Path) -> bool:
+    """Whether a process is Slurm's own, in a job's cgroup."""
+    try:
+        return (proc / str(pid) / "comm").read_bytes() == b"slurmstepd\n"
+    except OSError:
+        return False

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shares without cgroups: priorities of the job's threads. Weaker, and called so.
+
+Rules
+    1. The least weight is SCHED_IDLE; other small weights are the niceness that comes next to them.
+       A weight that is not small is none: who is at the usual priority stays there.
+    2. There are no quotas.
+    3. New processes inherit the priority. Whose a process is, is looked at every `SCAN_S`.
+    4. Which processes are a job's is taken from /proc; where Slurm makes no cgroups, one that hides
+       what it belongs to is not found.
+    5. Who gets the full share back gets niceness 0, whatever it had.
+"""
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from bridge.agent.processes import Processes
+from bridge.agent.shares.wanted import LEAST_WEIGHT, USUAL_WEIGHT, Key, Share
+
+SCAN_S: Final = 2.0
+LOWEST: Final = 19
+_STEP: Final = 1.25
+"""Between two levels of niceness the kernel's weights differ by this factor."""
+
+Priority = tuple[int, int]
+"""Policy and niceness."""
+
+
+def priority_of(weight: int) -> Priority:
+    """The priority that comes nearest to a weight (rule 1)."""
+    if weight <= LEAST_WEIGHT:
+        return os.SCHED_IDLE, LOWEST
+    nice = round(math.log(USUAL_WEIGHT / weight, _STEP))
+    return os.SCHED_OTHER, min(max(nice, 0), LOWEST)
+
+
+class Priorities:
+    """A `bridge.agent.shares.method.Method`."""
+
+    name = "priorities"
+    is_weaker = True
+
+    def __init__(
+        self,
+        processes: Processes,
+        proc: Path = Path("/proc"),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Takes the processes of this machine."""
+        self._processes, self._proc, self._clock = processes, proc, clock
+        self._scanned_s = float("-inf")
+        self._found: dict[tuple[str, str], list[int]] = {}
+
+    def offers(self, key: Key) -> bool:
+        """Always."""
+        return bool(key)
+
+    def processes(self, key: Key) -> Iterator[int]:
+        """Of a job on a node, without root's."""
+        if self._clock() - self._scanned_s >= SCAN_S:
+            self._found = {}
+            for pid, where in self._processes.with_jobs():
+                self._found.setdefault(where, []).append(pid)
+            self._scanned_s = self._clock()
+        node, job = key
+        yield from self._found.get((job, node), ())
+        yield from self._found.get((job, ""), ())
+
+    def apply(self, share: Share) -> bool:
+        """Sets what is not set."""
+        return self._set(share.key, priority_of(share.weight))
+
+    def restore(self, key: Key) -> bool:
+        """Sets the usual priority."""
+        self._set(key, (os.SCHED_OTHER, 0))
+        return True
+
+    def _set(self, key: Key, priority: Priority) -> bool:
+        found, problem = False, None
+        for pid in self.processes(key):
+            for thread in self._threads(pid):
+                try:
+                    _prioritise(thread, priority)
+                    found = True
+                except ProcessLookupError:
+                    continue
+                except OSError as error:
+                    problem = error
+        if problem is not None:
+            raise problem
+        return found
+
+    def _threads(self, pid: int) -> list[int]:
+        try:
+            return [int(task.name) for task in (self._proc / str(pid) / "task").iterdir()]
+        except OSError:
+            return []
+
+
+def _prioritise(thread: int, priority: Priority) -> None:
+    policy, nice = priority
+    now = os.sched_getscheduler(thread)
+    if now not in (os.SCHED_OTHER, os.SCHED_BATCH, os.SCHED_IDLE):
+        return  # a real-time one
+    if now != policy:
+        os.sched_setscheduler(thread, policy, os.sched_param(0))
+    if os.getpriority(os.PRIO_PROCESS, thread) != nice:
+        os.setpriority(os.PRIO_PROCESS, thread, nice)

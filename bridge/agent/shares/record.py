@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The shares that are in force, in a file: for the guardian, and for the agent's next start.
+
+Written before anything is changed, so that no change is forgotten. Only root can write it. Who
+holds the lock is the one who keeps the shares.
+"""
+
+import contextlib
+import fcntl
+import json
+import logging
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from bridge.agent.shares.wanted import MOST_SHARES, Key, Share, is_job
+
+_log = logging.getLogger(__name__)
+
+_MOST_BYTES: Final = 1 << 20
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What is in force.
+
+    Attributes:
+        shares: as ordered.
+        changed: by which method a job was changed; empty: not known.
+        own: cgroups that were made for jobs.
+    """
+
+    shares: tuple[Share, ...] = ()
+    changed: Mapping[Key, str] = field(default_factory=dict)
+    own: Mapping[Key, Path] = field(default_factory=dict)
+
+
+class Record:
+    """The file, and its lock beside it."""
+
+    def __init__(self, path: Path) -> None:
+        """Names it; nothing is opened."""
+        self._path = path
+        self._lock: int | None = None
+        self._written = b""
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+        return self._path
+
+    def take(self) -> bool:
+        """Becomes the one who keeps the shares, unless another process is.
+
+        Raises:
+            OSError: the lock's file cannot be opened.
+        """
+        if self._lock is None:
+            lock = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                os.close(lock)
+                return False
+            self._lock = lock
+        return True
+
+    def give(self) -> None:
+        """Lets another process be it."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def put(self, recorded: "Recorded") -> None:
+        """Writes it, if it differs from what was written last.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        content = json.dumps({
+            "shares": [asdict(share) for share in recorded.shares],
+            "changed": [[*key, method] for key, method in recorded.changed.items()],
+            "own": [[*key, str(path)] for key, path in recorded.own.items()],
+        }).encode()  # fmt: skip
+        if content == self._written:
+            return
+        beside = self._path.with_suffix(".new")
+        with contextlib.suppress(FileNotFoundError):
+            beside.unlink()
+        file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(file, "wb") as stream:
+            stream.write(content)
+        beside.replace(self._path)
+        self._written = content
+
+    def read(self) -> "Recorded":
+        """What it says; what cannot be read of it is left out."""
+        try:
+            with self._path.open("rb") as file:
+                found = json.loads(file.read(_MOST_BYTES))
+        except FileNotFoundError:
+            return Recorded()
+        except (OSError, ValueError) as error:
+            _log.warning("%s cannot be read: %s", self._path, error)
+            return Recorded()
+        if not isinstance(found, dict):
+            return Recorded()
+        own = {key: Path(path) for key, path in _texts(found.get("own"))}
+        changed = dict(_texts(found.get("changed")))
+        return Recorded(tuple(_shares(found.get("shares"))), changed, own)
+
+
+def _shares(found: Any) -> Iterable[Share]:
+    for each in found[:MOST_SHARES] if isinstance(found, list) else ():
+        try:
+            share = Share(**each)
+        except TypeError:
+            continue
+        numbers = share.milli_cpus, share.weight
+        if is_job(str(share.job)) and all(isinstance(each, int) for each in numbers):
+            yield share
+
+
+def _texts(found: Any) -> Iterable[tuple[Key, str]]:
+    for each in found[:MOST_SHARES] if isinstance(found, list) else ():
+        if isinstance(each, list) and len(each) == 3 and all(isinstance(it, str) for it in each):
+            yield (each[0], each[1]), each[2]

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The thread of the agent that keeps shares; it starts the guardian with the first of them."""
+
+import contextlib
+import logging
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from bridge.agent.power.cgroups import ROOT
+from bridge.agent.processes import Processes
+from bridge.agent.shares.keeper import LOOK_S, InForce, Keeper
+from bridge.agent.shares.record import Record
+from bridge.agent.shares.wanted import Share
+
+_log = logging.getLogger(__name__)
+
+Told = Callable[[int, tuple[InForce, ...]], object]
+
+
+class Shares:
+    """Shares of this machine, kept by a thread of their own: a busy event loop delays nothing."""
+
+    def __init__(
+        self,
+        nodes: Sequence[str],
+        record: Path,
+        processes: Processes,
+        *,
+        cpus: float = 0.0,
+        root: Path = ROOT,
+        changed: Told | None = None,
+    ) -> None:
+        """Prepares it.
+
+        Args:
+            nodes: for which the agent speaks.
+            record: file of what is in force, in a directory of root's.
+            processes: of this machine.
+            cpus: of a node; 0: those that this process may use.
+            root: where cgroups are mounted.
+            changed: told, by the thread, of what is in force, when it has changed: the number of
+                the last order, and what was done.
+        """
+        self._nodes, self._root, self._cpus = tuple(nodes), root, cpus
+        self._record = Record(record)
+        self._processes, self._changed = processes, changed
+        self._keeper: Keeper | None = None
+        self._guardian: subprocess.Popen[bytes] | None = None
+        self._woken, self._stopped = threading.Event(), threading.Event()
+        self._order: tuple[int, float, tuple[Share, ...]] | None = None
+        self._sequence = 0
+        self._thread = threading.Thread(target=self._run, name="shares", daemon=True)
+
+    def start(self) -> None:
+        """Begins to look."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread; what is in force falls back, by the guardian."""
+        self._stopped.set()
+        self._woken.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=5)
+        if self._guardian is not None and self._guardian.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._guardian.stdin.close()
+
+    def begin(self) -> None:
+        """A new service: its orders are numbered anew."""
+        self._sequence = 0
+        if self._keeper is not None:
+            self._keeper.begin()
+
+    def order(self, sequence: int, lease_s: float, shares: Iterable[Share]) -> None:
+        """Takes an order (`Keeper.order`)."""
+        order = sequence, lease_s, tuple(shares)
+        if self._keeper is None:
+            self._order = order
+        elif not self._keeper.order(*order):
+            _log.warning("order %d of shares is ignored: it is old, or too long", sequence)
+            return
+        self._sequence = sequence
+        self._woken.set()
+
+    def _run(self) -> None:
+        told: tuple[int, tuple[InForce, ...]] = (0, ())
+        while not self._stopped.is_set():
+            try:
+                if self._keeper is None and not self._take():
+                    continue
+                assert self._keeper is not None
+                found = self._sequence, self._keeper.look()
+                if found != told:
+                    told = found
+                    if self._changed is not None:
+                        self._changed(*found)
+                self._feed()
+            except Exception:
+                _log.exception("shares cannot be kept")
+            finally:
+                self._woken.wait(LOOK_S)
+                self._woken.clear()
+
+    def _take(self) -> bool:
+        """Becomes the keeper, once a guardian of the agent before has given up."""
+        if not self._record.take():
+            return False
+        self._keeper = Keeper(
+            self._nodes, self._record, self._processes, root=self._root, cpus=self._cpus
+        )
+        if self._order is not None:
+            self._keeper.order(*self._order)
+        return True
+
+    def _feed(self) -> None:
+        """Tells the guardian that the agent lives; starts one when there is something to guard."""
+        guardian = self._guardian
+        if guardian is None or guardian.poll() is not None:
+            if self._keeper is None or self._keeper.is_idle:
+                return
+            self._guardian = guardian = self._start_guardian()
+        assert guardian.stdin is not None
+        with contextlib.suppress(OSError):
+            guardian.stdin.write(b".")
+            guardian.stdin.flush()
+
+    def _start_guardian(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [
+                sys.executable, "-I", "-m", "bridge.agent.shares.guardian",
+                str(self._record.path), str(self._root), str(self._cpus), *self._nodes,
+            ],
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is to be in force on a node: orders, and what holds when there is none any more.
+
+Words
+    share   the weight and the quota of one job on one node
+    lease   how long an order is valid; the service renews it
+
+Rules
+    1. An order is the whole state: a job that is not in it has its full share.
+    2. After the end of a lease a guest has the least weight and `FLOOR` of the node's CPUs, and a
+       host no quota: the host is hardly worse off than alone, and the guest is not stuck.
+    3. No job gets less than `FLOOR`: it could neither end nor be ended.
+    4. A lease is at most `MOST_LEASE_S`, whatever the service says. Together with the pause
+       between two looks that is less than 10 s.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+LEAST_WEIGHT: Final = 1
+USUAL_WEIGHT: Final = 100
+MOST_WEIGHT: Final = 10_000
+FLOOR: Final = 0.05
+MOST_LEASE_S: Final = 8.0
+MOST_SHARES: Final = 1024
+"""In one order."""
+
+Key = tuple[str, str]
+"""Node and job."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """The share of a job on a node.
+
+    Attributes:
+        node: by its name.
+        job: as its nodes call it.
+        guest: it runs on the nodes of another job.
+        milli_cpus: the most that it may use, in thousandths of a CPU; 0: no quota.
+        weight: where CPU time is short, 1 to 10,000 as in cgroup v2; 100 is usual.
+    """
+
+    node: str
+    job: str
+    guest: bool = False
+    milli_cpus: int = 0
+    weight: int = USUAL_WEIGHT
+
+    @property
+    def key(self) -> Key:
+        """What it is the share of."""
+        return self.node, self.job
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing is to be done for it."""
+        return not self.milli_cpus and self.weight == USUAL_WEIGHT
+
+
+def is_job(job: str) -> bool:
+    """Whether this may be how a node calls a job: it becomes a part of paths."""
+    return job.isascii() and job.isdecimal() and len(job) <= 10
+
+
+def bounded(share: Share, cpus: float) -> Share:
+    """The share within rule 3.
+
+    Args:
+        share: as ordered.
+        cpus: of the node.
+    """
+    least = floor_milli(cpus)
+    quota = 0 if share.milli_cpus <= 0 else max(share.milli_cpus, least)
+    if quota >= 1000 * cpus:
+        quota = 0
+    weight = min(max(share.weight, LEAST_WEIGHT), MOST_WEIGHT)
+    return replace(share, milli_cpus=quota, weight=weight)
+
+
+def fallen_back(shares: Iterable[Share], cpus: float) -> tuple[Share, ...]:
+    """What is in force after the end of the lease (rule 2)."""
+    quota = floor_milli(cpus)
+    return tuple(
+        replace(share, milli_cpus=quota, weight=LEAST_WEIGHT) for share in shares if share.guest
+    )
+
+
+def floor_milli(cpus: float) -> int:
+    """The least quota, in thousandths of a CPU, at least 10."""
+    return max(round(1000 * cpus * FLOOR), 10)

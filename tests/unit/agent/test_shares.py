@@ -1,0 +1,539 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shares of jobs on a node: what is in force, what is given back, and who sees to it."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bridge.agent.power.cgroups import NodeCgroups
+from bridge.agent.processes import Processes
+from bridge.agent.shares.cgroup_v1 import CgroupV1, own_name, shares_of
+from bridge.agent.shares.keeper import ABSENT_S, Keeper
+from bridge.agent.shares.mounts import cgroup_of
+from bridge.agent.shares.priorities import Priorities, priority_of
+from bridge.agent.shares.record import Record, Recorded
+from bridge.agent.shares.running import Shares
+from bridge.agent.shares.wanted import MOST_LEASE_S, MOST_SHARES, Share, bounded, is_job
+
+NODE = "n1"
+REAL = Path("/sys/fs/cgroup")
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+class Tree:
+    """A cgroup tree of version 2 with Slurm's jobs, as files."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.scope = root, root / "system.slice" / "n1_slurmstepd.scope"
+        self.scope.mkdir(parents=True)
+        (root / "cgroup.controllers").write_text("cpuset cpu memory\n")
+
+    def job(self, job: str, *pids: int) -> Path:
+        folder = self.scope / f"job_{job}"
+        step = folder / "step_0" / "user"
+        step.mkdir(parents=True)
+        (folder / "cpu.weight").write_text("100\n")
+        (folder / "cpu.max").write_text("max 100000\n")
+        (folder / "cgroup.procs").write_text("")
+        (step / "cgroup.procs").write_text("".join(f"{pid}\n" for pid in pids))
+        return folder
+
+    def shows(self, job: str) -> tuple[str, str]:
+        folder = self.scope / f"job_{job}"
+        return (folder / "cpu.weight").read_text().strip(), (folder / "cpu.max").read_text().strip()
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return Tree(tmp_path / "cgroup")
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def proc(tmp_path: Path) -> Path:
+    folder = tmp_path / "proc"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def make(tmp_path: Path, tree: Tree, clock: Clock, proc: Path) -> Callable[[], Keeper]:
+    def keeper() -> Keeper:
+        return Keeper(
+            [NODE], Record(tmp_path / "shares.json"), Processes(proc),
+            root=tree.root, proc=proc, cpus=4, clock=clock,
+        )  # fmt: skip
+
+    return keeper
+
+
+def guest(job: str, milli: int = 1000, weight: int = 1) -> Share:
+    return Share(NODE, job, guest=True, milli_cpus=milli, weight=weight)
+
+
+# ---------------------------------------------------------------- version 2
+
+
+def test_weight_and_quota_are_written_once_the_job_is_there(
+    tree: Tree, make: Callable[[], Keeper]
+) -> None:
+    keeper = make()
+    keeper.order(1, 6, [guest("7")])
+    assert [each.method for each in keeper.look()] == [""]
+    tree.job("7")
+    assert [each.method for each in keeper.look()] == ["cgroup-v2"]
+    assert tree.shows("7") == ("1", "100000 100000")
+
+
+def test_looking_again_writes_nothing(tree: Tree, make: Callable[[], Keeper]) -> None:
+    keeper, folder = make(), tree.job("7")
+    keeper.order(1, 6, [guest("7")])
+    keeper.look()
+    before = [(folder / name).stat().st_mtime_ns for name in ("cpu.max", "cpu.weight")]
+    os.utime(folder / "cpu.max", ns=(1, 1))
+    keeper.look()
+    assert (folder / "cpu.max").stat().st_mtime_ns == 1
+    assert (folder / "cpu.weight").stat().st_mtime_ns == before[1]
+
+
+def test_what_another_wrote_is_put_right(tree: Tree, make: Callable[[], Keeper]) -> None:
+    keeper, folder = make(), tree.job("7")
+    keeper.order(1, 6, [guest("7")])
+    keeper.look()
+    (folder / "cpu.max").write_text("max 100000\n")
+    keeper.look()
+    assert tree.shows("7")[1] == "100000 100000"
+
+
+def test_a_job_without_an_order_has_its_full_share(tree: Tree, make: Callable[[], Keeper]) -> None:
+    keeper = make()
+    tree.job("7"), tree.job("8")
+    keeper.order(1, 6, [guest("7"), Share(NODE, "8", milli_cpus=3000)])
+    keeper.look()
+    assert tree.shows("8") == ("100", "300000 100000")
+    keeper.order(2, 6, [])
+    keeper.look()
+    assert tree.shows("7") == tree.shows("8") == ("100", "max 100000")
+    assert keeper.is_idle
+
+
+def test_after_the_lease_guests_fall_back_and_hosts_are_free(
+    tree: Tree, make: Callable[[], Keeper], clock: Clock
+) -> None:
+    keeper = make()
+    tree.job("7"), tree.job("8")
+    keeper.order(1, 6, [guest("7", 2000, 50), Share(NODE, "8", milli_cpus=3000)])
+    keeper.look()
+    clock.now_s += 5.9
+    keeper.look()
+    assert tree.shows("7") == ("50", "200000 100000")
+    clock.now_s += 0.2
+    keeper.look()
+    assert tree.shows("7") == ("1", "20000 100000")
+    assert tree.shows("8") == ("100", "max 100000")
+    keeper.order(1, 6, [guest("7", 2000, 50), Share(NODE, "8", milli_cpus=3000)])
+    keeper.look()
+    assert tree.shows("7") == ("50", "200000 100000")
+
+
+def test_no_lease_is_longer_than_the_bound(
+    tree: Tree, make: Callable[[], Keeper], clock: Clock
+) -> None:
+    keeper = make()
+    tree.job("7")
+    keeper.order(1, 3600, [guest("7", 2000, 50)])
+    clock.now_s += MOST_LEASE_S + 0.1
+    keeper.look()
+    assert tree.shows("7") == ("1", "20000 100000")
+    assert MOST_LEASE_S < 10
+
+
+def test_a_new_agent_finds_what_the_one_before_did(tree: Tree, make: Callable[[], Keeper]) -> None:
+    tree.job("7"), tree.job("8")
+    before = make()
+    before.order(1, 6, [guest("7", 2000, 50), Share(NODE, "8", weight=200)])
+    before.look()
+    after = make()
+    after.look()
+    assert tree.shows("7") == ("1", "20000 100000")
+    assert tree.shows("8") == ("100", "max 100000")
+
+
+def test_a_guest_that_is_awaited_when_the_service_goes_is_bound_when_it_comes(
+    tree: Tree, make: Callable[[], Keeper], clock: Clock
+) -> None:
+    keeper = make()
+    keeper.order(1, 6, [guest("7")])
+    keeper.look()
+    clock.now_s += 20
+    keeper.look()
+    tree.job("7")
+    keeper.look()
+    assert tree.shows("7") == ("1", "20000 100000")
+
+
+def test_without_a_service_jobs_long_gone_are_forgotten(
+    tree: Tree, make: Callable[[], Keeper], clock: Clock
+) -> None:
+    keeper = make()
+    keeper.order(1, 6, [guest("7")])
+    keeper.look()
+    clock.now_s += ABSENT_S + 10
+    keeper.look()
+    keeper.look()
+    assert keeper.is_idle
+
+
+def test_one_poisonous_job_stops_no_other(
+    tree: Tree, make: Callable[[], Keeper], caplog: pytest.LogCaptureFixture
+) -> None:
+    keeper = make()
+    poisonous = tree.job("6") / "cpu.weight"
+    poisonous.unlink()
+    poisonous.mkdir()
+    tree.job("7")
+    keeper.order(
+        1, 6, [guest("6"), guest("7"), Share(NODE, "../../etc"), Share("n2", "7", weight=1)]
+    )
+    keeper.look()
+    found = {each.share.job: each for each in keeper.look()}
+    assert tree.shows("7") == ("1", "100000 100000")
+    assert found.keys() == {"6", "7"}
+    assert found["7"].problem == ""
+    assert found["6"].method == ""
+    assert caplog.text.count("by cgroup-v2") == 1  # and not once more at each look
+
+
+def test_old_orders_and_endless_ones_are_ignored(make: Callable[[], Keeper]) -> None:
+    keeper = make()
+    assert keeper.order(5, 6, [guest("7")])
+    assert keeper.order(5, 6, [guest("7")])
+    assert not keeper.order(4, 6, [])
+    many = (guest(str(number)) for number in range(MOST_SHARES + 1))
+    assert not keeper.order(6, 6, many)
+    keeper.begin()
+    assert keeper.order(1, 6, [])
+
+
+def test_a_job_that_is_being_killed_has_no_quota(
+    tree: Tree, make: Callable[[], Keeper], proc: Path
+) -> None:
+    for pid, pending in ((41, "0000000000000100"), (42, "0000000000000000")):
+        (proc / str(pid)).mkdir()
+        (proc / str(pid) / "comm").write_text("job\n")
+        text = f"Name:\tjob\nSigPnd:\t0000000000000000\nShdPnd:\t{pending}\n"
+        (proc / str(pid) / "status").write_text(text)
+    tree.job("7", 41), tree.job("8", 41, 42)
+    keeper = make()
+    keeper.order(1, 6, [guest("7"), guest("8")])
+    keeper.look()
+    assert tree.shows("7") == ("1", "max 100000")
+    assert tree.shows("8") == ("1", "100000 100000")
+
+
+def test_quotas_are_never_below_the_floor() -> None:
+    assert bounded(guest("7", 1, 0), 4).milli_cpus == 200
+    assert bounded(guest("7", 1, 0), 4).weight == 1
+    assert bounded(guest("7", 5000, 20_000), 4) == guest("7", 0, 10_000)
+    assert bounded(guest("7", -5), 4).milli_cpus == 0
+
+
+def test_what_may_be_the_name_of_a_job() -> None:
+    assert is_job("123")
+    assert not any(map(is_job, ("", "12_3", "../1", "1" * 11, "¹²")))
+
+
+# ---------------------------------------------------------------- version 1
+
+
+class OldTree:
+    """A tree of version 1 as files: `freezer` lists the jobs, `cpu` has none of them."""
+
+    def __init__(self, root: Path, proc: Path) -> None:
+        self.root, self.proc = root, proc
+        self.group(root / "cpu" / "docker" / "x")
+        self.group(root / "cpu")
+
+    @staticmethod
+    def group(folder: Path) -> Path:
+        folder.mkdir(parents=True, exist_ok=True)
+        return OldTree.fill(folder)
+
+    @staticmethod
+    def fill(folder: Path) -> Path:
+        for name, text in (
+            ("cpu.shares", "1024"), ("cpu.cfs_quota_us", "-1"), ("cpu.cfs_period_us", "100000"),
+            ("cgroup.procs", ""),
+        ):  # fmt: skip
+            (folder / name).write_text(text + "\n")
+        return folder
+
+    def job(self, job: str, *pids: int) -> Path:
+        folder = self.root / "freezer" / "slurm_n1" / "uid_1000" / f"job_{job}" / "step_batch"
+        folder.mkdir(parents=True)
+        (folder / "cgroup.procs").write_text("".join(f"{pid}\n" for pid in (*pids, 99)))
+        for pid in (*pids, 99):
+            (self.proc / str(pid)).mkdir(exist_ok=True)
+            name = "slurmstepd" if pid == 99 else "job"
+            (self.proc / str(pid) / "comm").write_text(f"{name}\n")
+            (self.proc / str(pid) / "cgroup").write_text("5:cpu:/docker/x\n4:freezer:/a\n")
+        return folder
+
+    def attach(self, pid: int, folder: Path) -> None:
+        """What the kernel does."""
+        for group in (self.root / "cpu").rglob("cgroup.procs"):
+            left = [line for line in group.read_text().split() if line != str(pid)]
+            group.write_text("".join(f"{line}\n" for line in left))
+        if pid == 13:
+            raise OSError(22, "a real-time process")
+        if not (folder / "cpu.shares").exists():
+            self.group(folder)
+        with (folder / "cgroup.procs").open("a") as file:
+            file.write(f"{pid}\n")
+
+
+@pytest.fixture
+def old(tmp_path: Path, proc: Path) -> OldTree:
+    return OldTree(tmp_path / "old", proc)
+
+
+@pytest.fixture
+def method(old: OldTree, proc: Path, monkeypatch: pytest.MonkeyPatch) -> CgroupV1:
+    mkdir = Path.mkdir
+
+    def kernel(folder: Path, *args: int, **how: bool) -> None:
+        mkdir(folder, *args, **how)
+        if folder.is_relative_to(old.root / "cpu") and not (folder / "cpu.shares").exists():
+            OldTree.fill(folder)
+
+    monkeypatch.setattr(Path, "mkdir", kernel)
+    rmdir = Path.rmdir
+
+    def remove(folder: Path) -> None:
+        if folder.is_relative_to(old.root / "cpu"):
+            for file in folder.iterdir():
+                file.unlink()
+        rmdir(folder)
+
+    monkeypatch.setattr(Path, "rmdir", remove)
+    cgroups = {NODE: NodeCgroups(NODE, alone=True, root=old.root)}
+    return CgroupV1(cgroups, old.root, proc, attach=old.attach)
+
+
+def test_processes_are_moved_into_a_cgroup_below_their_own(old: OldTree, method: CgroupV1) -> None:
+    folder = old.job("7", 11, 12, 13)
+    assert method.offers((NODE, "7"))
+    assert method.apply(guest("7", 250))
+    own = old.root / "cpu" / "docker" / "x" / own_name((NODE, "7"))
+    assert (own / "cgroup.procs").read_text().split() == ["11", "12"]
+    assert (own / "cpu.shares").read_text().strip() == "10"
+    assert (own / "cpu.cfs_quota_us").read_text().strip() == "25000"
+    # A new process that was born outside comes in with the next look.
+    (folder / "cgroup.procs").write_text("11\n12\n14\nodd\n0\n")
+    assert method.apply(guest("7", 250))
+    assert (own / "cgroup.procs").read_text().split() == ["11", "12", "14"]
+    assert method.restore((NODE, "7"))
+    assert not own.exists()
+    outside = (old.root / "cpu" / "docker" / "x" / "cgroup.procs").read_text().split()
+    assert sorted(outside) == ["11", "12", "14"]
+
+
+def test_a_hierarchy_shared_with_cpuacct_is_written_in_place(tmp_path: Path, proc: Path) -> None:
+    root = tmp_path / "both"
+    user = OldTree.group(root / "cpu,cpuacct" / "slurm_n1" / "uid_1000")
+    OldTree.group(root / "cpu,cpuacct")
+    job, other = OldTree.group(user / "job_7"), OldTree.group(user / "job_8")
+    method = CgroupV1({NODE: NodeCgroups(NODE, alone=True, root=root)}, root, proc)
+    assert method.apply(guest("7", 500))
+    assert (job / "cpu.shares").read_text() == "10"
+    assert (job / "cpu.cfs_quota_us").read_text() == "50000"
+    assert (user / "cpu.shares").read_text().strip() == "1024"  # its other job is no guest
+    assert method.apply(guest("8", 500))
+    assert (user / "cpu.shares").read_text().strip() == "10"
+    assert method.restore((NODE, "7"))
+    assert method.restore((NODE, "8"))
+    assert (other / "cpu.cfs_quota_us").read_text() == "-1"
+    assert (user / "cpu.shares").read_text().strip() == "1024"
+
+
+def test_weights_become_shares() -> None:
+    assert [shares_of(weight) for weight in (1, 100, 10_000)] == [10, 1024, 102_400]
+
+
+def test_a_cgroup_is_found_below_what_is_mounted(tmp_path: Path) -> None:
+    proc, cpu = tmp_path / "proc", tmp_path / "cpu"
+    (proc / "self").mkdir(parents=True), (proc / "5").mkdir(), (cpu / "job").mkdir(parents=True)
+    (proc / "5" / "cgroup").write_text("3:cpuacct:/no\n2:cpu:/docker/x/job\n")
+    (proc / "self" / "mountinfo").write_text(f"29 25 0:26 /docker/x {cpu} rw - cgroup cgroup rw\n")
+    assert cgroup_of(5, cpu, proc) == cpu / "job"
+    (proc / "5" / "cgroup").write_text("2:cpu:/elsewhere/../..\n")
+    assert cgroup_of(5, cpu, proc) == cpu
+
+
+def real_hierarchies() -> bool:
+    return all(os.access(REAL / kind / "cgroup.procs", os.W_OK) for kind in ("cpu", "freezer"))
+
+
+@pytest.fixture
+def real_job() -> Iterator[tuple[str, str]]:
+    """A job of real processes that fork, in a real cgroup as Slurm makes it."""
+    if not real_hierarchies():
+        pytest.skip("this machine has no writable hierarchies of cgroup v1")
+    node, job = f"t{os.getpid()}", "7"
+    folder = REAL / "freezer" / f"slurm_{node}" / "uid_0" / f"job_{job}"
+    folder.mkdir(parents=True)
+    script = f"echo $$ >{folder}/cgroup.procs; for i in $(seq 200); do sleep 600 & done; wait"
+    shell = subprocess.Popen(["sh", "-c", script], start_new_session=True)
+    try:
+        deadline = time.monotonic() + 60
+        while len((folder / "cgroup.procs").read_text().split()) < 201:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        yield node, job
+    finally:
+        os.killpg(shell.pid, 9)
+        shell.wait()
+        deadline = time.monotonic() + 60
+        while (folder / "cgroup.procs").read_text():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        for each in (folder, folder.parent, folder.parent.parent):
+            each.rmdir()
+
+
+def test_a_real_cgroup_holds_every_process_and_leaves_no_trace(
+    real_job: tuple[str, str], tmp_path: Path
+) -> None:
+    node, job = real_job
+    keeper = Keeper([node], Record(tmp_path / "shares.json"), Processes(), cpus=2)
+    keeper.order(1, 6, [Share(node, job, guest=True, milli_cpus=250, weight=1)])
+    assert [each.method for each in keeper.look()] == ["cgroup-v1"]
+    own = keeper.cgroups[node, job]
+    assert len((own / "cgroup.procs").read_text().split()) == 201
+    assert (own / "cpu.cfs_quota_us").read_text() == "25000\n"
+    assert (own / "cpu.shares").read_text() == "10\n"
+    assert own.stat().st_uid == 0
+    assert not own.stat().st_mode & 0o022
+    keeper.order(2, 6, [])
+    keeper.look()
+    assert not own.exists()
+    assert keeper.is_idle
+
+
+# ---------------------------------------------------------------- priorities
+
+
+def test_weights_become_priorities() -> None:
+    assert priority_of(1) == (os.SCHED_IDLE, 19)
+    assert priority_of(100) == (os.SCHED_OTHER, 0)
+    assert priority_of(10_000) == (os.SCHED_OTHER, 0)
+    assert priority_of(33) == (os.SCHED_OTHER, 5)
+
+
+def test_without_cgroups_processes_get_a_priority(tmp_path: Path) -> None:
+    """Own processes may be lowered by anybody; what root may raise again is left to the cluster."""
+    asleep = subprocess.Popen(["sleep", "600"], env={"SLURM_JOB_ID": "7", "SLURMD_NODENAME": NODE})
+    try:
+        found = [(asleep.pid, ("7", NODE))]
+
+        class Known(Processes):
+            def with_jobs(self) -> Iterator[tuple[int, tuple[str, str]]]:
+                return iter(found)
+
+        method = Priorities(Known())
+        assert method.is_weaker
+        assert method.apply(guest("7"))
+        assert os.sched_getscheduler(asleep.pid) == os.SCHED_IDLE
+        assert os.getpriority(os.PRIO_PROCESS, asleep.pid) == 19
+        assert not method.apply(guest("8"))
+    finally:
+        asleep.kill()
+        asleep.wait()
+
+
+# ---------------------------------------------------------------- record, guardian, thread
+
+
+def test_the_record_is_roots_and_survives_nonsense(tmp_path: Path) -> None:
+    record = Record(tmp_path / "shares.json")
+    share = guest("7")
+    record.put(Recorded((share,), {share.key: "cgroup-v1"}, {share.key: Path("/a")}))
+    assert record.path.stat().st_mode & 0o777 == 0o600
+    assert Record(record.path).read().shares == (share,)
+    assert Record(record.path).read().own == {(NODE, "7"): Path("/a")}
+    for text in ("", "{", "[]", '{"shares": 5, "own": [[1, 2, 3]]}', '{"shares": [{"job": 7}, 5]}'):
+        record.path.write_text(text)
+        found = Record(record.path).read()
+        assert (found.shares, dict(found.own)) == ((), {})
+
+
+def test_one_process_keeps_the_shares(tmp_path: Path) -> None:
+    first, second = (Record(tmp_path / "shares.json") for _ in range(2))
+    assert first.take()
+    assert first.take()
+    assert not second.take()
+    first.give()
+    assert second.take()
+
+
+def wait_until(fact: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not fact():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_when_the_agent_is_killed_the_guardian_lets_guests_fall_back(
+    tree: Tree, tmp_path: Path
+) -> None:
+    tree.job("7"), tree.job("8")
+    record = tmp_path / "shares.json"
+    words = f"""
+import time
+from pathlib import Path
+from bridge.agent.processes import Processes
+from bridge.agent.shares.running import Shares
+from bridge.agent.shares.wanted import Share
+shares = Shares(["n1"], Path({str(record)!r}), Processes(), cpus=4, root=Path({str(tree.root)!r}))
+shares.order(1, 8, [Share("n1", "7", True, 2000, 50), Share("n1", "8", False, 3000)])
+shares.start()
+print("started", flush=True)
+while True:
+    shares.order(1, 8, [Share("n1", "7", True, 2000, 50), Share("n1", "8", False, 3000)])
+    time.sleep(0.5)
+"""
+    agent = subprocess.Popen([sys.executable, "-c", words], stdout=subprocess.PIPE)
+    try:
+        wait_until(lambda: tree.shows("7") == ("50", "200000 100000"))
+        assert json.loads(record.read_text())["changed"]
+    finally:
+        agent.kill()
+        agent.wait()
+    wait_until(lambda: tree.shows("7") == ("1", "20000 100000"))
+    wait_until(lambda: tree.shows("8") == ("100", "max 100000"))
+    # The next agent takes over from the guardian, and its service decides again.
+    after = Shares([NODE], record, Processes(), cpus=4, root=tree.root)
+    after.start()
+    try:
+        after.order(1, 8, [])
+        wait_until(lambda: tree.shows("7") == ("100", "max 100000"))
+    finally:
+        after.stop()
