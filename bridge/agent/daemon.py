@@ -9,6 +9,8 @@ Rules
     4. Power and use are read every `READ_S` (`bridge.agent.power`), and sent to a service that
        takes them, several readings at once, unless what was sent before still waits: old values
        help nobody.
+    5. CPU shares of jobs are kept by a thread of their own (`bridge.agent.shares`), also without
+       the service.
     3. One launcher, job or order that makes trouble is logged and stops no other.
 """
 
@@ -29,10 +31,14 @@ from bridge.agent.cpu_times import CpuTimes
 from bridge.agent.launchers import LauncherSocket, user_name
 from bridge.agent.pages import FOLDER, MpiUse, Pages
 from bridge.agent.power.batches import Batches
+from bridge.agent.power.cgroups import ROOT
 from bridge.agent.power.choice import PowerSettings
 from bridge.agent.power.meter import READ_S, Meter
 from bridge.agent.privileges import check_secret
 from bridge.agent.processes import Processes
+from bridge.agent.shares.keeper import InForce
+from bridge.agent.shares.running import Shares
+from bridge.agent.shares.wanted import Share
 from bridge.errors import ConfigError
 from bridge.rpc.pb import agent_pb2 as pb
 from bridge.rpc.pb import agent_pb2_grpc
@@ -59,6 +65,8 @@ class Settings:
         name: that the service's certificate must have; empty: the host in `service`.
         pages: directory of the pages that tell of time in MPI.
         power: sensors of power.
+        shares: it keeps CPU shares of jobs, where the service orders some.
+        cgroups: where cgroups are mounted.
     """
 
     service: str
@@ -70,6 +78,8 @@ class Settings:
     name: str = ""
     pages: Path = FOLDER
     power: PowerSettings = field(default_factory=PowerSettings)
+    shares: bool = True
+    cgroups: Path = ROOT
 
 
 class Agent:
@@ -91,7 +101,25 @@ class Agent:
         self._meter = Meter(settings.nodes, settings.power, self._processes)
         self._batches = Batches()
         self._takes_use = False
+        self._shares = self._keep_shares(settings) if settings.shares else None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._credentials = _credentials(settings)
+
+    # ------------------------------------------------------------ shares
+
+    def _keep_shares(self, settings: Settings) -> Shares:
+        record = settings.socket.parent / "shares.json"
+        return Shares(
+            settings.nodes, record, self._processes, root=settings.cgroups,
+            cpus=settings.power.cpus, changed=self._shares_changed,
+        )  # fmt: skip
+
+    def _shares_changed(self, sequence: int, found: tuple[InForce, ...]) -> None:
+        """Called by the thread that keeps them."""
+        if self._loop is not None:
+            report = pb.AgentReport(shares=shares_message(sequence, found))
+            with contextlib.suppress(RuntimeError):  # the agent stops
+                self._loop.call_soon_threadsafe(self._send, report)
 
     # ------------------------------------------------------------ launchers
 
@@ -122,10 +150,12 @@ class Agent:
             ConfigError: the socket for launchers cannot be opened.
         """
         stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
+        self._loop = loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
         await self._launchers.open()
+        if self._shares is not None:
+            self._shares.start()
         tasks = [asyncio.create_task(self._attend_for_ever())]
         tasks.append(asyncio.create_task(self._read_times()))
         tasks.append(asyncio.create_task(self._read_power()))
@@ -138,6 +168,8 @@ class Agent:
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
+            if self._shares is not None:
+                await asyncio.to_thread(self._shares.stop)
             await self._launchers.close()
 
     async def _attend_for_ever(self) -> None:
@@ -179,12 +211,16 @@ class Agent:
             settings.service, self._credentials, options=options
         ) as channel:
             reports: asyncio.Queue[pb.AgentReport] = asyncio.Queue()
-            hello = pb.AgentHello(version=VERSION, nodes=settings.nodes)
+            hello = pb.AgentHello(
+                version=VERSION, nodes=settings.nodes, takes_shares=self._shares is not None
+            )
             reports.put_nowait(pb.AgentReport(hello=hello))
             stream = agent_pb2_grpc.AgentsStub(channel).Attend(_drain(reports))
             async for order in stream:
                 if order.HasField("welcome"):
                     self._reports, self._takes_use = reports, order.welcome.takes_use
+                    if self._shares is not None:
+                        self._shares.begin()
                     _log.info("connected to the service at %s", settings.service)
                 self._take(order)
 
@@ -197,6 +233,13 @@ class Agent:
                 self._launchers.tell(order.launcher.connection, order.launcher.line)
             case "count":
                 self._counts.asked(order.count)
+            case "shares" if self._shares is not None:
+                shares = (
+                    Share(each.node, each.job, each.guest, each.milli_cpus, each.weight)
+                    for each in order.shares.shares
+                )
+                lease_s = order.shares.lease_ms / 1000
+                self._shares.order(order.shares.sequence, lease_s, shares)
 
     async def _read_power(self) -> None:
         """Reads power and use and reports them (rule 4)."""
@@ -228,6 +271,18 @@ class Agent:
                 continue
             for report in mpi_reports(found, guessed, self._settings.nodes):
                 self._send(report)
+
+
+def shares_message(sequence: int, found: Sequence[InForce]) -> pb.SharesInForce:
+    """What the service is told of shares."""
+    message = pb.SharesInForce(sequence=sequence)
+    for each in found:
+        share = pb.Share(
+            job=each.share.job, node=each.share.node, guest=each.share.guest,
+            milli_cpus=each.share.milli_cpus, weight=each.share.weight,
+        )  # fmt: skip
+        message.shares.add(share=share, method=each.method, problem=each.problem[:400])
+    return message
 
 
 def mpi_reports(

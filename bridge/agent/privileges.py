@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 NICE: Final = -10
 """At the priority of jobs it starves beside them."""
 
-CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE = 1, 2, 19
+CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, CAP_SYS_NICE = 1, 2, 19, 23
 _PR_CAPBSET_READ, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 23, 24, 38
 _VERSION_3 = 0x20080522
 
@@ -46,8 +46,9 @@ def needed(permitted: int) -> int:
 
     It reads environments of processes (`CAP_SYS_PTRACE`), and these, pages and counters although
     only their owners may (`CAP_DAC_READ_SEARCH`). Containers often have `CAP_DAC_OVERRIDE` instead.
+    Where there are no cgroups it changes priorities of jobs that share a node (`CAP_SYS_NICE`).
     """
-    wanted = 1 << CAP_SYS_PTRACE | 1 << CAP_DAC_READ_SEARCH
+    wanted = 1 << CAP_SYS_PTRACE | 1 << CAP_DAC_READ_SEARCH | 1 << CAP_SYS_NICE
     if not permitted & 1 << CAP_DAC_READ_SEARCH:
         wanted |= 1 << CAP_DAC_OVERRIDE
     return permitted & wanted

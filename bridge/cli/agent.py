@@ -55,6 +55,10 @@ def agent(  # noqa: PLR0917 - options, by name
     sysfs: Annotated[
         Path, typer.Option(help="Where class/powercap and cray/pm_counters are.")
     ] = Path("/sys"),
+    shares: Annotated[
+        bool, typer.Option(help="Keep CPU shares of jobs that share this node, when the service "
+                           "orders some.")
+    ] = True,
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], typer.Option(help="Lowest severity logged.")
     ] = "info",
@@ -72,4 +76,4 @@ def agent(  # noqa: PLR0917 - options, by name
     start_logging(log_level, "text")
     raise_priority()
     drop_capabilities()
-    serve(Settings(service, ca, cert, key, nodes, socket, name, mpi_pages, power))
+    serve(Settings(service, ca, cert, key, nodes, socket, name, mpi_pages, power, shares))

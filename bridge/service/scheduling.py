@@ -23,7 +23,7 @@ from bridge.rpc.reported.session import Session
 from bridge.safe_cycle.decider import Decider
 from bridge.safe_cycle.watchdog import Watchdog
 from bridge.service.config import ServiceConfig
-from bridge.service.observers import Keeper, Meter, PowerMeter, Reader
+from bridge.service.observers import Keeper, Meter, PowerMeter, Reader, Sharer
 from bridge.service.power_memory import PowerMemory
 from bridge.service.resize_memory import ResizeMemory
 from bridge.service.telemetry import Metrics
@@ -124,6 +124,7 @@ class Scheduling:
                 PowerMeter(metrics, lambda: self.decider.site),
                 Keeper(store),
                 self._reader,
+                *(() if hub is None else (Sharer(hub.shares),)),
             ),
             launchers=launchers,
             deadlines=Deadlines(**config.resizing.model_dump(exclude={"trust_launchers"})),

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a node's jobs have used, from the cgroups that Slurm makes for them.
 
-| | jobs of a node | CPU time | memory |
+| | jobs of a node | CPU time | memory, and its peak, in bytes |
 |---|---|---|---|
-| v1 | `cpuacct/slurm_NODE/uid_*/job_*` | `cpuacct.usage` | `memory/...`: `memory.usage_in_bytes` |
-| v2 | `[system.slice/]NODE_slurmstepd.scope/job_*` | `cpu.stat`: `usage_usec` | `memory.current` |
+| v1 | `cpuacct/slurm_NODE/uid_*/job_*` | `cpuacct.usage` | `memory.[max_]usage_in_bytes` of `memory` |
+| v2 | `[system.slice/]NODE_slurmstepd.scope/job_*` | `cpu.stat` | `memory.current`, `.peak` |
 
 Rules
     1. Without the node's name, `slurm` and `slurmstepd.scope` are those of the machine's only node.
@@ -39,10 +39,15 @@ class Used:
     Attributes:
         cpu_s: of all its processes, also of those that have ended.
         memory_bytes: at present.
+        peak_bytes: the most memory so far; 0: not counted.
+        pressure: share of the last 10 s in which some of its tasks waited for memory; None: the
+            kernel counts it for no job (v1).
     """
 
     cpu_s: float
     memory_bytes: int
+    peak_bytes: int = 0
+    pressure: float | None = None
 
 
 class NodeCgroups:
@@ -103,14 +108,16 @@ class NodeCgroups:
             cpu_s = _cpu_s(folder)
             if cpu_s is None or len(found) >= MOST_JOBS:
                 continue
-            found[job] = Used(cpu_s, self._memory(folder))
+            found[job] = self._used(cpu_s, folder)
         return found
 
-    def _memory(self, folder: Path) -> int:
-        if self.is_v2:
-            return whole_number(folder / "memory.current") or 0
-        below = folder.relative_to(self._root).parts[1:]
-        return whole_number(self._root.joinpath("memory", *below, "memory.usage_in_bytes")) or 0
+    def _used(self, cpu_s: float, folder: Path) -> Used:
+        names = ("memory.current", "memory.peak")
+        if not self.is_v2:
+            names = ("memory.usage_in_bytes", "memory.max_usage_in_bytes")
+            folder = self._root.joinpath("memory", *folder.relative_to(self._root).parts[1:])
+        memory, peak = (max(whole_number(folder / name) or 0, 0) for name in names)
+        return Used(cpu_s, memory, peak, pressure(folder / "memory.pressure"))
 
 
 def _jobs(base: Path, depth: int) -> Iterator[tuple[str, Path]]:
@@ -141,6 +148,15 @@ def _cpu_s(folder: Path) -> float | None:
         if key == "usage_usec" and value.isdecimal():
             return int(value) / 1e6
     return None
+
+
+def pressure(path: Path) -> float | None:
+    """The share of the last 10 s in which some task waited, in [0, 1], from a file of PSI."""
+    try:
+        words = path.read_text(encoding="ascii").split()
+        return min(max(float(words[1].removeprefix("avg10=")) / 100, 0.0), 1.0)
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def usable_cpus(root: Path = ROOT) -> float:

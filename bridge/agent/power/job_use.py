@@ -6,7 +6,9 @@ Rules
        `PROCESSES_S`, as that costs more; between, the last values are repeated.
     2. A rate is that between two readings. The first reading of a job says its memory only.
     3. A node without a counter of its own is as busy as its jobs.
-    4. A process of which nothing says its node is on the first node, as everywhere in the agent.
+    4. Without cgroups a job's CPU time is what its processes were seen to use since the agent has
+       started, and its peak the most memory that was seen.
+    5. A process of which nothing says its node is on the first node, as everywhere in the agent.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,10 +30,16 @@ class Use:
     Attributes:
         cpus: mean number of busy CPUs since the last reading; None: not known yet.
         memory_mib: at present.
+        cpu_s: CPU time since the job came to the node; None: not known.
+        peak_mib: the most memory so far; 0: not known.
+        pressure: share of the last 10 s in which it waited for memory; None: not known.
     """
 
     cpus: float | None
     memory_mib: int
+    cpu_s: float | None = None
+    peak_mib: int = 0
+    pressure: float | None = None
 
 
 @dataclass(frozen=True)
@@ -70,6 +78,7 @@ class JobUse:
         self._first = nodes[0]
         self._processes = ProcessUse(processes, proc)
         self._read_s: float | None = None
+        self._sums: dict[tuple[str, str], tuple[float, int]] = {}
         self._by_processes: dict[str, dict[str, Use]] = {}
 
     def read(self, now_s: float) -> dict[str, NodeUse]:
@@ -105,13 +114,19 @@ class JobUse:
             of_node = spent.setdefault(node or self._first, {})
             before = of_node.get(job, Spent())
             of_node[job] = Spent(before.cpu_s + used.cpu_s, before.memory_bytes + used.memory_bytes)
-        self._by_processes = {
-            node: {
-                job: Use(used.cpu_s / since_s if since_s else None, used.memory_bytes >> 20)
-                for job, used in jobs.items()
-            }
-            for node, jobs in spent.items()
-        }
+        sums, self._sums = self._sums, {}
+        self._by_processes = {node: {} for node in spent}
+        for node, jobs in spent.items():
+            for job, used in jobs.items():
+                cpu_s, peak = sums.get((node, job), (0.0, 0))
+                cpu_s, peak = cpu_s + used.cpu_s, max(peak, used.memory_bytes)
+                self._sums[node, job] = cpu_s, peak
+                self._by_processes[node][job] = Use(
+                    used.cpu_s / since_s if since_s else None,
+                    used.memory_bytes >> 20,
+                    cpu_s,
+                    peak >> 20,
+                )
 
 
 class _Node:
@@ -144,5 +159,7 @@ class _Node:
             cpus = None
             if before is not None and job in before[1] and now_s > before[0]:
                 cpus = max(now.cpu_s - before[1][job].cpu_s, 0.0) / (now_s - before[0])
-            found[job] = Use(cpus, now.memory_bytes >> 20)
+            found[job] = Use(
+                cpus, now.memory_bytes >> 20, now.cpu_s, now.peak_bytes >> 20, now.pressure
+            )
         return found

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from bridge.agent.power.cgroups import ROOT, usable_cpus
+from bridge.agent.power.cgroups import ROOT, pressure, usable_cpus
 from bridge.agent.power.choice import NodeSensors, PowerSettings
 from bridge.agent.power.job_use import JobUse
 from bridge.agent.power.model import Load
@@ -32,7 +32,9 @@ class Meter:
         settings: PowerSettings,
         processes: Processes,
         root: Path = ROOT,
+        *,
         clock: Callable[[], float] = time.monotonic,
+        proc: Path = Path("/proc"),
     ) -> None:
         """Finds sensors and cgroups.
 
@@ -42,7 +44,9 @@ class Meter:
             processes: of this machine.
             root: where cgroups are mounted.
             clock: monotonic, s.
+            proc: where processes and the machine's pressure are shown.
         """
+        self._pressure = proc / "pressure" / "memory"
         cpus = settings.cpus or usable_cpus(root)
         self._sensors = {
             name: NodeSensors(name, settings, Load(cpus), of=len(nodes)) for name in nodes
@@ -63,8 +67,15 @@ class Meter:
             if value is not None and math.isfinite(value.watts):
                 node.watts, node.source = value.watts, value.source
                 node.age_ms = min(round(value.age_s * 1000), (1 << 32) - 1)
+            waits = pressure(self._pressure)
+            if waits is not None:
+                node.memory_pressure = waits
             for job, used in use.jobs.items():
-                message.jobs.add(job=job, node=name, cpus=used.cpus, memory_mib=used.memory_mib)
+                message.jobs.add(
+                    job=job, node=name, cpus=used.cpus, memory_mib=used.memory_mib,
+                    cpu_s=used.cpu_s, peak_memory_mib=used.peak_mib,
+                    memory_pressure=used.pressure,
+                )  # fmt: skip
         return message
 
     def state_model(self, node: str, idle_w: float, max_w: float) -> None:

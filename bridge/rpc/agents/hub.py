@@ -29,8 +29,10 @@ from dataclasses import dataclass, field, replace
 from bridge.elastic import lines
 from bridge.errors import LineError
 from bridge.resizing.launchers import Attached, Grow, Names, Order, Result, Withdraw
+from bridge.rpc.agents.job_readings import JobReadings
 from bridge.rpc.agents.mpi_times import MpiTimes
 from bridge.rpc.agents.power_use import PowerUse, Watts
+from bridge.rpc.agents.share_orders import ShareOrders
 from bridge.rpc.pb import agent_pb2 as pb
 from bridge.rpc.reported.safe_text import printable
 
@@ -56,10 +58,12 @@ class Agent:
         nodes: that it speaks for.
         send: sends an order; never waits.
         launchers: by the number of their connections.
+        takes_shares: it keeps CPU shares.
     """
 
     nodes: tuple[str, ...]
     send: Callable[[pb.AgentOrder], None]
+    takes_shares: bool = False
     launchers: dict[int, Key] = field(default_factory=dict)
 
 
@@ -84,6 +88,8 @@ class Hub:
 
     Attributes:
         power: what nodes and jobs draw.
+        readings: what jobs use.
+        shares: what agents are told of CPU shares.
     """
 
     def __init__(
@@ -111,18 +117,28 @@ class Hub:
         self._requests = itertools.count(1)
         self._mpi, self._guesses = MpiTimes(), MpiTimes()
         self.power = PowerUse(clock)
+        self.readings = JobReadings(clock)
+        self.shares = ShareOrders(clock)
 
     # ------------------------------------------------------------ agents
 
-    def arrived(self, nodes: Sequence[str], send: Callable[[pb.AgentOrder], None]) -> Agent:
+    def arrived(
+        self,
+        nodes: Sequence[str],
+        send: Callable[[pb.AgentOrder], None],
+        *,
+        takes_shares: bool = False,
+    ) -> Agent:
         """An agent has opened its stream. It takes the place of an older one of the same node."""
-        agent = Agent(tuple(nodes), send)
+        agent = Agent(tuple(nodes), send, takes_shares)
         with self._lock:
             for node in agent.nodes:
                 self._agents[node] = agent
                 self._lost.pop(node, None)
             self._forget_counts(lambda key: key[1] in agent.nodes)
         self._state_models(agent, self.power.types)
+        if takes_shares:
+            self.shares.arrived(agent)
         return agent
 
     def state_types(self, types: Mapping[str, Watts]) -> None:
@@ -149,12 +165,14 @@ class Hub:
     def left(self, agent: Agent) -> None:
         """Its stream has ended."""
         now = self._clock()
+        self.shares.left(agent)
         with self._lock:
             self._lost = {node: at for node, at in self._lost.items() if now - at <= RETURN_S}
             for node in agent.nodes:
                 if self._agents.get(node) is agent:
                     del self._agents[node]
                     self._lost[node] = now
+                    self.readings.forget(node)
             self._forget_counts(lambda key: key[1] in self._lost)
             for connection in list(agent.launchers):
                 self._gone(agent, connection)
@@ -203,15 +221,22 @@ class Hub:
                     if asked is not None and answers and self._agents.get(count.node) is agent:
                         asked.processes = count.count
             case "uses":
-                agents = self._agents
-                mine = frozenset(node for node in agent.nodes if agents.get(node) is agent)
+                mine = self._spoken_for(agent)
                 self.power.took(agent.nodes[0], mine, report.uses)
+                self.readings.took(mine, report.uses)
+            case "shares":
+                self.readings.kept(self._spoken_for(agent), report.shares)
             case "mpi":
                 spent = report.mpi
                 if self._agents.get(spent.node) is agent:
                     with self._lock:
                         times = self._guesses if spent.estimated else self._mpi
                         times.add(spent.job, spent.mpi_s, spent.wall_s, time.monotonic())
+
+    def _spoken_for(self, agent: Agent) -> frozenset[str]:
+        """The nodes of which an agent is the newest one."""
+        agents = self._agents
+        return frozenset(node for node in agent.nodes if agents.get(node) is agent)
 
     @property
     def agent_count(self) -> int:

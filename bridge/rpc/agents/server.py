@@ -11,6 +11,7 @@ import grpc
 
 from bridge.errors import ConfigError
 from bridge.rpc.agents.hub import Hub
+from bridge.rpc.agents.share_orders import RENEW_S
 from bridge.rpc.agents.speakers import Speakers
 from bridge.rpc.pb import agent_pb2 as pb
 from bridge.rpc.pb import agent_pb2_grpc
@@ -52,12 +53,14 @@ class Agents(agent_pb2_grpc.AgentsServicer):  # type: ignore[misc]
             with contextlib.suppress(RuntimeError):  # the service stops
                 loop.call_soon_threadsafe(put, order)
 
-        agent = self._hub.arrived([printable(node) for node in hello.nodes], send)
+        orders.put_nowait(pb.AgentOrder(welcome=pb.Welcome(takes_use=True)))
+        agent = self._hub.arrived(
+            [printable(node) for node in hello.nodes], send, takes_shares=hello.takes_shares
+        )
         names = ", ".join(agent.nodes[:3])
         _log.info("the agent of %s is connected", names)
         reading = asyncio.create_task(self._read(reports, agent, put))
         try:
-            yield pb.AgentOrder(welcome=pb.Welcome(takes_use=True))
             while (order := await orders.get()) is not None:
                 yield order
         finally:
@@ -160,5 +163,16 @@ class AgentServer:
             self._problem = error
             return
         self._started.set()
+        renewing = asyncio.create_task(self._renew())
         await self._stop.wait()
+        renewing.cancel()
         await server.stop(0.5)
+
+    async def _renew(self) -> None:
+        """Renews the leases of CPU shares, for as long as this loop runs."""
+        while True:
+            await asyncio.sleep(RENEW_S)
+            try:
+                self._hub.shares.renew()
+            except Exception:
+                _log.exception("the leases of CPU shares are not renewed")

@@ -192,7 +192,7 @@ def test_the_message_names_the_source_of_each_value(tmp_path):
     cgroups, sys = V1(tmp_path / "cgroup"), tmp_path / "sys"
     now = [10.0]
     settings = PowerSettings(("pm_counters", "model"), sys=sys, cpus=4)
-    meter = Meter(["n1"], settings, Processes(tmp_path), cgroups.root, lambda: now[0])
+    meter = Meter(["n1"], settings, Processes(tmp_path), cgroups.root, clock=lambda: now[0])
     cgroups.total(0)
     cgroups.job(7, 0, 64)
     (node,) = meter.read().nodes
@@ -215,7 +215,9 @@ def test_the_message_names_the_source_of_each_value(tmp_path):
 
 def test_what_the_agents_own_options_state_wins(tmp_path):
     settings = PowerSettings(("model",), model=(10, 20), cpus=1)
-    meter = Meter(["n1"], settings, Processes(tmp_path), V1(tmp_path).root, iter((1, 2)).__next__)
+    meter = Meter(
+        ["n1"], settings, Processes(tmp_path), V1(tmp_path).root, clock=iter((1, 2)).__next__
+    )
     V1(tmp_path).total(0)
     meter.read()
     meter.state_model("n1", 71, 250)

@@ -7,6 +7,7 @@ import sys
 from bridge.agent.privileges import (
     CAP_DAC_OVERRIDE,
     CAP_DAC_READ_SEARCH,
+    CAP_SYS_NICE,
     CAP_SYS_PTRACE,
     needed,
 )
@@ -24,10 +25,13 @@ def test_the_agent_loads_nothing_of_the_service_that_is_large():
     assert [name for name in UNWANTED if name in loaded] == []
 
 
-def test_of_its_capabilities_it_keeps_what_reading_needs():
-    ptrace, read, override = (
-        1 << capability for capability in (CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE)
-    )
-    assert needed((1 << 41) - 1) == ptrace | read
-    assert needed(0xA88C25FB | ptrace) == ptrace | override  # in a container
+def test_of_its_capabilities_it_keeps_what_it_needs():
+    ptrace, read, override, nice = (
+        1 << capability
+        for capability in (
+            CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE, CAP_SYS_NICE
+        )
+    )  # fmt: skip
+    assert needed((1 << 41) - 1) == ptrace | read | nice
+    assert needed(0xA88C25FB | ptrace) == ptrace | override | 0xA88C25FB & nice  # in a container
     assert needed(0) == 0

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What agents are told of CPU shares, and what they say of jobs."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bridge.model.plan import Plan
+from bridge.model.quotas import Quotas
+from bridge.rpc.agents.hub import Hub
+from bridge.rpc.agents.job_readings import STALE_S
+from bridge.rpc.agents.share_orders import LEASE_S, PLAN_S, hosts_of, shares_of
+from bridge.rpc.pb import agent_pb2 as pb
+from tests.builders import a_running_job, a_snapshot
+
+GUEST = pb.Share(job="8", node="n1", milli_cpus=500, weight=1, guest=True)
+OTHER = pb.Share(job="9", node="n2", milli_cpus=0, weight=200)
+
+
+class Clock:
+    """A monotonic clock, s."""
+
+    s = 100.0
+
+    def __call__(self):
+        return self.s
+
+
+class Node:
+    """An agent, as the hub sees it."""
+
+    def __init__(self, hub, *nodes, takes_shares=True):
+        self.hub, self.sent = hub, []
+        self.agent = hub.arrived(nodes, self.sent.append, takes_shares=takes_shares)
+
+    def orders(self):
+        """Since the last call."""
+        found = [order.shares for order in self.sent if order.HasField("shares")]
+        self.sent.clear()
+        return found
+
+    def says(self, *uses):
+        self.hub.report(self.agent, pb.AgentReport(uses=pb.Uses(uses=uses)))
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def hub(clock):
+    return Hub(clock)
+
+
+# ---------------------------------------------------------------- orders
+
+
+def test_before_the_first_plan_nothing_is_said(hub):
+    node = Node(hub, "n1")
+    hub.shares.renew()
+    assert node.orders() == []
+
+
+def test_an_agent_gets_the_whole_state_of_its_nodes(hub):
+    one, two = Node(hub, "n1"), Node(hub, "n2", "n3")
+    hub.shares.planned({"n1": (GUEST,), "n2": (OTHER,)})
+    assert [list(order.shares) for order in one.orders()] == [[GUEST]]
+    assert [list(order.shares) for order in two.orders()] == [[OTHER]]
+
+
+def test_what_did_not_change_is_not_said_again(hub):
+    node = Node(hub, "n1")
+    hub.shares.planned({"n1": (GUEST,)})
+    first = node.orders()
+    hub.shares.planned({"n1": (GUEST,), "n2": (OTHER,)})
+    assert node.orders() == []
+    hub.shares.planned({})
+    (last,) = node.orders()
+    assert list(last.shares) == []
+    assert last.sequence > first[0].sequence
+
+
+def test_leases_are_renewed_while_plans_come(hub, clock):
+    node, idle = Node(hub, "n1"), Node(hub, "n2")
+    hub.shares.planned({"n1": (GUEST,)})
+    (first,) = node.orders()
+    idle.orders()
+    hub.shares.renew()
+    (again,) = node.orders()
+    assert again == first
+    assert again.lease_ms == LEASE_S * 1000
+    assert idle.orders() == []
+    clock.s += PLAN_S + 1
+    hub.shares.renew()
+    assert node.orders() == []
+
+
+def test_an_agent_that_comes_back_is_told_again(hub):
+    node = Node(hub, "n1")
+    hub.shares.planned({"n1": (GUEST,)})
+    hub.left(node.agent)
+    hub.shares.renew()
+    node.orders()
+    again = Node(hub, "n1")
+    assert [list(order.shares) for order in again.orders()] == [[GUEST]]
+    # One of whose nodes the plan says nothing gives back what it kept for a service before.
+    assert [list(order.shares) for order in Node(hub, "n7").orders()] == [[]]
+
+
+def test_an_agent_that_keeps_no_shares_is_left_alone(hub):
+    node = Node(hub, "n1", takes_shares=False)
+    hub.shares.planned({"n1": (GUEST,)})
+    hub.shares.renew()
+    assert node.orders() == []
+    assert hub.shares.nodes == frozenset()
+    Node(hub, "n2")
+    assert hub.shares.nodes == {"n2"}
+
+
+# ---------------------------------------------------------------- plans
+
+
+def quotas(*rows):
+    ids, milli, weight = zip(*rows, strict=True)
+    return Quotas(np.array(ids, object), np.array(milli), np.array(weight))
+
+
+def test_a_plans_quotas_are_shares_on_the_jobs_nodes():
+    world = a_snapshot(
+        nodes=4,
+        running=[
+            a_running_job("7", nodes=(1, 2)),
+            a_running_job("8", nodes=(1, 2), host_id="7"),
+            a_running_job("4_1", nodes=(3,), number=44),
+        ],
+    )()
+    plan = a_plan(quotas(("8", 500, 1), ("4_1", 0, 50), ("gone", 5, 5)))
+    assert hosts_of(world, plan) == {"8": "7"}
+    found = shares_of(world, plan, hosts_of(world, plan))
+    names = world.nodes.names
+    assert found == {
+        names[1]: (pb.Share(job="8", node=names[1], milli_cpus=500, weight=1, guest=True),),
+        names[2]: (pb.Share(job="8", node=names[2], milli_cpus=500, weight=1, guest=True),),
+        names[3]: (pb.Share(job="44", node=names[3], milli_cpus=0, weight=50),),
+    }
+
+
+def a_plan(its):
+    return replace(Plan.without_rows(0), quotas=its)
+
+
+# ---------------------------------------------------------------- readings
+
+
+def use(job="8", node="n1", ago_ms=0, pressure=None, **values):
+    node_power = pb.NodePower(node=node, memory_pressure=pressure)
+    return pb.Use(nodes=[node_power], jobs=[pb.JobUse(job=job, node=node, **values)], ago_ms=ago_ms)
+
+
+def test_readings_of_a_job_over_its_nodes(hub, clock):
+    one, two = Node(hub, "n1"), Node(hub, "n2")
+    one.says(use(cpu_s=10, cpus=2, memory_mib=100, peak_memory_mib=150, memory_pressure=0.25))
+    two.says(use(node="n2", cpu_s=5, cpus=1, memory_mib=200, peak_memory_mib=200, pressure=0.5))
+    found = hub.readings.of("8", ["n1", "n2", "n3"])
+    assert (found.cpu_s, found.cpus, found.memory_mib, found.peak_mib) == (15, 3, 200, 200)
+    assert (found.pressure, found.nodes, found.method) == (0.5, 2, "")
+    force = pb.ShareInForce(share=GUEST, method="cgroup-v2")
+    hub.report(one.agent, pb.AgentReport(shares=pb.SharesInForce(sequence=1, shares=[force])))
+    assert hub.readings.of("8", ["n1"]).method == "cgroup-v2"
+    assert hub.readings.of("8", ["n7"]) is None
+    clock.s += STALE_S + 1
+    assert hub.readings.of("8", ["n1", "n2"]) is None
+
+
+def test_a_job_that_is_not_read_any_more_is_forgotten(hub):
+    node = Node(hub, "n1")
+    node.says(use(cpu_s=10))
+    node.says(use(job="9", cpu_s=1))
+    assert hub.readings.of("8", ["n1"]) is None
+
+
+def test_lies_and_nonsense_are_dropped(hub):
+    node = Node(hub, "n1")
+    node.says(use(cpu_s=10, cpus=1, memory_mib=7))
+    for values in (
+        {"cpu_s": math.nan}, {"cpu_s": math.inf}, {"cpus": 1e9}, {"memory_mib": 1 << 50},
+        {"memory_pressure": 7.0},
+    ):  # fmt: skip
+        node.says(use(**values))
+        assert hub.readings.of("8", ["n1"]).cpu_s == 10
+    node.says(use(node="n2", cpu_s=5))
+    assert hub.readings.of("8", ["n2"]) is None
+
+
+def test_cpu_time_goes_on_when_an_agent_counts_anew(hub):
+    node = Node(hub, "n1")
+    for seen, expected in ((10, 10), (2, 12), (3, 13), (1, 14)):
+        node.says(use(cpu_s=seen))
+        assert hub.readings.of("8", ["n1"]).cpu_s == expected
