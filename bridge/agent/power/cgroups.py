@@ -3,7 +3,7 @@
 
 | | jobs of a node | CPU time | memory, and its peak, in bytes |
 |---|---|---|---|
-| v1 | `cpuacct/slurm_NODE/uid_*/job_*` | `cpuacct.usage` | `memory.[max_]usage_in_bytes` of `memory` |
+| v1 | `cpuacct/slurm_NODE/uid_*/job_*` | `cpuacct.usage` | `memory/`: `memory.[max_]usage_...` |
 | v2 | `[system.slice/]NODE_slurmstepd.scope/job_*` | `cpu.stat` | `memory.current`, `.peak` |
 
 Rules
