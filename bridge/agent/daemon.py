@@ -98,7 +98,7 @@ class Agent:
         self._cpu = CpuTimes(self._processes)
         self._reports: asyncio.Queue[pb.AgentReport] | None = None
         self._counts = Counts(self._processes, settings.nodes, self._send)
-        self._meter = Meter(settings.nodes, settings.power, self._processes)
+        self._meter = Meter(settings.nodes, settings.power, self._processes, settings.cgroups)
         self._batches = Batches()
         self._takes_use = False
         self._shares = self._keep_shares(settings) if settings.shares else None

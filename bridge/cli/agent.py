@@ -9,6 +9,7 @@ import typer
 from bridge.agent.daemon import Settings, check_nodes, serve
 from bridge.agent.launchers import own_host
 from bridge.agent.pages import FOLDER
+from bridge.agent.power.cgroups import ROOT
 from bridge.agent.power.choice import ORDER, PowerSettings, model_from, sensors_from
 from bridge.agent.privileges import drop_capabilities, raise_priority
 from bridge.service.logs import start_logging
@@ -59,6 +60,7 @@ def agent(  # noqa: PLR0917 - options, by name
         bool, typer.Option(help="Keep CPU shares of jobs that share this node, when the service "
                            "orders some.")
     ] = True,
+    cgroups: Annotated[Path, typer.Option(help="Where cgroups are mounted.")] = ROOT,
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], typer.Option(help="Lowest severity logged.")
     ] = "info",
@@ -66,7 +68,8 @@ def agent(  # noqa: PLR0917 - options, by name
     """Run the agent of a node: it brings `schedbridge run` and the service together.
 
     Runs as root on every compute node, because it looks at the processes of all users. Without it
-    the node's jobs run as always, but are never resized. Stops on SIGTERM or Ctrl-C.
+    the node's jobs run as always, but are never resized and share it with no other. Stops on
+    SIGTERM or Ctrl-C; a small process then keeps guests of shared nodes at the least share.
     """
     nodes = check_nodes(node or [own_host()])
     power = PowerSettings(
@@ -76,4 +79,4 @@ def agent(  # noqa: PLR0917 - options, by name
     start_logging(log_level, "text")
     raise_priority()
     drop_capabilities()
-    serve(Settings(service, ca, cert, key, nodes, socket, name, mpi_pages, power, shares))
+    serve(Settings(service, ca, cert, key, nodes, socket, name, mpi_pages, power, shares, cgroups))

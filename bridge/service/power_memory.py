@@ -16,7 +16,7 @@ from bridge.model.power import PowerRules
 from bridge.model.snapshot import Snapshot
 from bridge.ports import State
 from bridge.rpc.agents.hub import Hub
-from bridge.rpc.agents.measured import measured, node_types
+from bridge.rpc.agents.measured import measured, node_types, used
 from bridge.state.power_draws import NAME, learnt_bounds, observed
 
 _log = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ class PowerMemory:
     def _overlaid(self, snapshot: Snapshot) -> Snapshot:
         if self._hub is not None:
             self._state_types(snapshot, self._hub)
-            snapshot = measured(snapshot, self._hub.power)
+            snapshot = used(measured(snapshot, self._hub.power), self._hub.readings)
         self._learnt = observed(snapshot, self._learnt)
         if not self._learnt.known:
             return snapshot

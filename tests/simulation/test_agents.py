@@ -17,6 +17,7 @@ import pytest
 from bridge.agent.privileges import needed
 from bridge.agent.processes import Processes
 from bridge.resizing.launchers import Grow, Shrink
+from bridge.rpc.pb import agent_pb2 as pb
 from tests.simulation.services import ENVIRONMENT, PATIENCE_S, a_home, a_service, command, run
 from tests.simulation.test_service_tls import a_certificate
 
@@ -272,6 +273,35 @@ def test_what_a_node_draws_reaches_the_service_with_its_source(keys, tmp_path):
             service.hub.state_types({"n1": (100, 100)})  # the model's whatever the load
             eventually(lambda: service.hub.power.nodes()["n1"].source == "model")
             assert service.hub.power.nodes()["n1"].watts == 100
+
+
+def test_shares_reach_the_cgroups_of_jobs_and_fall_back_without_the_service(keys, tmp_path):
+    root = tmp_path / "cgroup"
+    job = root / "n1_slurmstepd.scope" / "job_8"
+    job.mkdir(parents=True)
+    for name, text in (("cpu.weight", "100"), ("cpu.max", "max 100000"), ("cgroup.procs", "")):
+        (job / name).write_text(text)
+    (root / "cgroup.controllers").write_text("cpu memory")
+    (job / "cpu.stat").write_text("usage_usec 5000000\n")
+    share = pb.Share(job="8", node="n1", milli_cpus=500, weight=7, guest=True)
+
+    def shown():
+        return (job / "cpu.weight").read_text(), (job / "cpu.max").read_text()
+
+    with a_home() as home:
+        port, options = a_port(), ("--cgroups", root, "--power-cpus", "2")
+        with an_agent(home, keys, port, "schedbridge-agent", "n1", *options):
+            with a_service(home, agents=settings_of(keys, port)) as service:
+                hub = service.hub
+                eventually(lambda: hub.shares.nodes == {"n1"})
+                hub.shares.planned({"n1": (share,)})
+                eventually(lambda: shown() == ("7", "50000 100000"))
+                eventually(lambda: read.cpu_s == 5 if (read := hub.readings.of("8", ["n1"])) else 0)
+                eventually(lambda: hub.readings.of("8", ["n1"]).method == "cgroup-v2")
+            eventually(lambda: shown() == ("1", "10000 100000"))
+            with a_service(home, agents=settings_of(keys, port)) as service:
+                service.hub.shares.planned({})
+                eventually(lambda: shown() == ("100", "max 100000"))
 
 
 def test_an_agent_whose_key_others_can_read_does_not_start(keys, tmp_path):

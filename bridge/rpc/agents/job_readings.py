@@ -52,6 +52,11 @@ class JobReadings:
         self._nodes: dict[str, dict[str, _Read]] = {}
         self._methods: dict[str, dict[str, str]] = {}
 
+    @property
+    def some(self) -> bool:
+        """Whether anything was ever read."""
+        return bool(self._nodes)
+
     def took(self, mine: Collection[str], uses: pb.Uses) -> None:
         """Takes the readings of a message in.
 

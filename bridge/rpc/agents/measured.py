@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What running jobs draw, as columns of the snapshot."""
+"""What running jobs draw and use, as columns of the snapshot."""
 
 from dataclasses import replace
 
@@ -8,6 +8,7 @@ import numpy as np
 from bridge.model.power import PowerRules
 from bridge.model.snapshot import Snapshot
 from bridge.planning.power.estimates import node_powers
+from bridge.rpc.agents.job_readings import JobReadings
 from bridge.rpc.agents.power_use import PowerUse, Watts
 
 
@@ -28,6 +29,29 @@ def measured(snapshot: Snapshot, power: PowerUse) -> Snapshot:
             least_w[row], most_w[row] = power.job_bounds(job, nodes)
     running = replace(running, measured_min_power_w=least_w, measured_max_power_w=most_w)
     return replace(snapshot, running=running)
+
+
+def used(snapshot: Snapshot, readings: JobReadings) -> Snapshot:
+    """The snapshot with `cpu_s` and the columns after it of its running jobs."""
+    running = snapshot.running
+    if not len(running) or not readings.some:
+        return snapshot
+    names, ends, held = snapshot.nodes.names, running.indptr.tolist(), running.nodes.tolist()
+    columns = {
+        name: getattr(running, name).copy()
+        for name in ("cpu_s", "busy_cpus", "peak_mib", "memory_stall", "measured_s")
+    }
+    for row, (job_id, number) in enumerate(
+        zip(running.id.tolist(), running.number.tolist(), strict=True)
+    ):
+        nodes = [names[node] for node in held[ends[row] : ends[row + 1]]]
+        read = readings.of(str(number) if number > 0 else job_id, nodes)
+        if read is None or read.nodes < len(nodes):
+            continue  # sums over some of its nodes mislead
+        columns["cpu_s"][row], columns["busy_cpus"][row] = read.cpu_s, read.cpus
+        columns["peak_mib"][row], columns["memory_stall"][row] = read.peak_mib, read.pressure
+        columns["measured_s"][row] = max(snapshot.now_s - round(read.age_s), 1)
+    return replace(snapshot, running=replace(running, **columns))
 
 
 def node_types(snapshot: Snapshot, rules: PowerRules | None) -> dict[str, Watts]:

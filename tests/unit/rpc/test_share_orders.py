@@ -11,6 +11,7 @@ from bridge.model.plan import Plan
 from bridge.model.quotas import Quotas
 from bridge.rpc.agents.hub import Hub
 from bridge.rpc.agents.job_readings import STALE_S
+from bridge.rpc.agents.measured import used
 from bridge.rpc.agents.share_orders import LEASE_S, PLAN_S, hosts_of, shares_of
 from bridge.rpc.pb import agent_pb2 as pb
 from tests.builders import a_running_job, a_snapshot
@@ -132,11 +133,13 @@ def test_a_plans_quotas_are_shares_on_the_jobs_nodes():
     world = a_snapshot(
         nodes=4,
         running=[
-            a_running_job("7", nodes=(1, 2)),
-            a_running_job("8", nodes=(1, 2), host_id="7"),
-            a_running_job("4_1", nodes=(3,), number=44),
+            a_running_job((1, 2), id="7"),
+            a_running_job((1, 2), id="8", host_id="7"),
+            a_running_job((3,), id="4_1"),
         ],
     )()
+    numbered = replace(world.running, number=np.array([0, 0, 44]))
+    world = replace(world, running=numbered)
     plan = a_plan(quotas(("8", 500, 1), ("4_1", 0, 50), ("gone", 5, 5)))
     assert hosts_of(world, plan) == {"8": "7"}
     found = shares_of(world, plan, hosts_of(world, plan))
@@ -200,3 +203,25 @@ def test_cpu_time_goes_on_when_an_agent_counts_anew(hub):
     for seen, expected in ((10, 10), (2, 12), (3, 13), (1, 14)):
         node.says(use(cpu_s=seen))
         assert hub.readings.of("8", ["n1"]).cpu_s == expected
+
+
+def test_what_is_read_of_all_its_nodes_is_in_the_snapshot(hub, clock):
+    running = [a_running_job((0, 1), id="8"), a_running_job((2,), id="9")]
+    world = a_snapshot(nodes=3, running=running, now_s=1000)()
+    names = world.nodes.names
+    assert used(world, hub.readings) is world
+    node = Node(hub, *names)
+    both = [
+        pb.JobUse(job="8", node=names[row], cpu_s=10, cpus=1.5, memory_mib=5, peak_memory_mib=7)
+        for row in (0, 1)
+    ]
+    powers = [pb.NodePower(node=name, memory_pressure=0.25) for name in names]
+    node.says(pb.Use(nodes=powers, jobs=both))
+    clock.s += 3
+    found = used(world, hub.readings).running
+    columns = found.cpu_s, found.busy_cpus, found.peak_mib, found.memory_stall, found.measured_s
+    assert [column.tolist() for column in columns] == [
+        [20, -1], [3, -1], [7, 0], [0.25, -1], [997, 0],
+    ]  # fmt: skip
+    node.says(pb.Use(nodes=powers, jobs=both[:1]))  # sums over some of its nodes would mislead
+    assert used(world, hub.readings).running.cpu_s.tolist() == [-1, -1]
