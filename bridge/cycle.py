@@ -47,7 +47,7 @@ class CycleResult:
 
     Attributes:
         plan: a plan that has passed the check.
-        state: input of the next cycle; to be discarded if this plan is not used.
+        state: input of the next cycle; discard it if this plan is not used.
         telemetry: for metrics.
     """
 

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """What differs between resource managers, as one port.
 
-Everything the service knows of a particular resource manager is in the folder of its dialect
-(`bridge/slurm`); the rest asks the dialect that the snapshot names. Another resource manager is
+Everything that is specific to a resource manager is in the folder of its dialect
+(`bridge/slurm`); other code uses the dialect that the snapshot names. Another resource manager is
 another folder and one line in `DIALECTS`.
 
-What does not need the port, because it has one form inside whatever the resource manager is:
+The following have the same form for every resource manager and do not need the port:
     constraints     feature expressions (`bridge.planning.requests.features`)
     chunks          select and place statements (`bridge.planning.requests.chunks`)
     sets of nodes   lists in brackets, `n[01-16]` (`bridge.model.hostlist`)
     amounts, times  seconds, MiB, Unix time
 The adapter in front of the controller writes these on the wire; for Slurm it is `bridge/shim`.
-What it states of tasks, CPUs and memory has one form, too (`StatedRequest`), but how those combine
-to what a job takes of a node is the dialect's matter.
+Tasks, CPUs and memory have the same form, too (`StatedRequest`), but the dialect decides what they
+require of a node.
 
-Where no controller is known (a simulated system, a file checked by hand), the default dialect reads
+Without a controller (a simulated system, a file checked by hand), the default dialect reads
 files: `dialect_named("")`.
 """
 
@@ -44,7 +44,7 @@ DIALECTS = {SLURM: "bridge.slurm.dialect:SLURM"}
 
 @dataclass(frozen=True)
 class Words:
-    """Words and commands in messages to users.
+    """Terms and commands in messages to users.
 
     Attributes:
         partition: what users call a partition.
@@ -94,9 +94,9 @@ class ControllerRequest:
 
 
 class StatedRequest(Protocol):
-    """What the adapter states of a job's tasks, CPUs and memory: fields of the wire's `Request`.
+    """A job's tasks, CPUs and memory as the adapter states them: fields of the wire's `Request`.
 
-    Zero: not stated. The wire's definition says what each means.
+    Zero: not stated. The wire's definition explains each field.
     """
 
     min_nodes: int
@@ -112,12 +112,12 @@ class StatedRequest(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Accounting:
-    """How the controller gives out the CPUs and the memory of the nodes that a job may use.
+    """How the controller allocates the CPUs and the memory of the nodes that a job may use.
 
     Attributes:
-        core_cpus: CPUs of a core where jobs hold whole cores, those of the largest; otherwise 1.
+        core_cpus: CPUs of the largest core if jobs hold whole cores; otherwise 1.
         cores_differ: some of the nodes have smaller cores.
-        memory_consumable: jobs use memory up; otherwise a node only has to be large enough.
+        memory_consumable: jobs consume memory; otherwise a node only has to be large enough.
         memory_optional: a job that states no memory uses none.
     """
 
@@ -129,15 +129,15 @@ class Accounting:
 
 @dataclass(frozen=True, slots=True)
 class NodeDemand:
-    """What a job takes of its nodes, whichever they are; as columns of `bridge.model.job.JobTable`.
+    """What a job requires of its nodes; as columns of `bridge.model.job.JobTable`.
 
     Attributes:
-        max_nodes: most nodes.
+        max_nodes: maximum number of nodes.
         cpus_per_node, memory_per_node_mib: needed once on every node.
         tasks: units that may be split over the nodes; 0: none.
         cpus_per_task, memory_per_task_mib: needed for each of them.
-        max_tasks_per_node: most of them on a node; 0: no bound.
-        exact: the controller takes just that on every node; otherwise less on some.
+        max_tasks_per_node: maximum number of tasks on a node; 0: no bound.
+        exact: the controller takes exactly this on every node; otherwise less on some.
     """
 
     max_nodes: int
@@ -152,10 +152,10 @@ class NodeDemand:
 
 @dataclass(frozen=True)
 class RequestChange:
-    """What a user could ask for instead; fields at their default stay as they are.
+    """What a user could request instead; fields at their default stay as they are.
 
     Attributes:
-        nodes: least and most nodes.
+        nodes: minimum and maximum number of nodes.
         malleable: the job's width may change while it runs.
         tasks: their number; where `cpus` is set, as many as make that number of CPUs.
     """
@@ -184,11 +184,11 @@ class ReservationText:
 
 
 class Dialect(Protocol):
-    """One resource manager's ways of naming, limiting and stating things."""
+    """The conventions of one resource manager."""
 
     @property
     def words(self) -> Words:
-        """Words and commands in messages."""
+        """Terms and commands in messages."""
 
     def array_of(self, job_id: str) -> str:
         """Returns the id of the array that a task belongs to; of other jobs their own id."""
@@ -211,7 +211,7 @@ class Dialect(Protocol):
             accounting: of the nodes it may use.
 
         Raises:
-            BadRequest: it contradicts itself, or nothing could be so large.
+            BadRequest: it contradicts itself, or exceeds any machine.
         """
 
     def state_demand(self, asked: NodeDemand, min_nodes: int) -> ControllerRequest | None:
@@ -243,7 +243,7 @@ class Dialect(Protocol):
     def chunk_features(
         self, request: ChunkRequest, chunk: Chunk, generic: frozenset[str]
     ) -> frozenset[str]:
-        """Returns what a node must have for a chunk, with amounts that are no resource.
+        """Returns what a node must have for a chunk, including amounts that are not resources.
 
         Raises:
             RequestError: no node has what the chunk asks for.
@@ -263,14 +263,14 @@ class Dialect(Protocol):
             nodes: names of the cluster's nodes; None: those that the file names, in its order.
 
         Raises:
-            ConfigError: it cannot be read, or says something impossible.
+            ConfigError: it cannot be read, or is invalid.
         """
 
     def topology_nodes(self, path: Path) -> list[str]:
         """Returns the nodes that such a file names, in its order.
 
         Raises:
-            ConfigError: it cannot be read, or is not one.
+            ConfigError: it cannot be read, or is not such a file.
         """
 
     def submit_options(self, change: RequestChange) -> str:

@@ -51,5 +51,5 @@ def read_text(path: Path | str, most: int = TEXT_MOST) -> str:
 
 
 def size(count: int) -> str:
-    """A number of bytes, for people."""
+    """A number of bytes, for display."""
     return f"{count // MIB} MiB" if count >= MIB else f"{count} bytes"

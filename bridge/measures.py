@@ -68,12 +68,11 @@ class ExecutedSchedule:
         start_s: int64; NEVER: did not start.
         end_s: int64; NEVER: did not end.
         processors: int64.
-        held_s: int64: processor-seconds that each held, where that is not processors * run time
-            because its width changed; None: nowhere.
-        busy: instants, and the processors held from each on, of all jobs together, where widths
-            changed; None: nowhere.
-        lag_s: float64: by how much each began, and ended, later than in the second told; None: by
-            nothing.
+        held_s: int64: processor-seconds that each held, which differ from processors * run time
+            if its width changed; None: no width changed.
+        busy: instants, and the processors held from each on, of all jobs together, if widths
+            changed; None: no width changed.
+        lag_s: float64: by how much each began, and ended, after the stated second; None: zero.
     """
 
     capacity: int
@@ -169,7 +168,7 @@ class SizeClass:
 
 @dataclass(frozen=True)
 class RunTimeErrors:
-    """How well run times were foreseen.
+    """How well run times were predicted.
 
     Attributes:
         jobs: that ended and had a predicted run time.
@@ -232,11 +231,11 @@ class StartErrors:
 
 @dataclass(frozen=True)
 class StartAccuracy:
-    """How reliable announced starts were, and how restless.
+    """How reliable announced starts were, and how often they changed.
 
     Attributes:
-        promised: starts that had been promised; all below is about them.
-        unpromised: starts that never were.
+        promised: starts that had been promised; the following attributes refer to them.
+        unpromised: starts that never were promised.
         gone: jobs that were promised a start and left the queue without one.
         first, last: by the first promise, and by the last one before the start.
         changed: share of them whose promise changed at least once.
@@ -296,8 +295,8 @@ def start_accuracy(
 class Measures:
     """All measures of one schedule; units as in the module's table.
 
-    `starts` is None where nobody listened to what was announced, `run_times` where nothing is known
-    of what was predicted, `power` where it was not followed.
+    `starts` is None if announcements were not recorded, `run_times` if predictions are unknown,
+    `power` if it was not computed.
     """
 
     jobs: int
@@ -328,9 +327,9 @@ def measure(
     Args:
         schedule: the jobs.
         decision_ms: (n_decisions,) float64, ms.
-        starts: how its announced starts came true, if that is known.
-        predicted_s: (n_jobs,) int64, how long each was taken to run; 0: not known.
-        power: of the run, if it was followed.
+        starts: the accuracy of its announced starts, if known.
+        predicted_s: (n_jobs,) int64, predicted run times; 0: unknown.
+        power: of the run, if it was computed.
     """
     done = schedule.finished
     ended = ExecutedSchedule(

@@ -10,13 +10,13 @@
 | reshape | which running jobs grow or shrink? | bridge/policies/reshape |
 | share | which jobs share nodes, and under which CPU quotas? | bridge/policies/share |
 
-Three ports are optional: a place policy may also be a `JointPlacer`, which improves placements, a
-plan policy may say by `HasConditions` what it holds its plans to, and a reshape policy by
-`PlansItself` that it needs no plan to begin with.
+Three ports are optional: a place policy may also be a `JointPlacer`, which improves placements; a
+plan policy may state the conditions of its plans (`HasConditions`); and a reshape policy may state
+that it needs no initial plan (`PlansItself`).
 
 An implementation is a small frozen object. Its parameters are constructor arguments; it has no
-state. Everything else it needs is passed as a `Context`. What must be carried to the next cycle is
-returned (`Planned.promises`, `Predicted.learnt`, `Planned.learnt`) and becomes the next `State` if
+state. Everything else it needs is passed as a `Context`. What the next cycle needs is returned
+(`Planned.promises`, `Predicted.learnt`, `Planned.learnt`) and becomes the next `State` if
 the plan is legal.
 """
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 class Selection(IntEnum):
-    """The rule for choosing a job's nodes among those with enough room."""
+    """The rule for choosing a job's nodes among those on which it fits."""
 
     SEQUENTIAL = 0
     BEST_FIT = 1
@@ -88,7 +88,7 @@ class Solver(Protocol):
     """Solves models, and measures the wall-clock time of the current decision."""
 
     def warm_up(self) -> None:
-        """Starts to get ready for models, and returns at once."""
+        """Starts to prepare for models, and returns at once."""
 
     def begin(self) -> None:
         """Marks the start of a decision."""
@@ -109,7 +109,7 @@ class Promises:
 
     Attributes:
         by: name of the plan stage; the promises of another stage are not binding.
-        start_s: job id to announced start, Unix seconds.
+        start_s: from job id to announced start, Unix seconds.
         kept_plan: the plan in a form private to the stage; saved if it is a
             `bridge.planning.scheduler.kept_plan.KeptPlan`.
     """
@@ -124,12 +124,11 @@ NO_PROMISES = Promises()
 
 @dataclass(frozen=True)
 class State:
-    """What a policy carries from one cycle to the next; replaced, never changed.
+    """What a policy carries from one cycle to the next; immutable.
 
     Attributes:
         promises: of the plan stage, from the last plan that was used.
-        learnt: predictor name to what it has learnt about run times; likewise for what a reshape
-            stage learns.
+        learnt: from the name of a predictor or reshape stage to what it has learnt.
     """
 
     promises: Promises = NO_PROMISES
@@ -147,11 +146,11 @@ class State:
 
 @dataclass(frozen=True)
 class Environment:
-    """External means that stages may use; not part of any state.
+    """External facilities that stages may use; not part of any state.
 
     Attributes:
         solver: solves models; None: they are solved in this process, bounded by effort only.
-        run_s: job id to actual run time, s; known in simulations only, else None.
+        run_s: from job id to actual run time, s; simulations only, otherwise None.
     """
 
     solver: Solver | None = None
@@ -164,7 +163,7 @@ RandomSource = np.random.Generator | Callable[[], np.random.Generator]
 
 @dataclass(frozen=True)
 class Context:
-    """The input of the stages beside the snapshot.
+    """The input of the stages in addition to the snapshot.
 
     Attributes:
         site: limits, FreePools and protections, which every plan must keep.
@@ -204,7 +203,7 @@ class Planned:
     Attributes:
         promises: replace those of the cycle before.
         dispatched: statistics of its dispatcher; None: it has none.
-        learnt: as in `Predicted`, of a reshape stage.
+        learnt: as in `Predicted`, for a reshape stage.
     """
 
     plan: Plan
@@ -276,12 +275,12 @@ class JointPlacer(Protocol):
         Args:
             hop_tree: the switches, and what hops across them cost.
             idle: nodes on switches, ascending.
-            sizes: (n_jobs,) nodes that each job wants.
-            rng: the only source of chance.
+            sizes: (n_jobs,) number of nodes of each job.
+            rng: the only source of randomness.
 
         Returns:
-            Sets of idle nodes, none twice, none across two fabrics; a job that found no place has
-            none.
+            Disjoint sets of idle nodes, each within one fabric; empty for a job that cannot be
+            placed.
         """
 
 
@@ -310,15 +309,15 @@ class PlanPolicy(Protocol):
 
 @dataclass(frozen=True)
 class Conditions:
-    """What a plan is held to, beyond nodes and licences.
+    """The conditions of a plan, beyond nodes and licences.
 
     Attributes:
         site: limits, FreePools and protections.
-        horizon_s: the policy plans no start later than so many seconds from now; None: no bound.
-        whole_queue: the policy gives every row that can have a place one, however low its priority.
-        period_s: the policy starts jobs at multiples of it only, and keeps no later place for
-            anybody; 0: in every cycle. None: at any second, and places are kept.
-        sure: who fits beside all that is planned gets that place.
+        horizon_s: the policy plans no start later than this many seconds from now; None: no bound.
+        whole_queue: the policy plans every row that can be planned, however low its priority.
+        period_s: the policy starts jobs at multiples of it only, and reserves no later start;
+            0: in every cycle. None: at any second, and later starts are reserved.
+        sure: a job that fits in addition to everything planned gets that start.
     """
 
     site: Site = field(default_factory=Site)
@@ -330,14 +329,14 @@ class Conditions:
 
 @runtime_checkable
 class HasConditions(Protocol):
-    """A plan stage that says what it holds its plans to."""
+    """A plan stage that states the conditions of its plans."""
 
     def conditions(self, site: Site) -> Conditions:
         """At a site; the same for as long as the stage lives."""
 
 
 def conditions_of(stage: object, site: Site) -> Conditions:
-    """What a plan stage holds its plans to; the site alone, if it does not say."""
+    """The conditions of a plan stage's plans; the site's rules alone if it states none."""
     return stage.conditions(site) if isinstance(stage, HasConditions) else Conditions(site)
 
 
@@ -351,7 +350,7 @@ class Replan(Protocol):
         widths: StartWidths = NO_START_WIDTHS,
         order: NDArray[np.int64] | None = None,
     ) -> Planned:
-        """The plan with these changes, but for those that break a rule; it carries the others.
+        """The plan with these changes, without those that break a rule.
 
         Args:
             resizes: changes of running jobs that begin now.
@@ -361,9 +360,9 @@ class Replan(Protocol):
         """
 
     def around(self, planned: Planned, resizes: Resizes, returns: Resizes) -> Planned:
-        """The same rows with other changes, around which they are legal, too.
+        """The same rows with other changes, with which they are legal, too.
 
-        They are planned again if one of the resizes breaks a rule and is left out.
+        They are planned again if one of the resizes breaks a rule and is dropped.
 
         Args:
             planned: as this or the stage plan made it.
@@ -373,7 +372,7 @@ class Replan(Protocol):
 
 
 class ReshapePolicy(Protocol):
-    """Which running jobs grow or shrink."""
+    """Decides which running jobs grow or shrink."""
 
     def reshape(
         self,
@@ -403,14 +402,14 @@ class ReshapePolicy(Protocol):
 
 @runtime_checkable
 class PlansItself(Protocol):
-    """A reshape stage that says when it will plan the queue anew, whatever the plan was."""
+    """A reshape stage that can tell that it will plan the queue itself, whatever the plan was."""
 
     def plans_itself(self, snapshot: Snapshot) -> bool:
-        """Whether it will; then `reshape` is given a plan without rows."""
+        """Whether it will; `reshape` then gets a plan without rows."""
 
 
 def plans_itself(stage: object, snapshot: Snapshot) -> bool:
-    """Whether a reshape stage will plan the queue anew; not, if it does not say."""
+    """Whether a reshape stage will plan the queue itself; False if it does not tell."""
     kind = type(stage)
     if kind not in _SAYING:  # it takes long to find out
         _SAYING[kind] = isinstance(stage, PlansItself)
@@ -421,7 +420,7 @@ _SAYING: dict[type, bool] = {}
 
 
 class SharePolicy(Protocol):
-    """Which jobs share nodes."""
+    """Decides which jobs share nodes."""
 
     def share(self, world: Callable[[], Snapshot], plan: Plan, context: Context) -> Plan:
         """Returns the plan with `Plan.quotas`, and with starts on nodes that are shared.

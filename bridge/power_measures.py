@@ -9,17 +9,17 @@
 | violation | a longest interval outside of one bound within one step of the corridor | 1 |
 | its seconds | its length | s |
 | its watt-seconds | integral of the distance from the bound | W s |
-| late | of violations, what lies behind their grace | 1, s, W s |
-| avoidable | of that, what lies where a configuration existed that keeps the corridor | 1, s, W s |
+| late | the part of violations after their grace | 1, s, W s |
+| avoidable | the part of that for which a configuration within the corridor existed | 1, s, W s |
 
 Rules
     1. Power is a step function: from each instant to the next, exact. So is the corridor. Nothing
        is sampled.
     2. A step of the corridor ends every violation; if the system is outside of the new bounds, too,
        another one begins.
-    3. A violation that begins at a step that was announced has no grace. Of every other one the
-       first `grace_s` seconds are forgiven: a bound that changes unannounced, a job that draws more
-       than was assumed, or one that ends, is answered after it has happened.
+    3. A violation that begins at an announced step has no grace. Of every other one the first
+       `grace_s` seconds do not count, because the system can react only afterwards: to a bound that
+       changes unannounced, a job that draws more than was assumed, or one that ends.
     4. The number of late violations is the count of Chadha, John and Gerndt (HiPC 2020, Table II):
        those in which the system could not restore the corridor.
     5. Whether a configuration existed is asked for each interval of constant power, bounds and
@@ -61,7 +61,7 @@ class SystemPower:
 
 @dataclass(frozen=True)
 class Bounds:
-    """The corridor of a run, and what is forgiven.
+    """The corridor of a run, and its grace.
 
     Attributes:
         corridor: the bounds that were in force, whether or not a policy knew them.
@@ -89,7 +89,7 @@ class Violations:
 
     Attributes:
         all: without grace.
-        late: behind the grace.
+        late: after the grace.
         avoidable: None: not judged.
     """
 
@@ -127,7 +127,7 @@ def power_measures(
         power: of the system.
         bounds: None: there were none.
         avoidable: None: not judged.
-        renewed_s: when it may say something else although system power has not changed.
+        renewed_s: instants at which its answer may change although system power has not.
     """
     lasts_s = power.lasts_s
     energy_j = int((power.power_w * lasts_s).sum())
@@ -182,7 +182,7 @@ def _violations(
     outside_w: Callable[[_Piece], int],
 ) -> Violations:
     whole, late, blamed = _Sum(), _Sum(), _Sum()
-    before, forgiven_s = -2, 0  # the last piece outside; until when is forgiven
+    before, forgiven_s = -2, 0  # the last piece outside; the end of its grace
     for at, piece in enumerate(pieces):
         if (off_w := outside_w(piece)) <= 0:
             continue
@@ -201,7 +201,7 @@ def _violations(
 
 
 class _Sum:
-    """An amount that grows; what is added first after `new` is another violation."""
+    """An amount that grows; the first addition after `new` is another violation."""
 
     def __init__(self) -> None:
         self.amount, self.new = Amount(), True

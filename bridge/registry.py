@@ -28,7 +28,7 @@ _LONGEST_WAIT_MS: Final = 3600 * 1000
 _NAMING: Final = ("order", "plan", "place")
 """Stages that name a policy; of the others only what differs from the preset is named."""
 _SHARES: Final[Mapping[str, float]] = {"plan": 0.6, "place": 0.2}
-"""Of the time that a controller waits: how much a stage may take."""
+"""The share of the controller's waiting time that a stage may take."""
 _ALGORITHMS: Final[Mapping[str, Mapping[str, tuple[str, Mapping[str, object]]]]] = {
     # stage -> name -> (class, parameters that the name stands for)
     "order": {
@@ -127,10 +127,10 @@ SITE_RULES: Final[Mapping[str, str]] = {
     "protect": "protections are no longer a policy's: they belong in the section 'planning' of the"
     " configuration, as 'protect' (outside of a service: in the file of --site)",
 }
-"""What plan policies took once and the site states now, and what is said to who still gives it."""
+"""Former parameters of plan policies that the site states now, and the message for each."""
 
 SIMULATION_ONLY: Final = frozenset({"oracle"})
-"""Predictors that no service can have."""
+"""Predictors for simulations only."""
 
 
 def choices() -> dict[str, list[str]]:
@@ -257,10 +257,10 @@ def budgets_ms(spec: PolicySpec) -> dict[str, float]:
 
 
 def within(spec: PolicySpec, patience_s: float) -> tuple[PolicySpec, list[str]]:
-    """The policy with budgets that a controller can wait for, and what was made shorter.
+    """The policy with budgets that a controller can wait for, and a message for each change.
 
     Args:
-        spec: as wished.
+        spec: as configured.
         patience_s: how long the controller waits for an answer.
     """
     told = []
@@ -282,7 +282,7 @@ def for_live(spec: PolicySpec) -> PolicySpec:
     """The policy, if it can decide for a real cluster.
 
     Raises:
-        ConfigError: one of its algorithms needs what only a simulation knows, or more time than
+        ConfigError: one of its algorithms works in simulations only, or needs more time than
             any controller waits.
     """
     for stage, budget_ms in budgets_ms(spec).items():
@@ -345,7 +345,7 @@ def _build_stage(stage: str, spec: StageSpec) -> Any:
 
 
 def _check_kind(where: str, value: object, annotation: str) -> None:
-    """Holds a YAML value against a parameter's annotation, e.g. 'int | None'."""
+    """Checks a YAML value against a parameter's annotation, e.g. 'int | None'."""
     kinds: dict[str, Any] = {
         "int": int,
         "float": (int, float),
@@ -364,5 +364,5 @@ def _check_kind(where: str, value: object, annotation: str) -> None:
         raise ConfigError(where, f"must be {' or '.join(wanted)}, not {value!r:.60}")
     if isinstance(value, float) and not math.isfinite(value):
         raise ConfigError(where, "must be a finite number")
-    if isinstance(value, int) and not -_MOST <= value <= _MOST:  # what the core's numbers hold
+    if isinstance(value, int) and not -_MOST <= value <= _MOST:  # the range of the core's numbers
         raise ConfigError(where, f"must lie between -{_MOST} and {_MOST}")

@@ -38,9 +38,9 @@ from bridge.ports import SolverRequest
 _log = logging.getLogger(__name__)
 
 OVERRUN = 0.03
-"""Share of the budget that the process may take beyond it."""
+"""Share of the budget by which the process may exceed it."""
 HEADROOM = 0.05
-"""Share of the budget that is kept for the answer's way back."""
+"""Share of the budget that is reserved for returning the answer."""
 
 _LENGTH = struct.Struct("<Q")
 _ASKED = struct.Struct("<ddqQ")  # budget, effort, seed, length of the search text
@@ -49,10 +49,10 @@ _PROGRAM = "from bridge.solver_process import answer_models; answer_models()"
 
 
 class ChildSolver:
-    """Solves in a process of its own; see `bridge.ports.Solver`.
+    """Solves in a separate process; see `bridge.ports.Solver`.
 
     Attributes:
-        killed: processes that were ended because they overran.
+        killed: number of processes that were killed because they exceeded their time.
     """
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class ChildSolver:
             self._spare = self._new()
 
     def wait_ready(self, most_s: float) -> None:
-        """Waits for the process, if one was started, to be ready: for those with time for that."""
+        """Waits until the process, if one was started, is ready."""
         if self._child is not None:
             self._child.wait_ready(time.monotonic() + most_s)
 
@@ -200,7 +200,7 @@ class _Child:
                 pipe.close()
 
     def wait_ready(self, until: float) -> bool:
-        """Waits until it has said that it is ready; False: it did not in time."""
+        """Waits until it reports that it is ready; False: it did not in time."""
         while not self.ready:
             frame = self._frame(until)
             if frame is None:
@@ -228,7 +228,7 @@ class _Child:
         return True
 
     def answer(self, until: float) -> Answer:
-        """Takes solutions until it is done, or the time is over."""
+        """Reads solutions until it is done, or the time is up."""
         best = _Best()
         while (frame := self._frame(until)) is not None:
             kind, objective, bound = _TOLD.unpack_from(frame)
@@ -247,7 +247,7 @@ class _Child:
         return Answer(best.values, best.objective, best.bound, killed=not self.dead)
 
     def _frame(self, until: float) -> bytes | None:
-        """The next frame; None: none came in time, or it is dead."""
+        """The next frame; None: none came in time, or the process is dead."""
         assert self.process.stdout is not None
         pipe = self.process.stdout.fileno()
         while True:
@@ -271,9 +271,9 @@ class _Child:
 
 
 def answer_models() -> None:
-    """Solves what comes in at standard input, until that is closed."""
+    """Solves the models on standard input, until that is closed."""
     reading, writing = os.dup(0), os.dup(1)
-    os.dup2(2, 1)  # nothing that a library prints goes among the frames
+    os.dup2(2, 1)  # keep what libraries print out of the frames
     asked: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_listen, args=(reading, asked), daemon=True).start()
 
@@ -311,7 +311,7 @@ def answer_models() -> None:
 
 
 def _listen(pipe: int, asked: "SimpleQueue[bytes]") -> None:
-    """Puts what is asked into the queue; the end of it is the end of this process."""
+    """Puts requests into the queue; when the input ends, this process ends."""
     while True:
         head = _exactly(pipe, _LENGTH.size)
         asked.put(_exactly(pipe, _LENGTH.unpack(head)[0]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Units and the few special instants; names elsewhere carry their unit (`_s`, `_mib`, `_w`).
+"""Units and special instants; names elsewhere contain their unit (`_s`, `_mib`, `_w`).
 
 Instants are Unix seconds, durations seconds, both int64. Intervals are half open.
 """
@@ -24,7 +24,7 @@ UNLIMITED_S: Final = 365 * DAY_S
 
 STEPS_PER_MS: Final = 1_000_000
 """Kernel steps that count as a millisecond of work. Budgets are counted in steps, so that results
-do not depend on the machine; on that of the documents' figures a step takes about a nanosecond."""
+do not depend on the machine; a step takes about a nanosecond."""
 
 _CYCLE_YEARS: Final = 400
 _CYCLE_S: Final = 146_097 * DAY_S
@@ -68,7 +68,7 @@ def format_instant(at_s: int, form: str = "%Y-%m-%dT%H:%M:%S") -> str:
 
 
 def format_clock(at_s: int, now_s: int) -> str:
-    """Writes an instant as a time of today, or with its day: `09:30:00`, `2026-11-22 09:30`."""
+    """Writes an instant as a time of day, with the date if it is not today: `09:30:00`."""
     day = "%Y-%m-%d"
     if format_instant(at_s, day) == format_instant(now_s, day):
         return format_instant(at_s, "%H:%M:%S")
@@ -76,7 +76,7 @@ def format_clock(at_s: int, now_s: int) -> str:
 
 
 def format_duration(duration_s: float) -> str:
-    """Writes a duration for people: `45 s`, `12 min`, `3 h 20 min`, `2 d 4 h`.
+    """Writes a duration for display: `45 s`, `12 min`, `3 h 20 min`, `2 d 4 h`.
 
     Infinite values and NaN are written `unknown`.
     """

@@ -17,7 +17,7 @@ _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class NoYaml(ValueError):
-    """It cannot be read; `where` says at which line and column, if that is known."""
+    """It cannot be read; `where` is the line and column, if known."""
 
     def __init__(self, problem: str, where: str = "") -> None:
         self.problem, self.where = problem, where
@@ -25,7 +25,7 @@ class NoYaml(ValueError):
 
 
 class _Loader(_Base):  # type: ignore[misc]
-    """No key is there twice: which one counts would be chance."""
+    """No key may occur twice, because it would be undefined which one counts."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()

@@ -39,8 +39,8 @@ def agent(  # noqa: PLR0917 - options, by name
         Path, typer.Option(help="Directory in which processes report their time in MPI.")
     ] = FOLDER,
     power_sensors: Annotated[
-        str, typer.Option(help="What measures power; the first that has a value counts. 'none': "
-                          "nothing does.")
+        str, typer.Option(help="Sources of measured power; the first with a value is used. "
+                          "'none': no source.")
     ] = ",".join(ORDER),
     power_model: Annotated[
         str, typer.Option(metavar="IDLE-MAX", help="Power of this node idle and at most, W, "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge elastic build-library` and `build-mpi-time`: compile what ships as source."""
+"""`schedbridge elastic build-library` and `build-mpi-time`: compile the libraries."""
 
 import shutil
 import subprocess
@@ -13,7 +13,7 @@ from bridge.elastic import library, mpitime
 from bridge.errors import ConfigError
 
 _BESIDE = ("bridge_elastic.h", "bridge_elastic.f90")
-"""What programs need besides the archive."""
+"""Files that programs need in addition to the archive."""
 
 
 def build_library(
@@ -26,7 +26,7 @@ def build_library(
 ) -> None:
     """Compile the library for MPI programs, with the MPI that they use.
 
-    Needs make and a C compiler. Another MPI needs another folder.
+    Needs make and a C compiler. Use one folder for each MPI.
     """
     _make(library.FOLDER, out, "--mpicc", f"MPICC={mpicc}")
     for source in library.FOLDER.glob("*.c"):
@@ -41,14 +41,15 @@ def build_library(
 
 def build_mpi_time(
     out: Annotated[
-        Path, typer.Option(help="Folder, on every node; 'schedbridge run' looks into the default.")
+        Path,
+        typer.Option(help="Folder, on every node; 'schedbridge run' searches the default one."),
     ] = mpitime.LIBRARY.parent,
     cc: Annotated[str, typer.Option(help="C compiler; MPI is not needed.")] = "cc",
 ) -> None:
     """Compile the library that measures the time in MPI.
 
-    Needs make and a C compiler. In another folder than the default one, SCHEDBRIDGE_MPI_TIME tells
-    'schedbridge run' where the library is.
+    Needs make and a C compiler. If the library is not in the default folder, set
+    SCHEDBRIDGE_MPI_TIME for 'schedbridge run'.
     """
     _make(mpitime.FOLDER, out, "--cc", f"CC={cc}")
     console().print(f"compiled: {out.resolve() / mpitime.LIBRARY.name}", soft_wrap=True)

@@ -22,9 +22,9 @@ def check_config(
 ) -> None:
     """Check a configuration file; print it with all defaults filled in.
 
-    Exit code 1 and one line per problem if something is wrong. Users, directories and addresses
-    are looked at when the service starts; of a topology.conf that is not here, or not sound, a
-    line warns.
+    Exit code 1 and one line per problem if the file is invalid. Users, directories and addresses
+    are checked when the service starts. A topology.conf that is missing or invalid causes a
+    warning.
     """
     try:
         config = load(file)

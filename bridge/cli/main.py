@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command `schedbridge`. A sub-command's module is imported only when it is called.
 
-Exit codes: 0 done; 1 it could not be done (the service does not answer, a file is wrong), with
-one line per problem on standard error; 2 wrong usage.
+Exit codes: 0 success; 1 failure (the service does not answer, a file is invalid), with one line
+per problem on standard error; 2 wrong usage.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from typing import Final
 from bridge.errors import BridgeError
 
 _LONGEST: Final = 800
-"""Most characters of an error line: a file may be one word of megabytes."""
+"""Maximum number of characters of an error line: a file may be one word of megabytes."""
 
 COMMANDS: Final = {
     # name: (module of bridge.cli, function or typer app in it, one line for --help)
@@ -31,7 +31,7 @@ COMMANDS: Final = {
         "explain",
         "Explain why a job waits, or where it starts.",
     ),
-    "accuracy": ("operators.accuracy", "accuracy", "Show how announced starts came true."),
+    "accuracy": ("operators.accuracy", "accuracy", "Show the accuracy of announced starts."),
     "topology": (
         "operators.topology",
         "app",
@@ -67,11 +67,11 @@ COMMANDS: Final = {
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command; a user's mistake is one line, never a traceback."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if isinstance(sys.stdout, io.TextIOWrapper):  # users' words may have signs it cannot show
+    if isinstance(sys.stdout, io.TextIOWrapper):  # users' texts may have characters it cannot show
         sys.stdout.reconfigure(errors="replace")
     try:
         _main(words)
-        sys.stdout.flush()  # what cannot be written is found out here, not when Python ends
+        sys.stdout.flush()  # report write errors here, not when Python ends
     except SystemExit:
         try:
             sys.stdout.flush()

@@ -20,12 +20,12 @@ from bridge.elastic.mpitime import LIBRARY
 from bridge.errors import ConfigError
 
 MPIS = ("pmi2", "pmix")
-"""What is tried, in this order; the library finds out which of them fits."""
+"""Values that are tried, in this order; the library tests which of them works."""
 SIGNALS = ("USR1", "USR2", "HUP")
 PARK = re.compile(r"/[A-Za-z0-9 /._+@:,=~-]{0,400}")
-"""What every face of the library reads as it is written."""
+"""Characters that every binding of the library reads literally."""
 LONGEST = 60
-"""Of a directory in which sockets can be made: their paths may have 107 characters."""
+"""Longest path of a directory for sockets, whose own paths may have 107 characters."""
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -55,16 +55,16 @@ def run(  # noqa: PLR0917 - options, by name
         Path, typer.Option(help="Directory in memory that holds data during a relaunch.")
     ] = Path("/dev/shm"),
     mpi_time: Annotated[
-        bool, typer.Option(help="Measure the time in MPI, if this machine has the library for it.")
+        bool, typer.Option(help="Measure the time in MPI, if the library for it is installed.")
     ] = True,
     agent: Annotated[
         str, typer.Option(envvar="SCHEDBRIDGE_AGENT", help="Socket of the node's agent.")
     ] = AGENT,
 ) -> None:
-    """Run a program on the nodes of this batch job, and on others while it runs.
+    """Run a program in this batch job, and let the job grow and shrink while it runs.
 
-    For use in batch scripts, in the place of srun. Without an agent the program runs as it would
-    under srun. The exit code is the program's.
+    For use in batch scripts, instead of srun. Without an agent the program runs as under srun.
+    The exit code is the program's.
     """
     job = os.environ.get("SLURM_JOB_ID", "")
     if not job:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a snapshot to what the kernels plan with: sub-packages that build on each other.
+"""From a snapshot to the kernels' input: sub-packages that build on each other.
 
 requests -> eligibility -> queue -> power -> site_rules -> scheduler -> placement, prediction,
 malleable, sharing -> explain, dispatch. Each imports only those to its left. Start with

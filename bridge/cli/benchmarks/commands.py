@@ -126,10 +126,12 @@ def plan(
     *,
     jobs: Annotated[int, typer.Option(min=1, help="Jobs in the queue.")] = 10_000,
     nodes: Annotated[int, typer.Option(min=1, max=2**24, help="Nodes of the system.")] = 1_000,
-    shape: Annotated[Shape, typer.Option(help="What the queue looks like.")] = Shape.CLUSTERED,
+    shape: Annotated[Shape, typer.Option(help="Shape of the queue.")] = Shape.CLUSTERED,
     depth: Annotated[
         int | None,
-        typer.Option(min=0, help="Reservations at most (1: EASY); default: for every job."),
+        typer.Option(
+            min=0, help="Maximum number of reservations (1: EASY); default: one for every job."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random queue.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -393,9 +395,9 @@ def power(
     policies: Annotated[
         str | None,
         typer.Option(
-            help="By commas: static, hold, scenario-2, scenario-3, power-plan, presets or YAML"
-            " files; @nothing, @present or @announced behind one: what it sees of the corridor."
-            " Default: those of the first five that there are."
+            help="Separated by commas: static, hold, scenario-2, scenario-3, power-plan, presets or"
+            " YAML files; @nothing, @present or @announced after one: what it sees of the corridor."
+            " Default: the available ones of the first five."
         ),
     ] = None,
     seeds: Annotated[
@@ -428,7 +430,7 @@ def power(
     chosen = bench_power.entries(policies)
     options = PowerOptions(corridor, node_power, power_error, sensors)
     world = bench_power.Scenario(scenario, options, nodes, jobs)
-    world.drawn(first_seed)  # what is wrong with it is said before the progress is shown
+    world.drawn(first_seed)  # report errors in it before the progress is shown
     cases = [(seed, each) for seed in range(first_seed, first_seed + seeds) for each in chosen]
     shown = _shown(cases, "simulating")
     runs = [bench_power.run_case(world, each, seed) for seed, each in shown]

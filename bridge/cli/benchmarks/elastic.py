@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`schedbridge bench elastic`: policies for malleable jobs on one workload, at several shares.
 
-A scenario is `esp` (`bridge.sim.esp`) or a trace, of whose jobs a share is made malleable
-(`bridge.sim.malleable_jobs`). Policies meet the same jobs: order, choice and speed-ups depend on
+A scenario is `esp` (`bridge.sim.esp`) or a trace in which a share of the jobs is made malleable
+(`bridge.sim.malleable_jobs`). All policies get the same jobs: order, choice and speed-ups depend on
 scenario, share and seed only.
 
 Measures of a run
@@ -53,7 +53,7 @@ SUMMARISED: Final = ("makespan_s", "utilization", "wait_s", "response_s", "throu
 
 @dataclass(frozen=True)
 class Case:
-    """What is simulated."""
+    """A workload to simulate."""
 
     policy: PolicySpec
     share: float
@@ -84,7 +84,7 @@ def scenario_of(
         change_cost: see `bridge.sim.change_costs.parse_change_cost`.
 
     Raises:
-        ConfigError, TraceError: there is no such file, or nothing in it fits.
+        ConfigError, TraceError: there is no such file, or no job of it fits.
     """
     speedup = None if speed_up is None else parse_speedup(speed_up)
     given: dict[str, Any] = {
@@ -114,10 +114,10 @@ def _first(workload: Workload, jobs: int | None) -> Workload:
 
 
 def percentages(key: str, text: str) -> list[float]:
-    """Shares in percent, by commas.
+    """Shares in percent, separated by commas.
 
     Raises:
-        ConfigError: one of them is not one.
+        ConfigError: one of them is not a percentage.
     """
     try:
         found = [float(part) for part in text.split(",")]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge bench placement`: placers against each other on the same windows of jobs.
+"""`schedbridge bench placement`: compares placers on the same windows of jobs.
 
-An instance is one line of JSON: `id`, `idle_nodes` (numbers from 0), `job_sizes`. If its jobs want
-more nodes than are idle, they are taken in their order, and who no longer fits is left out and
-counted. Without a topology.conf the fabric is the paper's thousand-node tree, ten nodes to a
-switch: pods of 100 under the metric `paper`, pods of 40 under `code`, as text and program of the
-paper have it. A larger node number makes a larger tree.
+An instance is one line of JSON: `id`, `idle_nodes` (numbers from 0), `job_sizes`. If its jobs need
+more nodes than are idle, they are taken in their order, and jobs that no longer fit are left out
+and counted. Without a topology.conf the fabric is the paper's thousand-node tree with ten nodes per
+switch: pods of 100 under the metric `paper`, pods of 40 under `code`, as in the paper's text and in
+its program. A larger node number makes a larger tree.
 """
 
 import json
@@ -87,7 +87,7 @@ def read_instances(path: Path) -> Iterator[Instance]:
     """Reads windows, one JSON object a line; there is one at least.
 
     Raises:
-        TraceError: a line is not what it should be; says which and why.
+        TraceError: a line is malformed; the message says which and why.
     """
     try:
         text = files.read_text(path, MOST_BYTES)
@@ -130,7 +130,7 @@ def read_instances(path: Path) -> Iterator[Instance]:
 
 
 def _that_fit(sizes: list[int], idle: int) -> list[int]:
-    """Those that fit on this many nodes together, in order."""
+    """The jobs that fit on this many nodes together, in order."""
     taken = []
     for size in sizes:
         if size <= idle:
@@ -157,7 +157,7 @@ def parse_placers(text: str) -> dict[str, PlaceFunction]:
     """Reads `a,b@number`.
 
     Raises:
-        ConfigError: there is no such placer, or its number is none.
+        ConfigError: there is no such placer, or its number is invalid.
     """
     placers: dict[str, PlaceFunction] = {}
     for word in filter(None, (part.strip() for part in text.split(","))):
@@ -169,7 +169,7 @@ def parse_placers(text: str) -> dict[str, PlaceFunction]:
             raise ConfigError("--placers", f"'{word}': {name} takes no number")
         if at and not (good and 0 < int(number) <= MOST_EFFORT):
             raise ConfigError(
-                "--placers", f"'{word}': behind the @ stands a number from 1 to {MOST_EFFORT:,}"
+                "--placers", f"'{word}': after the @, give a number from 1 to {MOST_EFFORT:,}"
             )
         placers[word] = PLACERS[name](int(number) if at else None)
     if not placers:
@@ -181,7 +181,7 @@ def hop_tree_for(metric: Metric, topology: Topology | None, instances: list[Inst
     """The tree to place on.
 
     Raises:
-        ConfigError: an instance names a node that hangs on no switch of the given topology.
+        ConfigError: an instance names a node that is on no switch of the given topology.
     """
     most = max((int(one.idle.max()) for one in instances if len(one.idle)), default=0)
     if topology is None:
@@ -201,7 +201,7 @@ def measure(
     seed: int,
     bound: bool,
 ) -> dict[str, Any]:
-    """Costs and milliseconds of every placer on every instance, all judged by one measure."""
+    """Costs and milliseconds of every placer on every instance, by the same measure."""
     rows = []
     for number, one in enumerate(instances):
         row: dict[str, Any] = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge bench planning`: what the book does on a system like OpenCCS's, and by the table.
+"""`schedbridge bench planning`: times the book on a system like OpenCCS's and on queues.
 
 The system is OCuLUS, as Keller describes it (JSSPP 2017, section 6): 616 nodes, 9,920 cores, 32
 GPUs, 8 Xeon Phis, nodes of 64 GB, 256 GB and 1 TB; or any described one (see
@@ -69,7 +69,7 @@ _POOL: Final = _USERS  # the constraint after those of the users
 
 @dataclass(frozen=True)
 class Machine:
-    """Where is planned.
+    """The machine that is planned.
 
     Attributes:
         capacity: (n_nodes, n_res): cores, MiB, then countable extras.
@@ -260,7 +260,7 @@ def _recovery(machine: Machine, jobs: Jobs, book: Book) -> float:
 
 
 def measure_system(machine: Machine, jobs: int, seed: int) -> dict[str, Any]:
-    """Takes the paper's figures.
+    """Measures the paper's figures.
 
     Args:
         machine: where.

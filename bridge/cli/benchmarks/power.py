@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`schedbridge bench power`: policies in a corridor of power, on one workload over seeds.
 
-A scenario is `power-paper` (`bridge.sim.power_paper`) or a trace with a corridor. Policies meet the
-same jobs: what they draw depends on scenario and seed only.
+A scenario is `power-paper` (`bridge.sim.power_paper`) or a trace with a corridor. All policies get
+the same jobs, whose draw depends on scenario and seed only.
 
 Policies
     static      static backfill (conservative) that does not know of the corridor.
@@ -84,7 +84,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Scenario:
-    """Where the jobs come from.
+    """The source of the jobs.
 
     Attributes:
         text: `power-paper`, or the file of a trace.
@@ -100,7 +100,7 @@ class Scenario:
 
     @property
     def name(self) -> str:
-        """For people."""
+        """A text for display."""
         return Path(self.text).name.removesuffix(".gz").removesuffix(".swf")
 
     def drawn(self, seed: int) -> tuple[Workload, PowerSetting]:
@@ -123,12 +123,12 @@ class Scenario:
 
 
 def known() -> list[str]:
-    """The named policies that there are."""
+    """The available named policies."""
     return [name for name, (preset, *_) in _NAMED.items() if preset in PRESETS]
 
 
 def entries(text: str | None) -> list[Entry]:
-    """Policies by commas; None: the named ones that there are.
+    """Policies, separated by commas; None: the available named ones.
 
     Raises:
         ConfigError: there is no such policy, or one is named twice.
@@ -176,7 +176,7 @@ def run_on(
 def outcome_of(
     workload: Workload, setting: PowerSetting, entry: Entry, seed: int
 ) -> tuple[Outcome, dict[str, int]]:
-    """One simulation, and what is counted beside it."""
+    """One simulation, and its further counts."""
     decider, resizes = Decider(build(entry.spec), seed=seed), 0
     inner = under_corridor(decider, setting, int(workload.submit_s[0]), entry.sight)
 
@@ -191,7 +191,7 @@ def outcome_of(
 
 
 def figures_of(outcome: Outcome) -> dict[str, Any]:
-    """The measures of a run of which power was followed."""
+    """The measures of a run with power."""
     found, power = measure(outcome.schedule, outcome.decision_ms), measured(outcome)
     assert power is not None
     assert power.upper is not None

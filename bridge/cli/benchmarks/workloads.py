@@ -19,7 +19,7 @@ _NODE: Final = (64, 256_000, 4)  # cores, MiB, GPUs
 
 
 class Shape(enum.StrEnum):
-    """Which queue."""
+    """The shape of a queue."""
 
     CLUSTERED = "clustered"
     LOG = "log"
@@ -35,7 +35,7 @@ def queue(shape: Shape, jobs: int, nodes: int, seed: int) -> tuple[Column, Colum
     Args:
         shape: see the module.
         jobs: number of jobs.
-        nodes: number of nodes; no job wants more.
+        nodes: number of nodes; the maximum of a job.
         seed: of the random generator.
 
     Returns:
@@ -50,7 +50,7 @@ def queue(shape: Shape, jobs: int, nodes: int, seed: int) -> tuple[Column, Colum
 
 
 def shares(shape: Shape, jobs: int, seed: int) -> tuple[Column, Column]:
-    """Makes what the jobs of ``shared_nodes`` want.
+    """Makes the requests of the jobs of ``shared_nodes``.
 
     Returns:
         Nodes wanted, (jobs,), and cores, MiB and GPUs on each, (jobs, 3); int64.

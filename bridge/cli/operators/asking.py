@@ -19,7 +19,7 @@ from bridge.service.config import OperatorSection, load
 from bridge.units import format_duration, format_instant
 
 MOST = 2**32 - 1
-"""The largest number that a question to the service can hold."""
+"""The largest number in a request to the service."""
 
 ConfigOption = Annotated[
     Path | None,
@@ -56,7 +56,7 @@ def ask(config: Path | None, socket: Path | None) -> OperatorClient:
 
 
 def console() -> Console:
-    """Prints for people; wide enough for a table when the output is not a terminal."""
+    """Prints text; wide enough for a table when the output is not a terminal."""
     screen = Console(highlight=False, markup=False, emoji=False)
     if not screen.is_terminal:
         screen.width = 160

@@ -46,10 +46,10 @@ Width = Annotated[
 def status(
     config: ConfigOption = None, socket: SocketOption = None, as_json: JsonOption = False
 ) -> None:
-    """List the malleable running jobs: their nodes, and what they are at.
+    """List the running malleable jobs: their nodes and states.
 
-    A job whose engine is missing has no launcher: it was not started by 'schedbridge run', or the
-    agent of its first node is away. It keeps its nodes.
+    A job without an engine has no launcher: it was not started by 'schedbridge run', or the agent
+    of its first node is not connected. It keeps its nodes.
     """
     with ask(config, socket) as service:
         reply = service.elastic()
@@ -77,7 +77,7 @@ def show(
     socket: SocketOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show one malleable running job, and why it was or was not resized."""
+    """Show a running malleable job, and why it was or was not resized."""
     with ask(config, socket) as service:
         reply = service.elastic(job_id)
     if as_json:
@@ -120,7 +120,7 @@ def _last(last: pb.LastResize, now_s: int) -> str:
 
 
 def _curve(job: pb.ElasticJob) -> Table:
-    """Width, speed-up and where that is known from; the present width is marked."""
+    """Width, speed-up and its source; the present width is marked."""
     table = Table(title="Speed-up against one node", title_justify="left", box=None, pad_edge=False)
     for title in ("NODES", "SPEED-UP", "KNOWN"):
         table.add_column(title, justify="left" if title == "KNOWN" else "right")
@@ -134,7 +134,7 @@ def _curve(job: pb.ElasticJob) -> Table:
 def grow(
     job_id: Job, nodes: Width, config: ConfigOption = None, socket: SocketOption = None
 ) -> None:
-    """Give a job more nodes, as soon as so many are free that no waiting job is planned on.
+    """Give a job more nodes, once enough nodes are free on which no waiting job is planned.
 
     For administrators, and for users of their own jobs.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge policy`: which policy decides, and (administrators) exchange it."""
+"""`schedbridge policy`: show the policy in force, and (administrators) replace it."""
 
 from pathlib import Path
 from typing import Annotated
@@ -25,7 +25,7 @@ app = typer.Typer(add_completion=False, help="Show or change the policy.", no_ar
 def show(
     config: ConfigOption = None, socket: SocketOption = None, as_json: JsonOption = False
 ) -> None:
-    """Show the policy in force, and what could be chosen."""
+    """Show the policy in force, and the available ones."""
     with ask(config, socket) as service:
         _print(service.policy(), as_json)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge power`: what the system draws, and (administrators) between which bounds."""
+"""`schedbridge power`: system power, and (administrators) its bounds."""
 
 import time
 from typing import Annotated
@@ -26,7 +26,7 @@ from bridge.rpc.pb import operator_pb2 as pb
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
-    help="Show what is drawn; show or set the bounds of system power.",
+    help="Show system power; show or set its bounds.",
 )
 
 _NO_BOUND = -1
@@ -44,10 +44,10 @@ def show(
     socket: SocketOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show bounds and estimate of system power, now and by the plan, and who draws what.
+    """Show bounds and estimates of system power, now and by the plan, and the power of each job.
 
-    Estimates are upper ones: measured where that is known, else learnt, else what the job states
-    (--max-power), else the most that its nodes draw.
+    Estimates are upper ones: the measured power if known, else what was learnt, else what the job
+    states (--max-power), else the maximum of its nodes.
     """
     with ask(config, socket) as service:
         reply = service.power(hours * 3600, top)
@@ -63,11 +63,11 @@ def calibrate(
     socket: SocketOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Fit what nodes draw, idle and at most, to what metered nodes reported; prints YAML.
+    """Fit idle and maximum power of nodes to the reports of metered nodes; print YAML.
 
-    For planning.power.nodes, by type: idle + (max - idle) x load. Nodes without a meter of the
-    same type are modelled with it. It needs some minutes in which metered nodes of the type were
-    idle, and others in which jobs used all of their CPUs.
+    For planning.power.nodes, by type: idle + (max - idle) x load. The model applies to nodes of
+    the same type without a meter, too. It needs some minutes in which metered nodes of the type
+    were idle, and others in which jobs used all of their CPUs.
     """
     with ask(config, socket) as service:
         reply = service.calibrate()
@@ -118,7 +118,7 @@ def corridor(  # noqa: PLR0917 - options, by name
         bool, typer.Option("--restore", help="Put entry ID, which was removed, in force again.")
     ] = False,
     listed: Annotated[
-        bool, typer.Option("--list", help="List what was entered, by whom, and what became of it.")
+        bool, typer.Option("--list", help="List all entries with author and state.")
     ] = False,
     dry_run: Annotated[
         bool,
@@ -128,11 +128,11 @@ def corridor(  # noqa: PLR0917 - options, by name
     socket: SocketOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Set bounds of system power, for administrators; list them, for everybody.
+    """Set bounds of system power (administrators), or list them (every user).
 
-    Bounds lie on each other: the latest that is in force counts, and when it ends or is undone,
-    those below it are in force again. Below all of them lies the calendar of the configuration
-    (planning.power.corridor). A bound that is not named stays as it is.
+    Entries lie on top of each other: the latest one in force counts, and when it ends or is
+    undone, those below it apply again. The calendar of the configuration
+    (planning.power.corridor) lies below all of them. A bound that is not named stays as it is.
 
     The upper bound is a rule: no job starts that would exceed it, now or when it changes. The
     lower bound is a goal.

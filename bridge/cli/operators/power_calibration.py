@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints what was fitted as YAML for `planning.power.nodes`, to be pasted."""
+"""Prints the fitted values as YAML for `planning.power.nodes`."""
 
 import json
 import re
@@ -26,7 +26,7 @@ def check_fitted(reply: pb.CalibrateReply) -> None:
 
 
 def yaml_lines(reply: pb.CalibrateReply) -> Iterator[str]:
-    """The list `nodes`, with where each value is from; types that were not fitted as they were."""
+    """The list `nodes`, with the source of each value; types that were not fitted are unchanged."""
     yield "# planning.power of the service's configuration; 'schedbridge check-config' checks it"
     yield "nodes:"
     for kind in reply.types:

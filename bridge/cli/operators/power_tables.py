@@ -76,7 +76,7 @@ def print_entries(screen: Console, reply: pb.PowerReply) -> None:
 
 
 def print_change(screen: Console, request: pb.CorridorRequest, reply: pb.CorridorReply) -> None:
-    """What became of `power corridor`, or would become of it."""
+    """The result of `power corridor`, or of its dry run."""
     for warning in reply.warnings:
         screen.print(f"! {shown(warning)}")
     entry, would = reply.entry, "would be" if request.dry_run else "is"
@@ -127,7 +127,7 @@ def _before_and_after(effect: pb.CorridorEffect) -> tuple[str, str, str]:
 
 
 def plot(reply: pb.PowerReply) -> Iterable[str]:
-    """A small plot: `#` is drawn by the plan, `=` the upper bound, `-` the lower one.
+    """A small plot: `#` planned power, `=` the upper bound, `-` the lower one.
 
     Each column is an equal share of the span and shows the most that is drawn in it, its least
     upper bound and its largest lower one.

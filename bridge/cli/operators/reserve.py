@@ -55,9 +55,9 @@ def reserve(  # noqa: PLR0917 - options, by name
     socket: SocketOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Reserve whole nodes beside what runs and what is planned.
+    """Reserve whole nodes, without moving running or planned jobs.
 
-    Exit code 1 if there is no room at that time: what is in the way is listed.
+    Exit code 1 if the nodes are not free at that time; the jobs in the way are listed.
     """
     if bool(nodes) == bool(chunks):
         raise ConfigError("", "give either --nodes or --chunks")

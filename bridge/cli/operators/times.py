@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instants and durations as people type them, in the forms of Slurm's own commands.
+"""Instants and durations as users type them, in the forms of Slurm's own commands.
 
 instants    2026-12-24, 2026-12-24T18:00[:30], 18:00 (the next one), now, now+90 (seconds),
             now+2hours
@@ -24,7 +24,7 @@ def instant_s(text: str, now_s: int) -> int:
     """Reads an instant, in local time.
 
     Raises:
-        RequestError: it is not one.
+        RequestError: it is not an instant.
     """
     if found := _NOW.fullmatch(text):
         return now_s + int(found[1] or 0) * _UNITS_S[found[2] or ""]
@@ -45,7 +45,7 @@ def duration_s(text: str) -> int:
     """Reads a duration.
 
     Raises:
-        RequestError: it is not one, or nothing.
+        RequestError: it is not a duration, or zero.
     """
     seconds = 0
     if found := _DAYS.fullmatch(text):

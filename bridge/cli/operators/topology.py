@@ -82,13 +82,13 @@ def show(
 ) -> None:
     """Draw the switches and the jobs on them.
 
-    A line is a leaf switch, a cell a node: the letter of its job, "." idle,
+    Each line is a leaf switch and each letter a node: the letter of its job, "." idle,
     "!" down. For each job: its nodes, their leaf switches, and the number of
     hops between two nodes (2 below one leaf switch, 4 below one switch above
     those, and so on), mean over all pairs.
 
         schedbridge topology show                     # the live cluster
-        schedbridge topology show --svg tree.svg      # the same, drawn
+        schedbridge topology show --svg tree.svg      # the same as a drawing
         schedbridge topology show --file topology.conf
         schedbridge topology show one.cycle.json.gz --file planned.conf
 
@@ -136,10 +136,10 @@ def check(
     socket: SocketOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check a topology.conf: whether it is sound, and what it does not say.
+    """Check a topology.conf for errors and for missing nodes.
 
-    Exit code 1 if the file is wrong (a node or switch described twice, a
-    switch that does not exist or hangs below itself), or if nodes of the
+    Exit code 1 if the file is invalid (a node or switch described twice, a
+    switch that does not exist or is below itself), or if nodes of the
     cluster are on no switch.
 
         schedbridge topology check topology.conf --live
@@ -210,7 +210,7 @@ def _view(
     kind = _kind(source)
     try:
         if source is None and file is not None and _nobody_asked(config, socket):
-            print("no service here: the switches alone", file=sys.stderr)
+            print("no service on this machine: switches only", file=sys.stderr)
             return _alone(file)
         if source is None:
             return _live(file, config, socket)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """`schedbridge demo`: what a site gains, shown on a real trace.
 
-1. Starts the real service (`schedbridge serve`) as a process of its own on a Unix socket.
-2. Waits until its health service says that it serves.
-3. A simulated Slurm controller replays a real trace through it, speaking the plugin's protocol.
-4. Replays the same jobs under EASY, which is what a site has, and under the service's own policy
-   in this process, to verify that service and wire changed nothing.
+1. Starts the real service (`schedbridge serve`) as a separate process on a Unix socket.
+2. Waits until its health service reports that it serves.
+3. A simulated Slurm controller replays a real trace through it with the plugin's protocol.
+4. Replays the same jobs under EASY, the usual policy of sites, and under the service's own policy
+   in this process, to verify that service and wire do not change the result.
 5. Prints a table, writes the report, ends the service.
 """
 
@@ -58,7 +58,7 @@ def demo(
         int | None, typer.Option(help="Only the first N jobs of the trace.", min=1)
     ] = None,
 ) -> None:
-    """Show the main job: the real service plans a real trace for a simulated controller."""
+    """Run the real service: it plans a real trace for a simulated controller."""
     console = Console(highlight=False, soft_wrap=True)
     with as_file(files("bridge.sim").joinpath(_TRACE)) as path:
         trace = read_swf(path)
@@ -154,8 +154,8 @@ def _service(policy: str) -> Iterator[_Service]:
     """The real service while the block runs; ended afterwards, whatever happens.
 
     Raises:
-        Unreachable: it did not get ready, or did not survive the block; the last lines of its log
-            are in the message.
+        Unreachable: it did not become ready, or ended before the block; the message has the last
+            lines of its log.
     """
     with tempfile.TemporaryDirectory(prefix="schedbridge-demo-") as name:
         home = Path(name)

@@ -28,7 +28,7 @@ def read_policy(value: str) -> PolicySpec:
     """A preset by name, or the policy in a YAML file.
 
     Raises:
-        ConfigError: neither, or the file says something impossible.
+        ConfigError: neither, or the file has invalid values.
     """
     if value in PRESETS:
         return PRESETS[value]
@@ -75,7 +75,7 @@ def read_planning(path: Path | None) -> dict[str, Any]:
 
 
 def with_budget(spec: PolicySpec, budget_ms: int, *, work: bool = False) -> PolicySpec | None:
-    """The policy with a budget and no other; None if its plan stage has none to set.
+    """The policy with this budget only; None if its plan stage has no budget.
 
     Args:
         spec: the policy.
@@ -104,7 +104,7 @@ def budgeted(text: str) -> tuple[str, int | None]:
     """Splits `name@50` into the name and the budget in ms.
 
     Raises:
-        ConfigError: what stands behind the `@` is not a number of milliseconds.
+        ConfigError: the text after the `@` is not a number of milliseconds.
     """
     name, at, budget = text.rpartition("@")
     if not at:

@@ -23,14 +23,14 @@ POWER_PAPER = "power-paper"
 
 @dataclass(frozen=True)
 class PowerOptions:
-    """What the command was given.
+    """The options of the command.
 
     Attributes:
         corridor: file.
         node_power: `IDLE:MAX`.
         error: percent.
         sensors: whether draws are measured.
-        resume_s: how long a node that was powered down takes to come back; 0: none can be.
+        resume_s: time to power a node up, s; 0: nodes cannot be powered down.
     """
 
     corridor: Path | None = None
@@ -54,10 +54,10 @@ class PowerOptions:
 
     @property
     def error_share(self) -> float | None:
-        """By how much draws differ from their model at most.
+        """The maximum relative difference of draws from their model.
 
         Raises:
-            ConfigError: it is not a percentage that can be.
+            ConfigError: the percentage is out of range.
         """
         if self.error is None:
             return None
@@ -81,7 +81,7 @@ def paper_workload(options: PowerOptions, seed: int) -> Workload:
 def powered(
     workload: Workload, options: PowerOptions, seed: int
 ) -> tuple[Workload, PowerSetting | None]:
-    """The workload with what its jobs draw, and the setting; None: power is not followed.
+    """The workload with the draw of its jobs, and the setting; None: power is not computed.
 
     Raises:
         ConfigError: an option is missing or impossible.
@@ -102,7 +102,7 @@ def powered(
         }
         for name, there in given.items():
             if there:
-                raise ConfigError(name, "needs what nodes draw: --node-power IDLE:MAX, in watts")
+                raise ConfigError(name, "needs the power of nodes: --node-power IDLE:MAX, in watts")
         return workload, None
     node = _node(options.node_power)
     error = options.error_share or 0.0
@@ -122,7 +122,7 @@ def _node(text: str) -> NodePower:
 
 
 def measured(outcome: Outcome) -> PowerMeasures | None:
-    """The measures of power of a run; None: it was not followed."""
+    """The measures of power of a run; None: power was not computed."""
     log = outcome.power
     if log is None:
         return None

@@ -59,7 +59,7 @@ def replay(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Plan recorded cycles again; show which starts differ, and how good either plan is."""
+    """Plan recorded cycles again; show which starts differ, and the quality of both plans."""
     spec = read_policy(policy) if policy is not None else None
     planning = read_planning(site) if site is not None else None
     found: list[_Compared] = []

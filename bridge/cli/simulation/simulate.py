@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge simulate`: a trace under one policy or several, side by side."""
+"""`schedbridge simulate`: replays a trace under one or more policies and compares them."""
 
 import json
 import sys
@@ -52,7 +52,7 @@ _MOST_PLACED = 50_000_000
 
 
 class Engine(StrEnum):
-    """What drives the simulation."""
+    """The engine of a simulation."""
 
     AUTO = "auto"
     CYCLE = "cycle"
@@ -170,7 +170,7 @@ def simulate(
     specs = _named([read_policy(value) for value in policy], predict or [])
     decision_s = _decision_s(decision_time)
     planning = read_planning(site)
-    parse_site(planning)  # what is wrong with it is said before the trace is read
+    parse_site(planning)  # report errors in it before the trace is read
     if system is not None and procs is not None:
         raise ConfigError(
             "procs", "the system description states the processors; leave out one of the two"
@@ -287,7 +287,7 @@ def _esp_share(text: str) -> float | None:
     """Percent of malleable jobs in `esp:SHARE`; None: it is the name of a file.
 
     Raises:
-        ConfigError: the share is not one.
+        ConfigError: the share is not a percentage.
     """
     name, colon, share = text.partition(":")
     if name != "esp" or not colon:
@@ -304,7 +304,7 @@ def _esp_share(text: str) -> float | None:
 
 
 def _named(specs: Sequence[PolicySpec], predictors: Sequence[str]) -> list[PolicySpec]:
-    """The policies with each of the predictors, and a number behind a name that was there before.
+    """The policies with each of the predictors; repeated names get a number.
 
     Raises:
         ConfigError: there is no such predictor.
@@ -324,7 +324,7 @@ def _decision_s(text: str) -> float | None:
     """The simulated duration of a decision, s; None: the measured one.
 
     Raises:
-        ConfigError: it is neither a known word nor a time.
+        ConfigError: it is neither a keyword nor a time.
     """
     if text in ("free", "counted"):
         return 0.0 if text == "free" else None
@@ -343,10 +343,10 @@ def _decision_s(text: str) -> float | None:
 def _fast(
     spec: PolicySpec, system: System, engine: Engine, *, only_cycle: bool
 ) -> Callable[..., Outcome] | None:
-    """Replays a workload on a system the fast way; None: only the cycle can.
+    """Replays a workload with the fast engine; None: only the cycle engine can.
 
     Raises:
-        ConfigError: the fast engine was asked for and cannot do it.
+        ConfigError: the fast engine was requested but cannot replay this.
     """
     if engine is Engine.CYCLE:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Windows of the queue as constraint programming instances and models.
 
-Imports scheduler and what is below it. Start with `window.py`.
+Imports scheduler and the packages below it. Start with `window.py`.
 """

@@ -3,8 +3,8 @@
 
 Rules
     1. One worker, so that the same model, effort and seed give the same answer anywhere.
-    2. `effort` is CP-SAT's deterministic time, about a second each on a machine of 2020. With
-       `budget_s` as well the first of the two ends the search.
+    2. `effort` is CP-SAT's deterministic time, about a second per unit on a machine of 2020. The
+       search ends when `effort` or `budget_s` is spent.
 """
 
 from collections.abc import Callable

@@ -29,7 +29,7 @@ ALL = NEVER >> 1
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What a job takes together from one node.
+    """Resources that a job takes together from one node.
 
     Attributes:
         group: of its layout; units of one group are identical.
@@ -48,11 +48,11 @@ class WindowJob:
 
     Attributes:
         submit_s: <= 0 mostly.
-        release_s: not to start before.
+        release_s: earliest start.
         length_s: expected, >= 1.
-        units: at least one; those of a group stand together.
-        scatter: one unit on a node at most.
-        most_per_node: units of each group on a node; 0: no bound.
+        units: at least one; those of a group are adjacent.
+        scatter: at most one unit on a node.
+        most_per_node: maximum number of units of each group on a node; 0: no bound.
         place_s: greedy start.
         place: node of each unit there, ascending within a group.
     """
@@ -95,7 +95,7 @@ class Instance:
         resources: (K,) names; at least one.
         capacity: (N, K) int64.
         used: for each node, ascending and disjoint; never more than the capacity.
-        rank: (N,) nodes of lower rank are to be taken first.
+        rank: (N,) nodes of lower rank are preferred.
     """
 
     jobs: tuple[WindowJob, ...]
@@ -111,7 +111,7 @@ class Instance:
 
     @cached_property
     def horizon_s(self) -> int:
-        """When all jobs have ended if they run one after the other after all known ends."""
+        """The end of all jobs if they run one after the other after all known ends."""
         ends = [u.end_s for used in self.used for u in used if u.end_s < NEVER]
         free_s = max([0, *ends, *(job.release_s for job in self.jobs)])
         worst_s = free_s + sum(job.length_s for job in self.jobs)
@@ -166,11 +166,11 @@ class Instance:
         return [known.setdefault(some, some) for some in map(tuple, members)]
 
     def coarsened(self) -> "Instance":
-        """Says no more of what is used than the units can tell.
+        """Merges differences of use that no unit can tell apart.
 
-        What is left of a resource and too little for any unit of a node counts as used. While that
-        is so of a resource that all of them want, only the first such is used, wholly, and of the
-        others as much as afterwards: so there are fewer pieces.
+        A rest of a resource that is too small for any unit of a node counts as used. While this
+        holds for a resource that all units request, only the first such resource counts as used,
+        completely, and the others as in the following piece: so there are fewer pieces.
         """
         known: dict[int, tuple[NDArray[np.int64], list[int]]] = {}
         used = []
@@ -209,7 +209,7 @@ class Instance:
 
 
 def summed(spans: Sequence[Span], most: Sequence[int]) -> tuple[Used, ...]:
-    """Sums of amounts over time, nowhere more than `most`; pieces without any are left out."""
+    """Sums of amounts over time, at most `most`; pieces without any are left out."""
     change: dict[int, list[int]] = {}
     for start_s, end_s, amount in spans:
         up = change.setdefault(start_s, [0] * len(most))
@@ -241,8 +241,8 @@ def _coarse(
     Args:
         pieces: of one node.
         capacity: (K,) of it.
-        least: (K,) the least amount that any unit wants.
-        all_: resources that all units want.
+        least: (K,) the minimum that any unit requests.
+        all_: resources that all units request.
     """
     if not pieces or not all_:
         return pieces

@@ -8,10 +8,10 @@
 | wait | wait, s |
 | priority | wait, s, times its priority by the highest of the queue |
 
-d is the predicted run time. All are linear in the start, but for the bound of the second.
+d is the predicted run time. All are linear in the start, except for the bound of the second.
 
 Ageing: for each `ageing_s` that a job has waited, the cost of a second grows by that of a job of
-that length (and of the highest priority). So long jobs eventually get the weight of short ones.
+that length (and of the highest priority). So long jobs eventually weigh as much as short ones.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Objective:
     """One of `NAMES`.
 
     Attributes:
-        ageing_s: how quickly waiting jobs come to weigh more, see above; None: not at all.
+        ageing_s: how quickly the weight of waiting jobs grows, see above; None: not at all.
     """
 
     name: str = "slowdown"
@@ -47,7 +47,7 @@ class Objective:
     def weights(
         self, snapshot: Snapshot, job: NDArray[np.int64], length_s: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """(n,) what a second of waiting costs.
+        """(n,) the cost of a second of waiting.
 
         Args:
             snapshot: the cluster.
@@ -59,7 +59,7 @@ class Objective:
     def due_s(
         self, snapshot: Snapshot, job: NDArray[np.int64], length_s: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """(n,) until when waiting costs nothing; arguments as above."""
+        """(n,) the instants until which waiting costs nothing; arguments as above."""
         due_s = snapshot.jobs.submit_s[job]
         if self.name == "bounded-slowdown":
             return due_s + np.maximum(BOUND_S - length_s, 0)

@@ -2,13 +2,13 @@
 """Makes the instance of the first jobs of a cycle, for constraint programming models.
 
     window = choose(booking, asked, most_jobs=20, most_units=64)
-    instance = window.instance      numbers only: units, wants, nodes, what is taken when
+    instance = window.instance      numbers only: units, requests, nodes, use over time
 
 Words (see `bridge.planning.dispatch.instance`)
-    seat        of a node, where some jobs share nodes and others have them alone: a unit that
-                shares takes one, one that does not takes all of them.
-    used        what runs, with the time left to it (at the least a second), closed times, and jobs
-                that keep their placements.
+    seat        if some jobs share nodes and others do not, nodes have seats: a unit that shares
+                its node takes one, any other unit takes all of them.
+    used        by running jobs, with their remaining time (at least a second), closed times, and
+                jobs that keep their placements.
 
 Rules
     1. The window is the first rows of the order that have a placement, at most `most_jobs` and
@@ -140,7 +140,7 @@ def choose(
 
 
 class Present:
-    """The amounts free now, beside running jobs."""
+    """The amounts that running jobs leave free now."""
 
     def __init__(self, booking: Booking) -> None:
         self._booking, self._snapshot = booking, booking.rows.snapshot
@@ -310,7 +310,7 @@ class _Builder:
     # ------------------------------------------------------------------ what is taken already
 
     def _taken(self) -> list[list[Span]]:
-        """For each node the spans in which something is not there; unscaled, with seats."""
+        """For each node the spans in which resources are unavailable; unscaled, with seats."""
         booking, now_s = self.booking, self.snapshot.now_s
         at = np.full(len(self.snapshot.nodes), -1, dtype=np.int64)
         at[self.nodes] = np.arange(len(self.nodes))
@@ -412,7 +412,7 @@ class _Builder:
         )
 
     def _opens_s(self, layout: Layout) -> int:
-        """When the nodes of a greedy placement open for its job."""
+        """The instant from which the nodes of a greedy placement are open to its job."""
         opens_s = self.booking.rows.eligibility.classes.opens_s
         return max(self.snapshot.now_s, *(opens_s(group.class_) for group in layout.groups))
 

@@ -29,10 +29,10 @@ class Started:
     """A model with its starts.
 
     Attributes:
-        start: one of each job.
-        end: an expression of each.
-        interval: of each.
-        horizon_s: nothing ends later.
+        start: a variable for each job.
+        end: an expression for each job.
+        interval: of each job.
+        horizon_s: upper bound of all ends.
     """
 
     model: CpModel
@@ -76,7 +76,7 @@ def started(
 
 
 def pool(made: Started, instance: Instance) -> None:
-    """Adds: no resource is used beyond the total of all nodes."""
+    """Adds the constraint that no resource is used beyond the total of all nodes."""
     capacity, used = instance.pooled()
     for r, most in enumerate(capacity.tolist()):
         intervals, demands = taken(made, used, r)

@@ -4,7 +4,7 @@
 Words
     alternative     one way to run a job: a partition and, for `[a|b]`, one of its constraints. Its
                     nodes belong to one fabric (`leaf_switches.py`), and to few leaf switches if
-                    the job asks for that.
+                    the job requests that.
     class           jobs with the same eligible nodes and the same blackouts share one.
     blackout        nodes closed to a class over [start, end): by another reservation, by announced
                     downtime, until the job's own reservation begins, or until the job has waited
@@ -92,7 +92,7 @@ class Eligibility:
         self._unions: dict[tuple[object, ...], list[int]] = {}
 
     def alternatives(self, rows: NDArray[np.int64]) -> list[tuple[Alternative, ...] | Reason]:
-        """Returns each job's alternatives, or why there are none; jobs that ask alike share them.
+        """Returns each job's alternatives, or why there are none; equal requests share them.
 
         Args:
             rows: (n,) rows of `snapshot.jobs`.
@@ -195,7 +195,7 @@ class Eligibility:
         ]
 
     def _wish(self, row: int) -> tuple[object, ...]:
-        """What tells jobs with pending wishes apart; jobs without one have the same."""
+        """What distinguishes jobs with pending wishes; equal for jobs without one."""
         if not self._pending[row] or self._until is None:
             return ()
         jobs = self._snapshot.jobs
@@ -238,7 +238,7 @@ class Eligibility:
     def _unions_of(
         self, row: int, nodes: NDArray[np.bool_], least: int, length_s: int
     ) -> list[int]:
-        """The classes of a job's unions; jobs that need alike share them."""
+        """The classes of a job's unions; equal requests share them."""
         jobs, snapshot, leaves = self._snapshot.jobs, self._snapshot, self._leaves
         assert leaves is not None
         most, required = int(jobs.switches[row]), jobs.required[row]
@@ -272,7 +272,7 @@ def _width(part: Partition, min_nodes: int, max_nodes: int) -> tuple[int, int] |
 
 
 def _shorter_and_shorter(length_s: int, least_s: int) -> list[int]:
-    """The time limits that are tried: halves of halves, in whole minutes, down to the least."""
+    """The time limits that are tried: repeated halves, in whole minutes, down to the minimum."""
     found = [length_s]
     while (half_s := found[-1] // 120 * 60) > max(least_s, 0):
         found.append(half_s)

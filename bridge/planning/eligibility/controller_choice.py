@@ -56,20 +56,20 @@ class ControllerChoice:
 
 
 def beyond_model(snapshot: Snapshot) -> NDArray[np.bool_]:
-    """(n_jobs,) who asks for more than the model has: few switches, too, where none are known."""
+    """(n_jobs,) jobs whose request the model lacks; few switches, too, if switches are unknown."""
     jobs = snapshot.jobs
     chooses: NDArray[np.bool_] = jobs.controller_chooses
     return chooses | (jobs.switches > 0) if snapshot.topology is None else chooses
 
 
 class Chooser:
-    """What one plan leaves free; finds choices for some of its jobs."""
+    """The nodes that one plan leaves free; finds choices for some of its jobs."""
 
     def __init__(self, snapshot: Snapshot, site: Site, plan: Plan) -> None:
         self._snapshot, self._site, self._plan = snapshot, site, plan
 
     def choices(self, jobs: Iterable[int]) -> Iterator[ControllerChoice]:
-        """Yields for each job the first of its partitions that has nodes enough."""
+        """Yields for each job the first of its partitions that has enough nodes."""
         rules = self._site.rules
         if rules.free_pools or rules.power is not None or self._site.protect:
             return
@@ -104,7 +104,7 @@ class Chooser:
         return None
 
     def _end_s(self, job: int, partition: int) -> int:
-        """When it would end, at the latest."""
+        """The latest end of the job."""
         part = self._snapshot.partitions[partition]
         limit_s = int(self._snapshot.jobs.time_limit_s[job]) or part.default_time_s
         limit_s = limit_s or part.max_time_s
@@ -121,7 +121,7 @@ class Chooser:
         return self._snapshot.nodes.usable & free
 
     def _without(self, starts: _Starts, job: int) -> NDArray[np.int64]:
-        """For each node when the first start of another job is planned there."""
+        """For each node the first planned start of another job."""
         first_s, of, next_s = starts
         return np.where(of == job, next_s, first_s)
 
@@ -207,7 +207,7 @@ class Chooser:
         return free
 
     def _keeps_licences(self, job: int) -> bool:
-        """Rule 3, without a look at times: such jobs wait for their place in the plan."""
+        """Rule 3, whatever the times: such jobs wait for their planned start."""
         wanted = self._snapshot.jobs.licences[job] > 0
         if not wanted.any():
             return False
@@ -218,7 +218,7 @@ class Chooser:
         return kept or bool((others[:, wanted] > 0).any())
 
     def _may_be_limited(self, job: int, partition: str) -> bool:
-        """Whether a limit of the site may count a job (rule 4); more may seem so than are."""
+        """Whether a limit of the site may count a job (rule 4); may be true without need."""
         jobs = self._snapshot.jobs
         names = {
             ConsumerKind.USER: jobs.user[job],

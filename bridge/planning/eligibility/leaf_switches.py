@@ -12,13 +12,13 @@ Rules
     1. Jobs that need one node only have no wish; without a topology no job has.
     2. The wait starts when the job becomes eligible (begin time, dependencies).
     3. A job with a pending wish starts on a union now, or anywhere after the wait. The
-       `MOST_UNIONS` unions are tried that have room earliest, considering running jobs and
+       `MOST_UNIONS` unions on which it fits earliest are tried, considering running jobs and
        announced downtime; of these first the ones below the fewest switches, then those with the
-       least room to spare. For one leaf switch, all are tried if there are no more than that.
-    4. Nodes without a switch belong to no fabric and take jobs of one node only.
+       least to spare. For one leaf switch, all are tried if there are at most that many.
+    4. Nodes without a switch belong to no fabric and run jobs of one node only.
 
-Deviates: Slurm counts from its first look at the job, and (topology/tree) tries only the switches
-that its best-fit finds.
+Deviates: Slurm counts from when it first considers the job, and (topology/tree) tries only the
+switches that its best-fit finds.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,10 +35,10 @@ from bridge.model.topology import Topology
 from bridge.units import format_instant
 
 MOST_UNIONS = 16
-"""Sets of leaf switches that one job tries."""
+"""Maximum number of sets of leaf switches tried for a job."""
 
 MOST_INSTANTS = 64
-"""Instants at which waits end that are told apart in announcements."""
+"""Maximum number of different ends of waits in announcements."""
 
 _MOST_INSTANTS = 48
 
@@ -49,21 +49,21 @@ Closed = Iterable[tuple[int, int, NDArray[np.bool_]]]
 
 
 def since_s(jobs: JobTable) -> NDArray[np.int64]:
-    """(n_jobs,) from when on jobs wait for leaf switches: when they became eligible."""
+    """(n_jobs,) the instant at which jobs began to wait: when they became eligible."""
     since: NDArray[np.int64] = np.maximum(jobs.eligible_s, jobs.begin_s)
     known: NDArray[np.int64] = np.where(since > 0, since, jobs.submit_s)
     return known
 
 
 def waits_until_s(jobs: JobTable) -> NDArray[np.int64]:
-    """(n_jobs,) from when on any nodes will do; 0: from the beginning."""
+    """(n_jobs,) the instant from which a job takes any nodes; 0: always."""
     wishes = (jobs.switches > 0) & (jobs.max_nodes > 1)
     until: NDArray[np.int64] = np.where(wishes, since_s(jobs) + jobs.switches_wait_s, 0)
     return until
 
 
 def pending(snapshot: Snapshot) -> NDArray[np.bool_]:
-    """(n_jobs,) which jobs have a wish that is waited for."""
+    """(n_jobs,) which jobs have a pending wish."""
     if snapshot.topology is None or not snapshot.jobs.switches.any():
         return np.zeros(len(snapshot.jobs), dtype=bool)
     waits: NDArray[np.bool_] = waits_until_s(snapshot.jobs) > snapshot.now_s
@@ -73,7 +73,7 @@ def pending(snapshot: Snapshot) -> NDArray[np.bool_]:
 def announced_until_s(snapshot: Snapshot) -> NDArray[np.int64]:
     """(n_jobs,) as `waits_until_s`, but of `MOST_INSTANTS` different instants at most.
 
-    Later ones than real are only announced: a job that has waited is no longer pending.
+    Only announcements use the later ones: a job that has waited is no longer pending.
     """
     until, waits = waits_until_s(snapshot.jobs), pending(snapshot)
     instants = np.unique(until[waits])
@@ -85,7 +85,7 @@ def announced_until_s(snapshot: Snapshot) -> NDArray[np.int64]:
 
 
 def next_change_s(snapshot: Snapshot) -> int | None:
-    """When the next wait for leaf switches ends; None: nobody waits for any."""
+    """When the next wait for leaf switches ends; None: no job waits for any."""
     if snapshot.topology is None:
         return None
     waits = pending(snapshot)
@@ -99,10 +99,10 @@ def wish_reason(
 
     Args:
         reason: why it does not start now, of its nodes whatever their switches.
-        number: of leaf switches it wishes for.
-        until_s: as long as it waits for them.
-        impossible: no leaf switches, so few as it wishes, can hold it.
-        for_switches: it starts when it has waited for them; else as soon as there is room on them.
+        number: of leaf switches it requests.
+        until_s: the end of its wait for them.
+        impossible: no set of that many leaf switches can hold it.
+        for_switches: it starts when its wait is over; else as soon as it fits on them.
     """
     switches = f"{number} leaf switch" + ("es" if number != 1 else "")
     until = format_instant(until_s)
@@ -152,7 +152,7 @@ class Leaves:
 
     @property
     def whole(self) -> bool:
-        """Whether any nodes may serve one job: one fabric, and every node in it."""
+        """Whether one job may have any nodes: there is one fabric with every node in it."""
         return self.n_fabrics == 1 and bool((self.of_node >= 0).all())
 
     def fabric_of_node(self) -> NDArray[np.int64]:
@@ -173,9 +173,10 @@ class SwitchRequest:
     """What a job needs of the nodes of a union.
 
     Attributes:
-        units: all together.
-        nodes: at least.
-        on_idle, on_free: (n_nodes,) units that a node holds when idle, and beside what runs now.
+        units: number of all units.
+        nodes: minimum number of nodes.
+        on_idle, on_free: (n_nodes,) units that fit on a node when idle, and in addition to what
+            runs now.
     """
 
     units: int
@@ -185,7 +186,7 @@ class SwitchRequest:
 
 
 class Load:
-    """What runs on the nodes of a snapshot, as far as it matters for unions."""
+    """What runs on the nodes of a snapshot, as far as relevant for unions."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -201,11 +202,11 @@ class Load:
         np.maximum.at(self.release_s, running.nodes, ends)
 
     def request(self, job: int, min_nodes: int) -> SwitchRequest:
-        """What a job needs, and what of it nodes can give.
+        """What a job needs, and how much of it fits on each node.
 
         Args:
             job: row of the snapshot's jobs.
-            min_nodes: that it needs.
+            min_nodes: minimum number of nodes.
         """
         snapshot, jobs = self._snapshot, self._snapshot.jobs
         idle = _units(snapshot.nodes.capacity, jobs, job)
@@ -216,7 +217,7 @@ class Load:
 
 
 def _units(room: NDArray[np.int64], jobs: JobTable, job: int) -> NDArray[np.int64]:
-    """(n_nodes,) how many units of a job so much room holds."""
+    """(n_nodes,) how many units of a job fit into free resources."""
     left = room - jobs.per_node[job]
     tasks = int(jobs.tasks[job])
     fits = (left >= 0).all(axis=1)
@@ -249,12 +250,12 @@ def unions(
         leaves: of the topology.
         mask: (n_nodes,) that the job may use.
         asked: what it needs.
-        most: leaf switches at most.
+        most: maximum number of leaf switches.
         required: nodes that it must have.
         load: what runs.
         now_s: now.
         length_s: how long the job takes.
-        closed: times in which nodes are closed.
+        closed: times during which nodes are closed.
     """
     fixed = np.unique(leaves.of_node[list(required)])
     if len(fixed) > most or (fixed < 0).any() or len(np.unique(leaves.fabric[fixed])) > 1:
@@ -314,9 +315,9 @@ class _LeafCapacity:
     def choose(
         self, members: NDArray[np.int64], fixed: NDArray[np.int64], most: int, asked: SwitchRequest
     ) -> Iterator[tuple[tuple[int, ...], tuple[int, int, int]]]:
-        """Unions within one fabric, with when they have room, below how many switches, and spare.
+        """Unions within one fabric: when the job fits, below how many switches, and the rest.
 
-        One is sought around every leaf switch, at the first instant at which there is one.
+        One is searched around every leaf switch, at the first instant at which there is one.
         """
         others = members[~np.isin(members, fixed)]
         left = most - len(fixed)
@@ -355,7 +356,7 @@ class _LeafCapacity:
         when: int,
         asked: SwitchRequest,
     ) -> tuple[int, ...]:
-        """A leaf switch with its neighbours, if they have room enough, else with the roomiest."""
+        """A leaf switch with its neighbours if the job fits there, else with the emptiest."""
         rest, centre, above = np.delete(others, seed), others[seed], self._leaves.above
         units = self.units[when, rest]
         for order in (np.lexsort((-units, above[rest] != above[centre])), np.argsort(-units)):
@@ -367,7 +368,7 @@ class _LeafCapacity:
     def _enough(
         self, union: NDArray[np.int64], asked: SwitchRequest, when: int | None = None
     ) -> NDArray[np.bool_]:
-        """Whether a union has room, at one instant or at each of them."""
+        """Whether the job fits on a union, at one instant or at each of them."""
         at = slice(None) if when is None else slice(when, when + 1)
         enough: NDArray[np.bool_] = (self.units[at, union].sum(axis=1) >= asked.units) & (
             self.nodes[at, union].sum(axis=1) >= asked.nodes

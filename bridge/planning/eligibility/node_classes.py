@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The classes of one snapshot's jobs: sets of nodes with the same blackouts.
 
-The words and the rules are those of `bridge.planning.eligibility.alternatives`.
+The terms and rules are those of `bridge.planning.eligibility.alternatives`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ from bridge.units import NEVER
 
 
 class NodeClasses:
-    """Classes, numbered in the order in which they are asked for."""
+    """Classes, numbered in the order in which they are requested."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -32,7 +32,7 @@ class NodeClasses:
         Args:
             nodes: (n_nodes,) bool.
             reservation: of its jobs; -1: none.
-            opens_s: from when on its jobs may use it; 0: from now.
+            opens_s: the instant from which its jobs may use it; 0: from now.
         """
         key = (nodes.tobytes(), reservation, opens_s)
         found = self._class_of.get(key)
@@ -69,7 +69,7 @@ class NodeClasses:
         """(n_nodes,) which nodes match, for each alternative of a constraint.
 
         Raises:
-            RequestError: it is not one.
+            RequestError: it is not a valid constraint.
         """
         found = self._matching.get(text)
         if found is None:

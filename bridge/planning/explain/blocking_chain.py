@@ -46,7 +46,7 @@ class Link:
     Attributes:
         kind: of blocker.
         row: in `Snapshot.running`, in the plan, or in `Snapshot.reservations`; -1: a begin time.
-        until_s: when it ends at the latest.
+        until_s: its latest end.
         shared_nodes: how many of the waiting job's nodes it holds until then.
         licence: the licence it holds, if that is what is waited for; empty otherwise.
     """

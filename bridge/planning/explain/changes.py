@@ -2,14 +2,14 @@
 """What a user could change about a waiting job, as rows of a queue and as submit options.
 
 Words
-    size        what of a job can be less: its nodes, its tasks, or the chunks of its most frequent
-                kind.
-    variant     a row that asks for the same as the job, but for one change.
+    size        the part of a request that can be reduced: its nodes, its tasks, or the chunks of
+                its most frequent kind.
+    variant     a row with the request of the job except for one change.
 
 Rules
     1. A job without tasks can have fewer nodes, as its width rule allows, and never fewer than it
-       names. One with tasks can have fewer tasks, as many as its least nodes at the least.
-    2. Chunks of all kinds become fewer in proportion, one of each kind at the least.
+       names. One with tasks can have fewer tasks, but at least one for each of its minimum nodes.
+    2. Chunks of all kinds are reduced in proportion, to at least one of each kind.
     3. Other partitions are those that are up and that the job does not name.
 """
 
@@ -32,11 +32,11 @@ from bridge.planning.site_rules.freepools import Closure
 from bridge.units import format_duration
 
 MOST_SIZES = 1024
-"""Most sizes to try; of more, evenly spaced ones."""
+"""Maximum number of sizes to try; of more, evenly spaced ones are tried."""
 MOST_CHUNK_SIZES = 128
-"""The same for chunks, which take longer to write."""
+"""The same for chunks, which take longer to generate."""
 MOST_PARTITIONS = 64
-"""Most other partitions to try."""
+"""Maximum number of other partitions to try."""
 SHORTEST_S = 1
 """The time limit of rows whose limit is searched for: every partition accepts it."""
 
@@ -60,7 +60,7 @@ class Change:
         size_kind: unit of `size`.
         partition: index into `Snapshot.partitions`; -1: unchanged.
         options: of the submit command.
-        text: for people, without the start.
+        text: for users, without the start.
         free_pools: that would have to give access; empty: no pool blocks it.
     """
 

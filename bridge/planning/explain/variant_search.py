@@ -30,7 +30,7 @@ from bridge.ports import Conditions
 from bridge.units import NEVER, UNPLANNED
 
 MOST_POOLS = 16
-"""Most FreePools of nodes tried one by one."""
+"""Maximum number of FreePools of nodes tried one by one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ Words
 Rules
     1. All other rows of the plan keep their placements. A reported change is feasible at that
        second on nodes and under licences, limits and FreePools.
-    2. Reported are the longest time limit and the largest size that bring an earlier start, the
-       longest and the largest that bring a start now, and each other partition that brings an
-       earlier start. Time limits are whole steps (minutes).
+    2. Reported are the longest time limit and the largest size with an earlier start, the longest
+       and the largest with a start now, and each other partition with an earlier start. Time
+       limits are whole steps (minutes).
     3. Combinations of two changes are tried only if no single one helps.
     4. Only starts that the policy keeps are reported. For a job beyond the reservation depth, or
        without any placement, that is a start now. Where jobs start at the ends of periods, it is a
@@ -46,7 +46,7 @@ MOST_CHANGES = 5
 
 
 def can_change(snapshot: Snapshot, plan: Plan, row: int) -> bool:
-    """Whether a row of a plan waits for something that a change of the job could spare it."""
+    """Whether a row of a plan waits for something that a change of the job could avoid."""
     jobs, job = snapshot.jobs, int(plan.job[row])
     return int(plan.start_s[row]) != snapshot.now_s and bool(plannable(jobs)[job])
 
@@ -59,17 +59,17 @@ def what_if(
     *,
     step_s: int | None = None,
 ) -> tuple[Change, ...]:
-    """Looks for the nearest changes that let a job start earlier.
+    """Looks for the smallest changes that let a job start earlier.
 
     Args:
         snapshot: the cluster.
         plan: made for it.
         row: of the plan; for an array that of its earliest task.
-        conditions: that the plan is held to; None: nodes and licences only.
+        conditions: of the plan; None: nodes and licences only.
         step_s: new time limits are multiples of this; None: as users state them.
 
     Returns:
-        At most `MOST_CHANGES`, best first, and FreePools; empty: none helps, or none is looked for.
+        At most `MOST_CHANGES`, best first, and FreePools; empty: none helps, or none is searched.
     """
     if not can_change(snapshot, plan, row):
         return ()
@@ -116,7 +116,7 @@ def _limits(search: VariantSearch, row: int, below_s: int, step_s: int) -> list[
     Args:
         search: the book.
         row: of a short variant.
-        below_s: what is to be beaten.
+        below_s: the start to improve on.
         step_s: of time limits.
     """
     known: dict[int, int] = {}

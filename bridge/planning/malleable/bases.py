@@ -8,12 +8,12 @@ Words
     lent nodes  those of a running job beyond its base.
 
 Rules
-    1. A waiting job is planned on its base, for as long as it would take there if its speed-up were
-       perfect, and on so many nodes that its partitions allow that time. So the planned time is
+    1. A waiting job is planned on its base for the time it would take there with a perfect
+       speed-up, on enough nodes that its partitions allow that time. So the planned time is
        long enough whatever the job's speed-up.
     2. A running job is planned to give back its lent nodes as soon as it can, and to continue on
-       its base. How long that takes follows from its measured communication, or else from what was
-       learnt of earlier jobs.
+       its base. Its remaining time there follows from its measured communication, or else from
+       earlier jobs.
     3. Lent nodes come back after the duration of a change, but not within `between_s` after the
        job's last change.
     4. A job that ends within `LEAST_LEFT` changes keeps its nodes.
@@ -43,13 +43,13 @@ from bridge.planning.malleable.speed import (
 
 @dataclass(frozen=True)
 class Costs:
-    """What a change of width costs, and how nodes are weighed against each other.
+    """The cost of a change of width, and the weights of jobs.
 
     Attributes:
-        adaptation_s: how long a change takes.
-        between_s: least time between two changes of a job.
-        stretch: see Words.
-        fairness: by how much jobs that have less than they asked for go before others.
+        adaptation_s: duration of a change.
+        between_s: minimum time between two changes of a job.
+        stretch: see the terms.
+        fairness: preference for jobs with fewer nodes than requested.
     """
 
     adaptation_s: int
@@ -70,8 +70,8 @@ def elastic_jobs(snapshot: Snapshot, costs: Costs, learnt: Learnt | None = None)
     Args:
         snapshot: the world.
         costs: of changes.
-        learnt: of speed-ups (`bridge.planning.malleable.observing`), for jobs that are not
-            measured; None: nothing.
+        learnt: speed-ups (`bridge.planning.malleable.observing`) of jobs that are not measured;
+            None: nothing.
     """
     running, now_s = snapshot.running, snapshot.now_s
     rows = elastic_rows(running)
@@ -110,7 +110,7 @@ def elastic_jobs(snapshot: Snapshot, costs: Costs, learnt: Learnt | None = None)
 def _heads_first(
     running: RunningTable, rows: NDArray[np.intp], width: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], bool]:
-    """The nodes of some jobs, each with the one in front that is never given back.
+    """The nodes of some jobs, each with its head, which is never given back, first.
 
     Returns:
         Where those of each begin, the nodes, and whether those of each are still ascending.
@@ -138,7 +138,7 @@ def _heads_first(
 
 
 def allowed(rule: NDArray[np.int8], least: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The least widths of at least so many nodes that the rules allow."""
+    """The smallest widths of at least the given numbers of nodes that the rules allow."""
     found = np.maximum(least, 1)
     for at in np.flatnonzero(rule != WidthRule.ANY).tolist():
         found[at] = RULES[int(rule[at])].next_width(int(found[at]))
@@ -146,7 +146,7 @@ def allowed(rule: NDArray[np.int8], least: NDArray[np.int64]) -> NDArray[np.int6
 
 
 def most_nodes(snapshot: Snapshot) -> NDArray[np.int64]:
-    """(n_running,) the most nodes within each job's bounds and its partition."""
+    """(n_running,) the maximum number of nodes by each job's bounds and its partition."""
     running = snapshot.running
     bounds = np.array([one.max_nodes or MAX_COUNT for one in snapshot.partitions] + [MAX_COUNT])
     most = np.minimum(bounds[running.partition], len(snapshot.nodes))
@@ -191,7 +191,7 @@ def given_back(
         which: (n,) these.
         by_s: (n,) when the change of each is complete.
         ends_s: (n,) when each ends then.
-        why: of all of them.
+        why: reason for all of them.
     """
     if not which.any():
         return NO_RESIZES
@@ -201,7 +201,7 @@ def given_back(
 
 
 def base_ends_s(jobs: ElasticJobs, now_s: int, adaptation_s: int) -> NDArray[np.int64]:
-    """(n,) when jobs end at the latest that give back what they were lent as soon as they can."""
+    """(n,) the latest ends of jobs that give back lent nodes as soon as they can."""
     wide_s = jobs.back_s - adaptation_s - now_s
     as_now = ~jobs.is_lent | (jobs.left_s <= wide_s)
     part = 1 - wide_s / np.maximum(jobs.left_s, 1)
@@ -231,7 +231,7 @@ def start_widths_at_bases(
 
 
 def _least_in_time(snapshot: Snapshot, rows: NDArray[np.intp]) -> NDArray[np.int64]:
-    """The fewest nodes on which jobs end within what all their partitions allow."""
+    """The fewest nodes on which jobs end within the limits of all their partitions."""
     jobs = snapshot.jobs
     bound = [one.max_time_s for one in snapshot.partitions]
     if not any(bound):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the system draws now, and what jobs would draw on other numbers of nodes.
+"""System power now, and the power of jobs on other numbers of nodes.
 
 Rules
     1. System power is out of the corridor if its upper estimate lies above the upper bound, or its
        lower estimate below the lower bound (`bridge.planning.power.estimates`).
-    2. On nodes that differ a job counts for every one of its nodes as on the one where it draws
-       most, for the upper bound, and as on the one where it draws least, for the lower one.
+    2. If its nodes differ, a job counts for each of them as on the node where it draws most, for
+       the upper bound, and as on the node where it draws least, for the lower one.
     3. A running job could grow onto nodes that are idle, and onto those that others could release.
     4. A waiting job counts with the fewest nodes that it can start on, whole ones.
 """
@@ -54,20 +54,20 @@ class DrawnPower:
 
     Attributes:
         bounds_w: lower and upper bound.
-        system_w: lower and upper estimate of what is drawn now.
-        rest_w: of it, what would be drawn without jobs.
+        system_w: lower and upper estimate of the present power.
+        rest_w: the part of it that would be drawn without jobs.
     """
 
     def __init__(
         self, rules: PowerRules, snapshot: Snapshot, malleables: Malleables, *, ahead_s: int = 0
     ) -> None:
-        """Adds it up.
+        """Computes it.
 
         Args:
             rules: of the site.
             snapshot: the cluster.
             malleables: which running jobs may be resized now.
-            ahead_s: an upper bound that comes within so long counts already.
+            ahead_s: an upper bound that comes into force within this time counts already.
         """
         self._snapshot, self._malleables = snapshot, malleables
         self._powers = node_powers(rules, snapshot)
@@ -86,7 +86,7 @@ class DrawnPower:
 
     @cached_property
     def jobs_w(self) -> NDArray[np.int64]:
-        """(n_running,) the most that each job draws on all its nodes, beyond idle."""
+        """(n_running,) the maximum that each job draws on all its nodes, beyond idle."""
         running = self._snapshot.running
         owner = np.repeat(np.arange(len(running)), np.diff(running.indptr))
         found: NDArray[np.int64] = np.zeros(len(running), dtype=np.int64)
@@ -94,7 +94,7 @@ class DrawnPower:
         return found
 
     def starting_w(self, plan: Plan) -> tuple[int, int]:
-        """What the jobs that a plan starts now will draw, beyond idle: least and most."""
+        """Minimum and maximum draw, beyond idle, of the jobs that a plan starts now."""
         draws = planned_draws(self._snapshot, self._powers, plan, plan.starts_now)
         return int(draws.lower_w.sum()), int(draws.upper_w.sum())
 
@@ -108,7 +108,7 @@ class DrawnPower:
         return Outside(max(most_w - upper_w, 0), max(lower_w - least_w, 0))
 
     def outside(self, plan: Plan) -> Outside:
-        """Whether power is out of the corridor, with what a plan starts now (rule 1)."""
+        """Whether power is out of the corridor, including the starts of a plan (rule 1)."""
         least_w, most_w = self.starting_w(plan)
         return Outside(
             over_w=max(self.system_w[1] + most_w - self.bounds_w[1], 0),
@@ -116,7 +116,7 @@ class DrawnPower:
         )
 
     def room(self, plan: Plan) -> Room:
-        """What the corridor and a plan's starts leave for the jobs that may be resized."""
+        """The power that the corridor and a plan's starts leave for resizable jobs."""
         running = self._snapshot.running
         own = np.zeros(len(running), dtype=bool)
         own[self._malleables.rows] = True
@@ -161,8 +161,8 @@ class DrawnPower:
         """The first jobs that wait for nodes or power, by their rows of `Snapshot.jobs` (rule 4).
 
         Args:
-            plan: in whose order.
-            most: how many, at most.
+            plan: gives the order.
+            most: maximum number of jobs.
         """
         jobs = self._snapshot.jobs
         found: dict[int, Scalable] = {}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Running malleable jobs as a planner sees them: one by one, and as columns.
 
-`bridge.planning.malleable.bases` makes them, and has the words.
+`bridge.planning.malleable.bases` makes them, and defines the terms.
 """
 
 from collections.abc import Iterator
@@ -23,14 +23,14 @@ class Elastic:
 
     Attributes:
         row: of `Snapshot.running`.
-        nodes: what it holds; its first `base` ones are those that it keeps.
-        base: the nodes that it is planned with; its width, if it keeps its nodes.
-        asked: the nodes that it requested; if it states none, those it has.
-        most: the most nodes that it allows.
+        nodes: those that it holds; it keeps the first `base` of them.
+        base: the number of nodes that it is planned with; its width, if it keeps its nodes.
+        asked: the number of nodes that it requested; its present number, if it states none.
+        most: the maximum number of nodes that it allows.
         rule: which numbers of nodes it allows up to that.
         serial: its serial fraction.
-        left_s: how long it takes from now on at its width, at most.
-        back_s: when lent nodes can be back.
+        left_s: its maximum remaining time at its width.
+        back_s: when lent nodes can be returned.
         resizable: it is not adapting, and its last change was long enough ago.
     """
 
@@ -51,7 +51,7 @@ class Elastic:
         return self.nodes[self.base :]
 
     def lasts_s(self, width: int) -> float:
-        """How long it takes from now on at another width."""
+        """Its remaining time at another width."""
         return self.left_s * speed(self.serial, len(self.nodes)) / speed(self.serial, width)
 
 
@@ -111,7 +111,7 @@ class ElasticJobs:
         )
 
     def lasts_s(self, width: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(n,) how long they take from now on at other widths."""
+        """(n,) their remaining times at other widths."""
         return self.left_s * speeds(self.serial, self.width) / speeds(self.serial, width)
 
     def nodes_at_bases(

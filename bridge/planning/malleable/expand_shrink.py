@@ -112,7 +112,7 @@ def expand_shrink(
     grown = _growths(malleables, idle, expand_order, {job for job, *_ in resizes}, by_s)
     if not grown:
         return planned
-    if not len(snapshot.jobs):  # nobody waits who could be planned otherwise
+    if not len(snapshot.jobs):  # no waiting job could be planned otherwise
         return replan.around(planned, Resizes.of(grown), NO_RESIZES)
     return replan(Resizes.of([*resizes, *grown]))
 
@@ -120,14 +120,14 @@ def expand_shrink(
 def rank_of_ids(running: RunningTable) -> NDArray[np.int64]:
     """(n_running,) the place of each job by its id: 9 before 10.
 
-    To break ties: the order of the rows is the controller's, and says nothing.
+    To break ties: the order of the rows is the controller's, and has no meaning.
     """
     return _rank(tuple(running.id.tolist()))
 
 
 @lru_cache(maxsize=16)
 def _rank(ids: tuple[str, ...]) -> NDArray[np.int64]:
-    """Kept, as the same jobs run in most cycles; not to be changed."""
+    """Cached, as the same jobs run in most cycles; must not be changed."""
     rank = np.empty(len(ids), dtype=np.int64)
     rank[sorted(range(len(ids)), key=lambda row: (len(ids[row]), ids[row]))] = np.arange(len(ids))
     rank.setflags(write=False)

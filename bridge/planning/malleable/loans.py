@@ -6,16 +6,15 @@ Words
     used from   of a node: when the plan first starts a waiting job on it.
 
 Rules
-    1. Lent nodes that the plan uses before they could be given back in another cycle are given back
-       now, those that are used first before others. A job gives back more only where its rule
-       allows no wider width.
+    1. Lent nodes that the plan uses before a later cycle could take them back are given back now,
+       in the order of their use. A job gives back more only if its rule allows no wider width.
     2. An idle node is lent if the plan does not use it for `between_s`.
-    3. A job grows only while it gains speed, and only if the gain within `between_s` is more than
-       the cost of the change. So no loan makes a job end later than at its base, even if it is
-       called back right after that time.
-    4. Idle nodes go, step by step, to the job that gains most speed for each node, weighed by the
-       square root of its remaining work. The remaining work of a job that has less than it
-       requested counts `fairness` times less.
+    3. A job grows only while it gains speed, and only if the gain within `between_s` exceeds the
+       cost of the change. So no loan makes a job end later than at its base, even if it is taken
+       back right after that time.
+    4. Idle nodes go, step by step, to the job that gains most speed per node, weighted by the
+       square root of its remaining work. The remaining work of a job that has fewer nodes than
+       requested is divided by `fairness`.
     5. The nodes that are used last are lent first.
 """
 
@@ -38,7 +37,7 @@ from bridge.units import NEVER, UNPLANNED
 NONE: Final = 1 << 40
 
 _STEP: Final = 8
-"""A step is at least one of so many parts of a job's width, so that there are few."""
+"""A step is at least this fraction of a job's width, so that there are few steps."""
 
 
 def used_from_s(plan: Plan, n_nodes: int) -> NDArray[np.int64]:
@@ -52,12 +51,12 @@ def used_from_s(plan: Plan, n_nodes: int) -> NDArray[np.int64]:
 
 
 def kept_now(job: Elastic, used_s: NDArray[np.int64], by_s: int) -> NDArray[np.int32]:
-    """What a job keeps that gives nodes back in this cycle (rule 1).
+    """The nodes that a job keeps if it gives nodes back in this cycle (rule 1).
 
     Args:
         job: one with lent nodes that are used by then, and not adapting.
         used_s: (n_nodes,) when each node is used.
-        by_s: when nodes that are given back now are free.
+        by_s: when nodes that are given back now will be free.
     """
     lent = job.lent
     width = len(job.nodes) - int(np.count_nonzero(used_s[lent] <= by_s))
@@ -76,7 +75,7 @@ def growths(
     *,
     costs: Costs,
 ) -> list[tuple[int, NDArray[np.int32]]]:
-    """The jobs that grow (of `jobs`), and what each is lent (rules 2 to 5).
+    """The jobs that grow (of `jobs`), and the nodes lent to each (rules 2 to 5).
 
     Args:
         snapshot: the world.
@@ -118,7 +117,7 @@ def growths(
     found, left = [], np.ones(len(free), dtype=bool)
     for at, width in wider.items():
         added = (left & usable.masks[group[at]]).nonzero()[0][: width - held[at]]
-        if len(added) < width - held[at]:  # others took what it alone could use
+        if len(added) < width - held[at]:  # other jobs took the nodes that it could use
             continue
         left[added] = False
         found.append((at, free[added]))
@@ -126,7 +125,7 @@ def growths(
 
 
 def least_growths(jobs: ElasticJobs, costs: Costs) -> NDArray[np.int64]:
-    """(n,) the next width of each that makes good the cost of a change (rule 3); `NONE`: none."""
+    """(n,) the next width of each that recovers the cost of a change (rule 3); `NONE`: none."""
     counted_s = costs.between_s - 2 * costs.adaptation_s
     if counted_s <= 0:
         return np.full(len(jobs), NONE)
@@ -136,7 +135,7 @@ def least_growths(jobs: ElasticJobs, costs: Costs) -> NDArray[np.int64]:
 
 
 class _Roots:
-    """What the gains of jobs are weighed by (rule 4): square roots of their remaining work."""
+    """The weights of the jobs' gains (rule 4): square roots of their remaining work."""
 
     def __init__(self, jobs: ElasticJobs, fairness: float) -> None:
         self._jobs, self._asked = jobs, jobs.asked.tolist()
@@ -144,14 +143,14 @@ class _Roots:
         self._wide, self._narrow = work.tolist(), (work / fairness).tolist()
 
     def of(self, at: int, width: int) -> float:
-        """Of a job that has a width by now."""
+        """The weight of a job at a width."""
         work: float = (self._narrow if width < self._asked[at] else self._wide)[at]
         return float(work**0.5)
 
     def first_steps(
         self, which: NDArray[np.intp], after: NDArray[np.int64]
     ) -> list[tuple[float, int, int, int, float]]:
-        """Entries of the heap: what a step is worth, negative, the job, both widths, the speed."""
+        """Entries of the heap: the negative value of a step, the job, both widths, the speed."""
         before, serial = self._jobs.width[which], self._jobs.serial[which]
         fast = speeds(serial, after)
         gained = (fast - speeds(serial, before)) / (after - before)

@@ -2,12 +2,12 @@
 """Learns speed-ups (`bridge.planning.malleable.speed_ups`) from malleable jobs as they run and end.
 
 Rules
-    1. A job teaches what was measured of its time in MPI when it changes its width or is gone: once
-       for each width that it had, by the last measurement there.
-    2. One that completed with the nodes that it started on teaches its run time, too. One that
-       failed or was killed does not: it might have taken any time.
-    3. A job counts as malleable from when it is first seen so; it may rest or lose its launcher
-       meanwhile.
+    1. When a job changes its width or leaves, its last measured time in MPI at that width is learnt
+       from: once for each width that it had.
+    2. The run time of a job that completed on the nodes that it started on is learnt from, too; not
+       that of one that failed or was killed, as it might have taken any time.
+    3. A job counts as malleable from when it is first seen to be so, even if it rests or loses its
+       launcher later.
 """
 
 from dataclasses import dataclass, replace
@@ -38,12 +38,12 @@ NAME: Final = "speed-ups"
 _UNKNOWN: Final = -1
 _PARTS: Final = 1_000_000
 _NOTICED: Final = 5_000
-"""A measurement is followed in steps of this, in millionths of a serial fraction."""
+"""Measurements are recorded in steps of this size, in millionths of a serial fraction."""
 
 
 @dataclass
 class _Followed:
-    """A running job as it was last seen.
+    """A running job as last seen.
 
     Attributes:
         serial: last measured at this width, in millionths; -1: not measured.
@@ -90,7 +90,7 @@ class _Seen:
         return _Seen(there, row, ids, running.start_s[row], width, serial)
 
     def is_as(self, known: "_Seen") -> bool:
-        """Whether nothing is to be noted, if `known` is what was noted last."""
+        """Whether there is nothing to record, given the last record `known`."""
         return (
             self.id == known.id
             and self.there == known.there
@@ -100,11 +100,11 @@ class _Seen:
         )
 
     def unlike(self, known: "_Seen | None", noted: NDArray[np.int64]) -> list[int]:
-        """The places of those of which something may be to be noted.
+        """The positions of jobs for which there may be something to record.
 
         Args:
-            known: what was noted last; None: not known.
-            noted: (n,) of the others, set to their measurements that are noted.
+            known: the last record; None: unknown.
+            noted: (n,) for the others, set to their recorded measurements.
         """
         if known is None:
             return list(range(len(self.id)))
@@ -121,11 +121,11 @@ class _Seen:
 
 
 _noted: list[tuple[Learnt, _Seen]] = []
-"""What was noted after the last snapshot, and of what: most are like the one before."""
+"""The last record and its input, as most snapshots are like the one before."""
 
 
 def observed(snapshot: Snapshot, before: Learnt) -> Learnt:
-    """What is known after this snapshot; the same object if that is nothing new."""
+    """The knowledge after this snapshot; the same object if nothing is new."""
     seen = _Seen.of(snapshot)
     if _noted and _noted[0][0] is before and seen.is_as(_noted[0][1]):
         return before
@@ -155,7 +155,7 @@ def observed(snapshot: Snapshot, before: Learnt) -> Learnt:
 
 
 def _differs(serial: Any, known: Any) -> Any:
-    """Whether measurements differ so much that it is noted."""
+    """Whether measurements differ enough to be recorded."""
     return (serial != _UNKNOWN) & (abs(serial - known) >= _NOTICED)
 
 
@@ -173,7 +173,7 @@ def _ended_runs(snapshot: Snapshot) -> dict[str, tuple[int, int]]:
 
 
 def _follow(learning: Learning, snapshot: Snapshot, row: int, width: int, serial: int) -> None:
-    """Takes note of a running job of which there is something new."""
+    """Records news of a running job."""
     running = snapshot.running
     job_id, start_s = str(running.id[row]), int(running.start_s[row])
     numbers = learning.running.get(job_id)
@@ -192,7 +192,7 @@ def _follow(learning: Learning, snapshot: Snapshot, row: int, width: int, serial
 
 
 def _over(learning: Learning, job_id: str, ran: tuple[int, int] | None) -> None:
-    """A job is gone."""
+    """Records that a job has left."""
     numbers = learning.running.pop(job_id)
     if numbers is not None and len(numbers) == 5:
         found = _Followed(*numbers)
@@ -217,14 +217,14 @@ def _teach(learning: Learning, job_id: str, found: _Followed, run_s: int = 0) ->
 
 
 def kept_of(learnt: Learnt, user: str, name: str) -> Kept:
-    """What is kept of a user's jobs of a name."""
+    """The knowledge about a user's jobs of one name."""
     return from_numbers(learnt.known.get(user) or ()).get(name_code(name), ())
 
 
 def learnt_serials(
     learnt: Learnt, users: NDArray[np.object_], names: NDArray[np.object_]
 ) -> NDArray[np.float64]:
-    """(n,) the serial fractions of jobs as learnt; the assumed one where nothing was."""
+    """(n,) the learnt serial fractions of jobs; the assumed one if nothing was learnt."""
     pairs = list(zip(users.tolist(), names.tolist(), strict=True))
     entries = {user: from_numbers(learnt.known.get(user) or ()) for user in {*users.tolist()}}
     found = {

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is still to be done of a decision when its shrinks are complete.
+"""The rest of a decision, which follows when its shrinks are complete.
 
-It is kept from cycle to cycle as numbers under keys (`bridge.model.learnt.Learnt`): a restart of
-the service does not lose it.
+It is kept from cycle to cycle as numbers under keys (`bridge.model.learnt.Learnt`) and survives a
+restart of the service.
 """
 
 from collections.abc import Collection, Mapping
@@ -19,9 +19,9 @@ class Pending:
     """Growths and starts that wait for shrinks.
 
     Attributes:
-        widths: of running jobs, by id, that are to grow.
-        jobs: ids of waiting jobs that are to start before others.
-        until_s: it is given up then, unless jobs are still adapting.
+        widths: of running jobs that will grow, by id.
+        jobs: ids of waiting jobs that will start before others.
+        until_s: when it is abandoned, unless jobs are still adapting.
     """
 
     widths: Mapping[str, int] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class Pending:
 
     @staticmethod
     def of(learnt: Learnt) -> "Pending":
-        """What was kept."""
+        """Reads it from the state."""
         known = learnt.known
         return Pending(
             {key.removeprefix(_GROWS): n[0] for key, n in known.items() if key.startswith(_GROWS)},
@@ -42,7 +42,7 @@ class Pending:
         )
 
     def learnt(self) -> Learnt:
-        """To be kept."""
+        """Writes it for the state."""
         if not self:
             return Learnt()
         known = {_GROWS + job: [width] for job, width in self.widths.items()}
@@ -50,9 +50,9 @@ class Pending:
         return Learnt(Layers(known | {_UNTIL: [self.until_s]}))
 
     def at(self, now_s: int) -> "Pending":
-        """What is left of it at an instant."""
+        """The part that remains at an instant."""
         return self if now_s < self.until_s else Pending()
 
     def without(self, started: Collection[str]) -> "Pending":
-        """After its growths, and the starts of some jobs."""
+        """The part that remains after its growths and the starts of some jobs."""
         return replace(self, widths={}, jobs=self.jobs.difference(started))

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nodes that running jobs release or get, to have the widths of a configuration.
+"""The nodes that running jobs release or get to reach the widths of a configuration.
 
 Rules
     1. A job keeps its head. Nodes that the waiting jobs could use are released first, starting with
        the last one.
-    2. A job grows onto nodes that are idle now, and that are not for waiting jobs: to its width of
+    2. A job grows onto nodes that are idle now and not intended for waiting jobs: to its width of
        the configuration, or to the widest allowed one up to it.
-    3. While others shrink they still draw what they drew: a job grows only as far as power permits
-       beside them.
+    3. Jobs that shrink still draw their former power: a job grows only as far as power permits in
+       addition to that.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ class Redistribution:
     Attributes:
         snapshot: the cluster.
         jobs: those that may be resized, by their rows of `Snapshot.running`.
-        widths: what each is to have, by its id; those left out keep theirs.
+        widths: the target of each, by its id; jobs left out keep theirs.
         by_s: when a change that begins now is complete.
         reason: for all of the changes.
     """
@@ -41,7 +41,7 @@ class Redistribution:
     reason: str
 
     def shrinks(self, first: NDArray[np.bool_]) -> list[Resize]:
-        """The jobs that are to have fewer nodes (rule 1).
+        """The jobs that shrink (rule 1).
 
         Args:
             first: (n_nodes,) which nodes are released first.
@@ -65,7 +65,7 @@ class Redistribution:
 
         Args:
             idle: (n_nodes,) the nodes that they may get.
-            room_w: what they may draw more.
+            room_w: the power that they may draw in addition.
         """
         running, found = self.snapshot.running, []
         free = np.flatnonzero(idle).astype(np.int32)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What reshape policies have in common: how long a change of width takes.
+"""The common base of reshape policies.
 
 A reshape policy is a frozen dataclass whose fields are its parameters, with the one method
 `reshaped`.
@@ -19,7 +19,7 @@ from bridge.ports import Context, Planned, Replan
 
 @dataclass(frozen=True)
 class Adapting:
-    """What takes time to resize jobs.
+    """A policy for which resizes take time.
 
     Attributes:
         adaptation_s: how long a change of width is expected to take.

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Brings system power back into its corridor: widths, chosen waiting jobs, and what follows later.
+"""Brings system power back into its corridor: widths, chosen waiting jobs, and later steps.
 
 Words
-    violation   system power out of its corridor, by the estimates, with what the plan starts now.
+    violation   estimated system power out of its corridor, including the starts of the plan.
     chosen      the waiting jobs, one or two, with which a configuration keeps the corridor.
 
 Rules
     1. It is used on a violation, while no job adapts.
     2. The first feasible configuration is taken: of running malleable jobs with one waiting job, in
        the plan's order; then with two; then with none. A configuration whose chosen jobs could not
-       start is passed over.
+       start is skipped.
     3. Jobs that shrink do so first. Jobs grow in the same cycle only as far as nodes are idle and
        power permits; the rest of the growth, and the chosen jobs, follow when the shrinks are
        complete, before others.
-    4. What the plan starts now counts as running. Only where no configuration beside it is
-       feasible, growth alone comes before these starts.
-    5. Where no configuration is feasible the one with the least violation is taken.
+    4. Jobs that the plan starts now count as running. Only if no configuration in addition to them
+       is feasible, growth alone comes before these starts.
+    5. If no configuration is feasible, the one with the least violation is used.
 """
 
 from collections.abc import Collection, Iterator
@@ -45,18 +45,18 @@ from bridge.ports import Planned, Replan
 from bridge.units import NEVER, UNPLANNED
 
 _PATIENCE = 10
-"""Growths and starts that wait for shrinks are given up after so many times their duration."""
+"""Growths and starts that wait for shrinks are abandoned after this multiple of a change."""
 _THEN = "the jobs that shrank for the power corridor have done so"
 
 
 @dataclass(frozen=True)
 class Effort(Adapting):
-    """What may be tried: parameters of the policies that keep a corridor.
+    """Parameters of the policies that keep a corridor.
 
     Attributes:
-        waiting: most waiting jobs that a configuration starts; 0: running jobs only.
-        tried: most configurations with waiting jobs that are computed in a cycle.
-        tick_s: the policy plans again after so long; 0: at events only.
+        waiting: maximum number of waiting jobs that a configuration starts; 0: running jobs only.
+        tried: maximum number of configurations with waiting jobs that are computed in a cycle.
+        tick_s: the policy plans again after this time; 0: at events only.
     """
 
     waiting: int = 2
@@ -82,7 +82,7 @@ class Restoring:
         snapshot: the cluster.
         order: (n_jobs,) rows of its jobs.
         replan: plans around other widths.
-        power: what is drawn, and its bounds.
+        power: the present power, and its bounds.
     """
 
     effort: Effort
@@ -108,7 +108,7 @@ class Restoring:
         return np.concatenate((self.order[before], self.order[~before]))
 
     def continued(self, planned: Planned, pending: Pending) -> tuple[Planned, Pending]:
-        """Without a violation: what is left of the last decision (rule 3)."""
+        """Without a violation: the rest of the last decision (rule 3)."""
         if not pending:
             return planned, pending
         order = self._order(pending.jobs)
@@ -155,7 +155,7 @@ class Restoring:
         return with_note(done[0], text), done[1]
 
     def _instead_of_starts(self, planned: Planned) -> tuple[Planned, Pending] | None:
-        """Growth that keeps the corridor if what the plan starts now had to wait; None: none."""
+        """Growth that keeps the corridor if the plan's starts have to wait; None: none."""
         own = _only(planned.plan, ())
         if not len(planned.plan.starts_now) or self.power.outside(own).over_w:
             return None
@@ -171,7 +171,7 @@ class Restoring:
         return done if done and len(done[0].plan.resizes) else None
 
     def _choices(self, planned: Planned) -> Iterator[dict[int, Scalable]]:
-        """The waiting jobs that configurations are to start, in the order of rule 2."""
+        """The sets of waiting jobs for configurations to start, in the order of rule 2."""
         most = self.effort.tried
         if self.effort.waiting:
             waiting = self.power.waiting(planned.plan, most)
@@ -224,13 +224,13 @@ def _missed_w(found: Configuration) -> tuple[int, int]:
 
 
 def _only(plan: Plan, jobs: Collection[int]) -> Plan:
-    """The plan in which of all starts of this cycle only those of some jobs remain."""
+    """The plan in which only some jobs start in this cycle."""
     kept = np.isin(plan.job, [*jobs]) | (plan.start_s != plan.now_s)
     return replace(plan, start_s=np.where(kept, plan.start_s, NEVER))
 
 
 def _start(plan: Plan, jobs: tuple[int, ...], by_s: int) -> bool:
-    """Whether jobs start by then; of all but the first the plan may not say when they start."""
+    """Whether jobs start by then; the plan may lack the start of all but the first."""
     for at, job in enumerate(jobs):
         start_s = int(plan.start_s[plan.job == job].min())
         if start_s > by_s or (start_s == UNPLANNED and at == 0):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 UNKNOWN_SERIAL: Final = 0.05
-"""Serial fraction of unknown jobs: those on one node, or never measured."""
+"""Serial fraction that is assumed for jobs on one node and jobs that were never measured."""
 
 _NEVER_REACHED: Final = 1 << 30
 
@@ -30,7 +30,7 @@ def serial_fractions(mtct: NDArray[np.float64], width: NDArray[np.int64]) -> NDA
 
 
 def speed(serial: float, width: int) -> float:
-    """Speed-up on that many nodes."""
+    """Speed-up on a number of nodes."""
     return 1.0 / (serial + (1.0 - serial) / width)
 
 
@@ -40,7 +40,7 @@ def speeds(serial: NDArray[np.float64], width: NDArray[np.int64]) -> NDArray[np.
 
 
 def widths_for(serial: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The fewest nodes on which jobs have these speed-ups; a very large number: on none."""
+    """The fewest nodes on which jobs have these speed-ups; a very large number: none."""
     left = 1.0 / wanted - serial
     reached = left > 1e-12
     found = np.ceil((1.0 - serial) / np.where(reached, left, 1.0) - 1e-9)

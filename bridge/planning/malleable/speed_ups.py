@@ -1,29 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Speed-ups of applications, learnt from the jobs that ran: what is kept, and the curve from it.
+"""Speed-ups of applications, learnt from ended jobs: what is kept, and the resulting curve.
 
 Words
-    application   jobs of one user under one name. The name is all that is known of a job while it
-                  waits; a launcher names its program only once it runs.
-    kept          of an application, for each width: the mean serial fraction that its time in MPI
-                  was measured to mean there (`bridge.planning.malleable.speed`), and the mean
+    application   jobs of one user with one name. Only the name is known while a job waits; the
+                  launcher names the program only when it runs.
+    kept          for each width of an application: the mean serial fraction that follows from its
+                  measured time in MPI (`bridge.planning.malleable.speed`), and the mean
                   logarithm of the run times of jobs that kept this width from start to end.
 
 Rules
-    1. The curve is Amdahl's, by one serial fraction: so it rises with the width and never lies
-       above perfect speed-up, whatever was reported.
+    1. The curve is Amdahl's with one serial fraction: so it rises with the width and never exceeds
+       the perfect speed-up, whatever was reported.
     2. The serial fraction is the mean of an assumption (`UNKNOWN_SERIAL`, which counts as one job),
-       of what was measured at each width (one for each job there, at most `MOST_COUNTED`), and of
-       what run times at two widths or more say: the least squares of T(w) = a + b / w, a, b >= 0,
-       relative to the run times. These count as half the jobs that they are of, if the widest is
-       `LEVERAGE` times the narrowest or more; jobs of one name may differ in their input.
-    3. Means forget: one more job counts 1 / `MEMORY` at least.
-    4. All numbers are clamped as they come in and as they are read. A user's jobs change that
+       of the measurements at each width (one for each job there, at most `MOST_COUNTED`), and of
+       the result of run times at two or more widths: the least squares of T(w) = a + b / w,
+       a, b >= 0, relative to the run times. The latter counts as half the number of its jobs, and
+       only if the widest width is at least `LEVERAGE` times the narrowest; jobs of one name may
+       differ in their input.
+    3. Means forget: a further job counts at least 1 / `MEMORY`.
+    4. All numbers are clamped when they arrive and when they are read. A user's jobs change that
        user's entry only, which is bounded (`MOST_NAMES`, `MOST_WIDTHS`), as is the number of
-       users (`MOST_USERS`): what was changed longest ago is forgotten first.
+       users (`MOST_USERS`): the least recently changed is dropped first.
 
-Source: G. Amdahl, AFIPS 1967. That the serial fraction is found from measured speed-ups: A. Karp
+Source: G. Amdahl, AFIPS 1967. Serial fractions from measured speed-ups: A. Karp
 and H. Flatt, CACM 33(5), 1990. Downey's model (A. Downey, UC Berkeley CSD-97-933, 1997) has two
-parameters; one job rarely visits enough widths for both. The pseudo-count is ours.
+parameters, for which one job rarely has enough widths. The pseudo-count is ours.
 """
 
 import hashlib
@@ -53,7 +54,7 @@ _MANY: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class AtWidth:
-    """What is kept of one width.
+    """The knowledge about one width.
 
     Attributes:
         width: number of nodes.
@@ -71,7 +72,7 @@ class AtWidth:
 
 
 Kept = tuple[AtWidth, ...]
-"""Of one application, what changed last at the end."""
+"""The widths of one application, the most recently changed last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ class Point:
 
 
 def with_measured(kept: Kept, width: int, serial: float) -> Kept:
-    """One more job was measured at a width."""
+    """Adds a job that was measured at a width."""
     if not 2 <= width <= _WIDEST or not serial >= 0:
         return kept
     at, rest = _taken(kept, width)
@@ -97,7 +98,7 @@ def with_measured(kept: Kept, width: int, serial: float) -> Kept:
 
 
 def with_ended(kept: Kept, width: int, run_s: int) -> Kept:
-    """One more job has ended that had this width throughout."""
+    """Adds an ended job that had this width throughout."""
     if not 1 <= width <= _WIDEST or run_s < 1:
         return kept
     at, rest = _taken(kept, width)
@@ -148,7 +149,7 @@ def _by_run_times(ran: Sequence[AtWidth]) -> float:
 
 
 def curve(kept: Kept, widths: Sequence[int]) -> list[Point]:
-    """Speed-ups at some widths, ascending, for people."""
+    """Speed-ups at some widths, ascending, for display."""
     serial, known = serial_of(kept), serial_of(kept) != UNKNOWN_SERIAL or bool(kept)
     measured = {at.width: at.serial for at in kept if at.measured}
     found = []
@@ -165,17 +166,17 @@ def curve(kept: Kept, widths: Sequence[int]) -> list[Point]:
 
 @lru_cache(maxsize=4096)
 def name_code(name: str) -> int:
-    """A job name as a number; two of one user are hardly ever the same."""
+    """A job name as a number; collisions within a user are very unlikely."""
     digest = hashlib.blake2b(name.encode(errors="replace"), digest_size=6).digest()
     return int.from_bytes(digest, "big")
 
 
 Entry = dict[int, Kept]
-"""Of one user, by `name_code`, what changed last at the end."""
+"""The applications of one user by `name_code`, the most recently changed last."""
 
 
 def with_kept(entry: Entry, code: int, kept: Kept) -> Entry:
-    """The entry in which an application has changed (rule 4)."""
+    """The entry with a changed application (rule 4)."""
     rest = [(other, its) for other, its in entry.items() if other != code]
     return dict([*rest, (code, kept)][-MOST_NAMES:])
 
@@ -194,7 +195,7 @@ def to_numbers(entry: Entry) -> list[int]:
 
 
 def from_numbers(numbers: Sequence[int]) -> Entry:
-    """An entry as kept; from the first invalid number on it is left out."""
+    """Reads a stored entry, up to the first invalid number."""
     if not numbers or numbers[0] != VERSION:
         return {}
     found: Entry = {}

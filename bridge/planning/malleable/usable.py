@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which nodes running malleable jobs could be given."""
+"""The nodes onto which running malleable jobs could grow."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,11 +11,11 @@ from bridge.planning.eligibility.alternatives import Eligibility
 
 
 class Usable:
-    """Which of some nodes each job could use; found once for jobs that could use the same.
+    """Which of some nodes each job could use; computed once for equal jobs.
 
     Attributes:
         masks: (n_free,) which of the nodes the jobs of each group could use.
-        counts: how many that are.
+        counts: their numbers.
     """
 
     def __init__(self, snapshot: Snapshot, free: NDArray[np.int32]) -> None:
@@ -31,7 +31,7 @@ class Usable:
         self.counts: list[int] = []
 
     def groups(self, rows: NDArray[np.intp]) -> list[int]:
-        """Of which group each of some jobs is.
+        """The group of each of some jobs.
 
         Args:
             rows: of `Snapshot.running`, of jobs that hold nodes.
@@ -45,7 +45,7 @@ class Usable:
         ]
 
     def _keys(self, rows: NDArray[np.intp]) -> Iterator[tuple[object, ...]]:
-        """All that `growable` depends on."""
+        """Everything that `growable` depends on."""
         running, reservations = self._snapshot.running, self._snapshot.reservations
         holds = [b""] * len(rows)
         for at in np.flatnonzero(~running.exclusive[rows]).tolist():

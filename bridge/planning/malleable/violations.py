@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says that power is out of its corridor, and what would end that where no configuration does."""
+"""Reports that power is out of its corridor, and what would end that if no configuration does."""
 
 from dataclasses import replace
 from typing import Final
@@ -14,7 +14,7 @@ from bridge.ports import Planned
 from bridge.units import NEVER, format_instant
 
 NOT_KEPT: Final = "no configuration of jobs keeps the power corridor"
-"""What every note of `why_not_ended` begins with."""
+"""The beginning of every note of `why_not_ended`."""
 
 
 def why_resized(power: DrawnPower, outside: Outside, found: Configuration) -> str:
@@ -30,7 +30,7 @@ def why_resized(power: DrawnPower, outside: Outside, found: Configuration) -> st
 def why_not_ended(
     snapshot: Snapshot, power: DrawnPower, outside: Outside, found: Configuration
 ) -> str:
-    """Says by how much the corridor is missed by the best configuration, and what would end it."""
+    """States by how much the best configuration misses the corridor, and what would end it."""
     lower_w, upper_w = power.bounds_w
     if not outside.over_w and not found.over_w:
         return (
@@ -56,7 +56,7 @@ def why_not_ended(
 
 
 def _ends_s(snapshot: Snapshot, power: DrawnPower, watts: int) -> int:
-    """When jobs that draw so much will have ended; NEVER: all together draw less."""
+    """When jobs with this total draw will have ended; NEVER: all jobs together draw less."""
     running = snapshot.running
     order = np.argsort(running.end_s, kind="stable")
     freed = np.cumsum(power.jobs_w[order])
@@ -65,7 +65,7 @@ def _ends_s(snapshot: Snapshot, power: DrawnPower, watts: int) -> int:
 
 
 def with_note(planned: Planned, text: str) -> Planned:
-    """The plan that says so: in its notes, and where people look, at the first waiting job."""
+    """The plan with this message in its notes and in the reason of the first waiting job."""
     plan = planned.plan
     reasons = list(plan.reasons)
     for row, reason in enumerate(reasons):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why running malleable jobs keep their widths, or change them, by a finished plan.
+"""The reasons why running malleable jobs keep or change their widths, by a finished plan.
 
 Rules
-    1. The first reason that holds is given: what forbids any change goes before what forbids
-       growth, then comes what is missing. `_Reasons` sets them from the last to the first.
-    2. A job that the policy wanted to resize and that a rule of the site left out says so, whatever
-       else holds.
+    1. The first applicable reason is given: first what forbids any change, then what forbids
+       growth, then what is missing. `_Reasons` sets them from the last to the first.
+    2. If a rule of the site prevented a resize that the policy wanted, that is the reason, whatever
+       else applies.
 """
 
 from dataclasses import dataclass, field, replace
@@ -29,7 +29,7 @@ from bridge.ports import Planned, Replan
 
 @dataclass
 class Watched:
-    """A `bridge.ports.Replan` that notes the resizes which rules left out.
+    """A `bridge.ports.Replan` that records the resizes that rules prevented.
 
     Attributes:
         left_out: their rows of `Snapshot.running`.
@@ -60,13 +60,14 @@ class Watched:
 
 @dataclass(frozen=True)
 class Demands:
-    """What a policy asks of a change beyond the rules of all.
+    """Conditions of a policy on changes, beyond the common rules.
 
     Attributes:
-        adaptation_s: how long a change takes.
-        between_s: least time between two changes of a job, and how long an idle node must be free.
+        adaptation_s: duration of a change.
+        between_s: minimum time between two changes of a job, and for which an idle node must be
+            free.
         one_at_a_time: nothing is decided while a job adapts.
-        least: (n_running,) the next width that is worth a change; very large: there is none; 0, or
+        least: (n_running,) the next width that is worth a change; very large: none is; 0, or
             None for all: any allowed one is.
     """
 
@@ -98,7 +99,7 @@ def with_reasons(
 
 
 class _Reasons:
-    """The reasons of some running jobs, by columns; what is set later goes before."""
+    """The reasons of some running jobs, by columns; a reason that is set later replaces one."""
 
     def __init__(
         self, snapshot: Snapshot, plan: Plan, rows: NDArray[np.intp], demands: Demands
@@ -111,7 +112,7 @@ class _Reasons:
         self._until_s = np.zeros(len(rows), dtype=np.int64)
 
     def for_no_growth(self) -> None:
-        """What is missing, for all of them."""
+        """Sets what is missing, for all of them."""
         snapshot, rows, demands = self._snapshot, self._rows, self._demands
         most = most_nodes(snapshot)[rows]
         following = allowed(snapshot.running.width_rule[rows], self._width + 1)
@@ -132,7 +133,7 @@ class _Reasons:
         self._nodes = np.where(self._code == WidthCode.TOO_FEW_NODES, wanted, 0)
 
     def _counts(self, free: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """How many idle nodes each job could use, and how many of them will be idle for long."""
+        """How many idle nodes each job could use, and how many of them stay idle long enough."""
         snapshot, demands = self._snapshot, self._demands
         until_s = snapshot.now_s + max(demands.between_s, demands.adaptation_s)
         calm = used_from_s(self._plan, len(snapshot.nodes))[free] >= until_s
@@ -142,7 +143,7 @@ class _Reasons:
         return np.array(usable.counts)[group], np.array(calm_counts)[group]
 
     def for_no_change(self, left_out: set[int]) -> None:
-        """What forbids any change, and what changes."""
+        """Sets what forbids any change, and the changes."""
         running, rows, demands = self._snapshot.running, self._rows, self._demands
         now_s, resizes = self._snapshot.now_s, self._plan.resizes
         left_s = running.end_s[rows] - now_s
@@ -186,5 +187,5 @@ _CODES: Final = {int(code): code for code in WidthCode}
 
 @lru_cache(maxsize=8192)
 def _reason(job_id: str, code: WidthCode, nodes: int, until_s: int) -> WidthReason:
-    """Most jobs keep theirs from cycle to cycle."""
+    """Cached, as most jobs keep theirs from cycle to cycle."""
     return WidthReason(job_id, code, nodes, until_s)

@@ -33,7 +33,7 @@ def allowed_widths(snapshot: Snapshot, job: int) -> Sequence[int]:
 def shrunk_width(allowed: Sequence[int], width: int, needed: int) -> int:
     """The width to shrink to if `needed` more nodes are needed; `width` if there is none.
 
-    The largest allowed one that frees them all, else the smallest: 8 nodes, even, 6 needed: 2.
+    The largest allowed width that frees them all, else the smallest: 8 nodes, even, 6 needed: 2.
     """
     smaller = bisect_left(allowed, width)
     enough = min(bisect_right(allowed, width - needed), smaller)

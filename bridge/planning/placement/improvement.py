@@ -2,13 +2,13 @@
 """Moves the jobs of a plan to cheaper nodes; no start changes.
 
 Rules
-    1. The plan stage has set all starts. None changes here: no job waits to give another one fewer
-       hops.
+    1. The plan stage has set all starts. None changes here: no job waits so that another one has
+       fewer hops.
     2. Jobs swap nodes of one type (`bridge.planning.placement.node_swap`): those that start
        now, then those of the next announced starts.
     3. Jobs that start now move to cheaper nodes that no other job needs
        (`bridge.planning.placement.relocation`).
-    4. Where power is bounded, no job gets nodes on which it would draw another power.
+    4. If power is bounded, no job gets nodes on which it would draw a different power.
 """
 
 from dataclasses import replace
@@ -79,7 +79,7 @@ def _paid(hop_tree: HopTree, plan: Plan, rows: NDArray[np.intp]) -> NDArray[np.f
 
 
 def _power_kinds(snapshot: Snapshot, site: Site) -> NDArray[np.int64] | None:
-    """(n_nodes,) equal for nodes on which any job draws as much; None: power is not bounded."""
+    """(n_nodes,) equal for nodes on which any job draws the same power; None: not bounded."""
     if site.rules.power is None:
         return None
     powers = node_powers(site.rules.power, snapshot)

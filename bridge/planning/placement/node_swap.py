@@ -6,8 +6,8 @@ Words
                 capacity, features, weight, state, partitions, reservations, fabric, and the jobs
                 and FreePools that name them.
     free        at an instant: no job holds the node both before and after it.
-    to swap     to exchange all that is planned from an instant on on two nodes of one type that
-                are free then.
+    to swap     to exchange everything that is planned on two nodes of one type from an instant at
+                which both are free.
 
 Rules
     1. No start changes, as everything planned on a node moves as a whole to an equivalent one. So
@@ -15,11 +15,11 @@ Rules
        hold, whichever jobs move.
     2. Jobs that start now swap first, then those of the next `MOST_TIMES` announced starts.
     3. Jobs whose nodes are all free and of one type form a window with all others of that type, and
-       the place policy finds sets for it. Sets that are not cheaper are not used.
+       the place policy finds sets for it. Only cheaper sets are used.
     4. One-node jobs take the remaining nodes, on the switch with the fewest idle nodes, to keep
        large gaps for large jobs. They cost no hops on any node.
     5. Jobs with nodes of several types, or with nodes shared with running jobs, exchange single
-       nodes with all others as long as that is a gain (`bridge.core.Tree.exchange`).
+       nodes with all others as long as that gains (`bridge.core.Tree.exchange`).
     6. A job that waits for few leaf switches never ends up on more of them than it requests, or
        than it had. If a swap would do that to a job that starts later, everything planned for such
        jobs stays, and the swap is repeated without it.
@@ -44,9 +44,9 @@ from bridge.ports import JointPlacer
 MOST_TIMES = 3
 """Announced starts considered in one cycle."""
 MOST_EXCHANGES = 50_000
-"""Exchanges that are tried for jobs with nodes of several types."""
+"""Number of exchanges that are tried for jobs with nodes of several types."""
 MOST_COUNTS = 1 << 26
-"""Jobs times switches beyond which nothing is exchanged; the core keeps one count for each."""
+"""Product of jobs and switches beyond which nothing is exchanged; the core has a count for each."""
 
 
 def node_types(

@@ -6,13 +6,11 @@ sets of nodes of several types, and room on shared nodes.
 
 Rules
     1. A job moves to nodes that are open to it until its end, on a switch, idle now, and without a
-       planned start before its end. A job that shares nodes moves to nodes with room for the most
-       that it has on any of its own, instead of idle ones. So no other job's nodes or starts
-       change.
+       planned start before its end. A job that shares nodes moves to nodes that can hold its
+       maximum on any node, instead of idle ones. So no other job's nodes or starts change.
     2. Jobs that hold whole nodes and can use the same ones are first tried together, on nodes that
        are free until the last of them ends; then one by one, widest first.
-    3. Sets that are not cheaper are not used, nor sets on more leaf switches than a job waits for
-       and has.
+    3. Only cheaper sets are used, and none on more leaf switches than a job waits for and has.
     4. Fewer hops must not cost expensive or empty nodes. A job never moves to nodes of more weight
        than its heaviest, or with more generic resources that it does not request than its own
        have; a job that shares nodes never to more idle ones than it has.
@@ -80,8 +78,8 @@ class _Candidate:
         open: (n_nodes,) bool: eligible, not closed before its end, on a switch, large enough, and
             of no more weight.
         whole: it holds whole nodes.
-        use: (R,) the most it has on one of its nodes.
-        most: the most leaf switches it may use; 0: any number.
+        use: (R,) its maximum on one of its nodes.
+        most: maximum number of leaf switches; 0: any number.
         had: (R,) what its nodes have of the generic resources that it does not request and of the
             counted resources; of others a bound that never binds.
     """
@@ -148,7 +146,7 @@ def _candidates(
         open_ = open_ & (capacity >= use).all(axis=1) & (capacity <= had).all(axis=1)
         whole, most = _whole(snapshot, plan, row), int(swapper.most[row])
         if whole and not _differ(context.node_type[open_]) and open_[held].all():
-            continue  # it has swapped with all of them
+            continue  # it has already swapped with all of them
         found.append(_Candidate(row, open_, whole, use, end_s, most, had))
     width = np.diff(plan.indptr)
     return sorted(found, key=lambda candidate: (-int(width[candidate.row]), candidate.row))
@@ -210,7 +208,7 @@ def _try(
 
 
 class _NodeState:
-    """What is free on every node now, and until when."""
+    """The free resources of every node now, and until when they are free."""
 
     def __init__(self, context: SwapContext, swapper: NodeSwapper) -> None:
         snapshot, plan = context.snapshot, swapper.given

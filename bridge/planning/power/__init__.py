@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Electric power: what nodes and jobs are assumed to draw.
+"""Electric power: the assumed draw of nodes and jobs.
 
-Imports queue and what is below it. Start with `estimates.py`.
+Imports queue and the packages below it. Start with `estimates.py`.
 """

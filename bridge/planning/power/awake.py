@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prefers nodes that have power to nodes that a job would have to wait for.
+"""Prefers nodes that have power to nodes that must be powered up.
 
 Rules
     1. Nodes that are powered down come after all others, and after those that are powering up.
        Among equals the place policy's order holds, weights included.
     2. No node is excluded. Those without power are closed until they are available
-       (`bridge.model.power_saving`), so this is about jobs that start later.
+       (`bridge.model.power_saving`), so this matters for jobs that start later.
 """
 
 from dataclasses import replace

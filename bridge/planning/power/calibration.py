@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fits what nodes draw, idle W + load * W, to what metered nodes reported.
+"""Fits the power of nodes, idle W + load * W, to the reports of metered nodes.
 
 Words
     load        busy CPUs / CPUs of a node, 0 to 1.
-    curve       readings of one node: loads, and what it drew at each.
+    curve       readings of one node: loads, and the power at each.
     type        nodes that are fitted together: those of an entry of `planning.power.nodes`, or
                 without that section those of equal capacity.
 
 Rules
     1. The line is fitted by least squares through the medians of each twentieth of the load, each
        with the same weight. A twentieth with fewer than `LEAST` readings does not count. So neither
-       long idle times nor a few absurd readings decide.
-    2. `idle` is the line at load 0. `max` is the line at load 1, raised by what all but `BEYOND` of
-       the readings are above the line at most: it is what upper estimates rest on.
-    3. Nothing is fitted to loads that are less than `SPREAD` apart, nor if nodes draw less the
-       busier they are: the problem says so.
+       long idle times nor a few absurd readings dominate.
+    2. `idle` is the line at load 0. `max` is the line at load 1 plus a margin that all but `BEYOND`
+       of the readings stay within: upper estimates are based on it.
+    3. Nothing is fitted if the loads span less than `SPREAD`, or if busier nodes draw less: this is
+       reported as the problem.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,11 +38,11 @@ BEYOND: Final = 0.02
 
 @dataclass(frozen=True)
 class Curve:
-    """What one node reported.
+    """The reports of one node.
 
     Attributes:
-        source: of its last reading, for people; empty: it had none.
-        metered: that source is a meter.
+        source: of its last reading, for display; empty: it had none.
+        metered: whether that source is a meter.
         load, watts: of the readings.
     """
 
@@ -54,12 +54,12 @@ class Curve:
 
 @dataclass(frozen=True)
 class Line:
-    """What was fitted, or why nothing was.
+    """The fitted values, or why there are none.
 
     Attributes:
         idle_w, max_w: W; 0 if nothing was fitted.
-        error_w: the largest difference of all but `BEYOND` of the readings from the line, W.
-        least_load, most_load: between which loads.
+        error_w: the largest distance from the line of all but `BEYOND` of the readings, W.
+        least_load, most_load: range of the loads.
         problem: empty: none.
     """
 
@@ -80,8 +80,8 @@ class Calibration:
         nodes: its selection as stated; None: as the last entry, all other nodes.
         members: names of its nodes, in the controller's order.
         metered: how many of them have a meter.
-        readings: that were fitted.
-        before_w: idle and maximum power as stated; None: nothing is stated.
+        readings: number of fitted readings.
+        before_w: stated idle and maximum power; None: nothing is stated.
         line: the result.
     """
 
@@ -100,7 +100,7 @@ def calibrations(
     """One for each type of node, in the order of their entries.
 
     Args:
-        rules: of the site; None: what nodes draw is not stated.
+        rules: of the site; None: the power of nodes is not stated.
         snapshot: the cluster.
         curves: by node.
     """
@@ -195,5 +195,5 @@ def fitted(load: NDArray[np.float64], watts: NDArray[np.float64]) -> Line:
 
 
 def _up(watts: np.floating) -> int:
-    """Whole watts; what rounding errors add is none."""
+    """Whole watts, without rounding errors."""
     return int(np.ceil(watts - 1e-6))

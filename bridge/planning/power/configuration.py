@@ -1,27 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which widths keep power within its corridor and leave few nodes idle: an integer programme.
+"""Widths that keep power within its corridor and leave few nodes idle: an integer programme.
 
     chosen = configuration(jobs, room, waiting)     None: there are not enough nodes
     chosen = one_way(jobs, room, waiting, chosen)   without shrinks for growths, if it is as good
 
 Words
-    beyond idle     what a node draws more for a job than without one. Idle nodes are in the room.
-    room            nodes and power that are left for the jobs, all else deducted.
+    beyond idle     the additional power of a node with a job. Idle nodes are in the room.
+    room            nodes and power that are left for the jobs after everything else.
     changed         of a running job: with another width than now.
 
 Rules
-    1. A job has one of its allowed widths. All together have no more nodes than there are.
-    2. The most that jobs draw counts for the upper bound, the least for the lower one.
-    3. Of all configurations one with the least power above the upper bound is chosen; of these with
-       the least below the lower bound; then with the fewest idle nodes, the fewest changed jobs and
-       the fewest changed nodes. The upper bound is a rule, the lower one a goal, so it comes first.
-    4. Of several that are equal in all this the same is chosen, whatever the order of the jobs.
+    1. A job has one of its allowed widths. All jobs together have no more nodes than there are.
+    2. The maximum draw of jobs counts for the upper bound, the minimum for the lower one.
+    3. The configuration with the least power above the upper bound is chosen; among these the one
+       with the least below the lower bound; then with the fewest idle nodes, the fewest changed
+       jobs and the fewest changed nodes. The upper bound is a rule, the lower one a goal, so the
+       upper one comes first.
+    4. Ties are broken in the same way whatever the order of the jobs.
 
 Source: equation 1 of Chadha, John and Gerndt, "Extending SLURM for Dynamic Resource-Aware Adaptive
-Batch Scheduling", HiPC 2020, as far as its text tells; the equation itself is lost in our copy.
-Deviates: jobs with the same widths and draws are interchangeable there and here, but of equally
-good configurations the one with the fewest changes is taken; where none keeps the corridor, the
-one that comes nearest.
+Batch Scheduling", HiPC 2020, according to its text; the equation itself is lost in our copy.
+Deviates: jobs with the same widths and draws are interchangeable there and here, but among equally
+good configurations the one with the fewest changes is used; if none keeps the corridor, the
+nearest one.
 """
 
 from bisect import bisect_left
@@ -36,7 +37,7 @@ from bridge.core import choose_widths
 from bridge.model.power import NO_UPPER_W
 
 EFFORT: Final = 200_000
-"""Widths looked at: some ten milliseconds, mostly for the fewest changes of hundreds of jobs."""
+"""Widths examined: some ten milliseconds, mostly for the fewest changes of hundreds of jobs."""
 
 _MOST: Final = 1 << 50
 
@@ -49,7 +50,7 @@ class Scalable:
         id: of the job.
         width: at present; 0: it waits.
         widths: that it may have, ascending, the present one among them.
-        lower_w, upper_w: what it draws on each node at least and at most, beyond idle.
+        lower_w, upper_w: minimum and maximum draw on each node, beyond idle.
     """
 
     id: str
@@ -61,12 +62,12 @@ class Scalable:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What is left for the jobs.
+    """Nodes and power that are left for the jobs.
 
     Attributes:
         nodes: those that they hold, and idle ones.
-        lower_w: what they should draw together at least, beyond idle; 0 or less: no bound.
-        upper_w: at most; negative: all else draws too much already.
+        lower_w: the minimum that they should draw together, beyond idle; 0 or less: no bound.
+        upper_w: the maximum; negative: everything else draws too much already.
     """
 
     nodes: int
@@ -75,11 +76,11 @@ class Room:
 
     @staticmethod
     def within(bounds_w: tuple[int, int], rest_w: tuple[int, int], nodes: int) -> "Room":
-        """What a corridor leaves beside the rest of the system.
+        """The room that a corridor leaves besides the rest of the system.
 
         Args:
             bounds_w: lower and upper bound of system power.
-            rest_w: least and most that the rest draws: the base, all nodes idle, and what other
+            rest_w: minimum and maximum draw of the rest: the base, all nodes idle, and what other
                 jobs draw beyond that.
             nodes: as above.
         """
@@ -96,8 +97,8 @@ class Configuration:
         widths: of each running job, by id.
         starts: of each waiting job, by id.
         idle: nodes that no job has.
-        over_w: by how much the jobs may draw more than there is room for.
-        under_w: by how much they may draw less than they should.
+        over_w: by how much the jobs may exceed the room.
+        under_w: by how much they may fall below the minimum.
         proven: nothing is better in power and idle nodes; False: the search was cut off.
         settled: nothing is better in changes either.
     """
@@ -128,11 +129,12 @@ def configuration(
     Args:
         jobs: running malleable ones.
         room: left for all of them.
-        waiting: jobs that are to start, too.
-        effort: the most widths that are looked at.
+        waiting: jobs that must start, too.
+        effort: maximum number of widths that are examined.
 
     Returns:
-        The best configuration (rules 3 and 4); None: the least widths need more nodes than exist.
+        The best configuration (rules 3 and 4); None: the smallest widths need more nodes than
+        exist.
     """
     every = [*sorted(jobs, key=_by_id), *sorted(waiting, key=_by_id)]
     if not every:
@@ -167,9 +169,9 @@ def one_way(
     waiting: Sequence[Scalable],
     found: Configuration,
 ) -> Configuration:
-    """One that only shrinks jobs, or only grows some, if it is as good but for the changes.
+    """A configuration that only shrinks or only grows jobs, if it is as good except for changes.
 
-    Where some shrink so that others can grow, the growth has to wait until the shrinks are done.
+    If some jobs shrink so that others can grow, the growth has to wait for the shrinks.
 
     Args:
         jobs: as of `configuration`; so for the next two.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nodes and jobs are assumed to draw, W.
+"""The assumed draw of nodes and jobs, W.
 
     powers = node_powers(rules, snapshot)       idle and maximum of each node, and which are on
     running = running_estimates(snapshot.running)
@@ -7,8 +7,8 @@
     lower, upper = system_power(rules, snapshot)
 
 Words
-    beyond idle  what a node draws more for its job than before. A node that is off draws nothing
-                 before, unless it is powered up first (`bridge.model.power_saving`).
+    beyond idle  the power that a node draws in addition because of its job. A node that is off
+                 draws nothing before, unless it is powered up first (`bridge.model.power_saving`).
     estimate     of a job, W on each of its nodes, the node's idle power included; an upper one
                  for the upper bound, a lower one for the lower bound.
 
@@ -17,11 +17,11 @@ Rules
     2. A node is on unless its state says that it is powered off. Nodes that are down, drained or
        reserved, that fail or do not answer, and those on their way down or up count as on: a
        controller that cannot reach a node does not know whether it has power.
-    3. Of each estimate the first that is known counts: measured (running jobs), learnt, stated. So
-       a job that draws more than it stated counts with what it draws.
-    4. Where nothing is known the upper estimate is the node's maximum, the lower one its idle
-       power. A job that takes a part of a node counts the same part of what lies between, by its
-       CPUs, rounded up.
+    3. For each estimate the first known value counts: measured (running jobs), learnt, stated. So
+       a job that draws more than it stated counts with its actual draw.
+    4. If nothing is known, the upper estimate is the node's maximum, and the lower one its idle
+       power. A job on a part of a node counts with the same part of the difference, by its CPUs,
+       rounded up.
     5. Nodes that a job gives back count as its own until they are free.
 """
 
@@ -45,13 +45,13 @@ _OFF = frozenset({"POWERED_DOWN", "POWERED_OFF", "FUTURE"})
 
 @dataclass(frozen=True)
 class NodePowers:
-    """What nodes draw; all columns (n_nodes,).
+    """The power of nodes; all columns (n_nodes,).
 
     Attributes:
         idle_w: of a node that is on and has no job.
-        max_w: of a node at most.
-        on: which draw their idle power now.
-        before: which draw it before a job runs there: those that are on, or are powered up first.
+        max_w: maximum of a node.
+        on: nodes that draw their idle power now.
+        before: nodes that draw it before a job runs there: on, or powered up first.
     """
 
     idle_w: Watts
@@ -71,13 +71,13 @@ class NodePowers:
 
     @property
     def idle_total_w(self) -> int:
-        """What all nodes draw together without jobs."""
+        """The power of all nodes together without jobs."""
         return int(self.idle_w[self.on].sum())
 
 
 @dataclass(frozen=True)
 class JobEstimates:
-    """What n jobs are assumed to draw on each of their nodes; 0: nothing is known (rule 4).
+    """The assumed draw of n jobs on each of their nodes; 0: unknown (rule 4).
 
     Attributes:
         upper_w, lower_w: (n,) int64.
@@ -89,7 +89,7 @@ class JobEstimates:
 
 @dataclass(frozen=True)
 class Draws:
-    """What n jobs draw on a node each, beyond idle.
+    """The draw of n jobs on a node each, beyond idle.
 
     Attributes:
         upper_w, lower_w: (n,) int64, not negative.
@@ -103,7 +103,7 @@ def node_powers(rules: PowerRules, snapshot: Snapshot) -> NodePowers:
     """The power of each node (rules 1 and 2). O(n_nodes) a type.
 
     Raises:
-        RequestError: a type's expression of features is none.
+        RequestError: a type's feature expression is invalid.
     """
     n_nodes = len(snapshot.nodes)
     idle_w, max_w = np.zeros(n_nodes, dtype=np.int64), np.zeros(n_nodes, dtype=np.int64)
@@ -165,7 +165,7 @@ def draws_on(
         powers: of the nodes.
         job: (n,) which of the jobs.
         node: (n,) on which node.
-        share: (n,) what each takes of its node: CPUs, and of how many; None: all of them.
+        share: (n,) CPUs that each takes of its node, and their total; None: all of them.
     """
     floor_w, span_w = powers.floor_w[node], powers.span_w[node]
     if share is not None:
@@ -180,7 +180,7 @@ def draws_on(
 
 
 def running_draws(snapshot: Snapshot, powers: NodePowers) -> Draws:
-    """What running jobs draw beyond idle, for each entry of `RunningTable.nodes`."""
+    """The draw of running jobs beyond idle, for each entry of `RunningTable.nodes`."""
     running = snapshot.running
     owner = np.repeat(np.arange(len(running)), np.diff(running.indptr))
     there = snapshot.nodes.capacity[running.nodes, CPUS]
@@ -190,7 +190,7 @@ def running_draws(snapshot: Snapshot, powers: NodePowers) -> Draws:
 
 
 def system_power(rules: PowerRules, snapshot: Snapshot) -> tuple[int, int]:
-    """The lower and the upper estimate of what the system draws now, W."""
+    """The lower and the upper estimate of system power now, W."""
     powers = node_powers(rules, snapshot)
     draws = running_draws(snapshot, powers)
     rest_w = rules.base_w + powers.idle_total_w
@@ -198,7 +198,7 @@ def system_power(rules: PowerRules, snapshot: Snapshot) -> tuple[int, int]:
 
 
 def _first(*columns: Watts) -> Watts:
-    """The first that is known of each row."""
+    """The first known value of each row."""
     found = columns[-1]
     for column in reversed(columns[:-1]):
         found = np.where(column > 0, column, found)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What planned jobs are assumed to draw on the nodes of a plan, W."""
+"""The assumed draw of planned jobs on the nodes of a plan, W."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from bridge.planning.power.estimates import (
 def planned_draws(
     snapshot: Snapshot, powers: NodePowers, plan: Plan, rows: NDArray[np.intp]
 ) -> Draws:
-    """(n,) what some rows of a plan draw on all their nodes, beyond the idle power of these.
+    """(n,) the draw of some rows of a plan on all their nodes, beyond idle.
 
     Args:
         snapshot: that the plan was made for.
@@ -47,7 +47,7 @@ def planned_draws(
 def _cpus(
     snapshot: Snapshot, plan: Plan, entries: NDArray[np.intp], job: NDArray[np.int64]
 ) -> Watts:
-    """(n,) the CPUs that jobs ask for on some of the plan's nodes."""
+    """(n,) the CPUs that jobs request on some of the plan's nodes."""
     jobs = snapshot.jobs
     cpus: Watts = jobs.per_node[job, CPUS] + jobs.per_task[job, CPUS] * plan.tasks[entries]
     if plan.groups is not None:

@@ -2,18 +2,18 @@
 """Decides which nodes are powered up for planned jobs, and which idle ones are powered down.
 
 Words
-    excess    what system power, by its upper estimate, lies above the upper bound now, W.
-    missing   what a job that waits for power would draw beyond what the upper bound leaves, at the
-              instant of a run from now on at which it leaves least, W.
+    excess    by how much system power, by its upper estimate, exceeds the upper bound now, W.
+    missing   by how much a job that waits for power would exceed the upper bound at the worst
+              instant of a run from now on, W.
 
 Rules
     1. Nodes that are powered off are powered up when a job is planned to start there as soon as
        they are available: all those of the job, if their idle power fits within the upper bound
        until then. Jobs are considered in the order of the plan.
-    2. Idle nodes are powered down to remove the excess, or, if there is none, to give one job that
-       waits for power what is missing. It is the first in the order of the plan for which they
-       suffice without taking system power, by its lower estimate, below its lower bound; of jobs
-       alike one is tried, `_MOST_TRIED` in all. Nodes on the way down count as done.
+    2. Idle nodes are powered down to remove the excess, or, if there is none, to provide the
+       missing power to one job that waits for power. It is the first in the order of the plan for
+       which they suffice without taking system power, by its lower estimate, below its lower
+       bound; of equal jobs one is tried, `_MOST_TRIED` in all. Nodes on the way down count as done.
     3. Only nodes on which no job runs, none starts, and none is planned before the node could be
        back; of permitted partitions (`PowerDown.partitions`); and idle for `hold_s`, unless
        there is an excess. The nodes of least weight stay on, as many as that job needs.
@@ -70,7 +70,7 @@ def power_changes(snapshot: Snapshot, rules: PowerRules | None, plan: Plan) -> P
 
 
 class _Use:
-    """What running jobs and the rows of a plan use of nodes and power."""
+    """The nodes and power that running jobs and the rows of a plan use."""
 
     def __init__(
         self, snapshot: Snapshot, saving: PowerSaving, rules: PowerRules, plan: Plan
@@ -157,13 +157,13 @@ class _Use:
 
     @cached_property
     def _spare_w(self) -> int:
-        """What may be saved without falling below the lower bound."""
+        """The power that may be saved without falling below the lower bound."""
         lower_w, _ = system_power(self._rules, self._snapshot)
         return lower_w - self._rules.corridor.at(self._now_s)[0]
 
     @cached_property
     def _leaving_w(self) -> int:
-        """What nodes on the way down still draw."""
+        """The power that nodes on the way down still draw."""
         saving = self._saving
         leaving = saving.off & ~saving.resuming & self._powers.on
         return int(self._powers.idle_w[leaving].sum())
@@ -188,11 +188,11 @@ class _Use:
         return max(needs_w - free_w, 0)
 
     def _free_w(self, from_s: int, until_s: int, *, others: bool, but: int = -1) -> int:
-        """The least that the upper bound leaves at one of its steps in [from_s, until_s), W.
+        """The minimum that the upper bound leaves at its steps in [from_s, until_s), W.
 
         Args:
-            from_s: from when.
-            until_s: until when.
+            from_s: begin.
+            until_s: end.
             others: all rows that start before count all the time; else only those that have begun.
             but: a row that does not count.
         """
@@ -216,14 +216,14 @@ class _Use:
     def _chosen(
         self, settings: PowerDown, wanted_w: int, reason: str, *, kept: int, forced: bool
     ) -> PowerChanges:
-        """Nodes that draw at least so much when idle (rules 3 and 4).
+        """Nodes that together draw at least a given power when idle (rules 3 and 4).
 
         Args:
             settings: of the site.
-            wanted_w: what is to be saved.
-            reason: why.
+            wanted_w: the power to be saved.
+            reason: of the decision.
             kept: how many stay on.
-            forced: also those that were in use lately; and also if all do not suffice.
+            forced: include recently used nodes; and power down even if all do not suffice.
         """
         saving, nodes = self._saving, self._snapshot.nodes
         idle_w: Watts = self._powers.idle_w

@@ -17,7 +17,7 @@ Rules
        carries along (`JobTable.kill_limit_s`).
     5. A site rule may come into force later. If a job's limit, counted from now, reaches that
        instant and the rule could apply to the job, it is planned with its whole limit; likewise a
-       running job ends at its limit. So it is where the upper bound of power falls.
+       running job ends at its limit. The same applies where the upper bound of power falls.
     6. The reason of a planned start says when it was planned with predicted run times.
 """
 
@@ -155,7 +155,7 @@ def _next(instants: NDArray[np.int64], now_s: int) -> int:
 
 
 def _next_fall(corridor: Corridor, now_s: int) -> int:
-    """When the upper bound next becomes lower; NEVER: not any more."""
+    """When the upper bound next decreases; NEVER: not within the horizon."""
     steps = zip(corridor.starts_s[1:], pairwise(corridor.upper_w), strict=True)
     later = (start_s for start_s, (before, after) in steps if start_s > now_s and after < before)
     return next(later, NEVER)
@@ -252,7 +252,7 @@ def _limits(
 
 
 def _reaches_closed_time(snapshot: Snapshot, limit_s: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Tells which jobs would reach a future reservation if they started now and ran so long."""
+    """Tells which jobs would reach a future reservation if they ran from now for a given time."""
     jobs, now_s = snapshot.jobs, snapshot.now_s
     ahead = [item for item in snapshot.reservations if item.start_s > now_s]
     reaches = np.zeros(len(jobs), dtype=bool)

@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What predictors have in common: following jobs from their start to their end, and correcting.
+"""The common base of predictors: follows jobs from start to end, and corrects predictions.
 
 Words
-    trait       what a predictor knows a job by: its user, or its name, queue and size.
+    trait       the key of a job for a predictor: its user, or its name, queue and size.
     predicted    the run time that was expected of a job when it was first seen running; it stays.
 
 Rules
-    1. A job that ended is judged by what was predicted of it, then learnt from; unless it was cut
-       short by the machine. One that was never seen running is judged by what is expected now.
-    2. A running job that outlives what was predicted of it gets a longer run time (`extended`), at
-       most its limit.
+    1. The prediction of an ended job is judged, then the job is learnt from, unless the machine cut
+       it short. For a job that was never seen running, the present prediction is judged.
+    2. A running job that exceeds its prediction gets a longer one (`extended`), at most its limit.
     3. While a job that could run has waited for longer than the predictor's patience, limits are
-       used: what was predicted too short goes on, and the first in line, whose promise that
-       breaks again and again, would wait on and on; by limits its promise holds.
-    4. A job keeps the trait that it had as it waited: what it was given says less of what it asked
-       for.
+       used. Otherwise jobs with too short predictions would delay the first job in the queue again
+       and again; with limits its promise holds.
+    4. A job keeps the trait that it had while it waited, because its allocation tells less about
+       its request.
 """
 
 from abc import ABC, abstractmethod
@@ -36,14 +35,14 @@ from bridge.units import UNLIMITED_S
 
 EXTENSIONS = ("stepwise", "second")
 FIRST_S, SECOND_S = 60, 900
-"""How much a run time that proved too short is extended by at first, and next."""
+"""The first and the second extension of a prediction that was too short."""
 
 _NOTHING = [-1, 0]
 
 
 @dataclass(frozen=True)
 class Expectation(ABC):
-    """A predictor that learns from what ended; what makes one another is abstract here.
+    """A predictor that learns from ended jobs; subclasses define the abstract methods.
 
     Attributes:
         extension: of a run time that exceeds its prediction: `stepwise` or `second`.
@@ -77,11 +76,11 @@ class Expectation(ABC):
 
     @abstractmethod
     def running(self, snapshot: Snapshot, rows: Sequence[int]) -> Sequence[Any]:
-        """The traits of some running jobs that were not seen waiting."""
+        """The traits of running jobs that were not seen waiting."""
 
     @abstractmethod
     def ended(self, ended: EndedTable, rows: Sequence[int]) -> Sequence[Any]:
-        """The traits of some ended jobs that were not seen before."""
+        """The traits of ended jobs that were not seen before."""
 
     @abstractmethod
     def expect(self, learnt: Learning, trait: Any) -> int:
@@ -89,7 +88,7 @@ class Expectation(ABC):
 
     @abstractmethod
     def learn(self, learnt: Learning, trait: Any, run_s: int) -> None:
-        """Takes in what a job took."""
+        """Learns the run time of a job."""
 
 
 def _impatient(snapshot: Snapshot, patience_s: int | None) -> bool:
@@ -105,7 +104,7 @@ def _impatient(snapshot: Snapshot, patience_s: int | None) -> bool:
 def extended(
     predicted_s: NDArray[np.int64], elapsed_s: NDArray[np.int64], extension: str = "stepwise"
 ) -> NDArray[np.int64]:
-    """Run times, made longer than what has passed.
+    """Run times, extended beyond the elapsed time.
 
     Args:
         predicted_s: (n,) >= 1.
@@ -124,7 +123,7 @@ def extended(
 
 
 def _predict(snapshot: Snapshot, learnt: Learning, expectation: Expectation) -> Prediction | None:
-    """One cycle of a predictor: judges and learns from what ended, follows what runs, expects."""
+    """One cycle: judges and learns from ended jobs, follows running ones, predicts."""
     take_ended(snapshot.ended, learnt, expectation, dialect_of(snapshot))
     predicted_s = _follow(snapshot, learnt, expectation)
     running = snapshot.running
@@ -178,7 +177,7 @@ def take_ended(
         expected_s = min(predicted[row] or expectation.expect(learnt, trait) or limit_s[row],
                          limit_s[row])  # fmt: skip
         _judge(learnt, expected_s, run_s[row])
-    # All of one second are judged before any is learnt from.
+    # Judge all jobs of one second before learning from any.
     for row, trait in enumerate(traits):
         if Ending(endings[row]).by_itself:
             expectation.learn(learnt, trait, run_s[row])
@@ -192,10 +191,10 @@ def _judge(learnt: Learning, predicted_s: int, actual_s: int) -> None:
 
 
 def _follow(snapshot: Snapshot, learnt: Learning, expectation: Expectation) -> NDArray[np.int64]:
-    """(n_running,) what was predicted of each running job; 0: nothing."""
+    """(n_running,) the prediction of each running job; 0: none."""
     running, known = snapshot.running, learnt.running
     ids, starts = running.id.tolist(), running.start_s.tolist()
-    # Of a job that has ended only the nodes that are being cleaned up are left: it says no end.
+    # A row of nodes that are still being cleaned up has no end of its job.
     runs = (running.end_s > 0).tolist()
     found = [known.get(job_id) or _NOTHING for job_id in ids]
     fresh = [row for row, seen in enumerate(found) if runs[row] and seen[0] != starts[row]]
@@ -208,7 +207,7 @@ def _follow(snapshot: Snapshot, learnt: Learning, expectation: Expectation) -> N
             own = next(others) if trait is None else trait
             learnt.traits[ids[row]] = own
             found[row] = known[ids[row]] = [starts[row], expectation.expect(learnt, own)]
-    if len(known) > 2 * len(ids) + 1000:  # some left without an end being told
+    if len(known) > 2 * len(ids) + 1000:  # some left without a reported end
         still = set(ids)
         for job_id in known.in_order():
             if job_id not in still:

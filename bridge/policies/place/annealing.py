@@ -3,7 +3,7 @@
 
 Rules
     1. Initially the jobs are placed one after the other on the first idle nodes.
-    2. A move takes one or two jobs out and puts them back, largest first, each as a run of
+    2. A move removes one or two jobs and places them again, largest first, each as a run of
        consecutive idle nodes from a random position.
     3. A better placement is accepted; a worse one with probability exp(-increase / T), T falling
        geometrically from `hottest` to `coldest`. The best placement seen is returned.
@@ -32,7 +32,7 @@ class Annealing(Sequential):
     Attributes:
         effort: moves.
         hottest, coldest: temperatures, in units of cost.
-        most_removed: jobs that one move takes out, at most.
+        most_removed: maximum number of jobs that one move removes.
         published: do not undo rejected moves.
     """
 

@@ -22,7 +22,7 @@ from bridge.ports import Preference, Selection
 
 @dataclass(frozen=True)
 class BestFit:
-    """Takes the nodes that are left with the least."""
+    """Prefers the nodes with the least left over."""
 
     def preference(self, snapshot: Snapshot) -> Preference:
         """Returns the best-fit rule; nodes of one weight are of one rank."""

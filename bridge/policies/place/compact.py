@@ -4,9 +4,9 @@
 Rules
     1. The hops of a job depend only on its number of nodes under each switch. For one job the best
        numbers are found exactly, by dynamic programming (max-plus) from the leaf switches up.
-    2. Of equally good sets the one is taken that leaves larger gaps for large jobs.
-    3. Up to five jobs are placed in every order. Then a few jobs at a time are taken out and put
-       back, half of the time with random prices of pods; a change that is no worse is kept.
+    2. Among equally good sets, the one that leaves larger gaps for large jobs is used.
+    3. Up to five jobs are placed in every order. Then a few jobs at a time are removed and placed
+       again, half of the time with random prices of pods; a change that is no worse is kept.
     4. The search starts from a contiguous placement: the optimum of up to eight jobs if that is
        fast, of more jobs four at a time, or one job after the other. The result is no worse.
 
@@ -25,7 +25,7 @@ from bridge.model.hop_tree import HopTree, NodeSets
 from bridge.policies.place.sequential import Sequential
 
 STEPS_PER_MS = 600_000
-"""Of this kernel; its steps are longer than those that `bridge.units` speaks of."""
+"""Of this kernel, whose steps are longer than those of `bridge.units`."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Compact(Sequential):
     Attributes:
         budget_ms: work for one window, in `STEPS_PER_MS`: counted, so that the same seed gives the
             same sets anywhere; 0: bounded by `effort` alone.
-        effort: changes that the search tries; 0: bounded by `budget_ms` alone.
+        effort: number of changes that the search tries; 0: bounded by `budget_ms` alone.
     """
 
     budget_ms: float = 5.0

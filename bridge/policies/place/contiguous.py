@@ -2,18 +2,18 @@
 """The static contiguous strategy (SCAS), exactly: disjoint runs of idle nodes of least total hops.
 
 Rules
-    1. Idle nodes stand in a row by number; a job takes consecutive ones, going on at the head where
+    1. Idle nodes form a row by number; a job takes consecutive ones, continuing at the head where
        the row ends.
-    2. All jobs of a window are placed on the row as it is, together, at least cost: a dynamic
-       programme over the row and the multiset of jobs placed so far. At most one job goes on at
-       the head, so the row is cut open wherever that could pay.
-    3. Windows are taken in groups of `most_jobs`, largest jobs first: the number of multisets
+    2. All jobs of a window are placed on the row together, at the least cost: a dynamic programme
+       over the row and the multiset of jobs placed so far. At most one job continues at the head,
+       so the row is cut at each place where one could with gain.
+    3. Windows are placed in groups of `most_jobs`, largest jobs first: the number of multisets
        grows with every different size.
 
 Source: Lan et al. (see `bridge.model.hop_tree`), equations 2 to 5.
 Deviates: the paper solves the 0-1 programme by SCIP, up to 30 s; its optimum is found here by the
-dynamic programme, which is the constrained shortest path of section IV-B with the way back to the
-head of the row included.
+dynamic programme, which is the constrained shortest path of section IV-B including the
+continuation at the head of the row.
 """
 
 from dataclasses import dataclass

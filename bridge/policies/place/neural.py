@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The dynamic contiguous strategy (DCAS) by annealing that a network guides (NSA).
+"""The dynamic contiguous strategy (DCAS) by annealing guided by a network (NSA).
 
 Rules
-    1. As `bridge.policies.place.annealing`, except that a network says where a job taken out goes
-       back: it sees the row of what is idle then, what the job wants, and what those want that are
-       still out, and gives a chance to each node that the job could begin at.
-    2. It sees 100 nodes. Where more are idle, the view begins at a random multiple of 50 and goes
-       on at the head of the row, so that every node can be chosen.
-    3. States come again while a window is annealed, more and more often as it cools: what the
-       network said is remembered until the window is placed.
-    4. In the first half of the moves (`since`) the network is not asked: while it is hot states
-       hardly come again, and almost anything is accepted. Later, too, a job is now and then
-       (`wander`) put back anywhere: what the network thinks impossible is tried.
+    1. As `bridge.policies.place.annealing`, except that a network chooses where a removed job is
+       placed: it sees the row of idle nodes, the request of the job, and the requests of the jobs
+       still to be placed, and gives a probability to each node at which the job could begin.
+    2. It sees 100 nodes. If more are idle, the view begins at a random multiple of 50 and
+       continues at the head of the row, so that every node can be chosen.
+    3. States recur while a window is annealed, more and more often as it cools: the output of the
+       network is cached until the window is placed.
+    4. In the first half of the moves (`since`) the network is not used: at high temperature states
+       hardly recur, and almost any move is accepted. Later a share of the jobs (`wander`) is
+       placed at random, to try what the network considers impossible.
 
 The networks, and what they see: `bridge.policies.place.neural_weights`; their training:
 `schedbridge train placement`, docs/NEURAL.md.
 
 Source: Lan et al. (see `bridge.model.hop_tree`), algorithm 1 with the learnt repair,
     table II.
-Deviates: the paper shows the network the first 100 idle nodes and never uses others (`first: true`
-does so); it is asked from the first move on (`since: 0`), never wanders (`wander: 0`) and divides
-logits by nothing (`warmth: 1`); the public code does not undo rejected moves (`published: true`).
-The paper's choice is CNN-3. Ours, FCN-1, is as good for half the time: docs/results/neural.md.
+Deviates: the paper shows the network the first 100 idle nodes and never uses others (`first:
+true`); uses it from the first move on (`since: 0`), places no job at random (`wander: 0`) and does
+not scale logits (`warmth: 1`); the public code does not undo rejected moves (`published: true`).
+The paper's choice is CNN-3. Ours, FCN-1, is as good in half the time: docs/results/neural.md.
 """
 
 from dataclasses import dataclass, field
@@ -41,15 +41,15 @@ DEFAULT = "fcn-1"
 
 @dataclass(frozen=True)
 class Neural(Annealing):
-    """Places a window by annealing that a network guides.
+    """Places a window by annealing guided by a network.
 
     Attributes:
-        network: which one of those that come with the package.
+        network: name of a network of the package.
         weights: a file of weights to use instead; empty: none.
         warmth: logits are divided by it.
-        wander: part of the jobs that are put anywhere.
-        since: part of the moves that pass before the network is asked at all.
-        first: never look beyond the first 100 idle nodes.
+        wander: share of the jobs that are placed at random.
+        since: share of the moves before the network is first used.
+        first: use only the first 100 idle nodes.
     """
 
     network: str = DEFAULT

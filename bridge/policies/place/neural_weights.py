@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The six networks that choose where a job is put back (table II), and their weights in a file.
+"""The six networks that choose where a job is placed (table II), and files of their weights.
 
-A network reads a state of 4 rows of Q numbers (see `STATE` below) and gives Q numbers, one for each
-node that the job could begin at; softmax over the nodes that exist makes them chances.
+A network reads a state of 4 rows of Q numbers (see `STATE` below) and returns Q numbers, one for
+each node at which the job could begin; softmax over the existing nodes makes them probabilities.
 
 STATE
-    0   the switch of each node: numbered from 0 by where the view goes on under another, / NUMBERS
+    0   the switch of each node, numbered from 0 in the order of the view, / NUMBERS
     1   the switch above it (the pod), likewise
-    2   nodes that the job wants, / the largest job
-    3   nodes that the jobs still out want on average, / the largest job
+    2   nodes of the job, / the largest job
+    3   mean number of nodes of the jobs still to be placed, / the largest job
 
-Deviates: the paper divides identifications by the highest one, so that neighbouring switches of a
-large cluster differ by almost nothing; ours do not depend on how large the tree is. Table II's
+Deviates: the paper divides identifiers by the highest one, so that neighbouring switches of a
+large cluster hardly differ; ours do not depend on the size of the tree. Table II's
 parameter counts of the FCNs are those of five rows (its program also feeds whether a node is idle,
 which it always is); with the four of its text they are fewer. Those of the CNNs fit neither.
 
@@ -40,7 +40,7 @@ Q: Final = 100
 """Nodes that a network sees."""
 CHANNELS: Final = 4
 NUMBERS: Final = 5.0
-"""What numbers of switches are divided by."""
+"""Divisor of the numbers of switches."""
 LARGEST: Final = 40
 """Nodes of the largest job that the networks were trained with."""
 MOST_BYTES: Final = 16 << 20
@@ -51,7 +51,7 @@ _UNREADABLE: Final = (
     OSError, ValueError, EOFError, MemoryError, RuntimeError, SyntaxError, KeyError,
     struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
-"""What broken archives, and headers that lie, end with."""
+"""Exceptions of damaged archives and false headers."""
 
 Weights = list[NDArray[np.float32]]
 
@@ -84,7 +84,7 @@ class Shape:
         return shapes
 
     def parameters(self) -> int:
-        """Numbers to be learnt, of the actor."""
+        """Number of trainable parameters of the actor."""
         return sum(int(np.prod(shape)) + shape[0] for shape in self.layers())
 
 
@@ -148,7 +148,7 @@ def read_weights(path: Path) -> tuple[str, Weights]:
 
 
 def folded(network: str, weights: Weights) -> Weights:
-    """The same function in fewer steps: linear layers with nothing between them are one."""
+    """The same function in fewer steps: merges consecutive linear layers."""
     shape = NETWORKS[network]
     if shape.bent:
         return weights
@@ -184,6 +184,6 @@ def from_file(path: Path) -> RepairNetwork:
     """A network with the weights that a file has now.
 
     Raises:
-        ConfigError: there are none in it.
+        ConfigError: the file has none.
     """
     return network_of(*read_weights(path))

@@ -7,8 +7,8 @@ Words
     row         one job, or one task of an array; tasks are planned like jobs.
 
 Rules, for the rows in the order given
-    1. A row that fits now for its whole time limit, beside everything running and booked before
-       it, starts now and is booked.
+    1. A row that fits now for its whole time limit, in addition to everything running and booked
+       before it, starts now and is booked.
     2. Otherwise, while fewer than `depth` rows hold a planned start, it is booked at its earliest
        feasible start.
     3. Beyond the depth a row is not booked. It starts now or waits.

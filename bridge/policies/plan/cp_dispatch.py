@@ -14,7 +14,7 @@ Rules
        nodes are missing in the solution or are not free gets others at the earliest start. Then
        each job of the window, in order of start, moves to an earlier slot if there is one.
     4. Rows within the window that the model cannot represent keep their greedy slots.
-    5. `budget_ms` is for the whole decision; as much time as the greedy plan took is left for
+    5. `budget_ms` is for the whole decision; as much time as the greedy plan took is reserved for
        decoding. Without a solver, or with a budget of 0, the model is solved in this process,
        bounded by `effort` alone.
     6. Starts later than now are announced and recomputed in the next cycle.
@@ -67,7 +67,7 @@ SLACK = 1.5
 _LONGEST_S = 3600.0
 
 _OTHERS_FIRST = Reason(
-    ReasonCode.PRIORITY, "planned for later, so that jobs that gain more by it start before"
+    ReasonCode.PRIORITY, "planned for later, so that jobs that gain more start earlier"
 )
 
 AskFor = Callable[["CpModel", float, str], Answer]
@@ -76,11 +76,11 @@ AskFor = Callable[["CpModel", float, str], Answer]
 
 @dataclass(frozen=True)
 class Reach:
-    """How large a window can be in a second, and how that grows with time.
+    """The largest window for a second, and its growth with time.
 
     Attributes:
         jobs, units, nodes: in a second.
-        power: twice the time is for 2**power as many.
+        power: twice the time allows 2**power times as many.
     """
 
     jobs: float
@@ -89,7 +89,7 @@ class Reach:
     power: float
 
     def within(self, solving_s: float) -> tuple[int, int, int]:
-        """Jobs, units and nodes at most, each one at least."""
+        """Maximum numbers of jobs, units and nodes, each at least one."""
         growth = min(max(solving_s, 0.0), _LONGEST_S) ** self.power
         return (
             max(1, round(self.jobs * growth)),
@@ -108,7 +108,7 @@ class Unsayable(Exception):
 
 @dataclass(frozen=True)
 class WindowSchedule:
-    """What a dispatcher found for a window.
+    """A dispatcher's solution of a window.
 
     Attributes:
         start_s: (J,) from now.
@@ -126,9 +126,10 @@ class CpDispatcher(QueuePlanner):
     Attributes:
         budget_ms: wall-clock time of a decision; 0: no bound.
         effort: CP-SAT's deterministic time; 0: no bound.
-        objective: what is to be small: `slowdown`, `bounded-slowdown`, `wait` or `priority`.
-        ageing_s: a job counts once more for so much waiting; None: no ageing.
-        most_jobs: jobs in a window at most, however much time there is (rule 7).
+        objective: what is minimised: `slowdown`, `bounded-slowdown`, `wait` or `priority`.
+        ageing_s: a job's weight grows by one for each such time that it has waited; None: no
+            ageing.
+        most_jobs: maximum number of jobs in a window (rule 7).
         startable: rule 7; False: the first jobs of the order, whether or not they could start now.
         array_depth: tasks of one array planned at a time.
     """
@@ -156,10 +157,10 @@ class CpDispatcher(QueuePlanner):
     def solve(
         self, instance: Instance, weights: list[int], ask: AskFor, solving_s: float = 1.0
     ) -> tuple[WindowSchedule | None, Answer]:
-        """Solves one instance, in about so much time.
+        """Solves one instance within about the given time.
 
         Raises:
-            Unsayable: the instance must do without one of its jobs.
+            Unsayable: the model cannot represent one of the jobs.
         """
 
     def planned(
@@ -169,7 +170,7 @@ class CpDispatcher(QueuePlanner):
         preference: Preference,
         context: Context,
     ) -> Planned:
-        """The greedy plan, or the one made from the solver's if that is better."""
+        """The greedy plan, or the plan made from the solver's solution if that is better."""
         seed = int(context.rng.integers(1 << 31))
         known = context.environment.solver
         alone = known is None or not self.budget_ms
@@ -181,7 +182,7 @@ class CpDispatcher(QueuePlanner):
         scheduler.schedule()
         greedy = scheduler.plan(self.name)
         if not len(greedy.planned):
-            # Who has no place only because others have theirs might have one in another order.
+            # A job without a start only because of other jobs might have one in another order.
             reasons = [greedy.reasons[row] for row in np.flatnonzero(greedy.start_s == NEVER)]
             left_out = any(reason is not None and reason.can_ever_run for reason in reasons)
             gap = None if left_out else 0.0
@@ -197,7 +198,7 @@ class CpDispatcher(QueuePlanner):
 
 
 class _Asking:
-    """Asks the solver for as long as the budget lasts."""
+    """Calls the solver while the budget lasts."""
 
     def __init__(self, dispatcher: CpDispatcher, solver: Solver, seed: int, *, alone: bool) -> None:
         self._solver, self._seed, self._alone = solver, seed, alone
@@ -207,11 +208,11 @@ class _Asking:
         self._answered_s = -1.0
 
     def booked(self) -> None:
-        """All that is planned so far will have to be planned once more."""
+        """Notes that everything planned so far will have to be planned once more."""
         self._reserve_s = self._solver.elapsed_s()
 
     def left_s(self, times: float = 0.0) -> float:
-        """What is left for the solver, if as much as was done so far is done so often before it."""
+        """Time left for the solver if the work so far is repeated this many times before it."""
         if self._alone:
             return self._effort
         now_s = self._solver.elapsed_s()
@@ -221,7 +222,7 @@ class _Asking:
         return min(left_s, self._effort) if self._effort else left_s
 
     def ask(self, model: "CpModel", share: float, search: str) -> Answer:
-        """See `AskFor`; what was done with the last answer will take as long with this one."""
+        """See `AskFor`; handling this answer is expected to take as long as the last one."""
         left_s = 0.0
         if not self._alone:
             now_s = self._solver.elapsed_s()
@@ -244,7 +245,7 @@ class _Solved:
     Attributes:
         weights: (J,) as the model counts them.
         schedule: None: there is none.
-        exact: a bound of the model is one of whatever the window's jobs may do.
+        exact: a bound of the model holds for every schedule of the window's jobs.
     """
 
     window: DispatchWindow
@@ -380,7 +381,7 @@ class _Decision:
         self._book(rest)
 
     def _plan(self) -> Plan:
-        """The booked plan; who would have started now is told why it does not."""
+        """The booked plan; jobs that would have started now get the reason why they do not."""
         explain(self.booking)
         reasons, greedy = self.rows.reasons, self.greedy
         for at in self.booking.waiting().index.tolist():

@@ -4,24 +4,25 @@
 The model of a window of jobs Q on resources R:
 
     variables       starts s_i: |Q|, whatever the system and the jobs' widths.
-    pool            a resource is never used beyond what all nodes together have of it.
-    objective       the sum of the jobs' weights times their starts, as PCP'20.
+    pool            the use of a resource never exceeds the total of all nodes.
+    objective       the sum of the jobs' weights times their starts, as in PCP'20.
 
 Rules
-    1. Jobs are given nodes by start, ties by slowdown, largest first. Each unit goes to that of
-       its nodes on which the least is left (best fit), by the share of the system's resources that
-       the unit wants, over the whole time that the job lasts.
-    2. A job whose units do not all fit at its start is moved to the next instant at which
-       something that has nodes ends, and so on until it fits; if it never does, the core plans it.
-    3. If any job was moved, the starts are planned again with none of these before the instant at
-       which it did fit: `ROUNDS` times at most. The best schedule of all rounds serves.
+    1. Jobs are given nodes by start, ties by slowdown, largest first. Each unit is placed on the
+       node on which the least is left (best fit), by the share of the system's resources that
+       the unit requests, over the whole duration of the job.
+    2. A job whose units do not all fit at its start is moved to the next end of a running or
+       placed job, and so on until it fits; if it never does, the core plans it.
+    3. If any job was moved, the starts are planned again, with the instant at which each of these
+       fitted as its earliest start, at most `ROUNDS` times. The best schedule of all rounds is
+       used.
 
 Source: Galleguillos, Kiziltan, Sîrbu, Babaoglu: Constraint Programming-Based Job Dispatching for
-Modern HPC Applications, CP 2019, as the PCP'20 paper tells it (sections 1 and 2.2).
+Modern HPC Applications, CP 2019, as described in the PCP'20 paper (sections 1 and 2.2).
 Deviates
-    1. That text says that inconsistencies are fixed and that several iterations may be needed, not
-       how: rules 2 and 3 are ours.
-    2. Best fit is by what is left of the wanted resources; the paper names the strategy only.
+    1. The paper states that inconsistencies are fixed and that several iterations may be needed,
+       but not how: rules 2 and 3 are ours.
+    2. Best fit is by the requested resources that are left; the paper only names the strategy.
 """
 
 from dataclasses import dataclass, replace
@@ -42,7 +43,7 @@ SEARCH = "max_presolve_iterations: 1 cp_model_probing_level: 0 symmetry_level: 0
 
 
 def build(instance: Instance, weights: list[int], place_s: list[int] | None = None) -> Started:
-    """Makes the model; `place_s` is its hint, None: the greedy starts."""
+    """Makes the model; `place_s` is its hint; None: the greedy starts."""
     made = started(instance, weights, place_s)
     pool(made, instance)
     order = sorted(range(len(instance.jobs)), key=lambda i: -instance.jobs[i].slowdown_now)
@@ -53,7 +54,7 @@ def build(instance: Instance, weights: list[int], place_s: list[int] | None = No
 
 
 def allocate(instance: Instance, start_s: list[int]) -> WindowSchedule:
-    """Rules 1 and 2: nodes for all jobs, some of them later than asked."""
+    """Rules 1 and 2: nodes for all jobs, some of them later than their solved starts."""
     room, jobs = _FreeOverTime(instance), instance.jobs
     order = sorted(range(len(jobs)), key=lambda i: (start_s[i], -jobs[i].slowdown_now))
     waiting = [(start_s[i], place, i) for place, i in enumerate(order)]
@@ -93,7 +94,7 @@ class _FreeOverTime:
         self._eligible: dict[int, NDArray[np.bool_]] = {}
 
     def first_s(self, job: WindowJob, start_s: int) -> int | None:
-        """The first instant from a start on that has room for its first group; None: there is none.
+        """The first instant from a start on at which its first group fits; None: there is none.
 
         That is the start itself, or an instant at which something ends.
         """
@@ -125,7 +126,7 @@ class _FreeOverTime:
         """A node for every unit; None: they do not all fit."""
         end = int(np.searchsorted(self._at, start_s + job.length_s))
         left = self._left[self._row(start_s) : end].min(axis=0)
-        free = np.ones(len(left), dtype=bool)  # of the job's other units, if they lie apart
+        free = np.ones(len(left), dtype=bool)  # of the job's other units, if they must be apart
         found: list[int] = []
         while len(found) < len(job.units):
             unit = job.units[len(found)]
@@ -137,7 +138,7 @@ class _FreeOverTime:
             if wanted.any():
                 fit = np.minimum(fit, (left[:, wanted] // want[wanted]).min(axis=1))
             fit[~(self._may(unit.nodes) & free)] = 0
-            # Who is the best fit once stays so until it is full: nodes are filled one by one.
+            # The best fit remains so until it is full: nodes are filled one by one.
             score = left[:, wanted] @ self._weight[wanted]
             nodes = np.flatnonzero(fit)
             nodes = nodes[np.argsort(score[nodes], kind="stable")]

@@ -24,9 +24,9 @@ Rules
     8. A job with a deadline gets a slot that ends by it (`bridge.planning.queue.time_windows`).
        With `deadline: early` it is the earliest, as for all jobs. With `late` it is the latest
        within the horizon, to let other jobs go first; rule 2 does not apply, but the job starts now
-       if it fits beside the whole plan, as nodes would be idle otherwise. If there is no late slot,
-       it gets the earliest. The reason of a job that cannot meet its deadline says when it could
-       end.
+       if it fits in addition to the whole plan, as nodes would be idle otherwise. If there is no
+       late slot, it gets the earliest. The reason of a job that cannot meet its deadline says when
+       it could end.
     9. A job with a fixed start gets that start or none. It is booked after the announced starts and
        before all other jobs.
 

@@ -6,20 +6,20 @@ The model of a window of jobs Q on nodes N and resources R:
     variables       starts s_i: |Q|; presences x_ing of copy g of job i's unit on node n:
                     p_in = min(rn_i, units of the job that fit on the node when it is empty) each,
                     so sum over i and n of p_in. It grows with the system.
-    as many         of a job's copies are present as it has units.
-    nodes           on no node a resource is used beyond what it has: a cumulative for each node
-                    and resource, of optional intervals that start when their job does.
-    objective       the sum of the jobs' weights times their starts, as PCP'20.
+    number          as many of a job's copies are present as it has units.
+    nodes           the use of a resource never exceeds that of its node: a cumulative for each
+                    node and resource, of optional intervals that start when their job does.
+    objective       the sum of the jobs' weights times their starts, as in PCP'20.
 
 Source: Galleguillos, Kiziltan, Sîrbu, Babaoglu: Constraint Programming-Based Job Dispatching for
-Modern HPC Applications, CP 2019, as section 2.2 of the PCP'20 paper tells it.
+Modern HPC Applications, CP 2019, as described in section 2.2 of the PCP'20 paper.
 Deviates
     1. CP-SAT has no alternative constraint: the copies share their job's start variable, and their
        number is a linear constraint.
     2. The resources of all nodes together, used by what runs and by all jobs, are a cumulative as
        well: the paper's scheduling model.
-    3. Units of several kinds (several groups) have copies of their own; the paper has one kind.
-       Where at most so many units may lie on a node, there are no more copies.
+    3. Units of several kinds (several groups) have separate copies; the paper has one kind.
+       If the number of units on a node is bounded, so is the number of copies.
     4. The search is CP-SAT's, with the jobs' static priorities as strategy for the starts.
 """
 
@@ -80,7 +80,7 @@ def _copies(
     job: WindowJob,
     on_node: list[list[tuple[IntervalVar, tuple[int, ...]]]],
 ) -> list[tuple[int, int, IntVar]]:
-    """One job's copies; puts their intervals beside those of the other jobs."""
+    """One job's copies; adds their intervals to those of the other jobs."""
     model = made.model
     found: list[tuple[int, int, IntVar]] = []
     groups: dict[int, list[int]] = {}

@@ -2,10 +2,10 @@
 """PCP'20: starts and positions on the list of all resources, jointly, by constraint programming.
 
 Words
-    list        of a resource: all there is of it, node after node; node n has the positions
+    list        all items of a resource, node after node; node n has the positions
                 [n * L, n * L + its amount), L being the largest amount of any node.
     position    where on the list of a resource a unit's share begins.
-    box         a unit on the list of a resource: so many positions for as long as the job lasts.
+    box         a unit on the list of a resource: a number of positions for the job's duration.
     see also    `bridge.planning.dispatch.window`, `bridge.planning.dispatch`.
 
 The model of a window of jobs Q, job i with rn_i units, on resources R:
@@ -16,12 +16,12 @@ The model of a window of jobs Q, job i with rn_i units, on resources R:
     boxes           of one resource do not overlap.
     one node        a unit's positions of all resources are of one node, and none of its boxes
                     reaches from one node into the next: n_ij * L <= y_irj <= n_ij * L + L - h_irj.
-    implied         the positions of a job on a resource are all different; a resource is never
-                    used beyond what there is; no position is used for longer than there is time.
+    implied         the positions of a job on a resource are all different; the use of a resource
+                    never exceeds its total; no position is used for longer than the horizon.
     objective       the sum of the jobs' weights times their starts: slowdown, unless otherwise set.
     search          job after job by the slowdown that it would have if it started now, largest
-                    first: its start at its least, then of its positions the one with the fewest
-                    values left at its greatest (best fit).
+                    first: its earliest start, then the position with the fewest values left at
+                    its greatest value (best fit).
 
 Source: Galleguillos, Kiziltan, Soto: A Constraint Programming-based Job Dispatcher for Modern HPC
 Systems and Applications, 2020 (sections 2.2 and 3).
@@ -29,17 +29,17 @@ Deviates
     1. The paper maps positions to nodes by element constraints over arrays as long as the lists.
        CP-SAT expands these to a literal for each value; lists with gaps of one length for each node
        make them the linear constraints above, which say the same. The gaps are no positions.
-    2. What runs does not hold certain positions: what is used of a node lies at the beginning
-       of its list, so that nothing is split that need not be.
+    2. Running jobs do not hold particular positions: what is used of a node is at the beginning
+       of its list, to avoid fragmentation.
     3. CP-SAT's strategies are a fixed sequence of variables: "the job that can start first" among
        those of equal priority is not chosen again at every node of the search. They are given as
-       said above, but followed to the letter in CP-SAT's fixed search only; its automatic search,
-       which finds far more here, decides on the literals that it learnt first, then by them.
-    4. Units that are alike are ordered by node, of nodes that are alike so many are left out as
-       could not be used at once, and no start is looked for that alone would be worse than the
-       greedy plan (symmetries that the paper leaves for later). Beyond as many as the time allows,
-       those that are free last are left out as well, which may lose solutions.
-    5. Jobs that keep units apart (one on a node, at most so many) say so: their nodes differ.
+       described above, but only CP-SAT's fixed search follows them exactly; its automatic search,
+       which finds far more here, first decides on learnt literals, then by the strategies.
+    4. Identical units are ordered by node, surplus identical nodes are left out, and starts that
+       alone would be worse than the greedy plan are excluded (symmetries that the paper leaves for
+       later). If there are more nodes than the time allows, those that become free last are left
+       out as well, which may lose solutions.
+    5. Jobs that limit the number of units on a node have a constraint that their nodes differ.
 """
 
 from collections.abc import Sequence
@@ -137,7 +137,7 @@ def _nodes(model: CpModel, i: int, job: WindowJob) -> list[IntVar]:
 
 
 def _positions(unit: Unit, has: NDArray[np.int64], height: int, length: int) -> Domain:
-    """Positions on nodes that hold the unit, not reaching beyond what they have."""
+    """Positions on nodes that hold the unit, within the capacity of each."""
     spans = [[n * length, n * length + int(has[n]) - height] for n in unit.nodes]
     return Domain.from_intervals(spans)
 
@@ -149,7 +149,7 @@ def _boxes(
     r: int,
     length: int,
 ) -> None:
-    """No overlap on one list, and what it implies."""
+    """No overlap on one list, and implied constraints."""
     model = made.model
     times: list[IntervalVar] = []
     places: list[IntervalVar] = []
@@ -177,7 +177,7 @@ def _boxes(
 def _used_boxes(
     instance: Instance, r: int, length: int, horizon_s: int
 ) -> list[tuple[int, int, int, int]]:
-    """What is used of a list: first and last position, begin and end; neighbours put together."""
+    """The used parts of a list: first and last position, begin and end; neighbours are merged."""
     boxes: list[tuple[int, int, int, int]] = []
     open_at: dict[tuple[int, int], int] = {}  # whole nodes: the box that ends at the last node
     for n, used in enumerate(instance.used):
@@ -221,10 +221,10 @@ def _strategy(
 
 
 def greedy_positions(instance: Instance) -> dict[tuple[int, int, int], int]:
-    """Positions for the greedy places: jobs by start, the highest that are free, else the lowest.
+    """Positions for the greedy plan: jobs by start, the highest that are free, else the lowest.
 
     Raises:
-        Unsayable: there are none for a job, because a unit's share must not be split.
+        Unsayable: a job has none, because a unit's share must not be split.
     """
     jobs = instance.jobs
     by_start = sorted(range(len(jobs)), key=lambda i: (jobs[i].place_s, i))
@@ -269,7 +269,7 @@ def _stacked(
 def _gaps(
     boxes: list[tuple[int, int, int, int]], span: tuple[int, int], low: int, top: int
 ) -> list[tuple[int, int]]:
-    """What is free of [low, top) for a span of time, ascending."""
+    """The free parts of [low, top) for a span of time, ascending."""
     gaps = []
     for begin, end in sorted((b[0], b[1]) for b in boxes if _meet((b[2], b[3]), span)):
         gaps.append((low, begin))

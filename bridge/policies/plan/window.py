@@ -6,10 +6,10 @@ Words
     selected    the jobs of the next window, as far as is known now.
 
 Rules
-    1. At the end of a period, jobs are taken in the given order. A job that does not fit beside
-       what runs and what was taken before is passed over; nothing is reserved for it.
+    1. At the end of a period, jobs are taken in the given order. A job that does not fit in
+       addition to running and already selected jobs is passed over; nothing is reserved for it.
     2. At most `most_jobs` start in one window. Without `pass_over`, the first job that does not fit
-       ends the window, unless no place is to be kept for it (`JobTable.no_place`).
+       ends the window, unless nothing is to be reserved for it (`JobTable.no_place`).
     3. Nothing starts between two windows. The selected jobs are announced for the next window, so
        that the controller calls then. The window opens in the first cycle after its instant, as a
        call seldom comes in exactly that second.
@@ -48,12 +48,12 @@ from bridge.ports import Conditions, Context, Planned, Preference, Promises
 from bridge.units import NEVER, UNPLANNED, format_instant
 
 _FEW = 30
-"""Of so many waiting jobs two plans take no longer than the choice between them."""
+"""Up to this many waiting jobs, making both plans takes no longer than choosing one."""
 
 
 @dataclass(frozen=True)
 class _Selection:
-    """What is known of a window.
+    """The state of a window.
 
     Attributes:
         at_s: when it opens.
@@ -95,7 +95,7 @@ class WindowPlanner(QueuePlanner):
             raise ConfigError("depth", f"must be 0 or more, or null for all, not {self.depth}")
 
     def conditions(self, site: Site) -> Conditions:
-        """A start is certain in the next window only, and only if no job is turned away there."""
+        """A start is certain in the next window only, and only if no job is rejected there."""
         sure = self.most_jobs is None and self.pass_over
         return dataclasses.replace(super().conditions(site), period_s=self.period_s, sure=sure)
 
@@ -130,7 +130,7 @@ class WindowPlanner(QueuePlanner):
         return Planned(plan, Promises(self.name, {ids[job]: at_s for job in ahead}))
 
     def _first_come_only(self, snapshot: Snapshot) -> bool:
-        """Whether many jobs start in order, now or not, and none is special: see `_in_order`."""
+        """Whether many jobs start strictly in order and none is special: see `_in_order`."""
         jobs = snapshot.jobs
         return (
             not (self.period_s or self.pass_over or self.most_jobs is not None)
@@ -238,7 +238,7 @@ class WindowPlanner(QueuePlanner):
         """Selects the jobs of the window that opens at an instant."""
         jobs, now_s = snapshot.jobs, snapshot.now_s
         candidate = _candidates(jobs, at_s)
-        if at_s > now_s:  # then or not at all: so nobody keeps a place that would be later
+        if at_s > now_s:  # then or not at all, so that no job reserves a later start
             jobs = _starting_at(jobs, candidate, at_s, now_s)
         scheduler = self.list_scheduler(snapshot.with_jobs(jobs), order, preference, context)
         scheduler.schedule(depth=0)
@@ -304,7 +304,7 @@ class WindowPlanner(QueuePlanner):
 
 
 def _candidates(jobs: JobTable, at_s: int) -> NDArray[np.bool_]:
-    """(n_jobs,) whom a window is about: who may start then, but for a start of its own."""
+    """(n_jobs,) jobs that may start in a window, except those with a fixed start."""
     begins = (jobs.hold == Hold.BEGIN_TIME) & (jobs.begin_s > at_s)
     about: NDArray[np.bool_] = plannable(jobs) & ~jobs.fixed & ~begins
     return about
@@ -324,7 +324,7 @@ def _not_before(jobs: JobTable, which: NDArray[np.bool_], at_s: int, now_s: int)
 
 
 def _beginning(jobs: JobTable, begin_s: NDArray[np.int64], now_s: int) -> JobTable:
-    """The jobs with other begin times, which wait for leaf switches no longer for that."""
+    """The jobs with other begin times, which do not prolong their wait for leaf switches."""
     changed, until_s = jobs.with_columns(begin_s=begin_s), waits_until_s(jobs)
     return changed.with_columns(
         switches=np.where(until_s > now_s, jobs.switches, 0).astype(np.int32),

@@ -5,7 +5,7 @@ Words
     stem        a job's name without its trailing digits, as users number similar jobs.
     size        the nodes of a job that has them exclusively; otherwise all resources it asks for.
 
-Rules, each on the jobs of one user; the first that finds an ended job gives that one's run time
+Rules, each on the jobs of one user; the first rule that finds an ended job gives its run time
     1. The same name, queue, time limit and size.
     2. The same stem, queue, time limit and size.
     3. The same name, queue and time limit.
@@ -19,7 +19,7 @@ Source: C. Galleguillos, A. Sirbu, Z. Kiziltan, O. Babaoglu, A. Borghesi, T. Bri
 dispatching in HPC systems, MOD 2017 (the rules made for Eurora).
 Deviates: patience is ours; null is as in the source. The paper itself was not available; its rules
 are reconstructed from descriptions by others. There the similarity of names is the length of their
-common prefix, and of several jobs of different size the most similar counts. Here names are similar
+common prefix, and among jobs of different sizes the most similar counts. Here names are similar
 if their stems are equal, and the last job counts, so that a prediction costs six look-ups. Jobs
 without a name have the same name, so that rules 1 and 3 compare queue, limit and size.
 """
@@ -61,7 +61,7 @@ class NameHistory(Expectation):
         return list(zip(*columns, sizes, strict=True))
 
     def running(self, snapshot: Snapshot, rows: Sequence[int]) -> Sequence[_Trait]:
-        """As far as what they hold says what they asked for."""
+        """As far as the request follows from the allocation."""
         running = snapshot.running
         names = [part.name for part in snapshot.partitions]
         traits = []
@@ -88,7 +88,7 @@ class NameHistory(Expectation):
         ]
 
     def expect(self, learnt: Learning, trait: _Trait) -> int:
-        """What the first rule that finds a job says."""
+        """The run time by the first rule that finds a job."""
         of_user = learnt.guesses.setdefault(trait[0], {})
         found = of_user.get(trait)
         if found is None:
@@ -104,7 +104,7 @@ class NameHistory(Expectation):
 
 
 def _keys(trait: _Trait) -> tuple[str, ...]:
-    """What the job is known by, under each of the rules."""
+    """The key of the job under each of the rules."""
     user, name, queue, limit_s, size = trait
     stem, limit = name.rstrip(_DIGITS), str(limit_s)
     return tuple(
@@ -123,7 +123,7 @@ def _keys(trait: _Trait) -> tuple[str, ...]:
 def _sizes(
     exclusive: NDArray[np.bool_], nodes: NDArray[np.int64], wants: NDArray[np.int64]
 ) -> list[str]:
-    """(n,) a word for what each job asks for."""
+    """(n,) a text for the request of each job."""
     known: dict[tuple[int, ...], str] = {}
     words = []
     rows = zip(exclusive.tolist(), nodes.tolist(), map(tuple, wants.tolist()), strict=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Predicts the actual run times, which are known in simulations only.
+"""Predicts the actual run times; for simulations only.
 
 Source: the baseline of Galleguillos, Kiziltan, Soto, CP 2020 ("real duration").
 """

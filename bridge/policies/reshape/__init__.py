@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stage `reshape`: which running jobs grow or shrink.
 
-One file per algorithm; all stand on `Reshaper` of planning/malleable.
+One file per algorithm; the base of all is `Reshaper` of planning/malleable.
 Imports planning/malleable and ports. Start with `malleable.py`.
 """

@@ -7,10 +7,10 @@ Rules
     3. Of jobs that started in the same second, the one with the lower id counts as the earlier one.
     4. `bridge.planning.malleable.expand_shrink` has the other rules.
 
-Source: Buisson, Sonmez, Mohamed, Lammers and Epema, CLUSTER 2007, as the paper of
-`bridge.policies.reshape.performance` compares it.
+Source: Buisson, Sonmez, Mohamed, Lammers and Epema, CLUSTER 2007, as compared in the paper of
+`bridge.policies.reshape.performance`.
 Deviates: in the original, applications only give up what they were given before; here they may
-shrink to their least width, as in that comparison.
+shrink to their minimum width, as in that comparison.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from bridge.ports import Planned, Replan
 
 @dataclass(frozen=True)
 class Fpsma(Reshaper):
-    """Shrinks and grows by time of start."""
+    """Shrinks and grows by start time."""
 
     def reshaped(self, snapshot: Snapshot, planned: Planned, replan: Replan) -> Planned:
         """Resizes running jobs."""

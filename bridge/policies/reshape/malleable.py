@@ -8,9 +8,9 @@ Words
 
 Rules
     1. The queue is planned with every job on its base and all lent nodes given back. So a loan
-       delays no start, and waiting jobs start narrower than they ask for where that is earlier.
-    2. If that made a promise later, it is planned again with the jobs in the order of their
-       promises, those without one last: then each gets at least what it was promised.
+       delays no start, and waiting jobs start on fewer nodes than requested if that is earlier.
+    2. If this delays a promise, the queue is planned again with the jobs in the order of their
+       promises, those without one last: then no job starts later than promised.
     3. Lent nodes are given back when the plan uses them, idle ones are lent
        (`bridge.planning.malleable.loans`).
     4. A job changes its width at most once in `between_s`; both the time without progress during a
@@ -67,14 +67,14 @@ _NAME = "malleable"
 
 @dataclass(frozen=True)
 class LentNodes(Adapting):
-    """Plans malleable jobs on their bases and lends them what is idle.
+    """Plans malleable jobs on their bases and lends them idle nodes.
 
     Attributes:
-        stretch: how many times as long a job may take on its base as on the nodes it asks for.
-        between_s: least time between two changes of a job.
-        fairness: jobs that have less than they asked for count as if so many times less were left
-            of them when idle nodes are lent.
-        learn: speed-ups are learnt from the jobs of a user under a name, for the next ones.
+        stretch: how many times as long as on the requested nodes a job may take on its base.
+        between_s: minimum time between two changes of a job.
+        fairness: when idle nodes are lent, the remaining work of jobs with fewer nodes than
+            requested is divided by this.
+        learn: learn speed-ups per user and job name.
     """
 
     stretch: float = 4.0
@@ -159,7 +159,7 @@ class LentNodes(Adapting):
         planned: Planned,
         replan: Replan,
     ) -> Planned:
-        """Rule 3: the same rows, with what changes now and what is given back later."""
+        """Rule 3: the same rows, with changes that begin now and later returns."""
         by_s = snapshot.now_s + self.adaptation_s
         used_s = used_from_s(planned.plan, len(snapshot.nodes))
         first_s = jobs.first_used_s(used_s, NEVER)
@@ -202,7 +202,7 @@ def _starts(snapshot: Snapshot, planned: Planned) -> dict[str, int]:
 
 
 def _late_s(snapshot: Snapshot, planned: Planned, promised: Mapping[str, int]) -> int:
-    """By how much promises are later, added up, s."""
+    """The sum of the delays of promises, s."""
     starts = _starts(snapshot, planned) if promised else {}
     if starts == promised:
         return 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Performance-aware: jobs that communicate most give up nodes, jobs that compute most get them.
+"""Performance-aware: the jobs that communicate most give nodes to those that compute most.
 
 Words
     MTCT        a job's time in MPI calls over its computing time, since its last change of width.

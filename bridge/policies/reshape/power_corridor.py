@@ -7,19 +7,19 @@ Words
     chosen      the waiting jobs, one or two, with which a configuration keeps the corridor.
 
 Rules
-    1. Without a violation nobody is resized. Jobs start in the stage order as far as the upper
+    1. Without a violation no job is resized. Jobs start in the stage order as far as the upper
        bound permits, which is a rule of the site for every plan.
-    2. While any job adapts nothing is decided. Jobs that end soon keep their nodes.
+    2. While any job adapts, nothing is decided. Jobs that end soon keep their nodes.
     3. On a violation the first feasible configuration (`bridge.planning.power.configuration`) is
        taken: of the running malleable jobs with one waiting job, in the plan's order; then with
        two; then with none. With `waiting: 0`, of running jobs only.
     4. Jobs that shrink do so first, as their nodes and their power are needed by the others. Jobs
        grow in the same cycle only as far as nodes are idle and power permits; the rest of the
        growth, and the chosen jobs, follow when the shrinks are complete, before others.
-    5. Where no configuration is feasible the one with the least violation is taken, and the reasons
-       say so, and what would end it.
+    5. If no configuration is feasible, the one with the least violation is used; the reasons state
+       this, and what would end the violation.
     6. It plans again at every change of a bound, and each `tick_s` while malleable jobs run.
-    7. A site without bounds of power: nobody is resized.
+    7. At a site without bounds of power no job is resized.
 
 Source: Algorithm 2 of Chadha, John and Gerndt, "Extending SLURM for Dynamic Resource-Aware Adaptive
 Batch Scheduling", HiPC 2020. With order `fcfs` and plan `in-order` it is the whole algorithm; its

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts, widths and the power corridor planned together: jobs shrink before a bound comes.
+"""Starts, widths and the power corridor planned together: jobs shrink ahead of a bound.
 
 Words
-    lead        how long before an upper bound comes the jobs shrink that would exceed it: twice the
-                duration of a change.
+    lead        how long before an upper bound comes into force jobs shrink that would exceed it:
+                twice the duration of a change.
 
 Rules
     1. While power lies within its bounds, jobs are planned and nodes are lent as by `malleable`
        (`bridge.policies.reshape.malleable`). The upper bound is a rule of the site over all the
-       time that a job or a loan lasts: nothing starts or grows that a coming bound would forbid.
-    2. Power that would exceed an upper bound within the lead counts as a violation now. So a bound
-       holds at its first second.
+       time that a job or a loan lasts: nothing starts or grows that a future bound would forbid.
+    2. Power that would exceed an upper bound within the lead counts as a violation now. So power is
+       within a bound from its first second.
     3. A violation ends as under `power-corridor` (`bridge.planning.malleable.restoring`): widths
        first of running jobs with chosen waiting ones. The lower bound is served by growth and
        earlier starts likewise.
     4. A job whose width has changed keeps it for `between_s`, unless a bound requires a change.
     5. It plans again when an upper bound comes within the lead, at every change of a bound, when a
-       job has kept its width for `between_s`, and while a violation is not ended each `tick_s`.
-    6. A site without bounds of power: as `malleable`.
+       job has kept its width for `between_s`, and every `tick_s` while a violation lasts.
+    6. At a site without bounds of power it plans as `malleable`.
 
 Source: ours.
 """
@@ -45,9 +45,9 @@ _LEAD = 2
 
 @dataclass(frozen=True)
 class PowerPlan(Effort, LentNodes):
-    """Plans malleable jobs within a corridor of power that changes.
+    """Plans malleable jobs within a power corridor that changes over time.
 
-    `tick_s` counts while a violation is not ended.
+    `tick_s` counts while a violation lasts.
     """
 
     def reshape(
@@ -95,7 +95,7 @@ class PowerPlan(Effort, LentNodes):
         Args:
             snapshot: the cluster.
             rules: of the site.
-            waits: a violation is not ended, or what was decided not done.
+            waits: a violation lasts, or a decision has not been carried out.
         """
         now_s, running = snapshot.now_s, snapshot.running
         change_s = rules.corridor.next_change_s(now_s)
@@ -111,7 +111,7 @@ class PowerPlan(Effort, LentNodes):
     def _kept(
         self, snapshot: Snapshot, planned: Planned, watched: Watched, context: Context
     ) -> Planned:
-        """With reasons, and the promises of the cycle before: what was announced stays so."""
+        """With reasons, and the promises of the cycle before, so that announcements are kept."""
         demands = Demands(self.adaptation_s, one_at_a_time=True)
         promises = context.state.promised_by("malleable")
         found = with_reasons(snapshot, planned, watched.left_out, demands)

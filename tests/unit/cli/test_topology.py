@@ -99,7 +99,7 @@ def test_a_file_where_there_is_no_service(
     code, out, err = run(capsys, "show", "--file", conf)
     assert code == 0
     assert "8 nodes: 8 idle" in out
-    assert err == "no service here: the switches alone\n"
+    assert err == "no service on this machine: switches only\n"
     code, out, err = run(capsys, "show", "--file", conf, "--socket", tmp_path / "none")
     assert (code, out, len(err.splitlines())) == (1, "", 1)
 
