@@ -14,7 +14,7 @@ package index into a temporary environment, has both replay the trace, and print
 
 Times are those of the replay alone, without reading the trace and starting Python; AccaSim reads
 its trace while it runs. On a machine that others use, CPU time says more than the clock. Both are
-given the same jobs, cleaned by the rules of `bridge.sim.workload`.
+given the same jobs, cleaned by the rules of `bridge.sim.workloads.workload`.
 """
 
 import argparse
@@ -33,11 +33,11 @@ from about import about
 from bridge.measures import ExecutedSchedule, measure
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.engine import simulate
-from bridge.sim.replay import replay
-from bridge.sim.swf import Field, read_swf, write_swf
-from bridge.sim.system import pool_of
-from bridge.sim.workload import Workload, workload_from
+from bridge.sim.runs.engine import simulate
+from bridge.sim.runs.replay import replay
+from bridge.sim.workloads.swf import Field, read_swf, write_swf
+from bridge.sim.workloads.system import pool_of
+from bridge.sim.workloads.workload import Workload, workload_from
 
 VERSION = "1.1.3"
 DRIVER = Path(__file__).resolve().parent / "accasim" / "run_accasim.py"

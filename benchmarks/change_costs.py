@@ -3,10 +3,11 @@
 """Fits what a change of width takes, by number of nodes, to measurements of real changes.
 
 usage: benchmarks/change_costs.py [FILE]           prints a table of the coefficients
-       benchmarks/change_costs.py --python [FILE]  prints them as `bridge.sim.change_costs` has them
+       benchmarks/change_costs.py --python [FILE]  prints them as
+       `bridge.sim.workloads.change_costs` has them
 
 FILE is what `benchmarks/adaptation.py` wrote (results/adaptation.json). Each change that was
-carried out is split into parts, with the words of `bridge/sim/change_costs.py`:
+carried out is split into parts, with the words of `bridge/sim/workloads/change_costs.py`:
 
     part      growing                                   shrinking
     goes on   granting + starting + asked               asked
@@ -116,7 +117,7 @@ def coefficients(
 
 
 def python(found: Mapping[Key, NDArray[np.float64]]) -> Iterable[str]:
-    """The constants of `bridge.sim.change_costs`."""
+    """The constants of `bridge.sim.workloads.change_costs`."""
     by = coefficients(found)
     for engine in dict.fromkeys(engine for engine, _ in by):
         yield f"{engine.upper()}: Final = ChangeCosts("

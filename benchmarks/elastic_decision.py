@@ -38,10 +38,10 @@ from bridge.model.site import NO_RULES
 from bridge.model.snapshot import Snapshot
 from bridge.ports import State
 from bridge.registry import build, parse_policy
-from bridge.sim.controller import Controller
-from bridge.sim.esp import esp
-from bridge.sim.malleable_jobs import with_malleable
-from bridge.sim.system import pool_of
+from bridge.sim.cluster.controller import Controller
+from bridge.sim.workloads.esp import esp
+from bridge.sim.workloads.malleable_jobs import with_malleable
+from bridge.sim.workloads.system import pool_of
 
 RUNNING, NODES, NOW_S = 100, 1000, 5000
 SINCE_S = 10

@@ -20,9 +20,9 @@ from about import about
 from bridge.cli.benchmarks.elastic import Case, interval, run_case
 from bridge.model.policy import PolicySpec
 from bridge.registry import parse_policy
-from bridge.sim.esp import esp
-from bridge.sim.speedup import Amdahl
-from bridge.sim.workload import Workload
+from bridge.sim.workloads.esp import esp
+from bridge.sim.workloads.speedup import Amdahl
+from bridge.sim.workloads.workload import Workload
 
 MOST_SERIAL, APART = 0.5, 0.2
 MEASURES = ("makespan_s", "wait_s", "response_s")

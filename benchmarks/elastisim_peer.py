@@ -40,13 +40,13 @@ from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.registry import build
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.change_costs import flat
-from bridge.sim.engine import simulate
-from bridge.sim.esp import esp
-from bridge.sim.outcome import Outcome
-from bridge.sim.speedup import Amdahl
-from bridge.sim.system import pool_of
-from bridge.sim.workload import Workload
+from bridge.sim.runs.engine import simulate
+from bridge.sim.runs.outcome import Outcome
+from bridge.sim.workloads.change_costs import flat
+from bridge.sim.workloads.esp import esp
+from bridge.sim.workloads.speedup import Amdahl
+from bridge.sim.workloads.system import pool_of
+from bridge.sim.workloads.workload import Workload
 
 SCHEDULER = Path(__file__).resolve().parent / "elastisim" / "scheduler.py"
 INTERVAL_S = 1

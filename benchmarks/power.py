@@ -11,8 +11,9 @@ month   N days of a log. The upper bound is 80 % of the peak of static
         backfill that knows of no bound, 60 % each night and for a longer time once a week
         (`NIGHT`, `WEEK`), all announced. Jobs that could never start because they draw more than
         any stretch of their time limit leaves are left out for every policy, and counted. With
-        `--malleable`, so many of the jobs can change their width (`bridge.sim.malleable_jobs`).
-        With `--power-down`, idle nodes can be powered down, and take so long to come back.
+        `--malleable`, so many of the jobs can change their width
+        (`bridge.sim.workloads.malleable_jobs`). With `--power-down`, idle nodes can be powered
+        down, and take so long to come back.
 """
 
 import argparse
@@ -37,14 +38,14 @@ from bridge.registry import PRESETS, build
 from bridge.report.plots import LINE_COLOURS
 from bridge.report.power_plot import draw_power
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.corridor_steps import CorridorStep, CorridorSteps
-from bridge.sim.engine import simulate
-from bridge.sim.job_power import by_application
-from bridge.sim.malleable_jobs import with_malleable
-from bridge.sim.power import PowerSetting
-from bridge.sim.swf import read_swf
-from bridge.sim.system import pool_of
-from bridge.sim.workload import Workload, workload_from
+from bridge.sim.corridor.power import PowerSetting
+from bridge.sim.corridor.steps import CorridorStep, CorridorSteps
+from bridge.sim.runs.engine import simulate
+from bridge.sim.workloads.job_power import by_application
+from bridge.sim.workloads.malleable_jobs import with_malleable
+from bridge.sim.workloads.swf import read_swf
+from bridge.sim.workloads.system import pool_of
+from bridge.sim.workloads.workload import Workload, workload_from
 
 DAY_S, HOUR_S = 86_400, 3600
 NODE = NodePower("node", NodeSet(), idle_w=100, max_w=350)

@@ -29,11 +29,11 @@ from bridge.model.snapshot import Snapshot
 from bridge.planning.power.estimates import system_power
 from bridge.ports import State
 from bridge.registry import build, parse_policy
-from bridge.sim.controller import Controller
-from bridge.sim.esp import esp
-from bridge.sim.job_power import drawn_around
-from bridge.sim.malleable_jobs import with_malleable
-from bridge.sim.system import pool_of
+from bridge.sim.cluster.controller import Controller
+from bridge.sim.workloads.esp import esp
+from bridge.sim.workloads.job_power import drawn_around
+from bridge.sim.workloads.malleable_jobs import with_malleable
+from bridge.sim.workloads.system import pool_of
 
 NOW_S = 5000
 NODE = NodePower("node", NodeSet(), idle_w=71, max_w=275)

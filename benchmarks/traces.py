@@ -11,7 +11,8 @@ none a pool of one-processor nodes as the trace's header has it. What is measure
 trace_bench/figures.py, what came of it in docs/TRACES.md.
 
 With `--fast` EASY and conservative backfilling on a pool are replayed by the kernel in one call
-(`bridge.sim.replay`): the very same starts and promises, in seconds, but no times of decisions.
+(`bridge.sim.runs.replay`): the very same starts and promises, in seconds, but no times of
+decisions.
 
 Results go into the JSON file (results/traces.json), one entry for each log, machine, policy and
 number of jobs, with the commit, date, machine and command it came from; entries that were there
@@ -46,14 +47,14 @@ from bridge.model.policy import PolicySpec
 from bridge.model.snapshot import Snapshot
 from bridge.registry import PRESETS, build, describe, parse_policy
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.engine import simulate
-from bridge.sim.outcome import Outcome
-from bridge.sim.outcome import Progress as Point
-from bridge.sim.replay import replay as by_kernel
-from bridge.sim.replay import replay_depth
-from bridge.sim.swf import read_swf
-from bridge.sim.system import System, pool_of, read_system
-from bridge.sim.workload import Workload, workload_from
+from bridge.sim.runs.engine import simulate
+from bridge.sim.runs.outcome import Outcome
+from bridge.sim.runs.outcome import Progress as Point
+from bridge.sim.runs.replay import replay as by_kernel
+from bridge.sim.runs.replay import replay_depth
+from bridge.sim.workloads.swf import read_swf
+from bridge.sim.workloads.system import System, pool_of, read_system
+from bridge.sim.workloads.workload import Workload, workload_from
 
 HERE = Path(__file__).resolve().parent
 POLICIES = ["easy", "slurm-like", "openccs"]

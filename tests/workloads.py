@@ -10,7 +10,7 @@ from bridge.model.plan import Plan
 from bridge.model.policy import PolicySpec, StageSpec
 from bridge.model.snapshot import Snapshot
 from bridge.registry import PRESETS
-from bridge.sim.workload import Workload
+from bridge.sim.workloads.workload import Workload
 from bridge.units import NEVER, UNPLANNED
 
 

@@ -2,8 +2,9 @@
 """The jobs of ESP, compressed in time, as batch jobs of a real cluster and as a simulation.
 
 Rules
-    1. Order, which jobs are malleable, and their speed-ups are those of `bridge.sim.esp`, as is the
-       number of nodes. Run times and pauses between submissions are divided by the compression.
+    1. Order, which jobs are malleable, and their speed-ups are those of
+       `bridge.sim.workloads.esp`, as is the number of nodes. Run times and pauses between
+       submissions are divided by the compression.
     2. Slurm's time limits are whole minutes: ESP's are compressed and rounded up. A malleable job
        asks for a minute more, as the plugin grows no job in its last minute.
     3. The simulation has the same limits, as seconds of ESP.
@@ -17,10 +18,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bridge.model.job import WidthRule
-from bridge.sim.change_costs import flat
-from bridge.sim.esp import esp
-from bridge.sim.speedup import UNKNOWN, Amdahl, Phase, Phases, Speedup
-from bridge.sim.workload import Workload
+from bridge.sim.workloads.change_costs import flat
+from bridge.sim.workloads.esp import esp
+from bridge.sim.workloads.speedup import UNKNOWN, Amdahl, Phase, Phases, Speedup
+from bridge.sim.workloads.workload import Workload
 
 UNIT_S = 0.5
 """Work on one node between two moments at which a program may look for a change."""

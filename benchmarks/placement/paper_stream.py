@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.hop_tree import NodeSets
-from bridge.sim.workload import Workload
+from bridge.sim.workloads.workload import Workload
 
 NODES = 1000
 PERIOD_S = 60

@@ -34,11 +34,11 @@ from bridge.model.topology import regular
 from bridge.ports import Preference, Selection
 from bridge.registry import build, parse_policy
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.engine import simulate
-from bridge.sim.outcome import Outcome
-from bridge.sim.swf import read_swf
-from bridge.sim.system import System, pool_of, read_system
-from bridge.sim.workload import Workload, workload_from
+from bridge.sim.runs.engine import simulate
+from bridge.sim.runs.outcome import Outcome
+from bridge.sim.workloads.swf import read_swf
+from bridge.sim.workloads.system import System, pool_of, read_system
+from bridge.sim.workloads.workload import Workload, workload_from
 
 SYSTEMS = Path(__file__).resolve().parents[1] / "systems"
 PLACES: dict[str, Any] = {

@@ -33,11 +33,11 @@ from bridge.model.hop_tree import HopTree
 from bridge.model.topology import regular
 from bridge.registry import build, parse_policy
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.engine import simulate
-from bridge.sim.outcome import Outcome
-from bridge.sim.swf import read_swf
-from bridge.sim.system import System, pool_of
-from bridge.sim.workload import Workload, workload_from
+from bridge.sim.runs.engine import simulate
+from bridge.sim.runs.outcome import Outcome
+from bridge.sim.workloads.swf import read_swf
+from bridge.sim.workloads.system import System, pool_of
+from bridge.sim.workloads.workload import Workload, workload_from
 
 RESULTS = Path(__file__).parents[1] / "results"
 DOCS = Path(__file__).parents[2] / "docs"

@@ -19,9 +19,9 @@ from bridge.model.hop_tree import HopTree, Metric
 from bridge.model.snapshot import Partition
 from bridge.registry import build, choices, parse_policy
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.engine import simulate
-from bridge.sim.outcome import Outcome
-from bridge.sim.system import System, pool_of
+from bridge.sim.runs.engine import simulate
+from bridge.sim.runs.outcome import Outcome
+from bridge.sim.workloads.system import System, pool_of
 
 PERIODS_S = (10, 20, 30, 40, 50, 60)
 PLACES: dict[str, dict[str, Any]] = {

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from bridge.power_measures import PowerMeasures, power_measures
-from bridge.sim.power import PowerLog
-from bridge.sim.power_oracle import Configurations
+from bridge.sim.corridor.power import PowerLog
+from bridge.sim.runs.power_oracle import Configurations
 from power_bench.jobs import Experiment
 from power_bench.rig import Truth
 

@@ -18,7 +18,7 @@ from elastic_bench import programs
 from elastic_bench.esp_run import Ran, read_log, spread
 from elastic_bench.steps import changes, resizes, stages
 
-from bridge.sim.corridor_steps import CorridorStep
+from bridge.sim.corridor.steps import CorridorStep
 from power_bench import judge
 from power_bench.jobs import Costs, Experiment, Job
 from power_bench.rig import NodeMeters, Truth, named

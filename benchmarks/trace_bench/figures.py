@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.measures import ExecutedSchedule, bounded_slowdown, wait_s
-from bridge.sim.outcome import Outcome
+from bridge.sim.runs.outcome import Outcome
 from bridge.units import NEVER
 
 HOUR_S = 3600

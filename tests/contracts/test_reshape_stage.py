@@ -10,10 +10,10 @@ from bridge.cycle import run_cycle
 from bridge.model.site import NO_RULES
 from bridge.ports import State
 from bridge.registry import build, choices, parse_policy
-from bridge.sim.engine import simulate
-from bridge.sim.speedup import Amdahl
-from bridge.sim.system import pool_of
-from bridge.sim.workload import Malleable
+from bridge.sim.runs.engine import simulate
+from bridge.sim.workloads.speedup import Amdahl
+from bridge.sim.workloads.system import pool_of
+from bridge.sim.workloads.workload import Malleable
 from tests.alike import assert_alike
 from tests.properties.test_resizes import a_world
 from tests.reshaping import naive_problem

@@ -12,10 +12,10 @@ import pytest
 from bridge.registry import PRESETS, build
 from bridge.report.ascii import LETTERS, ascii_gantt
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.engine import simulate
-from bridge.sim.swf import read_swf
-from bridge.sim.system import pool_of
-from bridge.sim.workload import workload_from
+from bridge.sim.runs.engine import simulate
+from bridge.sim.workloads.swf import read_swf
+from bridge.sim.workloads.system import pool_of
+from bridge.sim.workloads.workload import workload_from
 
 HERE = Path(__file__).parent
 TRACES = sorted(path.stem for path in (HERE / "traces").glob("*.swf"))

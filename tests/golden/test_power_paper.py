@@ -10,10 +10,10 @@ from pathlib import Path
 from bridge.cli.simulation.power import measured
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.engine import simulate
-from bridge.sim.power import PowerSetting
-from bridge.sim.power_paper import PAPER_CORRIDOR, PAPER_NODE, PAPER_NODES, power_paper
-from bridge.sim.system import pool_of
+from bridge.sim.corridor.paper import PAPER_CORRIDOR, PAPER_NODE, PAPER_NODES, power_paper
+from bridge.sim.corridor.power import PowerSetting
+from bridge.sim.runs.engine import simulate
+from bridge.sim.workloads.system import pool_of
 
 EXPECTED = Path(__file__).parent / "power-paper.txt"
 

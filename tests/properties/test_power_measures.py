@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bridge.model.power import NO_UPPER_W, Corridor
 from bridge.power_measures import Amount, Bounds, SystemPower, power_measures
-from bridge.sim.power_oracle import reachable
+from bridge.sim.runs.power_oracle import reachable
 
 END_S = 40
 

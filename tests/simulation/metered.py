@@ -11,9 +11,9 @@ from bridge.rpc.clients.remote_decider import RemoteDecider
 from bridge.rpc.pb import agent_pb2 as pb
 from bridge.service.config import parse
 from bridge.service.serve import Service
-from bridge.sim.controller import Controller
-from bridge.sim.job_power import JobPower
-from bridge.sim.system import pool_of
+from bridge.sim.cluster.controller import Controller
+from bridge.sim.workloads.job_power import JobPower
+from bridge.sim.workloads.system import pool_of
 from tests.simulation.services import a_config, controller_of
 from tests.workloads import a_workload
 

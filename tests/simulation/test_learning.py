@@ -11,8 +11,8 @@ import pytest
 
 from bridge.cli.benchmarks.elastic import Case, run_case
 from bridge.registry import parse_policy
-from bridge.sim.esp import esp
-from bridge.sim.speedup import Amdahl
+from bridge.sim.workloads.esp import esp
+from bridge.sim.workloads.speedup import Amdahl
 
 
 def applications(share, seed):

@@ -13,10 +13,10 @@ from bridge.rpc.clients.operator_client import OperatorClient
 from bridge.rpc.clients.remote_decider import RemoteDecider
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.pb import scheduler_pb2_grpc
-from bridge.sim.engine import simulate
-from bridge.sim.swf import read_swf
-from bridge.sim.system import pool_of
-from bridge.sim.workload import workload_from
+from bridge.sim.runs.engine import simulate
+from bridge.sim.workloads.swf import read_swf
+from bridge.sim.workloads.system import pool_of
+from bridge.sim.workloads.workload import workload_from
 from tests.simulation.services import (
     PATIENCE_S,
     a_home,

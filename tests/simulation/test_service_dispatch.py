@@ -7,8 +7,8 @@ import pytest
 from bridge.registry import PRESETS, build
 from bridge.rpc.clients.remote_decider import RemoteDecider
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.engine import simulate
-from bridge.sim.system import pool_of
+from bridge.sim.runs.engine import simulate
+from bridge.sim.workloads.system import pool_of
 from tests.simulation.services import a_home, a_service, controller_of
 from tests.workloads import a_workload, random_workload
 

@@ -11,7 +11,7 @@ import pytest
 from bridge.errors import ControllerError
 from bridge.recording.recordings import decode, read_recording
 from bridge.rpc.clients.operator_client import OperatorClient
-from bridge.sim.rerun import moved, rerun
+from bridge.sim.recorded.rerun import moved, rerun
 from tests.simulation.services import a_home, a_process, a_service, operator_of, run
 from tests.simulation.test_service_process import as_nobody
 from tests.simulation.test_service_reservations import World

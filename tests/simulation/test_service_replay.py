@@ -18,10 +18,10 @@ from bridge.rpc.clients.remote_decider import RemoteDecider
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.pb import scheduler_pb2_grpc
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.engine import simulate
-from bridge.sim.esp import esp
-from bridge.sim.faults import random_faults
-from bridge.sim.system import pool_of, read_system
+from bridge.sim.runs.engine import simulate
+from bridge.sim.runs.faults import random_faults
+from bridge.sim.workloads.esp import esp
+from bridge.sim.workloads.system import pool_of, read_system
 from tests.simulation.services import a_home, a_service, controller_of, operator_of
 from tests.unit.rpc.worlds import a_delta, a_full, a_hello, a_job
 from tests.workloads import random_workload
@@ -305,7 +305,7 @@ def test_nobody_there(home):
 
 def test_what_slurm_cannot_say_is_refused(home, tmp_path):
     from bridge.errors import SnapshotError
-    from bridge.sim.controller import Controller
+    from bridge.sim.cluster.controller import Controller
 
     (tmp_path / "system.yaml").write_text(SHARED)
     controller = Controller(random_workload(1, 5, 20), read_system(tmp_path / "system.yaml"))

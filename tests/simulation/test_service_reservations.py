@@ -9,8 +9,8 @@ from bridge.errors import ControllerError
 from bridge.rpc.clients.operator_client import OperatorClient
 from bridge.rpc.clients.remote_decider import RemoteDecider
 from bridge.rpc.pb import operator_pb2 as pb
-from bridge.sim.controller import Controller
-from bridge.sim.system import pool_of
+from bridge.sim.cluster.controller import Controller
+from bridge.sim.workloads.system import pool_of
 from tests.simulation.services import a_home, a_service, controller_of, operator_of
 from tests.workloads import a_workload
 

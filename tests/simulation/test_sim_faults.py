@@ -12,11 +12,11 @@ import pytest
 
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.engine import simulate
-from bridge.sim.faults import Saboteur, random_faults
-from bridge.sim.swf import read_swf
-from bridge.sim.system import pool_of
-from bridge.sim.workload import workload_from
+from bridge.sim.runs.engine import simulate
+from bridge.sim.runs.faults import Saboteur, random_faults
+from bridge.sim.workloads.swf import read_swf
+from bridge.sim.workloads.system import pool_of
+from bridge.sim.workloads.workload import workload_from
 from bridge.units import NEVER
 from tests.simulation.test_sim_saboteurs import no_node_twice
 from tests.workloads import NaiveBackfill, quick, random_workload

@@ -9,8 +9,8 @@ import pytest
 from bridge.registry import PRESETS, build
 from bridge.report.ascii import ascii_gantt
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.engine import simulate
-from bridge.sim.system import pool_of, read_system
+from bridge.sim.runs.engine import simulate
+from bridge.sim.workloads.system import pool_of, read_system
 from tests.cycles import check
 from tests.workloads import a_workload, quick, random_workload
 

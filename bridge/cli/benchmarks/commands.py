@@ -38,7 +38,7 @@ from bridge.core import (
 from bridge.dialect import dialect_named
 from bridge.errors import ConfigError
 from bridge.model.hop_tree import Metric
-from bridge.sim.system import read_system
+from bridge.sim.workloads.system import read_system
 
 app = typer.Typer(add_completion=False, help="Time the planning kernels.", no_args_is_help=True)
 

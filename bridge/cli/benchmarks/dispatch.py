@@ -2,9 +2,10 @@
 """`schedbridge bench dispatch`: policies side by side on the same recorded cycles.
 
 Every policy plans every instance, one after the other, so that other load on the machine affects
-all of them equally. Every plan is completed (`bridge.sim.rerun`, rule 2) and judged
-(`bridge.sim.judging`) with the run times that the recorded cycle predicted. A policy's time is that
-of the whole cycle, from snapshot to checked plan, at the present load, which is in the result.
+all of them equally. Every plan is completed (`bridge.sim.recorded.rerun`, rule 2) and judged
+(`bridge.sim.recorded.judging`) with the run times that the recorded cycle predicted. A policy's
+time is that of the whole cycle, from snapshot to checked plan, at the present load, which is in
+the result.
 
 | figure | is |
 |---|---|
@@ -39,8 +40,8 @@ from bridge.errors import ConfigError
 from bridge.model.policy import PolicySpec
 from bridge.recording.recordings import Recording, find_recordings, read_recording
 from bridge.registry import describe
-from bridge.sim.judging import MEASURES, Verdict, judge
-from bridge.sim.rerun import Rerun, completed, rerun
+from bridge.sim.recorded.judging import MEASURES, Verdict, judge
+from bridge.sim.recorded.rerun import Rerun, completed, rerun
 from bridge.solver_process import ChildSolver
 
 __all__ = ["MEASURES"]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`schedbridge bench elastic`: policies for malleable jobs on one workload, at several shares.
 
-A scenario is `esp` (`bridge.sim.esp`) or a trace in which a share of the jobs is made malleable
-(`bridge.sim.malleable_jobs`). All policies get the same jobs: order, choice and speed-ups depend on
-scenario, share and seed only.
+A scenario is `esp` (`bridge.sim.workloads.esp`) or a trace in which a share of the jobs is made
+malleable (`bridge.sim.workloads.malleable_jobs`). All policies get the same jobs: order, choice
+and speed-ups depend on scenario, share and seed only.
 
 Measures of a run
     makespan_s, utilization, wait_s, response_s, throughput_per_h, longest_wait_s
@@ -38,14 +38,14 @@ from bridge.model.policy import PolicySpec
 from bridge.model.snapshot import Snapshot
 from bridge.registry import build
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.change_costs import parse_change_cost
-from bridge.sim.engine import simulate
-from bridge.sim.esp import ESP_NODES, esp
-from bridge.sim.malleable_jobs import with_malleable
-from bridge.sim.speedup import parse_speedup
-from bridge.sim.swf import read_swf
-from bridge.sim.system import pool_of
-from bridge.sim.workload import Workload, workload_from
+from bridge.sim.runs.engine import simulate
+from bridge.sim.workloads.change_costs import parse_change_cost
+from bridge.sim.workloads.esp import ESP_NODES, esp
+from bridge.sim.workloads.malleable_jobs import with_malleable
+from bridge.sim.workloads.speedup import parse_speedup
+from bridge.sim.workloads.swf import read_swf
+from bridge.sim.workloads.system import pool_of
+from bridge.sim.workloads.workload import Workload, workload_from
 
 RESAMPLES: Final = 2000
 SUMMARISED: Final = ("makespan_s", "utilization", "wait_s", "response_s", "throughput_per_h")
@@ -79,9 +79,9 @@ def scenario_of(
         text: `esp`, or the file of a trace.
         nodes: size of the machine; None: 32, or as the trace's header says.
         jobs: only the first ones; None: all.
-        mtct_error: see `bridge.sim.esp.esp`.
-        speed_up: a model (`bridge.sim.speedup`); None: drawn for each job.
-        change_cost: see `bridge.sim.change_costs.parse_change_cost`.
+        mtct_error: see `bridge.sim.workloads.esp.esp`.
+        speed_up: a model (`bridge.sim.workloads.speedup`); None: drawn for each job.
+        change_cost: see `bridge.sim.workloads.change_costs.parse_change_cost`.
 
     Raises:
         ConfigError, TraceError: there is no such file, or no job of it fits.

@@ -39,7 +39,7 @@ from bridge.report.topology_text import KEY, jobs_table, tree_text
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.service.config import OperatorSection
-from bridge.sim.system import read_system
+from bridge.sim.workloads.system import read_system
 
 app = typer.Typer(
     add_completion=False, help="The switches, and the jobs on them.", no_args_is_help=True

@@ -36,13 +36,13 @@ from bridge.registry import PRESETS, build
 from bridge.report.columns import milliseconds
 from bridge.rpc.clients.remote_decider import RemoteDecider
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.engine import simulate as run_simulation
-from bridge.sim.outcome import Outcome
-from bridge.sim.outcome import Progress as Point
-from bridge.sim.replay import replay, replay_depth
-from bridge.sim.swf import Trace, read_swf
-from bridge.sim.system import System, pool_of
-from bridge.sim.workload import Workload, workload_from
+from bridge.sim.runs.engine import simulate as run_simulation
+from bridge.sim.runs.outcome import Outcome
+from bridge.sim.runs.outcome import Progress as Point
+from bridge.sim.runs.replay import replay, replay_depth
+from bridge.sim.workloads.swf import Trace, read_swf
+from bridge.sim.workloads.system import System, pool_of
+from bridge.sim.workloads.workload import Workload, workload_from
 from bridge.units import DAY_S
 
 POLICY = "responsive"

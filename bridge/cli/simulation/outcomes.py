@@ -16,8 +16,8 @@ from bridge.report.columns import columns_of
 from bridge.report.html import write_html
 from bridge.report.plots import file_word, save_plots
 from bridge.report.run import Run, figures, write_jobs_csv
-from bridge.sim.outcome import Outcome
-from bridge.sim.swf import Field, Trace, write_swf
+from bridge.sim.runs.outcome import Outcome
+from bridge.sim.workloads.swf import Field, Trace, write_swf
 from bridge.units import NEVER
 
 

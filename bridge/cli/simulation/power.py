@@ -9,16 +9,16 @@ from bridge.errors import ConfigError
 from bridge.model.node_set import NodeSet
 from bridge.model.power import NodePower
 from bridge.power_measures import PowerMeasures, power_measures
-from bridge.sim.corridor_steps import read_corridor, watts
-from bridge.sim.job_power import by_application
-from bridge.sim.outcome import Outcome
-from bridge.sim.power import PowerSetting
-from bridge.sim.power_oracle import Configurations, judges
-from bridge.sim.power_paper import ERROR, PAPER_CORRIDOR, PAPER_NODE, power_paper
-from bridge.sim.workload import Workload
+from bridge.sim.corridor.paper import ERROR, PAPER_CORRIDOR, PAPER_NODE, power_paper
+from bridge.sim.corridor.power import PowerSetting
+from bridge.sim.corridor.steps import read_corridor, watts
+from bridge.sim.runs.outcome import Outcome
+from bridge.sim.runs.power_oracle import Configurations, judges
+from bridge.sim.workloads.job_power import by_application
+from bridge.sim.workloads.workload import Workload
 
 POWER_PAPER = "power-paper"
-"""In place of a trace: the workload of `bridge.sim.power_paper`."""
+"""In place of a trace: the workload of `bridge.sim.corridor.paper`."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@
 |---|---|
 | none | the running service (administrators: a recording holds the jobs of all users) |
 | `--trace FILE` | a replay of a trace, on a pool or on `--system FILE` |
-| `--system eurora`, `kit` | a synthetic stream of jobs on that system (`bridge.sim.streams`) |
+| `--system eurora`, `kit` | synthetic jobs on that system (`bridge.sim.workloads.streams`) |
 """
 
 import contextlib
@@ -29,12 +29,12 @@ from bridge.recording.recorder import Recorder
 from bridge.recording.recordings import SUFFIX, Recording, encode
 from bridge.registry import build, predicting
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.anonymous import Pseudonyms
-from bridge.sim.engine import simulate
-from bridge.sim.streams import MIXES, stream, stream_system
-from bridge.sim.swf import read_swf
-from bridge.sim.system import System, pool_of, read_system
-from bridge.sim.workload import Workload, workload_from
+from bridge.sim.recorded.anonymous import Pseudonyms
+from bridge.sim.runs.engine import simulate
+from bridge.sim.workloads.streams import MIXES, stream, stream_system
+from bridge.sim.workloads.swf import read_swf
+from bridge.sim.workloads.system import System, pool_of, read_system
+from bridge.sim.workloads.workload import Workload, workload_from
 
 _STREAM_JOBS = 3000
 

@@ -19,9 +19,9 @@ from bridge.model.policy import PolicySpec
 from bridge.model.snapshot import Snapshot
 from bridge.recording.recordings import Recording, find_recordings, read_recording, write_recording
 from bridge.report.ascii import LETTERS, ascii_gantt
-from bridge.sim.anonymous import Pseudonyms
-from bridge.sim.judging import Verdict, judge
-from bridge.sim.rerun import Moved, Rerun, completed, moved
+from bridge.sim.recorded.anonymous import Pseudonyms
+from bridge.sim.recorded.judging import Verdict, judge
+from bridge.sim.recorded.rerun import Moved, Rerun, completed, moved
 from bridge.solver_process import ChildSolver
 from bridge.units import NEVER, UNPLANNED, format_duration
 

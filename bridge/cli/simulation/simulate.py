@@ -32,19 +32,19 @@ from bridge.power.sites import site_at
 from bridge.registry import build, describe, predicting
 from bridge.report.run import Run, figures
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.change_costs import JOIN, ChangeCosts, parse_change_cost
-from bridge.sim.engine import simulate as run_simulation
-from bridge.sim.esp import ESP_NODES, as_trace, esp
-from bridge.sim.faults import random_faults
-from bridge.sim.foreseen import foreseeable, replay_foreseen
-from bridge.sim.outcome import Outcome
-from bridge.sim.outcome import Progress as Point
-from bridge.sim.power_sight import under_corridor
-from bridge.sim.replay import replay, replay_depth
-from bridge.sim.speedup import Speedup, parse_speedup
-from bridge.sim.swf import Trace, read_swf
-from bridge.sim.system import System, pool_of, read_system
-from bridge.sim.workload import Workload, workload_from
+from bridge.sim.corridor.sight import under_corridor
+from bridge.sim.runs.engine import simulate as run_simulation
+from bridge.sim.runs.faults import random_faults
+from bridge.sim.runs.foreseen import foreseeable, replay_foreseen
+from bridge.sim.runs.outcome import Outcome
+from bridge.sim.runs.outcome import Progress as Point
+from bridge.sim.runs.replay import replay, replay_depth
+from bridge.sim.workloads.change_costs import JOIN, ChangeCosts, parse_change_cost
+from bridge.sim.workloads.esp import ESP_NODES, as_trace, esp
+from bridge.sim.workloads.speedup import Speedup, parse_speedup
+from bridge.sim.workloads.swf import Trace, read_swf
+from bridge.sim.workloads.system import System, pool_of, read_system
+from bridge.sim.workloads.workload import Workload, workload_from
 
 _LONGEST_DECISION_MS = 3_600_000
 _MOST_PLACED = 50_000_000

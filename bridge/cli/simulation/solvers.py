@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from bridge.model.answer import STARTING
 from bridge.model.policy import PolicySpec
 from bridge.recording.recordings import Recording
-from bridge.sim.rerun import Rerun, rerun
+from bridge.sim.recorded.rerun import Rerun, rerun
 from bridge.solver_process import ChildSolver
 
 _MOST_STARTING_S = 60.0

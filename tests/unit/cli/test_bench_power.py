@@ -9,7 +9,7 @@ from bridge.cli.benchmarks.power import entries
 from bridge.errors import ConfigError
 from bridge.model.policy import StageSpec
 from bridge.registry import PRESETS
-from bridge.sim.power_sight import Sight
+from bridge.sim.corridor.sight import Sight
 
 EXCERPT = str(files("bridge.sim").joinpath("data/KTH-SP2-1996-excerpt.swf.gz"))
 

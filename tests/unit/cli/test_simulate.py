@@ -4,7 +4,7 @@ from importlib.resources import files
 
 import pytest
 
-from bridge.sim.swf import Field, read_swf
+from bridge.sim.workloads.swf import Field, read_swf
 
 EXCERPT = str(files("bridge.sim").joinpath("data/KTH-SP2-1996-excerpt.swf.gz"))
 JOB = "1 0 5 60 4 -1 -1 4 100 -1 1 7 1 -1 1 -1 -1 -1\n"

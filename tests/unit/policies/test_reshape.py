@@ -14,9 +14,9 @@ from bridge.policies.plan.backfill import Backfill
 from bridge.ports import Promises, State
 from bridge.registry import build, parse_policy
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.engine import simulate
-from bridge.sim.esp import esp
-from bridge.sim.system import pool_of
+from bridge.sim.runs.engine import simulate
+from bridge.sim.workloads.esp import esp
+from bridge.sim.workloads.system import pool_of
 from tests.builders import a_job, a_reservation, a_running_job, a_snapshot
 from tests.cycles import Memory, a_site, run
 

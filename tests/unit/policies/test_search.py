@@ -17,8 +17,8 @@ from bridge.policies.plan.search import Search
 from bridge.ports import Preference, Selection
 from bridge.registry import build, parse_policy
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.engine import simulate
-from bridge.sim.system import pool_of
+from bridge.sim.runs.engine import simulate
+from bridge.sim.workloads.system import pool_of
 from bridge.units import NEVER, UNPLANNED
 from tests.builders import a_job, a_running_job, a_snapshot, gantt
 from tests.cycles import Memory, plan_alone

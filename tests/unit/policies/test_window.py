@@ -15,8 +15,8 @@ from bridge.policies.plan.window import WindowPlanner, _candidates
 from bridge.registry import build, parse_policy
 from bridge.rpc.controller.announcements import wake_after_s
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.engine import simulate
-from bridge.sim.system import pool_of
+from bridge.sim.runs.engine import simulate
+from bridge.sim.workloads.system import pool_of
 from bridge.units import NEVER, UNPLANNED
 from tests.alike import assert_alike
 from tests.builders import a_job, a_running_job, a_snapshot, gantt

@@ -12,8 +12,8 @@ from bridge.ports import Promises, State
 from bridge.recording.recordings import Recording, decode, encode
 from bridge.registry import build, parse_policy
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.anonymous import Pseudonyms
-from bridge.sim.rerun import moved, rerun
+from bridge.sim.recorded.anonymous import Pseudonyms
+from bridge.sim.recorded.rerun import moved, rerun
 from tests.builders import a_job, a_running_job, a_snapshot
 
 NAMES = ("alice", "bob", "physics", "chem", "secret-run", "other-run")

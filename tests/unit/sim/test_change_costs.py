@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from bridge.errors import ConfigError
-from bridge.sim.change_costs import (
+from bridge.sim.runs.engine import simulate
+from bridge.sim.workloads.change_costs import (
     ENGINES,
     ChangeCosts,
     Line,
@@ -17,9 +18,8 @@ from bridge.sim.change_costs import (
     flat,
     parse_change_cost,
 )
-from bridge.sim.engine import simulate
-from bridge.sim.speedup import Amdahl
-from bridge.sim.system import pool_of
+from bridge.sim.workloads.speedup import Amdahl
+from bridge.sim.workloads.system import pool_of
 from tests.unit.sim.test_resizing import Resizing, malleable
 from tests.workloads import a_workload
 

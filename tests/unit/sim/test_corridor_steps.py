@@ -5,7 +5,7 @@ import pytest
 
 from bridge.errors import ConfigError
 from bridge.model.power import NO_UPPER_W, Corridor
-from bridge.sim.corridor_steps import CorridorStep, parse_corridor, read_corridor
+from bridge.sim.corridor.steps import CorridorStep, parse_corridor, read_corridor
 
 LIST = """
 - {at: 0, lower: 1700W, upper: 2500W}

@@ -8,10 +8,10 @@ import pytest
 from bridge.errors import Unreachable
 from bridge.measures import turnaround_s, wait_s
 from bridge.model.job import Ending
-from bridge.sim.engine import RETRY_S, simulate
-from bridge.sim.faults import Fault, FaultKind
-from bridge.sim.patience import MAX_IDLE
-from bridge.sim.system import pool_of
+from bridge.sim.runs.engine import RETRY_S, simulate
+from bridge.sim.runs.faults import Fault, FaultKind
+from bridge.sim.runs.patience import MAX_IDLE
+from bridge.sim.workloads.system import pool_of
 from bridge.units import NEVER
 from tests.workloads import NaiveBackfill, a_workload
 
@@ -196,7 +196,7 @@ def test_a_job_that_ends_early_ends_once():
 
 
 def test_everything_is_back_at_the_end():
-    from bridge.sim.controller import Controller
+    from bridge.sim.cluster.controller import Controller
 
     controller = Controller(a_workload([(1, 10, 10, 3)], 4), pool_of(4))
     controller.submit(0)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from bridge.errors import ConfigError
-from bridge.sim.esp import INTERVAL_S, esp
+from bridge.sim.workloads.esp import INTERVAL_S, esp
 
 
 def test_its_sizes_on_32_nodes_are_those_of_the_paper():

@@ -3,9 +3,9 @@ import numpy as np
 import pytest
 
 from bridge.errors import Unreachable
-from bridge.sim.controller import Controller
-from bridge.sim.faults import FaultKind, Saboteur, random_faults
-from bridge.sim.system import pool_of
+from bridge.sim.cluster.controller import Controller
+from bridge.sim.runs.faults import FaultKind, Saboteur, random_faults
+from bridge.sim.workloads.system import pool_of
 from tests.workloads import NaiveBackfill, a_workload, random_workload
 
 WORKLOAD = random_workload(1, 50, 8)

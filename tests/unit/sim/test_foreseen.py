@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from bridge.ports import Environment
 from bridge.registry import PRESETS, build, parse_policy, predicting
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.engine import simulate
-from bridge.sim.foreseen import foreseeable, replay_foreseen
-from bridge.sim.swf import read_swf
-from bridge.sim.system import pool_of
-from bridge.sim.workload import workload_from
+from bridge.sim.runs.engine import simulate
+from bridge.sim.runs.foreseen import foreseeable, replay_foreseen
+from bridge.sim.workloads.swf import read_swf
+from bridge.sim.workloads.system import pool_of
+from bridge.sim.workloads.workload import workload_from
 from tests.unit.sim.test_replay import assert_equal
 from tests.workloads import a_workload, random_workload
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from bridge.errors import ConfigError
-from bridge.sim.esp import esp
-from bridge.sim.malleable_jobs import with_malleable
+from bridge.sim.workloads.esp import esp
+from bridge.sim.workloads.malleable_jobs import with_malleable
 from tests.workloads import a_workload
 
 JOBS = [(1 + at, 50, 100, 1 + at % 8) for at in range(40)]

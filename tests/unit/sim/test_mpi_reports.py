@@ -8,12 +8,12 @@ import pytest
 
 from bridge.registry import build, parse_policy
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.engine import simulate
-from bridge.sim.mpi_reports import LOOK_S, WINDOW_S, MpiReports, is_significant, measured
-from bridge.sim.speedup import Amdahl, Downey, parse_speedup
-from bridge.sim.system import pool_of
-from bridge.sim.work import Work
-from bridge.sim.workload import Malleable
+from bridge.sim.runs.engine import simulate
+from bridge.sim.runs.mpi_reports import LOOK_S, WINDOW_S, MpiReports, is_significant, measured
+from bridge.sim.runs.work import Work
+from bridge.sim.workloads.speedup import Amdahl, Downey, parse_speedup
+from bridge.sim.workloads.system import pool_of
+from bridge.sim.workloads.workload import Malleable
 from bridge.units import NEVER
 from tests.workloads import a_workload
 

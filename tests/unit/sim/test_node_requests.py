@@ -2,7 +2,7 @@
 import pytest
 
 from bridge.errors import RequestError
-from bridge.sim.node_requests import NodeRequest, parse_node_request
+from bridge.sim.workloads.node_requests import NodeRequest, parse_node_request
 
 
 @pytest.mark.parametrize(

@@ -17,15 +17,15 @@ from bridge.ports import State
 from bridge.power_measures import power_measures
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.corridor_steps import parse_corridor
-from bridge.sim.engine import simulate
-from bridge.sim.faults import Fault, FaultKind, random_faults
-from bridge.sim.job_power import JobPower, by_application, drawn_around
-from bridge.sim.power import SENSOR_S, PowerSetting
-from bridge.sim.power_oracle import Configurations, judges
-from bridge.sim.power_sight import Sight, under_corridor
-from bridge.sim.system import pool_of, read_system
-from bridge.sim.workload import Malleable
+from bridge.sim.corridor.power import SENSOR_S, PowerSetting
+from bridge.sim.corridor.sight import Sight, under_corridor
+from bridge.sim.corridor.steps import parse_corridor
+from bridge.sim.runs.engine import simulate
+from bridge.sim.runs.faults import Fault, FaultKind, random_faults
+from bridge.sim.runs.power_oracle import Configurations, judges
+from bridge.sim.workloads.job_power import JobPower, by_application, drawn_around
+from bridge.sim.workloads.system import pool_of, read_system
+from bridge.sim.workloads.workload import Malleable
 from tests.reshaping import RandomReshape
 from tests.workloads import a_workload, random_workload
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bridge.sim.job_power import JobPower
+from bridge.sim.workloads.job_power import JobPower
 from tests.workloads import a_workload
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"

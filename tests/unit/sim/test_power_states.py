@@ -2,7 +2,7 @@
 import numpy as np
 
 from bridge.model.power_saving import PowerChanges
-from bridge.sim.power_states import SUSPEND_S, PowerStates
+from bridge.sim.cluster.power_states import SUSPEND_S, PowerStates
 from bridge.units import NEVER
 from tests.builders import a_snapshot
 

@@ -13,11 +13,11 @@ from bridge.measures import measure
 from bridge.registry import PRESETS, build, parse_policy
 from bridge.report.ascii import ascii_gantt
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.engine import simulate
-from bridge.sim.replay import replay, replay_depth
-from bridge.sim.swf import read_swf
-from bridge.sim.system import pool_of
-from bridge.sim.workload import workload_from
+from bridge.sim.runs.engine import simulate
+from bridge.sim.runs.replay import replay, replay_depth
+from bridge.sim.workloads.swf import read_swf
+from bridge.sim.workloads.system import pool_of
+from bridge.sim.workloads.workload import workload_from
 from tests.workloads import NaiveBackfill, a_workload, random_workload
 
 EXCERPT = workload_from(read_swf(files("bridge.sim").joinpath("data/KTH-SP2-1996-excerpt.swf.gz")))
@@ -136,7 +136,7 @@ def test_which_policies_are_replayed(text, depth):
 
 
 def test_a_described_system_is_not_replayed(tmp_path):
-    from bridge.sim.system import read_system
+    from bridge.sim.workloads.system import read_system
 
     path = tmp_path / "system.yaml"
     path.write_text('nodes: [{names: "n[1-4]", cpus: 1}]')

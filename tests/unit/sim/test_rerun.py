@@ -11,8 +11,8 @@ from bridge.ports import State
 from bridge.recording.recordings import Recording
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.judging import judge
-from bridge.sim.rerun import completed, moved, rerun
+from bridge.sim.recorded.judging import judge
+from bridge.sim.recorded.rerun import completed, moved, rerun
 from bridge.units import UNPLANNED
 from tests.builders import a_job, a_running_job, a_snapshot
 from tests.worlds import random_world

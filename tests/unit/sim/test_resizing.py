@@ -11,11 +11,11 @@ from bridge.model.resizes import Resizes
 from bridge.model.site import NO_RULES
 from bridge.ports import State
 from bridge.registry import build, parse_policy
-from bridge.sim.engine import simulate
-from bridge.sim.faults import Fault, FaultKind
-from bridge.sim.speedup import Amdahl
-from bridge.sim.system import pool_of
-from bridge.sim.workload import Malleable
+from bridge.sim.runs.engine import simulate
+from bridge.sim.runs.faults import Fault, FaultKind
+from bridge.sim.workloads.speedup import Amdahl
+from bridge.sim.workloads.system import pool_of
+from bridge.sim.workloads.workload import Malleable
 from tests.reshaping import RandomReshape
 from tests.workloads import a_workload
 

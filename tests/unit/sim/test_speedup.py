@@ -4,7 +4,7 @@ import itertools
 import pytest
 
 from bridge.errors import ConfigError
-from bridge.sim.speedup import Amdahl, Downey, Phase, Phases, Table, parse_speedup
+from bridge.sim.workloads.speedup import Amdahl, Downey, Phase, Phases, Table, parse_speedup
 
 
 def test_amdahl():

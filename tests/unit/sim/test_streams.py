@@ -6,8 +6,8 @@ import pytest
 
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.engine import simulate
-from bridge.sim.streams import MIXES, stream, stream_system
+from bridge.sim.runs.engine import simulate
+from bridge.sim.workloads.streams import MIXES, stream, stream_system
 from tests.alike import assert_alike
 
 SYSTEMS = {"eurora": (64, 64 * 16), "kit": (1173, 1152 * 20 + 21 * 48)}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bridge.errors import TraceError
-from bridge.sim.swf import Field, read_swf, write_swf
+from bridge.sim.workloads.swf import Field, read_swf, write_swf
 
 GOOD = "1 0 5 60 4 -1 -1 4 100 -1 1 7 1 -1 1 -1 -1 -1"
 HEADER = "; Computer: Test\n; MaxProcs: 64 (half of it)\n;\n"

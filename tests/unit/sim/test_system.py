@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from bridge.errors import ConfigError
-from bridge.sim.requests import requests
-from bridge.sim.system import pool_of, read_system
+from bridge.sim.workloads.requests import requests
+from bridge.sim.workloads.system import pool_of, read_system
 from tests.workloads import a_workload
 
 TWO_ISLANDS = """

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.sim.speedup import Amdahl, Downey, Phase, Phases, Table
-from bridge.sim.work import Work
-from bridge.sim.workload import Malleable
+from bridge.sim.runs.work import Work
+from bridge.sim.workloads.speedup import Amdahl, Downey, Phase, Phases, Table
+from bridge.sim.workloads.workload import Malleable
 from tests.workloads import a_workload
 
 STEP_S = 1 / 16

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from bridge.errors import ConfigError, TraceError
-from bridge.sim.swf import Field, Trace
-from bridge.sim.workload import NOT_RUN, TOO_LARGE, Dialect, MemoryUnit, workload_from
+from bridge.sim.workloads.swf import Field, Trace
+from bridge.sim.workloads.workload import NOT_RUN, TOO_LARGE, Dialect, MemoryUnit, workload_from
 
 
 def a_trace(*jobs, header=("MaxProcs: 8",)):

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.job import JobTable, RunningTable
-from bridge.sim.allocation import Allocation
-from bridge.sim.job_rows import is_constant
-from bridge.sim.workload import Malleable
+from bridge.sim.cluster.allocation import Allocation
+from bridge.sim.cluster.job_rows import is_constant
+from bridge.sim.workloads.workload import Malleable
 
 
 class RunningJobs:

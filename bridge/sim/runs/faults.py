@@ -11,7 +11,7 @@ from bridge.errors import Unreachable
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.ports import Decide
-from bridge.sim.workload import Workload
+from bridge.sim.workloads.workload import Workload
 
 
 class FaultKind(Enum):

@@ -18,9 +18,9 @@ from bridge.errors import ConfigError, RequestError
 from bridge.model.job import JobTable, WidthRule
 from bridge.model.job_columns import objects
 from bridge.model.node import NodeTable
-from bridge.sim.node_requests import NodeRequest, parse_node_request
-from bridge.sim.system import System
-from bridge.sim.workload import Malleable, Workload
+from bridge.sim.workloads.node_requests import NodeRequest, parse_node_request
+from bridge.sim.workloads.system import System
+from bridge.sim.workloads.workload import Malleable, Workload
 
 _MIB_KIB = 1024
 _FIELD = "trace.nodes_field"

@@ -6,9 +6,9 @@ Rules
        another width both are spent in proportion to the speed-up there. Behind the end of the run
        time the limit is spent as in the last phase.
     2. Work done is counted in seconds at the nominal width. Each phase of a job
-       (`bridge.sim.speedup.Phases`) is an interval of it.
+       (`bridge.sim.workloads.speedup.Phases`) is an interval of it.
     3. During a change a job goes on as before, then stands still and spends nothing of its limit,
-       then continues at its new width (`bridge.sim.change_costs`).
+       then continues at its new width (`bridge.sim.workloads.change_costs`).
     4. An end falls on a whole second, the first one at which nothing is left.
 """
 
@@ -16,8 +16,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bridge.sim.speedup import Speedup
-from bridge.sim.workload import Workload
+from bridge.sim.workloads.speedup import Speedup
+from bridge.sim.workloads.workload import Workload
 
 _STILL = 0
 

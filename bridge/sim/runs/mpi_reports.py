@@ -17,8 +17,8 @@ import heapq
 from dataclasses import dataclass
 from typing import Final
 
-from bridge.sim.work import Work
-from bridge.sim.workload import Malleable
+from bridge.sim.runs.work import Work
+from bridge.sim.workloads.workload import Malleable
 from bridge.units import NEVER
 
 WINDOW_S: Final = 300

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.node import CPUS
-from bridge.sim.allocation import Allocation
-from bridge.sim.controller import Controller
-from bridge.sim.mpi_reports import MpiReports
-from bridge.sim.work import Work
-from bridge.sim.workload import Workload
+from bridge.sim.cluster.allocation import Allocation
+from bridge.sim.cluster.controller import Controller
+from bridge.sim.runs.mpi_reports import MpiReports
+from bridge.sim.runs.work import Work
+from bridge.sim.workloads.workload import Workload
 from bridge.units import NEVER
 
 

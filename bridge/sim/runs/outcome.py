@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.measures import ExecutedSchedule
-from bridge.sim.controller import Refusal
-from bridge.sim.power import PowerLog
-from bridge.sim.system import System
-from bridge.sim.workload import Workload
+from bridge.sim.cluster.controller import Refusal
+from bridge.sim.corridor.power import PowerLog
+from bridge.sim.workloads.system import System
+from bridge.sim.workloads.workload import Workload
 from bridge.state.accuracy import Starts
 
 

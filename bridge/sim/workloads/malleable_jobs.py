@@ -5,7 +5,7 @@ Rules
     1. Which jobs, and how well each scales, is drawn from the seed: the same for every policy.
     2. A malleable job asks for what the trace says. It may run on a quarter of that, rounded up, to
        four times that, at most the whole machine.
-    3. Speed-ups, and what changes take, are those of `bridge.sim.esp`.
+    3. Speed-ups, and what changes take, are those of `bridge.sim.workloads.esp`.
 """
 
 from dataclasses import replace
@@ -13,10 +13,10 @@ from dataclasses import replace
 import numpy as np
 
 from bridge.errors import ConfigError
-from bridge.sim.change_costs import JOIN, ChangeCosts
-from bridge.sim.esp import SERIAL, misread
-from bridge.sim.speedup import Speedup, drawn
-from bridge.sim.workload import Malleable, Workload
+from bridge.sim.workloads.change_costs import JOIN, ChangeCosts
+from bridge.sim.workloads.esp import SERIAL, misread
+from bridge.sim.workloads.speedup import Speedup, drawn
+from bridge.sim.workloads.workload import Malleable, Workload
 
 WIDER = 4
 """The least and the largest width are so many times less and more than what is asked for."""
@@ -37,9 +37,9 @@ def with_malleable(
         workload: of rigid jobs.
         percent: how many, 0 to 100.
         seed: of all chance.
-        changes: see `bridge.sim.esp.esp`.
-        mtct_error: see `bridge.sim.esp.esp`.
-        speedup: see `bridge.sim.esp.esp`.
+        changes: see `bridge.sim.workloads.esp.esp`.
+        mtct_error: see `bridge.sim.workloads.esp.esp`.
+        speedup: see `bridge.sim.workloads.esp.esp`.
 
     Raises:
         ConfigError: an impossible share.

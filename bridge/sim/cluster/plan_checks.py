@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Why the simulated controller refuses a plan, a start or a resize.
 
-The rules are those of `bridge.sim.controller`.
+The rules are those of `bridge.sim.cluster.controller`.
 """
 
 import numpy as np
@@ -11,10 +11,10 @@ from bridge.model.job import JobTable
 from bridge.model.node import NodeTable
 from bridge.model.plan import Plan
 from bridge.planning.requests.features import parse_features
-from bridge.sim.allocation import Allocation
-from bridge.sim.occupancy import Occupancy
-from bridge.sim.system import System
-from bridge.sim.workload import Malleable
+from bridge.sim.cluster.allocation import Allocation
+from bridge.sim.cluster.occupancy import Occupancy
+from bridge.sim.workloads.system import System
+from bridge.sim.workloads.workload import Malleable
 
 
 def plan_problem(plan: Plan, now_s: int) -> str | None:

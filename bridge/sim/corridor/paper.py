@@ -23,11 +23,11 @@ import numpy as np
 
 from bridge.model.node_set import NodeSet
 from bridge.model.power import NodePower
-from bridge.sim.change_costs import JOIN, ChangeCosts
-from bridge.sim.corridor_steps import CorridorStep, CorridorSteps
-from bridge.sim.job_power import drawn_around
-from bridge.sim.speedup import Speedup, drawn
-from bridge.sim.workload import Malleable, Workload
+from bridge.sim.corridor.steps import CorridorStep, CorridorSteps
+from bridge.sim.workloads.change_costs import JOIN, ChangeCosts
+from bridge.sim.workloads.job_power import drawn_around
+from bridge.sim.workloads.speedup import Speedup, drawn
+from bridge.sim.workloads.workload import Malleable, Workload
 
 JOBS: Final = 20
 PAPER_NODES: Final = 14

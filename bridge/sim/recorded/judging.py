@@ -54,7 +54,7 @@ def judge(snapshot: Snapshot, plan: Plan) -> Verdict:
 
     Args:
         snapshot: that was planned.
-        plan: for it, complete (`bridge.sim.rerun.completed`).
+        plan: for it, complete (`bridge.sim.recorded.rerun.completed`).
     """
     rows = np.flatnonzero((plan.start_s != NEVER) & (plan.start_s != UNPLANNED))
     if not len(rows):

@@ -12,7 +12,7 @@ Rules
     5. How fast a job is at another width follows Amdahl's law, with a serial fraction drawn from
        the seed for each job, uniformly up to `SERIAL`.
     6. A change of width takes what was measured of the engine `join`
-       (`bridge.sim.change_costs`), unless other costs are given.
+       (`bridge.sim.workloads.change_costs`), unless other costs are given.
 
 Source: ESP-2, with the job mix of Georgiou and Hautreux, JSSPP 2012, Table 1, and the constraints
 of Chadha, John and Gerndt, HiPC 2020, Table I.
@@ -29,10 +29,10 @@ from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
 from bridge.model.job import WidthRule
-from bridge.sim.change_costs import JOIN, ChangeCosts
-from bridge.sim.speedup import Speedup, drawn
-from bridge.sim.swf import Field, Trace
-from bridge.sim.workload import Malleable, Workload
+from bridge.sim.workloads.change_costs import JOIN, ChangeCosts
+from bridge.sim.workloads.speedup import Speedup, drawn
+from bridge.sim.workloads.swf import Field, Trace
+from bridge.sim.workloads.workload import Malleable, Workload
 
 ESP_NODES: Final = 32
 INTERVAL_S: Final = 30

@@ -3,9 +3,9 @@
 
 Rules
     1. System power is a base, the idle power of each node in service that is not powered off
-       (`bridge.sim.power_states`), and for each job on each of
-       its nodes what it draws beyond idle (`bridge.sim.job_power`). A job with a part of a node's
-       CPUs draws that part of it, in whole watts.
+       (`bridge.sim.cluster.power_states`), and for each job on each of
+       its nodes what it draws beyond idle (`bridge.sim.workloads.job_power`). A job with a part of
+       a node's CPUs draws that part of it, in whole watts.
     2. A job draws from its start until it no longer holds a node: on nodes that it is giving back
        until they are free, on added ones from when they are its own.
     3. Sensors, where asked for, report `SENSOR_S` after a start, and from then on: a low and a high
@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 from bridge.model.node import CPUS
 from bridge.model.power import NodePower
 from bridge.power_measures import Bounds, SystemPower
-from bridge.sim.allocation import Allocation
-from bridge.sim.controller import Controller
-from bridge.sim.corridor_steps import CorridorSteps
-from bridge.sim.job_power import JobPower
+from bridge.sim.cluster.allocation import Allocation
+from bridge.sim.cluster.controller import Controller
+from bridge.sim.corridor.steps import CorridorSteps
+from bridge.sim.workloads.job_power import JobPower
 from bridge.units import NEVER
 
 SENSOR_S: Final = 5

@@ -10,7 +10,7 @@ Rules, in this order; omitted jobs are counted by reason
 6. Jobs are sorted by submission; within a second they keep the trace's order.
 
 A `Dialect` describes how a log differs from the format. Node requests are kept as text, which
-`bridge.sim.requests` lowers.
+`bridge.sim.workloads.requests` lowers.
 
 Instants are Unix seconds: submit time + `UnixStartTime` of the header (1 without one, because an
 instant of 0 means "unknown" elsewhere).
@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 
 from bridge.errors import ConfigError, TraceError
 from bridge.model.job import JobTable, WidthRule
-from bridge.sim.change_costs import ChangeCosts
-from bridge.sim.job_power import JobPower
-from bridge.sim.speedup import UNKNOWN
-from bridge.sim.swf import LATEST_S, Field, Trace
+from bridge.sim.workloads.change_costs import ChangeCosts
+from bridge.sim.workloads.job_power import JobPower
+from bridge.sim.workloads.speedup import UNKNOWN
+from bridge.sim.workloads.swf import LATEST_S, Field, Trace
 
 NOT_RUN = "never ran (run time or processors <= 0)"
 TOO_LARGE = "larger than the machine"
@@ -55,7 +55,7 @@ class Dialect:
         memory_unit: of the requested memory.
         memory_per_node: requested memory is per node, not per processor.
         nodes_field: number of the field (19 or more) with node requests
-            (`bridge.sim.node_requests`); None: there is none, and jobs may use any nodes.
+            (`bridge.sim.workloads.node_requests`); None: there is none, and jobs may use any nodes.
     """
 
     memory_unit: MemoryUnit = MemoryUnit.KIB
@@ -75,8 +75,8 @@ class Malleable:
         min_nodes, max_nodes: int64; max_nodes 0: the job keeps its initial nodes.
         width_rule: int8 `bridge.model.job.WidthRule`.
         nominal: int64: the width to which run time and time limit refer.
-        speedup: object (`bridge.sim.speedup.Speedup` or None): speed at other widths; None: the
-            same at any.
+        speedup: object (`bridge.sim.workloads.speedup.Speedup` or None): speed at other widths;
+            None: the same at any.
         misread: float64: measured MTCT over the true one; None: all are measured correctly.
         changes: what changes of width take; None: as long as the plan expects, and the jobs stand
             still meanwhile.
@@ -137,8 +137,9 @@ class Workload:
         row: int64: line of the trace each job came from, an index into `Trace.columns`.
         left_out: reason to number of jobs that were left out.
         node_requests: object (str): the requested nodes, see `Dialect.nodes_field`; None: any.
-        requests: what the jobs ask for, where that is known in full (`bridge.sim.streams`); None:
-            `bridge.sim.requests` makes it of the other columns.
+        requests: what the jobs ask for, where that is known in full
+            (`bridge.sim.workloads.streams`); None: `bridge.sim.workloads.requests` makes it of the
+            other columns.
         malleable: which jobs can change their width while they run; None: none can.
         power: what they draw and state; None: nothing is known of it.
     """

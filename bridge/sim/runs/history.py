@@ -5,13 +5,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.measures import ExecutedSchedule
-from bridge.sim.allocation import Allocation
-from bridge.sim.controller import Refusal
-from bridge.sim.execution import Execution
-from bridge.sim.outcome import Outcome
-from bridge.sim.power import PowerLog
-from bridge.sim.system import System
-from bridge.sim.workload import Workload
+from bridge.sim.cluster.allocation import Allocation
+from bridge.sim.cluster.controller import Refusal
+from bridge.sim.corridor.power import PowerLog
+from bridge.sim.runs.execution import Execution
+from bridge.sim.runs.outcome import Outcome
+from bridge.sim.workloads.system import System
+from bridge.sim.workloads.workload import Workload
 from bridge.state.accuracy import PROMISE, Promises, Starts
 from bridge.units import NEVER
 

@@ -7,7 +7,8 @@ Rules
     2. Time advances to the next event; only the measurement of decision time reads a clock.
     3. A decision is also requested at the earliest start that the last plan announced, when the
        plan asks for one (`Plan.again_s`), and `RETRY_S` after one that failed or was partly
-       refused. Those that change nothing are made less and less often (`bridge.sim.patience`).
+       refused. Those that change nothing are made less and less often
+       (`bridge.sim.runs.patience`).
     4. If the decider raises, the fallback decides, as Slurm's own backfill would if the service
        did not answer. Without a fallback the error is passed to the caller.
     5. The same workload, system, decider, seed and faults give the same schedule, unless decisions
@@ -16,8 +17,8 @@ Rules
        jobs end and arrive but nothing else is decided; the rest, less than a second, is added to
        the jobs' waits (`ExecutedSchedule.lag_s`), not to any event.
     7. A significantly different time in MPI of a running job is an event
-       (`bridge.sim.mpi_reports`), and so are changes of a corridor of power and reports of what
-       a job draws (`bridge.sim.power`).
+       (`bridge.sim.runs.mpi_reports`), and so are changes of a corridor of power and reports of
+       what a job draws (`bridge.sim.corridor.power`).
 """
 
 import time
@@ -30,16 +31,16 @@ from bridge.model.job import Ending
 from bridge.model.plan import Plan
 from bridge.planning.eligibility.leaf_switches import next_change_s
 from bridge.ports import Decide
-from bridge.sim.controller import Controller
-from bridge.sim.execution import Execution
-from bridge.sim.faults import Fault, FaultKind
-from bridge.sim.history import History
-from bridge.sim.outcome import Observe, Outcome, Progress
-from bridge.sim.patience import Patience
-from bridge.sim.power import PowerMeter, PowerSetting
-from bridge.sim.power_states import PowerStates
-from bridge.sim.system import System
-from bridge.sim.workload import Workload
+from bridge.sim.cluster.controller import Controller
+from bridge.sim.cluster.power_states import PowerStates
+from bridge.sim.corridor.power import PowerMeter, PowerSetting
+from bridge.sim.runs.execution import Execution
+from bridge.sim.runs.faults import Fault, FaultKind
+from bridge.sim.runs.history import History
+from bridge.sim.runs.outcome import Observe, Outcome, Progress
+from bridge.sim.runs.patience import Patience
+from bridge.sim.workloads.system import System
+from bridge.sim.workloads.workload import Workload
 from bridge.units import NEVER
 
 RETRY_S = 30

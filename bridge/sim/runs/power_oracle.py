@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.job import WidthRule
-from bridge.sim.outcome import Outcome
-from bridge.sim.power import PowerLog
-from bridge.sim.workload import Workload
+from bridge.sim.corridor.power import PowerLog
+from bridge.sim.runs.outcome import Outcome
+from bridge.sim.workloads.workload import Workload
 
 
 class Configurations:

@@ -3,8 +3,8 @@
 
 The cycle handles nodes, reasons and rules in every decision; on a pool of identical one-processor
 nodes the starts depend on counts alone. This module plans such counts, with the cycle's predictors
-and the engine's rules for when decisions are made (`bridge.sim.engine`), and gives the engine's
-results. Decision times measured here say nothing about the cycle's.
+and the engine's rules for when decisions are made (`bridge.sim.runs.engine`), and gives the
+engine's results. Decision times measured here say nothing about the cycle's.
 `tests/unit/sim/test_foreseen.py` compares both engines.
 
 Rules of a decision, the last two those of EASY
@@ -32,14 +32,14 @@ from bridge.model.learnt import Learning, Learnt
 from bridge.model.policy import PolicySpec, StageSpec
 from bridge.planning.prediction.run_times import EXTENSIONS, Expectation, extended, take_ended
 from bridge.registry import build
-from bridge.sim.controller import Controller
-from bridge.sim.ended_jobs import EndedJobs
-from bridge.sim.outcome import Outcome
-from bridge.sim.patience import Patience
-from bridge.sim.replay import outcome_of, replay_depth
-from bridge.sim.requests import requests
-from bridge.sim.system import System
-from bridge.sim.workload import Workload
+from bridge.sim.cluster.controller import Controller
+from bridge.sim.cluster.ended_jobs import EndedJobs
+from bridge.sim.runs.outcome import Outcome
+from bridge.sim.runs.patience import Patience
+from bridge.sim.runs.replay import outcome_of, replay_depth
+from bridge.sim.workloads.requests import requests
+from bridge.sim.workloads.system import System
+from bridge.sim.workloads.workload import Workload
 from bridge.state.accuracy import PROMISE, Promises
 from bridge.units import NEVER
 

@@ -38,8 +38,8 @@ from numpy.typing import NDArray
 from bridge.errors import ConfigError
 from bridge.model.job import JobTable
 from bridge.model.job_columns import objects
-from bridge.sim.system import System, read_system
-from bridge.sim.workload import Workload
+from bridge.sim.workloads.system import System, read_system
+from bridge.sim.workloads.workload import Workload
 
 ORIGIN_S = 1_400_000_000
 """Start time of a stream, arbitrary."""

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.snapshot import Reservation
-from bridge.sim.allocation import Allocation
+from bridge.sim.cluster.allocation import Allocation
 
 
 class Reservations:

@@ -9,7 +9,7 @@ from bridge.model.power import PowerDown, PowerRules
 from bridge.model.snapshot import Snapshot
 from bridge.ports import Decide
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.power import PowerSetting
+from bridge.sim.corridor.power import PowerSetting
 
 HOLD_S = 60
 """How long nodes stay on that were in use, where they can be powered down."""

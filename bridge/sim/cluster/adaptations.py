@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.sim.occupancy import Occupancy
-from bridge.sim.running_jobs import RunningJobs
-from bridge.sim.workload import Malleable
+from bridge.sim.cluster.occupancy import Occupancy
+from bridge.sim.cluster.running_jobs import RunningJobs
+from bridge.sim.workloads.workload import Malleable
 from bridge.units import NEVER
 
 

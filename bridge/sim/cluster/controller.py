@@ -15,7 +15,7 @@ Rules
     4. A resize is refused unless the job runs, is malleable and not adapting, and all added nodes
        are free. Added nodes belong to the job at once. Removed nodes stay with it until the time
        that the plan states; until then it is adapting.
-    5. Nodes are powered down and up as the plan says (`bridge.sim.power_states`).
+    5. Nodes are powered down and up as the plan says (`bridge.sim.cluster.power_states`).
 """
 
 from bisect import insort
@@ -30,18 +30,18 @@ from bridge.model.power_saving import NO_POWER_CHANGES, PowerChanges, with_power
 from bridge.model.resizes import Resizes
 from bridge.model.snapshot import Snapshot
 from bridge.planning.queue.implied_switches import imply
-from bridge.sim.adaptations import Adaptations
-from bridge.sim.allocation import Allocation
-from bridge.sim.ended_jobs import EndedJobs
-from bridge.sim.job_rows import JobRows
-from bridge.sim.occupancy import Occupancy
-from bridge.sim.plan_checks import PlanChecks, plan_problem
-from bridge.sim.power_states import PowerStates
-from bridge.sim.requests import requests
-from bridge.sim.reservations import Reservations
-from bridge.sim.running_jobs import RunningJobs
-from bridge.sim.system import System
-from bridge.sim.workload import Workload
+from bridge.sim.cluster.adaptations import Adaptations
+from bridge.sim.cluster.allocation import Allocation
+from bridge.sim.cluster.ended_jobs import EndedJobs
+from bridge.sim.cluster.job_rows import JobRows
+from bridge.sim.cluster.occupancy import Occupancy
+from bridge.sim.cluster.plan_checks import PlanChecks, plan_problem
+from bridge.sim.cluster.power_states import PowerStates
+from bridge.sim.cluster.reservations import Reservations
+from bridge.sim.cluster.running_jobs import RunningJobs
+from bridge.sim.workloads.requests import requests
+from bridge.sim.workloads.system import System
+from bridge.sim.workloads.workload import Workload
 
 _NO_LICENCES = np.zeros(0, dtype=np.int64)
 
@@ -257,7 +257,7 @@ class Controller:
         self._running.hold(job, replace(self.running[job], limit_s=limit_s))
 
     def measure(self, job: int, mtct: float) -> None:
-        """What is measured of a running job's time in MPI; see `bridge.sim.mpi_reports`."""
+        """What is measured of a running job's time in MPI; see `bridge.sim.runs.mpi_reports`."""
         self._running.measure(job, mtct)
 
     def measure_power(self, job: int, low_w: int, high_w: int) -> None:

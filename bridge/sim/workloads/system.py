@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine that is simulated; what a trace's jobs ask of it is `bridge.sim.requests`.
+"""The machine that is simulated; what a trace's jobs ask of it is `bridge.sim.workloads.requests`.
 
 Two kinds
     pool        N identical nodes of one processor; a job holds as many whole nodes as it has
@@ -27,7 +27,7 @@ A description, with every key there is:
 
 A partition takes the jobs of the trace's `queues` it names; one that names none takes all the
 queues that no partition names. A queue that none takes is refused. The words of a `nodes_field` are
-those of `bridge.sim.node_requests`; every property that is asked for must be described.
+those of `bridge.sim.workloads.node_requests`; every property that is asked for must be described.
 """
 
 from dataclasses import dataclass, field, replace
@@ -45,7 +45,7 @@ from bridge.model import hostlist
 from bridge.model.node import NodeTable
 from bridge.model.snapshot import Partition
 from bridge.model.topology import Topology
-from bridge.sim.workload import SWF, Dialect, MemoryUnit
+from bridge.sim.workloads.workload import SWF, Dialect, MemoryUnit
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from bridge.core import UNLIMITED, map_counts, replay_counts
 from bridge.measures import ExecutedSchedule
 from bridge.model.policy import PolicySpec
-from bridge.sim.outcome import Outcome
-from bridge.sim.system import System
-from bridge.sim.workload import Workload
+from bridge.sim.runs.outcome import Outcome
+from bridge.sim.workloads.system import System
+from bridge.sim.workloads.workload import Workload
 from bridge.state.accuracy import PROMISE, Starts
 from bridge.units import NEVER
 

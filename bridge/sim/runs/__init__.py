@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a simulation: events, the progress of jobs, faults, and the outcome.
+
+Imports `corridor`, `cluster`, `workloads` and the decider. Start with `engine.py`. For
+interchangeable nodes `replay.py` and `foreseen.py` give its results in one call of the C++ kernel.
+"""
