@@ -38,6 +38,8 @@ class Allocation:
         adaptation: a change of width in progress; None: none.
         head: the node that it never gives back.
         resized_s: when the last change of width began; 0: there was none.
+        host: the running job on whose CPUs it is; -1: it has its own. `use` is what it holds by
+            itself in either case.
     """
 
     nodes: NDArray[np.int32]
@@ -50,6 +52,7 @@ class Allocation:
     adaptation: Adaptation | None = None
     head: int = -1
     resized_s: int = 0
+    host: int = -1
 
     def grown(self, new: NDArray[np.int32], capacity: NDArray[np.int64], by_s: int) -> "Allocation":
         """The allocation with additional nodes; on each it holds as much as on its first, or all.

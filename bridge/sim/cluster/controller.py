@@ -16,10 +16,13 @@ Rules
        are free. Added nodes belong to the job at once. Removed nodes stay with it until the time
        that the plan states; until then it is adapting.
     5. Nodes are powered down and up as the plan says (`bridge.sim.cluster.power_states`).
+    6. A start as the guest of a running job keeps the rules of `bridge.sim.cluster.guests`, too.
 """
 
 from bisect import insort
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +36,7 @@ from bridge.planning.queue.implied_switches import imply
 from bridge.sim.cluster.adaptations import Adaptations
 from bridge.sim.cluster.allocation import Allocation
 from bridge.sim.cluster.ended_jobs import EndedJobs
+from bridge.sim.cluster.guests import Guests
 from bridge.sim.cluster.job_rows import JobRows
 from bridge.sim.cluster.occupancy import Occupancy
 from bridge.sim.cluster.plan_checks import PlanChecks, plan_problem
@@ -42,6 +46,9 @@ from bridge.sim.cluster.running_jobs import RunningJobs
 from bridge.sim.workloads.requests import requests
 from bridge.sim.workloads.system import System
 from bridge.sim.workloads.workload import Workload
+
+Readings = Callable[[Sequence[int], int], Mapping[str, NDArray[Any]]]
+"""Jobs in the order of their rows, and the present, to columns of their table."""
 
 _NO_LICENCES = np.zeros(0, dtype=np.int64)
 
@@ -69,6 +76,8 @@ class Controller:
         power_states: of the nodes; None: none can be powered down.
         refusals: oldest first.
         reservations: made and removed by operators.
+        guests: who runs on whose CPUs.
+        readings: gives what is measured of running jobs as columns of their table; None: nothing.
     """
 
     def __init__(self, workload: Workload, system: System) -> None:
@@ -84,6 +93,8 @@ class Controller:
         self.occupancy = Occupancy(system.nodes.capacity)
         self.power_states: PowerStates | None = None
         self.adaptations = Adaptations(self._running, workload.malleable, self.occupancy)
+        self.guests = Guests(self.jobs, self._running, self.occupancy)
+        self.readings: Readings | None = None
         self._checks = PlanChecks(self.jobs, workload.malleable, system, self.occupancy)
         self._ended = EndedJobs(self.jobs)
         self._generation = 0
@@ -107,7 +118,8 @@ class Controller:
     def release(self, job: int) -> Allocation:
         """Frees a running job's nodes: it ended, was cancelled, or lost a node."""
         held = self._running.remove(job)
-        self.occupancy.give_back(held.nodes, held.use, held.exclusive)
+        self.occupancy.give_back(held.nodes, self.guests.taken(held), held.exclusive)
+        self.guests.end(job, held)
         if held.adaptation is not None:
             self.occupancy.give_back(held.adaptation.nodes, held.adaptation.use, held.exclusive)
         return held
@@ -117,6 +129,21 @@ class Controller:
         held = self.release(job)
         if now_s > held.start_s:
             self._ended.add(job, held.start_s, now_s, ending)
+
+    def accepts(self, plan: Plan, made_s: int) -> bool:
+        """Whether a plan is not refused as a whole."""
+        return self._problem(plan, made_s) is None
+
+    def leaving(self, plan: Plan, now_s: int) -> list[int]:
+        """The guests that a valid plan sends back to the queue, as far as they are there."""
+        found = []
+        for job_id in plan.requeues.id.tolist():
+            job = self.guests.row(job_id)
+            if job is not None and job in self.running and self.running[job].host >= 0:
+                found.append(job)
+            else:
+                self.refusals.append(Refusal(now_s, job_id, "is requeued but no guest"))
+        return found
 
     def set_usable(self, node: int, usable: bool) -> None:
         """Takes a node out of service or returns it; its jobs are not changed."""
@@ -145,13 +172,16 @@ class Controller:
             self._shown = list(self.waiting)
             self._queue = self._rows.take(np.array(self._shown, dtype=np.int64))
         self._shown_s = now_s
+        running = self._running.table()
+        if self.readings is not None:
+            running = replace(running, **self.readings(self._running.shown, now_s))
         snapshot = Snapshot(
             now_s=now_s,
             generation=self._generation,
             resources=self.system.resources,
             nodes=self.nodes,
             jobs=self._queue,
-            running=self._running.table(),
+            running=running,
             partitions=self.system.partitions,
             reservations=self.reservations.open(now_s),
             licences=(),
@@ -221,12 +251,14 @@ class Controller:
             own = slice(int(plan.indptr[row]), int(plan.indptr[row + 1]))
             nodes = np.asarray(plan.nodes[own], dtype=np.int32)
             tasks = np.asarray(plan.tasks[own], dtype=np.int64)
-            why = self._objection(job, nodes, tasks, partition, now_s)
+            host_id = plan.host_of(row)
+            why = self._objection(job, nodes, tasks, partition, host_id=host_id, now_s=now_s)
             if why is not None:
                 self.refusals.append(Refusal(now_s, self.jobs.id[job], why))
                 continue
             predicted_s = int(plan.end_s[row] - plan.start_s[row])
-            self._start(job, nodes, tasks, partition, now_s=now_s, predicted_s=predicted_s)
+            host = self.guests.row(host_id) if host_id else None
+            self._start(job, nodes, tasks, partition, host, now_s=now_s, predicted_s=predicted_s)
             started.append(job)
         if started:
             gone = set(started)
@@ -282,19 +314,22 @@ class Controller:
         nodes: NDArray[np.int32],
         tasks: NDArray[np.int64],
         partition: int,
+        host: int | None,
         *,
         now_s: int,
         predicted_s: int,
     ) -> None:
         exclusive = bool(self.jobs.exclusive[job])
         use = self.nodes.capacity[nodes] if exclusive else self._checks.want(job, tasks)
-        self.occupancy.take(nodes, use, exclusive)
         limit_s = now_s + int(self.jobs.time_limit_s[job])
         held = Allocation(
             nodes, use, now_s, limit_s, partition, exclusive, predicted_s,
-            head=int(nodes.min()),
+            head=int(nodes.min()), host=-1 if host is None else host,
         )  # fmt: skip
+        self.occupancy.take(nodes, self.guests.taken(held), exclusive)
         self._running.hold(job, held)
+        if host is not None:
+            self.guests.begin(job, host)
 
     def _objection(
         self,
@@ -302,12 +337,20 @@ class Controller:
         nodes: NDArray[np.int32],
         tasks: NDArray[np.int64],
         partition: int,
+        *,
+        host_id: str,
         now_s: int,
     ) -> str | None:
         """Why a start is refused; None if it is valid."""
         if job in self.running:
             return "is started twice by one plan"
-        why = self._checks.start(job, nodes, tasks, partition, self.nodes)
+        host = None
+        if host_id:
+            part = self.system.partitions[partition]
+            if (why := self.guests.objection(job, host_id, nodes, part)) is not None:
+                return why
+            host = self.guests.held_by(host_id)
+        why = self._checks.start(job, nodes, tasks, partition, self.nodes, host=host)
         if why is not None:
             return why
         if self.power_states is not None and not self.power_states.on[nodes].all():

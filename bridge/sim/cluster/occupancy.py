@@ -31,6 +31,10 @@ class Occupancy:
         if exclusive:
             self._whole[nodes] = False
 
+    def change(self, nodes: NDArray[np.int32], more: NDArray[np.int64]) -> None:
+        """A job that holds nodes takes so much more of them, or less."""
+        self.free[nodes] -= more
+
     def occupied(
         self, nodes: NDArray[np.int32], want: NDArray[np.int64], exclusive: bool
     ) -> NDArray[np.bool_]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.job import JobTable
-from bridge.model.node import NodeTable
+from bridge.model.node import CPUS, NodeTable
 from bridge.model.plan import Plan
 from bridge.planning.requests.features import parse_features
 from bridge.sim.cluster.allocation import Allocation
@@ -70,6 +70,8 @@ class PlanChecks:
         tasks: NDArray[np.int64],
         partition: int,
         table: NodeTable,
+        *,
+        host: Allocation | None = None,
     ) -> str | None:
         """Why a pending job cannot start on these nodes; None if it can.
 
@@ -79,6 +81,7 @@ class PlanChecks:
             tasks: (n,) tasks on each.
             partition: index.
             table: the present nodes.
+            host: the allocation of its host; None: it starts on CPUs of its own.
         """
         jobs = self._jobs
         if partition not in jobs.partitions[job]:
@@ -101,6 +104,10 @@ class PlanChecks:
         if (why := self._mismatch(job, nodes, table)) is not None:
             return why
         want = self.want(job, tasks if wanted else np.zeros_like(tasks))
+        if host is not None:
+            if (want[:, CPUS] > host.use[:, CPUS]).any():
+                return "asks for more CPUs than its host holds"
+            want[:, CPUS] = 0
         occupied = self._occupancy.occupied(nodes, want, bool(jobs.exclusive[job]))
         if occupied.any():
             return (

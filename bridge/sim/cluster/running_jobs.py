@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.model.coscheduling import counted_once
 from bridge.model.job import JobTable, RunningTable
+from bridge.model.job_columns import objects
 from bridge.sim.cluster.allocation import Allocation
 from bridge.sim.cluster.job_rows import is_constant
 from bridge.sim.workloads.workload import Malleable
@@ -122,9 +124,26 @@ class RunningJobs:
                 "use": np.concatenate([one.use for one in held]) if held else self._nothing[1],
                 **self._resizable(rows, adapting, len(releasing)),
                 **self._power(rows),
+                **self._sharing(rows, held),
             }
         )
+        self._table = counted_once(self._table)
         return self._table
+
+    def _sharing(
+        self, rows: NDArray[np.int64], held: Sequence[Allocation]
+    ) -> dict[str, NDArray[Any]]:
+        """The columns for jobs that share their nodes; none if no job may."""
+        jobs = self._jobs
+        if not jobs.coschedule.any():
+            return {}
+        hosts = [one.host for one in held]
+        return {
+            "host_id": objects(jobs.id[host] if host >= 0 else "" for host in hosts),
+            "coschedule": jobs.coschedule[rows],
+            "max_slowdown_permille": jobs.max_slowdown_permille[rows],
+            "requeue": jobs.requeue[rows],
+        }
 
     def _power(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         """The columns for what the jobs state, and what is measured of them."""

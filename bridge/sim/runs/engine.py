@@ -16,7 +16,9 @@ Rules
     6. If decisions take time, their starts are delayed: by whole seconds as an event, during which
        jobs end and arrive but nothing else is decided; the rest, less than a second, is added to
        the jobs' waits (`ExecutedSchedule.lag_s`), not to any event.
-    7. A significantly different time in MPI of a running job is an event
+    7. Guests that a plan requeues leave after its starts, then its quotas are put into force. While
+       jobs share nodes, decisions are also requested when no job waits.
+    8. A significantly different time in MPI of a running job is an event
        (`bridge.sim.runs.mpi_reports`), and so are changes of a corridor of power and reports of
        what a job draws (`bridge.sim.corridor.power`).
 """
@@ -39,6 +41,7 @@ from bridge.sim.runs.faults import Fault, FaultKind
 from bridge.sim.runs.history import History
 from bridge.sim.runs.outcome import Observe, Outcome, Progress
 from bridge.sim.runs.patience import Patience
+from bridge.sim.runs.shared_execution import SharedExecution
 from bridge.sim.workloads.system import System
 from bridge.sim.workloads.workload import Workload
 from bridge.units import NEVER
@@ -102,7 +105,8 @@ class _Run:
         self.decide, self.fallback, self.observe = decide, fallback, observe
         self.decision_s = decision_s
         self.controller = Controller(workload, system)
-        self.execution = Execution(self.controller, workload)
+        shares = workload.sharing is not None
+        self.execution = (SharedExecution if shares else Execution)(self.controller, workload)
         if power is not None and power.resume_s:
             self.controller.power_states = PowerStates(
                 len(system.nodes), power.resume_s, int(workload.submit_s[0])
@@ -144,10 +148,10 @@ class _Run:
         return self.history.outcome(self.execution, self.controller.refusals, power)
 
     def _undecided(self) -> bool:
-        """Whether there are jobs that wait, or running ones that can grow."""
+        """Whether there are jobs that wait, or running ones that can grow or share nodes."""
         controller = self.controller
         can_grow = self.workload.malleable is not None and bool(controller.running)
-        return bool(controller.waiting) or can_grow
+        return bool(controller.waiting) or can_grow or bool(self.execution.pairs)
 
     def _next_s(self) -> int:
         submit_s = self.submit_s
@@ -164,8 +168,8 @@ class _Run:
     def _end_jobs(self, now_s: int) -> int:
         ended = 0
         for job in self.execution.take_ended(now_s):
-            on_time = self.workload.runtime_s[job] < self.workload.time_limit_s[job]
-            self._finish(job, now_s, Ending.COMPLETED if on_time else Ending.TIMEOUT)
+            completed = self.execution.completed(job, now_s)
+            self._finish(job, now_s, Ending.COMPLETED if completed else Ending.TIMEOUT)
             ended += 1
         return ended
 
@@ -197,10 +201,7 @@ class _Run:
         match fault.kind:
             case FaultKind.NODE_LOST:
                 for job in controller.jobs_on(target):
-                    controller.release(job)
-                    self.execution.stop(job, now_s)
-                    controller.requeue(job)
-                    self.history.restart(job)
+                    self._requeue(job, now_s)
                 controller.set_usable(target, usable=False)
             case FaultKind.NODE_RETURNED:
                 controller.set_usable(target, usable=True)
@@ -209,6 +210,12 @@ class _Run:
                     self._finish(target, now_s, Ending.FAILED)
             case FaultKind.JOB_CANCELLED:
                 self._cancel(target, now_s)
+
+    def _requeue(self, job: int, now_s: int) -> None:
+        self.controller.release(job)
+        self.execution.stop(job, now_s, requeued=True)
+        self.controller.requeue(job)
+        self.history.restart(job)
 
     def _cancel(self, job: int, now_s: int) -> None:
         if job in self.controller.running:
@@ -245,7 +252,7 @@ class _Run:
         return self._carry_out(due, now_s)
 
     def _carry_out(self, due: "_Due", now_s: int) -> int:
-        """Applies a plan; returns how many jobs it started."""
+        """Applies a plan; returns how many jobs it started, requeued or gave other quotas."""
         self.due = None
         controller, plan = self.controller, due.plan
         refused = len(controller.refusals)
@@ -253,6 +260,13 @@ class _Run:
         for job in started:
             self.history.start(job, controller.running[job], now_s)
             self.execution.start(job, now_s)
+        leaving: list[int] = []
+        limited = 0
+        if controller.accepts(plan, due.made_s):
+            leaving = controller.leaving(plan, now_s)
+            for job in leaving:
+                self._requeue(job, now_s)
+            limited = self.execution.share(plan, now_s)
         for job in controller.adaptations.take_begun():
             self.history.resize(job, controller.running[job])
             self.execution.resize(job, now_s)
@@ -275,7 +289,7 @@ class _Run:
                     self.history.decision_ms[-1],
                 )
             )
-        return len(started)
+        return len(started) + len(leaving) + limited
 
 
 @dataclass(frozen=True, slots=True)

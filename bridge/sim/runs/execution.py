@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.node import CPUS
+from bridge.model.plan import Plan
 from bridge.sim.cluster.allocation import Allocation
 from bridge.sim.cluster.controller import Controller
 from bridge.sim.runs.mpi_reports import MpiReports
 from bridge.sim.runs.work import Work
+from bridge.sim.sharing.running import SharingLog
 from bridge.sim.workloads.workload import Workload
 from bridge.units import NEVER
 
@@ -68,8 +70,29 @@ class Execution:
         self._expect_end(job, self._work.end_s(job))
         self._follow(job, now_s)
 
-    def stop(self, job: int, now_s: int) -> None:
+    @property
+    def sharing(self) -> SharingLog | None:
+        """What sharing did; None: no job may share its nodes."""
+        return None
+
+    @property
+    def pairs(self) -> int:
+        """How many hosts have a guest."""
+        return 0
+
+    def share(self, plan: Plan, now_s: int) -> int:
+        """Puts the quotas of a plan into force; returns how many jobs they change."""
+        del plan, now_s
+        return 0
+
+    def completed(self, job: int, now_s: int) -> bool:
+        """Whether a job that ends has done its work; by the trace it was killed at its limit."""
+        del now_s
+        return bool(self._workload.runtime_s[job] < self._workload.time_limit_s[job])
+
+    def stop(self, job: int, now_s: int, *, requeued: bool = False) -> None:
         """A job has ended or lost its nodes, in the controller already."""
+        del requeued
         self._reports.forget(job)
         self._account(job, now_s)
 
@@ -108,7 +131,7 @@ class Execution:
             self.held_s[job] += processors * (now_s - since_s)
             self._changes.append((now_s, -processors))
         if (held := self._controller.running.get(job)) is not None:
-            use = int(held.use[:, CPUS].sum())
+            use = int(self._controller.guests.taken(held)[:, CPUS].sum())
             if held.adaptation is not None:
                 use += int(held.adaptation.use[:, CPUS].sum())
             self._holds[job] = now_s, use

@@ -132,6 +132,7 @@ class History:
             self._promised,
             self._predicted_s,
             power,
+            execution.sharing,
         )
 
     def _starts(self) -> Starts:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from bridge.measures import ExecutedSchedule
 from bridge.sim.cluster.controller import Refusal
 from bridge.sim.corridor.power import PowerLog
+from bridge.sim.sharing.running import SharingLog
 from bridge.sim.workloads.system import System
 from bridge.sim.workloads.workload import Workload
 from bridge.state.accuracy import Starts
@@ -47,6 +48,7 @@ class Outcome:
         predicted_s: int64: predicted run time of each job at its last start; 0: it never started.
         promise: `PROMISE`: the promise to each job at its last start; zeros: none.
         power: what system power was; None: it was not followed.
+        sharing: what sharing nodes did; None: no job may.
     """
 
     workload: Workload
@@ -63,3 +65,4 @@ class Outcome:
     promise: NDArray[np.void]
     predicted_s: NDArray[np.int64]
     power: PowerLog | None = None
+    sharing: SharingLog | None = None

@@ -50,9 +50,9 @@ class Stage:
     io: float = 0.0
     memory: float = 0.0
 
-    def cpu_of(self, cpus: int) -> float:
-        """Its demand as a share of so many CPUs, all that the job has."""
-        return self.cpu if self.parallel else self.cpu / cpus
+    def busy(self, cpus: int) -> float:
+        """How many CPUs it keeps busy, of so many that the job has."""
+        return self.cpu * cpus if self.parallel else self.cpu
 
 
 @dataclass(frozen=True)

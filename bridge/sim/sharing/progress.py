@@ -38,15 +38,36 @@ class Limits:
 UNLIMITED = Limits()
 
 
+@dataclass(frozen=True)
+class Used:
+    """What a job has used since its start.
+
+    Attributes:
+        cpu_s: CPU time, all CPUs together, s.
+        memory_s: share of the memory of its nodes, over time, s.
+        shared_s: how long it ran beside another job.
+        lost_s: by how much that has made it later.
+    """
+
+    cpu_s: float = 0.0
+    memory_s: float = 0.0
+    shared_s: float = 0.0
+    lost_s: float = 0.0
+
+
+NOTHING = Used()
+
+
 @dataclass
 class _Job:
     """A running job.
 
     Attributes:
         bounds_s: where each stage ends, in work.
-        done_s: its work at `at_s`.
-        cpu_s: CPU time used by then, all CPUs together.
-        shared_s: time by then that it ran beside another job.
+        at_s: when the rest was true.
+        of: CPUs that it shares with its partner; its own as long as it is alone.
+        done_s: its work.
+        used: what it has used.
     """
 
     application: Application
@@ -54,12 +75,11 @@ class _Job:
     runtime_s: float
     bounds_s: list[float]
     at_s: float
+    of: int
     limits: Limits = UNLIMITED
     partner: int | None = None
-    is_guest: bool = False
     done_s: float = 0.0
-    cpu_s: float = 0.0
-    shared_s: float = 0.0
+    used: Used = NOTHING
 
     @property
     def over(self) -> bool:
@@ -72,7 +92,7 @@ class _Job:
     def side(self) -> Side:
         limits = self.limits
         stage = self.application.stages[self.stage]
-        return Side(self.application, stage, self.cpus, limits.ceiling, limits.weight)
+        return Side(self.application, stage, self.cpus, self.of, limits.ceiling, limits.weight)
 
     def lasts_s(self, rate: Rate) -> float:
         """How long its stage goes on at this rate."""
@@ -82,25 +102,19 @@ class _Job:
 
 @dataclass(frozen=True)
 class Reading:
-    """What has been measured of a running job.
+    """What can be measured of a running job.
 
     Attributes:
-        cpu_s: CPU time used since its start, all CPUs together, s.
-        cpus_now: CPUs in use at present.
-        memory: as a share of the memory of its nodes, at present.
+        used: since its start.
+        busy: CPUs that it keeps busy at present.
+        peak_memory: the most so far, as a share of the memory of its nodes.
         progress: work done, as a share of all.
-        parallel: its present stage uses all its CPUs.
-        shared_s: time that it has run beside another job.
-        speed: at present, relative to running alone; nobody could measure that directly.
     """
 
-    cpu_s: float
-    cpus_now: float
-    memory: float
+    used: Used
+    busy: float
+    peak_memory: float
     progress: float
-    parallel: bool
-    shared_s: float
-    speed: float
 
 
 class SharedWork:
@@ -121,7 +135,7 @@ class SharedWork:
         Args:
             job: not running.
             application: what it runs.
-            cpus: that it has, all nodes together; as a guest those of its host.
+            cpus: that it has, all nodes together.
             runtime_s: what it takes alone, s.
             now_s: the present.
         """
@@ -130,7 +144,7 @@ class SharedWork:
         shares = list(accumulate(stage.share for stage in application.stages))
         bounds_s = [runtime_s * share / shares[-1] for share in shares]
         bounds_s[-1] = runtime_s
-        self._jobs[job] = _Job(application, cpus, runtime_s, bounds_s, float(now_s))
+        self._jobs[job] = _Job(application, cpus, runtime_s, bounds_s, float(now_s), cpus)
 
     def pair(self, host: int, guest: int, now_s: float) -> None:
         """From now on the guest runs on the host's nodes.
@@ -145,7 +159,7 @@ class SharedWork:
                 raise ValueError(f"job {job} shares its nodes already")
             self._advance(job, now_s)
         self._jobs[host].partner, self._jobs[guest].partner = guest, host
-        self._jobs[guest].is_guest = True
+        self._jobs[guest].of = self._jobs[host].cpus
 
     def limit(self, job: int, limits: Limits, now_s: float) -> None:
         """A job gets another quota or weight; without effect as long as it is alone."""
@@ -154,14 +168,14 @@ class SharedWork:
         self._advance(job, now_s)
         self._jobs[job].limits = limits
 
-    def end(self, job: int, now_s: float) -> int | None:
-        """A job ends, whether its work is done or not; returns who shared its nodes."""
+    def end(self, job: int, now_s: float) -> Used:
+        """A job ends, whether its work is done or not; its partner goes on alone."""
         self._advance(job, now_s)
-        partner = self._jobs.pop(job).partner
-        if partner is not None:
-            left = self._jobs[partner]
-            left.partner, left.limits, left.is_guest = None, UNLIMITED, False
-        return partner
+        ended = self._jobs.pop(job)
+        if ended.partner is not None:
+            left = self._jobs[ended.partner]
+            left.partner, left.limits, left.of = None, UNLIMITED, left.cpus
+        return ended.used
 
     def partner(self, job: int) -> int | None:
         """The job on the same nodes; None: there is none."""
@@ -171,32 +185,24 @@ class SharedWork:
         """When its work is done, if nothing changes but stages and the end of its partner."""
         own = replace(self._jobs[job])
         other = None if own.partner is None else replace(self._jobs[own.partner])
-        while not own.over:
+        while not own.over:  # rates are above 0
             _step(own, other, math.inf)
         whole_s = math.floor(own.at_s)
         return whole_s + math.ceil(own.at_s - whole_s - _NOTHING_S)
 
-    def cpu_s(self, job: int, now_s: float) -> float:
-        """CPU time used since its start, all CPUs together, s."""
+    def done(self, job: int, now_s: float) -> bool:
+        """Whether all its work is done."""
         self._advance(job, now_s)
-        return self._jobs[job].cpu_s
+        return self._jobs[job].over
 
     def read(self, job: int, now_s: float) -> Reading:
-        """What is measured of a job at present."""
+        """What can be measured of a job at present."""
         self._advance(job, now_s)
         own = self._jobs[job]
         other = None if own.partner is None else self._jobs[own.partner]
         rate, _ = _rates(own, other)
-        stage = own.application.stages[own.stage]
-        return Reading(
-            own.cpu_s,
-            rate.cpu * own.cpus,
-            stage.memory,
-            min(own.done_s / own.runtime_s, 1.0),
-            stage.parallel,
-            own.shared_s,
-            rate.speed,
-        )
+        peak = max(stage.memory for stage in own.application.stages[: own.stage + 1])
+        return Reading(own.used, rate.busy, peak, min(own.done_s / own.runtime_s, 1.0))
 
     def _advance(self, job: int, now_s: float) -> None:
         """Brings a job, and its partner, to the present."""
@@ -225,7 +231,12 @@ def _step(own: _Job, other: _Job | None, until_s: float) -> None:
     by_s = to_s - own.at_s
     beside = other is not None and not own.over and not other.over
     for job, rate in both:
+        memory = 0.0 if job.over else job.application.stages[job.stage].memory
+        job.used = Used(
+            job.used.cpu_s + by_s * rate.busy,
+            job.used.memory_s + by_s * memory,
+            job.used.shared_s + by_s * beside,
+            job.used.lost_s + by_s * (1 - rate.speed) * beside,
+        )
         job.at_s = to_s
         job.done_s += by_s * rate.speed
-        job.cpu_s += by_s * rate.cpu * job.cpus
-        job.shared_s += by_s * beside

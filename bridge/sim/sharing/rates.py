@@ -33,7 +33,8 @@ class Side:
     """One of two jobs on shared nodes.
 
     Attributes:
-        cpus: of the job, all nodes together.
+        cpus: that it computes on when it is alone, of all nodes together.
+        of: that both share; a guest may have asked for less.
         ceiling: 0 to 1; 1: no quota.
         weight: above 0.
     """
@@ -41,8 +42,14 @@ class Side:
     application: Application
     stage: Stage
     cpus: int
+    of: int
     ceiling: float = 1.0
     weight: float = 100.0
+
+    @property
+    def demand(self) -> float:
+        """Of the CPUs that both share."""
+        return min(self.stage.busy(self.cpus) / self.of, 1.0)
 
 
 @dataclass(frozen=True)
@@ -51,37 +58,36 @@ class Rate:
 
     Attributes:
         speed: work in a second, 0 to 1; 1: as fast as alone.
-        cpu: CPU time used, as a share of the CPUs.
+        busy: CPUs that it keeps busy.
     """
 
     speed: float
-    cpu: float
+    busy: float
 
 
 def alone(side: Side) -> Rate:
     """The rate of a job that has its nodes to itself."""
-    return Rate(1.0, side.stage.cpu_of(side.cpus))
+    return Rate(1.0, side.stage.busy(side.cpus))
 
 
 def together(one: Side, other: Side) -> tuple[Rate, Rate]:
     """The rates of two jobs on the same nodes."""
-    wanted = one.stage.cpu_of(one.cpus), other.stage.cpu_of(other.cpus)
+    wanted = one.demand, other.demand
     capped = min(wanted[0], one.ceiling), min(wanted[1], other.ceiling)
     cpu = _shared(*capped, one.weight, other.weight)
     disk = _shared(one.stage.io, other.stage.io, 1.0, 1.0)
     first = min(_part(cpu[0], wanted[0]), _part(disk[0], one.stage.io))
     second = min(_part(cpu[1], wanted[1]), _part(disk[1], other.stage.io))
     return (
-        _slowed(first, wanted[0], one.application, other.application, second),
-        _slowed(second, wanted[1], other.application, one.application, first),
+        _slowed(one, first, other.application, second),
+        _slowed(other, second, one.application, first),
     )
 
 
-def _slowed(
-    speed: float, demand: float, own: Application, other: Application, other_speed: float
-) -> Rate:
+def _slowed(side: Side, speed: float, other: Application, other_speed: float) -> Rate:
     """Rule 4; a stage that waits for the disk demands less CPU time, too."""
-    return Rate(speed / (1 + own.sensitivity * other.pressure * other_speed), speed * demand)
+    slower = 1 + side.application.sensitivity * other.pressure * other_speed
+    return Rate(speed / slower, speed * side.demand * side.of)
 
 
 def _part(got: float, demand: float) -> float:

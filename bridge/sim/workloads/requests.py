@@ -9,13 +9,14 @@ Rules
     3. Priority falls with submission, as in Slurm's priority/basic.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import ConfigError, RequestError
-from bridge.model.job import JobTable, WidthRule
+from bridge.model.job import Coschedule, JobTable, WidthRule
 from bridge.model.job_columns import objects
 from bridge.model.node import NodeTable
 from bridge.sim.workloads.node_requests import NodeRequest, parse_node_request
@@ -34,7 +35,7 @@ def requests(workload: Workload, system: System) -> JobTable:
             trace's number of processors, or has a property that no node has.
     """
     if workload.requests is not None:
-        return workload.requests
+        return replace(workload.requests, **_consent(workload))
     n_jobs, n_resources = len(workload), len(system.resources)
     partitions = _partitions_of(workload, system)
     per_node = np.zeros((n_jobs, n_resources), dtype=np.int64)
@@ -59,6 +60,7 @@ def requests(workload: Workload, system: System) -> JobTable:
     return JobTable(
         **moldable,
         **_stated_power(workload),
+        **_consent(workload),
         id=workload.id,
         name=_numbered("app", workload.executable),
         user=_numbered("user", workload.user),
@@ -74,7 +76,8 @@ def requests(workload: Workload, system: System) -> JobTable:
         per_task=per_task,
         tasks=tasks,
         max_tasks_per_node=node_requests.most_per_node,
-        exclusive=_exclusive(partitions, system) | node_requests.exclusive,
+        exclusive=(_exclusive(partitions, system) & ~_may_share(workload, system))
+        | node_requests.exclusive,
         features=objects(node_requests.features),
         required=objects(node_requests.required),
         excluded=objects(node_requests.excluded),
@@ -87,6 +90,16 @@ def _stated_power(workload: Workload) -> dict[str, NDArray[Any]]:
     if workload.power is None:
         return {}
     return {"min_power_w": workload.power.min_w, "max_power_w": workload.power.max_w}
+
+
+def _consent(workload: Workload) -> dict[str, NDArray[Any]]:
+    """The columns for jobs that may share their nodes."""
+    if workload.sharing is None:
+        return {}
+    return {
+        "coschedule": workload.sharing.coschedule,
+        "requeue": np.ones(len(workload), dtype=bool),
+    }
 
 
 def _moldable(widths: Malleable, requested: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
@@ -194,6 +207,14 @@ def _partitions_of(workload: Workload, system: System) -> NDArray[np.object_]:
         if not choice[queue]:
             raise ConfigError("partitions", f"none takes queue {queue} of {workload.name}")
     return objects([choice[queue] for queue in workload.queue.tolist()])
+
+
+def _may_share(workload: Workload, system: System) -> NDArray[np.bool_]:
+    """Jobs of a pool that consent; its nodes have one processor, so only guests can share them."""
+    if workload.sharing is None or not system.pool:
+        return np.zeros(len(workload), dtype=bool)
+    consents: NDArray[np.bool_] = workload.sharing.coschedule != Coschedule.NEVER
+    return consents
 
 
 def _exclusive(partitions: NDArray[np.object_], system: System) -> NDArray[np.bool_]:

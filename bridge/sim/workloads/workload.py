@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from bridge.errors import ConfigError, TraceError
 from bridge.model.job import JobTable, WidthRule
+from bridge.sim.sharing.setting import Sharing
 from bridge.sim.workloads.change_costs import ChangeCosts
 from bridge.sim.workloads.job_power import JobPower
 from bridge.sim.workloads.speedup import UNKNOWN
@@ -142,6 +143,7 @@ class Workload:
             other columns.
         malleable: which jobs can change their width while they run; None: none can.
         power: what they draw and state; None: nothing is known of it.
+        sharing: which of them may share nodes, and how they run then; None: none does.
     """
 
     name: str
@@ -162,6 +164,7 @@ class Workload:
     requests: JobTable | None = None
     malleable: Malleable | None = None
     power: JobPower | None = None
+    sharing: Sharing | None = None
 
     def __len__(self) -> int:
         return len(self.id)
@@ -179,6 +182,8 @@ class Workload:
             columns["malleable"] = self.malleable.first(n_jobs)
         if self.power is not None:
             columns["power"] = self.power.first(n_jobs)
+        if self.sharing is not None:
+            columns["sharing"] = self.sharing.first(n_jobs)
         return replace(self, **columns)
 
 

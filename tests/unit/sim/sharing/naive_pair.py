@@ -9,10 +9,10 @@ STEP_S = 1 / 128
 
 @dataclass
 class NaiveJob:
-    """A job; stages are (work, CPU demand, disk demand), work in seconds alone."""
+    """A job; stages are (seconds alone, busy CPUs, disk demand); `of`: CPUs of the nodes."""
 
     stages: Sequence[tuple[float, float, float]]
-    cpus: int
+    of: int
     pressure: float
     sensitivity: float
     ceiling: float = 1.0
@@ -52,10 +52,12 @@ def step(jobs: Sequence[NaiveJob], now_s: float) -> None:
     demands = [job.demands() for job in live]
     alone = len(live) == 1
     caps = [1.0 if alone else job.ceiling for job in live]
-    cpu = fill([min(d[0], c) for d, c in zip(demands, caps, strict=True)], [j.weight for j in live])
+    of = live[0].of
+    wanted = [min(d[0] / of, c) for d, c in zip(demands, caps, strict=True)]
+    cpu = fill(wanted, [job.weight for job in live])
     disk = fill([d[1] for d in demands], [1.0] * len(live))
     part = [
-        min(c / d[0] if d[0] else 1.0, i / d[1] if d[1] else 1.0, 1.0)
+        min(c * of / d[0] if d[0] else 1.0, i / d[1] if d[1] else 1.0, 1.0)
         for c, i, d in zip(cpu, disk, demands, strict=True)
     ]
     for at, job in enumerate(live):
@@ -64,7 +66,7 @@ def step(jobs: Sequence[NaiveJob], now_s: float) -> None:
             other = live[1 - at]
             speed /= 1 + job.sensitivity * other.pressure * part[1 - at]
         job.done_s += STEP_S * speed
-        job.cpu_s += STEP_S * part[at] * demands[at][0] * job.cpus
+        job.cpu_s += STEP_S * part[at] * demands[at][0]
     for job in live:
         if job.done_s >= job.total_s - 1e-9:
             job.ended_s = now_s + STEP_S

@@ -27,7 +27,7 @@ def test_a_file_is_read_and_written(tmp_path: Path) -> None:
     found = read_interference(path)
     (blast,) = found.applications
     assert (blast.pressure, blast.sensitivity, blast.memory) == (0.3, 0.0, 0.4)
-    assert [stage.cpu_of(4) for stage in blast.stages] == [0.98, 0.25]
+    assert [stage.busy(4) for stage in blast.stages] == [3.92, 1.0]
     path.write_text(json.dumps(found.as_value()))
     assert read_interference(path) == found
 

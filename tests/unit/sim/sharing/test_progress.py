@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The work of two jobs on the same nodes, against small steps of time, and its invariants."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from bridge.sim.sharing.rates import Side, alone, together
 from tests.unit.sim.sharing.naive_pair import STEP_S, NaiveJob, step
 
 ORIGIN_S = 1_400_000_000
+NODE_CPUS = 4
 part = st.floats(0, 1).map(lambda value: round(value, 3))
 stages = st.lists(
     st.builds(
@@ -35,20 +37,22 @@ limits = st.builds(
 )
 sides = st.builds(
     lambda application, at, cpus, given: Side(
-        application, application.stages[at % len(application.stages)], cpus,
+        application, application.stages[at % len(application.stages)], cpus, NODE_CPUS,
         given.ceiling, given.weight,
     ),
-    applications(), st.integers(0, 2), st.integers(1, 4), limits,
+    applications(), st.integers(0, 2), st.integers(1, NODE_CPUS), limits,
 )  # fmt: skip
 
 
-def naive(application: Application, cpus: int, runtime_s: float, limit: Limits) -> NaiveJob:
+def naive(
+    application: Application, cpus: int, of: int, runtime_s: float, limit: Limits
+) -> NaiveJob:
     drawn = [
-        (runtime_s * s.share, s.cpu if s.parallel else s.cpu / cpus, s.io)
+        (runtime_s * s.share, s.cpu * cpus if s.parallel else s.cpu, s.io)
         for s in application.stages
     ]
     return NaiveJob(
-        drawn, cpus, application.pressure, application.sensitivity, limit.ceiling, limit.weight
+        drawn, of, application.pressure, application.sensitivity, limit.ceiling, limit.weight
     )
 
 
@@ -56,10 +60,10 @@ def naive(application: Application, cpus: int, runtime_s: float, limit: Limits) 
 def test_no_capacity_is_forged(one: Side, other: Side) -> None:
     """The disk's time and the CPUs' are shared out once, and nobody is faster than alone."""
     first, second = together(one, other)
-    assert first.cpu + second.cpu <= 1 + 1e-9
+    assert first.busy + second.busy <= NODE_CPUS + 1e-9
     for side, rate in ((one, first), (other, second)):
         assert 0 < rate.speed <= 1
-        assert rate.cpu <= min(alone(side).cpu, side.ceiling) + 1e-9
+        assert rate.busy <= min(alone(side).busy, side.ceiling * NODE_CPUS) + 1e-9
     disk = [rate.speed * side.stage.io for side, rate in ((one, first), (other, second))]
     assert sum(disk) <= 1 + 1e-9
 
@@ -67,41 +71,40 @@ def test_no_capacity_is_forged(one: Side, other: Side) -> None:
 @given(sides, sides)
 def test_cpu_time_is_not_left_idle_while_somebody_wants_it(one: Side, other: Side) -> None:
     """Without disks the CPU time used is what both may use together, or all there is."""
-    quiet = [
-        Side(
-            s.application, Stage("q", 1, s.stage.parallel, s.stage.cpu), s.cpus, s.ceiling, s.weight
-        )
-        for s in (one, other)
-    ]
+    quiet = [replace(s, stage=Stage("q", 1, s.stage.parallel, s.stage.cpu)) for s in (one, other)]
     first, second = together(*quiet)
-    wanted = sum(min(alone(side).cpu, side.ceiling) for side in quiet)
-    assert first.cpu + second.cpu == pytest.approx(min(wanted, 1.0))
+    wanted = sum(min(alone(side).busy, side.ceiling * NODE_CPUS) for side in quiet)
+    assert first.busy + second.busy == pytest.approx(min(wanted, NODE_CPUS))
 
 
 @given(sides, sides, st.sampled_from((0.1, 0.25, 0.5)))
 def test_a_lower_quota_never_gives_the_guest_cpu_time(one: Side, other: Side, low: float) -> None:
-    tight = Side(other.application, other.stage, other.cpus, low * other.ceiling, other.weight)
-    assert together(one, tight)[1].cpu <= together(one, other)[1].cpu + 1e-9
-    assert together(one, tight)[0].cpu >= together(one, other)[0].cpu - 1e-9
+    tight = replace(other, ceiling=low * other.ceiling)
+    assert together(one, tight)[1].busy <= together(one, other)[1].busy + 1e-9
+    assert together(one, tight)[0].busy >= together(one, other)[0].busy - 1e-9
 
 
 @settings(max_examples=40, deadline=None)
 @given(
     applications(), applications(), st.integers(1, 6), st.integers(1, 6), st.integers(0, 5),
-    st.integers(1, 4), limits, limits, st.integers(1, 6),
+    st.integers(1, 4), st.integers(1, 4), limits, limits, st.integers(1, 6),
 )  # fmt: skip
 def test_two_jobs_take_as_long_as_in_small_steps(
     host_app: Application, guest_app: Application, host_s: int, guest_s: int, begin_s: int,
-    cpus: int, given_host: Limits, given_guest: Limits, change_s: int,
+    cpus: int, asked: int, given_host: Limits, given_guest: Limits, change_s: int,
 ) -> None:  # fmt: skip
     """The guest begins some time after the host, and its quota changes some time later."""
     work = SharedWork()
     work.start(0, host_app, cpus=cpus, runtime_s=host_s, now_s=ORIGIN_S)
-    slow = [naive(host_app, cpus, host_s, given_host), naive(guest_app, cpus, guest_s, Limits())]
+    guest_cpus = min(cpus, asked)
+    slow = [
+        naive(host_app, cpus, cpus, host_s, given_host),
+        naive(guest_app, guest_cpus, cpus, guest_s, Limits()),
+    ]
     started = begin_s < host_s
     changes = {begin_s + change_s: given_guest}
     if started:
-        work.start(1, guest_app, cpus=cpus, runtime_s=guest_s, now_s=ORIGIN_S + begin_s)
+        work.start(1, guest_app, cpus=guest_cpus, runtime_s=guest_s, now_s=ORIGIN_S + begin_s)
         work.pair(0, 1, ORIGIN_S + begin_s)
         work.limit(0, given_host, ORIGIN_S + begin_s)
     live = [0, 1] if started else [0]
@@ -109,7 +112,8 @@ def test_two_jobs_take_as_long_as_in_small_steps(
         now_s = ORIGIN_S + second
         for job in list(live):
             if (second >= begin_s or job == 0) and work.end_s(job) <= now_s:
-                assert work.cpu_s(job, now_s) == pytest.approx(slow[job].cpu_s, abs=0.2 * cpus)
+                used = work.read(job, now_s).used
+                assert used.cpu_s == pytest.approx(slow[job].cpu_s, abs=0.2 * cpus)
                 ended_s = slow[job].ended_s
                 if ended_s is None or abs(ended_s - second) > 1.1:
                     assert slow[job].done_s == pytest.approx(slow[job].total_s, abs=0.1)
@@ -165,12 +169,13 @@ def test_when_the_host_ends_its_guest_gets_all_that_there_is() -> None:
     work.pair(0, 1, 0)
     work.limit(1, Limits(0.1), 0)
     assert (work.end_s(0), work.end_s(1)) == (100, 190)
-    assert work.end(0, 100) == 1
+    assert work.end(0, 100).lost_s == pytest.approx(10)
     assert work.partner(1) is None
     reading = work.read(1, 150)
-    assert reading.cpus_now == 4
-    assert reading.cpu_s == pytest.approx(0.4 * 100 + 4 * 50)
-    assert reading.shared_s == 100
+    assert reading.busy == 4
+    assert reading.used.cpu_s == pytest.approx(0.4 * 100 + 4 * 50)
+    assert reading.used.shared_s == 100
+    assert reading.used.lost_s == pytest.approx(90)
     assert work.end_s(1) == 190
 
 

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How simulated jobs run that may share their nodes: speeds, limits, ends, and what is measured.
+
+Rules
+    1. An end is due anew when a pairing begins or ends, or its quotas change.
+    2. Quotas and weights are those of the last plan; a job that it does not name has none.
+    3. Policies see CPU time, busy CPUs and most memory of running jobs exactly, at each decision.
+"""
+
+import heapq
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.model.node import CPUS, MEMORY_MIB
+from bridge.model.plan import Plan
+from bridge.sim.cluster.controller import Controller
+from bridge.sim.runs.execution import Execution
+from bridge.sim.sharing.progress import Limits
+from bridge.sim.sharing.running import SharedRunning, SharingLog, limits_of
+from bridge.sim.workloads.workload import Workload
+from bridge.units import NEVER
+
+
+class SharedExecution(Execution):
+    """The running jobs of a simulated controller, some of which share their nodes."""
+
+    def __init__(self, controller: Controller, workload: Workload) -> None:
+        """Has the controller report what is measured.
+
+        Args:
+            controller: of the simulation.
+            workload: with `Workload.sharing`, and without malleable jobs.
+        """
+        super().__init__(controller, workload)
+        assert workload.sharing is not None
+        self._running = SharedRunning(workload.sharing, workload.runtime_s, workload.time_limit_s)
+        self._due: list[tuple[int, int, int]] = []
+        self._latest: dict[int, int] = {}
+        self.held_s = np.zeros(len(workload), dtype=np.int64)
+        controller.readings = self._read
+
+    @property
+    def sharing(self) -> SharingLog | None:
+        """What sharing did."""
+        return self._running.log
+
+    @property
+    def pairs(self) -> int:
+        """How many hosts have a guest."""
+        return self._running.pairs
+
+    def next_s(self) -> int:
+        """When a job may end."""
+        return self._due[0][0] if self._due else NEVER
+
+    def start(self, job: int, now_s: int) -> None:
+        """A job starts, in the controller already."""
+        held = self._controller.running[job]
+        host = held.host if held.host >= 0 else None
+        self._running.start(job, int(held.use[:, CPUS].sum()), now_s, host)
+        self._account(job, now_s)
+        self._expect(job, now_s)
+        if host is not None:
+            self._expect(host, now_s)
+
+    def stop(self, job: int, now_s: int, *, requeued: bool = False) -> None:
+        """A job has ended or lost its nodes, in the controller already."""
+        partner = self._running.stop(job, now_s, requeued=requeued)
+        self._latest.pop(job, None)
+        self._account(job, now_s)
+        if partner is not None and partner in self._controller.running:
+            self._account(partner, now_s)
+            self._expect(partner, now_s)
+
+    def take_ended(self, now_s: int) -> Iterator[int]:
+        """Yields the jobs that end now; the caller ends each in turn."""
+        while self._due and self._due[0][0] <= now_s:
+            _, job, number = heapq.heappop(self._due)
+            if self._latest.get(job) != number:
+                continue
+            if self._running.is_due(job, now_s):
+                yield job
+            else:
+                self._expect(job, now_s)
+
+    def completed(self, job: int, now_s: int) -> bool:
+        """Whether a job that ends has done its work."""
+        return self._running.completed(job, now_s)
+
+    def share(self, plan: Plan, now_s: int) -> int:
+        """Puts the quotas of a plan into force; returns how many jobs they change."""
+        limits: dict[int, Limits] = {}
+        quotas, controller = plan.quotas, self._controller
+        for job_id, milli, weight in zip(
+            quotas.id.tolist(),
+            quotas.milli_cpus_per_node.tolist(),
+            quotas.weight.tolist(),
+            strict=True,
+        ):
+            job = controller.guests.row(job_id)
+            held = None if job is None else controller.running.get(job)
+            if job is not None and held is not None:
+                node = held.nodes[0]
+                limits[job] = limits_of(
+                    milli, weight, int(controller.occupancy.capacity[node, CPUS])
+                )
+        changed = self._running.limit(limits, now_s)
+        for job in changed:
+            self._expect(job, now_s)
+        return len(changed)
+
+    def _expect(self, job: int, now_s: int) -> None:
+        """Schedules the end of a job, in place of any other."""
+        self._pushed += 1
+        self._latest[job] = self._pushed
+        due_s = max(self._running.due_s(job, now_s), now_s)
+        heapq.heappush(self._due, (due_s, job, self._pushed))
+
+    def _read(self, jobs: Sequence[int], now_s: int) -> dict[str, NDArray[Any]]:
+        """What is measured of running jobs, as columns of their table."""
+        found = self._running.readings(jobs, now_s)
+        controller, share = self._controller, found.pop("peak_memory")
+        node_mib = [
+            int(controller.occupancy.capacity[controller.running[job].nodes, MEMORY_MIB].max())
+            for job in jobs
+        ]
+        peak_mib = np.rint(share * np.array(node_mib, dtype=np.int64)).astype(np.int64)
+        measured_s = np.full(len(jobs), now_s, dtype=np.int64)
+        return {**found, "peak_mib": peak_mib, "measured_s": measured_s}

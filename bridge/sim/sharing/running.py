@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The running jobs of a simulation in which jobs may share nodes: ends, readings, and a log.
+
+Jobs are rows of the workload. The rules are those of `progress.py` and `setting.py`.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.sim.sharing.progress import UNLIMITED, Limits, SharedWork, Used
+from bridge.sim.sharing.setting import Sharing
+
+_NOBODY = -1
+
+
+@dataclass(frozen=True)
+class SharingLog:
+    """What sharing did, columns of length n_jobs; of the last run of each job unless told.
+
+    Attributes:
+        host: int64: the job whose guest it began as; -1: none.
+        cpu_s: float64: CPU time used, s, all runs.
+        memory_s: float64: share of the memory of its nodes, over time, s, all runs.
+        shared_s: float64: how long it ran beside another job.
+        lost_s: float64: by how much that made it later.
+        killed: bool: for its time limit.
+        requeued: int64: how often it went back to the queue as a guest.
+    """
+
+    host: NDArray[np.int64]
+    cpu_s: NDArray[np.float64]
+    memory_s: NDArray[np.float64]
+    shared_s: NDArray[np.float64]
+    lost_s: NDArray[np.float64]
+    killed: NDArray[np.bool_]
+    requeued: NDArray[np.int64]
+
+
+class SharedRunning:
+    """The running jobs.
+
+    Attributes:
+        log: complete once no job runs.
+    """
+
+    def __init__(
+        self, sharing: Sharing, runtime_s: NDArray[np.int64], time_limit_s: NDArray[np.int64]
+    ) -> None:
+        """Starts with no job running.
+
+        Args:
+            sharing: the setting.
+            runtime_s: (n_jobs,) what each job takes alone.
+            time_limit_s: (n_jobs,).
+        """
+        self._sharing, self._runtime_s, self._limit_s = sharing, runtime_s, time_limit_s
+        self._work = SharedWork()
+        self._guest_of: dict[int, int] = {}
+        self._limits: dict[int, Limits] = {}
+        self._began_s: dict[int, int] = {}
+        n_jobs = len(runtime_s)
+        self.log = SharingLog(
+            host=np.full(n_jobs, _NOBODY, dtype=np.int64),
+            cpu_s=np.zeros(n_jobs),
+            memory_s=np.zeros(n_jobs),
+            shared_s=np.zeros(n_jobs),
+            lost_s=np.zeros(n_jobs),
+            killed=np.zeros(n_jobs, dtype=bool),
+            requeued=np.zeros(n_jobs, dtype=np.int64),
+        )
+
+    def start(self, job: int, cpus: int, now_s: int, host: int | None = None) -> None:
+        """A job starts, on nodes of its own or on those of its host.
+
+        Args:
+            job: not running.
+            cpus: that it computes on, all nodes together.
+            now_s: the present.
+            host: running alone; None: it is no guest.
+        """
+        kind = self._sharing.interference.applications[self._sharing.application[job]]
+        self._work.start(job, kind, cpus=cpus, runtime_s=float(self._runtime_s[job]), now_s=now_s)
+        self._began_s[job] = now_s
+        self.log.host[job] = _NOBODY if host is None else host
+        if host is not None:
+            self._work.pair(host, job, now_s)
+            self._guest_of[job] = host
+
+    def stop(self, job: int, now_s: int, *, requeued: bool = False) -> int | None:
+        """A job has ended, or lost its nodes; returns who shared them, whose end is due anew."""
+        partner = self._work.partner(job)
+        self.log.killed[job] = not requeued and self._killed_s(job, now_s) <= now_s
+        used = self._work.end(job, now_s)
+        self._note(job, used)
+        self.log.requeued[job] += requeued and job in self._guest_of
+        for one in (job, partner):
+            if one is not None:
+                self._guest_of.pop(one, None)
+                self._limits.pop(one, None)
+        del self._began_s[job]
+        return partner
+
+    def _note(self, job: int, used: Used) -> None:
+        log = self.log
+        log.cpu_s[job] += used.cpu_s
+        log.memory_s[job] += used.memory_s
+        log.shared_s[job], log.lost_s[job] = used.shared_s, used.lost_s
+
+    def limit(self, limits: dict[int, Limits], now_s: int) -> Sequence[int]:
+        """Puts quotas and weights into force; jobs that are left out have none.
+
+        Returns:
+            The jobs of pairs whose limits have changed: their ends are due anew.
+        """
+        changed: set[int] = set()
+        for guest, host in self._guest_of.items():
+            for job in (guest, host):
+                new = limits.get(job, UNLIMITED)
+                if new != self._limits.get(job, UNLIMITED):
+                    self._work.limit(job, new, now_s)
+                    self._limits[job] = new
+                    changed |= {guest, host}
+        return sorted(changed)
+
+    def host_of(self, job: int) -> int | None:
+        """The job whose guest it is; None: it is none."""
+        return self._guest_of.get(job)
+
+    @property
+    def pairs(self) -> int:
+        """How many hosts have a guest."""
+        return len(self._guest_of)
+
+    def due_s(self, job: int, now_s: int) -> int:
+        """When it ends, as things are: its work is done, or it is killed."""
+        return min(self._work.end_s(job), max(self._killed_s(job, now_s), now_s))
+
+    def is_due(self, job: int, now_s: int) -> bool:
+        """Whether it ends now."""
+        return self._work.done(job, now_s) or self._killed_s(job, now_s) <= now_s
+
+    def completed(self, job: int, now_s: int) -> bool:
+        """Whether all its work is done."""
+        return self._work.done(job, now_s)
+
+    def _killed_s(self, job: int, now_s: int) -> int:
+        """When it is killed; later, if its guest goes on costing it time."""
+        if self._sharing.grace_s is None or self._work.done(job, now_s):
+            return _LATEST_S
+        allowed_s = int(self._limit_s[job]) + self._sharing.grace_s
+        if job not in self._guest_of and self.log.host[job] == _NOBODY:
+            allowed_s += math.ceil(self._work.read(job, now_s).used.lost_s)
+        return self._began_s[job] + allowed_s
+
+    def readings(self, jobs: Sequence[int], now_s: int) -> dict[str, NDArray[np.float64]]:
+        """What is measured of some running jobs: CPU time, busy CPUs, most memory as a share."""
+        found = [self._work.read(job, now_s) for job in jobs]
+        return {
+            "cpu_s": np.array([each.used.cpu_s for each in found], dtype=np.float64),
+            "busy_cpus": np.array([each.busy for each in found], dtype=np.float64),
+            "peak_memory": np.array([each.peak_memory for each in found], dtype=np.float64),
+        }
+
+
+_LATEST_S = 1 << 60
+
+
+def limits_of(milli_cpus_per_node: int, weight: int, cpus_per_node: int) -> Limits:
+    """A quota of a plan, as a share of the CPUs of a node."""
+    ceiling = 1.0
+    if milli_cpus_per_node > 0:
+        ceiling = min(milli_cpus_per_node / (1000 * cpus_per_node), 1.0)
+    return Limits(ceiling, float(weight))

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which jobs of a workload may share nodes, and what runs in them.
+
+Rules
+    1. An application of a trace (its number of executable, or without one its user) is one of the
+       model's by chance, all alike; the seed decides.
+    2. Jobs consent one by one, by chance: to be host and guest.
+    3. A job is killed when it has passed its time limit by more than the grace (as Slurm's
+       `OverTimeLimit`). What its guest has cost a host is added to its limit.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.errors import ConfigError
+from bridge.model.job import Coschedule
+from bridge.sim.sharing.interference import Interference
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """Columns of length n_jobs, and what is true of all jobs.
+
+    Attributes:
+        interference: the applications.
+        application: int64: its place there.
+        coschedule: int8 `Coschedule`: what the job's user allows.
+        grace_s: how long a job may run beyond its limit; None: as long as it takes.
+    """
+
+    interference: Interference
+    application: NDArray[np.int64]
+    coschedule: NDArray[np.int8]
+    grace_s: int | None = None
+
+    def first(self, n_jobs: int) -> "Sharing":
+        """That of the first `n_jobs` jobs."""
+        return replace(
+            self, application=self.application[:n_jobs], coschedule=self.coschedule[:n_jobs]
+        )
+
+
+def sharing_of(
+    interference: Interference,
+    executable: NDArray[np.int64],
+    user: NDArray[np.int64],
+    *,
+    consent_percent: float,
+    seed: int,
+    grace_s: int | None = None,
+) -> Sharing:
+    """The setting for the jobs of a trace (rules 1 and 2).
+
+    Args:
+        interference: the applications.
+        executable: (n_jobs,) numbers of the trace; -1: unknown.
+        user: likewise.
+        consent_percent: so many of the jobs consent.
+        seed: of both choices.
+        grace_s: see `Sharing`.
+
+    Raises:
+        ConfigError: an impossible share of jobs.
+    """
+    if not 0 <= consent_percent <= 100:
+        raise ConfigError("consent", f"must be 0 to 100 percent, not {consent_percent:g}")
+    keys = np.where(executable >= 0, 2 * executable, 2 * user + 1)
+    _, number = np.unique(keys, return_inverse=True)
+    rng = np.random.default_rng((seed, 11))
+    kinds = rng.integers(0, len(interference.applications), int(number.max(initial=0)) + 1)
+    consents = rng.random(len(number)) * 100 < consent_percent
+    coschedule = np.where(consents, Coschedule.BOTH, Coschedule.NEVER).astype(np.int8)
+    return Sharing(interference, kinds[number.reshape(-1)], coschedule, grace_s)

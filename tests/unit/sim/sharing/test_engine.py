@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Guests in the simulator: a random policy places them, and no capacity is forged."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bridge.model.coscheduling import pairs, requeues
+from bridge.model.job import Coschedule
+from bridge.model.job_columns import objects
+from bridge.model.plan import Plan
+from bridge.model.quotas import Quotas
+from bridge.model.snapshot import Snapshot
+from bridge.registry import PRESETS, build
+from bridge.safe_cycle.decider import Decider
+from bridge.sim.runs.engine import simulate
+from bridge.sim.runs.faults import Fault, FaultKind
+from bridge.sim.runs.outcome import Outcome
+from bridge.sim.sharing.interference import Application, Interference, Stage
+from bridge.sim.sharing.setting import Sharing, sharing_of
+from bridge.sim.workloads.requests import requests
+from bridge.sim.workloads.system import System, pool_of
+from bridge.sim.workloads.workload import Workload
+from bridge.units import NEVER
+from tests.workloads import a_workload, random_workload
+
+PROCESSORS = 16
+QUIET = Interference(
+    (
+        Application("busy", (Stage("all", 1, True, 1.0),)),
+        Application("idle", (Stage("all", 1, True, 0.25),)),
+        Application("steps", (Stage("a", 0.5, True, 0.75), Stage("b", 0.5, False, 0.5))),
+    )
+)
+NOISY = Interference(tuple(replace(a, pressure=0.5, sensitivity=0.5) for a in QUIET.applications))
+
+
+def crowd(seed: int, n_jobs: int) -> Workload:
+    """Jobs of few sizes, more than the machine can take."""
+    rng = np.random.default_rng((seed, 7))
+    limit_s = rng.integers(20, 400, n_jobs)
+    columns = (
+        1 + np.cumsum(rng.integers(0, 40, n_jobs)),
+        np.maximum(1, (limit_s * rng.random(n_jobs)).astype(np.int64)),
+        limit_s,
+        rng.choice([2, 4, 8], n_jobs),
+    )
+    return a_workload(np.column_stack(columns).tolist(), PROCESSORS)
+
+
+def shared_pool() -> System:
+    machine = pool_of(PROCESSORS)
+    return replace(machine, partitions=(replace(machine.partitions[0], shared=True),))
+
+
+def shared(workload: Workload, model: Interference, seed: int = 0) -> Workload:
+    rng = np.random.default_rng((seed, 5))
+    kinds = [Coschedule.HOST, Coschedule.GUEST, Coschedule.BOTH, Coschedule.NEVER]
+    consent = rng.choice(kinds, len(workload), p=[0.1, 0.1, 0.7, 0.1]).astype(np.int8)
+    application = rng.integers(0, len(model.applications), len(workload))
+    setting = Sharing(model, application, consent)
+    return replace(workload, sharing=setting)
+
+
+class RandomGuests:
+    """Plans by EASY, then starts jobs that wait as guests of any host that they fit, at random.
+
+    It looks at each snapshot as well: what the controller shows must be possible.
+    """
+
+    def __init__(self, seed: int, *, quotas: bool = True, requeue: float = 0.0) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.easy = Decider(build(PRESETS["easy"]))
+        self.quotas, self.requeue = quotas, requeue
+        self.guests = self.requeued = 0
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        self.look(snapshot)
+        plan = self.easy.decide(snapshot)
+        running, jobs = snapshot.running, snapshot.jobs
+        known = pairs(running)
+        taken = {*known, *known.values()}
+        free = [
+            row
+            for row in range(len(running))
+            if row not in taken and running.coschedule[row] in (Coschedule.HOST, Coschedule.BOTH)
+        ]
+        nodes_of = [plan.nodes_of(row) for row in range(len(plan))]
+        start_s, end_s = plan.start_s.copy(), plan.end_s.copy()
+        reasons, partition = list(plan.reasons), plan.partition.copy()
+        host_id = np.full(len(plan), "", dtype=object)
+        for row in np.flatnonzero(plan.start_s != plan.now_s).tolist():
+            job = int(plan.job[row])
+            for host in free:
+                nodes = running.nodes[running.indptr[host] : running.indptr[host + 1]]
+                if (
+                    jobs.coschedule[job] in (Coschedule.GUEST, Coschedule.BOTH)
+                    and jobs.min_nodes[job] == len(nodes)
+                    and self.rng.random() < 0.7
+                ):
+                    free.remove(host)
+                    nodes_of[row], host_id[row] = nodes, running.id[host]
+                    start_s[row], reasons[row], partition[row] = plan.now_s, None, 0
+                    end_s[row] = plan.now_s + jobs.time_limit_s[job]
+                    self.guests += 1
+                    break
+        leaving = [running.id[row] for row in known if self.rng.random() < self.requeue]
+        self.requeued += len(leaving)
+        return replace(
+            plan,
+            start_s=start_s, end_s=end_s, partition=partition, reasons=tuple(reasons),
+            indptr=np.concatenate(([0], np.cumsum([len(n) for n in nodes_of]))).astype(np.int64),
+            nodes=np.concatenate([*nodes_of, plan.nodes[:0]]),
+            tasks=np.zeros(sum(map(len, nodes_of)), np.int32),
+            host_id=host_id if host_id.any() else None,
+            quotas=self._limits(running.id[list(known)].tolist()),
+            requeues=requeues([(job_id, "by chance") for job_id in leaving]),
+        )  # fmt: skip
+
+    def _limits(self, guests: Sequence[str]) -> Quotas:
+        milli = self.rng.choice([0, 100, 250, 500], len(guests)).astype(np.int64)
+        weight = self.rng.choice([1, 100], len(guests)).astype(np.int64)
+        return Quotas(objects(guests), milli, weight) if self.quotas else Quotas()
+
+    def look(self, snapshot: Snapshot) -> None:
+        """Nobody holds more than there is; at most two jobs are on a node, and those are a pair."""
+        running = snapshot.running
+        held = np.zeros_like(snapshot.nodes.capacity)
+        np.add.at(held, running.nodes, running.use)
+        assert (held <= snapshot.nodes.capacity).all()
+        on = np.bincount(running.nodes, minlength=len(snapshot.nodes))
+        assert on.max(initial=0) <= 2
+        found = pairs(running)
+        assert len(set(found.values())) == len(found)
+        assert not set(found.values()) & set(found)
+        for guest, host in found.items():
+            span = [
+                running.nodes[running.indptr[row] : running.indptr[row + 1]].tolist()
+                for row in (guest, host)
+            ]
+            assert span[0] == span[1]
+        width = np.diff(running.indptr)
+        assert (running.busy_cpus <= width + 1e-9).all()
+        for guest, host in found.items():
+            assert running.busy_cpus[[guest, host]].sum() <= width[host] + 1e-9
+
+
+def run(workload: Workload, policy: RandomGuests, **more: object) -> Outcome:
+    return simulate(workload, shared_pool(), policy.decide, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_capacity_is_forged_and_all_work_is_done(seed: int) -> None:
+    model = QUIET if seed % 2 else NOISY
+    workload = shared(crowd(seed, 120), model, seed)
+    policy = RandomGuests(seed)
+    outcome = run(workload, policy)
+    log, schedule = outcome.sharing, outcome.schedule
+    assert log is not None
+    assert policy.guests > 20
+    assert not outcome.refusals
+    assert (schedule.end_s != NEVER).all()
+    ran_s = schedule.end_s - schedule.start_s
+    late_s = ran_s - workload.runtime_s
+    assert (late_s >= 0).all()
+    assert np.abs(late_s - log.lost_s).max() < 1.01  # an end falls on a whole second
+    assert (late_s[log.shared_s == 0] == 0).all()
+    assert (late_s > 0).any()
+    span_s = schedule.end_s.max() - schedule.submit_s.min()
+    assert log.cpu_s.sum() <= PROCESSORS * span_s
+    assert schedule.held_s is not None
+    assert schedule.held_s.sum() <= PROCESSORS * span_s
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_work_takes_the_same_cpu_time_whoever_shares(seed: int) -> None:
+    """Where nobody slows others down but by CPU time and quotas, no CPU time is lost or found."""
+    workload = shared(crowd(seed, 80), QUIET, seed)
+    assert workload.sharing is not None
+    log = run(workload, RandomGuests(seed)).sharing
+    assert log is not None
+    for job, kind in enumerate(workload.sharing.application.tolist()):
+        stages = QUIET.applications[kind].stages
+        busy = sum(stage.share * stage.busy(int(workload.processors[job])) for stage in stages)
+        assert log.cpu_s[job] == pytest.approx(busy * workload.runtime_s[job], abs=1e-3)
+
+
+@pytest.mark.parametrize("consents", [False, True])
+def test_without_guests_the_schedule_is_the_same_to_the_bit(consents: bool) -> None:
+    """Whether nobody consents, or the policy lets none share."""
+    workload = shared(random_workload(3, 200, PROCESSORS), NOISY)
+    assert workload.sharing is not None
+    if not consents:
+        nobody = np.full(200, Coschedule.NEVER, dtype=np.int8)
+        workload = replace(workload, sharing=replace(workload.sharing, coschedule=nobody))
+    asked = requests(workload, shared_pool()) if consents else None
+    alone = replace(workload, sharing=None, requests=asked)
+    policies = (Decider(build(PRESETS["easy"])), RandomGuests(0))
+    plain = simulate(alone, pool_of(PROCESSORS), Decider(build(PRESETS["easy"])).decide)
+    may = simulate(workload, shared_pool(), policies[not consents].decide)
+    assert may.schedule.start_s.tobytes() == plain.schedule.start_s.tobytes()
+    assert may.schedule.end_s.tobytes() == plain.schedule.end_s.tobytes()
+    assert may.nodes.tobytes() == plain.nodes.tobytes()
+
+
+def test_requeued_guests_start_from_the_beginning() -> None:
+    workload = shared(crowd(1, 120), QUIET, 1)
+    policy = RandomGuests(1, requeue=0.2)
+    outcome = run(workload, policy)
+    log = outcome.sharing
+    assert log is not None
+    assert policy.requeued == log.requeued.sum() == outcome.restarts.sum() > 3
+    assert (outcome.schedule.end_s != NEVER).all()
+    ran_s = outcome.schedule.end_s - outcome.schedule.start_s
+    assert (ran_s >= workload.runtime_s).all()
+
+
+def test_a_node_that_is_lost_takes_host_and_guest_with_it() -> None:
+    workload = shared(crowd(2, 60), QUIET, 2)
+    faults = [
+        fault
+        for node in range(0, PROCESSORS, 3)
+        for fault in (
+            Fault(300 + 40 * node, FaultKind.NODE_LOST, node),
+            Fault(320 + 40 * node, FaultKind.NODE_RETURNED, node),
+        )
+    ]
+    outcome = run(workload, RandomGuests(2), faults=faults)
+    assert (outcome.schedule.end_s != NEVER).all()
+    assert outcome.restarts.sum() > 0
+
+
+def test_killed_after_limit_and_grace_but_not_for_what_a_guest_has_cost() -> None:
+    """Host and guest run together from 10 s on, each at half its speed."""
+    everybody = np.full(2, Coschedule.BOTH, dtype=np.int8)
+    jobs = [(1, 100, 100, PROCESSORS), (11, 100, 100, PROCESSORS)]
+    ends = {}
+    for grace_s in (None, 0, 50):
+        setting = Sharing(QUIET, np.zeros(2, dtype=np.int64), everybody, grace_s)
+        workload = replace(a_workload(jobs, PROCESSORS), sharing=setting)
+        policy = RandomGuests(0, quotas=False)
+        policy.rng = np.random.default_rng(1)
+        outcome = run(workload, policy)
+        log = outcome.sharing
+        assert log is not None
+        assert log.host.tolist() == [-1, 0]
+        ends[grace_s] = outcome.schedule.end_s.tolist(), log.killed.tolist()
+    assert ends[None] == ([191, 201], [False, False])
+    # The guest has done half of its work at its limit; then the host is alone.
+    assert ends[0] == ([151, 111], [False, True])
+    assert ends[50] == ([176, 161], [False, True])
+
+
+def test_consent_is_drawn_by_the_seed_and_applications_stay_together() -> None:
+    executable = np.arange(1000) % 10
+    user = np.zeros(1000, dtype=np.int64)
+    found = sharing_of(QUIET, executable, user, consent_percent=30, seed=1)
+    assert 0.25 < (found.coschedule == Coschedule.BOTH).mean() < 0.35
+    for number in range(10):
+        assert len(set(found.application[executable == number].tolist())) == 1
+    assert len(set(found.application.tolist())) > 1
