@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "book/search.hpp"
+#include "book/search/search.hpp"
 
 namespace bridge {
 

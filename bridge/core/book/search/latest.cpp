@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The latest start, and the nodes for one sought group.
-#include "book/choice.hpp"
-#include "book/search.hpp"
+#include "book/search/choice.hpp"
+#include "book/search/search.hpp"
 
 #include <algorithm>
 

@@ -6,8 +6,8 @@
 // packing. Greedy first; then exactly, by a dynamic program over the nodes whose states are the
 // chunks of each group placed so far. Dominated states are dropped, which is cheap while groups are
 // few.
-#include "book/choice.hpp"
-#include "book/search.hpp"
+#include "book/search/choice.hpp"
+#include "book/search/search.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The earliest start.
-#include "book/search.hpp"
+#include "book/search/search.hpp"
 
 #include <algorithm>
 

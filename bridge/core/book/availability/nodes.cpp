@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "book/nodes.hpp"
+#include "book/availability/nodes.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "book/range_summary.hpp"
+#include "book/availability/range_summary.hpp"
 
 #include <algorithm>
 
-#include "book/lines.hpp"
+#include "book/availability/lines.hpp"
 
 namespace bridge {
 namespace {

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "book/lines.hpp"
+#include "book/availability/lines.hpp"
 #include "common/times.hpp"
 
 namespace bridge {

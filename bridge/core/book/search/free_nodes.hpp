@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "book/lines.hpp"
-#include "book/requests.hpp"
+#include "book/availability/lines.hpp"
+#include "book/search/requests.hpp"
 #include "counts/count_profile.hpp"
 
 namespace bridge {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "book/capacity_constraint.hpp"
+#include "book/availability/capacity_constraint.hpp"
 
 #include <algorithm>
 

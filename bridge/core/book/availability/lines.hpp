@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "book/range_summary.hpp"
+#include "book/availability/range_summary.hpp"
 #include "common/segments.hpp"
 #include "common/times.hpp"
 

@@ -12,8 +12,8 @@
 #include <memory>
 #include <vector>
 
-#include "book/lines.hpp"
-#include "book/nodes.hpp"
+#include "book/availability/lines.hpp"
+#include "book/availability/nodes.hpp"
 
 namespace bridge {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "book/free_nodes.hpp"
+#include "book/search/free_nodes.hpp"
 
 #include <algorithm>
 

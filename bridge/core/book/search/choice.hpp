@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "book/search.hpp"
+#include "book/search/search.hpp"
 
 namespace bridge {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "book/choice.hpp"
+#include "book/search/choice.hpp"
 
 #include <algorithm>
 

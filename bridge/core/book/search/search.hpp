@@ -16,12 +16,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include "book/capacity_constraint.hpp"
-#include "book/free_nodes.hpp"
-#include "book/lines.hpp"
-#include "book/nodes.hpp"
-#include "book/requests.hpp"
-#include "book/search_cache.hpp"
+#include "book/availability/capacity_constraint.hpp"
+#include "book/availability/lines.hpp"
+#include "book/availability/nodes.hpp"
+#include "book/search/free_nodes.hpp"
+#include "book/search/requests.hpp"
+#include "book/search/search_cache.hpp"
 
 namespace bridge {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "book/search_cache.hpp"
+#include "book/search/search_cache.hpp"
 
 #include <algorithm>
 

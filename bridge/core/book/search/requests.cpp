@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "book/requests.hpp"
+#include "book/search/requests.hpp"
 
 #include <algorithm>
 

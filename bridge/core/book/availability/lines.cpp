@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "book/lines.hpp"
+#include "book/availability/lines.hpp"
 
 #include <algorithm>
 
