@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One scheduling cycle: a snapshot in, a plan out. No I/O, no clock."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from operator import is_
@@ -8,9 +9,10 @@ from operator import is_
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.check.legality import check, permitted, permitted_later
+from bridge.check.legality import Violation, check, permitted, permitted_later
 from bridge.check.site_rules import broken_rules
 from bridge.errors import InvalidPlan
+from bridge.model.coscheduling import GuestStart, counted_once
 from bridge.model.plan import Plan, planned_world
 from bridge.model.resize_limits import bounded
 from bridge.model.resizes import NO_RESIZES, Resizes
@@ -27,7 +29,9 @@ from bridge.planning.prediction.apply_predictions import (
     starts_with_limits,
     with_prediction_notes,
 )
+from bridge.planning.sharing.guest_rows import with_guests
 from bridge.ports import (
+    NOTHING_SHARED,
     Context,
     Environment,
     JointPlacer,
@@ -35,6 +39,7 @@ from bridge.ports import (
     Policy,
     Preference,
     RandomSource,
+    Shared,
     State,
     Telemetry,
     plans_itself,
@@ -80,14 +85,16 @@ def run_cycle(
         InvalidPlan: the plan breaks a rule and must not be used.
     """
     context = Context(site, state, random, environment or Environment())
-    snapshot = bounded(snapshot, site.resizes)
+    snapshot = _counted_once(bounded(snapshot, site.resizes))
 
     # 1. Predict: how long will each job run? Used only where an underestimate is safe.
     predicting = policy.predict.predict(snapshot, context)
     prediction = predicting.prediction
     if prediction is not None:
         prediction = drop_unsafe(snapshot, prediction, site.rules, site.cron_s)
-    predicted = snapshot if prediction is None else apply_predictions(snapshot, prediction)
+    predicted = snapshot
+    if prediction is not None:
+        predicted = _counted_once(apply_predictions(snapshot, prediction))
 
     # 2. Order: which job is considered first?
     order = policy.order.order(predicted)
@@ -118,7 +125,15 @@ def run_cycle(
         planned, savings = improve_placement(world(), planned, policy.place, site, context.rng)
 
     # 7. Share: which jobs share nodes, and under which quotas?
-    plan = policy.share.share(world, planned.plan, context)
+    shared = policy.share.share(world, planned.plan, context)
+
+    def violations_of(plan: Plan) -> tuple[Violation, ...]:
+        found = check(predicted, site, plan)
+        if prediction is not None and not found and (len(plan.starts_now) or len(plan.resizes)):
+            return check(snapshot, site, starts_with_limits(snapshot, plan))
+        return found
+
+    plan = _with_shared(planned.plan, shared, lambda plan: not violations_of(plan))
 
     # 8. Power: which nodes are powered up for planned jobs, which idle ones down?
     if snapshot.nodes.power_saving is not None:
@@ -126,17 +141,40 @@ def run_cycle(
         plan = replace(plan, power=power, again_s=min(plan.again_s, power.again_s))
 
     # 9. Check every plan. Starts must be legal under the full time limits, too.
-    violations = check(predicted, site, plan)
-    if prediction is not None and not violations:
-        if len(plan.starts_now) or len(plan.resizes):
-            violations = check(snapshot, site, starts_with_limits(snapshot, plan))
-        plan = with_prediction_notes(plan, prediction)
-    if violations:
+    if violations := violations_of(plan):
         raise InvalidPlan(policy.name, violations)
-    learnt = {**predicting.learnt, **planned.learnt}
+    if prediction is not None:
+        plan = with_prediction_notes(plan, prediction)
+    learnt = {**predicting.learnt, **planned.learnt, **shared.learnt}
     if learnt or planned.promises is not state.promises:
         state = State(planned.promises, {**state.learnt, **learnt})
     return CycleResult(plan.by(policy.name), state, Telemetry(planned.dispatched, savings))
+
+
+def _counted_once(snapshot: Snapshot) -> Snapshot:
+    """The snapshot in which the CPUs of guests are counted once, by the present ends."""
+    running = counted_once(snapshot.running)
+    return snapshot if running is snapshot.running else snapshot.with_running(running)
+
+
+def _with_shared(plan: Plan, shared: Shared, legal: Callable[[Plan], bool]) -> Plan:
+    """The plan with what the share stage decides, without guests that break a rule."""
+    if shared is NOTHING_SHARED:
+        return plan
+    again_s = min(plan.again_s, shared.again_s)
+    plan = replace(plan, requeues=shared.requeues, again_s=again_s)
+
+    def tried(guests: Sequence[GuestStart]) -> Plan:
+        left_out = {each.job_id for each in shared.guests} - {each.job_id for each in guests}
+        return replace(with_guests(plan, guests), quotas=shared.quotas.without(left_out))
+
+    found, guests = tried(shared.guests), list[GuestStart]()
+    if not shared.guests or legal(found):
+        return found
+    for guest in shared.guests:
+        if legal(tried([*guests, guest])):
+            guests.append(guest)
+    return tried(guests)
 
 
 _Wanted = tuple[Resizes, Resizes, StartWidths]

@@ -16,11 +16,11 @@ that it needs no initial plan (`PlansItself`).
 
 An implementation is a small frozen object. Its parameters are constructor arguments; it has no
 state. Everything else it needs is passed as a `Context`. What the next cycle needs is returned
-(`Planned.promises`, `Predicted.learnt`, `Planned.learnt`) and becomes the next `State` if
-the plan is legal.
+(`Planned.promises`, and `learnt` of `Predicted`, `Planned` and `Shared`) and becomes the next
+`State` if the plan is legal.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
@@ -31,15 +31,18 @@ from numpy.typing import NDArray
 
 from bridge.core import Alarm
 from bridge.model.answer import Answer, Dispatched
+from bridge.model.coscheduling import NO_REQUEUES, GuestStart, Requeues
 from bridge.model.hop_tree import HopTree, NodeSets
 from bridge.model.learnt import Learnt
 from bridge.model.plan import Plan
 from bridge.model.prediction import Prediction
+from bridge.model.quotas import NO_QUOTAS, Quotas
 from bridge.model.resizes import NO_RESIZES, Resizes
 from bridge.model.site import NO_RULES, Site
 from bridge.model.snapshot import Snapshot
 from bridge.model.start_widths import NO_START_WIDTHS, StartWidths
 from bridge.model.topology import PlacementSavings
+from bridge.units import NEVER
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel
@@ -419,11 +422,34 @@ def plans_itself(stage: object, snapshot: Snapshot) -> bool:
 _SAYING: dict[type, bool] = {}
 
 
+@dataclass(frozen=True)
+class Shared:
+    """The output of a share stage.
+
+    Attributes:
+        quotas: of guests that run, and of `guests`, by job id.
+        requeues: guests that go back to the queue.
+        learnt: as in `Predicted`.
+        again_s: when it wants to be asked again, event or not; NEVER: only after events.
+        guests: that are to start, best first, on different hosts. Those that break a rule are left
+            out.
+    """
+
+    quotas: Quotas = NO_QUOTAS
+    requeues: Requeues = NO_REQUEUES
+    learnt: Mapping[str, Learnt] = field(default_factory=dict)
+    again_s: int = NEVER
+    guests: Sequence[GuestStart] = ()
+
+
+NOTHING_SHARED = Shared()
+
+
 class SharePolicy(Protocol):
     """Decides which jobs share nodes."""
 
-    def share(self, world: Callable[[], Snapshot], plan: Plan, context: Context) -> Plan:
-        """Returns the plan with `Plan.quotas`, and with starts on nodes that are shared.
+    def share(self, world: Callable[[], Snapshot], plan: Plan, context: Context) -> Shared:
+        """Decides on guests: those that start, and those that run.
 
         Args:
             world: gives the cluster with running jobs resized as the plan says.

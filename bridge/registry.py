@@ -74,6 +74,8 @@ _ALGORITHMS: Final[Mapping[str, Mapping[str, tuple[str, Mapping[str, object]]]]]
     },
     "share": {
         "none": ("share.none:NoSharing", {}),
+        "static-half": ("share.static_half:StaticHalf", {}),
+        "asax": ("share.asax:AsaX", {}),
     },
 }
 
@@ -86,8 +88,9 @@ def _preset(
     predict: str = "time-limit",
     *,
     reshape: str = "none",
+    share: str = "none",
 ) -> PolicySpec:
-    stages = (StageSpec(stage) for stage in (order, plan, place, predict, reshape))
+    stages = (StageSpec(stage) for stage in (order, plan, place, predict, reshape, share))
     return PolicySpec(name, *stages)
 
 
@@ -116,6 +119,8 @@ PRESETS: Final[Mapping[str, PolicySpec]] = MappingProxyType(
             _preset("malleable", "fcfs", "conservative", "sequential", reshape="malleable"),
             _preset("malleable-power", "fcfs", "in-order", "sequential", reshape="power-corridor"),
             _preset("power-plan", "fcfs", "conservative", "sequential", reshape="power-plan"),
+            _preset("static-half", "fcfs", "easy", "sequential", share="static-half"),
+            _preset("asax", "fcfs", "easy", "sequential", share="asax"),
         )
     }
 )

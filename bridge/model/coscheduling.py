@@ -26,6 +26,29 @@ from bridge.model.node import CPUS
 
 
 @dataclass(frozen=True)
+class GuestStart:
+    """A waiting job that is to start as a guest.
+
+    Attributes:
+        row: of the plan, which it replaces.
+        job_id: of the job.
+        host_id: of its host.
+        nodes: (n,) int32, ascending: exactly the host's.
+        tasks: (n,) int32 on each of them; 0 for jobs without tasks.
+        partition: index of the one in which it starts.
+        end_s: now + its time limit.
+    """
+
+    row: int
+    job_id: str
+    host_id: str
+    nodes: NDArray[np.int32]
+    tasks: NDArray[np.int32]
+    partition: int
+    end_s: int
+
+
+@dataclass(frozen=True)
 class Requeues:
     """Guests that go back to the queue, as columns.
 

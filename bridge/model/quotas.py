@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How much of its nodes' CPU time a job may use, where two jobs share them."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -29,6 +30,13 @@ class Quotas:
 
     def __len__(self) -> int:
         return len(self.id)
+
+    def without(self, ids: Collection[str]) -> "Quotas":
+        """Those of other jobs."""
+        if not ids:
+            return self
+        kept = np.array([job_id not in ids for job_id in self.id.tolist()], dtype=bool)
+        return Quotas(self.id[kept], self.milli_cpus_per_node[kept], self.weight[kept])
 
 
 NO_QUOTAS = Quotas()

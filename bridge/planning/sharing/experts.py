@@ -19,6 +19,7 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
@@ -79,6 +80,7 @@ class Expert:
         return tree.probability
 
 
+@cache
 def default_experts() -> Sequence[Expert]:
     """Returns the experts of `experts.yaml`."""
     return read_experts((files(__package__) / "experts.yaml").read_text())

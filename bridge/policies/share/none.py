@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No two jobs share a CPU."""
+"""No job becomes a guest; those that are (of a policy before) run at the floor until they end."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
-from bridge.ports import Context
+from bridge.planning.sharing.orders import floors
+from bridge.ports import NOTHING_SHARED, Context, Shared
 
 
 @dataclass(frozen=True)
 class NoSharing:
-    """Sets no quota."""
+    """Starts no guest."""
 
-    def share(self, world: Callable[[], Snapshot], plan: Plan, context: Context) -> Plan:
-        """Returns the plan unchanged; see `bridge.ports.SharePolicy`."""
-        del world, context
-        return plan
+    def share(self, world: Callable[[], Snapshot], plan: Plan, context: Context) -> Shared:
+        """Returns nothing, or what holds running guests back; see `bridge.ports.SharePolicy`."""
+        del plan, context
+        snapshot = world()
+        if not snapshot.running.host_id.any():
+            return NOTHING_SHARED
+        return Shared(quotas=floors(snapshot))

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What applications take when they run alone: CPU time, run time, memory.
+
+Words
+    application   jobs of one user whose names differ in trailing digits only, on one number of
+                  nodes.
+
+Rules
+    1. A job teaches when it ends by itself (COMPLETED), if it was measured within `LATE_S` of its
+       end, or within the last tenth of its run, and was never a host or a guest.
+    2. Means are over at most the last `MEMORY` runs or so: each new one has a weight of at least
+       1 / `MEMORY`. So what was learnt is forgotten slowly when an application changes.
+    3. Of running jobs the last measurement is followed; after a restart it begins again.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from bridge.model.job import Ending
+from bridge.model.learnt import Learning, Learnt
+from bridge.model.snapshot import Snapshot
+
+MEMORY: Final = 10
+LATE_S: Final = 60
+APART: Final = "\x1f"
+_APPLICATION, _FOLLOWED = "app", "seen"
+_MILLI: Final = 1000
+_DIGITS: Final = "0123456789"
+
+
+@dataclass(frozen=True)
+class History:
+    """What an application takes alone, as means.
+
+    Attributes:
+        runs: how many were seen, at most `MEMORY`.
+        cpu_s: CPU time of a run, s.
+        run_s: its run time, s.
+        peak_mib: the most memory on a node, MiB, the largest of the runs.
+    """
+
+    runs: int
+    cpu_s: float
+    run_s: float
+    peak_mib: int
+
+    @property
+    def busy_cpus(self) -> float:
+        """CPUs in use, a mean over the run."""
+        return self.cpu_s / max(self.run_s, 1.0)
+
+
+def application(user: str, name: str, nodes: int) -> str:
+    """What the jobs of an application have in common."""
+    return APART.join((user, name.rstrip(_DIGITS), str(nodes)))
+
+
+def applications(snapshot: Snapshot) -> list[str]:
+    """(n_running,) of the running jobs."""
+    running = snapshot.running
+    widths = (running.indptr[1:] - running.indptr[:-1]).tolist()
+    return [
+        application(str(user), str(name), width)
+        for user, name, width in zip(running.user, running.name, widths, strict=True)
+    ]
+
+
+def history_of(learnt: Learnt | Learning, app: str) -> History | None:
+    """What is known of an application; None: nothing."""
+    numbers = learnt.known.get(_APPLICATION + APART + app)
+    if numbers is None or len(numbers) != 4 or numbers[0] < 1:
+        return None
+    runs, cpu_ms, run_ms, peak_mib = numbers
+    return History(runs, cpu_ms / _MILLI, run_ms / _MILLI, peak_mib)
+
+
+def follow(snapshot: Snapshot, apps: list[str], learning: Learning) -> None:
+    """Learns from jobs that ended, and follows those that run (rules 1 to 3)."""
+    ended = snapshot.ended
+    for row, job_id in enumerate(ended.id.tolist()):
+        keys = [key for key in learning.running.in_order() if _is_of(key, job_id)]
+        for key in keys:
+            numbers = learning.running.pop(key)
+            if numbers is not None and ended.ending[row] == Ending.COMPLETED:
+                run_s = int(ended.end_s[row] - ended.start_s[row])
+                _teach(learning, key.split(APART, 2)[2], numbers, int(ended.end_s[row]), run_s)
+    _follow_running(snapshot, apps, learning)
+
+
+def _is_of(key: str, job_id: str) -> bool:
+    return key.startswith(_FOLLOWED + APART + job_id + APART)
+
+
+def _follow_running(snapshot: Snapshot, apps: list[str], learning: Learning) -> None:
+    running = snapshot.running
+    hosts = set(running.host_id.tolist())
+    here = set()
+    for row, (job_id, app) in enumerate(zip(running.id.tolist(), apps, strict=True)):
+        key = APART.join((_FOLLOWED, job_id, app))
+        here.add(key)
+        if running.measured_s[row] <= 0 or running.cpu_s[row] < 0:
+            continue
+        shared = bool(running.host_id[row]) or job_id in hosts
+        before = learning.running.get(key)
+        same_run = before is not None and before[0] == int(running.start_s[row])
+        numbers = [
+            int(running.start_s[row]), int(running.measured_s[row]),
+            round(float(running.cpu_s[row]) * _MILLI), int(running.peak_mib[row]),
+            int(shared or (same_run and before is not None and bool(before[4]))),
+        ]  # fmt: skip
+        if numbers != before:
+            learning.running[key] = numbers
+    for key in learning.running.in_order():
+        if key.startswith(_FOLLOWED + APART) and key not in here:
+            learning.running.pop(key)
+
+
+def _teach(learning: Learning, app: str, numbers: list[int], end_s: int, run_s: int) -> None:
+    """Rules 1 and 2."""
+    _, measured_s, cpu_ms, peak_mib, shared = numbers
+    if shared or run_s <= 0 or end_s - measured_s > max(LATE_S, run_s / 10):
+        return
+    before = history_of(learning, app)
+    runs = min((before.runs if before else 0) + 1, MEMORY)
+    weight = 1 / runs
+    cpu_s, mean_s = (before.cpu_s, before.run_s) if before else (0.0, 0.0)
+    learning.known[_APPLICATION + APART + app] = [
+        runs,
+        round((cpu_s * (1 - weight)) * _MILLI + cpu_ms * weight),
+        round((mean_s * (1 - weight) + run_s * weight) * _MILLI),
+        max(peak_mib, before.peak_mib if before else 0),
+    ]

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether jobs share nodes at present: operators, and policies, can end it for the whole site."""
+
+from typing import Final
+
+from bridge.model.coscheduling import pairs
+from bridge.model.learnt import Learning, Learnt
+from bridge.planning.sharing.orders import Orders, cpus_of
+from bridge.planning.sharing.slots import Slots
+from bridge.ports import State
+
+NAME: Final = "coscheduling"
+"""Of what is kept, in `bridge.ports.State.learnt`."""
+OFF: Final = "off"
+"""Key: [since, Unix seconds; 1: a policy did it (0: an operator)]."""
+
+
+def off_since_s(state: State) -> int | None:
+    """Since when nobody shares; None: jobs may."""
+    numbers = state.learnt_by(NAME).known.get(OFF)
+    return None if numbers is None else int(numbers[0])
+
+
+def turned_off(before: Learnt, now_s: int, *, by_policy: bool) -> Learnt:
+    """What is kept when sharing ends."""
+    learning = Learning(before)
+    learning.known[OFF] = [now_s, int(by_policy)]
+    return learning.done()
+
+
+def turned_on(before: Learnt) -> Learnt:
+    """What is kept when jobs may share again."""
+    learning = Learning(before)
+    if OFF in learning.known:
+        learning.known.pop(OFF)
+    return learning.done()
+
+
+def send_away(slots: Slots, orders: Orders, *, off: bool) -> set[int]:
+    """Requeues the guests that may not be any more; returns the rows of those that stay.
+
+    Args:
+        slots: of the cluster.
+        orders: gets the requeues; a guest that may not be requeued is held to the floor.
+        off: nobody shares at present.
+    """
+    running, stay = slots.snapshot.running, set()
+    for guest, host in pairs(running).items():
+        job_id, cpus = str(running.id[guest]), cpus_of(slots.snapshot, guest)
+        if not off and slots.rules(int(running.partition[host])) is not None:
+            stay.add(guest)
+        elif running.requeue[guest]:
+            reason = "jobs may not share nodes at present: it starts again on nodes of its own"
+            orders.requeue(job_id, cpus, reason)
+        else:
+            orders.floor(job_id, cpus)
+    return stay

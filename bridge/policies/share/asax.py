@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ASA_X: CPU quotas for guests, learnt by a mixture of experts from overruns of time limits.
+
+Terms
+    choice   a quota drawn from the mixture for a host as it is seen, whose loss is not known yet.
+    loss     of a job that shared its nodes and has ended: by how much it overran its time limit,
+             0 to 1 (`bridge.planning.sharing.observation.overrun_loss`).
+
+Rules
+    1. Outer loop: hosts without a guest are taken in the order of the running jobs. Each that is
+       measured, and for which a job waits that may be its guest, gets a choice
+       (`bridge.planning.sharing.learner`, rule 1). At 0 % the next host is looked for; it is asked
+       again when something was learnt, or after `ask_again_s`.
+    2. The guest is the first waiting job, in the order of the plan, that may be one there (first
+       fit). It starts on all of its host's nodes at once, and has one host.
+    3. When a job that shared its nodes ends, its loss is told for the last choice made with it.
+       A job that was killed at its limit has a loss of 1.
+    4. Inner loop: a host gets one guest after the other until its losses, and those of its guests,
+       sum to `threshold`. Then it gets no further one; its sum is reset.
+    5. When something was learnt, the quotas of all running guests are chosen anew.
+
+Source: A. Souza, K. Pelckmans, J. Tordsson, A HPC co-scheduler with reinforcement learning,
+JSSPP 2021, sections 3 and 4, Algorithm 1.
+Deviates: equations and algorithm are lost; what the learner, the experts and the happiness are is
+said in `bridge.planning.sharing`. The text does not say whose overrun the loss is: here each of
+both jobs has one when it ends. Nor does it say what becomes of a running guest for which 0 % is
+drawn: here it keeps the least positive quota. A killed job's overrun is not seen, hence rule 3.
+Hosts have no quota of their own: what a guest leaves is theirs anyhow. Consent, memory and scope
+are the site's. Hosts that nobody measures get no guest.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+
+from bridge.errors import ConfigError
+from bridge.model.coscheduling import pairs
+from bridge.model.job import EndedTable, Ending
+from bridge.model.learnt import Learning
+from bridge.model.plan import Plan
+from bridge.model.snapshot import Snapshot
+from bridge.planning.sharing.experts import QUOTAS_PERCENT, Expert, default_experts
+from bridge.planning.sharing.histories import APART, applications, follow, history_of
+from bridge.planning.sharing.learner import THRESHOLD, Choice, HostRound, Learner
+from bridge.planning.sharing.observation import Observation, overrun_loss
+from bridge.planning.sharing.orders import Orders, cpus_of
+from bridge.planning.sharing.seen import observed
+from bridge.planning.sharing.slots import Slots
+from bridge.planning.sharing.switch import off_since_s, send_away
+from bridge.ports import NOTHING_SHARED, Context, Shared
+
+NAME: Final = "asax"
+"""Of what it has learnt, in `bridge.ports.State.learnt`."""
+RISK, COUNTS = "risk", "counts"
+"""Keys: risk of each expert, by their order; and decisions, risk of the mixture, what the bound
+allows. All but the decisions in units of `TINY`."""
+TINY: Final = 1e-9
+_HOST, _GUEST, _ASKED = "host", "guest", "asked"
+_LEAST_PERCENT: Final = QUOTAS_PERCENT[1]
+
+
+@dataclass(frozen=True)
+class AsaX:
+    """The paper's policy.
+
+    Attributes:
+        threshold: sum of losses at which a host gets no further guest.
+        ask_again_s: when a host is asked again for which 0 % was drawn, s.
+    """
+
+    threshold: float = THRESHOLD
+    ask_again_s: int = 60
+
+    def __post_init__(self) -> None:
+        if not 0 < self.threshold <= 1000:
+            raise ConfigError("threshold", "must be above 0 and at most 1000")
+        if self.ask_again_s < 1:
+            raise ConfigError("ask_again_s", "must be at least 1")
+
+    def share(self, world: Callable[[], Snapshot], plan: Plan, context: Context) -> Shared:
+        """Learns, and starts guests; see `bridge.ports.SharePolicy`."""
+        snapshot = world()
+        slots = Slots(snapshot, context.site, plan)
+        if not slots.open and not snapshot.running.host_id.any():
+            return NOTHING_SHARED
+        learning = Learning(context.state.learnt_by(NAME))
+        cycle = _Cycle(self, slots, learning, context.rng)
+        off = off_since_s(context.state) is not None
+        cycle.learn()
+        cycle.guide(send_away(slots, cycle.orders, off=off))
+        if not off:
+            cycle.start()
+        cycle.forget()
+        return Shared(
+            quotas=cycle.orders.quotas(),
+            requeues=cycle.orders.requeues(),
+            learnt={NAME: learning.done()},
+            guests=cycle.starts,
+        )
+
+
+@dataclass
+class _Cycle:
+    """One cycle of the policy."""
+
+    policy: AsaX
+    slots: Slots
+    learning: Learning
+    rng: np.random.Generator
+    experts: Sequence[Expert] = field(default_factory=default_experts)
+
+    def __post_init__(self) -> None:
+        self.snapshot = self.slots.snapshot
+        self.orders, self.starts = Orders(self.snapshot), []  # type: ignore[var-annotated]
+        self.learner, self.learnt = read_learner(self.learning, len(self.experts)), False
+        self.apps = applications(self.snapshot)
+
+    def learn(self) -> None:
+        """Rule 3, and what applications take."""
+        follow(self.snapshot, self.apps, self.learning)
+        ended = self.snapshot.ended
+        for row, job_id in enumerate(ended.id.tolist()):
+            loss = _loss(ended, row)
+            for key in (_key(_GUEST, job_id), _key(_HOST, job_id)):
+                numbers = self.learning.running.get(key)
+                if numbers is None or loss is None or len(numbers) != 4 + len(self.experts):
+                    continue
+                self.learner = self.learner.told(_choice(numbers), loss)
+                self.learnt = True
+                self._add_to_round(key, numbers, loss)
+        if self.learnt:
+            write_learner(self.learning, self.learner)
+
+    def _add_to_round(self, key: str, numbers: list[int], loss: float) -> None:
+        """Rule 4: a guest's loss counts for its host."""
+        for other in self.learning.running.in_order() if key.startswith(_GUEST) else ():
+            found = self.learning.running.get(other)
+            if other.startswith(_HOST + APART) and found is not None and found[3] == numbers[3]:
+                before = HostRound(found[0] * TINY, bool(found[1]))
+                after = before.after(loss, self.policy.threshold)
+                self.learning.running[other] = [
+                    round(after.loss / TINY), int(after.closed), *found[2:],
+                ]  # fmt: skip
+
+    def guide(self, guests: set[int]) -> None:
+        """Rule 5: quotas of the guests that stay."""
+        running = self.snapshot.running
+        host_of = pairs(running)
+        for row in sorted(guests):
+            job_id, key = str(running.id[row]), _key(_GUEST, str(running.id[row]))
+            numbers = self.learning.running.get(key)
+            percent = numbers[2] if numbers else _LEAST_PERCENT
+            seen = self._seen(host_of[row]) if self.learnt or numbers is None else None
+            if seen is not None:
+                choice = self.learner.choose(self.experts, seen, self.rng)
+                percent = max(choice.quota_percent, _LEAST_PERCENT)
+                self._note(str(running.id[host_of[row]]), job_id, choice, percent)
+            self.orders.limit(job_id, cpus_of(self.snapshot, row), percent / 100)
+
+    def start(self) -> None:
+        """Rules 1 and 2."""
+        taken = set[int]()
+        for host in self.slots.hosts:
+            job_id = str(self.snapshot.running.id[host.row])
+            seen = self._seen(host.row)
+            if seen is None or not self._asks(job_id):
+                continue
+            guest = next((each for each in self.slots.guests(host) if each.row not in taken), None)
+            if guest is None:
+                continue
+            choice = self.learner.choose(self.experts, seen, self.rng)
+            self.learning.running[_key(_ASKED, job_id)] = [self.snapshot.now_s]
+            if choice.quota_percent == 0:
+                continue
+            taken.add(guest.row)
+            self.starts.append(self.slots.start(guest))
+            name = self.starts[-1].job_id
+            self._note(job_id, name, choice, choice.quota_percent)
+            self.orders.limit(name, host.cpus, choice.quota_percent / 100)
+
+    def _asks(self, host_id: str) -> bool:
+        """Whether a host is to be asked for a choice now."""
+        found = self.learning.running.get(_key(_HOST, host_id))
+        if found is not None and found[1]:
+            return False
+        asked = self.learning.running.get(_key(_ASKED, host_id))
+        if asked is None or self.learnt:
+            return True
+        return self.snapshot.now_s - asked[0] >= self.policy.ask_again_s
+
+    def _seen(self, row: int) -> Observation | None:
+        return observed(self.snapshot, row, history_of(self.learning, self.apps[row]))
+
+    def _note(self, host_id: str, guest_id: str, choice: Choice, percent: int) -> None:
+        """Keeps a choice for both jobs; the pair's number is that of the host."""
+        advice = [round(each / TINY) for each in choice.advice.tolist()]
+        key = _key(_HOST, host_id)
+        before = self.learning.running.get(key) or [0, 0, 0, _number(host_id)]
+        self.learning.running[key] = [*before[:2], percent, before[3], *advice]
+        self.learning.running[_key(_GUEST, guest_id)] = [0, 0, percent, before[3], *advice]
+
+    def forget(self) -> None:
+        """Drops what is kept of jobs that are gone."""
+        here = {*self.snapshot.running.id.tolist(), *(each.job_id for each in self.starts)}
+        for key in self.learning.running.in_order():
+            kind, _, job_id = key.partition(APART)
+            if kind in (_HOST, _GUEST, _ASKED) and job_id not in here:
+                self.learning.running.pop(key)
+
+
+def _key(kind: str, job_id: str) -> str:
+    return kind + APART + job_id
+
+
+def _number(host_id: str) -> int:
+    """A number that tells hosts apart."""
+    found = 0
+    for letter in host_id.encode():
+        found = (found * 257 + letter + 1) % (2**52)
+    return found
+
+
+def _choice(numbers: list[int]) -> Choice:
+    return Choice(numbers[2], np.array(numbers[4:], dtype=np.float64) * TINY)
+
+
+def _loss(ended: EndedTable, row: int) -> float | None:
+    """Rule 3; None: the job says nothing."""
+    ending, limit_s = Ending(int(ended.ending[row])), int(ended.time_limit_s[row])
+    if ending is Ending.TIMEOUT:
+        return 1.0
+    if not ending.by_itself or ending is Ending.CANCELLED or limit_s <= 0:
+        return None
+    return overrun_loss(float(ended.end_s[row] - ended.start_s[row]), float(limit_s))
+
+
+def read_learner(learning: Learning, n_experts: int) -> Learner:
+    """What was learnt; nothing, if it was by other experts."""
+    risk, counts = learning.known.get(RISK), learning.known.get(COUNTS)
+    if risk is None or counts is None or len(risk) != n_experts or len(counts) != 3:
+        return Learner.new(n_experts)
+    if min(risk) < 0 or min(counts) < 0:
+        return Learner.new(n_experts)
+    return replace(
+        Learner(np.array(risk, dtype=np.float64) * TINY),
+        decisions=counts[0],
+        mixture_risk=counts[1] * TINY,
+        allowed=counts[2] * TINY,
+    )
+
+
+def write_learner(learning: Learning, learner: Learner) -> None:
+    """Keeps what was learnt."""
+    learning.known[RISK] = [round(each / TINY) for each in learner.risk.tolist()]
+    learning.known[COUNTS] = [
+        learner.decisions, round(learner.mixture_risk / TINY), round(learner.allowed / TINY),
+    ]  # fmt: skip

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two jobs on a node, each with half of the CPUs.
+
+Rules
+    1. Hosts are taken in the order of the running jobs. Each gets the first waiting job, in the
+       order of the plan, that may be its guest (first fit), on all its nodes at once.
+    2. A guest has a quota of half of each node's CPUs. Nothing is learnt.
+
+Source: A. Souza, K. Pelckmans, J. Tordsson, A HPC co-scheduler with reinforcement learning,
+JSSPP 2021, section 4: the setting "Static".
+Deviates: there the host has a quota of a half, too. Here only guests have quotas: a host is never
+held back where its guest leaves something. Who may share, and how much memory must be left, is the
+site's (docs/COSCHEDULING.md).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bridge.model.plan import Plan
+from bridge.model.snapshot import Snapshot
+from bridge.planning.sharing.orders import Orders, cpus_of
+from bridge.planning.sharing.slots import Slots
+from bridge.planning.sharing.switch import off_since_s, send_away
+from bridge.ports import NOTHING_SHARED, Context, Shared
+
+_HALF = 0.5
+
+
+@dataclass(frozen=True)
+class StaticHalf:
+    """Half of the CPUs for every guest."""
+
+    def share(self, world: Callable[[], Snapshot], plan: Plan, context: Context) -> Shared:
+        """Starts guests, first fit; see `bridge.ports.SharePolicy`."""
+        snapshot = world()
+        slots = Slots(snapshot, context.site, plan)
+        if not slots.open and not snapshot.running.host_id.any():
+            return NOTHING_SHARED
+        off, orders = off_since_s(context.state) is not None, Orders(snapshot)
+        for row in send_away(slots, orders, off=off):
+            orders.limit(str(snapshot.running.id[row]), cpus_of(snapshot, row), _HALF)
+        starts, taken = [], set[int]()
+        for host in () if off else slots.hosts:
+            guest = next((each for each in slots.guests(host) if each.row not in taken), None)
+            if guest is not None:
+                taken.add(guest.row)
+                starts.append(slots.start(guest))
+                orders.limit(starts[-1].job_id, host.cpus, _HALF)
+        return Shared(orders.quotas(), orders.requeues(), guests=starts)

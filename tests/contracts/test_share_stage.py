@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every share policy must do where jobs share nodes."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bridge.cycle import run_cycle
+from bridge.model.site import NO_RULES
+from bridge.planning.sharing.switch import NAME, turned_off
+from bridge.ports import State
+from bridge.registry import build, choices, parse_policy
+from tests.alike import assert_alike
+from tests.sharing import (
+    NOW_S,
+    a_guest,
+    a_host,
+    a_waiting_job,
+    a_world,
+    naive_sharing_problem,
+    random_sharing_world,
+)
+
+POLICIES = choices()["share"]
+SHARING = [name for name in POLICIES if name != "none"]
+SEEDS = range(60)
+
+
+def a_policy(name, **parameters):
+    share = {"name": name, **parameters}
+    return build(parse_policy({"preset": "easy", "share": share}))
+
+
+def result_of(world, site, name, state=None):
+    rng = np.random.default_rng(len(world.jobs))
+    return run_cycle(world, site, state or State(), a_policy(name), rng)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_plans_keep_the_rules_of_sharing_and_are_repeatable(name, seed):
+    world, site = random_sharing_world(seed)
+    plan = result_of(world, site, name).plan
+    assert naive_sharing_problem(world, site, plan) is None
+    assert_alike(plan, result_of(world, site, name).plan)
+
+
+@pytest.mark.parametrize("name", SHARING)
+def test_some_of_those_worlds_have_guests(name):
+    """Else the test above would say nothing."""
+    plans = [result_of(*random_sharing_world(seed), name).plan for seed in SEEDS]
+    assert sum(len(plan.guest_starts) for plan in plans) >= 3
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("seed", SEEDS[:20])
+def test_without_rules_of_the_site_nobody_becomes_a_guest(name, seed):
+    world, _ = random_sharing_world(seed)
+    plan = result_of(world, NO_RULES, name).plan
+    assert not len(plan.guest_starts)
+
+
+@pytest.mark.parametrize("name", SHARING)
+@pytest.mark.parametrize("seed", SEEDS[:20])
+def test_other_jobs_start_when_they_would_without_guests(name, seed):
+    world, site = random_sharing_world(seed)
+    plan, plain = result_of(world, site, name).plan, result_of(world, site, "none").plan
+    for row in range(len(plain)):
+        if not plan.host_of(row):
+            assert plan.start_s[row] == plain.start_s[row]
+            assert plan.nodes_of(row).tolist() == plain.nodes_of(row).tolist()
+
+
+@pytest.mark.parametrize("name", SHARING)
+def test_switched_off_nobody_becomes_a_guest_and_guests_go(name):
+    world = a_world([a_host(), a_guest(), a_host((1,))], [a_waiting_job()])
+    _, site = random_sharing_world(0)
+    site = replace(site, coscheduling=(replace(site.coscheduling[0], consent=3, partition="*"),))
+    off = State(learnt={NAME: turned_off(State().learnt_by(NAME), NOW_S, by_policy=False)})
+    plan = result_of(world, site, name, off).plan
+    assert not len(plan.guest_starts)
+    assert plan.requeues.id.tolist() == ["g0"]
+    assert plan.quotas.id.tolist() == ["g0"]
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_running_guest_always_has_a_quota(name):
+    world = a_world([a_host(), a_guest()])
+    _, site = random_sharing_world(0)
+    plan = result_of(world, site, name).plan
+    assert plan.quotas.id.tolist() == ["g0"]
+    assert 0 < plan.quotas.milli_cpus_per_node[0] <= 4000

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Worlds in which jobs may share nodes, and the rules of sharing once more, written naively."""
+
+import numpy as np
+
+from bridge.model.coscheduling_rules import CoschedulingRules, Scope
+from bridge.model.job import Coschedule
+from bridge.model.site import Site
+from tests.builders import a_job, a_partition, a_running_job, a_snapshot
+
+SHARING = Site(coscheduling=(CoschedulingRules("*", consent=Coschedule.BOTH),))
+NOW_S = 1000
+
+
+def a_host(nodes=(0,), **settings):
+    """A running job that holds all CPUs of its nodes and is measured."""
+    given = {
+        "shared": True, "cpus": 4, "mem_mib": 1000, "id": f"h{nodes[0]}", "start_s": NOW_S - 100,
+        "end_s": NOW_S + 1000, "name": "host", "cpu_s": 100.0, "busy_cpus": 1.0, "peak_mib": 500,
+        "measured_s": NOW_S,
+    } | settings  # fmt: skip
+    return a_running_job(nodes, **given)
+
+
+def a_guest(nodes=(0,), **settings):
+    """A running guest of `a_host` on the same nodes."""
+    return a_host(
+        nodes,
+        **({"id": f"g{nodes[0]}", "host_id": f"h{nodes[0]}", "name": "guest", "requeue": True,
+            "cpus": 2, "start_s": NOW_S - 50} | settings),
+    )  # fmt: skip
+
+
+def a_waiting_job(nodes=1, **settings):
+    """A job that may be a guest."""
+    given = {"shared": True, "cpus": 2, "mem_mib": 500, "limit_s": 300, "requeue": True}
+    return a_job(nodes, **(given | settings))
+
+
+def a_world(running, jobs=(), nodes=2, now_s=NOW_S):
+    """Nodes of 4 CPUs and 4096 MiB in one partition that can be shared."""
+    return a_snapshot(
+        nodes=nodes, now_s=now_s, running=running, jobs=jobs,
+        partitions=[a_partition(nodes=range(nodes), shared=True)],
+    )()  # fmt: skip
+
+
+def random_sharing_world(seed):
+    """Hosts, guests, neighbours, and waiting jobs of all kinds; and the site's rules."""
+    rng = np.random.default_rng(seed)
+    nodes = int(rng.integers(2, 7))
+    running, at = [], 0
+    while at < nodes:
+        width = int(rng.integers(1, 3))
+        held = tuple(range(at, min(at + width, nodes)))
+        at += width
+        if rng.random() < 0.2:
+            continue
+        host = a_host(
+            held, user=rng.choice(["ann", "bob"]), cpus=int(rng.choice([4, 4, 4, 2])),
+            mem_mib=int(rng.choice([0, 500, 500, 2000, 3900])),
+            coschedule=int(rng.choice([0, 0, 1, 2, 3, 3, 4])),
+            shared=bool(rng.random() < 0.9), busy_cpus=float(rng.choice([-1, 0.2, 0.5, 3.5])),
+            end_s=NOW_S + int(rng.integers(1, 400)), peak_mib=int(rng.choice([0, 800])),
+            memory_stall=float(rng.choice([-1, 0, 0, 0.5])), name=f"app{rng.integers(3)}",
+        )  # fmt: skip
+        running.append(host)
+        if host.shared and host.cpus == 4 and rng.random() < 0.3:
+            running.append(
+                a_guest(held, end_s=NOW_S + int(rng.integers(1, 400)), user=host.user,
+                        requeue=bool(rng.random() < 0.8))
+            )  # fmt: skip
+    jobs = [
+        a_waiting_job(
+            int(rng.integers(1, 3)), user=rng.choice(["ann", "bob"]),
+            mem_mib=int(rng.choice([0, 100, 100, 1500])),
+            coschedule=int(rng.choice([0, 0, 1, 2, 3, 3, 4])),
+            limit_s=int(rng.integers(1, 500)), requeue=bool(rng.random() < 0.8),
+            shared=bool(rng.random() < 0.8), cpus=int(rng.integers(1, 5)),
+            gpus=0, tasks=0, array_tasks=int(rng.choice([0, 0, 3])), array_startable=1,
+        )
+        for _ in range(int(rng.integers(0, 9)))
+    ]  # fmt: skip
+    site = Site(
+        coscheduling=(
+            CoschedulingRules(
+                str(rng.choice(["*", "batch"])),
+                scope=Scope(str(rng.choice(list(Scope)))),
+                consent=Coschedule(
+                    int(rng.choice([Coschedule.BOTH, Coschedule.BOTH, Coschedule.NEVER]))
+                ),
+                memory_margin=float(rng.choice([0, 0.05, 0.3])),
+            ),
+        )
+    )
+    return a_world(running, jobs, nodes), site
+
+
+def naive_sharing_problem(world, site, plan):
+    """The first rule of sharing that a plan breaks, in plain loops; None: it breaks none."""
+    rules, running, jobs = site.coscheduling[0], world.running, world.jobs
+    means = {Coschedule.SITE: rules.consent}
+    row_of = {job_id: row for row, job_id in enumerate(running.id.tolist())}
+    hosts_taken = [host for host in running.host_id.tolist() if host]
+    for row in range(len(plan)):
+        host_id = plan.host_of(row)
+        if not host_id:
+            continue
+        host, job = row_of[host_id], plan.job[row]
+        hosts_taken.append(host_id)
+        nodes = running.nodes[running.indptr[host] : running.indptr[host + 1]].tolist()
+        if plan.nodes_of(row).tolist() != nodes or plan.start_s[row] != world.now_s:
+            return "not its host's nodes, now"
+        if running.host_id[host] or running.exclusive[host] or jobs.exclusive[job]:
+            return "not to be shared"
+        says = means.get(int(running.coschedule[host]), int(running.coschedule[host]))
+        if says not in (Coschedule.HOST, Coschedule.BOTH):
+            return "the host has not consented"
+        says = means.get(int(jobs.coschedule[job]), int(jobs.coschedule[job]))
+        if says not in (Coschedule.GUEST, Coschedule.BOTH) or not jobs.requeue[job]:
+            return "the guest has not consented, or cannot be requeued"
+        if rules.scope is Scope.USER and running.user[host] != jobs.user[job]:
+            return "of two users"
+        for entry, node in zip(
+            range(running.indptr[host], running.indptr[host + 1]), nodes, strict=True
+        ):
+            cpus, memory = world.nodes.capacity[node, :2].tolist()
+            held = max(int(running.use[entry, 1]), int(running.peak_mib[host]))
+            want = int(jobs.per_node[job, 1])
+            if running.use[entry, 0] != cpus or not held or not want:
+                return "not the whole node, or memory unknown"
+            if held + want + rules.memory_margin * memory > memory:
+                return "too little memory"
+    if len(hosts_taken) != len(set(hosts_taken)):
+        return "two guests beside one host"
+    guests = {job_id for job_id, host in zip(running.id, running.host_id, strict=True) if host}
+    starting = {jobs.id[plan.job[row]] for row in range(len(plan)) if plan.host_of(row)}
+    if not set(plan.quotas.id.tolist()) <= guests | starting:
+        return "a quota of a job that is no guest"
+    may = {job_id for job_id in guests if running.requeue[row_of[job_id]]}
+    if not set(plan.requeues.id.tolist()) <= may:
+        return "requeued, and must not be"
+    return None

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Policies that share nodes, step by step on small worlds."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bridge.cycle import run_cycle
+from bridge.errors import ConfigError
+from bridge.model.job import EndedTable, Ending
+from bridge.model.job_columns import objects
+from bridge.planning.sharing.histories import application, history_of
+from bridge.planning.sharing.learner import Learner
+from bridge.policies.share.asax import NAME, read_learner
+from bridge.ports import State
+from bridge.registry import build, parse_policy
+from tests.sharing import NOW_S, SHARING, a_guest, a_host, a_waiting_job, a_world
+
+
+def a_policy(share):
+    return build(parse_policy({"preset": "easy", "share": share}))
+
+
+def ended(*rows):
+    """Rows of id, run time, limit and ending; they end now."""
+    ids, runs, limits, endings = zip(*rows, strict=True)
+    return EndedTable(
+        id=objects(ids), name=objects(["host"] * len(rows)), user=objects(["user"] * len(rows)),
+        start_s=NOW_S - np.array(runs, np.int64), end_s=np.full(len(rows), NOW_S),
+        time_limit_s=np.array(limits, np.int64), ending=np.array(endings, np.int8),
+    )  # fmt: skip
+
+
+class Cycles:
+    """Cycles one after the other."""
+
+    def __init__(self, share, site=SHARING, seed=1):
+        self.policy, self.state, self.site = a_policy(share), State(), site
+        self.rng = np.random.default_rng(seed)
+
+    def run(self, world, gone=None):
+        world = world if gone is None else replace(world, ended=gone)
+        result = run_cycle(world, self.site, self.state, self.policy, self.rng)
+        self.state = result.state
+        return result.plan
+
+    @property
+    def learner(self):
+        return read_learner(self.state.learnt_by(NAME), 5)
+
+
+def quota_of(plan):
+    return dict(zip(plan.quotas.id.tolist(), plan.quotas.milli_cpus_per_node.tolist(), strict=True))
+
+
+# ---------------------------------------------------------------- who is started
+
+
+def test_the_first_job_that_fits_starts_at_half():
+    world = a_world(
+        [a_host(), a_host((1,))],
+        [a_waiting_job(2), a_waiting_job(mem_mib=4000), a_waiting_job(), a_waiting_job()],
+    )
+    plan = Cycles("static-half").run(world)
+    started = {world.jobs.id[plan.job[row]]: plan.host_of(row) for row in plan.guest_starts}
+    assert started == {"3": "h0", "4": "h1"}
+    assert quota_of(plan) == {"3": 2000, "4": 2000}
+
+
+def test_a_guest_takes_all_nodes_of_one_host():
+    world = a_world([a_host((0, 1))], [a_waiting_job(), a_waiting_job(2, tasks=3, cpus=0)])
+    plan = Cycles("static-half").run(world)
+    (row,) = plan.guest_starts
+    assert world.jobs.id[plan.job[row]] == "2"
+    assert plan.nodes_of(row).tolist() == [0, 1]
+    assert plan.tasks_of(row).tolist() == [2, 1]
+
+
+def test_a_job_planned_on_the_hosts_nodes_is_not_held_up():
+    """The second job is planned on the node for when its host ends; the first one runs longer."""
+    long = a_waiting_job(limit_s=300, submit_s=2)
+    first = a_waiting_job(limit_s=300, submit_s=1, cpus=4, coschedule=4)
+    short = a_waiting_job(limit_s=90, submit_s=3)
+    world = a_world([a_host(end_s=NOW_S + 100)], [first, long, short], nodes=1)
+    plan = Cycles("static-half").run(world)
+    (row,) = plan.guest_starts
+    assert world.jobs.id[plan.job[row]] == "3"
+
+
+def test_a_job_may_be_a_guest_where_it_was_planned_itself():
+    world = a_world([a_host(end_s=NOW_S + 100)], [a_waiting_job(limit_s=300)], nodes=1)
+    plan = Cycles("static-half").run(world)
+    assert len(plan.guest_starts) == 1
+
+
+# ---------------------------------------------------------------- what asax learns
+
+
+def a_pair(**settings):
+    return a_world([a_host(**settings), a_guest(end_s=NOW_S + 500)])
+
+
+def a_started_pair(share="asax"):
+    """Cycles in which a guest was started; an idle host gets one at the first seeds."""
+    for seed in range(20):
+        cycles = Cycles(share, seed=seed)
+        plan = cycles.run(a_world([a_host(busy_cpus=0.2)], [a_waiting_job(id="g0")], nodes=1))
+        if len(plan.guest_starts):
+            return cycles, plan
+    raise AssertionError("no guest in 20 draws")
+
+
+def test_a_host_that_nobody_measures_gets_no_guest():
+    for settings in ({"busy_cpus": -1.0}, {"measured_s": 0}, {"measured_s": NOW_S - 100}):
+        for seed in range(10):
+            cycles = Cycles("asax", seed=seed)
+            world = a_world([a_host(**settings)], [a_waiting_job()])
+            assert not len(cycles.run(world).guest_starts)
+
+
+def test_the_quota_of_a_guest_stays_while_nothing_is_learnt():
+    cycles, plan = a_started_pair()
+    first = quota_of(plan)["g0"]
+    for _ in range(5):
+        assert quota_of(cycles.run(a_pair()))["g0"] == first
+    assert cycles.learner.decisions == 0
+
+
+@pytest.mark.parametrize(
+    ("run_s", "ending", "loss"),
+    [
+        (100, Ending.COMPLETED, 0.0),
+        (125, Ending.COMPLETED, 0.5),
+        (300, Ending.COMPLETED, 1.0),
+        (100, Ending.TIMEOUT, 1.0),
+        (100, Ending.LOST, None),
+        (100, Ending.CANCELLED, None),
+    ],
+)
+def test_an_overrun_is_told_to_the_learner_as_by_hand(run_s, ending, loss):
+    cycles, _ = a_started_pair()
+    cycles.run(a_pair())
+    advice = np.array(
+        cycles.state.learnt_by(NAME).running["guest\x1fg0"][4:], dtype=np.float64
+    ) * 1e-9  # fmt: skip
+    cycles.run(a_world([a_host()]), ended(("g0", run_s, 100, ending)))
+    learner = cycles.learner
+    if loss is None:
+        assert learner.decisions == 0
+        return
+    assert learner.decisions == 1
+    assert learner.risk == pytest.approx(advice * loss, abs=1e-8)
+    weights = Learner.new(5).weights()
+    assert learner.mixture_risk == pytest.approx(float(weights @ advice) * loss, abs=1e-8)
+
+
+def test_a_host_whose_losses_reach_the_threshold_gets_no_further_guest():
+    cycles, _ = a_started_pair()
+    cycles.run(a_pair(busy_cpus=0.2))
+    idle = a_host(busy_cpus=0.2)
+    cycles.run(a_world([idle]), ended(("g0", 300, 100, Ending.COMPLETED)))
+    for step in range(30):
+        world = a_world([idle], [a_waiting_job()], now_s=NOW_S)
+        assert not len(cycles.run(world).guest_starts), step
+
+
+def test_a_host_without_losses_gets_one_guest_after_the_other():
+    cycles, _ = a_started_pair()
+    cycles.run(a_pair(busy_cpus=0.2))
+    idle = a_host(busy_cpus=0.2)
+    started = 0
+    for _ in range(30):
+        plan = cycles.run(
+            a_world([idle], [a_waiting_job(id="g0")], nodes=1),
+            ended(("g0", 90, 100, Ending.COMPLETED)),
+        )
+        started += len(plan.guest_starts)
+        cycles.run(a_pair(busy_cpus=0.2))
+    assert started > 10
+
+
+def test_what_was_learnt_by_other_experts_is_not_used():
+    cycles, _ = a_started_pair()
+    cycles.run(a_world([a_host()]), ended(("g0", 300, 100, Ending.COMPLETED)))
+    assert read_learner(cycles.state.learnt_by(NAME), 4).decisions == 0
+
+
+def test_asax_keeps_its_bound_over_a_run_of_random_losses():
+    """The bound of the learner, through what the policy keeps from cycle to cycle."""
+    rng, cycles = np.random.default_rng(5), Cycles("asax", seed=4)
+    for _ in range(150):
+        busy = float(rng.choice([0.2, 1.5, 3.9]))
+        host = a_host(busy_cpus=busy)
+        plan = cycles.run(a_world([host], [a_waiting_job(id="g0")], nodes=1))
+        if len(plan.guest_starts):
+            cycles.run(a_world([host, a_guest()]))
+            over = int(rng.integers(0, 60)) if busy > 1 else 0
+            cycles.run(a_world([]), ended(("g0", 100 + over, 100, Ending.COMPLETED)))
+        else:
+            cycles.run(a_world([]))
+    learner = cycles.learner
+    assert learner.decisions > 30
+    assert learner.excess_risk() <= learner.bound() + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"), [({"threshold": 0}, "threshold"), ({"ask_again_s": 0}, "ask_again_s")]
+)
+def test_impossible_parameters_are_refused(parameters, words):
+    with pytest.raises(ConfigError, match=words):
+        a_policy({"name": "asax", **parameters})
+
+
+# ---------------------------------------------------------------- what applications take
+
+
+def test_a_run_alone_becomes_the_history_of_its_application():
+    cycles = Cycles("asax")
+    app = application("user", "host", 1)
+    for cpu_s, runs, mean in ((100.0, 1, 100.0), (200.0, 2, 150.0)):
+        cycles.run(a_world([a_host(cpu_s=cpu_s)]))
+        cycles.run(a_world([]), ended(("h0", 100, 500, Ending.COMPLETED)))
+        history = history_of(cycles.state.learnt_by(NAME), app)
+        assert (history.runs, history.cpu_s, history.run_s) == (runs, mean, 100.0)
+        assert history.busy_cpus == mean / 100
+
+
+@pytest.mark.parametrize(
+    ("running", "ending"),
+    [
+        ([a_host(), a_guest()], Ending.COMPLETED),
+        ([a_host()], Ending.FAILED),
+        ([a_host(measured_s=NOW_S - 90)], Ending.COMPLETED),
+        ([a_host(cpu_s=-1.0)], Ending.COMPLETED),
+    ],
+)
+def test_a_run_that_says_nothing_of_the_application_alone_teaches_nothing(running, ending):
+    cycles = Cycles("asax")
+    cycles.run(a_world(running))
+    cycles.run(a_world([]), ended(("h0", 100, 500, ending)))
+    assert history_of(cycles.state.learnt_by(NAME), application("user", "host", 1)) is None
+
+
+def test_numbered_names_are_one_application():
+    assert application("u", "blast7", 2) == application("u", "blast12", 2)
+    assert application("u", "blast7", 2) != application("u", "blast7", 3)
+    assert application("u", "blast7", 2) != application("v", "blast7", 2)
