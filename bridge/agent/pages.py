@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long the processes of this node's jobs were in MPI, from the pages that they write.
+"""The time that processes of this node's jobs spend in MPI, from the pages that they write.
 
-`bridge/elastic/mpitime/page.h` has the layout. Pages are written by users, who may write anything:
+`bridge/elastic/mpitime/page.h` has the layout. Users write the pages and may write anything:
 
 Rules
-    1. A page counts if it belongs to a living process, by name, and both have the same user. Which
-       job that is, the kernel says.
-    2. A page is read, not mapped: it may change its length at any moment.
-    3. The first reading of a page is a baseline. A difference is between nothing and the time that
-       has passed; a page of another process or of another begin is another page.
-    4. Of the directory only pages of processes that have ended are removed.
+    1. A page counts if it belongs to a living process, by name, and both have the same user. The
+       kernel tells which job that is.
+    2. A page is read, not mapped, because its length may change at any moment.
+    3. The first reading of a page is a baseline. A difference lies between zero and the elapsed
+       time; a page of another process or with another begin is a different page.
+    4. Only pages of ended processes are removed from the directory.
 """
 
 import os
@@ -29,13 +29,13 @@ MAGIC: Final = b"BRIDGEMT"
 VERSION: Final = 1
 BYTES: Final = 4096
 MOST_PAGES, MOST_NAMES = 4096, 20_000
-"""Looked at in one reading: pages, and names of files."""
+"""Examined in one reading: pages, and names of files."""
 _PAGE: Final = struct.Struct("<8sII32sIIQQQQ")
 _NAME: Final = re.compile(r"([0-9]{1,10})\.([0-9]{1,10})")
 
 
 class Page(NamedTuple):
-    """What a process says of itself; times in ns of CLOCK_MONOTONIC."""
+    """The report of a process; times in ns of CLOCK_MONOTONIC."""
 
     begin_ns: int
     mpi_ns: int
@@ -44,7 +44,7 @@ class Page(NamedTuple):
 
 @dataclass
 class MpiUse:
-    """What was added since the last reading, over a job's processes on a node, seconds."""
+    """The increase since the last reading, summed over a job's processes on a node, seconds."""
 
     mpi_s: float = 0.0
     wall_s: float = 0.0
@@ -64,7 +64,7 @@ class Pages:
         """Makes the directory in which every user can make pages.
 
         Returns:
-            False: it cannot be made, or belongs to somebody else; then nothing is measured.
+            False: it cannot be made, or belongs to another user; then nothing is measured.
         """
         try:
             self._folder.mkdir(exist_ok=True)
@@ -77,7 +77,7 @@ class Pages:
         return True
 
     def read(self, now_ns: int) -> dict[tuple[str, str], MpiUse]:
-        """The differences to the last reading, by job and node (empty: nothing says which).
+        """The differences to the last reading, by job and node (empty: unknown).
 
         Args:
             now_ns: of CLOCK_MONOTONIC.
@@ -103,7 +103,7 @@ class Pages:
         return found
 
     def _pages(self) -> Iterator[tuple[int, int, Page]]:
-        """Pages of living processes: by process, so that no number of other files hides them."""
+        """Pages of living processes: by process, so that other files cannot hide them."""
         for entry in _entries(self._proc):
             if not entry.name.isdecimal():
                 continue
@@ -139,7 +139,7 @@ def _read(path: Path, user: int) -> tuple[int, Page] | None:
     """A page and its inode; None: it is not a page, or not this user's.
 
     Raises:
-        OSError: there is no such file, or it is no plain one.
+        OSError: there is no such file, or it is not a regular one.
     """
     file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:

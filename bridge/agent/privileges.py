@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the agent does about its own process: priority, capabilities, and who may read its key."""
+"""The agent's own process: priority, capabilities, and permissions of its key."""
 
 import ctypes
 import logging
@@ -13,7 +13,7 @@ from bridge.errors import ConfigError
 _log = logging.getLogger(__name__)
 
 NICE: Final = -10
-"""At the priority of jobs it starves beside them."""
+"""At the priority of jobs the agent would starve."""
 
 CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, CAP_SYS_NICE = 1, 2, 19, 23
 _PR_CAPBSET_READ, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 23, 24, 38
@@ -42,10 +42,11 @@ class _Data(ctypes.Structure):
 
 
 def needed(permitted: int) -> int:
-    """Which capabilities the agent keeps, as bits, of those that it has.
+    """The capabilities that the agent keeps, as bits.
 
-    It reads environments of processes (`CAP_SYS_PTRACE`), and these, pages and counters although
-    only their owners may (`CAP_DAC_READ_SEARCH`). Containers often have `CAP_DAC_OVERRIDE` instead.
+    It reads environments of processes (`CAP_SYS_PTRACE`), and these, pages and counters whose
+    permissions are for their owners only (`CAP_DAC_READ_SEARCH`). Containers often have
+    `CAP_DAC_OVERRIDE` instead.
     Where there are no cgroups it changes priorities of jobs that share a node (`CAP_SYS_NICE`).
     """
     wanted = 1 << CAP_SYS_PTRACE | 1 << CAP_DAC_READ_SEARCH | 1 << CAP_SYS_NICE
@@ -82,7 +83,7 @@ def drop_capabilities() -> None:
 
 
 def check_secret(path: Path, option: str) -> None:
-    """Makes sure that a private key is one.
+    """Ensures that a private key is private.
 
     Raises:
         ConfigError: other users can read or change the file.

@@ -2,13 +2,13 @@
 """Which processes on this machine belong to which job, from /proc.
 
 Rules
-    1. A process in a cgroup `.../job_N/...` belongs to job N, whatever it says of itself. Where
-       Slurm makes no cgroups, SLURM_JOB_ID in the environment it was started with decides. Anybody
-       can write anything there: such a process counts only if its real user is the job's.
+    1. A process in a cgroup `.../job_N/...` belongs to job N, whatever its environment says. If
+       Slurm makes no cgroups, SLURM_JOB_ID in the environment that it was started with decides.
+       Anybody can set it, so such a process counts only if its real user is the job's.
     2. Several slurmds on one machine: the cgroup `slurm_NODE`, or SLURMD_NODENAME, says on which
        node it is. A process without either is on any of them.
-    3. A user's process whose environment cannot be read counts as one of every job: nodes are then
-       not called vacant. Root may read all, but needs CAP_SYS_PTRACE.
+    3. A user's process whose environment cannot be read counts as one of every job, so that nodes
+       are not reported as vacant. Root may read all, but needs CAP_SYS_PTRACE.
     4. slurmstepd and the processes of a job's step `extern` are Slurm's, not the job's.
 """
 
@@ -41,7 +41,7 @@ class Processes:
         """Process ids of a job on a node.
 
         Args:
-            job: as its nodes call it.
+            job: its id on the node.
             node: by its name.
             uid: of the job's user; None: unknown; then any process may claim to be of the job.
         """
@@ -69,7 +69,7 @@ class Processes:
                 yield int(entry.name), found
 
     def _is_sure(self, pid: int, job: str) -> bool:
-        """Whether the kernel says that a process belongs to a job."""
+        """Whether a process belongs to a job by its cgroup."""
         try:
             found = _JOB.search((self._proc / str(pid) / "cgroup").read_bytes())
         except OSError:
@@ -101,7 +101,7 @@ class Processes:
     def job_of(self, pid: int) -> tuple[str, str] | None:
         """The job and the node of a process; None: it belongs to no job, or has ended.
 
-        The job is `UNKNOWN` if it cannot be found out. The node is empty where nothing says it.
+        The job is `UNKNOWN` if it cannot be determined. The node is empty if unknown.
         """
         folder = self._proc / str(pid)
         try:
@@ -129,13 +129,13 @@ class Processes:
 
 
 def _is_roots(folder: Path) -> bool:
-    """Whether a process is of root by its real user; the folder itself is not always its user's."""
+    """Whether the real user of a process is root; its folder's owner may differ."""
     real = _real_uid(folder)
     return real == 0 if real is not None else not folder.exists()
 
 
 def _real_uid(folder: Path) -> int | None:
-    """The real user of a process; None: it has ended, or cannot be looked at."""
+    """The real user of a process; None: it has ended, or cannot be examined."""
     try:
         status = (folder / "status").read_bytes()
     except OSError:

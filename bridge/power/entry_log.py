@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators and programs have entered: a value, with a bounded number of entries.
+"""The entries of operators and programs: a value, with a bounded number of entries.
 
 Rules
     1. Ids ascend and are never used again.
-    2. A removed entry can be restored, with its id and so its place, until it is forgotten.
+    2. A removed entry can be restored, with its id and therefore its place, until it is forgotten.
     3. Entries that ended or were removed are forgotten after `KEEP_S`, and earlier if there are
        more than `MOST_KEPT`, oldest first. More than `MOST_STANDING` at a time are refused.
-    4. Entries of one group come and go together: a new group of that name replaces the old one,
-       and one that says the same changes nothing.
+    4. Entries of one group are added and removed together: a new group of that name replaces the
+       old one, and an equal one changes nothing.
 """
 
 import json
@@ -34,10 +34,10 @@ class Wish:
     """Requested bounds; absolute instants.
 
     Attributes:
-        start_s: from when.
-        end_s: until when; `NEVER`: until it is removed.
+        start_s: begin.
+        end_s: end; `NEVER`: until it is removed.
         lower_w, upper_w: as in `OperatorEntry`.
-        reason: for people.
+        reason: for display.
     """
 
     start_s: int
@@ -49,11 +49,11 @@ class Wish:
 
 @dataclass(frozen=True)
 class Author:
-    """Who changes the corridor.
+    """The author of a change of the corridor.
 
     Attributes:
-        name: a user's, or a program's.
-        origin: from where.
+        name: of a user, or of a program.
+        origin: its source.
     """
 
     name: str
@@ -112,10 +112,10 @@ class EntryLog:
         return EntryLog(entries, entry_log.next_id + len(added)).pruned(now_s), added
 
     def remove(self, number: int, author: Author, now_s: int) -> tuple["EntryLog", OperatorEntry]:
-        """Removes an entry; 0: the one that was entered last of those that stand.
+        """Removes an entry; 0: the most recently entered one that is not removed.
 
         Raises:
-            ConfigError: there is none, or it is removed or over.
+            ConfigError: there is none, or it is removed or has ended.
         """
         if not number:
             standing = [entry.id for entry in self.entries if entry.stands_at(now_s)]
@@ -134,7 +134,7 @@ class EntryLog:
         """Puts a removed entry in force again, at its own place.
 
         Raises:
-            ConfigError: there is none, or it is not removed, or over.
+            ConfigError: there is none, or it is not removed, or has ended.
         """
         del author
         entry = self.entry(number)
@@ -157,13 +157,13 @@ class EntryLog:
         raise ConfigError(_KEY, f"has no entry {number}; 'schedbridge power corridor --list'")
 
     def of_group(self, group: str, now_s: int) -> tuple[OperatorEntry, ...]:
-        """The entries of a group that stand."""
+        """The entries of a group that are not removed."""
         return tuple(
             entry for entry in self.entries if entry.group == group and entry.stands_at(now_s)
         )
 
     def pruned(self, now_s: int) -> "EntryLog":
-        """Without what is forgotten (rule 3)."""
+        """The log without forgotten entries (rule 3)."""
         kept = [
             entry
             for entry in self.entries
@@ -175,7 +175,7 @@ class EntryLog:
         return self if len(kept) == len(self.entries) else replace(self, entries=tuple(kept))
 
     def after(self, earlier: "EntryLog") -> "EntryLog":
-        """This log on top of one that was found later, but is older; ids that clash are new."""
+        """This log on top of an older one that was found later; clashing ids are renewed."""
         if not earlier.entries:
             return replace(self, next_id=max(self.next_id, earlier.next_id))
         shift = max(earlier.next_id - min((entry.id for entry in self.entries), default=1), 0)
@@ -215,7 +215,7 @@ class EntryLog:
 
 
 def check_bounds(wish: Wish) -> None:
-    """Raises unless a wish makes sense.
+    """Raises unless requested bounds are valid.
 
     Raises:
         ConfigError: it names no bound, bounds that cross, or ends before it begins.

@@ -8,7 +8,7 @@
                    {"id": 1, "payloads": [{"type": "IMPORT_CAPACITY_LIMIT", "values": [200]}]}]}
 
 Rules
-    1. An interval with a payload IMPORT_CAPACITY_LIMIT is an upper bound; others say nothing to us.
+    1. An interval with a payload IMPORT_CAPACITY_LIMIT is an upper bound; others are ignored.
        An event without such a payload is refused.
     2. Intervals follow each other from the event's start, each for the event's duration, unless
        they have a period of their own. A start in the year 1 is now; without a duration, or for
@@ -47,7 +47,7 @@ def read_event(text: str | bytes) -> tuple[str, tuple[Wish, ...]]:
         Its name, and its bounds.
 
     Raises:
-        ConfigError: the first thing that is wrong, with its place in the event.
+        ConfigError: the first error, with its place in the event.
     """
     try:
         value = json.loads(text, parse_constant=_no_number)
@@ -95,7 +95,7 @@ def _scale(event: dict[str, Any]) -> int:
 
 
 def _limit(interval: dict[str, Any], where: str, scale: int) -> int | None:
-    """The upper bound of an interval, W; None: it says nothing of that."""
+    """The upper bound of an interval, W; None: it has none."""
     found = None
     for number, each in enumerate(_listed(interval.get("payloads"), f"{where}.payloads")):
         payload = _mapping(each, f"{where}.payloads.{number}")

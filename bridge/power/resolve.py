@@ -2,13 +2,14 @@
 """From entries to one corridor: which bounds are in force when.
 
 Rules
-    1. Entries lie on each other: the calendar in the order of the configuration, then operators'
-       entries in the order in which they were entered. Each bound is that of the topmost entry
-       that is in force and names it; without one there is no bound.
-    2. So removing an entry restores what was below, and one that it does not name is inherited.
+    1. Entries lie on top of each other: the calendar in the order of the configuration, then
+       operators' entries in the order in which they were entered. Each bound is that of the topmost
+       entry that is in force and names it; without one there is no bound.
+    2. So removing an entry restores the bounds below it, and a bound that it does not name is
+       inherited.
     3. Where the bounds cross, the upper one counts, as it is a rule; the lower one is lowered.
-    4. Times that repeat are expanded as those of limits (`bridge.planning.site_rules.validity`).
-       Beyond the last second that is asked for, what repeats is not in force.
+    4. Recurring times are expanded like those of limits (`bridge.planning.site_rules.validity`).
+       Recurring entries are not in force beyond the last requested second.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,13 +29,13 @@ Entry = CalendarEntry | OperatorEntry
 
 @dataclass(frozen=True)
 class Entries:
-    """All that a corridor is made of.
+    """The sources of a corridor.
 
     Attributes:
         calendar: of the configuration, in its order.
         entered: by operators and programs, ascending ids; those that were removed do not count.
         timezone: IANA name; of the calendar's cron.
-        cron_s: how far from now times that repeat are expanded, s.
+        cron_s: how far from now recurring times are expanded, s.
     """
 
     calendar: tuple[CalendarEntry, ...] = ()
@@ -58,8 +59,8 @@ def resolve(entries: Entries, from_s: int, until_s: int) -> Corridor:
     """The bounds over time.
 
     Args:
-        entries: what there is.
-        from_s: before then the bounds are those of then.
+        entries: all entries.
+        from_s: the bounds before this instant are those at it.
         until_s: cron is expanded up to then.
     """
     layers = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What another program wants of the corridor, as JSON: the text of a signal file.
+"""Bounds stated by another program, as JSON: the text of a signal file.
 
     {"upper": "240kW", "from": "2026-11-24T17:00:00+01:00", "until": "2026-11-24T20:00:00+01:00",
      "reason": "demand response"}
@@ -50,7 +50,7 @@ def read_signal(text: str, zone: ZoneInfo, name: str) -> tuple[Wish, ...]:
         name: of the file, for messages.
 
     Raises:
-        ConfigError: the first thing that is wrong, with file and key.
+        ConfigError: the first error, with file and key.
     """
     try:
         value = json.loads(text, parse_constant=_no_number) if text.strip() else []

@@ -21,15 +21,15 @@ _CALENDAR_END_S = 253_402_127_999
 
 
 def site_at(planning: Mapping[str, Any] | None, from_s: int, until_s: int | None = None) -> Site:
-    """What a section `planning` demands, with its calendar resolved.
+    """The rules of a section `planning`, with its calendar resolved.
 
     Args:
         planning: plain values, as YAML gives them; None: nothing.
-        from_s: the first instant that is asked for.
+        from_s: the first requested instant.
         until_s: the last one; None: the same. Cron is expanded for `cron_days` more.
 
     Raises:
-        ConfigError: the first thing that is wrong, with its key.
+        ConfigError: the first error, with its key.
     """
     site = parse_site(planning)
     if site.rules.power is None:
@@ -42,7 +42,7 @@ def site_at(planning: Mapping[str, Any] | None, from_s: int, until_s: int | None
 
 
 def with_bounds(planning: Mapping[str, Any], corridor: Corridor) -> Mapping[str, Any]:
-    """A section `planning` whose calendar says what a corridor does, entries of operators included.
+    """A section `planning` whose calendar equals a corridor, entries of operators included.
 
     At most `MOST_ENTRIES` steps.
     """

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long running jobs may run on fewer nodes.
+"""Time limits of running jobs on fewer nodes.
 
 Words
     budget      the node-seconds that a job had when it was first seen: its time limit times its
                 nodes.
 
 Rules
-    1. A job that gives nodes back may use the node-seconds that it has left, at its new width:
-       whatever its speed-up, it is not killed for what a policy decided.
-    2. All in all it has no more than its budget, at its least width: giving nodes back again and
-       again adds nothing.
-    3. A job that is given nodes keeps its limit: nobody knows how much of it the job needs.
+    1. A job that gives nodes back may use its remaining node-seconds at its new width: whatever its
+       speed-up, it is not killed because of a policy's decision.
+    2. In total it has no more than its budget, at its smallest width: giving nodes back repeatedly
+       adds nothing.
+    3. A job that is given nodes keeps its limit, because it is unknown how much of it the job
+       needs.
 """
 
 from bridge.model.snapshot import Snapshot
@@ -24,7 +25,7 @@ class Budgets:
         self._of: dict[str, tuple[int, int]] = {}
 
     def see(self, snapshot: Snapshot) -> None:
-        """Takes note of jobs that were not seen before, and forgets those that ended."""
+        """Records new jobs, and forgets ended ones."""
         running = snapshot.running
         rows = ((running.max_nodes > 0) & ~running.releasing).nonzero()[0]
         widths = (running.indptr[1:] - running.indptr[:-1])[rows].tolist()
@@ -35,10 +36,10 @@ class Budgets:
             self._of[job] = known if known[0] == start else (start, (end - start) * width)
 
     def end_s(self, snapshot: Snapshot, row: int, width: int) -> int:
-        """Until when a job may run if it gives nodes back now; 0: its limit stays.
+        """The end of a job if it gives nodes back now; 0: its limit stays.
 
         Args:
-            snapshot: the world, with the nodes that it still has.
+            snapshot: the cluster, with the nodes that the job still has.
             row: of `Snapshot.running`.
             width: nodes that it keeps.
         """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The changes under way, and what is remembered of those that are over.
+"""The changes under way, and a record of those that ended.
 
 A log line is written for each state that a change enters. `benchmarks/elastic_bench/steps.py` reads
 them to find out where a slow change spends its time.
@@ -21,14 +21,14 @@ class Changes:
     Attributes:
         under_way: by job id.
         resting: jobs that keep their nodes because a change failed: version, and since when.
-        unused: nodes of a growth that failed on which the program has never run, by job id.
+        unused: nodes of a failed growth on which the program has never run, by job id.
         reasons: why a job's last change failed, by job id.
         journal: outcomes of resizes.
         resize_times: when widths have changed, for limits on resizes.
     """
 
     def __init__(self, deadlines: Deadlines) -> None:
-        """Begins without any.
+        """Starts without changes.
 
         Args:
             deadlines: of the states.
@@ -42,7 +42,7 @@ class Changes:
         self.resize_times = ResizeTimes()
 
     def clear(self) -> None:
-        """Forgets what is under way, and which jobs rest."""
+        """Forgets the changes under way, and which jobs rest."""
         self.under_way.clear()
         self.resting.clear()
 
@@ -77,14 +77,14 @@ class Changes:
         self.resting[change.job_id] = (change.version, now_s)
 
     def drop(self, world: World, job_id: str) -> None:
-        """Drops a change during whose handling an exception was raised; the job rests."""
+        """Drops a change whose handling raised an exception; the job rests."""
         _log.exception("the resize of job %s does not fit the report: dropped", job_id)
         if (change := self.under_way.pop(job_id, None)) is not None:
             self.journal.over(change, Outcome.FAILED, world.now_s, "it does not fit the report")
         self.resting[job_id] = (world.version(job_id), world.now_s)
 
     def set_clock_back(self, by_s: int) -> None:
-        """Keeps the distance of all times after the controller's clock was set back by `by_s`."""
+        """Shifts all times after the controller's clock was set back by `by_s`."""
         for change in self.under_way.values():
             change.until_s -= by_s
             change.by_s -= by_s
@@ -92,7 +92,7 @@ class Changes:
         self.resize_times.set_back(by_s)
 
     def prune(self, world: World) -> None:
-        """Forgets what is about jobs that have ended, and what is too long ago."""
+        """Forgets ended jobs, and old records."""
         for job_id, (version, since_s) in list(self.resting.items()):
             rests = 0 <= world.now_s - since_s < self.deadlines.rest_s
             if not rests or job_id not in world or version != world.version(job_id):

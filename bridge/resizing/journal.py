@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of resizes: for metrics, and the last one of each job for people.
+"""Results of resizes: for metrics, and the last one of each job for display.
 
 Outcomes
     completed   the job has the nodes that were decided.
-    withdrawn   called off in good order: the application or its launcher refused, or was too slow
-                and said so. The job has the nodes that it had.
+    withdrawn   cancelled regularly: the application or its launcher refused, or reported that it
+                was too slow. The job has its former nodes.
     failed      anything else: refused by the controller, a node was lost, no answer.
-    ended       the job ended meanwhile.
+    ended       the job ended during the change.
 """
 
 from collections import deque
@@ -18,7 +18,7 @@ from typing import Final
 from bridge.resizing.states import Change
 
 MOST_UNTOLD: Final = 10_000
-"""Older ones are dropped if they are not taken."""
+"""Older entries are dropped if they are not read."""
 
 
 class Outcome(StrEnum):
@@ -33,14 +33,14 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Entry:
-    """A resize that began (ASKED) or is over.
+    """A resize that began (ASKED) or ended.
 
     Attributes:
         before, after: nodes, as decided.
         at_s: when, Unix seconds.
         lasted_s: from the decision to the end; None: it was under way when this service started,
             or has only begun.
-        reason: of the decision; of one that was not completed: why not.
+        reason: of the decision; if it was not completed, why not.
     """
 
     job_id: str
@@ -58,10 +58,10 @@ class Entry:
 
 
 class Journal:
-    """Notes begins and ends of resizes.
+    """Records begins and ends of resizes.
 
     Attributes:
-        last: the last one that is over, by job id.
+        last: the last ended one, by job id.
     """
 
     def __init__(self) -> None:
@@ -70,12 +70,12 @@ class Journal:
         self._untold: deque[Entry] = deque(maxlen=MOST_UNTOLD)
 
     def begun(self, change: Change, now_s: int) -> None:
-        """A decided resize has begun."""
+        """Records that a decided resize has begun."""
         self._began[change.id] = now_s
         self._note(change, Outcome.ASKED, now_s, None, change.reason)
 
     def over(self, change: Change, outcome: Outcome, now_s: int, why: str = "") -> None:
-        """A resize is over."""
+        """Records that a resize has ended."""
         began_s = self._began.pop(change.id, None)
         lasted_s = None if began_s is None else max(now_s - began_s, 0)
         self.last[change.job_id] = self._note(
@@ -97,7 +97,7 @@ class Journal:
         self._began = {key: at_s for key, at_s in self._began.items() if key in ids}
 
     def take(self) -> tuple[Entry, ...]:
-        """What was noted since the last call."""
+        """The records since the last call."""
         told = tuple(self._untold)
         self._untold.clear()
         return told

@@ -11,10 +11,10 @@ Names = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Attached:
-    """What a launcher said of its job when it attached.
+    """The report of a launcher on its job when it attached.
 
     Attributes:
-        serial: another number for each time that it attached.
+        serial: a new number for each time that it attached.
         nodes: where the job's processes run; None: on all that the job holds.
         engine: how the application changes its width.
         pending: id of the change that it works on; empty: none.
@@ -43,7 +43,7 @@ class Grow:
 
 @dataclass(frozen=True)
 class Shrink:
-    """The application is to leave some nodes."""
+    """The application must leave some nodes."""
 
     id: str
     nodes: Names
@@ -53,7 +53,7 @@ class Shrink:
 
 @dataclass(frozen=True)
 class Withdraw:
-    """A change is no longer wanted. It is answered by its result."""
+    """A change is no longer wanted. The answer is its result."""
 
     id: str
 
@@ -63,10 +63,10 @@ Order = Grow | Shrink | Withdraw
 
 @dataclass(frozen=True)
 class Result:
-    """How a change ended.
+    """The end of a change.
 
     Attributes:
-        done: the job's processes run on the nodes of the order; otherwise on those of before.
+        done: the job's processes run on the nodes of the order; otherwise on the former ones.
         nodes: where they run; None: as `done` says.
     """
 
@@ -79,15 +79,16 @@ class Result:
 
 
 class Launchers(Protocol):
-    """All launchers and agents. Nothing here waits for any of them.
+    """All launchers and agents. No method waits for them.
 
-    A launcher is one of a job and a user: others that claim the job are ignored.
+    A launcher belongs to one job and one user; other claims to the job are ignored.
     """
 
     def numbered(self, numbers: Mapping[str, str]) -> None:
-        """What the controller says of tasks of arrays: the number by which nodes know each.
+        """The controller's report on tasks of arrays: the job number of each on its nodes.
 
-        A launcher that claims such a task speaks for it only from within the job of this number.
+        A launcher that claims such a task is accepted only if it runs within the job of this
+        number.
         """
 
     def attached(self, job_id: str, user: str) -> Attached | None:
@@ -97,33 +98,33 @@ class Launchers(Protocol):
         """Results that came since the last call."""
 
     def order(self, job_id: str, user: str, order: Order) -> None:
-        """Sends an order; it is lost if the launcher is not there at the moment."""
+        """Sends an order; it is lost if the launcher is not connected."""
 
     def vacant(self, job_id: str, user: str, nodes: Names, *, unused: bool = False) -> bool:
-        """Whether no process of the job is on these nodes, as their agents say.
+        """Whether, by their agents, no process of the job is on these nodes.
 
-        A node without an agent counts as vacant only where the launcher's word is enough.
+        A node without an agent counts as vacant only if the launcher is trusted.
 
         Args:
             job_id: of a user's job.
             user: of the job.
-            nodes: that it is to give back.
-            unused: its program has never run there, so that nothing is lost if processes that were
-                to join it end with the node: the launcher's word is enough.
+            nodes: that it will give back.
+            unused: its program has never run there, so nothing is lost if joining processes end
+                with the node, and the launcher is trusted.
         """
 
     def unattended(self, nodes: Names) -> Names:
-        """Those of the nodes of which nobody could say later whether a job has left them."""
+        """The nodes for which it could not be determined later whether a job has left them."""
 
     def mtct(self, job_id: str, user: str, *, estimate: bool = False) -> float:
         """Time in MPI over computing time of the job at its present width; -1: unknown.
 
-        With `estimate`: time without using the CPU over the time with it, of jobs not measured.
+        With `estimate`: for jobs that are not measured, idle CPU time over busy CPU time.
         """
 
 
 class Willing:
-    """Applications that do at once what they are asked for: simulations, and tests."""
+    """Applications that change at once on request: for simulations and tests."""
 
     def __init__(self) -> None:
         self._results: list[Result] = []

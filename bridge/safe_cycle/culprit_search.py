@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds what makes cycles fail, by bisection within a budget.
+"""Finds the rows that make cycles fail, by bisection within a budget.
 
 Words
     fail        the cycle raises an exception, or its plan is illegal.
@@ -51,7 +51,7 @@ class CulpritSearch:
         most_together: limit on the culprits of rule 4.
         culprits: found so far, rows by kind.
         open: groups of waiting jobs that could not be tested in time, in the order of testing.
-        general: the cycle fails whatever is left out.
+        general: the cycle fails whatever is excluded.
         cycles: run so far.
         problems: culprit to the error that it causes.
     """

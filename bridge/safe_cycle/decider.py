@@ -8,7 +8,7 @@ Rules
     1. If a cycle fails, the jobs that make it fail are searched for
        (`bridge.safe_cycle.culprit_search`) and set aside, each with a reason, and the same policy
        plans the rest. Running jobs, reservations and nodes that make it fail are set aside, too:
-       what they hold is closed to all jobs.
+       their nodes and licences are closed to all jobs.
     2. What was set aside is tried again when it, its partition, the site's rules or the policy
        change, and after `RETRY_S` (`set_aside.py`).
     3. A conservative plan is used for this cycle if the policy fails without any culprit, if most

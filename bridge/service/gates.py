@@ -61,7 +61,7 @@ class Gates:
         self._gates.append(Gate(listener, "agents", policy, bounds=bounds, refused=self._refused))
 
     def start(self) -> None:
-        """Lets callers in."""
+        """Admits callers."""
         for gate in self._gates:
             gate.start()
 

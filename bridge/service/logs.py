@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The package's log on standard error: text or JSON, a bounded number of lines of each kind.
 
-Nothing else is imported here: the agents of nodes use it, and are to be small.
+Nothing else is imported here, because the agents of nodes use it and must be small.
 """
 
 import json
@@ -14,14 +14,14 @@ from typing import Any, TextIO
 
 _LONGEST_LINE = 4000
 _MOST_LINES = 200
-"""Of a traceback."""
+"""Maximum number of lines of a traceback."""
 
 _BURST, _A_SECOND = 200, 5.0
-"""Lines of one kind in the log: so many at once, and so many a second from then on."""
+"""Lines of one kind in the log: this many at once, then this many per second."""
 
 
 def one_line(text: str) -> str:
-    """Text in which nothing can be mistaken for the end of a line, or for orders to a terminal."""
+    """Text without line ends and control sequences."""
     if len(text) > _LONGEST_LINE:
         text = text[:_LONGEST_LINE] + "..."
     if text.isprintable():
@@ -32,7 +32,7 @@ def one_line(text: str) -> str:
 
 
 class TextFormatter(logging.Formatter):
-    """One line for each record; those of a traceback are marked, so that none looks like one."""
+    """One line for each record; lines of a traceback are marked to differ from records."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Writes one record."""
@@ -45,7 +45,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: time, level, logger, message, and the exception if there is one."""
+    """One JSON object per line: time, level, logger, message, and the exception if any."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Writes one record."""
@@ -61,12 +61,12 @@ class JsonFormatter(logging.Formatter):
         text = json.dumps(entry, ensure_ascii=False)
         if text.isprintable():
             return text
-        # Signs that JSON leaves as they are, and that end a line for some readers.
+        # Characters that JSON does not escape, but that end a line for some readers.
         return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
 
 
 class BoundedHandler(logging.StreamHandler[TextIO]):
-    """Writes the log; of lines of one kind (one text, whatever is put into it) only so many."""
+    """Writes the log; limits the number of lines of one kind (with the same pattern)."""
 
     def __init__(
         self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic
@@ -85,7 +85,7 @@ class BoundedHandler(logging.StreamHandler[TextIO]):
             self._left[kind] = (left, now)
             self._omitted[kind] += 1
             return
-        if len(self._left) > 10_000:  # texts that were not made of a pattern
+        if len(self._left) > 10_000:  # texts without a pattern
             self._left.clear()
         self._left[kind] = (left - 1, now)
         if omitted := self._omitted.pop(kind, 0):

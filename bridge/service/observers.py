@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a service does after every cycle: metrics, promises and starts, unknown resources."""
+"""The observers of cycles: metrics, promises and starts, unknown resources."""
 
 import logging
 from collections.abc import Callable
@@ -42,7 +42,7 @@ _OF_STATUS: Final[dict[str, Callable[[pb.ControllerStatus], float]]] = {
 
 
 class Meter:
-    """Puts cycles into metrics."""
+    """Counts cycles in the metrics."""
 
     def __init__(self, metrics: Metrics, decider: Decider) -> None:
         self._metrics = metrics
@@ -62,7 +62,7 @@ class Meter:
         return 0.0 if self._status is None else float(value(self._status))
 
     def cycle(self, report: CycleReport) -> None:
-        """Takes in what a cycle did."""
+        """Records a cycle."""
         metrics = self._metrics
         for (outcome, code), count in report.outcomes.items():
             metrics.decision_result(outcome, code, count)
@@ -91,7 +91,7 @@ class Meter:
 
 
 def count_starts(metrics: Metrics, changes: Changes) -> None:
-    """Puts changed promises and starts into metrics; called in the store's thread."""
+    """Counts changed promises and starts in the metrics; called in the store's thread."""
     metrics.announcements_changed(changes.later, changes.earlier)
     for record in changes.started:
         if record.promise is not None:
@@ -99,7 +99,7 @@ def count_starts(metrics: Metrics, changes: Changes) -> None:
 
 
 class PowerMeter:
-    """Puts bounds and estimate of system power into metrics, when somebody asks for the page."""
+    """Computes bounds and estimate of system power when the page of metrics is read."""
 
     def __init__(self, metrics: Metrics, site: Callable[[], Site]) -> None:
         self._site = site
@@ -125,7 +125,7 @@ class PowerMeter:
         return float(system_power(power, self._snapshot)[1])
 
     def cycle(self, report: CycleReport) -> None:
-        """Takes in what a cycle did."""
+        """Records a cycle."""
         if report.published is not None:
             self._snapshot = report.published.snapshot
 
@@ -139,7 +139,7 @@ class Keeper:
         self._saved = saved if isinstance(saved, KeptPlan) else None
 
     def cycle(self, report: CycleReport) -> None:
-        """Takes in what a cycle did."""
+        """Records a cycle."""
         if self._saved is not None and report.published is not None:
             if self._saved.names != report.published.snapshot.nodes.names:
                 _log.warning(
@@ -151,7 +151,7 @@ class Keeper:
 
 
 class Reader:
-    """Says which resources in limits and FreePools the cluster does not have, once per change."""
+    """Logs resources in limits and FreePools that the cluster does not have, once per change."""
 
     def __init__(self, switch: PolicySwitch) -> None:
         self._switch = switch
@@ -159,7 +159,7 @@ class Reader:
         self._read: tuple[object, ...] | None = None
 
     def cycle(self, report: CycleReport) -> None:
-        """Takes in what a cycle did."""
+        """Records a cycle."""
         if report.published is None:
             return
         snapshot = report.published.snapshot
@@ -169,7 +169,7 @@ class Reader:
             self.read(snapshot)
 
     def read(self, snapshot: Snapshot) -> None:
-        """Compares the rules in force with what there is."""
+        """Compares the rules in force with the resources of the cluster."""
         unknown = self._switch.unknown(snapshot)
         if unknown == self._told:
             return

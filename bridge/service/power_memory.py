@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What jobs draw and drew, as columns of each snapshot; what was learnt is kept in the memory file.
+"""Measured and learnt power of jobs, as columns of each snapshot; kept in the memory file.
 
-The file keeps it beside what predictors have learnt; policies see the columns only.
+The file keeps it with the knowledge of predictors; policies see the columns only.
 """
 
 import logging
@@ -23,10 +23,10 @@ _log = logging.getLogger(__name__)
 
 
 class PowerMemory:
-    """Between the agents, the cycle and the store."""
+    """Connects the agents, the cycle and the store."""
 
     def __init__(self, hub: Hub | None, rules: Callable[[], PowerRules | None]) -> None:
-        """Knows nothing yet.
+        """Starts without knowledge.
 
         Args:
             hub: of the agents; None: nothing is measured.
@@ -38,7 +38,7 @@ class PowerMemory:
         self._pending: tuple[JobTable, object, JobTable] | None = None
 
     def take(self, state: State) -> State:
-        """A state from the store without this part, which is joined with what is known."""
+        """Merges this part of a stored state; returns the state without it."""
         found = state.learnt.get(NAME)
         if found is None:
             return state
@@ -53,7 +53,7 @@ class PowerMemory:
         return replace(state, learnt={**state.learnt, NAME: Learnt(known)}) if known else state
 
     def overlay(self, snapshot: Snapshot) -> Snapshot:
-        """The snapshot with what is measured and learnt; learns from it."""
+        """The snapshot with measured and learnt power; learns from it."""
         try:
             return self._overlaid(snapshot)
         except Exception:  # estimates are then those that users and the site state
@@ -73,10 +73,10 @@ class PowerMemory:
         return replace(snapshot, jobs=self._waiting(snapshot.jobs), running=running)
 
     def _waiting(self, jobs: JobTable) -> JobTable:
-        """The waiting jobs with what they are expected to draw.
+        """The waiting jobs with their expected draw.
 
-        The same table again while neither they nor what is known have changed: others keep what
-        they have found out about a table.
+        The same table object while neither the jobs nor the knowledge have changed, because others
+        cache results for a table.
         """
         known = self._learnt.known
         if self._pending is None or self._pending[0] is not jobs or self._pending[1] is not known:

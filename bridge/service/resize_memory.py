@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps in the memory file when running jobs have changed their widths.
+"""Keeps the times of changes of width in the memory file.
 
-The file keeps it beside what predictors have learnt; policies do not see it.
+The file keeps them with the knowledge of predictors; policies do not see them.
 """
 
 from dataclasses import replace
@@ -12,25 +12,25 @@ from bridge.resizing.resize_times import NAME, ResizeTimes
 
 
 class ResizeMemory:
-    """Between the store and what counts changes.
+    """Connects the store and the counter of changes.
 
     Attributes:
-        others: what the file held when the service started, without it.
+        others: the contents of the file at the start of the service, without this part.
     """
 
     def __init__(self, state: State) -> None:
-        """Takes its own part of what the file held."""
+        """Takes its part of the file's contents."""
         self._times = ResizeTimes()
         self._kept = False
         self.others = self.take(state)
 
     def of(self, resize_times: ResizeTimes) -> None:
-        """From now on this one counts."""
+        """Uses this counter from now on."""
         resize_times.recall(self._times.known)
         self._times = resize_times
 
     def take(self, state: State) -> State:
-        """A state from the store without this part, which is joined with what is known."""
+        """Merges this part of a stored state; returns the state without it."""
         found = state.learnt.get(NAME)
         if found is None:
             return state
@@ -42,5 +42,5 @@ class ResizeMemory:
     def put(self, state: State) -> State:
         """A state for the store, with this part."""
         known = self._times.known
-        self._kept = self._kept or bool(known)  # what is forgotten leaves the file, too
+        self._kept = self._kept or bool(known)  # forgotten changes are removed from the file, too
         return replace(state, learnt={**state.learnt, NAME: Learnt(known)}) if self._kept else state

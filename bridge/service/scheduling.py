@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Assembles what plans: the decider, the policy in force, recordings and cycles."""
+"""Assembles the planning part: the decider, the policy in force, recordings and cycles."""
 
 import logging
 import time
@@ -39,7 +39,7 @@ class Scheduling:
     """The planning part of a service.
 
     Attributes:
-        cycles: what answers the controller.
+        cycles: answers the controller.
         decider: makes the plans.
         switch: the policy in force.
         corridor: bounds of system power, over time.

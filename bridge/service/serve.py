@@ -8,11 +8,12 @@
 | agents.address | certificates of agents.subjects | Agents |
 | operator.socket | every user | Operator without changes, health, reflection |
 | operator.socket | operator.admins | all of Operator |
-| metrics.address | whoever can reach it | the page /metrics |
-| power.events.address | who has the token of power.events.token_file | events of demand response |
+| metrics.address | everyone who can reach it | the page /metrics |
+| power.events.address | holders of the token of power.events.token_file | events of demand response
+|
 
 The gates listen at these; the gRPC servers behind them at sockets in a private directory. Operators
-and metrics are answered by a process of their own (`bridge.rpc.operators.process`).
+and metrics are served by a separate process (`bridge.rpc.operators.process`).
 """
 
 import gc
@@ -55,7 +56,7 @@ _log = logging.getLogger(__name__)
 
 GRACE_S = 5.0
 READY_S = 60.0
-"""Time that readiness is delayed at most until the operators' process has started, s."""
+"""Maximum time for which readiness is delayed until the operators' process has started, s."""
 
 
 def version() -> str:
@@ -70,7 +71,7 @@ class Service:
     """A running service; `start` and `stop` in this order, once.
 
     Attributes:
-        scheduling: what plans; None: not started.
+        scheduling: the planning part; None: not started.
         hub: agents and launchers; None: none are served.
     """
 

@@ -2,12 +2,12 @@
 """Follows the file in which another program states bounds of system power (`power.signal_file`).
 
 Rules
-    1. The file is looked at once a second and read when it has changed. Its entries replace those
-       that it had before, as one; a file that is not there has none.
-    2. Only a regular file of root, of the service's user or of an administrator counts, which
+    1. The file is examined once a second and read when it has changed. Its entries replace all that
+       it had before; a missing file has none.
+    2. It must be a regular file of root, of the service's user or of an administrator, which
        nobody else may write.
-    3. What cannot be read or makes no sense changes nothing: the last good entries stay in force,
-       and the problem is a line in the log, a sentence in `power show` and a metric.
+    3. A file that cannot be read or is invalid changes nothing: the last good entries stay in
+       force, and the problem is reported in the log, in `power show` and by a metric.
 """
 
 import contextlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the service tells the outside of itself: Prometheus metrics.
+"""The service's Prometheus metrics.
 
 | metric | type | meaning |
 |---|---|---|
@@ -86,7 +86,7 @@ _GAUGES: Final = (
     ("controller_lock_ms", "Longest lock of the plugin since its last call"),
     ("controller_round_trip_ms", "The last call, seen by the controller"),
 )
-"""Name and text of each value that is set as it is now."""
+"""Name and text of each gauge that is set to the present value."""
 
 _RUN_TIMES: Final = (
     ("run_times_judged", "Ended jobs whose run time had been predicted"),
@@ -98,7 +98,7 @@ _RUN_TIMES: Final = (
 
 
 class Metrics:
-    """The service's metrics, in a registry of its own."""
+    """The service's metrics, in a separate registry."""
 
     def __init__(self, version: str, policy: str) -> None:
         self.registry = CollectorRegistry()
@@ -165,12 +165,12 @@ class Metrics:
         )
 
     def placement_improved(self, before: float, after: float) -> None:
-        """Notes what the jobs that started together cost in hops."""
+        """Counts the hops of the jobs that started together."""
         self._hops.labels("before").inc(before)
         self._hops.labels("after").inc(after)
 
     def resized(self, direction: str, outcome: str, lasted_s: int | None) -> None:
-        """Notes a resize that began or is over.
+        """Counts a resize that began or ended.
 
         Args:
             direction: grow or shrink.
@@ -182,12 +182,12 @@ class Metrics:
             self._adaptation.labels(direction).observe(lasted_s)
 
     def policy(self, name: str) -> None:
-        """Notes which policy is in force."""
+        """Sets the policy in force."""
         self._build.clear()
         self._build.labels(self._version, name).set(1)
 
     def cycle(self, *, wall_s: float, plan_s: float, failures: int) -> None:
-        """Notes a finished cycle."""
+        """Counts a finished cycle."""
         self._last_call = time.monotonic()
         self._cycle.observe(wall_s)
         self._plan.observe(plan_s)
@@ -195,7 +195,7 @@ class Metrics:
         self._failures_seen = failures
 
     def dispatched(self, done: Dispatched) -> None:
-        """Notes what a dispatcher did."""
+        """Counts the result of a dispatcher."""
         self.set("solver_window_jobs", done.jobs)
         self.set("solver_saved_ratio", 1 - done.found / done.greedy if done.greedy > 0 else 0.0)
         self.set("solver_gap", nan if done.gap is None else done.gap)
@@ -206,32 +206,32 @@ class Metrics:
             self._solved.inc()
 
     def need_full(self) -> None:
-        """Notes that everything was asked for."""
+        """Counts a request for a full report."""
         self._last_call = time.monotonic()
         self._need_full.inc()
 
     def decided(self, kind: str, count: int) -> None:
-        """Notes decisions sent."""
+        """Counts sent decisions."""
         self._decisions.labels(kind).inc(count)
 
     def decision_result(self, outcome: str, code: int, count: int = 1) -> None:
-        """Notes the results of decisions."""
+        """Counts the results of decisions."""
         self._decision_results.labels(outcome, str(code)).inc(count)
 
     def started(self, partition: str, error_s: int) -> None:
-        """Notes a start that had been announced, and how far off it was."""
+        """Counts an announced start, with its error."""
         self._start_error.labels(partition).observe(error_s)
 
     def announcements_changed(self, later: int, earlier: int) -> None:
-        """Notes announced starts that moved."""
+        """Counts announced starts that moved."""
         self._changed.labels("later").inc(later)
         self._changed.labels("earlier").inc(earlier)
 
     def run_times(self, predictor: str, sums: tuple[float, ...]) -> None:
-        """Notes how well run times were predicted.
+        """Sets the accuracy of predicted run times.
 
         Args:
-            predictor: whose.
+            predictor: its name.
             sums: since the start: jobs, underestimated ones, error s, accuracy.
         """
         seen = self._run_times_seen.get(predictor, (0.0,) * len(sums))
@@ -240,11 +240,11 @@ class Metrics:
         self._run_times_seen[predictor] = sums
 
     def gate_refused(self, socket: str, reason: str, count: int = 1) -> None:
-        """Notes connections turned away."""
+        """Counts rejected connections."""
         self._gate.labels(socket, reason).inc(count)
 
     def power_refused(self, agent: str, reason: str) -> None:
-        """Notes a value of an agent that was refused."""
+        """Counts a refused value of an agent."""
         self._power.labels(agent, reason).inc()
 
     def set(self, name: str, value: float) -> None:

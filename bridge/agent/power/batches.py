@@ -3,9 +3,9 @@
 
 Rules
     1. A message has at most `MOST` readings, and is sent when it has them.
-    2. It is sent at once if it is the first, if a node's power differs from what was last sent by
-       more than `CHANGE` of it, or if a node has or lacks a value unlike then; but not within
-       `APART_S` of another one.
+    2. It is sent at once if it is the first, if a node's power differs from the last sent value by
+       more than `CHANGE` of it, or if a value of a node has appeared or disappeared since; but not
+       within `APART_S` of another one.
 """
 
 from typing import Final
@@ -34,7 +34,7 @@ class Batches:
             now_s: of a monotonic clock.
 
         Returns:
-            What is to be sent; None: nothing yet.
+            The message to be sent; None: nothing yet.
         """
         self._waiting = [*self._waiting, (now_s, use)][-MOST:]
         powers: _Powers = {
@@ -52,7 +52,7 @@ class Batches:
         return message
 
     def forget(self) -> None:
-        """Nothing was sent: the service is another one."""
+        """Forgets what was sent, for a new service."""
         self._waiting, self._sent = [], None
 
 

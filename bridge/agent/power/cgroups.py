@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a node's jobs have used, from the cgroups that Slurm makes for them.
+"""Resource use of a node's jobs, from the cgroups that Slurm makes for them.
 
 | | jobs of a node | CPU time | memory, and its peak, in bytes |
 |---|---|---|---|
@@ -8,10 +8,9 @@
 
 Rules
     1. Without the node's name, `slurm` and `slurmstepd.scope` are those of the machine's only node.
-    2. Of processes that have ended the parent keeps the CPU time, so the node's sum never goes
-       back.
-    3. Where Slurm makes no such cgroups, the root of what this process sees is the node: on a
-       machine everything, in a container the container.
+    2. The parent keeps the CPU time of ended processes, so the node's sum never decreases.
+    3. If Slurm makes no such cgroups, the root that this process sees is the node: the machine, or
+       in a container the container.
 """
 
 import os
@@ -34,12 +33,12 @@ MOST_JOBS: Final = 1024
 
 @dataclass(frozen=True)
 class Used:
-    """What a job has used on a node since it came there.
+    """Use of a job on a node since it began there.
 
     Attributes:
-        cpu_s: of all its processes, also of those that have ended.
+        cpu_s: of all its processes, including ended ones.
         memory_bytes: at present.
-        peak_bytes: the most memory so far; 0: not counted.
+        peak_bytes: maximum memory so far; 0: not counted.
         pressure: share of the last 10 s in which some of its tasks waited for memory; None: the
             kernel counts it for no job (v1).
     """
@@ -51,7 +50,7 @@ class Used:
 
 
 class NodeCgroups:
-    """The cgroups of one node; they may come and go while it is used."""
+    """The cgroups of one node; they may appear and disappear at any time."""
 
     def __init__(self, node: str, *, alone: bool, root: Path = ROOT) -> None:
         """Names them.
@@ -99,7 +98,7 @@ class NodeCgroups:
         return {} if base is None else dict(_jobs(base, depth=0 if self.is_v2 else 1))
 
     def jobs(self) -> dict[str, Used] | None:
-        """By job as its nodes call it; None: there are no cgroups of jobs here."""
+        """By job id on the node; None: there are no cgroups of jobs here."""
         base = self._base()
         if base is None:
             return None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sensors of a node in their order: the first that has a value is used.
+"""The sensors of a node in order of preference: the first that has a value is used.
 
-A meter of the machine is none of a node that shares it with others (several slurmds): for those
-only Slurm and the model are asked, and Slurm only if there are at most `MOST_ASKED` of them.
+A meter of the machine does not measure one of several nodes on it (several slurmds): for those
+only Slurm and the model are used, and Slurm only if there are at most `MOST_ASKED` of them.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,12 +24,12 @@ MOST_ASKED: Final = 8
 
 @dataclass(frozen=True)
 class PowerSettings:
-    """What an agent is told of sensors.
+    """An agent's settings of sensors.
 
     Attributes:
         sensors: names from `ORDER`, the first one tried first; empty: nothing is measured.
         sys: where sysfs is.
-        rest_w: what RAPL does not see, W.
+        rest_w: power that RAPL does not measure, W.
         model: idle and maximum power of the node, W; None: as the service states them.
         cpus: of the node; 0: those that this process may use.
     """
@@ -43,7 +43,7 @@ class PowerSettings:
 
 @dataclass(frozen=True)
 class Value:
-    """A power and where it is from.
+    """A power and its source.
 
     Attributes:
         watts: of the whole node.
@@ -60,17 +60,17 @@ class NodeSensors:
     """All sensors of a node.
 
     Attributes:
-        load: to be kept up to date, for the model.
-        model: whose bounds may be stated later.
+        load: kept up to date by the caller, for the model.
+        model: its bounds may be stated later.
     """
 
     def __init__(self, node: str, settings: PowerSettings, load: Load, *, of: int = 1) -> None:
-        """Finds what there is.
+        """Finds the available sensors.
 
         Args:
             node: as Slurm calls it.
             settings: which, and where.
-            load: what is busy on the node.
+            load: busy CPUs of the node.
             of: number of nodes of this machine.
         """
         self.load, self.model = load, Model(load, settings.model)

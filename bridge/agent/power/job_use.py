@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many CPUs and how much memory each job uses on each node of this machine.
+"""CPU and memory use of each job on each node of this machine.
 
 Rules
-    1. Cgroups are read at every reading. The processes of nodes without are read every
-       `PROCESSES_S`, as that costs more; between, the last values are repeated.
-    2. A rate is that between two readings. The first reading of a job says its memory only.
-    3. A node without a counter of its own is as busy as its jobs.
-    4. Without cgroups a job's CPU time is what its processes were seen to use since the agent has
-       started, and its peak the most memory that was seen.
-    5. A process of which nothing says its node is on the first node, as everywhere in the agent.
+    1. Cgroups are read at every reading. On nodes without cgroups, processes are read every
+       `PROCESSES_S`, because that costs more; in between, the last values are repeated.
+    2. Rates are between two readings. The first reading of a job has its memory only.
+    3. A node without its own counter is as busy as its jobs.
+    4. Without cgroups a job's CPU time is the observed time of its processes since the agent
+       started, and its peak the maximum memory observed.
+    5. A process whose node is unknown counts for the first node, as everywhere in the agent.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,14 +25,14 @@ PROCESSES_S: Final = 5.0
 
 @dataclass(frozen=True)
 class Use:
-    """What a job uses on a node.
+    """Use of a job on a node.
 
     Attributes:
         cpus: mean number of busy CPUs since the last reading; None: not known yet.
         memory_mib: at present.
-        cpu_s: CPU time since the job came to the node; None: not known.
-        peak_mib: the most memory so far; 0: not known.
-        pressure: share of the last 10 s in which it waited for memory; None: not known.
+        cpu_s: CPU time since the job began on the node; None: unknown.
+        peak_mib: maximum memory so far; 0: unknown.
+        pressure: share of the last 10 s in which it waited for memory; None: unknown.
     """
 
     cpus: float | None
@@ -44,11 +44,11 @@ class Use:
 
 @dataclass(frozen=True)
 class NodeUse:
-    """What is used on a node.
+    """Use of a node.
 
     Attributes:
         busy_cpus: mean number since the last reading; None: not known yet.
-        jobs: by job as its nodes call it.
+        jobs: by job id on the node.
     """
 
     busy_cpus: float | None
@@ -65,10 +65,10 @@ class JobUse:
         root: Path = ROOT,
         proc: Path = Path("/proc"),
     ) -> None:
-        """Reads nothing yet.
+        """Prepares the readings.
 
         Args:
-            nodes: for which the agent speaks, at least one.
+            nodes: for which the agent reports, at least one.
             processes: of this machine.
             root: where cgroups are mounted.
             proc: where processes are shown.
@@ -130,7 +130,7 @@ class JobUse:
 
 
 class _Node:
-    """The counters of one node, and what they were at the last reading."""
+    """The counters of one node, and their last values."""
 
     def __init__(self, cgroups: NodeCgroups) -> None:
         self._cgroups = cgroups
@@ -139,7 +139,7 @@ class _Node:
 
     @property
     def has_counter(self) -> bool:
-        """Whether there was a counter of the whole node at the last reading."""
+        """Whether the last reading had a counter of the whole node."""
         return self._total is not None
 
     def busy_cpus(self, now_s: float) -> float | None:

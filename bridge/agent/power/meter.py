@@ -2,9 +2,8 @@
 """Reads power and use of this machine's nodes, as one reading for the service.
 
 Rules
-    1. Whatever cannot be read is left out: a node without a value has no `watts`.
-    2. The watts are the node's. Which job draws how many of them the service says: it knows what
-       the node draws idle.
+    1. Values that cannot be read are left out: a node without a value has no `watts`.
+    2. The watts are the node's. The service, which knows the idle power, divides them among jobs.
 """
 
 import math
@@ -24,7 +23,7 @@ READ_S: Final = 1.0
 
 
 class Meter:
-    """The nodes for which an agent speaks."""
+    """The nodes for which an agent reports."""
 
     def __init__(
         self,
@@ -79,7 +78,7 @@ class Meter:
         return message
 
     def state_model(self, node: str, idle_w: float, max_w: float) -> None:
-        """What the service states for the model; what the agent's own options state wins."""
+        """Sets the bounds of the model by the service; the agent's own options prevail."""
         sensors = self._sensors.get(node)
         if sensors is not None and not self._stated and 0 <= idle_w <= max_w:
             sensors.model.bounds = idle_w, max_w

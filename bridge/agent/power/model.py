@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A stated model for nodes without a meter: idle + (maximum - idle) * busy CPUs / CPUs.
 
-What is busy comes from the node's own cgroup: in a container, load averages and /proc/stat are the
-host's.
+Busy CPUs are read from the node's own cgroup, because in a container load averages and /proc/stat
+are the host's.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass
 class Load:
-    """What is busy on a node, as last read.
+    """The load of a node, as last read.
 
     Attributes:
         busy_cpus: mean number of CPUs in use; None: unknown.
@@ -33,14 +33,14 @@ class Model:
 
     Attributes:
         bounds: idle and maximum power, W, as stated by the agent's options or by the service; None:
-            not stated, and nothing can be told.
+            not stated, so there is no value.
     """
 
     name = "model"
     age_s = 0.0
 
     def __init__(self, load: Load, bounds: tuple[float, float] | None = None) -> None:
-        """Takes the load that somebody else keeps up to date."""
+        """Takes the load, which the caller keeps up to date."""
         self._load = load
         self.bounds = bounds
 

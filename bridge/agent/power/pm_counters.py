@@ -3,9 +3,9 @@
 
 Rules
     1. `power` holds `92 W` and, on newer systems, a time stamp.
-    2. Where there is `freshness`, a counter, values are used only while it goes on: `STILL_S`
-       without a change, and the firmware has stopped.
-    3. 0 W is no value: a node that answers draws something.
+    2. If there is a counter `freshness`, values are used only while it advances: after `STILL_S`
+       without a change the firmware counts as stopped.
+    3. 0 W counts as no value, because a node that answers draws power.
 
 Source: HPE Cray EX, PM counters (`/sys/cray/pm_counters`).
 """
@@ -28,7 +28,7 @@ class PmCounters:
     def __init__(
         self, sys: Path = Path("/sys"), clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Remembers where it is.
+        """Prepares the readings.
 
         Args:
             sys: where sysfs is.
@@ -39,12 +39,12 @@ class PmCounters:
 
     @property
     def age_s(self) -> float:
-        """Since the counter has gone on."""
+        """Since the last change of the counter."""
         fresh, since = self._fresh
         return 0.0 if fresh is None else self._clock() - since
 
     def read(self) -> float | None:
-        """What the file says."""
+        """The value in the file."""
         power_w = whole_number(self._folder / "power")
         if power_w is None or power_w <= 0:
             return None

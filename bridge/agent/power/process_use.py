@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What jobs use where Slurm makes no cgroups that count: the sums over their processes, from /proc.
+"""Resource use of jobs if Slurm makes no cgroups with counters: sums over processes, from /proc.
 
 Rules
-    1. Which job a process belongs to is found out once (`bridge.agent.processes`); a process is one
-       by its id and the time of its start. One that belongs to none is asked `LOOKS` times: Slurm
-       starts processes first and puts them into their job then. Root's are none of a job's.
+    1. The job of a process is determined once (`bridge.agent.processes`); a process is identified
+       by its id and start time. A process without a job is examined `LOOKS` times, because Slurm
+       starts processes before it puts them into their job. Root's processes belong to no job.
     2. CPU time counts from the second time that a process is seen, or from its start if it has
-       started since the last reading. What it uses after the last reading before its end is lost.
+       started since the last reading. Its use after the last reading before its end is lost.
 """
 
 import os
@@ -19,7 +19,7 @@ from bridge.agent.processes import UNKNOWN, Processes
 LOOKS: Final = 3
 
 _Place = tuple[str, str]
-"""Job and node; the node is empty where nothing says it."""
+"""Job and node; the node is empty if unknown."""
 
 
 @dataclass
@@ -54,7 +54,7 @@ class ProcessUse:
         self._first = True
 
     def read(self) -> dict[_Place, Spent]:
-        """What was used since the last reading; nothing by processes that are seen first."""
+        """Use since the last reading; none for processes that are seen for the first time."""
         found: dict[_Place, Spent] = {}
         seen: dict[int, _Process] = {}
         for entry in os.scandir(self._proc):

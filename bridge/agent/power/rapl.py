@@ -4,10 +4,10 @@
 Rules
     1. Zones named `package...` count, and `dram` wherever it is. A package contains its other
        subzones (`core`, `uncore`), and `psys` contains packages: those would count twice.
-    2. A counter that is less than before has gone round, once, at `max_energy_range_uj`. After
-       `LONGEST_S` it may have done so more often: the reading is a new baseline, as the first is.
-    3. All counters or none: a sum that lacks a package is not the node's.
-    4. They see processors and memory only. `rest_w` is what the site states for all the rest.
+    2. A counter that is less than before has wrapped around once, at `max_energy_range_uj`. After
+       `LONGEST_S` it may have done so more often: the reading is a new baseline, like the first.
+    3. All counters or none: a sum without a package is not the node's.
+    4. They measure processors and memory only. `rest_w` is the site's value for everything else.
 
 Source: Linux, Documentation/power/powercap/powercap.rst.
 """
@@ -20,7 +20,7 @@ from typing import Final
 from bridge.agent.power.sensor import whole_number
 
 LONGEST_S: Final = 60.0
-"""A counter of 65 kJ, the smallest that is known, lasts as long at 1 kW."""
+"""A counter of 65 kJ, the smallest known, wraps around after this time at 1 kW."""
 
 
 class Rapl:
@@ -39,7 +39,7 @@ class Rapl:
 
         Args:
             sys: where sysfs is.
-            rest_w: drawn by what has no counter, W.
+            rest_w: power of parts without a counter, W.
             clock: monotonic, s.
         """
         self._zones = _zones(sys / "class" / "powercap")
@@ -64,7 +64,7 @@ class Rapl:
 
 
 def _zones(folder: Path) -> list[tuple[Path, int]]:
-    """The zones that count, with the number at which their counters go round."""
+    """The zones that count, with the value at which their counters wrap around."""
     found = []
     for zone in sorted(folder.glob("intel-rapl:*")):
         try:

@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What measures the power of a node, as a port."""
+"""The port of sensors that measure the power of a node."""
 
 from pathlib import Path
 from typing import Protocol
 
 
 class Sensor(Protocol):
-    """Something that can say what the node draws at present."""
+    """Measures the present power of a node."""
 
     @property
     def name(self) -> str:
-        """Goes with every value, so that people see where it is from."""
+        """The source that is shown with every value."""
 
     @property
     def age_s(self) -> float:
-        """How long ago the last value that `read` returned was measured."""
+        """The age of the last value that `read` returned."""
 
     def read(self) -> float | None:
-        """Power, W; None: it cannot be told now. Never waits."""
+        """Power, W; None: not available now. Never waits."""
 
 
 def whole_number(path: Path) -> int | None:
-    """The number that a file begins with; None: there is none, or no file."""
+    """The number at the beginning of a file; None: there is none, or no file."""
     try:
         words = path.read_text(encoding="ascii").split(maxsplit=1)
         return int(words[0]) if words else None

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Slurm's plugin `acct_gather_energy` measures: BMCs by IPMI or Redfish, and all else it has.
+"""Power as measured by Slurm's plugin `acct_gather_energy`: BMCs by IPMI or Redfish, and others.
 
 Rules
-    1. The name says which plugin it is: `slurm:ipmi`, `slurm:xcc`, `slurm:pm_counters`.
-    2. `scontrol` is asked every `ASK_S`, in the background: each answer costs slurmctld a request.
-       Nodes that start together ask at different instants. A value is used for `KEPT_S`, with its
-       age.
-    3. Without a plugin nothing is asked again for `GIVE_UP_S`. Slurm shows `n/a`, or 0, for a node
-       of which it knows nothing.
+    1. The name contains the plugin: `slurm:ipmi`, `slurm:xcc`, `slurm:pm_counters`.
+    2. `scontrol` is run every `ASK_S`, in the background, because each answer costs slurmctld a
+       request. Nodes that start together ask at different instants. A value is used for `KEPT_S`,
+       with its age.
+    3. Without a plugin there is no further request for `GIVE_UP_S`. Slurm shows `n/a`, or 0, for a
+       node without a value.
 """
 
 import re
@@ -39,7 +39,7 @@ class Running(Protocol):
 
 
 class _Command:
-    """A real one."""
+    """A real process."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self._process = subprocess.Popen(
@@ -67,7 +67,7 @@ class SlurmEnergy:
     def __init__(
         self, node: str, start: Start = _Command, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Asks nothing yet.
+        """Prepares the sensor.
 
         Args:
             node: as Slurm calls it.
@@ -87,11 +87,11 @@ class SlurmEnergy:
 
     @property
     def age_s(self) -> float:
-        """Since Slurm has said it."""
+        """Since Slurm's answer."""
         return 0.0 if self._value is None else self._clock() - self._value[1]
 
     def read(self) -> float | None:
-        """What Slurm has said last."""
+        """Slurm's last answer."""
         now = self._clock()
         if self._running is not None:
             self._hear(*self._running, now)

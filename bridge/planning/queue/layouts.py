@@ -308,11 +308,11 @@ def _large(snapshot: Snapshot, mask: NDArray[np.bool_], asked: ChunkGroups) -> N
 
 
 def _spread(tasks: int, room: list[int], width: int) -> list[int] | None:
-    """Tasks on each of `width` nodes, as even as their room allows; None if it is too little.
+    """Tasks on each of `width` nodes, as even as possible; None if they do not fit.
 
     Args:
         tasks: at least one on each node.
-        room: how many tasks each node holds, most first.
+        room: how many tasks fit on each node, largest first.
         width: nodes.
     """
     if len(room) < width or room[-1] < 1 or sum(room) < tasks:

@@ -90,7 +90,7 @@ def chunk_groups(snapshot: Snapshot, row: int) -> ChunkGroups:
 
 @dataclass(frozen=True)
 class ClusterWords:
-    """What lowering must know of a cluster.
+    """The properties of a cluster that lowering depends on.
 
     Attributes:
         column: generic resource to its column of the resource vectors.

@@ -22,7 +22,7 @@ Rules
        `matlab`, `sw=g03` is one of `g03`.
     6. Words are read without regard to case, names and values as they stand; no blanks.
 
-Every error is a `RequestError` at the character where it shows, and says how to mend it.
+Every error is a `RequestError` at the character where it is found, and says how to correct it.
 
 Source: OpenPBS, pbs_resources(7); Keller, JSSPP 2017, section 3 and its Example 2.
 """

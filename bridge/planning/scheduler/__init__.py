@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans rows in a given order under all rules: the core that plan policies stand on.
+"""Plans rows in a given order under all rules: the common core of plan policies.
 
-Imports site_rules and what is below it. Start with `list_scheduler.py`, then `booking.py`.
+Imports site_rules and the packages below it. Start with `list_scheduler.py`, then `booking.py`.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds a slot for an advance reservation of whole nodes beside running and planned jobs.
+"""Finds a slot for an advance reservation of whole nodes among running and planned jobs.
 
 Words
     request     a number of nodes, or chunks, from a start time on and for a duration.
@@ -51,11 +51,11 @@ _NO_TERMS = Terms(
 
 @dataclass(frozen=True)
 class ReservationRequest:
-    """What an operator asks for.
+    """The request of an operator.
 
     Attributes:
         start_s: now or later.
-        duration_s: 1 at the least.
+        duration_s: at least 1.
         nodes: how many; 0: those that hold the chunks.
         chunks: None: `nodes` counts.
         partition: index into `Snapshot.partitions`; -1: nodes of any.

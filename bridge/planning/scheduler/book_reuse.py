@@ -25,7 +25,7 @@ from bridge.ports import Preference
 from bridge.units import NEVER
 
 _MOST_SETTLED, _SETTLED_IN = 16, 128
-"""So many rows, and one in so many, are looked at one by one; more are planned in an empty book."""
+"""This many rows, plus this fraction, are examined singly; more are planned in an empty book."""
 
 
 class BookReuse(BookedView):
@@ -60,7 +60,7 @@ class BookReuse(BookedView):
         )
         cluster = self._empty_book(kept=kept)
         super().__init__(rows, cluster, Candidates(rows, cluster, lowered))
-        # Until it is known what stands in it.
+        # Until its contents are known.
         self._former = None if cluster.kept is None else KeptRowBookings(cluster.kept)
         self._mark: int | None = None
 
@@ -81,8 +81,8 @@ class BookReuse(BookedView):
     ) -> Kept | None:
         """Makes the book of the cycle before hold what an empty one would, filled row by row.
 
-        Rows that fit together also fit one after the other, in any order. Where they do not, only
-        rows near what does not fit are looked at (`Book.settle`).
+        Rows that fit together also fit one after the other, in any order. If they do not, only
+        rows near the conflict are examined (`Book.settle`).
 
         Args:
             reused: its bookings of rows.

@@ -13,9 +13,9 @@ Rules
        kept placements of the announced rows. Bookings that have ended, changed or are no longer
        announced are removed, new ones are added.
     3. If some resource is then overbooked at some second, or a placement is no longer valid, the
-       order in which rows give way matters: rows near what does not fit are looked at in order
-       (`Book.settle`). If that cannot tell, or they are many, an empty book is filled row by row.
-       What it holds then is written into the reused one, and planning goes on there.
+       order in which rows give way matters: rows near the conflict are examined in order
+       (`Book.settle`). If this is not conclusive, or they are many, an empty book is filled row by
+       row. Its contents are then written into the reused one, and planning continues there.
 
 Search results cached in the book are kept. They save work and do not change results
 (docs/design/0005-kernels.md, 5), except for searches that were abandoned as too large: a book with

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The most that a layout's nodes draw for its job, before they are chosen, W beyond idle.
+"""The maximum draw of a layout's nodes for its job, before they are chosen, W beyond idle.
 
 Rules
     1. Where a job's estimate is known, each of its nodes draws that, less the least idle power of
        the nodes that its layout may use.
-    2. Otherwise nodes that it holds whole draw all that those that draw most can; of other nodes it
-       counts its part by CPUs, on the nodes where that part is most.
-    3. Of free chunks it is not known which share a node: each node may round up by 1 W.
+    2. Otherwise whole nodes count as those with the largest maximum; on other nodes the job counts
+       with its part by CPUs, on the nodes where that part is largest.
+    3. Free chunks may share nodes in several ways: each node may round up by 1 W.
 """
 
 import numpy as np
@@ -83,7 +83,7 @@ class LayoutPower:
         return self._least[classes]
 
     def _of_largest(self, classes: tuple[int, ...], count: int) -> int:
-        """What `count` nodes draw at most together."""
+        """The maximum draw of `count` nodes together."""
         if classes not in self._largest:
             span_w = np.sort(self._span_w[self._mask(classes)])[::-1]
             self._largest[classes] = np.concatenate(([0], np.cumsum(span_w)))
@@ -91,7 +91,7 @@ class LayoutPower:
         return int(table[min(count, len(table) - 1)])
 
     def _part(self, classes: tuple[int, ...], cpus: int) -> int:
-        """What so many CPUs of one node draw at most."""
+        """The maximum draw of a number of CPUs of one node."""
         if (classes, cpus) not in self._shared:
             mask = self._mask(classes)
             there = self._cpus[mask]
@@ -100,7 +100,7 @@ class LayoutPower:
         return self._shared[classes, cpus]
 
     def _rate(self, classes: tuple[int, ...]) -> int:
-        """What a CPU draws at most, mW."""
+        """The maximum draw of a CPU, mW."""
         if (classes, -1) not in self._shared:
             mask = self._mask(classes)
             milli = -(-self._span_w[mask] * _MILLI // self._cpus[mask])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans jobs in a given order: the core that plan policies stand on.
+"""Plans jobs in a given order: the common core of plan policies.
 
     scheduler = ListScheduler(snapshot, order, preference, conditions)
     schedule = scheduler.schedule()                 # in the stage order
@@ -10,7 +10,7 @@
 Words
     position    of a row among those that can be planned, 0 to `len(scheduler) - 1`, in the stage
                 order; arrays are rows of one task each (`bridge.planning.queue.rows`).
-    to decode   to give each row in turn its earliest start beside the running jobs and the rows
+    to decode   to give each row in turn its earliest start, given the running jobs and the rows
                 before it, so that a permutation of positions represents a schedule.
 
 Rules
@@ -24,7 +24,7 @@ Rules
     4. Decoding the same order always gives the same schedule.
 
 There are two kernels. `plan_nodes` (`bridge.planning.scheduler.single_pass`) plans snapshots in
-which no job asks for chunks of several kinds or for a licence held by a reservation, and no rule
+which no job requests chunks of several kinds or a licence held by a reservation, and no rule
 binds a job; the book (`bridge.planning.scheduler.booking`) plans all others.
 docs/design/0005-kernels.md says why, and where their schedules may differ.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a plan back into a book without the rows of one job, to see what is left for that job.
+"""Writes a plan back into a book without the rows of one job, to find what is left for that job.
 
 Rules
     1. Every row with a start holds its nodes from its start to its end and counts on its

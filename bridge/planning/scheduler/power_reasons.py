@@ -2,10 +2,10 @@
 """Readable reasons of rows that wait for power.
 
 Rules
-    1. The reason names what the job would draw beyond the idle power of its nodes, and what is free
-       of the upper bound: now, or at the first instant of a run from now on at which it does not
-       suffice, as the bound falls then or other jobs are planned.
-    2. What is free is rounded down to two digits, so that a watt more or less is no other reason.
+    1. The reason states the job's draw beyond the idle power of its nodes, and the free power below
+       the upper bound: now, or at the first instant of a run from now on at which it does not
+       suffice, because the bound falls then or other jobs are planned.
+    2. Free power is rounded down to two digits, so that small changes do not change the reason.
 """
 
 import numpy as np

@@ -6,8 +6,8 @@
       - {name: peak tariff, upper: 240kW, valid: {cron: 0 17 * * mon-fri, length: 3h}}
       - {name: night, lower: 120kW, valid: {cron: 0 22 * * *, length: 8h}}
 
-Of the entries in force a later one in the list goes before an earlier one. A bound that an entry
-does not name is that of the entries before it.
+Of the entries in force, later ones in the list take precedence. A bound that an entry does not name
+is that of the entries before it.
 """
 
 from collections import Counter
@@ -99,6 +99,6 @@ def check_calendar(entries: Sequence[CorridorSection], zone: ZoneInfo) -> None:
 
 
 def openings(entries: Sequence[CorridorSection]) -> int:
-    """How often entries that repeat come into force on a day, at most."""
+    """The maximum number of times per day at which recurring entries come into force."""
     crons = Counter(each.valid.cron for each in entries if each.valid is not None)
     return sum(count * openings_a_day(cron) for cron, count in crons.items() if cron is not None)

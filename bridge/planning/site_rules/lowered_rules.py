@@ -2,18 +2,18 @@
 """A site's limits, FreePools and bound of power, lowered for one snapshot.
 
     lowered = lower(rules, snapshot, horizon_s)
-    lowered.constraints                    what the book keeps
-    lowered.running                     what running jobs count on them already
-    lowered.terms(rows, ...)            what a job counts and must stay under, or why it never can
+    lowered.constraints                 the constraints of the book
+    lowered.running                     the terms of running jobs
+    lowered.terms(rows, ...)            the terms of jobs, or why a job can never run
     lowered.closures, .closed_to(...)   nodes that only some jobs may use at certain times
-    stranded(lowered, plan)             which jobs of a plan no longer stand, and why
+    stranded(lowered, plan)             jobs of a plan that are no longer valid, and why
 
 Rules
     1. What a job uses depends on where it runs and on how many nodes
        (`bridge.planning.requests.amounts`): the terms are those of the nodes it is planned on.
-    2. Absolute validities are exact. Cron is looked at as far as the horizon; what comes later is
-       found when the horizon has come nearer.
-    3. A rule on a resource that the cluster does not have says nothing (`unknown_resources`).
+    2. Absolute validities are exact. Cron is evaluated up to the horizon; later times are found in
+       later cycles.
+    3. A rule on a resource that the cluster does not have has no effect (`unknown_resources`).
 """
 
 from dataclasses import dataclass
@@ -106,12 +106,12 @@ class LoweredRules:
         running: terms of the running jobs; they only count.
         closures: nodes closed to jobs without access.
         unknown: resources in rules that this cluster does not have.
-        any: there are rules; without, nothing is added up.
-        bounds_least: a FreePool lets in who asks for much: on more nodes a job may have access that
-            it has not on few.
-        bounds_chunks: a FreePool lets chunks in.
-        weighs_nodes: rules speak of CPUs or memory, which jobs with whole nodes take as the nodes
-            have them.
+        any: there are rules; otherwise nothing is summed.
+        bounds_least: a FreePool gives access to large requests: on more nodes a job may have
+            access that it does not have on few.
+        bounds_chunks: a FreePool gives access to chunks.
+        weighs_nodes: rules count CPUs or memory, of which jobs with whole nodes take as much as
+            their nodes have.
         power: the upper bound of power; None: there is none.
     """
 
@@ -191,7 +191,7 @@ class LoweredRules:
             extent: their nodes.
 
         Returns:
-            Their terms, with a reason for those that can never run. O(n) a rule.
+            Their terms, with a reason for those that can never run. O(n) per rule.
         """
         terms = TermList(len(rows))
         if not self.any:

@@ -65,7 +65,7 @@ class ChunkSection(BaseModel):
 
 
 class AccessSection(BaseModel):
-    """Lets jobs in that meet all of it; any other key is a resource and its bound."""
+    """Gives access to jobs that meet all of it; any other key is a resource and its bound."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -111,7 +111,7 @@ class AccessSection(BaseModel):
 
 
 class NodesSection(Section):
-    """Nodes, by what they are; all that is stated must hold."""
+    """A selection of nodes; everything that is stated must match."""
 
     names: tuple[str, ...] = Field(
         default=(), max_length=MOST_NODES, description="Node names or hostlists."

@@ -5,13 +5,13 @@ Rules
     1. The bound is one constraint: at each second what the upper bound leaves beyond the base and
        the idle power of all nodes that are on; not below 0. It has a step wherever the upper bound
        changes, so a job must fit throughout its run.
-    2. A job counts what it draws beyond the idle power of its nodes, by the upper estimates of
-       `bridge.planning.power.estimates`. Where its nodes are not known yet it counts the most that
-       nodes of its layout would draw (`Extent.watts`), or, without one, of its partition.
+    2. A job counts with its draw beyond the idle power of its nodes, by the upper estimates of
+       `bridge.planning.power.estimates`. While its nodes are unknown, it counts with the maximum of
+       the nodes of its layout (`Extent.watts`), or, without a layout, of its partition.
     3. Running jobs count, and are never refused.
     4. A job that draws nothing beyond idle has no term.
-    5. A job that needs more than the bound ever leaves can run if idle nodes that are powered down
-       would leave it.
+    5. A job that needs more than the bound ever leaves can run if powering down idle nodes would
+       make that available.
 """
 
 import numpy as np

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a site demands of every plan, as it is written in YAML: the section `planning`.
+"""The rules of a site in YAML: the section `planning` of the configuration.
 
     timezone: Europe/Berlin
     limits:
@@ -16,7 +16,7 @@
     power: {nodes: [...], corridor: [...]}      (bridge/planning/site_rules/power_text.py)
 
 `PlanningSection.model_validate(mapping).site()` gives the site; `parse_site` does both and raises
-a ConfigError that names the key. docs/LIMITS.md tells administrators what can be said.
+a ConfigError that names the key. docs/LIMITS.md describes the section for administrators.
 """
 
 from collections import Counter
@@ -304,14 +304,14 @@ class PlanningSection(Section):
 
 
 def parse_site(value: Mapping[str, Any] | None, key: str = "planning") -> Site:
-    """Reads what a site demands from plain values, as YAML gives them.
+    """Reads the rules of a site from plain values, as YAML gives them.
 
     Args:
         value: a mapping as the section `planning`; None: nothing.
         key: what the mapping is called in messages.
 
     Raises:
-        ConfigError: the first thing that is wrong, with its key.
+        ConfigError: the first error, with its key.
     """
     try:
         return PlanningSection.model_validate({} if value is None else value).site()

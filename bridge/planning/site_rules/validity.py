@@ -4,9 +4,9 @@
 Rules
     1. A cron expression opens a window at each minute it names, for a length. Windows that overlap
        are one.
-    2. Cron speaks of wall time in the site's timezone, and so does the length: 22 h to 8 h is that
-       on every day. Where the clock is set forward, a wall time that is left out is the moment of
-       the change; where it is set back, a wall time that comes twice is its first.
+    2. Cron and the length are in local time of the site's timezone: 22:00 to 8:00 remains that on
+       every day. When the clock is set forward, a local time that is skipped is the moment of
+       the change; when it is set back, a local time that occurs twice is the first one.
     3. A cron of minutes, hours and days of the week has a period (hour, day or week): its windows
        are found once and repeated. Of others (days of a month, months) days are searched, and the
        times of one day repeated.
@@ -81,7 +81,7 @@ def windows(validity: Validity, timezone: str, from_s: int, until_s: int) -> NDA
         validity: what is expanded.
         timezone: IANA name.
         from_s: windows that end by then are left out.
-        until_s: no cron is looked at from then on; absolute bounds reach beyond it.
+        until_s: cron is evaluated up to then; absolute bounds reach beyond it.
 
     Returns:
         (n, 2) int64 starts and ends, ascending and disjoint; NEVER: without end.

@@ -47,7 +47,7 @@ class ValidSection(Section):
             text = str(value)
             return date.fromisoformat(text) if len(text) <= 10 else datetime.fromisoformat(text)
         except ValueError as error:
-            raise ValueError("must be a date as 2017-08-31, or 2017-08-31 18:00") from error
+            raise ValueError("must be a date such as 2017-08-31, or 2017-08-31 18:00") from error
 
     @field_validator("cron")
     @classmethod
