@@ -2,14 +2,14 @@
 """The socket at which launchers of this node's jobs attach.
 
 Rules
-    1. The kernel says which user and which process is at the other end. The process must belong to
-       a job (`bridge.agent.processes`); a launcher speaks for that job only.
-    2. A user has at most `MOST_OF_USER` connections, all users `MOST` together. As many again can
-       be told that they are refused.
-    3. Of a user's lines, `BURST` at once and `LINES_S` per second are read. Who says more waits,
-       and nobody else does.
+    1. The kernel tells which user and which process is at the other end. The process must belong to
+       a job (`bridge.agent.processes`); its launcher is accepted for that job only.
+    2. A user has at most `MOST_OF_USER` connections, all users `MOST` together. The same number
+       again can be told that they are refused.
+    3. Of a user's lines, `BURST` at once and `LINES_S` per second are read. A user who sends more
+       waits, and delays nobody else.
     4. A line that is too long, or the end of the stream, ends the connection.
-    5. Lines go to the service as they are: it reads them, and answers.
+    5. Lines are passed to the service unchanged: it reads and answers them.
 """
 
 import asyncio
@@ -39,17 +39,17 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 class Service(Protocol):
-    """The way to the service."""
+    """The connection to the service."""
 
     def launcher_said(self, connection: int, uid: int, job: str, line: str) -> bool:
-        """Passes a line on; False: the service cannot be reached at the moment."""
+        """Passes a line on; False: the service cannot be reached."""
 
     def launcher_gone(self, connection: int) -> None:
         """A connection has ended."""
 
 
 class Pace:
-    """How fast the users' lines are read."""
+    """Limits the rate at which users' lines are read."""
 
     def __init__(self) -> None:
         self._paid_s: dict[int, float] = {}
@@ -77,10 +77,10 @@ class LauncherSocket:
         self._server: asyncio.Server | None = None
 
     async def open(self) -> None:
-        """Begins to listen; everybody may knock.
+        """Begins to listen; every user may connect.
 
         Raises:
-            ConfigError: it cannot be listened at.
+            ConfigError: listening failed.
         """
         try:
             if self._path.is_socket():
@@ -102,12 +102,12 @@ class LauncherSocket:
             self._path.unlink()
 
     def drop_all(self) -> None:
-        """Ends all connections: their launchers attach again when the service is there."""
+        """Ends all connections: their launchers attach again when the service is back."""
         for writer in list(self._writers.values()):
             writer.transport.abort()  # a launcher that reads nothing would keep it open
 
     def tell(self, connection: int, line: str) -> None:
-        """Sends a line to a launcher, if it is still there."""
+        """Sends a line to a launcher, if it is still connected."""
         writer = self._writers.get(connection)
         if writer is None:
             return
@@ -144,7 +144,7 @@ class LauncherSocket:
                 self._spoke.remove(number)
                 self._service.launcher_gone(number)
             if writer.transport.get_write_buffer_size():
-                writer.transport.abort()  # it reads nothing: what it was told would stay for ever
+                writer.transport.abort()  # it reads nothing: its unsent data would stay forever
             writer.close()
 
     async def _refuse(
@@ -155,7 +155,7 @@ class LauncherSocket:
         writer.write(encode(Error(problem)))
         self._refused += 1
         try:
-            # What it says first is read: closed with that unread, it may not get the answer.
+            # Read its first data: closing with unread data may discard the answer.
             await asyncio.wait_for(reader.readline(), REFUSED_S)
         finally:
             self._refused -= 1

@@ -3,8 +3,7 @@
 
 One message is one JSON object on one line, at most 64 KiB. `from_launcher` and `from_agent` read a
 line, `encode` writes one, `Lines` cuts a stream of bytes into lines. Unknown keys are ignored, so
-that either side may be newer. What each message means, and when it is sent, is in
-docs/design/0009-elastic-jobs.md.
+that either side may be newer. docs/design/0009-elastic-jobs.md describes the messages.
 
     launcher -> agent   Attach, Progress, Result, Bounds
     agent -> launcher   Attached, Error, Grow, Shrink, Withdraw
@@ -19,7 +18,7 @@ from bridge.errors import LineError, UnknownOp
 
 VERSION: Final = 1
 MAX_LINE: Final = 64 * 1024
-"""Most bytes of a line, its end included."""
+"""Maximum number of bytes of a line, including its end."""
 MAX_NODES: Final = 4000
 MAX_WITHIN_S: Final = 7 * 86_400.0
 ENGINES: Final = ("join", "relaunch", "program")
@@ -32,7 +31,7 @@ Check = Callable[[str, object], Any]
 """From a key and its JSON value to the value of the field.
 
 Raises:
-    ValueError: the value cannot be; the text says why.
+    ValueError: the value is invalid; the text says why.
 """
 
 
@@ -95,7 +94,7 @@ Change = Grow | Shrink
 
 @dataclass(frozen=True)
 class Attach(Message):
-    """The first line of a connection: who launches, where its processes are, what it works on."""
+    """The first line of a connection: the launcher's job, its nodes, its change."""
 
     op: ClassVar[str] = "attach"
     version: int
@@ -107,7 +106,7 @@ class Attach(Message):
 
 @dataclass(frozen=True)
 class Progress(Message):
-    """How far a change is, for people."""
+    """The progress of a change, for display."""
 
     op: ClassVar[str] = "progress"
     id: str
@@ -127,7 +126,7 @@ class Result(Message):
 
 @dataclass(frozen=True)
 class Bounds(Message):
-    """The application's need has changed: fewest and most nodes that it can use."""
+    """The application's need has changed: minimum and maximum number of nodes that it can use."""
 
     op: ClassVar[str] = "bounds"
     min: int
@@ -160,7 +159,7 @@ class Error(Message):
 
 @dataclass(frozen=True)
 class Withdraw(Message):
-    """A change is no longer wanted; its result says whether it was done all the same."""
+    """A change is no longer wanted; its result says whether it was still carried out."""
 
     op: ClassVar[str] = "withdraw"
     id: str

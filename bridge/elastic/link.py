@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program's connection to its launcher, for the Python faces; the C library has its own.
+"""A program's connection to its launcher, for the Python interfaces; the C library has its own.
 
 `Link` finds a launcher that was restarted, introduces the program to it, and repeats the last
 result.
@@ -14,11 +14,11 @@ from typing import Any, Final
 from bridge.elastic.lines import MAX_LINE
 
 ANSWER_S: Final = 60.0
-"""How long a launcher may take to come back."""
+"""Maximum time for a restarted launcher to come back."""
 
 
 def env(name: str) -> str:
-    """What the launcher has put into the environment; empty if there is no launcher."""
+    """A variable set by the launcher; empty if there is no launcher."""
     return os.environ.get(f"SCHEDBRIDGE_ELASTIC{name and '_' + name}", "")
 
 
@@ -28,7 +28,7 @@ def node() -> str:
 
 
 class Link:
-    """Lines to and from the launcher, from the process that speaks for the program."""
+    """Lines to and from the launcher, in the process that represents the program."""
 
     def __init__(self, hello: dict[str, Any]) -> None:
         """Connects and says hello.
@@ -54,7 +54,7 @@ class Link:
         return self._stream.fileno()
 
     def say(self, **message: Any) -> None:
-        """Sends a line; one that is lost with the launcher is sent again where that matters."""
+        """Sends a line; one that is lost with the launcher is sent again if necessary."""
         line = json.dumps(message, separators=(",", ":")).encode() + b"\n"
         try:
             self._stream.sendall(line)
@@ -71,7 +71,7 @@ class Link:
 
         Args:
             timeout_s: how long to wait.
-            repeat: what to say again to a launcher that was restarted meanwhile.
+            repeat: line to repeat to a launcher that was restarted meanwhile.
 
         Raises:
             OSError: there is no launcher any more.
@@ -104,7 +104,7 @@ class Link:
                     self.say(**message)
 
     def may_begin(self, number: str) -> bool:
-        """Asks whether to begin; the launcher may have called the change off."""
+        """Asks whether to begin; the launcher may have cancelled the change."""
         question = {"op": "begin", "id": number}
         self.say(**question)
         while (message := self.hear(ANSWER_S, question)) is not None:
@@ -114,7 +114,7 @@ class Link:
         return False
 
     def asked(self, timeout_s: float = 0.0) -> Any:
-        """The change that is asked for now, if there is one, or the first within this time."""
+        """The requested change, if there is one, or the first within this time."""
         found = None
         while (message := self.hear(0.0 if found else timeout_s)) is not None:
             if message["op"] == "adapt":

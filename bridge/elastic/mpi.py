@@ -15,8 +15,8 @@
         adapt = elastic.probe()              probe_adapt
     elastic.finalize()
 
-`shared` holds what is the same in all processes, `kept` what each has of its own; both may hold
-anything that can be pickled. A process that leaves ends by SystemExit at the end of the window. The
+`shared` holds data that are equal in all processes, `kept` the data of each process; both may hold
+anything that can be pickled. A leaving process ends by SystemExit at the end of the window. The
 rules are those of bridge/elastic/library/bridge_elastic.h.
 """
 
@@ -38,10 +38,10 @@ ACCEPT_S = "20"
 
 @dataclass
 class Window:
-    """What there is between begin and commit."""
+    """The data between begin and commit."""
 
     merged: Any
-    """All processes of before and after."""
+    """All former and new processes."""
     before: list[int]
     """Ranks in `merged` of those that have data, in their order."""
     after: list[int]
@@ -134,7 +134,7 @@ class Elastic:
     # ------------------------------------------------------------------ probe
 
     def probe(self) -> bool:
-        """Is there a change to be made now? The same in all processes."""
+        """Whether to change now; the same in all processes."""
         if self.joining or not self._engine:
             return self.joining
         asked = None
@@ -213,7 +213,7 @@ class Elastic:
         self._leave()
 
     def _returned(self) -> Window:
-        """After a relaunch: those that find data are the processes of before."""
+        """After a relaunch: the processes that find data are the former ones."""
         rank, phase, shared = None, 0, None
         if self._file().exists():
             if Path(self._park).lstat().st_uid != os.getuid():
@@ -296,7 +296,7 @@ def _errors_return(comm: Any) -> Iterator[None]:
 
 
 def _meet(comm: Any, port: str, *, accept: bool) -> Any:
-    """The merged communicator of those who accept and those who connect, or none.
+    """The merged communicator of accepting and connecting processes, or none.
 
     Only the port of rank 0 matters.
     """
@@ -314,7 +314,7 @@ def _meet(comm: Any, port: str, *, accept: bool) -> Any:
 
 
 def move_blocks(window: Window, kept: dict[str, Any], name: str, count: int) -> None:
-    """Redistributes an array whose rows are held in blocks to the processes of after.
+    """Redistributes an array whose rows are held in blocks to the new processes.
 
     Part p of P holds the rows from count*p//P to count*(p+1)//P. `kept[name]` is this process's
     part, a NumPy array (rows, ...); joining processes need not have one.

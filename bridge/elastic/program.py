@@ -26,7 +26,7 @@ from bridge.elastic.link import Link, env
 
 @dataclass
 class Change:
-    """The nodes from now on. It waits for `done` or `cannot`."""
+    """A change of the nodes, which must be answered by `done` or `cannot`."""
 
     kind: str
     """grow or shrink."""
@@ -38,16 +38,16 @@ class Change:
     _id: str = field(repr=False)
 
     def done(self) -> None:
-        """Nothing of the program runs on the removed nodes any more, but its workers."""
+        """Reports that only workers of the program still run on the removed nodes."""
         self._link.outcome("done", self._id, left=0)
 
     def cannot(self, reason: str) -> None:
-        """It stays as it was; `reason`: one sentence."""
+        """Refuses the change; `reason`: one sentence."""
         self._link.outcome("cancelled", self._id, reason=reason)
 
 
 class Program:
-    """The program as its launcher sees it; without a launcher nothing ever changes."""
+    """The program's connection to its launcher; without a launcher nothing ever changes."""
 
     def __init__(self) -> None:
         self._link: Link | None = None
@@ -57,11 +57,11 @@ class Program:
 
     @property
     def malleable(self) -> bool:
-        """Is there a launcher?"""
+        """Whether there is a launcher."""
         return self._link is not None
 
     def change(self, timeout_s: float = 0.0) -> Change | None:
-        """The next change, if one is asked for within this time."""
+        """The next change, if one is requested within this time."""
         if self._link is None:
             return None
         try:

@@ -130,7 +130,7 @@ class Willing:
         self._results: list[Result] = []
 
     def numbered(self, numbers: Mapping[str, str]) -> None:
-        """Nobody claims anything."""
+        """Ignores the numbers."""
         del numbers
 
     def attached(self, job_id: str, user: str) -> Attached | None:
@@ -148,12 +148,12 @@ class Willing:
         self._results.append(Result(job_id, user, order.id, done=True))
 
     def vacant(self, job_id: str, user: str, nodes: Names, *, unused: bool = False) -> bool:
-        """They are."""
+        """Every node is vacant."""
         del job_id, user, nodes, unused
         return True
 
     def unattended(self, nodes: Names) -> Names:
-        """There are none."""
+        """No node is unattended."""
         del nodes
         return ()
 
@@ -167,6 +167,6 @@ class Absent(Willing):
     """No launcher at all: a service without agents."""
 
     def attached(self, job_id: str, user: str) -> Attached | None:
-        """No job has one."""
+        """No job has a launcher."""
         del job_id, user
         return None

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running jobs as planning and people see them while resizes are under way.
+"""Running jobs as shown to planning and users while resizes are under way.
 
 Rules
-    1. A job with a change under way is adapting: it has the nodes that it will have, and those that
-       it gives back are being released. So nothing is planned on nodes that are not free yet or are
-       promised.
+    1. A job with a change under way is adapting: it is shown with the nodes that it will have, and
+       those that it gives back are being released. So nothing is planned on nodes that are not free
+       yet or are promised.
     2. A job keeps its nodes while it has no launcher, while it rests after a failure, while an
        operator holds it, and if its launcher names other nodes than the controller.
     3. A launcher may narrow the bounds of its job, not widen them.
@@ -23,7 +23,7 @@ from bridge.resizing.world import World
 
 @dataclass(frozen=True)
 class Shown:
-    """A malleable running job, for people.
+    """A running malleable job, for display.
 
     Attributes:
         nodes: that it holds.
@@ -33,12 +33,12 @@ class Shown:
         state: of its change; "running" without one.
         target: nodes that it will hold.
         until_s: the state's deadline, Unix seconds; 0: none.
-        held: an operator keeps it as it is.
-        rests_until_s: it keeps its nodes until then, as a change has failed; 0: it does not.
+        held: an operator keeps its nodes.
+        rests_until_s: it keeps its nodes until then, because a change failed; 0: it does not.
         reason: of the change, or of the last failure.
         strays: its processes run on other nodes than it holds.
         mtct: time in MPI over computing time at its width, as measured; -1: unknown.
-        mtct_estimate: by CPU time, for people; -1: unknown.
+        mtct_estimate: by CPU time, for display; -1: unknown.
     """
 
     job_id: str
@@ -62,7 +62,7 @@ class Shown:
 def shown_jobs(
     snapshot: Snapshot, world: World, changes: Changes, launchers: Launchers, held: Collection[str]
 ) -> tuple[Shown, ...]:
-    """All malleable running jobs, for people.
+    """All running malleable jobs, for display.
 
     Args:
         snapshot: the report.
@@ -103,7 +103,7 @@ def shown_jobs(
 def overlaid(
     snapshot: Snapshot, world: World, changes: Changes, launchers: Launchers, shown: Sequence[Shown]
 ) -> Snapshot:
-    """The snapshot as planning is to see it.
+    """The snapshot for planning.
 
     Args:
         snapshot: the report.

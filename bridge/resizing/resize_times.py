@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The times at which running jobs changed their widths, as far as limits on resizes need them.
+"""The times at which running jobs changed their widths, as needed for limits on resizes.
 
 Rules
-    1. Of a user, the instants within the last hour are kept (`planning.resizes`: `per_hour`), the
-       last `MOST_OF_USER`; of a running job, the last one (`apart`).
-    2. They are an immutable mapping, which the memory file keeps beside what predictors learn.
-       Its keys are names of users and ids of jobs behind a letter.
+    1. For a user, the instants within the last hour are kept (`planning.resizes`: `per_hour`), the
+       last `MOST_OF_USER`; for a running job, the last one (`apart`).
+    2. They are an immutable mapping, which the memory file keeps with the knowledge of predictors.
+       Its keys are a letter followed by a user name or a job id.
     3. Instants in the future are dropped. They come from a file written while the clock was ahead,
        and would otherwise count against a user until then.
 """
@@ -26,7 +26,7 @@ class ResizeTimes:
     """Instants of changes, Unix seconds.
 
     Attributes:
-        known: all instants; replaced, never changed.
+        known: all instants; immutable.
     """
 
     def __init__(self) -> None:
@@ -40,14 +40,14 @@ class ResizeTimes:
         self.known = draft.done()
 
     def begun(self, job_id: str, user: str, now_s: int) -> None:
-        """A change begins."""
+        """Records the begin of a change."""
         draft = Draft(self.known)
         draft[_JOB + job_id] = [now_s]
         draft[_USER + user] = [*(draft.get(_USER + user) or ()), now_s][-MOST_OF_USER:]
         self.known = draft.done()
 
     def of_job(self, job_id: str) -> int:
-        """When its last change began; 0: never."""
+        """The begin of a job's last change; 0: never."""
         return int(self.known.get(_JOB + job_id, (0,))[-1])
 
     def of_user(self, user: str) -> int:
@@ -70,7 +70,7 @@ class ResizeTimes:
         self.known = draft.done()
 
     def set_back(self, by_s: int) -> None:
-        """The controller's clock was set back."""
+        """Adapts to a controller's clock that was set back."""
         draft = Draft(self.known)
         for key, all_ in self.known.items():
             draft[key] = [at - by_s for at in all_]

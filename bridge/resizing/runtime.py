@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Brings every decided resize to its end, whatever dies meanwhile.
+"""Brings every decided resize to its end, whatever process dies meanwhile.
 
 Rules
     1. A job has at most one change. A job without an attached launcher keeps its nodes.
-    2. In every cycle, for each job: what the controller reports, what launchers and agents have
-       sent, then the deadlines (`transitions.py`).
-    3. What is under way is shown in the snapshot (`overlay.py`).
-    4. After a failed change the job keeps what it has for `rest_s`, unless its version changes.
-    5. Changes under way are not kept on disk. A change that is not known here, but that the
-       launcher works on or that the nodes show, is continued.
-    6. What does not fit a report is dropped, with a line in the log. One job stops no other.
-    7. No job gets a node of which nobody could later say that the job has left it.
+    2. In every cycle, for each job: first the controller's report, then messages of launchers and
+       agents, then the deadlines (`transitions.py`).
+    3. Changes under way are shown in the snapshot (`overlay.py`).
+    4. After a failed change the job keeps its nodes for `rest_s`, unless its version changes.
+    5. Changes under way are not kept on disk. A change that is unknown here, but that the launcher
+       works on or that the nodes show, is continued.
+    6. A change that does not fit a report is dropped, with a line in the log. No job stops others.
+    7. No job gets a node for which it could not be verified later that the job has left it.
 """
 
 import logging
@@ -34,8 +34,8 @@ _log = logging.getLogger(__name__)
 LEAST_WAKE_MS, MOST_WAKE_MS = 50, 1000
 
 LISTEN_MS = 500
-"""Nobody can wake the controller. So it calls this often to learn what launchers, users and
-operators have sent."""
+"""The controller cannot be woken, so it calls at this interval for messages of launchers, users
+and operators."""
 
 RESEND_S = 2
 """After this time a release that the controller refused is sent again."""
@@ -44,12 +44,12 @@ BUSY_S = 1
 """The same for a change whose nodes were busy: a released node can be used after a second."""
 
 UNANSWERED_S = 10
-"""The same if the controller does not answer. It may come twice: a message names all nodes."""
+"""The same if the controller does not answer. Repeating is safe: a message names all nodes."""
 
 
 @dataclass(frozen=True)
 class Send:
-    """What the controller is to be told of a job: all nodes that it holds afterwards."""
+    """A message to the controller about a job: all nodes that it holds afterwards."""
 
     change: Change
     version: int
@@ -60,9 +60,9 @@ class Runtime:
     """All changes of one controller's jobs.
 
     Attributes:
-        held: jobs that operators keep as they are.
-        wishes: widths that are asked for, and whether an administrator does.
-        shown: malleable running jobs as of the last report.
+        held: jobs whose nodes operators keep.
+        wishes: requested widths, and whether an administrator requests them.
+        shown: running malleable jobs as of the last report.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Runtime:
         new_id: Callable[[str], str],
         deadlines: Deadlines | None = None,
     ) -> None:
-        """Begins with no changes.
+        """Starts without changes.
 
         Args:
             launchers: of the jobs.
@@ -89,7 +89,7 @@ class Runtime:
 
     @property
     def changes(self) -> Sequence[Change]:
-        """Those under way."""
+        """The changes under way."""
         return tuple(self._changes.under_way.values())
 
     @property
@@ -99,18 +99,18 @@ class Runtime:
 
     @property
     def resize_times(self) -> ResizeTimes:
-        """When widths have changed, for limits on resizes; kept over restarts."""
+        """When widths changed, for limits on resizes; survives restarts."""
         return self._changes.resize_times
 
     def reset(self) -> None:
-        """The controller has started again: what it was sent may be lost.
+        """Handles a restart of the controller: messages to it may be lost.
 
         Changes are found again from what the controller and the launchers report then (rule 5).
         """
         self._changes.clear()
 
     def see(self, snapshot: Snapshot) -> None:
-        """Reads a report, and what launchers and agents have sent since the last one."""
+        """Reads a report, and the messages of launchers and agents since the last one."""
         world = World(snapshot)
         if world.now_s < self._now_s:
             self._changes.set_clock_back(self._now_s - world.now_s)
@@ -167,7 +167,7 @@ class Runtime:
             changes.drop(world, job_id)
 
     def sends(self, world: World) -> Iterator[Send]:
-        """What the controller is to be told now; the caller sets `Change.decision`."""
+        """The messages for the controller; the caller sets `Change.decision`."""
         for change in self.changes:
             if world.now_s < change.again_s or change.job_id not in world:
                 continue
@@ -185,7 +185,7 @@ class Runtime:
             now_s: Unix seconds.
             applied: it was carried out.
             busy: nodes were not free yet; it is sent again.
-            text: why not, for people.
+            text: why not, for display.
         """
         for change in self.changes:
             if change.decision and change.decision == decision:
@@ -209,17 +209,17 @@ class Runtime:
     def ask(
         self, job_id: str, user: str, *, uid: str = "", hold: bool | None = None, width: int = 0
     ) -> None:
-        """Takes an order of an operator or a user.
+        """Accepts an order of an operator or a user.
 
         Args:
-            job_id: of a malleable running job.
-            user: who asks, if it may be the job's user only; empty: an administrator.
+            job_id: of a running malleable job.
+            user: the caller, who must be the job's user; empty: an administrator.
             uid: that user's number: without accounting the controller names users by it.
-            hold: keep the job's nodes as they are, or do so no longer; None: not asked.
-            width: nodes that the job is to have; 0: not asked.
+            hold: keep the job's nodes, or stop doing so; None: not requested.
+            width: requested number of nodes; 0: not requested.
 
         Raises:
-            ControllerError: it cannot be.
+            ControllerError: the order is impossible.
         """
         job = next((job for job in self.shown if job.job_id == job_id), None)
         if job is None:
@@ -244,14 +244,14 @@ class Runtime:
         self.wishes[job_id] = width, not user
 
     def wake_ms(self) -> int:
-        """When to look again, ms: soon after a step, then less often; 0: no job has a launcher."""
+        """When to call again, ms: soon after a step, then less often; 0: no job has a launcher."""
         looks = min((change.looks for change in self.changes), default=None)
         if looks is None:
             return LISTEN_MS if any(job.engine for job in self.shown) else 0
         return min(LEAST_WAKE_MS << (looks // 8), MOST_WAKE_MS)
 
     def overlay(self, snapshot: Snapshot) -> Snapshot:
-        """The snapshot as planning is to see it (rules 3 and 6)."""
+        """The snapshot for planning (rules 3 and 6)."""
         try:
             world = World(snapshot)
             self.shown = shown_jobs(snapshot, world, self._changes, self._launchers, self.held)

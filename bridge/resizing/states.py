@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The states of a job that is being resized, and how long each may last.
+"""The states of a job that is being resized, and their deadlines.
 
 | state | waits for | then |
 |---|---|---|
@@ -20,7 +20,7 @@ from bridge.resizing.launchers import Names
 
 
 class State(StrEnum):
-    """What a job's change waits for."""
+    """The state of a change: what it waits for."""
 
     GRANTING = "granting"
     ADDING = "adding"
@@ -35,7 +35,7 @@ class Deadlines:
 
     Attributes:
         withdraw_s: for the answer to a withdrawn order, in ADDING and LEAVING.
-        rest_s: how long a job keeps its nodes after a resize that failed.
+        rest_s: how long a job keeps its nodes after a failed resize.
     """
 
     grant_s: int = 30
@@ -62,7 +62,7 @@ class Change:
     """One resize under way.
 
     Attributes:
-        id: names it for ever, to the launcher.
+        id: its permanent name for the launcher.
         user: of the job.
         before: nodes that the job held when it was decided.
         wanted: nodes that were decided.
@@ -70,13 +70,13 @@ class Change:
         until_s: the state's deadline, Unix seconds.
         by_s: when nodes that the job gives back are expected to be free.
         end_s: when the job ends at its new width; 0: as before.
-        reason: of the decision, for people.
+        reason: of the decision, for display.
         serial: of the launcher's attachment that has the order; -1: none.
         withdrawn: the launcher was told so.
         decision: number of the decision that the controller has not answered yet; 0: none.
-        again_s: the controller is not told anything before, Unix seconds.
+        again_s: no message to the controller before this, Unix seconds.
         version: of the job, as last reported.
-        looks: how often it was looked at in this state.
+        looks: how often it was examined in this state.
         refusal: why the launcher refused a growth that is being undone.
     """
 

@@ -2,7 +2,7 @@
 """The transitions of one change between its states (`states.py` has the table).
 
 Rules
-    1. A change makes all transitions that are possible now, at once.
+    1. A change makes all possible transitions at once.
     2. If the job's nodes are not those of the change, the change fails.
     3. An order is sent to each new attachment of a launcher, which knows by its id whether it is
        new.
@@ -11,8 +11,8 @@ Rules
     5. If a launcher attaches again on nodes which are being given back, the job keeps them.
     6. A change found under way after a restart, of the service or of the controller, continues in
        the state that the nodes show.
-    7. Nodes of a growth that failed are remembered until the job's launcher says that processes run
-       there: the program has never run on them, so that they go back also if they are lost.
+    7. Nodes of a failed growth are remembered until the job's launcher reports processes there: the
+       program has never run on them, so they are given back even if they are lost.
 """
 
 import logging
@@ -37,7 +37,7 @@ class Transitions:
         self._results: dict[tuple[str, str, str], Result] = {}
 
     def read_results(self) -> None:
-        """Reads what launchers have sent."""
+        """Reads the messages of launchers."""
         for result in self._launchers.results():
             self._results[result.job_id, result.user, result.id] = result
 
@@ -144,7 +144,7 @@ class Transitions:
             self.fail(change, world.now_s)
 
     def _is_back(self, change: Change) -> bool:
-        """Whether a launcher has attached since, on nodes that were to go (rule 5)."""
+        """Whether a launcher has attached since, on nodes that are being removed (rule 5)."""
         attached = self._launchers.attached(change.job_id, change.user)
         if attached is None or attached.nodes is None:
             return False
@@ -203,7 +203,7 @@ class Transitions:
 
 
 def _order(world: World, change: Change) -> Order:
-    """What the launcher of a change is to do now."""
+    """The order for the launcher of a change."""
     if change.withdrawn:
         return Withdraw(change.id)
     within_s = max(change.until_s - world.now_s, 1)

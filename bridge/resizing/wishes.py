@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Widths that operators and users ask for, as resizes that break no rule and delay nobody.
+"""Widths that operators and users request, as resizes that break no rule and delay no job.
 
 Rules
-    1. A shrink keeps the node that the job must keep, and its first others.
-    2. A grow takes nodes that are free now and that no waiting job is planned on, in the order of
-       their indexes; all that are missing, or none.
+    1. A shrink keeps the head of the job, and then its first other nodes.
+    2. A growth takes nodes that are free now and on which no waiting job is planned, in the order
+       of their indexes; all missing nodes, or none.
     3. The same rules as for a policy's resizes decide whether it is allowed (`bridge.check`).
 """
 
@@ -29,8 +29,8 @@ def wished(
         site: its rules.
         plan: of this snapshot.
         row: of the job in `snapshot.running`.
-        width: nodes that the job is to have.
-        order: an administrator asks for it.
+        width: requested number of nodes.
+        order: an administrator requests it.
     """
     running = snapshot.running
     held = running.nodes[running.indptr[row] : running.indptr[row + 1]]
@@ -50,7 +50,7 @@ def wished(
 
 
 def _free(snapshot: Snapshot, plan: Plan, row: int) -> NDArray[np.int64]:
-    """Nodes of the job's partition, with power, that nobody holds or is planned on."""
+    """Nodes of the job's partition with power that no job holds or is planned on."""
     usable = snapshot.nodes.usable & (snapshot.nodes.power == HAS_POWER)
     usable[snapshot.running.nodes] = False
     usable[plan.nodes] = False

@@ -54,7 +54,7 @@ class World:
         return np.array(sorted(index[name] for name in nodes if name in index), dtype=np.int32)
 
     def knows(self, nodes: Names) -> bool:
-        """Whether all these nodes are still there."""
+        """Whether all these nodes still exist."""
         return all(name in self._snapshot.nodes.index for name in nodes)
 
     def version(self, job_id: str) -> int:
@@ -62,7 +62,7 @@ class World:
         return int(self._snapshot.running.version[self._rows[job_id]])
 
     def numbers(self) -> dict[str, str]:
-        """By which nodes know tasks of arrays, by their ids, as the controller says."""
+        """The job numbers of array tasks on their nodes, by id, as the controller reports them."""
         number = self._snapshot.running.number
         return {job_id: str(number[row]) for job_id, row in self._rows.items() if number[row]}
 
@@ -71,7 +71,7 @@ class World:
         return str(self._snapshot.running.user[self._rows[job_id]])
 
     def ends(self, job_id: str) -> bool:
-        """It holds no node any more, or ends at any moment."""
+        """Whether it holds no node any more, or ends at any moment."""
         running, row = self._snapshot.running, self._rows[job_id]
         empty = running.indptr[row] == running.indptr[row + 1]
         return bool(empty) or int(running.end_s[row]) == 0

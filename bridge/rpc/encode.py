@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Snapshots as wire messages: what the plugin does in C, for a simulated controller.
+"""Snapshots as wire messages: the plugin's function in Python, for a simulated controller.
 
-The inverse of `bridge.rpc.reported.decode_request` where there is one. The wire states no generic
-resources per task, and what a job takes must be a request of the dialect
+The inverse of `bridge.rpc.reported.decode_request` where there is one. The wire has no generic
+resources per task, and the demand of a job must be a request of the dialect
 (`bridge.dialect.Dialect.state_demand`).
 """
 
@@ -49,7 +49,7 @@ class Messages:
         )
 
     def _amounts(self, vector: Sequence[int], *, zeros: bool = False) -> list[pb.Gres]:
-        """Generic resources of a vector: what has a type is not said again under its plain name."""
+        """Generic resources of a vector: typed ones are not repeated under their plain name."""
         counts = dict(zip(self._gres, vector[MEMORY_MIB + 1 :], strict=True))
         for name, count in list(counts.items()):
             plain = name.partition(":")[0]
@@ -203,13 +203,13 @@ class Messages:
         return message
 
     def _use(self, running: RunningTable) -> NDArray[np.int64]:
-        """What each job holds by itself; made once for each table."""
+        """The rows of each job; computed once for each table."""
         if self._reported is None or self._reported[0] is not running:
             self._reported = running, as_reported(running)
         return self._reported[1]
 
     def _widths(self, snapshot: Snapshot, row: int, request: pb.Request) -> None:
-        """What a malleable job asked for, as far as it matters while it runs."""
+        """The request of a malleable job, as far as it matters while it runs."""
         running, reservation = snapshot.running, int(snapshot.running.reservation[row])
         partition = int(running.partition[row])
         least, most = int(running.min_nodes[row]), int(running.max_nodes[row])
@@ -291,7 +291,7 @@ class Messages:
 
 
 def ended_jobs(snapshot: Snapshot) -> list[pb.EndedJob]:
-    """What ended since the last snapshot."""
+    """The jobs that ended since the last snapshot."""
     ended = snapshot.ended
     return [
         pb.EndedJob(
@@ -308,13 +308,13 @@ def ended_jobs(snapshot: Snapshot) -> list[pb.EndedJob]:
 
 
 def _plain_fields(table: object, row: int, columns: Sequence[Column]) -> dict[str, Any]:
-    """The fields of a message that say the same as columns of a table."""
+    """The fields of a message that are columns of a table."""
     told = {each.field: getattr(table, each.name)[row] for each in columns}
     return {name: value if isinstance(value, str) else int(value) for name, value in told.items()}
 
 
 def _state_power(request: pb.Request, jobs: JobTable, row: int) -> None:
-    """The power that a waiting job states; a message about widths is made only where it does."""
+    """The power that a waiting job states, if it states any."""
     if jobs.min_power_w[row] or jobs.max_power_w[row]:
         request.malleable.min_power_w = int(jobs.min_power_w[row])
         request.malleable.max_power_w = int(jobs.max_power_w[row])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The launcher as a process of its own: python -m bridge.elastic.launcher FOLDER FD FD."""
+"""The launcher as a separate process: python -m bridge.elastic.launcher FOLDER FD FD."""
 
 import socket
 import sys

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program's beginning: which --mpi fits, and the self-test that chooses the engine.
+"""The start of the program: the choice of --mpi, and the self-test that chooses the engine.
 
 Rules
     1. The program is started under the first --mpi. If its processes do not see each other, it is
        told to end, and the next one is tried.
     2. A second step of two tasks of the same program is started on the first node (the library ends
-       it). If these do not see each other, rule 1 holds, too.
-    3. If it can connect to the first, the engine is join, else relaunch. If that hangs, the program
-       is started again, without a test, and the engine is relaunch.
+       it). If these do not see each other, rule 1 applies, too.
+    3. If it can connect to the first step, the engine is join, otherwise relaunch. If that hangs,
+       the program is started again without a test, and the engine is relaunch.
 """
 
 from bridge.elastic.launcher.core import Core
@@ -84,7 +84,7 @@ class Boot(Core):
         self._start_main(record.nodes)
 
     def _again(self) -> None:
-        """The program has found a launcher that was restarted: it repeats what may be lost."""
+        """Handles a program that found a restarted launcher and repeats what may be lost."""
         record = self.record
         if record.stage in (Stage.BOOT, Stage.TESTING, Stage.FINISHING, Stage.OVER):
             return

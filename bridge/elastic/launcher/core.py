@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all parts of the launcher's decisions need: steps, answers, the end."""
+"""The common part of the launcher's decisions: steps, answers, the end."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -24,7 +24,7 @@ KEPT: Final = 100
 
 @dataclass(frozen=True)
 class Limits:
-    """How long each stage may last, s. STARTING and ASKED have the time that the agent gave."""
+    """Time limits of the stages, s. STARTING and ASKED have the time that the agent gave."""
 
     test_s: float = 40.0
     leave_s: float = 15.0
@@ -41,7 +41,7 @@ class Core:
         self, record: Record, tasks: int, park: str, limits: Limits | None = None,
         *, workers: bool = False,
     ) -> None:  # fmt: skip
-        """Makes it of a record, new or old.
+        """Creates it from a record, new or old.
 
         Args:
             record: its memory, which it changes.
@@ -53,7 +53,7 @@ class Core:
         self.record, self.tasks, self.park = record, tasks, park
         self.limits, self.workers = limits or Limits(), workers
         self.unfit = ""
-        """Why no change can be begun now; empty: one can."""
+        """Why no change can begin now; empty: one can."""
         self._now_s = 0.0
         self._out: list[Action] = []
 
@@ -79,7 +79,7 @@ class Core:
         )
 
     def is_current(self, step: str) -> bool:
-        """Whether a program that runs in this step may speak; one that does not say it may.
+        """Whether a program in this step is accepted; one that does not name its step is.
 
         A step whose srun was killed can outlive its successor's start.
         """
@@ -101,7 +101,7 @@ class Core:
         return step.name
 
     def _start(self, step: Step) -> Start:
-        """What starts a step; made of the record alone, so that a restarted launcher repeats it."""
+        """The action that starts a step; from the record alone, so that it can be repeated."""
         record = self.record
         tasks = 2 if step.role == "test" else self.tasks * len(step.nodes)
         back = step.role == "clean" or (step.role == "main" and record.change is not None)
@@ -152,7 +152,7 @@ class Core:
         ]  # fmt: skip
 
     def _spent(self) -> str:
-        """How long the change took, and each of its stages."""
+        """The duration of the change, and of each of its stages."""
         spent_s = {stage: s for stage, s in self.record.spent_s.items() if stage != "running"}
         each = ", ".join(f"{stage} {s:.3f}" for stage, s in spent_s.items())
         return f"{sum(spent_s.values()):.3f} s: {each}"
@@ -167,7 +167,7 @@ class Core:
     # ------------------------------------------------------------------ the end
 
     def _finish(self) -> None:
-        """The job ends: with all its processes, or because some of them failed."""
+        """Ends the job: with all its processes, or because some of them failed."""
         record = self.record
         if record.change is not None:
             what = (record.change, "failed", "The program ended.")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The launcher as a process: sockets and steps around a `Machine`.
 
-After each event the record is written first, and acted on then. Where there is no room for it, the
-run goes on without, and no change is begun. A line that cannot be read ends its connection; the
-program finds its way back at its next probe.
+After each event the record is written before the event is acted on. If there is no space for it,
+the run continues without it, and no change begins. A line that cannot be read ends its connection;
+the program connects again at its next probe.
 """
 
 import contextlib
@@ -75,7 +75,7 @@ class Loop:
     """One life of a launcher."""
 
     def __init__(self, folder: Folder, listeners: list[socket.socket]) -> None:
-        """Takes up a run.
+        """Begins or continues a run.
 
         Args:
             folder: the run's directory.
@@ -99,7 +99,7 @@ class Loop:
         self.unsaved, self.unread = False, 0
 
     def run(self) -> None:
-        """Runs until the job is over."""
+        """Runs until the job ends."""
         wake, woken = socket.socketpair()
         for end in (wake, woken):
             end.setblocking(False)

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a launcher does about every event, for MPI programs: a table of stages and events.
+"""The launcher's reactions to events, for MPI programs: a table of stages and events.
 
-`handle` changes the record and returns what is to be done; it touches nothing else, so that tests
-play any order of events, deaths and delays. An event that the table does not list for a stage is
-late or repeated, and is ignored.
+`handle` changes the record and returns the actions; it has no other effects, so that tests can play
+any order of events, deaths and delays. An event that the table does not list for a stage is late or
+repeated, and is ignored.
 
 Rules
     1. A change is refused unless it fits the nodes where the processes run; one at a time.
     2. Grow by join: start the new processes (STARTING), tell the program when they are ready
-       (ASKED), let it begin (GOING). Until it begins, everything can be called off: the new
+       (ASKED), let it begin (GOING). Until it begins, the change can be cancelled: the new
        processes are ended (UNDOING).
     3. Shrink by join: tell the program, let it begin, wait for those that leave (LEAVING).
     4. Relaunch: tell the program, let it begin; its processes park their data and end (PARKED), and
@@ -62,7 +62,7 @@ class Machine(Boot, Relaunch):
         return self._out
 
     def resume(self, now_s: float) -> list[Action]:
-        """Repeats what a launcher that was killed may not have done; none of it does harm twice."""
+        """Repeats actions that a killed launcher may not have done; all of them may be repeated."""
         record = self.record
         self._now_s, self._out = now_s, []
         for step in record.live():
@@ -211,7 +211,7 @@ class Machine(Boot, Relaunch):
         self._call_off("The new processes were not ready in time.")
 
     def _call_off(self, why: str) -> None:
-        """Nothing has changed yet: the new processes end, if there are any."""
+        """Cancels a change before it has begun: new processes, if any, are ended."""
         record = self.record
         if record.stage is Stage.ASKED:
             self._app(op="withdraw", id=str(record.serial))

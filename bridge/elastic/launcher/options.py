@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `schedbridge run` was asked for, and where its files are."""
+"""The options of `schedbridge run`, and the paths of its files."""
 
 import contextlib
 import json
@@ -51,7 +51,7 @@ class Folder:
 
     @property
     def run(self) -> str:
-        """What no other run is called."""
+        """The unique name of the run."""
         return self.path.name.rpartition("-")[2]
 
     @property
@@ -61,7 +61,7 @@ class Folder:
 
     @property
     def state(self) -> Path:
-        """The launcher's memory."""
+        """The launcher's record."""
         return self.path / "state.json"
 
     @property
@@ -104,7 +104,7 @@ class Folder:
 
 
 def clean_environment() -> dict[str, str]:
-    """The environment without what Slurm said of the batch script: it is stale after a resize."""
+    """The environment without the batch script's Slurm variables, stale after a resize."""
     stale = ("SLURM_", "SLURMD_", "SBATCH_", "SRUN_", "PMI", "PMIX", PREFIX)
     return {
         name: value

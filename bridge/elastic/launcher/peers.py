@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent as the launcher sees it, and who is at the other end of a Unix socket."""
+"""The launcher's connection to the agent, and the identity of peers on Unix sockets."""
 
 import contextlib
 import os
@@ -18,14 +18,14 @@ RETRY_S: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
 
 
 def peer_is_us(stream: socket.socket) -> bool:
-    """Is the process at the other end one of our own user's, or root's?"""
+    """Whether the process at the other end belongs to our user or to root."""
     credentials = stream.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     _, uid, _ = struct.unpack("3i", credentials)
     return uid in (0, os.getuid())
 
 
 class Agent:
-    """The connection to the node's agent, which may come and go."""
+    """The connection to the node's agent, which may be lost and come back."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -35,11 +35,11 @@ class Agent:
         self._warned = False
 
     def fds(self) -> list[int]:
-        """What becomes readable when the agent says something."""
+        """The descriptor that becomes readable when the agent sends something."""
         return [] if self._stream is None else [self._stream.fileno()]
 
     def events(self, first: Attach | None) -> Iterator[Message]:
-        """What the agent has said; connects if it is time to, with `first` as first line."""
+        """The messages of the agent; connects if it is time to, with `first` as first line."""
         if first is None:
             return
         if self._stream is None and time.monotonic() >= self._next_s:
@@ -94,7 +94,7 @@ class Agent:
         self._stream, self._lines = stream, Lines()
 
     def tell(self, message: Message) -> None:
-        """Sends a message; one that cannot be sent is asked for again after a reconnection."""
+        """Sends a message; the agent asks again for a lost one after a reconnection."""
         if self._stream is None:
             return
         try:

@@ -5,11 +5,11 @@ The program itself is the step `main` on the first node. `--worker` names a comm
 each node, in a step of its own.
 
 Rules
-    1. Grow: workers are started on the new nodes. A connected program is asked, as MPI programs
-       are, and may call it off; one that is not connected need not know.
-    2. Shrink: a connected program is asked first; once it has said done, the workers of these nodes
-       get SIGTERM, and are killed if they do not end. One that is not connected is not asked: its
-       workers get SIGTERM at once, and have the whole time to finish what they do. A worker that
+    1. Grow: workers are started on the new nodes. A connected program is asked, like MPI programs,
+       and may cancel the change; one that is not connected is not asked.
+    2. Shrink: a connected program is asked first; when it is done, the workers of these nodes get
+       SIGTERM, and are killed if they do not end. A program that is not connected is not asked: its
+       workers get SIGTERM at once, and have the whole time to finish their work. A worker that
        does not end in time keeps its node; when it ends later, another one is started there.
     3. Each change of the nodes in use replaces the file of nodes and sends `--signal`, if one is
        given, to the program.
@@ -71,7 +71,7 @@ class ProgramMachine(Machine):
         self._answer("done", "")
 
     def _leave(self, within_s: float) -> None:
-        """The workers of the nodes that go end."""
+        """Ends the workers of nodes that are removed."""
         record = self.record
         leaving = self._workers(set(record.nodes) - set(record.target))
         self._to(Stage.LEAVING, within_s)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a launcher remembers, what happens to it, and what it does about it.
+"""The launcher's record, the events that it handles, and its actions.
 
-The record is all of its memory. It is written to a file before anything is done about an event, so
-that a launcher that is killed goes on where it was (`Machine.resume`). Times are seconds of the
+The record is its entire memory. It is written to a file before an event is acted on, so that a
+restarted launcher continues where the killed one was (`Machine.resume`). Times are seconds of the
 host's monotonic clock, which a restarted process shares.
 """
 
@@ -16,7 +16,7 @@ from bridge.elastic.lines import Bounds, Change, Message, Nodes, Result, as_json
 
 
 class Stage(enum.Enum):
-    """What the launcher waits for."""
+    """The stage of a launcher: what it waits for."""
 
     BOOT = "boot"
     """The program to introduce itself; it may never do so, and is rigid then."""
@@ -148,7 +148,7 @@ class Tested(Message):
 
 @dataclass(frozen=True)
 class Begin(Message):
-    """The program stands at a probe and asks whether to begin."""
+    """The program is at a probe and asks whether to begin."""
 
     op: ClassVar[str] = "begin"
     id: str
@@ -165,7 +165,7 @@ class Done(Message):
 
 @dataclass(frozen=True)
 class Cancelled(Message):
-    """The program could not adapt, and goes on as before."""
+    """The program could not adapt, and continues as before."""
 
     op: ClassVar[str] = "cancelled"
     id: str
@@ -174,7 +174,7 @@ class Cancelled(Message):
 
 @dataclass(frozen=True)
 class Parked(Message):
-    """All data lies in memory, and the processes end."""
+    """All data are parked in memory, and the processes end."""
 
     op: ClassVar[str] = "parked"
     id: str
@@ -260,21 +260,21 @@ class Stop:
 
 @dataclass(frozen=True)
 class TellApp:
-    """Says this to rank 0, if it is connected."""
+    """Sends this to rank 0, if it is connected."""
 
     message: tuple[tuple[str, Any], ...]
 
 
 @dataclass(frozen=True)
 class TellAgent:
-    """Says this to the agent, if it is connected."""
+    """Sends this to the agent, if it is connected."""
 
     message: Message
 
 
 @dataclass(frozen=True)
 class Notify:
-    """Sends the program the signal that says its nodes have changed, if one was chosen."""
+    """Sends the program the signal for changed nodes, if one was chosen."""
 
     name: str
 
@@ -288,7 +288,7 @@ class Say:
 
 @dataclass(frozen=True)
 class Finish:
-    """The job is over, with this exit code."""
+    """The job has ended with this exit code."""
 
     code: int
 

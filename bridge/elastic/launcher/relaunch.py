@@ -2,11 +2,11 @@
 """Engine relaunch: all processes end and begin again, while their data stays in memory.
 
 Rules
-    1. When the program has parked its data and ended, it is started on the nodes of after. A start
-       that fails before the program has introduced itself is repeated: Slurm refuses steps for a
+    1. When the program has parked its data and ended, it is started on its new nodes. A start that
+       fails before the program has introduced itself is repeated, because Slurm refuses steps for a
        moment after it took a node.
-    2. If it does not come back, it is started once more: at the old width after a grow, whose data
-       lies as it did; at the new one after a shrink, whose data has moved.
+    2. If it does not come back, it is started once more: at the old width after a growth, whose
+       data are still in place; at the new one after a shrink, whose data have moved.
     3. If that fails, too, the job fails.
 """
 
@@ -33,7 +33,7 @@ class Relaunch(Core):
         self._to(Stage.PARKED, self.limits.finish_s)
 
     def _park_late(self) -> None:
-        """Its data is safe, but it does not end: it is made to."""
+        """Ends a program that has parked its data but does not end."""
         for step in self.record.live("main"):
             self._stop(step, hard=True)
         self._to(Stage.PARKED, self.limits.finish_s)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The job steps of a run: started once by name, watched, ended.
 
-Each is an srun below a shell, which writes down its process and its exit code. Both outlive the
-launcher: a restarted one finds in the step's directory whether it runs and how it ended.
+Each is an srun below a shell, which records its process id and its exit code. Both outlive the
+launcher: a restarted one finds the state of the step in the step's directory.
 
 Source: measured settings of srun are in docs/design/0009-elastic-jobs.md.
 """
@@ -31,7 +31,7 @@ sleep "$pause"
 "$@"
 ln -s $? "$step/code"
 """
-"""Numbers are written as links, which are there whole or not at all, also where a disk is full."""
+"""Numbers are written as links, which are atomic, even if the disk is full."""
 CANCEL: Final = """
 found=$(squeue -h -s -j "$1" -o '%i %j' | while read -r step name; do
     [ "$name" != "$2" ] || echo "$5.${step##*.}"; done)
@@ -41,7 +41,7 @@ elif [ "$4" != 0 ]; then kill -s "$3" -- "-$4" 2>/dev/null; fi
 """Steps of a task of an array are listed by its name, as its number may stand for the whole array;
 scancel takes steps by that number only."""
 NO_PID_S: Final = 10.0
-"""A shell that has not begun its step after this time no longer may."""
+"""A shell that has not begun its step after this time must not begin it any more."""
 
 
 class Steps:
@@ -89,7 +89,7 @@ class Steps:
         )  # fmt: skip
 
     def forget(self, known: Collection[str]) -> None:
-        """Removes the files of steps that the record no longer has, once their shells are through.
+        """Removes the files of steps that the record no longer has, once their shells have ended.
 
         A shell that has not written its code may not have begun: it would begin in a new directory.
         """
@@ -149,11 +149,11 @@ class Steps:
         )  # fmt: skip
 
     def _title(self, name: str) -> str:
-        """A step's name for Slurm: that of another run of the same job is another one."""
+        """A step's name in Slurm, unique among the runs of a job."""
         return f"{name}-{self.folder.run}"
 
     def pass_on(self, name: str, number: int) -> None:
-        """Sends to a step what the batch script was sent."""
+        """Forwards a signal of the batch script to a step."""
         if number in (signal.SIGTERM, signal.SIGINT):
             self._cancel(name, signal.Signals(number).name.removeprefix("SIG"))
         else:
@@ -169,7 +169,7 @@ class Steps:
     # ------------------------------------------------------------------ watch
 
     def waiting(self) -> bool:
-        """Is a step known of which there is no process yet? Then `ended` is to be asked soon."""
+        """Whether a known step has no process yet; then `ended` must be called soon."""
         return bool(self._awaited)
 
     def pidfds(self) -> list[int]:
@@ -213,7 +213,7 @@ class Steps:
         return self.folder.steps / name
 
     def _pid(self, name: str) -> int | None:
-        """The step's shell; none if it has not begun or has ended (numbers are given out again)."""
+        """The step's shell; none if it has not begun or has ended (process ids are reused)."""
         path = self._path(name)
         try:
             pid = int((path / "pid").readlink().name)

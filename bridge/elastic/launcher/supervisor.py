@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parent of a launcher: starts it, and starts it again if it is killed.
 
-It holds the listening sockets, so that the program always finds somebody to connect to, and takes
-over the steps of a launcher that dies (it is their sub-reaper). It knows nothing else.
+It holds the listening sockets, so that the program can always connect, and takes over the steps of
+a launcher that dies (it is their subreaper). It has no other state.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from bridge.elastic.launcher.options import Folder, Options
 PR_SET_CHILD_SUBREAPER: Final = 36
 PAUSE_S: Final = 0.1
 MOST_DEATHS: Final = 30
-"""A launcher that dies as often as this in a row, each time within a second, is given up."""
+"""A launcher that dies this often in a row, each time within a second, is not restarted."""
 
 
 def supervise(options: Options, base: Path) -> int:
@@ -89,7 +89,7 @@ def _say(text: str) -> None:
 
 
 def _wait_for(child: "subprocess.Popen[bytes]") -> None:
-    """Waits for the launcher, and takes leave of the steps of earlier ones meanwhile."""
+    """Waits for the launcher, and reaps the steps of earlier ones meanwhile."""
     while True:
         pid, status = os.waitpid(-1, 0)
         if pid == child.pid:

@@ -2,16 +2,16 @@
 """The state of agents and launchers as they report it, and the orders sent to them.
 
 Rules
-    1. A launcher is one of a job and a user, and of the job that its process belongs to: nodes call
-       a task of an array by a number of its own, which only the controller knows. The newest
-       attachment counts; when it ends, the one before it counts again.
-    2. A launcher is attached for as long as its agent says so. When an agent is lost, so are its
+    1. A launcher belongs to one job and one user, and to the job that its process belongs to: on
+       its nodes a task of an array has a number that only the controller knows. The newest
+       attachment counts; when it ends, the previous one counts again.
+    2. A launcher is attached as long as its agent reports it. When an agent is lost, so are its
        launchers, until they attach again.
-    3. Only counts of processes that answer the last request are used: older ones prove nothing. All
-       agents are asked again after `ASK_AGAIN_S`, and whenever the job's launcher gets another
-       order. A node without an agent is not vacant. Where the launcher's word is enough, it is
-       `RETURN_S` after its agent was lost, in which the agent comes back.
-    4. A line that cannot be read is answered, and harms nobody else.
+    3. Only counts of processes that answer the last request are used, because older ones prove
+       nothing. All agents are asked again after `ASK_AGAIN_S`, and whenever the job's launcher gets
+       another order. A node without an agent is not vacant. If launchers are trusted, it is vacant
+       `RETURN_S` after its agent was lost; within this time the agent comes back.
+    4. A line that cannot be read is answered, and affects no other launcher.
     5. A controller without accounting knows users by their numbers only. A launcher is found by
        name and by number.
     6. Methods may be called by any thread, and none waits.
@@ -55,7 +55,7 @@ class Agent:
     """One stream.
 
     Attributes:
-        nodes: that it speaks for.
+        nodes: that it reports for.
         send: sends an order; never waits.
         launchers: by the number of their connections.
         takes_shares: it keeps CPU shares.
@@ -87,9 +87,9 @@ class Hub:
     """All agents and launchers; a `bridge.resizing.launchers.Launchers`.
 
     Attributes:
-        power: what nodes and jobs draw.
-        readings: what jobs use.
-        shares: what agents are told of CPU shares.
+        power: power of nodes and jobs.
+        readings: resource use of jobs.
+        shares: orders of CPU shares for agents.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Hub:
 
         Args:
             clock: monotonic, s.
-            trusts_launchers: a launcher's word is enough for nodes without an agent.
+            trusts_launchers: launchers are trusted for nodes without an agent.
         """
         self._trusts = trusts_launchers
         self._lock = threading.Lock()
@@ -202,7 +202,7 @@ class Hub:
         return next((one for one in reversed(known) if self._is_of(one.job, key)), None)
 
     def _is_of(self, number: str, key: Key | None) -> bool:
-        """Whether a process of the job of this number may speak for a job (rule 1)."""
+        """Whether a process of the job of this number is accepted for a job (rule 1)."""
         return key is not None and self._numbers.get(key[0], number) == number
 
     def report(self, agent: Agent, report: pb.AgentReport) -> None:
@@ -332,7 +332,7 @@ class Hub:
     # ------------------------------------------------------------ the port
 
     def numbered(self, numbers: Mapping[str, str]) -> None:
-        """From now on only launchers within these jobs speak for tasks of arrays."""
+        """From now on only launchers within these jobs are accepted for tasks of arrays."""
         self._numbers = numbers
 
     def attached(self, job_id: str, user: str) -> Attached | None:
@@ -398,7 +398,7 @@ class Hub:
         return over
 
     def _number_of(self, job_id: str, user: str) -> tuple[str, int | None]:
-        """How nodes call a job, and the number of its user as far as a launcher has said it."""
+        """A job's id on its nodes, and the number of its user if a launcher has reported it."""
         job, uid = self._jobs.get((job_id, user), (job_id, None))
         return self._numbers.get(job_id, job), uid
 

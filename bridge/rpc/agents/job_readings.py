@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What jobs use on their nodes, as agents report it: the last reading of each job on each node.
+"""Resource use of jobs on their nodes, as reported by agents: the last reading for each.
 
 Rules
-    1. Agents may be wrong or lie: values for nodes that an agent does not speak for, that are no
-       finite number or lie outside of bounds are dropped, as are more jobs than a node can have.
-    2. A reading that is older than `STALE_S` is none.
-    3. CPU time never goes back while a job stays: after a restart of an agent without cgroups it is
-       counted on from what was known.
+    1. Agents are not trusted: values for nodes of other agents, values that are not finite or out
+       of bounds, and jobs beyond the maximum of a node are dropped.
+    2. A reading older than `STALE_S` is ignored.
+    3. CPU time never decreases while a job stays: after a restart of an agent without cgroups it
+       continues from the last value.
 """
 
 import math
@@ -54,15 +54,15 @@ class JobReadings:
 
     @property
     def some(self) -> bool:
-        """Whether anything was ever read."""
+        """Whether there was ever a reading."""
         return bool(self._nodes)
 
     def took(self, mine: Collection[str], uses: pb.Uses) -> None:
-        """Takes the readings of a message in.
+        """Records the readings of a message.
 
         Args:
-            mine: the nodes that its agent speaks for.
-            uses: what it says, the oldest first.
+            mine: the nodes that its agent reports for.
+            uses: its contents, the oldest first.
         """
         now_s = self._clock()
         with self._lock:
@@ -95,10 +95,10 @@ class JobReadings:
             self._methods |= found
 
     def of(self, job: str, nodes: Sequence[str]) -> JobReading | None:
-        """What is known of a job; None: nothing.
+        """The use of a job; None: unknown.
 
         Args:
-            job: as its nodes call it.
+            job: its id on the nodes.
             nodes: that it holds.
         """
         now_s = self._clock()
@@ -122,7 +122,7 @@ class JobReadings:
         )
 
     def forget(self, node: str) -> None:
-        """A node whose agent is gone."""
+        """Forgets a node whose agent is gone."""
         with self._lock:
             self._methods.pop(node, None)
 

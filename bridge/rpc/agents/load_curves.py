@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What metered nodes drew at which load: what `schedbridge power calibrate` fits a model to.
+"""Power of metered nodes by load, the input of `schedbridge power calibrate`.
 
 Rules
-    1. Readings of meters only: the model's own values say nothing about the model.
+    1. Only readings of meters count: the model's own values do not test the model.
     2. A reading counts if the load has stayed within `STEADY` for as long as its value may lag
-       behind: `LAG_S` for the node's own counters, `ASKED_LAG_S` for what others have asked a BMC.
-    3. Of each twentieth of the load a node keeps its last `KEPT` readings, `APART_S` apart: long
-       runs at one load do not push out what was seen at others, and the memory is bounded.
-    4. Readings are not compared with what the node's type may draw: a type that is stated wrong is
-       what a calibration is to find out.
+       behind: `LAG_S` for the node's own counters, `ASKED_LAG_S` for values read from a BMC.
+    3. For each twentieth of the load a node keeps its last `KEPT` readings, `APART_S` apart, so
+       that long runs at one load do not displace readings at others, and the memory is bounded.
+    4. Readings are not compared with the bounds of the node's type, because a calibration is meant
+       to find wrong ones.
 """
 
 import math
@@ -40,10 +40,10 @@ class LoadCurve:
         self._bins: dict[int, deque[tuple[float, float]]] = {}
 
     def add(self, at_s: float, load: float | None, watts: float, source: str) -> None:
-        """Takes a reading in.
+        """Records a reading.
 
         Args:
-            at_s: when it was measured; one before the last is none.
+            at_s: when it was measured; a reading before the last one is ignored.
             load: busy CPUs / CPUs; None: not known.
             watts: positive, finite.
             source: of the value.
@@ -64,7 +64,7 @@ class LoadCurve:
         self._bins.setdefault(at, deque(maxlen=KEPT)).append((load, watts))
 
     def curve(self) -> Curve:
-        """All that is kept."""
+        """All kept readings."""
         pairs = [pair for bin_ in self._bins.values() for pair in bin_]
         loads, watts = zip(*pairs, strict=True) if pairs else ((), ())
         return Curve(self.source, self.source != MODEL, loads, watts)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What running jobs draw and use, as columns of the snapshot."""
+"""Power and resource use of running jobs, as columns of the snapshot."""
 
 from dataclasses import replace
 

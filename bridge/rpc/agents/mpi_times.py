@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time in MPI against computing time (MTCT), by job, from what agents report.
+"""Ratio of time in MPI to computing time (MTCT) of jobs, from the reports of agents.
 
 Rules
-    1. A ratio is that of the last `WINDOW_S` to twice as much.
-    2. After a change of the job's width it begins again, with reports that come `SETTLE_S` later:
-       earlier ones are partly about the time before, and about the change itself.
-    3. It is unknown until `LEAST_WALL_S` of the processes' time were seen, and when nothing was
-       reported for `WINDOW_S`.
+    1. A ratio covers the last one to two times `WINDOW_S`.
+    2. After a change of the job's width it is reset, and begins with reports that come `SETTLE_S`
+       later: earlier ones partly cover the time before, and the change itself.
+    3. It is unknown until `LEAST_WALL_S` of the processes' time have been reported, and when
+       nothing was reported for `WINDOW_S`.
 
-Source: the ratio, and that it begins again after each adaptation, are those of the paper on
-malleable jobs that docs/design/0008-decisions-on-running-jobs.md names.
+Source: the ratio, and its reset after each adaptation, are those of the paper on malleable jobs
+named in docs/design/0008-decisions-on-running-jobs.md.
 """
 
 import math
@@ -48,10 +48,10 @@ class MpiTimes:
         self._jobs: OrderedDict[str, _Job] = OrderedDict()
 
     def add(self, job: str, mpi_s: float, wall_s: float, now_s: float) -> None:
-        """Takes a report in; an impossible one is ignored.
+        """Records a report; an impossible one is ignored.
 
         Args:
-            job: as its nodes call it.
+            job: its id on the nodes.
             mpi_s: of its processes on one node, since the last report.
             wall_s: likewise.
             now_s: instant.
@@ -72,7 +72,7 @@ class MpiTimes:
         found.wall_s += wall_s
 
     def runs_on(self, job: str, nodes: Names | None, now_s: float) -> None:
-        """Its launcher says where its processes run (rule 2)."""
+        """Sets the nodes of a job's processes as reported by its launcher (rule 2)."""
         found = self._job(job)
         if found.nodes is not None and nodes != found.nodes:
             self._jobs[job] = _Job(now_s + SETTLE_S, nodes)

@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nodes and jobs draw, as agents report it.
+"""Power of nodes and jobs, as reported by agents.
 
 Rules
-    1. Agents may be wrong or lie. Refused and counted, with the agent's name, are values for nodes
-       it does not speak for (`node`), that are no finite, positive number (`number`), lie outside
-       what the node's type can draw by more than `SLACK` (`range`), or were measured longer ago
-       than `stale_s` (`late`); and more jobs of a node, or readings in a message, than there can be
+    1. Agents are not trusted. These values are refused and counted, with the agent's name: values
+       for nodes of other agents (`node`), values that are not finite and positive (`number`), are
+       outside the bounds of the node's type by more than `SLACK` (`range`), or were measured longer
+       ago than `stale_s` (`late`); and more jobs of a node, or readings in a message, than possible
        (`many`).
-    2. Ages count from the arrival here, by this machine's monotonic clock. Of the agent only the
-       time between measurement and sending is used, never what its clock shows.
-    3. A job that is alone on a node draws all of the node's power. Jobs that share it draw its idle
-       power each, as the book of power counts it once, and what is above in the ratio of their CPU
-       time; in equal parts if they used none.
-    4. A job's bounds are means over its nodes; nothing is said if no node is measured. A node that
-       is new to the job counts as its measured ones do, for `stale_s` after it was first asked for
-       and while its agent reports: until the job is measured there. Any other node of which nothing
-       current is known counts with its type's idle and maximum power; if these are not stated,
-       nothing is said of the job.
+    2. Ages count from the arrival here, by this machine's monotonic clock. From the agent only the
+       time between measurement and sending is used, never its clock.
+    3. A job that is alone on a node draws all of the node's power. Each of several jobs on a node
+       draws its idle power, which the book of power counts once, and a part of the rest in
+       proportion to its CPU time; equal parts if they used none.
+    4. A job's bounds are means over its nodes, and unknown if no node is measured. A node that is
+       new to the job counts like its measured ones until the job is measured there, but no longer
+       than `stale_s` after the first query, and only while its agent reports. Any other node
+       without a current value counts with its type's idle and maximum power; if these are not
+       stated, the job's power is unknown.
 """
 
 import logging
@@ -44,7 +44,7 @@ MOST_JOBS: Final = 1024
 MOST_READINGS: Final = 100
 """In one message."""
 MOST_NAMED: Final = 200
-"""Agents that are counted by name; all further ones are `others`."""
+"""Number of agents that are counted by name; all further ones are `others`."""
 OTHERS: Final = "others"
 _MOST_CPUS: Final = 1e6
 _RANGE: Final = "range"
@@ -56,11 +56,11 @@ Watts = tuple[int, int]
 
 @dataclass(frozen=True)
 class NodeValue:
-    """The last power of a node, for people.
+    """The last power of a node, for display.
 
     Attributes:
         watts: of the whole node.
-        source: what measured it.
+        source: of the measurement.
         age_s: since it was measured.
         stale: it is too old to be used.
     """
@@ -88,7 +88,7 @@ class PowerUse:
     Attributes:
         stale_s: values that are older are not used.
         refused: how many values were refused, by agent and reason.
-        tell: told of each refusal: agent and reason.
+        tell: called for each refusal with agent and reason.
     """
 
     def __init__(
@@ -117,18 +117,18 @@ class PowerUse:
         return self._types
 
     def state_types(self, types: Mapping[str, Watts]) -> None:
-        """From now on these are the nodes' idle and maximum powers."""
+        """Sets the nodes' idle and maximum powers."""
         self._types = types
 
     # ------------------------------------------------------------ reports
 
     def took(self, agent: str, mine: Collection[str], uses: pb.Uses) -> None:
-        """Takes a message in.
+        """Records a message.
 
         Args:
             agent: its name, for counts and the log.
-            mine: the nodes that it speaks for.
-            uses: what it says.
+            mine: the nodes that it reports for.
+            uses: its contents.
         """
         now = self._clock()
         with self._lock:
@@ -151,7 +151,7 @@ class PowerUse:
                 self._took_node(agent, power, jobs.pop(name, ()), now, age_ms)
             else:
                 jobs.pop(name, None)
-        for _ in jobs:  # of nodes of which it says nothing else
+        for _ in jobs:  # of nodes without other values
             self._refuse(agent, "node")
 
     def _took_node(
@@ -205,7 +205,7 @@ class PowerUse:
     def _shares(
         self, agent: str, power: pb.NodePower, jobs: Sequence[pb.JobUse]
     ) -> Iterable[tuple[str, float]]:
-        """What each job draws of the node (rule 3)."""
+        """The part of the node's power that each job draws (rule 3)."""
         cpus: dict[str, float] = {}
         for job in jobs:
             if not _is_number(job.job) or not 0 <= job.cpus <= _MOST_CPUS:
@@ -213,7 +213,7 @@ class PowerUse:
             elif job.HasField("cpus") or len(jobs) == 1:
                 cpus[job.job] = job.cpus
             else:
-                return ()  # who has just come has no share yet, and so nobody has
+                return ()  # a job that has just begun has no share yet, so no job has
         if len(cpus) == 1:
             return [(job, power.watts) for job in cpus]
         idle_w = min(float(self._types.get(power.node, (0, 0))[0]), power.watts)
@@ -234,10 +234,10 @@ class PowerUse:
     # ------------------------------------------------------------ what is known
 
     def job_bounds(self, job: str, nodes: Sequence[str]) -> Watts:
-        """A low and a high estimate of what a running job draws on each of its nodes (rule 4).
+        """A low and a high estimate of a running job's draw on each of its nodes (rule 4).
 
         Args:
-            job: as its nodes call it.
+            job: its id on the nodes.
             nodes: that it holds.
 
         Returns:
@@ -261,7 +261,7 @@ class PowerUse:
         return max(math.floor(low_w / counted), 1), max(math.ceil(high_w / counted), 1)
 
     def _bounds(self, job: str, name: str, now: float) -> tuple[float, float] | None:
-        """Of a job on one node; None: it is not measured there."""
+        """The draw of a job on one node; None: it is not measured there."""
         node = self._nodes.get(name)
         recent = node.jobs.get(job) if node is not None else None
         if node is None or recent is None:
@@ -272,7 +272,7 @@ class PowerUse:
         return found
 
     def _is_new(self, job: str, name: str, now: float) -> bool:
-        """Whether a node, on which a job is not measured, has only just become its own."""
+        """Whether a job that is not measured on a node has only just begun there."""
         node = self._nodes.get(name)
         if node is None or self._is_stale(node, now):
             return False
@@ -282,7 +282,7 @@ class PowerUse:
         return now - since_s < self.stale_s
 
     def nodes(self) -> dict[str, NodeValue]:
-        """The last value of each node, for people."""
+        """The last value of each node, for display."""
         now = self._clock()
         with self._lock:
             return {
@@ -292,7 +292,7 @@ class PowerUse:
             }
 
     def curves(self) -> dict[str, Curve]:
-        """What each node drew at which load (`bridge.rpc.agents.load_curves`)."""
+        """The power of each node by load (`bridge.rpc.agents.load_curves`)."""
         with self._lock:
             return {name: curve.curve() for name, curve in self._curves.items()}
 
@@ -307,7 +307,7 @@ class PowerUse:
         return now - node.at_s > self.stale_s
 
     def forget(self, nodes: Iterable[str]) -> None:
-        """Nodes that the cluster does not have any more."""
+        """Forgets nodes that the cluster does not have any more."""
         with self._lock:
             for name in nodes:
                 self._nodes.pop(name, None)
@@ -321,7 +321,7 @@ def _load(power: pb.NodePower) -> float | None:
 
 
 def _nobody(agent: str, reason: str) -> None:
-    """Is not interested in refusals."""
+    """Ignores refusals."""
 
 
 def _is_number(job: str) -> bool:

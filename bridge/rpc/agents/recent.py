@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The last minute of a power: a low and a high quantile of what was measured.
+"""The last minute of a power: a low and a high quantile of its measured values.
 
 Rules
-    1. Instants are the service's: of arrival, less the age that the agent states.
-    2. Values closer than `APART_S` replace each other, so that nobody can fill the memory, and
-       what arrives late in a burst is its last value.
-    3. Quantiles are values that were measured, the low one rounded down in rank, the high one up.
-    4. Nothing is said until `LEAST_S` have been seen, nor when the newest value is older than what
-       the caller allows. Values of the first `SETTLE_S` do not count: a job that starts draws
-       little, and its node's meter may still show what was there before.
+    1. Instants are by the service's clock: the arrival, less the age stated by the agent.
+    2. Values closer than `APART_S` replace each other, so that the memory is bounded, and a burst
+       of late values counts as its last one.
+    3. Quantiles are measured values, the low one rounded down in rank, the high one up.
+    4. There is no result until values span `LEAST_S`, nor when the newest value is older than the
+       caller allows. Values of the first `SETTLE_S` do not count: a starting job draws little, and
+       its node's meter may still show the former load.
 """
 
 import math
@@ -32,10 +32,10 @@ class Recent:
         self._began = 0.0
 
     def add(self, at_s: float, value: float) -> None:
-        """Takes a value in.
+        """Records a value.
 
         Args:
-            at_s: when it was measured; one before the newest is none.
+            at_s: when it was measured; a value before the newest one is ignored.
             value: finite.
         """
         values = self._values
@@ -56,7 +56,7 @@ class Recent:
         return self._values[-1][0] if self._values else 0.0
 
     def bounds(self, now_s: float, stale_s: float) -> tuple[float, float] | None:
-        """The low and the high quantile; None: nothing can be said (rule 4)."""
+        """The low and the high quantile; None: unknown (rule 4)."""
         values = self._values
         if not values or now_s - values[-1][0] > stale_s or values[-1][0] - self._began < LEAST_S:
             return None

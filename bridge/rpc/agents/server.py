@@ -21,9 +21,9 @@ _log = logging.getLogger(__name__)
 
 VERSION = 1
 MOST_NODES = 5000
-"""Nodes that one agent may speak for."""
+"""Maximum number of nodes of one agent."""
 MOST_ORDERS = 10_000
-"""Orders on their way to one agent; an agent that takes none is dropped."""
+"""Maximum number of unsent orders to one agent; an agent that reads none is dropped."""
 HELLO_S = 10.0
 _MESSAGE_BYTES = 256 << 10
 
@@ -107,7 +107,7 @@ class AgentServer:
     """The server behind the agents' gate."""
 
     def __init__(self, hub: Hub, speakers: Speakers | None = None) -> None:
-        """Prepares one; without `speakers` every agent may speak for any node."""
+        """Prepares one; without `speakers` every agent may report for any node."""
         self._hub, self._speakers = hub, speakers or Speakers()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="agents", daemon=True)
@@ -120,7 +120,7 @@ class AgentServer:
         """Begins to serve at a private Unix socket.
 
         Raises:
-            ConfigError: it cannot be listened at.
+            ConfigError: listening failed.
         """
         self._socket = socket
         self._thread.start()
@@ -147,10 +147,11 @@ class AgentServer:
         options = [
             ("grpc.max_receive_message_length", _MESSAGE_BYTES),
             ("grpc.so_reuseport", 0),
-            ("grpc.http2.bdp_probe", 0),  # a ping for each message, to and fro
+            ("grpc.http2.bdp_probe", 0),  # a ping for each message in either direction
             ("grpc.keepalive_time_ms", 20_000),
             ("grpc.keepalive_timeout_ms", 20_000),
-            # Agents ping as often; by default gRPC takes a third ping within five minutes as abuse.
+            # Agents ping as often; by default gRPC treats a third ping within five minutes as
+            # abuse.
             ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
             ("grpc.http2.max_ping_strikes", 0),
         ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For which nodes an agent may speak, by the names in its certificate."""
+"""The nodes that an agent may report for, by the names in its certificate."""
 
 from collections.abc import Iterable
 
@@ -9,8 +9,8 @@ from bridge.rpc.transport.presented import Presented
 class Speakers:
     """The rights of agents.
 
-    An agent whose certificate is one of all agents speaks for any node; that of a node, for the
-    nodes that it names exactly.
+    An agent with a certificate for all agents may report for any node; one with a node's
+    certificate only for the nodes that it names exactly.
     """
 
     def __init__(self, presented: Presented | None = None, subjects: Iterable[str] = ()) -> None:
@@ -23,10 +23,10 @@ class Speakers:
         self._presented, self._subjects = presented, frozenset(subjects)
 
     def refused(self, peer: str, nodes: Iterable[str]) -> str:
-        """The first of the nodes for which an agent may not speak; empty: there is none.
+        """The first of the nodes that an agent may not report for; empty: none.
 
         Args:
-            peer: what gRPC calls the other side.
+            peer: gRPC's name of the other side.
             nodes: that it claims.
         """
         if self._presented is None:

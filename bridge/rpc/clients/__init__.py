@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The service from outside.
+"""Clients of the service.
 
-`remote_decider.py` is a controller that asks it for decisions, `operator_client.py` an operator
-that asks for explanations. Imports encode and the messages. Start with `remote_decider.py`.
+`remote_decider.py` is a controller that requests decisions, `operator_client.py` an operator that
+requests explanations. Imports encode and the messages. Start with `remote_decider.py`.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a snapshot has changed since the last report: a number for each job, rows of nodes."""
+"""The changes of a snapshot since the last report: a number for each job, rows of nodes."""
 
 import zlib
 from dataclasses import fields
@@ -18,7 +18,7 @@ _PRINTED = tuple(
 
 
 def pending_prints(snapshot: Snapshot) -> NDArray[np.int64]:
-    """For each waiting job a number that changes with what is reported of it."""
+    """For each waiting job a number that changes with its reported fields."""
     jobs = snapshot.jobs
     mark = np.zeros(len(jobs), dtype=np.int64)
     for each in _PRINTED:
@@ -29,7 +29,7 @@ def pending_prints(snapshot: Snapshot) -> NDArray[np.int64]:
 
 
 def _running_prints(snapshot: Snapshot) -> NDArray[np.int64]:
-    """For each running job a number that changes with what is reported of it."""
+    """For each running job a number that changes with its reported fields."""
     running = snapshot.running
     sums = np.concatenate(([0], np.cumsum(running.nodes.astype(np.int64) * running.nodes + 1)))
     held = sums[running.indptr[1:]] - sums[running.indptr[:-1]]
@@ -57,7 +57,7 @@ def holders(snapshot: Snapshot) -> tuple[dict[str, int], dict[str, list[int]]]:
 
 
 def changed_nodes(last: Snapshot, snapshot: Snapshot) -> list[int]:
-    """Rows of the nodes that are other than before; names and resources are the same."""
+    """Rows of the nodes that have changed; names and resources are the same."""
     before, now = last.nodes, snapshot.nodes
     differs = (before.capacity != now.capacity).any(axis=1)
     differs |= (before.usable != now.usable) | (before.weight != now.weight)
@@ -80,7 +80,7 @@ def changed_nodes(last: Snapshot, snapshot: Snapshot) -> list[int]:
 def _other_power(
     before: PowerSaving | None, now: PowerSaving | None, n_nodes: int
 ) -> NDArray[np.bool_]:
-    """(n_nodes,) which nodes differ in what is known of powering them down."""
+    """(n_nodes,) which nodes differ in columns about powering them down."""
     differs = np.zeros(n_nodes, dtype=bool)
     if before is None or now is None:
         return ~differs

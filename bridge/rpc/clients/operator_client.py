@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An operator who asks a running service."""
+"""A client of the operators' interface of a running service."""
 
 from collections.abc import Callable
 from typing import Any, Self
@@ -16,7 +16,7 @@ _ORDER_S = 60.0
 
 
 class OperatorClient:
-    """Asks a running service what operators ask."""
+    """Sends operators' requests to a running service."""
 
     def __init__(self, address: str, *, timeout_s: float = 10.0) -> None:
         self._address = address
@@ -40,7 +40,7 @@ class OperatorClient:
             raise found from None
 
     def status(self) -> operator_pb2.StatusReply:
-        """How the service fares."""
+        """The state of the service."""
         reply: operator_pb2.StatusReply = self._call(
             self._stub.Status, operator_pb2.StatusRequest()
         )
@@ -61,34 +61,34 @@ class OperatorClient:
         return reply
 
     def topology(self) -> operator_pb2.TopologyReply:
-        """The switches, and who is on them."""
+        """The switches and their jobs."""
         reply: operator_pb2.TopologyReply = self._call(
             self._stub.Topology, operator_pb2.TopologyRequest()
         )
         return reply
 
     def policy(self, replacement: str = "") -> operator_pb2.PolicyReply:
-        """The policy; with a replacement (preset or YAML) it is exchanged first."""
+        """The policy; with a replacement (preset or YAML) it is replaced first."""
         reply: operator_pb2.PolicyReply = self._call(
             self._stub.Policy, operator_pb2.PolicyRequest(set=replacement)
         )
         return reply
 
     def reserve(self, request: operator_pb2.ReserveRequest) -> operator_pb2.ReserveReply:
-        """Has a reservation made; waits for the controller."""
+        """Makes a reservation; waits for the controller."""
         reply: operator_pb2.ReserveReply = self._call(
             self._stub.Reserve, request, timeout_s=_ORDER_S
         )
         return reply
 
     def unreserve(self, name: str) -> None:
-        """Has a reservation removed; waits for the controller."""
+        """Removes a reservation; waits for the controller."""
         self._call(
             self._stub.Unreserve, operator_pb2.UnreserveRequest(name=name), timeout_s=_ORDER_S
         )
 
     def record(self, min_queue: int = 0, wait_s: int = 10) -> operator_pb2.RecordReply:
-        """Waits for a cycle and gives it whole; without one the reply is empty."""
+        """Waits for a cycle and returns a recording of it; without one the reply is empty."""
         reply: operator_pb2.RecordReply = self._call(
             self._stub.Record,
             operator_pb2.RecordRequest(min_queue=min_queue, wait_s=wait_s),
@@ -97,39 +97,39 @@ class OperatorClient:
         return reply
 
     def elastic(self, job_id: str = "") -> operator_pb2.ElasticReply:
-        """Malleable running jobs, or one of them."""
+        """Running malleable jobs, or one of them."""
         reply: operator_pb2.ElasticReply = self._call(
             self._stub.Elastic, operator_pb2.ElasticRequest(job_id=job_id)
         )
         return reply
 
     def change_width(self, request: operator_pb2.ChangeWidthRequest) -> None:
-        """Asks for another number of nodes of a running job, or that they stay."""
+        """Requests another number of nodes of a running job, or to keep them."""
         self._call(self._stub.ChangeWidth, request)
 
     def power(self, span_s: int = 0, limit: int = 0) -> operator_pb2.PowerReply:
-        """Bounds of system power and what is drawn; 0: the next day, 10 jobs."""
+        """Bounds of system power, and estimates; 0: the next day, 10 jobs."""
         reply: operator_pb2.PowerReply = self._call(
             self._stub.Power, operator_pb2.PowerRequest(span_s=span_s, limit=limit)
         )
         return reply
 
     def calibrate(self) -> operator_pb2.CalibrateReply:
-        """What nodes draw idle and at most, fitted to what metered ones have reported."""
+        """Idle and maximum power of nodes, fitted to the reports of metered ones."""
         reply: operator_pb2.CalibrateReply = self._call(
             self._stub.Calibrate, operator_pb2.CalibrateRequest()
         )
         return reply
 
     def corridor(self, request: operator_pb2.CorridorRequest) -> operator_pb2.CorridorReply:
-        """Enters, removes or restores bounds of system power, or tells what that would do."""
+        """Enters, removes or restores bounds of system power, or simulates that."""
         reply: operator_pb2.CorridorReply = self._call(
             self._stub.Corridor, request, timeout_s=_ORDER_S
         )
         return reply
 
     def accuracy(self, partition: str = "") -> operator_pb2.AccuracyReply:
-        """Accuracy of announced starts; of one partition, or of each and all together."""
+        """Accuracy of announced starts; of one partition, or of each and of all together."""
         reply: operator_pb2.AccuracyReply = self._call(
             self._stub.Accuracy, operator_pb2.AccuracyRequest(partition=partition)
         )

@@ -4,6 +4,6 @@
 OPTIONS = [
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
-    ("grpc.initial_reconnect_backoff_ms", 50),  # a service that restarts is back soon
+    ("grpc.initial_reconnect_backoff_ms", 50),  # a restarting service is back soon
     ("grpc.max_reconnect_backoff_ms", 1000),
 ]

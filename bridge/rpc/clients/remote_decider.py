@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A controller that asks a running service to decide.
 
-`RemoteDecider` speaks exactly as the plugin does: a hello, then deltas with the results of earlier
-decisions, everything if it is asked for; it keeps the announcements it was given.
+`RemoteDecider` behaves exactly like the plugin: it sends a hello, then deltas with the results of
+earlier decisions, or a full report if requested; it keeps the announcements it was given.
 """
 
 import time
@@ -37,7 +37,7 @@ from bridge.units import NEVER, UNPLANNED
 
 @dataclass(frozen=True, slots=True)
 class _Announced:
-    """What the service said last of a waiting job."""
+    """The service's last announcement for a waiting job."""
 
     start_s: int
     partition: str
@@ -47,7 +47,7 @@ class _Announced:
 
 @dataclass(frozen=True, slots=True)
 class _Resizing:
-    """A resize the service decided, whose result is to be told."""
+    """A resize that the service decided, whose result must be reported."""
 
     decision_id: int
     by_s: int
@@ -57,7 +57,7 @@ class _Resizing:
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """A start the service decided, whose result is to be told."""
+    """A start that the service decided, whose result must be reported."""
 
     decision_id: int
     job_id: str
@@ -72,10 +72,10 @@ class ReservationMaker(Protocol):
     """A controller that can make reservations."""
 
     def reserve(self, reservation: Reservation) -> str:
-        """Makes one; returns why not, empty if it is made."""
+        """Makes one; returns an empty text, or why not."""
 
     def unreserve(self, name: str) -> str:
-        """Removes one; returns why not, empty if it is gone."""
+        """Removes one; returns an empty text, or why not."""
 
 
 class RemoteDecider:
@@ -92,9 +92,9 @@ class RemoteDecider:
         """Connects with the first decision.
 
         Args:
-            address: as gRPC has it: "unix:/run/schedbridge/bridge.sock".
-            timeout_s: an answer that takes longer counts as none.
-            controller: who calls, for the service's log.
+            address: in gRPC's form: "unix:/run/schedbridge/bridge.sock".
+            timeout_s: maximum time of an answer.
+            controller: name of the caller, for the service's log.
             reserving: carries out the reservations of operators; None: they are refused.
         """
         self._address = address
@@ -115,7 +115,7 @@ class RemoteDecider:
         self._forget()
 
     def _forget(self) -> None:
-        """Forgets what the service knows: it will be told everything."""
+        """Sends a full report next time."""
         self._acknowledged = 0
         self._messages: Messages | None = None
         self._last: Snapshot | None = None
@@ -134,17 +134,17 @@ class RemoteDecider:
         self._channel.close()
 
     def decide(self, snapshot: Snapshot) -> Plan:
-        """Has one snapshot planned.
+        """Requests a plan for a snapshot.
 
         Raises:
-            Unreachable: nobody answers.
+            Unreachable: the service does not answer.
             ControllerError: the service refuses, or does not understand.
-            SnapshotError: a job cannot be said on the wire.
+            SnapshotError: a job cannot be represented on the wire.
         """
         try:
             reply = self._ask(snapshot)
         except BaseException:
-            self._forget()  # nobody knows what arrived
+            self._forget()  # it is unknown what arrived
             raise
         self._acknowledged = reply.generation
         self._take(reply)
@@ -192,7 +192,7 @@ class RemoteDecider:
     # ------------------------------------------------------------ out
 
     def _report(self, snapshot: Snapshot) -> pb.CycleRequest:
-        """What changed since the last acknowledged report; everything if there is none."""
+        """The changes since the last acknowledged report; everything if there is none."""
         if self._messages is None or not self._messages.fits(snapshot):
             self._forget()
             self._messages = Messages(snapshot)
@@ -339,7 +339,7 @@ class RemoteDecider:
         )
 
     def _obey(self, decision: pb.Decision, nodes: NodeIndex) -> None:
-        """Has a reservation made or removed."""
+        """Makes or removes a reservation."""
         why = "this controller cannot do that"
         if self._reserving is not None and decision.HasField("reserve"):
             asked = decision.reserve
@@ -356,7 +356,7 @@ class RemoteDecider:
         self._orders.append(pb.Fate(decision_id=decision.id, outcome=outcome, text=why))
 
     def _plan(self, snapshot: Snapshot) -> Plan:
-        """The decisions in force as a plan: starts first, then the waiting jobs as they stand."""
+        """The decisions in force as a plan: starts first, then the waiting jobs."""
         now_s, jobs = snapshot.now_s, snapshot.jobs
         row_of = {job_id: row for row, job_id in enumerate(jobs.id.tolist())}
         partition_of = {partition.name: at for at, partition in enumerate(snapshot.partitions)}

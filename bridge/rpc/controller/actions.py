@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What decisions can ask of a controller: one table for the service's side of the wire.
+"""The actions that decisions can request of a controller: the service's table.
 
-A controller names in its hello the features that it has. Whatever needs one that it lacks is not
-planned: jobs count as malleable only for a controller that can resize them. So nothing has to be
-taken out of a plan afterwards. The plugin has the same table, with handlers, in
+A controller names its features in its hello. Actions that need a missing feature are not planned:
+jobs count as malleable only for a controller that can resize them. So nothing has to be removed
+from a plan afterwards. The plugin has the same table, with handlers, in
 `bridge/shim/decisions/actions.c`; a test compares them.
 """
 
@@ -17,7 +17,7 @@ from bridge.rpc.reported.features import Feature
 
 
 class Subject(Enum):
-    """What an action is about. Of a job it must have the version that the decision names."""
+    """The object of an action. A job must have the version that the decision names."""
 
     NO_JOB = "no job"
     PENDING_JOB = "a pending job"
@@ -26,12 +26,12 @@ class Subject(Enum):
 
 @dataclass(frozen=True)
 class Action:
-    """One thing that a decision can ask for.
+    """An action that a decision can request.
 
     Attributes:
-        feature: what the controller must have named.
-        of: what it is about.
-        made_by: the module beside this one that decides it.
+        feature: that the controller must have named.
+        of: its object.
+        made_by: the module of this package that decides it.
     """
 
     feature: Feature
@@ -56,4 +56,4 @@ ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
 """By the fields of `Decision.action` in the contract."""
 
 DECIDED: Final = tuple(feature.value for feature in Feature)
-"""What this service may decide, for its hello."""
+"""The actions that this service may decide, for its hello."""

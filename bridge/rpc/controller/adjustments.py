@@ -2,12 +2,12 @@
 """Decisions about running jobs on the wire: new sets of nodes, CPU quotas, and requeues.
 
 Rules
-    1. How a resize is carried out, and what the controller is told when, is decided by
-       `bridge.resizing`. Here it becomes messages.
-    2. A quota is sent when it is another one than the last that was sent. A job whose quota is
-       dropped from the plan while it runs is told that it has none.
-    3. A sentence on what is under way is sent when it changes. It is lost if the job's version has
-       changed meanwhile.
+    1. `bridge.resizing` decides how a resize is carried out, and when the controller gets which
+       message; this module writes the messages.
+    2. A quota is sent when it differs from the last one sent. If the quota of a running job is
+       dropped from the plan, the controller is told that it has none.
+    3. A sentence on the change under way is sent when it changes. It is lost if the job's version
+       has changed meanwhile.
     4. A guest is requeued once for each time that it runs: the decision is sent again when the
        controller has refused it, or when it has not answered for `REQUEUE_AGAIN_S`.
     5. After `reset` no quota and no sentence is known to the controller.
@@ -37,7 +37,7 @@ REQUEUE_AGAIN_S: Final = 30
 
 
 class Adjustments:
-    """What running jobs of one controller are told to change.
+    """The changes of running jobs for one controller.
 
     Attributes:
         runtime: carries resizes out.
@@ -61,7 +61,7 @@ class Adjustments:
         self.runtime = runtime
 
     def reset(self) -> None:
-        """The controller has started again."""
+        """Handles a restart of the controller."""
         self.runtime.reset()
         self._quotas.clear()
         self._requeued.clear()
@@ -86,8 +86,8 @@ class Adjustments:
 
         Args:
             snapshot: the report.
-            nodes_awaited: idle nodes may be those that a waiting job is about to get: no running
-                job is given any in this cycle.
+            nodes_awaited: idle nodes may be those that a waiting job is about to get, so no
+                running job gets any in this cycle.
         """
         self._nodes_awaited = nodes_awaited
         self._reported = snapshot
@@ -103,7 +103,7 @@ class Adjustments:
         nodes: NodeIndex,
         features: frozenset[str],
     ) -> list[pb.Decision]:
-        """What the controller is to be told of running jobs.
+        """The messages to the controller about running jobs.
 
         Args:
             shown: what `overlay` returned.
@@ -172,7 +172,7 @@ class Adjustments:
         return found
 
     def _wishes(self, world: World, shown: Snapshot) -> list[tuple[str, int, bool]]:
-        """What operators ask for, of jobs that nothing is under way for."""
+        """The requests of operators for jobs without a change under way."""
         adapting = shown.running.adapting
         begun = {change.job_id for change in self.runtime.changes}
         found = []
@@ -198,7 +198,7 @@ class Adjustments:
             )
 
     def _progress(self) -> list[pb.Decision]:
-        """What is under way, for `squeue` and `scontrol`, where it changed."""
+        """The sentences on changes under way, for `squeue` and `scontrol`, that have changed."""
         found, now = [], {}
         for change in self.runtime.changes:
             verb = "growing" if change.grows else "shrinking"
@@ -240,7 +240,7 @@ class Adjustments:
 
 
 def _resizable(shown: Snapshot, reported: Snapshot, row: int) -> Snapshot:
-    """A snapshot in which a held job may be resized all the same, as an operator asks for."""
+    """A snapshot in which a held job may be resized on an operator's request."""
     least, most = shown.running.min_nodes.copy(), shown.running.max_nodes.copy()
     least[row], most[row] = reported.running.min_nodes[row], reported.running.max_nodes[row]
     return replace(shown, running=replace(shown.running, min_nodes=least, max_nodes=most))

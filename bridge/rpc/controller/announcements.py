@@ -49,7 +49,7 @@ CALM_S = 10
 
 _NOTHING, _PLANNED, _PENDING = 0, 1, 2
 # The rows of a table of announcements, one column for each job. A change of one of the first
-# `_COMPARED` is told at once.
+# `_COMPARED` is sent at once.
 _VERSION, _KIND, _START_S, _PARTITION, _NODES, _CODE, _WORDS, _SAID_S = range(8)
 _COMPARED, _COLUMNS = 6, 8
 
@@ -78,8 +78,8 @@ class Decisions:
     Attributes:
         messages: the decisions, in the reply that they were written into.
         by_kind: how many of each.
-        again_s: seconds until announcements that were put off are due; 0: there are none.
-        promised: job id to what was announced, of the planned starts among them.
+        again_s: seconds until postponed announcements are due; 0: there are none.
+        promised: from job id to the announced start, for the planned starts among them.
         starting: jobs that start among them.
     """
 
@@ -108,7 +108,7 @@ class Announcements:
         self._said = np.empty((_COLUMNS, 0), dtype=np.int64)
 
     def close(self, decision_id: int) -> OpenStart | None:
-        """Removes and returns the open start that a result is of; None: it is of none."""
+        """Removes and returns the open start that a result belongs to; None: it belongs to none."""
         return self._open.pop(decision_id, None)
 
     def decide(
@@ -121,7 +121,7 @@ class Announcements:
         *,
         reply: pb.CycleReply | None = None,
     ) -> Decisions:
-        """Compares a plan with what was announced. O(rows + nodes planned), in columns.
+        """Compares a plan with the announcements. O(rows + nodes planned), in columns.
 
         Args:
             snapshot: what was planned.
@@ -316,7 +316,7 @@ class Announcements:
 
 
 class _Reasons:
-    """The reasons of a plan's rows; rows that wait alike share one."""
+    """The reasons of a plan's rows; rows with the same reason share one."""
 
     def __init__(self, reasons: Sequence[Reason | None]) -> None:
         ids = np.fromiter(map(id, reasons), dtype=np.int64, count=len(reasons))
@@ -339,10 +339,10 @@ class _Reasons:
 
 
 def _limit_s(snapshot: Snapshot, plan: Plan, row: int) -> int:
-    """The time limit to start with, if it is another than the job's own; or 0.
+    """The time limit to start with, if it differs from the job's own; else 0.
 
-    On fewer nodes than a moldable job asks for it has as many node-seconds as it asks for, whatever
-    it is predicted to take: it is not killed for what a policy decided.
+    On fewer nodes than requested a moldable job gets the requested node-seconds, whatever its
+    predicted run time, so that it is not killed because of a policy's decision.
     """
     jobs, job = snapshot.jobs, int(plan.job[row])
     asked, width = int(jobs.min_nodes[job]), int(plan.indptr[row + 1] - plan.indptr[row])
@@ -356,7 +356,7 @@ def _limit_s(snapshot: Snapshot, plan: Plan, row: int) -> int:
 
 
 def _cut_s(snapshot: Snapshot, plan: Plan, row: int) -> int:
-    """The time limit that a start is planned with, if it is shorter than the job's own; or 0.
+    """The time limit that a start is planned with, if it is shorter than the job's own; else 0.
 
     The controller itself shortens limits for deadlines, when it starts the job.
     """
@@ -374,7 +374,7 @@ def _waits(
     serials: NDArray[np.int64],
     jobs: NDArray[np.intp],
 ) -> NDArray[np.int64]:
-    """For each job whose announcement changed, seconds until it may be told (rule 3).
+    """For each job whose announcement changed, seconds until it may be sent (rule 3).
 
     Intervals of length n begin at the instants t for which t plus the job's serial is a multiple
     of n.
@@ -431,7 +431,7 @@ def wake_after_s(snapshot: Snapshot, plan: Plan, retry_s: int | None, again_s: i
     """Returns when the controller should call again even if nothing changes; 0: at any time.
 
     That is at the next planned start, begin time, edge of a reservation, end of a wait for leaf
-    switches or retry of a refused start, and when announcements are due that were put off.
+    switches or retry of a refused start, and when postponed announcements are due.
     """
     now_s = snapshot.now_s
     instants: list[int] = [] if retry_s is None else [retry_s]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a starting job that asked in chunks gets on each of its nodes, for the wire."""
+"""The allocation of a starting job with chunks on each of its nodes, for the wire."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from bridge.rpc.reported.hostlist import NodeIndex
 
 
 def chunk_uses(snapshot: Snapshot, plan: Plan, row: int, nodes: NodeIndex) -> list[pb.NodeUse]:
-    """Returns the CPUs on each node of a row, nodes with as many together; empty without chunks.
+    """Returns the CPUs on each node of a row, grouped by number; empty without chunks.
 
     CPUs are those of the chunks, not rounded up to whole cores: the controller does that itself.
     """

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps the corridor of power: what was entered, and its resolution for every cycle.
+"""Keeps the corridor of power: its entries, and their resolution for every cycle.
 
 Rules
-    1. A change is in force from the next cycle on, is kept over restarts, and is a line in the log:
+    1. A change is in force from the next cycle on, survives restarts, and is logged in one line:
        who, from where, what, and the command that undoes it.
-    2. What a file of the memory holds that is opened late lies below what was entered meanwhile.
+    2. Entries of a memory file that is opened late lie below those entered meanwhile.
     3. Where the site's rules do not bound power (`planning.power`), entries are refused.
 """
 
@@ -29,7 +29,7 @@ NOT_BOUNDED = "power is not bounded here: configure planning.power (what nodes d
 
 
 _LIVE_S = 3600
-"""A controller whose clock is off by more is a simulation's."""
+"""A controller whose clock differs by more is a simulation's."""
 
 
 def clock_of(cycles: Callable[[], Cycles | None]) -> Callable[[], int]:
@@ -47,12 +47,12 @@ def clock_of(cycles: Callable[[], Cycles | None]) -> Callable[[], int]:
 
 @dataclass(frozen=True)
 class Kept:
-    """Where what was entered is kept.
+    """The storage of entries.
 
     Attributes:
-        late: what was found there, once; None: nothing that is new.
-        keep: has it written.
-        problem: why it cannot be kept at present; empty: it can.
+        late: returns newly found entries once; None: there are none.
+        keep: writes entries.
+        problem: why they cannot be stored at present; empty: they can.
     """
 
     late: Callable[[], str | None] = lambda: None
@@ -71,11 +71,11 @@ class CorridorSwitch:
         calendar: Sequence[CalendarEntry] = (),
         now_s: Callable[[], int],
     ) -> None:
-        """Begins with what is kept.
+        """Starts with the stored entries.
 
         Args:
             switch: puts corridors in force.
-            kept: where entries are kept.
+            kept: the storage of entries.
             calendar: of the configuration.
             now_s: the clock of the controller, or of this machine before it has called.
         """
@@ -101,7 +101,7 @@ class CorridorSwitch:
         return self._now_s()
 
     def entries(self) -> Entries:
-        """All that the corridor is made of."""
+        """The sources of the corridor."""
         site = self._switch.site
         with self._lock:
             self._recall()
@@ -110,29 +110,29 @@ class CorridorSwitch:
             )
 
     def entry_log(self) -> EntryLog:
-        """What was entered."""
+        """The entries."""
         with self._lock:
             self._recall()
             return self._entry_log
 
     def corridor(self) -> Corridor:
-        """As of now; the calendar and all entries resolved."""
+        """The present corridor: the calendar and all entries resolved."""
         return corridor_at(self.entries(), self.now_s)
 
     def problems(self) -> tuple[str, ...]:
-        """What keeps entries from coming or from being kept, in sentences."""
+        """Problems with sources or storage of entries, in sentences."""
         with self._lock:
             found = tuple(text for text in self._problems.values() if text)
         problem = self._kept.problem()
         return (*found, f"entries are not kept over a restart: {problem}") if problem else found
 
     def report(self, where: str, problem: str) -> None:
-        """Notes what is wrong somewhere; empty: nothing any more."""
+        """Records a problem; empty: it is resolved."""
         with self._lock:
             self._problems[where] = problem
 
     def plan_with(self, calendar: Sequence[CalendarEntry]) -> None:
-        """Takes another calendar: the configuration was read again."""
+        """Replaces the calendar after the configuration was read again."""
         with self._lock:
             self._calendar = tuple(calendar)
             self._changes += 1
@@ -164,7 +164,7 @@ class CorridorSwitch:
             The new entries; none if the group says the same as before.
 
         Raises:
-            ConfigError: they make no sense, there are too many, or power is not bounded.
+            ConfigError: they are invalid, there are too many, or power is not bounded.
         """
         if not self.bounded:
             raise ConfigError("power corridor", NOT_BOUNDED)
@@ -190,7 +190,7 @@ class CorridorSwitch:
         return added
 
     def remove(self, number: int, author: Author) -> OperatorEntry:
-        """Removes an entry; 0: the one that was entered last.
+        """Removes an entry; 0: the most recently entered one.
 
         Raises:
             ConfigError: there is none.
@@ -226,19 +226,19 @@ class CorridorSwitch:
         return back
 
     def _take(self, entry_log: EntryLog) -> None:
-        """Keeps a new log; views made from now on have it, and so has the next cycle."""
+        """Stores a new log, which later views and the next cycle use."""
         self._entry_log = entry_log
         self._changes += 1
         self._kept.keep(entry_log.text())
         self._switch.changes += 1
 
     def settle(self) -> None:
-        """Joins and keeps what was entered; before the memory is closed."""
+        """Merges and stores the entries; called before the memory is closed."""
         with self._lock:
             self._recall()
 
     def _recall(self) -> None:
-        """Joins what a file holds that has just been opened (rule 2)."""
+        """Merges the entries of a file that has just been opened (rule 2)."""
         text = self._kept.late()
         if text is None:
             return

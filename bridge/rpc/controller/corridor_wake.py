@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When the controller is to call for the sake of the corridor of power.
+"""When the controller must call because of the corridor of power.
 
 Rules
     1. It calls when the bounds change next.
-    2. Nobody can wake the controller. Where power is bounded it calls often enough that a change
-       which nobody announced is planned for within about a second. A service whose cycles take long
-       is called less often: cycles take at most a `SHARE` of its time.
+    2. The controller cannot be woken. If power is bounded it calls often enough that an unannounced
+       change is planned for within about a second. A service whose cycles take long is called less
+       often: cycles take at most a `SHARE` of its time.
 """
 
 from bridge.model.site import Site
@@ -22,11 +22,11 @@ def corridor_change_s(site: Site, now_s: int) -> int | None:
 
 
 def listen_ms(site: Site, wall_s: float) -> int:
-    """After what time to call again; 0: at any time, as power is not bounded.
+    """The time until the next call; 0: any, as power is not bounded.
 
     Args:
         site: the rules in force.
-        wall_s: what the last cycle took.
+        wall_s: duration of the last cycle.
     """
     if site.rules.power is None:
         return 0

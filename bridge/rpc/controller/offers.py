@@ -44,7 +44,7 @@ _HOLDS = np.isin(np.arange(256), (Hold.NONE, Hold.REFUSED, Hold.BAD_REQUEST))
 
 
 class NodesToChoose:
-    """How many nodes there are at most to choose from, for any job."""
+    """Maximum number of nodes to choose from, for any job."""
 
     def __init__(self, snapshot: Snapshot, plan: Plan) -> None:
         nodes, running, size = snapshot.nodes, snapshot.running, len(snapshot.nodes)
@@ -59,7 +59,7 @@ class NodesToChoose:
         self._usable, self._free = int(usable.sum()), int(free.sum())
 
     def __contains__(self, job: int) -> bool:
-        """Whether a job, none of which starts now, may find nodes enough."""
+        """Whether a job that does not start now may find enough nodes."""
         there = self._usable if self._beyond[job] else self._free
         return there >= max(int(self._least[job]), 1)
 
@@ -79,7 +79,7 @@ class _Offer:
 
 
 class Offers:
-    """Who has been offered, by job id.
+    """The offered jobs, by id.
 
     Attributes:
         next_s: when the next of the last candidates may be offered again; None: there is none.
@@ -119,7 +119,7 @@ class Offers:
         return list(found)
 
     def note(self, job_id: str, version: int, *, changes: int, now_s: int) -> None:
-        """A job was offered, or has no nodes to choose from: now it is the turn of others."""
+        """Records that a job was offered, or has no nodes to choose from."""
         before = self._offers.get(job_id)
         times = before.times + 1 if before is not None and before.version == version else 1
         wait_s = min(1 << min(times - 1, 20), self._retry_s)
@@ -128,5 +128,5 @@ class Offers:
             del self._offers[next(iter(self._offers))]
 
     def forget(self, job_id: str) -> None:
-        """An offered job has started."""
+        """Records that an offered job has started."""
         self._offers.pop(job_id, None)

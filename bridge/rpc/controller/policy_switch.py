@@ -25,7 +25,7 @@ from bridge.safe_cycle.decider import Decider
 _log = logging.getLogger(__name__)
 
 _LONGER = 1.1
-"""A controller timeout longer than known by this factor gives a policy more time."""
+"""A controller timeout that is longer than before by this factor gives a policy more time."""
 
 
 class PolicySwitch:
@@ -33,8 +33,8 @@ class PolicySwitch:
 
     Attributes:
         spec: the policy in force.
-        planning: what the site demands, as the section `planning` has it.
-        changes: how often either, or what was entered of the corridor, was exchanged.
+        planning: the rules of the site in the form of the section `planning`.
+        changes: how often the policy, the rules or the entries of the corridor were replaced.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class PolicySwitch:
         *,
         planning: Mapping[str, object] | None = None,
     ) -> None:
-        """Begins with a policy and a site that the decider has already.
+        """Starts with a policy and a site that the decider already has.
 
         Args:
             spec: as configured.
@@ -62,7 +62,7 @@ class PolicySwitch:
         self._borne: tuple[PolicySpec, float] = spec, 0.0
 
     def name(self) -> str:
-        """The policy's name, for people."""
+        """The policy's name, for display."""
         return self.spec.name
 
     @property
@@ -77,7 +77,7 @@ class PolicySwitch:
         self.changes += 1
 
     def recorded(self) -> Mapping[str, object]:
-        """What the site demands, with the corridor of power as it is in force."""
+        """The rules of the site, with the corridor of power in force."""
         return with_bounds(self.planning, self._corridor)
 
     def conditions(self) -> Conditions:
@@ -89,7 +89,7 @@ class PolicySwitch:
         return unknown_to(self._decider.site, snapshot)
 
     def yaml(self) -> str:
-        """The policy in force, as YAML that `set` takes; what the site demands as a comment."""
+        """The policy in force, as YAML for `set`; the rules of the site as a comment."""
         policy = yaml.safe_dump(describe(self.spec), sort_keys=False)
         if not self.planning:
             return policy
@@ -100,7 +100,7 @@ class PolicySwitch:
         """Puts another policy in force, from the next cycle on.
 
         Raises:
-            ConfigError: it is not YAML, or no policy, or one for simulations only.
+            ConfigError: it is not YAML, not a policy, or a policy for simulations only.
         """
         try:
             value = yaml_text.load(text)
@@ -117,10 +117,10 @@ class PolicySwitch:
         self._changed(spec.name)
 
     def bear(self, patience_s: float) -> None:
-        """Holds the budgets of the policy to what the controller waits; before a cycle.
+        """Limits the budgets of the policy by the controller's timeout; before a cycle.
 
         Args:
-            patience_s: how long that is; 0: it is not known.
+            patience_s: the timeout; 0: unknown.
         """
         before, known_s = self._borne
         if not patience_s or (self.spec is before and patience_s <= known_s * _LONGER):
@@ -140,8 +140,8 @@ class PolicySwitch:
             cycles: of the service.
 
         Returns:
-            What that strands in the plan of the last cycle: a sentence for each job, which gets
-            another place in the next one.
+            The jobs stranded in the plan of the last cycle, a sentence for each; the next cycle
+            plans them again.
         """
         site = bounded_by(planning.site(), self._corridor)
         with cycles.lock:

@@ -2,10 +2,11 @@
 """Nodes to be powered down and up, on the wire.
 
 Rules
-    1. A node is named once: while the controller's report does not show what was asked for, it is
-       asked again only after `AGAIN_S`. One that refused, and was not just busy, is left alone for
-       `REFUSED_S`. Once a report has shown it, the node may be named again at any time.
-    2. After `reset` nothing has been asked for.
+    1. A node is named once: until the controller's report shows the requested change, it is
+       requested again only after `AGAIN_S`. A node for which it was refused, other than for being
+       busy, is not named for `REFUSED_S`. After a report has shown the change, the node may be
+       named again at any time.
+    2. After `reset` nothing counts as requested.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,10 +25,10 @@ REFUSED_S: Final = 600
 
 
 class PowerRequests:
-    """What one controller was asked to power down and up."""
+    """The requests to one controller to power nodes down and up."""
 
     def __init__(self, take_id: Callable[[], int]) -> None:
-        """Begins with nothing.
+        """Starts without requests.
 
         Args:
             take_id: gives the number of the next decision.
@@ -37,7 +38,7 @@ class PowerRequests:
         self._sent: dict[int, tuple[tuple[str, ...], bool]] = {}
 
     def reset(self) -> None:
-        """The controller has started again."""
+        """Handles a restart of the controller."""
         self._silent_until_s.clear()
         self._sent.clear()
 
@@ -52,7 +53,7 @@ class PowerRequests:
         return True
 
     def decide(self, snapshot: Snapshot, plan: Plan, nodes: NodeIndex) -> list[pb.Decision]:
-        """What the controller is to be asked now (rule 1)."""
+        """The requests to the controller now (rule 1)."""
         now_s, found = snapshot.now_s, []
         silent = self._silent_until_s
         shown = _shown(snapshot, nodes, silent)
@@ -77,7 +78,7 @@ class PowerRequests:
 def _shown(
     snapshot: Snapshot, nodes: NodeIndex, asked: Iterable[tuple[str, bool]]
 ) -> set[tuple[str, bool]]:
-    """Those that are as they were asked to be: off, or on or on the way up."""
+    """The nodes in the requested state: off, or on or on the way up."""
     saving = snapshot.nodes.power_saving
     found: set[tuple[str, bool]] = set()
     if saving is None:

@@ -99,7 +99,7 @@ class Server:
             socket: path of the private Unix socket to listen at.
 
         Raises:
-            ConfigError: it cannot be listened at.
+            ConfigError: listening failed.
         """
         server = grpc.server(self._pool, options=self._options)
         register(server)

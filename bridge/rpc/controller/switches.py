@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file that describes the switches, read again when it changes or when nodes come and go."""
+"""The file that describes the switches; read again when it or the set of nodes changes."""
 
 import logging
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ class Switches:
     """
 
     def __init__(self, path: Path) -> None:
-        """Nothing is read yet.
+        """Reads nothing yet.
 
         Args:
             path: a file that the controller's dialect reads; Slurm's is topology.conf.

@@ -17,7 +17,7 @@ _PERIODS = {
 
 
 def accuracy_reply(kept: StartRecords, partition: str) -> pb.AccuracyReply:
-    """Writes what is kept.
+    """Writes the records.
 
     Args:
         kept: the sums.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nodes draw, fitted to what metered ones reported, in the words of the wire."""
+"""Power of nodes, fitted to the reports of metered ones, as wire messages."""
 
 from collections.abc import Mapping
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Malleable running jobs for operators and users: what they are at, and orders to them."""
+"""Running malleable jobs for operators and users: their states, and orders."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ _KEEPING = {
 
 
 def elastic_reply(cycles: Cycles, agents: int, learnt: Learnt | None = None) -> pb.ElasticReply:
-    """All malleable running jobs as of the last report.
+    """All running malleable jobs as of the last report.
 
     Args:
         cycles: the service's.
@@ -92,16 +92,16 @@ def _job(job: Shown, nodes: str, target: str) -> pb.ElasticJob:
 
 
 def change_width(cycles: Cycles, request: pb.ChangeWidthRequest, *, user: str, uid: str) -> None:
-    """Carries an order out with the next cycle.
+    """Carries out an order with the next cycle.
 
     Args:
         cycles: the service's.
         request: the order.
-        user: who asks; empty: an administrator.
+        user: the caller; empty: an administrator.
         uid: the number of that user.
 
     Raises:
-        ControllerError: it cannot be.
+        ControllerError: the order is impossible.
     """
     with cycles.lock:
         if request.width:

@@ -9,10 +9,10 @@
 
 Rules
     1. Every request needs the token of the file (`Authorization: Bearer TOKEN`), which is read
-       again when it changes. Without a good file, everybody is refused.
-    2. A caller gets one answer within `PATIENCE_S`; heads, bodies and connections are bounded. What
-       is wrong is said as a problem (RFC 9457), changes nothing and affects nobody else.
-    3. An event is named by what it says, so that one that is sent again changes nothing.
+       again when it changes. Without a valid file, every request is refused.
+    2. A caller gets one answer within `PATIENCE_S`; heads, bodies and connections are bounded. An
+       error is reported as a problem (RFC 9457), changes nothing and affects no other caller.
+    3. The id of an event follows from its contents, so a repeated event changes nothing.
 """
 
 import asyncio
@@ -158,7 +158,7 @@ class EventPage:
 
 
 def _token(path: Path) -> bytes:
-    """The token of a file; empty: there is none that is good, and the log says why."""
+    """The token of a file; empty: there is no valid one, and the log says why."""
     try:
         found = path.stat()
         if found.st_uid not in (0, os.geteuid()) or stat.S_IMODE(found.st_mode) & 0o077:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of the corridor of power that operators and events ask for, in the service's process."""
+"""Changes of the corridor of power by operators and events, in the service's process."""
 
 import json
 
@@ -16,7 +16,7 @@ from bridge.rpc.pb import operator_pb2 as pb
 from bridge.units import DAY_S
 
 MOST_OF_EVENTS = 200
-"""Entries of all events; the rest of those that the log takes is for operators."""
+"""Maximum number of entries of all events; the rest of the log is for operators."""
 _GROUP = "event "
 
 
@@ -26,7 +26,7 @@ def change_corridor(
     """Enters, removes or restores bounds.
 
     Raises:
-        ConfigError: the request makes no sense, or power is not bounded.
+        ConfigError: the request is invalid, or power is not bounded.
     """
     if corridor is None:
         raise ConfigError("power corridor", NOT_BOUNDED)
@@ -51,14 +51,14 @@ def take_event(corridor: CorridorSwitch | None, event: str, name: str, bounds: s
     Args:
         corridor: gets them.
         event: its id.
-        name: for people.
+        name: for display.
         bounds: a list of start, end and upper bound, as JSON; empty: the event is withdrawn.
 
     Returns:
-        How many entries came and went.
+        How many entries were added and removed.
 
     Raises:
-        ConfigError: power is not bounded, or the bounds make no sense.
+        ConfigError: power is not bounded, or the bounds are invalid.
     """
     if corridor is None:
         raise ConfigError("power corridor", NOT_BOUNDED)

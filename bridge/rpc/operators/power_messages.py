@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The corridor of power in the words of the wire, and back."""
+"""The corridor of power as wire messages, and back."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ from bridge.units import NEVER
 
 MOST_STEPS = 1000
 MOST_SPAN_S = 10 * 366 * 86_400
-"""Nothing is entered for longer, or later, than ten years."""
+"""Entries last, and begin, at most ten years from now."""
 _NONE = -1
 
 
@@ -54,10 +54,10 @@ def step_messages(entries: Entries, now_s: int, until_s: int) -> Iterator[pb.Cor
 
 
 def wish_of(request: pb.CorridorRequest, now_s: int) -> Wish:
-    """The bounds that are asked for.
+    """The requested bounds.
 
     Raises:
-        ConfigError: they make no sense, or are over.
+        ConfigError: they are invalid, or have ended.
     """
     start_s = request.from_s or now_s
     end_s = request.until_s or NEVER
@@ -83,10 +83,10 @@ def wish_of(request: pb.CorridorRequest, now_s: int) -> Wish:
 
 
 def check_request(request: pb.CorridorRequest) -> None:
-    """Raises unless a request asks for one thing.
+    """Raises unless a request has exactly one action.
 
     Raises:
-        ConfigError: it asks for several, or for none.
+        ConfigError: it has several, or none.
     """
     bounds = request.HasField("lower_w") or request.HasField("upper_w")
     if bounds + request.HasField("undo") + request.HasField("restore") != 1:

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a change of the corridor would do: the last report planned with it, and without.
+"""The effect of a change of the corridor: the last report planned with and without it.
 
 Rules
-    1. Both plans are made by the policy in force from the same report, without what it carries from
-       cycle to cycle. So they differ by the corridor alone; against the plan that is announced they
-       may differ by more.
-    2. Only the first task of an array that is planned is compared.
-    3. Nothing is changed, and nobody else is asked: this runs in the operators' process.
+    1. The policy in force makes both plans from the same report, without its state. So they differ
+       by the corridor alone; they may differ more from the announced plan.
+    2. Only the first planned task of an array is compared.
+    3. Nothing is changed: this runs in the operators' process.
 """
 
 from collections.abc import Callable
@@ -56,10 +55,10 @@ Planner = Callable[[Snapshot, Site], Plan]
 def trial(
     view: View, published: Published, request: pb.CorridorRequest, author: Author
 ) -> pb.CorridorReply:
-    """Plans with what is asked for, and lists what changes.
+    """Plans with the requested bounds, and lists the changes.
 
     Raises:
-        ConfigError: the request makes no sense, or power is not bounded.
+        ConfigError: the request is invalid, or power is not bounded.
         PolicyError: the policy in force has no plan.
     """
     site, now_s = view.in_force.conditions.site, published.snapshot.now_s
@@ -85,7 +84,7 @@ def trial(
 
 
 def planner(spec: PolicySpec) -> Planner:
-    """Plans with a policy as if it began with this report (rule 1)."""
+    """Plans with a policy that starts with this report (rule 1)."""
     policy = build(spec)
 
     def plan(snapshot: Snapshot, site: Site) -> Plan:
@@ -95,7 +94,7 @@ def planner(spec: PolicySpec) -> Planner:
 
 
 def effects(published: Published, before: Plan, after: Plan) -> list[pb.CorridorEffect]:
-    """The jobs for which two plans of one report differ, those that lose most first.
+    """The jobs for which two plans of one report differ, the largest losses first.
 
     Args:
         published: the report.
@@ -170,7 +169,7 @@ def _start(plan: Plan, row: int) -> int | None:
 
 
 def _first_rows(plan: Plan) -> dict[int, int]:
-    """Job to its row; of several the one that starts first (rule 2)."""
+    """From job to its row; the first to start of several (rule 2)."""
     found: dict[int, int] = {}
     key = np.where(plan.start_s == UNPLANNED, NEVER, plan.start_s)
     for row in np.argsort(key, kind="stable").tolist():

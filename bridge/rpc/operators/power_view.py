@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bounds of system power and what is drawn, as of the last cycle, for operators and users.
+"""The bounds and estimates of system power, as of the last cycle, for operators and users.
 
-All powers are upper estimates (`bridge.planning.power.estimates`): those by which jobs start.
+All powers are upper estimates (`bridge.planning.power.estimates`), by which jobs start.
 """
 
 from collections.abc import Iterator
@@ -76,7 +76,7 @@ def _fill(
 
 
 def _not_kept(reply: pb.PowerReply, rules: PowerRules, published: Published) -> Iterator[str]:
-    """That the corridor cannot be kept, and what would end that."""
+    """A message that the corridor cannot be kept, and what would end that."""
     upper_w = rules.corridor.at(reply.now_s)[1]
     if (rest_w := reply.base_w + reply.idle_w) > upper_w:
         yield (
@@ -104,7 +104,7 @@ def _planned(
     running_w: NDArray[np.int64],
     until_s: int,
 ) -> Iterator[pb.PowerStep]:
-    """What the plan comes to: running jobs until their ends, planned ones from their starts."""
+    """Power by the plan: running jobs until their ends, planned ones from their starts."""
     snapshot, plan = published.snapshot, published.plan
     now_s = snapshot.now_s
     rows = np.flatnonzero((plan.start_s != NEVER) & (plan.start_s != UNPLANNED))

@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 
 LEAST_PAUSE_S, MOST_PAUSE_S = 0.1, 30.0
 STEADY_S = 60.0
-"""A process that lived this long did not die of its start."""
+"""A process that lived this long did not die because of its start."""
 SILENT_S = 120.0
 _PATIENCE_S = 0.3
 """Longest total time for which making a view yields to cycles."""
@@ -56,22 +56,22 @@ _PROGRAM = "from bridge.rpc.operators.program import main; main()"
 
 @dataclass(frozen=True)
 class Desk:
-    """What the service's process does for the other one.
+    """The functions of the service's process for the other one.
 
     Attributes:
-        cycles: what answers the controller.
-        switch: exchanges policies.
-        service: its name, for people.
+        cycles: answers the controller.
+        switch: replaces policies.
+        service: its name, for display.
         failures: cycles that fell back to the conservative plan.
         accuracy: records of starts.
         record: least queue and seconds to wait, to the next such cycle as a file and its
             generation. ControllerError: another caller waits.
         metrics: the page.
-        refused: told of callers that were turned away: where, why, how many.
+        refused: called for rejected callers: where, why, how many.
         agents: how many nodes have an agent.
-        speed_ups: what was learnt of them.
+        speed_ups: learnt ones.
         corridor: bounds of system power; None: there are none.
-        curves: what metered nodes drew at which load.
+        curves: power of metered nodes by load.
     """
 
     cycles: Cycles
@@ -182,11 +182,11 @@ class Answers:
         raise ControllerError(f"unknown request {kind}")
 
     def _view(self, known: int, known_changes: int) -> list[Part]:
-        """The live state; the rest only where it is not what they know.
+        """The live state; other parts only if they have changed.
 
         Args:
-            known: number of the cycle they have.
-            known_changes: of policy and rules that they know of.
+            known: number of the cycle that the other process has.
+            known_changes: number of changes of policy and rules that it knows of.
         """
         changes = self._desk.switch.changes  # read first: a number that is too old does no harm
         in_force = self.in_force() if changes != known_changes else None
@@ -233,7 +233,7 @@ class Settings:
         per_user: connections.
         private: directory for its own sockets.
         log_level, log_format: of its log.
-        token_file: of callers that send events of demand response; None: nobody may.
+        token_file: of callers that send events of demand response; None: none are accepted.
     """
 
     admins: tuple[int, ...]
@@ -264,10 +264,10 @@ class OperatorProcess:
         """Prepares it.
 
         Args:
-            answers: to what it asks.
+            answers: to its requests.
             settings: for it.
             operators: listens for operators.
-            metrics: listens for those who read metrics; None: nobody may.
+            metrics: listens for readers of metrics; None: there are none.
             events: listens for events of demand response; None: there are none.
         """
         self._answers = answers

@@ -110,7 +110,7 @@ async def _serve(settings: dict[str, Any], asker: Asker) -> None:
 
 
 def _taking(asker: Asker, service: OperatorService) -> Carry:
-    """Hands bounds of events to the service's process."""
+    """Passes bounds of events to the service's process."""
 
     async def carry(event: str, name: str, wishes: Sequence[Wish]) -> int:
         bounds = json.dumps([[wish.start_s, wish.end_s, wish.upper_w] for wish in wishes])
@@ -123,7 +123,7 @@ def _taking(asker: Asker, service: OperatorService) -> Carry:
 
 
 def _cached(asker: Asker) -> Any:
-    """The metrics, asked for at most once a second."""
+    """The metrics, requested at most once a second."""
     known: list[tuple[float, asyncio.Task[bytes]]] = []
 
     async def fetch() -> bytes:
@@ -140,7 +140,7 @@ def _cached(asker: Asker) -> Any:
 
 
 class _Refusals:
-    """Passes on what the gate counts, at most once a second."""
+    """Passes on the gate's counts, at most once a second."""
 
     def __init__(self, asker: Asker) -> None:
         self._asker = asker

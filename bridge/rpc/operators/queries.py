@@ -30,7 +30,7 @@ class Refused(Exception):
 
     Attributes:
         code: of gRPC.
-        text: for people.
+        text: for display.
     """
 
     def __init__(self, code: grpc.StatusCode, text: str) -> None:
@@ -62,11 +62,11 @@ def need_admin(admin: bool, what: str) -> None:
 
 @dataclass(frozen=True)
 class Asking:
-    """Who asks, and how the nearest changes of a job are found.
+    """The caller, and the search for changes of a job.
 
     Attributes:
-        admin: may see everything, and change something.
-        what_if: tells what would let a row of the plan start earlier; None: nobody tells.
+        admin: may see everything, and make changes.
+        what_if: finds changes that would let a row of the plan start earlier; None: not available.
     """
 
     admin: bool

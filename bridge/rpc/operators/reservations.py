@@ -42,11 +42,11 @@ _RESERVATION = [column.name for column in fields(ReservationText)]
 
 @dataclass(frozen=True)
 class Controlling:
-    """What is needed of the controller.
+    """The required functions of the controller.
 
     Attributes:
         features: of its plugin.
-        carry_out: has it carry out an order within so many seconds, and returns the order's result.
+        carry_out: sends it an order with a time limit, s, and returns the order's result.
     """
 
     features: Collection[str]
@@ -63,14 +63,14 @@ def reserve(
     """Finds nodes and has the controller reserve them.
 
     Args:
-        controller: is to do it.
+        controller: makes the reservation.
         published: the last cycle.
-        request: what the operator asks for.
-        wait_s: how long the controller may take.
+        request: of the operator.
+        wait_s: maximum time for the controller.
 
     Raises:
-        ConfigError: the request makes no sense.
-        RequestError: its chunks do not.
+        ConfigError: the request is invalid.
+        RequestError: its chunks are invalid.
         ControllerError: the controller cannot do it, does not call, or refuses.
     """
     asked = _request_of(published, request)
@@ -189,7 +189,7 @@ def _request_of(published: Published, request: pb.ReserveRequest) -> Reservation
 
 
 def _licences(snapshot: Snapshot, texts: Sequence[str]) -> NDArray[np.int64]:
-    """(L,) what `matlab:2`, or `matlab` for one, ask for."""
+    """(L,) the licences of a text such as `matlab:2`, or `matlab` for one."""
     wanted = np.zeros(len(snapshot.licences), dtype=np.int64)
     for text in texts:
         name, _, count = text.partition(":")
@@ -206,7 +206,7 @@ def _licences(snapshot: Snapshot, texts: Sequence[str]) -> NDArray[np.int64]:
 
 
 def _licences_text(snapshot: Snapshot, asked: ReservationRequest) -> str:
-    """Writes the licences that are asked for as `matlab:2,ansys:1`."""
+    """Writes the requested licences as `matlab:2,ansys:1`."""
     wanted = [] if asked.licences is None else asked.licences.tolist()
     return ",".join(
         f"{name}:{count}" for name, count in zip(snapshot.licences, wanted, strict=True) if count

@@ -67,7 +67,7 @@ _CLOSED = "the service does not answer"
 
 @dataclass
 class _User:
-    """What one user has in progress."""
+    """The calls of one user in progress."""
 
     calls: int = 0
     answering: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(ANSWERING))
@@ -75,7 +75,7 @@ class _User:
 
 @dataclass
 class _Visit:
-    """One call, from its arrival until gRPC is done with it."""
+    """One call, from its arrival until gRPC has finished it."""
 
     user: _User
     admin: bool
@@ -101,10 +101,10 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
         """Prepares the service; to be called in the event loop.
 
         Args:
-            asker: asks the service's process.
-            who: the user behind gRPC's name of a peer.
-            admins: may change something.
-            workers: threads that make answers.
+            asker: queries the service's process.
+            who: the user of a peer by gRPC's name.
+            admins: users that may make changes.
+            workers: number of threads that make answers.
         """
         self._asker = asker
         self._who = who

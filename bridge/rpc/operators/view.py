@@ -36,7 +36,7 @@ class LiveState:
     Attributes:
         status: an encoded `StatusReply` without the parts from the last cycle.
         features: of the controller's plugin.
-        power_problems: what keeps entries of the corridor from coming or from being kept.
+        power_problems: problems with sources or storage of entries of the corridor.
     """
 
     status: bytes
@@ -51,7 +51,7 @@ class InForce:
     Attributes:
         policy_yaml: the policy.
         conditions: for its plans.
-        entries: what the corridor of power is made of.
+        entries: the sources of the corridor of power.
     """
 
     policy_yaml: str

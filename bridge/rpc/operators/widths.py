@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why malleable running jobs have the widths they have, and what others would gain them.
+"""The reasons for the widths of running malleable jobs, and the speed-ups of other widths.
 
 Rules
-    1. What keeps a job from any change comes first: a change under way, a limit, its launcher, an
-       operator. What the policy said of it in the last cycle comes next.
-    2. Codes and numbers are the policy's and the service's; sentences are made here, once.
+    1. Reasons that forbid any change come first: a change under way, a limit, the launcher, an
+       operator. Then comes the policy's reason of the last cycle.
+    2. Codes and numbers are the policy's and the service's; this module makes the sentences.
 """
 
 from collections.abc import Iterable
@@ -54,7 +54,7 @@ _TEXTS: Final = {
 def width_reason(
     job: Shown, row: int, snapshot: Snapshot, bounds: ResizeBounds, decided: WidthReason | None
 ) -> pb.WidthReason:
-    """Why a job has the width it has (rule 1).
+    """The reason for a job's width (rule 1).
 
     Args:
         job: as shown.
@@ -96,7 +96,7 @@ def _message(reason: WidthReason, now_s: int) -> pb.WidthReason:
 
 
 def last_resize(entry: Entry | None) -> pb.LastResize | None:
-    """The last resize of a job that is over; None: there is none."""
+    """The last ended resize of a job; None: there is none."""
     if entry is None:
         return None
     return pb.LastResize(
@@ -141,14 +141,14 @@ def speed_ups(
         snapshot: of the last cycle.
         row: of `Snapshot.running`.
         learnt: of speed-ups.
-        least: fewest nodes that it may have.
-        most: most of them.
+        least: minimum number of nodes.
+        most: maximum number of nodes.
         mtct: as measured at its width; less than 0: not measured.
     """
     running = snapshot.running
     width = int(running.indptr[row + 1] - running.indptr[row])
     kept = kept_of(learnt, str(running.user[row]), str(running.name[row]))
-    if mtct >= 0 and width > 1:  # what is measured now goes before what was
+    if mtct >= 0 and width > 1:  # present measurements come before earlier ones
         (serial,) = serial_fractions(np.array([mtct]), np.array([width])).tolist()
         kept = (*(at for at in kept if at.width != width), AtWidth(width, 1, serial))
     powers = [1 << bit for bit in range(21) if least <= 1 << bit <= most]

@@ -60,7 +60,7 @@ class ReportedCluster:
         Args:
             hello: of the controller.
             refusals: starts that it refused; jobs that are gone or run are removed.
-            changes: where to go on counting.
+            changes: initial value of the counter.
         """
         self._hello, self._refusals, self.changes = hello, refusals, changes
         self.started: list[Began] = []

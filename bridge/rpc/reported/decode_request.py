@@ -17,7 +17,7 @@ Rules
     7. Only the controller can choose between several reservations. Such a job is offered to the
        controller, and counts as refused until it starts.
 
-An invalid request affects only its own job: `problem` says what is wrong with it.
+An invalid request affects only its own job: `problem` describes the error.
 """
 
 from dataclasses import dataclass, replace
@@ -223,7 +223,7 @@ def _lower(request: pb.Request, layout: TableColumns) -> Lowered:
 
 
 def _power(request: pb.Request) -> tuple[int, int]:
-    """What a job states to draw on a node, at least and at most."""
+    """Minimum and maximum power that a job states for a node."""
     least, most = request.malleable.min_power_w, request.malleable.max_power_w
     if most and least > most:
         raise BadRequest(f"least power {least} W exceeds most power {most} W")
@@ -231,7 +231,7 @@ def _power(request: pb.Request) -> tuple[int, int]:
 
 
 def _has_widths(request: pb.Request) -> bool:
-    """Whether a request states widths; one that states power alone is as rigid as any other."""
+    """Whether a request states widths; one that states power alone is rigid."""
     asked = request.malleable
     return bool(asked.min_nodes or asked.max_nodes or asked.node_constraint)
 
@@ -311,7 +311,7 @@ def _first_widths(request: pb.Request, low: int, high: int, rule: WidthRule) -> 
 def _start_widths(
     layout: TableColumns, partitions: tuple[int, ...], widths: tuple[int, int], asked: int
 ) -> tuple[int, int]:
-    """On how many nodes a moldable job may start, in each of its partitions; 0, 0: as it asks."""
+    """On how many nodes a moldable job may start, in all its partitions; 0, 0: as requested."""
     bounds = [layout.partition_widths[at] for at in partitions]
     least = max(widths[0], *(low for low, _ in bounds))
     most = min(widths[1], *(high or widths[1] for _, high in bounds))

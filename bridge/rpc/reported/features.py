@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a controller can carry out, in the words of the hello."""
+"""The features of controllers, as named in the hello."""
 
 from enum import StrEnum
 
 
 class Feature(StrEnum):
-    """One thing that a controller can carry out, or one way to do it."""
+    """A capability of a controller."""
 
     START = "start"
     PLANNED_START = "planned_start"
@@ -14,7 +14,7 @@ class Feature(StrEnum):
     """Chooses a job's nodes itself, among those it is given."""
     RESIZE = "resize"
     PROGRESS = "progress"
-    """Shows users where a job is that changes its width."""
+    """Shows users the progress of a change of width."""
     POWER = "power"
     """Powers nodes down and up."""
     QUOTA = "quota"

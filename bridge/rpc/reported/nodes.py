@@ -18,7 +18,7 @@ from bridge.units import NEVER
 MAX_NODES = 200_000
 MAX_GRES_KINDS = 256
 _SAVING = ("power_saving", "off", "resume_s", "ready_s", "idle_since_s")
-"""Columns of what is known of nodes that can be powered down."""
+"""Columns about powering nodes down."""
 _NAME = re.compile(r"[A-Za-z0-9_.\-]{1,255}")
 MAX_RESUME_S = 7 * 86_400
 _GRES = re.compile(r"[^\s:,\[\]]{1,64}(:[^\s,\[\]]{1,64})?")
@@ -31,12 +31,11 @@ class Nodes:
         index: names and hostlists.
         column: generic resource to its column of the resource vectors.
         resources: names of those columns.
-        renumbered: grows when an index or a column means something else than before, or when
-            what lowering knows of the nodes (threads, memory, features, what is not used up) is
-            another.
+        renumbered: grows when the meaning of an index or a column changes, or the properties of
+            nodes that lowering uses (threads, memory, features, resources that are not consumed).
         features: all that any node has, or had.
-        unconsumed: generic resource that jobs do not use up to (n_nodes,) int64: how much of it
-            there is; it has no column.
+        unconsumed: from generic resources that jobs do not consume to (n_nodes,) int64 amounts;
+            they have no column.
         memory_mib, threads: (n_nodes,) int64; threads that make a core, at least 1.
     """
 
@@ -69,7 +68,7 @@ class Nodes:
             True if anything changed.
 
         Raises:
-            SnapshotError: a node is malformed, named twice, or removed without having been there.
+            SnapshotError: a node is malformed, named twice, or removed without having existed.
         """
         if not changed and not removed:
             return False

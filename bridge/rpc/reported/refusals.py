@@ -142,7 +142,7 @@ class Refusals:
     def nodes_awaited(self, now_s: int) -> bool:
         """Whether some job is about to get nodes that were busy a moment ago.
 
-        They were released, and look idle. Nobody else must be given them meanwhile.
+        They were released, and look idle. No other job must get them meanwhile.
         """
         return any(
             refusal.busy_from_s

@@ -12,8 +12,7 @@ from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
 
 MAX_AMOUNT = 1 << 40
-"""Largest amount of anything (memory in MiB) that is accepted; what two million jobs hold of it can
-still be counted."""
+"""Largest accepted amount of anything (memory in MiB); the sum over two million jobs fits int64."""
 
 
 @dataclass(frozen=True)

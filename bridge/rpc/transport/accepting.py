@@ -8,7 +8,7 @@ import socket
 from collections.abc import Callable, Iterator
 
 _AT_ONCE = 32
-"""Connections accepted before those that are there get their turn."""
+"""Connections accepted at a time, before existing ones are served."""
 
 
 class Accepting:
@@ -19,7 +19,7 @@ class Accepting:
 
         Args:
             listener: a socket that listens; closed by the caller.
-            refused: told of each connection that is closed for lack of descriptors.
+            refused: called for each connection that is closed for lack of descriptors.
         """
         listener.setblocking(False)
         self.socket = listener

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is at the other end of a connection, and where it is led."""
+"""The identity of callers, and the routes of their connections."""
 
 import secrets
 import socket
@@ -13,20 +13,20 @@ from bridge.rpc.transport.relay import Allowance
 _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 
 Route = Callable[[int], str | None]
-"""User id to the private socket that serves it; None: may not enter."""
+"""From user id to the private socket that serves it; None: refused."""
 
 
 @dataclass
 class Known:
-    """A caller, once it is known who it is.
+    """An identified caller.
 
     Attributes:
-        owner: whom connections are counted for.
-        target: the private socket; None: may not enter.
+        owner: key for counting connections.
+        target: the private socket; None: refused.
         allowance: of bytes; None: no bound.
         badge: address to connect from; None: any.
-        unwelcome: may not enter; a server behind the target answers that.
-        identity: who it is, for `Policy.banned`; None: it stays as long as it likes.
+        unwelcome: refused; a server behind the target answers that.
+        identity: for `Policy.banned`; None: it is never banned.
     """
 
     owner: Hashable
@@ -38,10 +38,10 @@ class Known:
 
 
 class Badges:
-    """Addresses that tell a server behind a gate which user a connection is of.
+    """Addresses that tell a server behind a gate the user of a connection.
 
-    They are names in the kernel's abstract namespace that nobody can guess beforehand. Only the
-    gate can connect to the private socket, so only it can show one.
+    They are unguessable names in the kernel's abstract namespace. Only the gate can connect to the
+    private socket, so only it can use them.
     """
 
     def __init__(self) -> None:
@@ -54,35 +54,35 @@ class Badges:
         return f"\0schedbridge-{self._secret}-{uid}-{self._count}"
 
     def read(self, peer: str) -> int | None:
-        """The user, from what gRPC calls its peer; None: it was not connected by the gate."""
+        """The user, from gRPC's name of the peer; None: it was not connected by the gate."""
         head, _, rest = peer.partition(f"unix-abstract:schedbridge-{self._secret}-")
         uid, _, _ = rest.partition("-")
         return int(uid) if not head and uid.isdigit() else None
 
 
 class Policy(Protocol):
-    """How a gate finds out who calls."""
+    """Identifies the callers of a gate."""
 
     def introduce(self, client: socket.socket) -> "Known | Handshake":
-        """Looks at a new connection; may raise OSError."""
+        """Examines a new connection; may raise OSError."""
 
     def banned(self) -> Callable[[Hashable], bool] | None:
-        """Says of an identity that was let in whether it must leave; None: nobody must."""
+        """Whether an admitted identity has been banned; None: no identity can be."""
 
 
 class Handshake(Protocol):
     """An introduction that takes several messages.
 
     Attributes:
-        client: the socket, as it is to be used afterwards.
-        owner: whom it is counted for meanwhile.
+        client: the socket to be used afterwards.
+        owner: key for counting it meanwhile.
     """
 
     client: socket.socket
     owner: Hashable
 
     def step(self) -> "Known | int":
-        """Goes on: who it is, or what is waited for. OSError: it has failed."""
+        """Continues: the caller, or what is waited for. OSError: it failed."""
 
 
 class Peers:
@@ -100,7 +100,7 @@ class Peers:
         Args:
             route: to which private socket.
             badges: makes the addresses from which they are connected; None: any.
-            allowance: of bytes for a user, made when the user's first connection comes.
+            allowance: of bytes for a user, made with the user's first connection.
         """
         self._route = route
         self._badges = badges
@@ -115,4 +115,4 @@ class Peers:
         return Known(uid, target, self._allowance(uid) if target is not None else None, badge)
 
     def banned(self) -> None:
-        """Whoever is in may stay."""
+        """No admitted user is banned."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a gate turns away, in log and metrics."""
+"""Rejected connections of a gate, in log and metrics."""
 
 import logging
 import math
@@ -14,7 +14,7 @@ _TOLD_S = 60.0
 _MOST_OWNERS_TOLD = 16
 
 Refused = Callable[[str, str], None]
-"""Told of everything turned away: the gate's key, and "user", "connections", "descriptors",
+"""Called for every rejection: the gate's key, and "user", "connections", "descriptors",
 "greeting", "stalled" or "age"."""
 
 
@@ -23,7 +23,7 @@ def nobody(_key: str, _reason: str) -> None:
 
 
 class Complaints:
-    """Tells log and metrics of what was turned away; the log not more than it can take."""
+    """Reports rejections to log and metrics; at a limited rate to the log."""
 
     def __init__(self, key: str, refused: Refused) -> None:
         self._key = key
@@ -34,11 +34,11 @@ class Complaints:
 
     @property
     def owes(self) -> bool:
-        """There is something to be summed up."""
+        """Whether there is something to summarise."""
         return bool(self._told)
 
     def complain(self, reason: str, owner: Hashable, now: float, why: str = "") -> None:
-        """Notes one."""
+        """Records a rejection."""
         self._refused(self._key, reason)
         if not self._told:
             self._summed = now
@@ -50,7 +50,7 @@ class Complaints:
         _log.warning("%s: refused %s (%s)", self._key, _shown(owner), why or reason)
 
     def sum_up(self, now: float) -> None:
-        """Tells what was not told, once a minute."""
+        """Logs the unreported rejections, once a minute."""
         if not self._told or now - self._summed < _TOLD_S:
             return
         for (reason, owner), count in self._more.items():

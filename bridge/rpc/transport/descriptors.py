@@ -6,7 +6,7 @@ import resource
 
 
 def affordable(most: int, kept: int, gates: int = 1) -> int:
-    """How many connections there are descriptors for.
+    """The number of connections for which there are descriptors.
 
     Each takes three: the client's, the server's, and the one by which gRPC has it.
 
@@ -20,7 +20,7 @@ def affordable(most: int, kept: int, gates: int = 1) -> int:
 
 
 def raise_descriptor_limit() -> int:
-    """Asks for as many descriptors as this process may have; returns how many those are."""
+    """Raises the limit of descriptors to the maximum for this process; returns it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

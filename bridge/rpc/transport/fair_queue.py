@@ -22,7 +22,7 @@ class FairQueue:
         self._running: set[asyncio.Future[Any]] = set()
 
     def put(self, user: Hashable, work: Callable[[], Any]) -> "asyncio.Future[Any]":
-        """Has something done; the result comes later."""
+        """Queues a function; the result comes later."""
         done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(user, deque()).append((done, work))
         self._begin()

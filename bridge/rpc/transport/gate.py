@@ -13,7 +13,7 @@ Rules
     3. Connections are closed that send no greeting within `greeting_s`, whose client reads nothing
        for `stall_s`, or that are older than `age_s`.
     4. If descriptors run out, a spare one is used to accept and refuse connections.
-    5. A connection of somebody who is banned meanwhile is closed within `_SWEEP_S`.
+    5. A connection whose identity is banned meanwhile is closed within `_SWEEP_S`.
     6. Refused connections are counted and logged: the first of an owner at once, the others as a
        sum once a minute.
 """
@@ -39,12 +39,12 @@ _SWEEP_S = 1.0
 
 @dataclass(frozen=True)
 class Bounds:
-    """What one gate lets happen.
+    """The limits of one gate.
 
     Attributes:
         per_owner, total: connections.
         greeting_s: until the first byte, or the end of the TLS handshake.
-        stall_s: while a side takes nothing of what is there for it.
+        stall_s: time for which a side may not read pending data.
         age_s: of a connection.
     """
 
@@ -56,7 +56,7 @@ class Bounds:
 
 
 class Gate:
-    """Listens at a socket and lets in whom its policy knows."""
+    """Listens at a socket and admits callers that its policy accepts."""
 
     def __init__(
         self,
@@ -72,9 +72,9 @@ class Gate:
         Args:
             listener: a socket that listens; closed by the caller.
             key: names the gate in log and metrics.
-            policy: finds out who calls.
-            bounds: what may happen.
-            refused: told of everything turned away.
+            policy: identifies callers.
+            bounds: the limits.
+            refused: called for every rejection.
         """
         self._key = key
         self._policy = policy
@@ -92,7 +92,7 @@ class Gate:
         self._thread = threading.Thread(target=self._run, name=f"gate {key}", daemon=True)
 
     def start(self) -> None:
-        """Begins to let people in."""
+        """Begins to admit callers."""
         self._thread.start()
 
     def close(self) -> None:
@@ -127,7 +127,7 @@ class Gate:
             self._end()
 
     def _turn(self) -> None:
-        """Waits for something to happen, and does what is due."""
+        """Waits for events, and handles them and the deadlines."""
         ready = self._selector.select(self._timeout_s(time.monotonic()))
         now = time.monotonic()
         for found in {key.data for key, _ in ready if key.data is not None}:
@@ -193,8 +193,8 @@ class Gate:
             else:
                 self._enter(client, found, now)
             return
-        # Who fills the places of his own address must not keep others of that address out: a
-        # handshake that is meant to end does so within milliseconds, the oldest one is given up.
+        # A caller that uses all connections of an address must not lock out others at it: a real
+        # handshake ends within milliseconds, so the oldest one is dropped.
         theirs = [other for other in self._greeting if other.owner == found.owner]
         if len(theirs) >= self._bounds.per_owner:
             self._tell.complain("connections", found.owner, now)

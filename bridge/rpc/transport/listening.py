@@ -10,7 +10,7 @@ from pathlib import Path
 from bridge.errors import ConfigError
 
 _BACKLOG = 1024
-"""The kernel takes less where less is allowed (net.core.somaxconn)."""
+"""The kernel reduces it to net.core.somaxconn."""
 
 
 class UnixListener:
@@ -33,7 +33,7 @@ class UnixListener:
             patience_s: how long a service that still answers there may take to end.
 
         Raises:
-            ConfigError: another service listens there, or it is impossible to listen there.
+            ConfigError: another service listens there, or listening failed.
         """
         self.path = path
         self.socket = self._bind(key, time.monotonic() + patience_s)
@@ -52,7 +52,7 @@ class UnixListener:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             listener.bind(str(path))
-            # Everybody may knock; who enters, credentials and the directory decide.
+            # Every user may connect; credentials and the directory decide who is admitted.
             path.chmod(0o666)
             listener.listen(_BACKLOG)
         except OSError as error:

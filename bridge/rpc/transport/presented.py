@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells a server behind a gate which names the certificate of a caller has.
+"""Tells a server behind a gate the names in the certificate of a caller.
 
-As users of Unix sockets, they are in the address from which the gate connects (`Badges`).
+Like the users of Unix sockets, they are in the address from which the gate connects (`Badges`).
 """
 
 from collections import OrderedDict
@@ -13,7 +13,7 @@ MOST: Final = 20_000
 
 
 class Presented:
-    """The names of certificates that came in; the gate writes, the server reads."""
+    """The names of accepted certificates; the gate writes, the server reads."""
 
     def __init__(self) -> None:
         self._badges = Badges()
@@ -35,6 +35,6 @@ class Presented:
         return self._badges.of(number)
 
     def names(self, peer: str) -> frozenset[str]:
-        """The names, from what gRPC calls its peer; none: it came without a badge."""
+        """The names, from gRPC's name of the peer; none: it has no badge."""
         number = self._badges.read(peer)
         return self._names.get(number, frozenset()) if number is not None else frozenset()

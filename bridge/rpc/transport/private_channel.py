@@ -24,7 +24,7 @@ Frame = tuple[int, int, list[bytearray]]
 
 
 class MessageKind(IntEnum):
-    """What is asked, or said."""
+    """The kind of a frame."""
 
     VIEW = 1
     METRICS = 2
@@ -101,11 +101,11 @@ class Channel:
 
 
 class Refusal(Exception):
-    """The other end says no.
+    """The other end refuses.
 
     Attributes:
         code: name of the gRPC status.
-        text: for people.
+        text: for display.
     """
 
     def __init__(self, code: str, text: str) -> None:
@@ -115,7 +115,7 @@ class Refusal(Exception):
 
 
 class Asker:
-    """Asks at one end of a channel, and waits for answers."""
+    """Sends requests at one end of a channel, and waits for answers."""
 
     def __init__(self, channel: Channel, gone: Callable[[], None]) -> None:
         """Begins to listen.
@@ -132,7 +132,7 @@ class Asker:
         threading.Thread(target=self._listen, name="answers", daemon=True).start()
 
     def ask(self, kind: MessageKind, parts: Sequence[Part] = ()) -> Future[list[bytearray]]:
-        """Asks; the answer's parts, or `Refusal`, come later."""
+        """Sends a request; the answer's parts, or `Refusal`, come later."""
         answer: Future[list[bytearray]] = Future()
         with self._lock:
             number = next(self._numbers)
@@ -144,7 +144,7 @@ class Asker:
         return answer
 
     def tell(self, kind: MessageKind, parts: Sequence[Part] = ()) -> None:
-        """Says something that needs no answer."""
+        """Sends a message that needs no answer."""
         try:
             self._channel.send(0, kind, parts)
         except OSError:

@@ -22,7 +22,7 @@ READ, WRITE = 1, 2
 
 @dataclass
 class Allowance:
-    """Bytes that one owner's clients may send: a burst, and so many a second from then on."""
+    """Bytes that one owner's clients may send: a burst, and then a rate per second."""
 
     rate: float
     burst: float
@@ -33,7 +33,7 @@ class Allowance:
         self.left = self.burst
 
     def wait_s(self, now: float) -> float:
-        """How long nothing may be read; 0: something may."""
+        """How long reading must pause; 0: it need not."""
         self.left = min(self.burst, self.left + (now - self.at) * self.rate)
         self.at = now
         return 0.0 if self.left > 0 else (1 - self.left) / self.rate
@@ -47,9 +47,9 @@ class _Side:
     """One socket of a link.
 
     Attributes:
-        pending: bytes that it has not taken yet.
-        want: what it waits for to take or give them, beyond the usual (TLS); 0: nothing.
-        ended: it gives nothing any more.
+        pending: bytes that it has not read yet.
+        want: additional events that TLS waits for; 0: none.
+        ended: no more data will come from it.
     """
 
     def __init__(self, sock: socket.socket) -> None:
@@ -60,7 +60,7 @@ class _Side:
         self.ended = False
 
     def receive(self) -> bytes | None:
-        """What there is; None: nothing yet; empty: it has ended."""
+        """The available data; None: nothing yet; empty: it has ended."""
         try:
             return self.socket.recv(CHUNK)
         except (BlockingIOError, InterruptedError, ssl.SSLWantReadError):
@@ -72,7 +72,7 @@ class _Side:
             return b""
 
     def flush(self) -> bool:
-        """Writes what is pending; tells whether any of it went."""
+        """Writes pending data; returns whether any was written."""
         moved = False
         while self.pending:
             try:
@@ -93,13 +93,13 @@ class Link:
     """A client and the server behind it.
 
     Attributes:
-        owner: whose connection it is.
-        identity: who it is; None: that does not matter.
+        owner: key for counting connections.
+        identity: of the caller; None: irrelevant.
         began, moved: when it was made, and when bytes moved last.
-        stuck_since: since when one side takes nothing of what is pending; None: nothing is.
+        stuck_since: since when one side does not read pending data; None: it does.
         resume_at: nothing is read from the client before that.
-        over: nothing can be moved any more; to be closed.
-        watched: what its sockets are waited for at present.
+        over: nothing can be moved any more; must be closed.
+        watched: events for which its sockets are watched.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Link:
         return self._client.socket, self._server.socket
 
     def step(self, now: float) -> None:
-        """Moves what can be moved."""
+        """Moves available data."""
         client, server = self._client, self._server
         client.want = server.want = 0
         moved = self._pump(client, server, self._allowance, now)
@@ -138,7 +138,7 @@ class Link:
             self.stuck_since = None
         elif moved or self.stuck_since is None:
             self.stuck_since = now
-        # Who has ended takes nothing any more either.
+        # A side that has ended does not read any more either.
         self.over = (client.ended and not server.pending) or (server.ended and not client.pending)
 
     def _pump(self, source: _Side, sink: _Side, allowance: Allowance | None, now: float) -> bool:
@@ -164,7 +164,7 @@ class Link:
         return moved
 
     def interest(self, now: float) -> tuple[int, int]:
-        """What client and server are waited for: `READ`, `WRITE`, both or none of them."""
+        """The events for which client and server are watched: `READ`, `WRITE`, both or none."""
         client, server = self._client, self._server
         of_client = WRITE * bool(client.pending) | client.want
         of_server = WRITE * bool(server.pending) | server.want

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Certificates, and those of them that may not call any more.
+"""Certificates, and the list of revoked ones.
 
 Rules
     1. The list is a file: a line names a certificate by its serial number or by its SHA-256
        fingerprint, hexadecimal, as openssl prints them (`serial=`, `sha256 Fingerprint=`, colons).
        `#` begins a comment.
-    2. It is read again whenever it has changed. If it cannot be read, or has a line that is
-       neither, what was known stays in force.
+    2. It is read again whenever it has changed. If it cannot be read, or has an invalid line, the
+       last list stays in force.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ _LONGEST_SERIAL: Final = 42
 
 @dataclass(frozen=True)
 class Certificate:
-    """Who is at the other end.
+    """The certificate of the other side.
 
     Attributes:
         names: common names and alternative names.

@@ -40,7 +40,7 @@ CODES: Final[dict[type[BridgeError], grpc.StatusCode]] = {
     StaleSnapshot: grpc.StatusCode.ABORTED,
     UnsupportedVersion: grpc.StatusCode.FAILED_PRECONDITION,
 }
-"""Every class of `bridge.errors` has its line here; a test proves it."""
+"""Every class of `bridge.errors` has a line here; a test verifies this."""
 
 
 def code_of(error: BridgeError) -> grpc.StatusCode:
@@ -52,7 +52,7 @@ def code_of(error: BridgeError) -> grpc.StatusCode:
 
 
 def error_of(call: grpc.RpcError, address: str) -> BridgeError:
-    """Returns what a failed call means to its caller."""
+    """Returns the error of this package for a failed call."""
     code, details = call.code(), call.details() or ""
     match code:
         case grpc.StatusCode.UNAVAILABLE:
