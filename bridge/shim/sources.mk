@@ -5,19 +5,19 @@
 PLAIN := common/arena common/names common/throttle common/verdict \
     cycle/epoch \
     decisions/decision_results \
-    options/malleable \
+    options/coschedule options/malleable \
     report/sent_state \
     wire/framing wire/reply wire/settings wire/wire
 
 # Inside slurmctld.
 IN_SLURMCTLD := common/lock_scope \
     cycle/cycle cycle/events cycle/fallback cycle/plugin \
-    decisions/actions decisions/announce decisions/apply decisions/reserve decisions/start \
+    decisions/actions decisions/announce decisions/apply decisions/requeue decisions/reserve decisions/start \
     report/allocation report/gres report/jobs report/node_power report/nodes report/snapshot \
     resize/expand resize/progress resize/resize \
-    rules/examine rules/job_limits rules/moldable rules/raised_limit rules/reservations \
+    rules/coscheduling rules/examine rules/job_limits rules/moldable rules/note rules/raised_limit rules/reservations \
     rules/unmodelled rules/wall_limit
 
 # Inside sbatch, srun and salloc.
 IN_CLIENTS := options/client options/spank_bridge
-IN_CLIENTS_PLAIN := options/chunks_lower options/chunks_read options/malleable
+IN_CLIENTS_PLAIN := options/chunks_lower options/chunks_read options/coschedule options/malleable

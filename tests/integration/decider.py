@@ -38,6 +38,14 @@ class Decider:
         )  # fmt: skip
         return found[0]
 
+    def start_guest(self, job: str, host: str, **order: object) -> dict[str, object]:
+        return self.result(self.send(job, host=host, **order))
+
+    def tell_agents(self, **share: object) -> None:
+        """A share of a job; without one, all are dropped."""
+        line = json.dumps({"share": share} if share else {"shares": None})
+        self.cluster.inside("service", "sh", "-c", f"echo '{line}' >>{ORDERS}")
+
     def resize(self, job: str, nodes: str, **order: object) -> dict[str, object]:
         return self.result(self.send(job, nodes=nodes, **order))
 

@@ -29,6 +29,8 @@ static void absent_words_have_defaults(void) {
         EXPECT_NUMBER(settings.tick_s, 10);
         EXPECT_NUMBER(settings.batch_ms, 5);
         EXPECT_NUMBER(settings.poll_ms, 10);
+        EXPECT_NUMBER(settings.coschedule, COSCHEDULE_NEVER);
+        EXPECT_NUMBER(settings.coschedule_scope, COSCHEDULE_SAME_USER);
     }
 }
 
@@ -48,6 +50,22 @@ static void all_words_are_taken(void) {
     settings = read_settings("bridge_address=[::1]:7443,bridge_tls_dir=/etc/tls");
     EXPECT_NUMBER(lines, 0);
     EXPECT_TEXT(settings.address, "[::1]:7443");
+}
+
+static void who_may_share_with_whom(void) {
+    settings_t settings = read_settings("bridge_coschedule_default=both,bridge_coschedule_scope="
+                                        "account");
+    EXPECT_NUMBER(lines, 0);
+    EXPECT_NUMBER(settings.coschedule, COSCHEDULE_BOTH);
+    EXPECT_NUMBER(settings.coschedule_scope, COSCHEDULE_SAME_ACCOUNT);
+    settings = read_settings("bridge_coschedule_scope=all");
+    EXPECT_NUMBER(settings.coschedule_scope, COSCHEDULE_ALL);
+    settings = read_settings("bridge_coschedule_default=yes");
+    EXPECT_SAYS(said, "bridge_coschedule_default=yes is none of host, guest, both and never");
+    EXPECT_NUMBER(settings.coschedule, COSCHEDULE_NEVER);
+    settings = read_settings("bridge_coschedule_scope=everybody");
+    EXPECT_SAYS(said, "using user");
+    EXPECT_NUMBER(settings.coschedule_scope, COSCHEDULE_SAME_USER);
 }
 
 static void bad_words_are_said_and_have_defaults(void) {
@@ -87,6 +105,8 @@ static void bad_words_are_said_and_have_defaults(void) {
         EXPECT_NUMBER(settings.tick_s, 10);
         EXPECT_NUMBER(settings.batch_ms, 5);
         EXPECT_NUMBER(settings.poll_ms, 10);
+        EXPECT_NUMBER(settings.coschedule, COSCHEDULE_NEVER);
+        EXPECT_NUMBER(settings.coschedule_scope, COSCHEDULE_SAME_USER);
     }
 }
 
@@ -123,6 +143,7 @@ static void a_user_is_named_or_numbered(void) {
 int main(void) {
     absent_words_have_defaults();
     all_words_are_taken();
+    who_may_share_with_whom();
     bad_words_are_said_and_have_defaults();
     a_socket_path_fills_its_room();
     a_user_is_named_or_numbered();

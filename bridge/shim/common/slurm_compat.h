@@ -70,14 +70,19 @@ extern bool power_save_enabled;
 // ---------------------------------------------------------------- 26.05: one more lock class
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
 #define COMPAT_LOCKS(conf_level, job_level, node_level, part_level, fed_level)                     \
-    {.conf = conf_level, .job = job_level, .node = node_level, .part = part_level, .fed = fed_level}
+    {                                                                                              \
+        .conf = conf_level, .job = job_level, .node = node_level, .part = part_level,              \
+        .fed = fed_level                                                                           \
+    }
 static inline uint32_t compat_job_id(const job_record_t *job)
 {
     return job->step_id.job_id;
 }
 #else
 #define COMPAT_LOCKS(conf_level, job_level, node_level, part_level, fed_level)                     \
-    {conf_level, job_level, node_level, part_level, fed_level}
+    {                                                                                              \
+        conf_level, job_level, node_level, part_level, fed_level                                   \
+    }
 static inline uint32_t compat_job_id(const job_record_t *job)
 {
     return job->job_id;
@@ -234,6 +239,16 @@ static inline uint16_t **compat_tasks_on_nodes(job_details_t *details)
 #endif
 
 // ---------------------------------------------------------------- changing jobs
+// Puts a running batch job back into the queue.
+static inline int compat_requeue(job_record_t *job)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
+    return job_requeue_internal(slurm_conf.slurm_user_id, job, false, 0);
+#else
+    return job_requeue(slurm_conf.slurm_user_id, job->job_id, NULL, false, 0);
+#endif
+}
+
 // Names the job that update_job() is to change.
 static inline void compat_update_of(job_desc_msg_t *asked, uint32_t job_id)
 {

@@ -13,6 +13,7 @@
 #include "cycle/cycle.h"
 #include "cycle/epoch.h"
 #include "resize/resize.h"
+#include "rules/coscheduling.h"
 
 #define FINI_S 5
 #define LONGEST_NAP_MS 100
@@ -103,6 +104,7 @@ static bool configure(cycle_t *cycle)
     settings_read(&cycle->settings, parameters, complain);
     cycle->settings.slurm_user = slurm_user;
     cycle->settings.resizes = resizes;
+    coscheduling_configure(settings);
     bool defer = xstrcasestr(parameters, "defer") != NULL;
     if (!cycle->epoch)
         begin_epoch(cycle, state);

@@ -2,6 +2,7 @@
 #include "decisions/actions.h"
 
 #include "decisions/announce.h"
+#include "decisions/requeue.h"
 #include "decisions/reserve.h"
 #include "decisions/start.h"
 #include "report/node_power.h"
@@ -44,6 +45,13 @@ static verdict_t carry_out_progress(job_record_t *job, sent_job_t *entry,
     return show_progress(job, decision->progress);
 }
 
+static verdict_t carry_out_requeue(job_record_t *job, sent_job_t *entry,
+                                   const pb_decision_t *decision)
+{
+    (void)entry;
+    return requeue_guest(job, decision->requeue);
+}
+
 static verdict_t carry_out_reserve(job_record_t *job, sent_job_t *entry,
                                    const pb_decision_t *decision)
 {
@@ -76,6 +84,7 @@ static const action_t actions[MOST_ACTIONS] = {
     ACTION(RESERVE) = {"reserve", NO_JOB, carry_out_reserve},
     ACTION(UNRESERVE) = {"reserve", NO_JOB, carry_out_unreserve},
     ACTION(POWER) = {"power", NO_JOB, carry_out_power},
+    ACTION(REQUEUE) = {"share", RUNNING_JOB, carry_out_requeue},
 };
 
 // Features beyond the original form of the table's actions.

@@ -3,6 +3,7 @@
 
 #include "report/jobs.h"
 #include "report/nodes.h"
+#include "rules/coscheduling.h"
 #include "rules/examine.h"
 #include "rules/moldable.h"
 #include "rules/raised_limit.h"
@@ -157,15 +158,28 @@ typedef struct {
     part_record_t *part;
     char *features_use;
     list_t *feature_list_use;
+    uint8_t share_res;
 } kept_t;
 
 // Exactly these nodes; or any of them that satisfy the request.
 typedef enum { EXACTLY, AMONG } scope_t;
 
-static void narrow(job_record_t *job, part_record_t *part, bitstr_t *nodes, scope_t scope,
-                   uint16_t *tasks, uint32_t minutes, kept_t *kept)
+typedef struct {
+    part_record_t *part;
+    bitstr_t *nodes;
+    scope_t scope;
+    uint16_t *tasks;  // on each node; NULL: Slurm distributes them
+    uint32_t minutes; // the time limit
+    bool shares;      // its CPUs with another job, now or later
+    uint32_t host;    // whose guest it is; 0: nobody's
+} terms_t;
+
+static void narrow(job_record_t *job, const terms_t *terms, kept_t *kept)
 {
     job_details_t *details = job->details;
+    part_record_t *part = terms->part;
+    bitstr_t *nodes = terms->nodes;
+    scope_t scope = terms->scope;
     *kept = (kept_t){.required = details->req_node_bitmap,
                      .excluded = details->exc_node_bitmap,
                      .min_nodes = details->min_nodes,
@@ -179,7 +193,8 @@ static void narrow(job_record_t *job, part_record_t *part, bitstr_t *nodes, scop
                      .tasks = *compat_tasks_on_nodes(details),
                      .part = job->part_ptr,
                      .features_use = details->features_use,
-                     .feature_list_use = details->feature_list_use};
+                     .feature_list_use = details->feature_list_use,
+                     .share_res = details->share_res};
     bitstr_t *required = scope == EXACTLY ? nodes : kept->required;
     if (scope == EXACTLY)
         molded_fit(job, (uint32_t)bit_set_count(nodes));
@@ -196,9 +211,11 @@ static void narrow(job_record_t *job, part_record_t *part, bitstr_t *nodes, scop
         details->min_nodes = details->max_nodes = (uint32_t)bit_set_count(nodes);
     details->features_use = details->features;
     details->feature_list_use = details->feature_list;
-    if (tasks) {
+    if (terms->shares)
+        details->share_res = 1;
+    if (terms->tasks) {
         details->task_dist = (details->task_dist & ~SLURM_DIST_STATE_BASE) | SLURM_DIST_ARBITRARY;
-        *compat_tasks_on_nodes(details) = tasks;
+        *compat_tasks_on_nodes(details) = terms->tasks;
     }
     // The service has already counted leaf switches and the job's wait for few of them. Slurm,
     // which would only start counting now, must not refuse the nodes.
@@ -206,7 +223,7 @@ static void narrow(job_record_t *job, part_record_t *part, bitstr_t *nodes, scop
         job->req_switch = 0;
         job->best_switch = true;
     }
-    job->time_limit = minutes;
+    job->time_limit = terms->minutes;
     if (job->deadline && job->deadline != NO_VAL) {
         time_t now = time(NULL), left = job->deadline > now ? job->deadline - now : 0;
         uint32_t until = (uint32_t)MIN(left / 60, NO_VAL - 1);
@@ -235,6 +252,7 @@ static void restore_rest(job_record_t *rest, const kept_t *kept)
         *compat_tasks_on_nodes(details) = NULL; // the started record's
     }
     reservations_leave(rest);
+    details->share_res = kept->share_res;
     rest->req_switch = kept->req_switch;
     rest->time_limit = kept->time_limit;
     if (rest->part_ptr != kept->part) {
@@ -260,6 +278,7 @@ static void restore(job_record_t *job, kept_t *kept, bool started)
         job->time_limit = kept->time_limit;
         details->features_use = kept->features_use;
         details->feature_list_use = kept->feature_list_use;
+        details->share_res = kept->share_res;
         if (job->part_ptr != kept->part) {
             job->part_ptr = kept->part;
             (void)job_limits_check(&job, false);
@@ -355,18 +374,18 @@ static int select_preferred(job_record_t *job)
     return reservations_select(job);
 }
 
-static verdict_t start_narrowed(job_record_t *job, part_record_t *part, bitstr_t *nodes,
-                                scope_t scope, uint16_t *tasks, uint32_t minutes)
+static verdict_t start_narrowed(job_record_t *job, const terms_t *terms)
 {
     kept_t kept;
-    uint32_t asked = asked_minutes(job, part);
+    uint32_t asked = asked_minutes(job, terms->part);
     uint32_t array_job_id = job_is_array_head(job) ? job->array_job_id : 0;
     if (fed_mgr_job_lock(job))
         return REFUSED(ESLURM_FED_JOB_LOCK, "another cluster of the federation has the job");
-    narrow(job, part, nodes, scope, tasks, minutes, &kept);
+    coscheduling_restore(job); // of an earlier run
+    narrow(job, terms, &kept);
     (void)job_limits_check(&job, false); // adjusts the request to the partition
     job->last_sched_eval = time(NULL);
-    int code = scope == AMONG ? select_preferred(job) : compat_select_nodes(job);
+    int code = terms->scope == AMONG ? select_preferred(job) : compat_select_nodes(job);
     if (array_job_id) {
         job_record_t *rest = find_job_record(array_job_id);
         if (rest && rest != job && rest->details)
@@ -380,9 +399,46 @@ static verdict_t start_narrowed(job_record_t *job, part_record_t *part, bitstr_t
     xfree(kept.state_desc);
     if (job->time_limit > asked)
         raised_limit_note(job, asked);
+    if (terms->shares)
+        coscheduling_note(job, terms->host, kept.share_res);
     fed_mgr_job_start(job, job->start_time);
     launch(job);
     return APPLIED;
+}
+
+// Who else runs, or may run, on the nodes.
+static verdict_t judge_sharing(const job_record_t *job, const pb_start_t *start, terms_t *terms)
+{
+    if (!start->host_job_id[0]) {
+        terms->shares =
+            terms->scope == EXACTLY && coscheduling_will_host(job, terms->part, terms->nodes);
+        return coscheduling_judge_third(job, terms->part, terms->nodes);
+    }
+    const job_record_t *host = job_by_wire_id(start->host_job_id);
+    terms->shares = true;
+    terms->host = host ? compat_job_id(host) : 0;
+    if (terms->scope != EXACTLY)
+        return INVALID("a guest without the nodes of its host");
+    return coscheduling_judge(job, host, terms->part, terms->nodes);
+}
+
+static verdict_t judge_start(job_record_t *job, const pb_start_t *start, terms_t *terms,
+                             const char *names)
+{
+    bool exactly = terms->scope == EXACTLY;
+    uint32_t width = exactly ? (uint32_t)bit_set_count(terms->nodes) : 0;
+    verdict_t verdict = judge_limit(job, terms->part, start, width, &terms->minutes);
+    if (is_applied(&verdict) && exactly)
+        verdict = judge_count(job, width);
+    if (is_applied(&verdict) && !bit_super_set(terms->nodes, terms->part->node_bitmap))
+        verdict = INVALID("%.60s: not all nodes are in partition %.60s", names, terms->part->name);
+    if (is_applied(&verdict) && exactly)
+        verdict = judge_uses(job, start, terms->nodes, &terms->tasks);
+    if (is_applied(&verdict))
+        verdict = judge_sharing(job, start, terms);
+    if (is_applied(&verdict))
+        verdict = judge_job(job, terms->part);
+    return verdict;
 }
 
 verdict_t start_job(job_record_t *job, const pb_start_t *start)
@@ -392,26 +448,14 @@ verdict_t start_job(job_record_t *job, const pb_start_t *start)
     part_record_t *part = start->partition[0] ? find_part_record(start->partition) : job->part_ptr;
     if (!part || !examine_has_partition(job, part))
         return INVALID("the job may not use partition %.64s", start->partition);
-    scope_t scope = !start->nodes[0] && start->choice[0] ? AMONG : EXACTLY;
-    const char *names = scope == AMONG ? start->choice : start->nodes;
-    bitstr_t *nodes = NULL;
-    if (!nodes_named(names, &nodes))
+    terms_t terms = {.part = part, .scope = !start->nodes[0] && start->choice[0] ? AMONG : EXACTLY};
+    const char *names = terms.scope == AMONG ? start->choice : start->nodes;
+    if (!nodes_named(names, &terms.nodes))
         return INVALID("unknown nodes: %.100s", names);
-    uint16_t *tasks = NULL;
-    uint32_t minutes;
-    uint32_t width = scope == EXACTLY ? (uint32_t)bit_set_count(nodes) : 0;
-    verdict_t verdict = judge_limit(job, part, start, width, &minutes);
-    if (is_applied(&verdict) && scope == EXACTLY)
-        verdict = judge_count(job, width);
-    if (is_applied(&verdict) && !bit_super_set(nodes, part->node_bitmap))
-        verdict = INVALID("%.60s: not all nodes are in partition %.60s", names, part->name);
-    if (is_applied(&verdict) && scope == EXACTLY)
-        verdict = judge_uses(job, start, nodes, &tasks);
+    verdict_t verdict = judge_start(job, start, &terms, names);
     if (is_applied(&verdict))
-        verdict = judge_job(job, part);
-    if (is_applied(&verdict))
-        verdict = start_narrowed(job, part, nodes, scope, tasks, minutes);
-    xfree(tasks);
-    FREE_NULL_BITMAP(nodes);
+        verdict = start_narrowed(job, &terms);
+    xfree(terms.tasks);
+    FREE_NULL_BITMAP(terms.nodes);
     return verdict;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Options of sbatch, srun and salloc for malleable jobs, power, fixed starts and chunks. In
-// plugstack.conf:
+// Options of sbatch, srun and salloc for malleable jobs, power, fixed starts, chunks and shared
+// nodes. In plugstack.conf:
 //   required spank_bridge.so
 // With "required" an invalid value refuses the job. The values travel in the job's SPANK
 // environment to slurmctld, where sched/bridge checks them again. Chunks are also set in the client
@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "options/client.h"
+#include "options/coschedule.h"
 #include "options/malleable.h"
 
 #pragma GCC visibility push(default)
@@ -24,7 +25,7 @@ int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv);
 // Slurm treats only negative values as a refusal; its own ESPANK_* are positive.
 #define REFUSE (-1)
 
-enum { CHUNKS = MALLEABLE_OPTIONS, PLACE, FIXED_START };
+enum { CHUNKS = MALLEABLE_OPTIONS, PLACE, FIXED_START, COSCHEDULE, MAX_SLOWDOWN };
 
 static malleable_t wanted;
 static bool stated;
@@ -111,6 +112,20 @@ static int take_fixed_start(int option, const char *value, int remote)
     return REFUSE;
 }
 
+static int take_sharing(int option, const char *value, int remote)
+{
+    char problem[512];
+    coschedule_t coschedule;
+    uint32_t permille;
+    if (remote)
+        return ESPANK_SUCCESS;
+    if (option == COSCHEDULE ? coschedule_read(&coschedule, value, problem, sizeof(problem))
+                             : coschedule_read_slowdown(&permille, value, problem, sizeof(problem)))
+        return ESPANK_SUCCESS;
+    slurm_error("%s", problem);
+    return REFUSE;
+}
+
 static const struct spank_option options[] = {
     {"min-nodes-invasic", "N", "least nodes the job can shrink to", 1, MALLEABLE_MIN_NODES, take},
     {"max-nodes-invasic", "N", "most nodes the job can grow to", 1, MALLEABLE_MAX_NODES_OPTION,
@@ -132,13 +147,21 @@ static const struct spank_option options[] = {
      "where the chunks may lie: anywhere, on one node, or one on each node", 1, PLACE, take_chunks},
     {"fixed-start", "TIME", "start exactly then, or not at all; a time as --begin takes it", 1,
      FIXED_START, take_fixed_start},
+    {"coschedule", "host|guest|both|never",
+     "another job may run on this one's nodes (host), this one on another one's (guest), both or "
+     "never; never with --exclusive",
+     1, COSCHEDULE, take_sharing},
+    {"max-slowdown", "FRACTION",
+     "by how much sharing may slow the job down, as 0.1 or 10%; the guest leaves before", 1,
+     MAX_SLOWDOWN, take_sharing},
 };
 
 // A job's shape does not apply to steps and jobs started from inside it.
 static void disinherit(void)
 {
-    static const char *const names[] = {"chunks",      "place",     "fixed-start",
-                                        "fixed_start", "no-resize", "no_resize"};
+    static const char *const names[] = {"chunks",      "place",        "fixed-start",
+                                        "fixed_start", "no-resize",    "no_resize",
+                                        "coschedule",  "max-slowdown", "max_slowdown"};
     char variable[128];
     if (!getenv("SLURM_JOB_ID"))
         return;

@@ -9,6 +9,7 @@
 #include "report/allocation.h"
 #include "report/gres.h"
 #include "resize/expand.h"
+#include "rules/coscheduling.h"
 #include "rules/moldable.h"
 #include "rules/unmodelled.h"
 
@@ -111,6 +112,8 @@ static void hash_malleable(bridge_hash_t *hash, const job_record_t *job)
     hash_text(hash, job_option(job, "chunks"));
     hash_text(hash, job_option(job, "place"));
     hash_number(hash, job_option(job, "fixed-start") != NULL);
+    hash_text(hash, job_option(job, "coschedule"));
+    hash_text(hash, job_option(job, "max-slowdown"));
 }
 
 // The deadline by which the job must have ended; 0: none.
@@ -190,17 +193,26 @@ static uint32_t startable(const job_record_t *job)
     return MIN(left, array->task_cnt);
 }
 
+// The number of the job on whose CPUs it runs as a guest; 0: none.
+static uint32_t host_number(const job_record_t *job)
+{
+    const job_record_t *host = coscheduling_host(job);
+    return host ? compat_job_id(host) : 0;
+}
+
 uint64_t job_print(const job_record_t *job, const sent_job_t *entry, time_t now)
 {
     bridge_hash_t hash = BRIDGE_HASH_START;
     Schedbridge__V1__JobState state = job_wire_state(job);
     hash_number(&hash, (uint64_t)state << 32 | job->priority);
     hash_number(&hash, job_version(job));
+    hash_number(&hash, (uint64_t)coscheduling_of(job) << 1 | (job->details->requeue != 0));
     if (state != PB(JOB_STATE__JOB_STATE_PENDING)) {
         hash_number(&hash, (uint64_t)job->start_time);
         hash_number(&hash, (uint64_t)job->end_time);
         hash_text(&hash, job->nodes);
         hash_number(&hash, (uint64_t)job->total_cpus << 32 | job->node_cnt);
+        hash_number(&hash, host_number(job));
         if (state == PB(JOB_STATE__JOB_STATE_COMPLETING) && job->node_bitmap_cg)
             hash_number(&hash, nodes_print(job->node_bitmap_cg));
         return hash_end(hash);
@@ -364,6 +376,17 @@ static pb_request_t *request_message(arena_t *arena, const job_record_t *job)
     return request;
 }
 
+static void set_sharing(arena_t *arena, pb_job_t *message, const job_record_t *job)
+{
+    const job_record_t *host = coscheduling_host(job);
+    message->coschedule = (Schedbridge__V1__Coschedule)coscheduling_of(job);
+    message->max_slowdown_permille = coscheduling_slowdown(job);
+    message->requeue = job->batch_flag && job->details->requeue;
+    if (host)
+        message->host_job_id =
+            job_wire_id(arena, compat_job_id(host), host->array_job_id, host->array_task_id);
+}
+
 static const char *user_name(arena_t *arena, const job_record_t *job)
 {
     if (job->user_name && job->user_name[0])
@@ -393,6 +416,7 @@ pb_job_t *job_message(arena_t *arena, const job_record_t *job, const sent_job_t 
     message->time_limit_s = time_limit_s(job);
     message->deadline_s = deadline_s(job);
     message->least_time_s = least_time_s(job);
+    set_sharing(arena, message, job);
     if (message->state != PB(JOB_STATE__JOB_STATE_PENDING)) {
         message->allocation = allocation_message(arena, job);
         set_power(message->allocation, job);

@@ -6,6 +6,7 @@
 #include "report/allocation.h"
 #include "report/gres.h"
 #include "report/node_power.h"
+#include "rules/coscheduling.h"
 
 // As Slurm decides, except for nodes that are powered off without a way to power them on.
 static bool usable(const node_record_t *node)
@@ -139,6 +140,7 @@ pb_partitions_t *partitions_message(arena_t *arena)
         item->default_time_s = minutes_s(part->default_time);
         item->exclusive = part->max_share == 0;
         item->priority_tier = part->priority_tier;
+        item->shared = coscheduling_is_shared(part);
         arena_append(arena, &items, item);
     }
     list_iterator_destroy(at);

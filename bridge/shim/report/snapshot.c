@@ -8,6 +8,7 @@
 #include "report/jobs.h"
 #include "report/nodes.h"
 #include "resize/expand.h"
+#include "rules/coscheduling.h"
 #include "rules/examine.h"
 #include "rules/raised_limit.h"
 
@@ -166,6 +167,7 @@ static bool examine_jobs(snapshot_t *snapshot, sent_state_t *sent_state, lock_sc
         }
         sent_job_t *entry = entry_of(snapshot, sent_state, job);
         raised_limit_restore(job);
+        coscheduling_restore(job);
         if (examine(job, entry, now_ms))
             report(snapshot, job, entry);
         else

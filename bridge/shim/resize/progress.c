@@ -33,10 +33,10 @@ static char *without_ours(const char *comment)
     return before || rest[0] ? xstrdup_printf("%.*s%s", before, comment, rest) : NULL;
 }
 
-verdict_t show_progress(job_record_t *job, const pb_progress_t *progress)
+void show_text(job_record_t *job, const char *said)
 {
     char text[MAX_TEXT + 1];
-    plain(text, sizeof(text), progress->text);
+    plain(text, sizeof(text), said);
     for (char *sign = text; *sign; sign++) {
         if (*sign == BETWEEN[0])
             *sign = ',';
@@ -54,5 +54,10 @@ verdict_t show_progress(job_record_t *job, const pb_progress_t *progress)
     } else {
         xfree(comment);
     }
+}
+
+verdict_t show_progress(job_record_t *job, const pb_progress_t *progress)
+{
+    show_text(job, progress->text);
     return APPLIED;
 }

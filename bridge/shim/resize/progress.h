@@ -11,4 +11,7 @@
 // Needs LOCK_SCOPE_APPLY. What others have written there stays.
 verdict_t show_progress(job_record_t *job, const pb_progress_t *progress);
 
+// The same, of a job in any state.
+void show_text(job_record_t *job, const char *said);
+
 #endif

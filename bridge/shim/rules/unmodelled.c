@@ -2,6 +2,7 @@
 #include "rules/unmodelled.h"
 
 #include "report/jobs.h"
+#include "rules/coscheduling.h"
 #include "rules/reservations.h"
 
 static bool is_said(uint16_t number)
@@ -18,10 +19,18 @@ static bool has_shape(const job_details_t *details)
                      is_said(shape->ntasks_per_socket) || is_said(shape->ntasks_per_core));
 }
 
-static bool part_is_unmodelled(const part_record_t *part)
+// Whether Slurm itself may start a job on CPUs that others use.
+static bool is_shared_by_slurm(const job_record_t *job, const part_record_t *part)
 {
-    uint16_t share = part->max_share & ~SHARED_FORCE;
-    return (part->flags & (PART_FLAG_LLN | PART_FLAG_EXCLUSIVE_USER)) || share > 1 ||
+    if (coscheduling_is_shared(part))
+        return job->details->share_res == 1; // --oversubscribe
+    return (part->max_share & ~SHARED_FORCE) > 1;
+}
+
+static bool part_is_unmodelled(const job_record_t *job, const part_record_t *part)
+{
+    return (part->flags & (PART_FLAG_LLN | PART_FLAG_EXCLUSIVE_USER)) ||
+           is_shared_by_slurm(job, part) ||
            (part->max_cpus_per_node != INFINITE && part->max_cpus_per_node != NO_VAL) ||
            compat_limits_sockets(part);
 }
@@ -30,10 +39,10 @@ static bool uses_unmodelled_part(const job_record_t *job)
 {
     bool found = false;
     if (!job->part_ptr_list)
-        return job->part_ptr && part_is_unmodelled(job->part_ptr);
+        return job->part_ptr && part_is_unmodelled(job, job->part_ptr);
     list_itr_t *at = list_iterator_create(job->part_ptr_list);
     for (part_record_t *part; !found && (part = list_next(at));)
-        found = part_is_unmodelled(part);
+        found = part_is_unmodelled(job, part);
     list_iterator_destroy(at);
     return found;
 }

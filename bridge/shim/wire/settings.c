@@ -111,6 +111,31 @@ static bool valid_address(const char *address)
     return !*end && port > 0 && port < 65536;
 }
 
+static void take_coschedule(settings_t *settings, const char *value, settings_complain_t complain)
+{
+    char problem[8];
+    if (!coschedule_read(&settings->coschedule, value, problem, sizeof(problem)))
+        complain_of(complain,
+                    "SchedulerParameters: bridge_coschedule_default=%.40s is none of host, guest, "
+                    "both and never; using never",
+                    value);
+}
+
+static void take_scope(settings_t *settings, const char *value, settings_complain_t complain)
+{
+    static const char *const scopes[] = {"user", "account", "all"};
+    for (size_t i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
+        if (!strcmp(value, scopes[i])) {
+            settings->coschedule_scope = (coschedule_scope_t)i;
+            return;
+        }
+    }
+    complain_of(complain,
+                "SchedulerParameters: bridge_coschedule_scope=%.40s is none of user, account and "
+                "all; using user",
+                value);
+}
+
 static void take(settings_t *settings, const char *name, const char *value,
                  settings_complain_t complain)
 {
@@ -122,12 +147,17 @@ static void take(settings_t *settings, const char *name, const char *value,
         take_path(settings->tls_dir, sizeof(settings->tls_dir), name, value, complain);
     else if (!strcmp(name, "bridge_service_user"))
         take_user(settings, value, complain);
+    else if (!strcmp(name, "bridge_coschedule_default"))
+        take_coschedule(settings, value, complain);
+    else if (!strcmp(name, "bridge_coschedule_scope"))
+        take_scope(settings, value, complain);
     else if (strcmp(name, "bridge_address") != 0)
         complain_of(
             complain,
             "SchedulerParameters: %.64s is unknown; known are bridge_socket, bridge_address, "
             "bridge_tls_dir, bridge_service_user, bridge_silence_s, bridge_tick_s, "
-            "bridge_batch_ms and bridge_poll_ms",
+            "bridge_batch_ms, bridge_poll_ms, bridge_coschedule_default and "
+            "bridge_coschedule_scope",
             name);
     else if (strlen(value) >= sizeof(settings->address) || !valid_address(value))
         complain_of(complain,
@@ -140,6 +170,8 @@ static void take(settings_t *settings, const char *name, const char *value,
 void settings_read(settings_t *settings, const char *parameters, settings_complain_t complain)
 {
     memset(settings, 0, sizeof(*settings));
+    settings->coschedule = COSCHEDULE_NEVER;
+    settings->coschedule_scope = COSCHEDULE_SAME_USER;
     strcpy(settings->socket, DEFAULT_SOCKET);
     for (size_t i = 0; i < N_NUMBERS; i++)
         *(unsigned *)((char *)settings + numbers[i].at) = numbers[i].standard;

@@ -8,6 +8,8 @@
 //   bridge_tick_s=N          call the service at least this often
 //   bridge_batch_ms=N        hold Slurm's locks no longer than this at a time
 //   bridge_poll_ms=N         look for changes this often
+//   bridge_coschedule_default=host|guest|both|never   for jobs without --coschedule
+//   bridge_coschedule_scope=user|account|all   whose jobs may share CPUs with one another
 #ifndef BRIDGE_SETTINGS_H
 #define BRIDGE_SETTINGS_H
 
@@ -15,7 +17,15 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "options/coschedule.h"
+
 #define BRIDGE_MAX_SOCKET 107 // Linux: sun_path with its final 0
+
+typedef enum {
+    COSCHEDULE_SAME_USER,
+    COSCHEDULE_SAME_ACCOUNT,
+    COSCHEDULE_ALL,
+} coschedule_scope_t;
 
 typedef struct {
     char socket[BRIDGE_MAX_SOCKET + 1];
@@ -29,6 +39,8 @@ typedef struct {
     unsigned tick_s;
     unsigned batch_ms;
     unsigned poll_ms;
+    coschedule_t coschedule; // of jobs that state nothing
+    coschedule_scope_t coschedule_scope;
 } settings_t;
 
 // Called for every invalid setting, with one line.

@@ -273,7 +273,7 @@ typedef struct {
     uint16_t cpus_efctv, tpc;
     uint64_t real_memory, mem_spec_limit;
     uint32_t node_state, weight;
-    uint16_t no_share_job_cnt, sus_job_cnt, tot_cores;
+    uint16_t no_share_job_cnt, run_job_cnt, comp_job_cnt, sus_job_cnt, tot_cores;
     uint16_t resume_timeout, suspend_timeout;
     time_t boot_req_time, last_busy;
     config_record_t *config_ptr;
@@ -382,7 +382,10 @@ struct job_resources {
     bitstr_t *core_bitmap;
     uint64_t *memory_allocated;
     uint8_t whole_node;
+    uint32_t node_req;
 };
+
+enum node_cr_state { NODE_CR_AVAILABLE = 0, NODE_CR_ONE_ROW = 1, NODE_CR_RESERVED = 64000 };
 
 typedef struct slurmdb_assoc_rec slurmdb_assoc_rec_t;
 
@@ -417,7 +420,7 @@ typedef struct {
     uint32_t max_nodes, min_nodes, min_cpus, orig_max_cpus, orig_min_cpus, pn_min_cpus;
     uint32_t orig_pn_min_cpus, num_tasks, task_dist;
     uint64_t pn_min_memory, orig_pn_min_memory;
-    uint8_t prolog_running, whole_node, share_res;
+    uint8_t prolog_running, whole_node, share_res, requeue;
 } job_details_t;
 
 typedef struct {
@@ -583,6 +586,7 @@ int num_pending_job_array_tasks(uint32_t array);
 job_record_t *job_array_split(job_record_t *job, bool list_add);
 job_record_t *job_array_post_sched(job_record_t *job, bool list_add);
 void job_state_set(job_record_t *job, uint32_t state);
+int job_requeue(uid_t uid, uint32_t job_id, slurm_msg_t *msg, bool preempt, uint32_t flags);
 bool job_state_reason_check(int reason, int kind);
 const char *job_state_reason_string(int reason);
 const char *slurm_strerror(int code);
@@ -650,6 +654,8 @@ typedef struct {
     const char *allocate_words;
     bool update_does_nothing, starts_at_once;
     unsigned helpers, cancelled;
+    // what job_requeue() answers
+    int requeue_code;
     uint64_t billing; // of each node of a job that is started
     bool cores_noted; // of removed nodes, which select/cons_tres has not given back yet
     uint32_t next_id;

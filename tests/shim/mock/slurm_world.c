@@ -382,6 +382,11 @@ int select_nodes(job_node_select_t *select, bool test_only, bool defer, uint32_t
     job->job_resrcs->node_bitmap = given;
     job->job_resrcs->nhosts = job->node_cnt;
     job->job_resrcs->cpus = calloc(job->node_cnt, sizeof(uint16_t));
+    bool shares = (job->part_ptr->max_share & SHARED_FORCE) ||
+                  (job->part_ptr->max_share > 1 && job->details->share_res == 1);
+    job->job_resrcs->node_req = shares ? NODE_CR_AVAILABLE : NODE_CR_ONE_ROW;
+    for (bitoff_t i = 0; i < given->size; i++)
+        node_record_table_ptr[i]->run_job_cnt += given->bit[i] != 0;
     FREE_NULL_BITMAP(job->node_bitmap);
     job->node_bitmap = bit_copy(given);
     bitoff_t cores = 0;
@@ -399,6 +404,22 @@ void srun_allocate(job_record_t *job) {
     if (job->batch_flag)
         mock_wrong("a batch job is told to srun");
     mock.allocated++;
+}
+
+// Of requeues only what the plugin asks for.
+int job_requeue(uid_t uid, uint32_t job_id, slurm_msg_t *msg, bool preempt, uint32_t flags) {
+    job_record_t *job = find_job_record(job_id);
+    mock_needs("job_requeue", WRITE_LOCK, WRITE_LOCK);
+    if (uid != slurm_conf.slurm_user_id || msg || preempt || flags || !job)
+        mock_wrong("a requeue in an odd way");
+    if (!job->details->requeue)
+        return ESLURM_DISABLED;
+    if (mock.requeue_code)
+        return mock.requeue_code;
+    for (bitoff_t i = 0; i < job->node_bitmap->size; i++)
+        node_record_table_ptr[i]->run_job_cnt -= job->node_bitmap->bit[i] != 0;
+    job->job_state = JOB_PENDING;
+    return SLURM_SUCCESS;
 }
 
 void launch_job(job_record_t *job) {

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "decisions/requeue.h"
+
+#include "resize/progress.h"
+#include "rules/coscheduling.h"
+
+verdict_t requeue_guest(job_record_t *job, const pb_requeue_t *wanted)
+{
+    const job_record_t *host = coscheduling_host(job);
+    if (!host)
+        return REFUSED(ESLURM_DISABLED, "the job is nobody's guest any more");
+    if (!job->batch_flag || !job->details->requeue)
+        return REFUSED(ESLURM_DISABLED, "the job may not be requeued");
+    uint32_t number = compat_job_id(host);
+    int code = compat_requeue(job);
+    if (code != SLURM_SUCCESS)
+        return REFUSED(code, "%s", slurm_strerror(code));
+    show_text(job, wanted->reason);
+    last_job_update = time(NULL);
+    info("bridge: requeue %pJ, the guest of JobId=%u", job, number);
+    return APPLIED;
+}

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Puts a guest back into the queue, for the sake of its host.
+#ifndef BRIDGE_REQUEUE_H
+#define BRIDGE_REQUEUE_H
+
+#include "common/pb.h"
+#include "common/slurm_compat.h"
+#include "common/verdict.h"
+
+// Needs LOCK_SCOPE_APPLY. The job runs. Its system comment says why.
+verdict_t requeue_guest(job_record_t *job, const pb_requeue_t *wanted);
+
+#endif

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "rules/coscheduling.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "report/jobs.h"
+#include "rules/note.h"
+
+#define NOTE "SPANK_SCHEDBRIDGE_SHARES="
+#define BUSY(...) verdict_of(PB(OUTCOME__OUTCOME_BUSY), ESLURM_NODES_BUSY, __VA_ARGS__)
+
+static coschedule_t standard = COSCHEDULE_NEVER;
+static coschedule_scope_t scope = COSCHEDULE_SAME_USER;
+
+void coscheduling_configure(const settings_t *settings)
+{
+    standard = settings->coschedule;
+    scope = settings->coschedule_scope;
+}
+
+bool coscheduling_is_shared(const part_record_t *part)
+{
+    return part->max_share == 2; // with SHARED_FORCE it would be another number
+}
+
+// ---------------------------------------------------------------- what jobs want
+
+static bool is_exclusive(const job_record_t *job)
+{
+    const struct job_resources *held = job->job_resrcs;
+    return (job->details->whole_node & WHOLE_NODE_REQUIRED) || job->details->share_res == 0 ||
+           (held && (held->whole_node & WHOLE_NODE_REQUIRED));
+}
+
+static bool has_gres(const job_record_t *job)
+{
+    return job->gres_list_req || job->gres_list_alloc;
+}
+
+static coschedule_t wanted(const job_record_t *job)
+{
+    coschedule_t found = standard;
+    char problem[8];
+    const char *value = job_option(job, "coschedule");
+    if (value && !coschedule_read(&found, value, problem, sizeof(problem)))
+        return COSCHEDULE_NEVER;
+    return found;
+}
+
+uint32_t coscheduling_slowdown(const job_record_t *job)
+{
+    uint32_t permille = 0;
+    char problem[8];
+    const char *value = job_option(job, "max-slowdown");
+    return value && coschedule_read_slowdown(&permille, value, problem, sizeof(problem)) ? permille
+                                                                                         : 0;
+}
+
+// All CPUs of all nodes that it holds: only then Slurm puts a guest onto the same ones.
+static bool holds_all(const job_record_t *job)
+{
+    const struct job_resources *held = job->job_resrcs;
+    uint32_t which = 0;
+    if (!held || !held->cpus || !job->node_bitmap)
+        return false;
+    for (bitoff_t at = 0; (at = compat_next_bit(job->node_bitmap, at)) >= 0; at++, which++) {
+        if (which >= held->nhosts || held->cpus[which] < compat_node((int)at)->cpus_efctv)
+            return false;
+    }
+    return which > 0;
+}
+
+static bool can_host(const job_record_t *job)
+{
+    return job->part_ptr && coscheduling_is_shared(job->part_ptr) && job->details->share_res == 1 &&
+           job->job_resrcs && job->job_resrcs->node_req == NODE_CR_AVAILABLE && holds_all(job);
+}
+
+coschedule_t coscheduling_of(const job_record_t *job)
+{
+    coschedule_t found = wanted(job);
+    bool runs = IS_JOB_RUNNING(job) && !IS_JOB_COMPLETING(job);
+    if (is_exclusive(job) || has_gres(job) || (runs && !can_host(job)))
+        return COSCHEDULE_NEVER;
+    return found;
+}
+
+// ---------------------------------------------------------------- pairs
+
+// Whose guest the job was started as (0: nobody's), and what share_res was before.
+static bool read_note(const job_record_t *job, uint32_t *host, uint8_t *share_res)
+{
+    char rest;
+    const char *text = note_text(job, NOTE);
+    return text && sscanf(text, "%" SCNu32 ":%" SCNu8 "%c", host, share_res, &rest) == 2;
+}
+
+static bool same_nodes(bitstr_t *a, bitstr_t *b)
+{
+    return a && b && bit_super_set(a, b) && bit_super_set(b, a);
+}
+
+job_record_t *coscheduling_host(const job_record_t *guest)
+{
+    uint32_t number;
+    uint8_t share_res;
+    if (!IS_JOB_RUNNING(guest) || IS_JOB_COMPLETING(guest) ||
+        !read_note(guest, &number, &share_res) || !number)
+        return NULL;
+    job_record_t *host = find_job_record(number);
+    if (!host || host == guest || !host->details || !IS_JOB_RUNNING(host) ||
+        IS_JOB_COMPLETING(host) || host->part_ptr != guest->part_ptr || !can_host(host) ||
+        !same_nodes(host->node_bitmap, guest->node_bitmap))
+        return NULL;
+    return host;
+}
+
+typedef struct {
+    bitstr_t *nodes;
+    bool found;
+} search_t;
+
+static int look_for_guest(void *record, void *context)
+{
+    const job_record_t *job = record;
+    search_t *search = context;
+    if (!job->details || !job->node_bitmap || !coscheduling_host(job))
+        return 0;
+    for (bitoff_t at = 0; (at = compat_next_bit(job->node_bitmap, at)) >= 0; at++)
+        search->found |= bit_test(search->nodes, at);
+    return search->found ? -1 : 0; // a negative number ends the search
+}
+
+static bool has_guest(bitstr_t *nodes)
+{
+    search_t search = {.nodes = nodes};
+    (void)list_for_each_ro(job_list, look_for_guest, &search);
+    return search.found;
+}
+
+static bool may_meet(const job_record_t *a, const job_record_t *b)
+{
+    switch (scope) {
+    case COSCHEDULE_ALL:
+        return true;
+    case COSCHEDULE_SAME_ACCOUNT:
+        return a->account && !xstrcmp(a->account, b->account);
+    case COSCHEDULE_SAME_USER:
+        break;
+    }
+    return a->user_id == b->user_id;
+}
+
+// Nothing else than `jobs` jobs on each of the nodes.
+static bool has_jobs(bitstr_t *nodes, unsigned jobs)
+{
+    for (bitoff_t at = 0; (at = compat_next_bit(nodes, at)) >= 0; at++) {
+        const node_record_t *node = compat_node((int)at);
+        if (node->run_job_cnt != jobs || node->comp_job_cnt || node->sus_job_cnt)
+            return false;
+    }
+    return true;
+}
+
+verdict_t coscheduling_judge(const job_record_t *job, const job_record_t *host,
+                             const part_record_t *part, bitstr_t *nodes)
+{
+    if (!host || !host->details || !IS_JOB_RUNNING(host) || IS_JOB_COMPLETING(host))
+        return BUSY("the host does not run any more");
+    if (!coscheduling_is_shared(part) || host->part_ptr != part)
+        return INVALID("the host is not in partition %.40s, or that has no OverSubscribe=YES:2",
+                       part->name);
+    if (!coschedule_is_guest(wanted(job)))
+        return INVALID("the job's user does not let it run as a guest");
+    if (!coschedule_hosts(coscheduling_of(host)))
+        return INVALID("the host lets no guest in, or cannot");
+    if (is_exclusive(job) || has_gres(job))
+        return INVALID("a guest can have neither --exclusive nor GRES");
+    if (!job->batch_flag || !job->details->requeue)
+        return INVALID("a guest must be a batch job that may be requeued");
+    if (!may_meet(job, host))
+        return INVALID("the jobs are of different users (bridge_coschedule_scope)");
+    if (!same_nodes(nodes, host->node_bitmap))
+        return BUSY("the nodes are not exactly the host's");
+    if (coscheduling_host(host))
+        return INVALID("the host is a guest itself");
+    if (!has_jobs(nodes, 1))
+        return BUSY("the host is not alone on its nodes");
+    return APPLIED;
+}
+
+verdict_t coscheduling_judge_third(const job_record_t *job, const part_record_t *part,
+                                   bitstr_t *nodes)
+{
+    bool can_share = job->details->share_res == 1 || (part->max_share & SHARED_FORCE);
+    if (can_share && has_guest(nodes))
+        return BUSY("two jobs share some of the nodes already");
+    return APPLIED;
+}
+
+bool coscheduling_will_host(const job_record_t *job, const part_record_t *part, bitstr_t *nodes)
+{
+    const job_details_t *details = job->details;
+    uint64_t cpus = 0, asked = details->min_cpus == NO_VAL ? 0 : details->min_cpus;
+    if (!coscheduling_is_shared(part) || !coschedule_hosts(wanted(job)) || is_exclusive(job) ||
+        has_gres(job) || !has_jobs(nodes, 0))
+        return false;
+    for (bitoff_t at = 0; (at = compat_next_bit(nodes, at)) >= 0; at++)
+        cpus += compat_node((int)at)->cpus_efctv;
+    if (details->pn_min_cpus != NO_VAL)
+        asked = MAX(asked, (uint64_t)details->pn_min_cpus * (uint64_t)bit_set_count(nodes));
+    return asked >= cpus;
+}
+
+// ---------------------------------------------------------------- notes
+
+void coscheduling_note(job_record_t *job, uint32_t host, uint8_t share_res)
+{
+    char text[32];
+    snprintf(text, sizeof(text), "%u:%u", host, share_res);
+    note_write(job, NOTE, text);
+}
+
+void coscheduling_restore(job_record_t *job)
+{
+    uint32_t host;
+    uint8_t share_res;
+    // A client that has invented the note could as well have asked for --oversubscribe.
+    if (read_note(job, &host, &share_res) && job->details->share_res == 1)
+        job->details->share_res = share_res;
+    note_remove(job, NOTE);
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Two jobs on the same CPUs: who may share with whom, under Slurm's own sharing.
+//
+// A partition in which jobs may share has OverSubscribe=YES:2. There Slurm lets a job share its
+// CPUs only if details->share_res is 1: a user sets that with --oversubscribe, and this file sets
+// it for jobs that it starts. So Slurm's own schedulers, in fallback, pair only jobs whose users
+// wanted that; --exclusive holds (with FORCE it would not); and there are two rows, so that no
+// third job of the partition fits.
+//
+// All functions need LOCK_SCOPE_APPLY, those of const jobs LOCK_SCOPE_READ.
+#ifndef BRIDGE_COSCHEDULING_H
+#define BRIDGE_COSCHEDULING_H
+
+#include <stdbool.h>
+
+#include "common/slurm_compat.h"
+#include "common/verdict.h"
+#include "options/coschedule.h"
+#include "wire/settings.h"
+
+// What the site's settings say; to be called once they were read.
+void coscheduling_configure(const settings_t *settings);
+
+// Whether the second of two jobs can be started in a partition.
+bool coscheduling_is_shared(const part_record_t *part);
+
+// What the user wants, or the site's settings where he states nothing; COSCHEDULE_NEVER also for
+// jobs that cannot share: with --exclusive or GRES, and running jobs that were not started to share
+// or do not hold all CPUs of their nodes alone.
+coschedule_t coscheduling_of(const job_record_t *job);
+
+// The user's bound on the slowdown, in thousandths; 0: none is stated.
+uint32_t coscheduling_slowdown(const job_record_t *job);
+
+// The running job on whose nodes a running one was started as a guest, while both run; else NULL.
+job_record_t *coscheduling_host(const job_record_t *guest);
+
+// Whether `job` may start as the guest of `host` on these nodes.
+verdict_t coscheduling_judge(const job_record_t *job, const job_record_t *host,
+                             const part_record_t *part, bitstr_t *nodes);
+
+// Whether a job that is no guest may start on these nodes: not as the third one of a node.
+verdict_t coscheduling_judge_third(const job_record_t *job, const part_record_t *part,
+                                   bitstr_t *nodes);
+
+// Whether a job that starts on these nodes without a host is to let a guest in later: it consents,
+// and will hold all CPUs of nodes that are idle.
+bool coscheduling_will_host(const job_record_t *job, const part_record_t *part, bitstr_t *nodes);
+
+// Notes with a job that has just started to share: its host's number (0: it has none), and what
+// share_res was before.
+void coscheduling_note(job_record_t *job, uint32_t host, uint8_t share_res);
+
+// A job that waits again is like one that has never run.
+void coscheduling_restore(job_record_t *job);
+
+#endif

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two jobs on the CPUs of a node of a real Slurm: decided by the tests, carried out by the plugin
+and by the agents on the nodes, in real cgroups."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from bridge.agent.shares.cgroup_v1 import own_name
+from tests.integration.conftest import KEEP
+from tests.integration.decider import Decider, deciding
+from tests.integration.slurm import Cluster
+
+CLUSTER = "sbshare"
+SPIN = "for i in 1 2 3 4; do while :; do :; done & done; wait"
+"""More processes than the job has CPUs; they start as quickly as a shell forks."""
+
+
+@pytest.fixture(scope="module")
+def sharing_cluster() -> Iterator[Cluster]:
+    cluster = Cluster(
+        CLUSTER, "--nodes", "2", "--containers", "2", "--cpus", "2", "--agents", "--cgroups",
+        "--set", "PartitionName=share Nodes=n[1-2] OverSubscribe=YES:2 MaxTime=INFINITE State=UP",
+    )  # fmt: skip
+    if not (KEEP and CLUSTER in cluster.process("scontrol", "show", "config").stdout):
+        cluster.up()
+    yield cluster
+    if not KEEP:
+        cluster.down()
+
+
+@pytest.fixture
+def sharing(sharing_cluster: Cluster) -> Iterator[Decider]:
+    with deciding(sharing_cluster) as found:
+        yield found
+        found.tell_agents()
+    no_trace_is_left(sharing_cluster)
+
+
+def submit(cluster: Cluster, *options: str, run: str = "sleep 600", user: str = "user") -> str:
+    """A job of both CPUs of n1."""
+    return cluster.sbatch(
+        "-p", "share", "-N1", "-n2", "-wn1", "--mem=300", "-t10", "--requeue", *options,
+        run=run, user=user,
+    )  # fmt: skip
+
+
+def a_host(cluster: Cluster, *options: str, run: str = "sleep 600") -> str:
+    job = submit(cluster, "--coschedule=host", *options, run=run)
+    cluster.wait_state(job, "RUNNING")
+    return job
+
+
+def a_pair(decider: Decider, *, guest_runs: str = "sleep 600") -> tuple[str, str]:
+    cluster = decider.cluster
+    host = a_host(cluster)
+    guest = submit(cluster, "--coschedule=guest", run=guest_runs)
+    said = decider.start_guest(guest, host)
+    assert said["outcome"] == "OUTCOME_APPLIED", said
+    cluster.wait_state(guest, "RUNNING")
+    return host, guest
+
+
+def bound(decider: Decider, guest: str, milli_cpus: int = 250, weight: int = 1) -> None:
+    """The guest's share is ordered and in force."""
+    decider.tell_agents(job=guest, node="n1", milli_cpus=milli_cpus, weight=weight, guest=True)
+    wanted = str(milli_cpus * 100), str(weight * 1024 // 100)
+    decider.cluster.wait_for("the guest's share", lambda: shown(decider.cluster, guest) == wanted)
+
+
+def cgroup(cluster: Cluster, job: str, file: str) -> str:
+    """A file of the cgroup that the agent has made for a job; empty: there is none."""
+    words = f"cat $(find /sys/fs/cgroup/cpu -name {own_name(('n1', job))})/{file} 2>/dev/null"
+    return cluster.inside("n1", "sh", "-c", f"{words} || true")
+
+
+def shown(cluster: Cluster, job: str) -> tuple[str, str]:
+    """Quota and shares of a job."""
+    return cgroup(cluster, job, "cpu.cfs_quota_us"), cgroup(cluster, job, "cpu.shares")
+
+
+def no_trace_is_left(cluster: Cluster) -> None:
+    find = "find /sys/fs/cgroup/cpu -name 'schedbridge_*'"
+    cluster.wait_for("no trace", lambda: not cluster.inside("n1", "sh", "-c", find), 30)
+
+
+# ---------------------------------------------------------------- pairs
+
+
+def test_a_guest_has_its_hosts_cpus_and_a_quota(sharing: Decider) -> None:
+    cluster = sharing.cluster
+    host, guest = a_pair(sharing, guest_runs=SPIN)
+    both = [cluster.run("scontrol", "show", "job", "-d", job) for job in (host, guest)]
+    assert all("Nodes=n1 CPU_IDs=0-1" in text for text in both)
+    assert " CPUAlloc=2 " in cluster.run("scontrol", "show", "node", "n1")
+    cluster.wait_for("a report", lambda: sharing.reported(guest)["host"] == host)
+    assert sharing.reported(host)["consent"] == "COSCHEDULE_HOST"
+    bound(sharing, guest)
+    # Every process of the guest is there, and none of the host; the kernel holds it back.
+    listed = f"cat /sys/fs/cgroup/freezer/slurm_n1/uid_*/job_{guest}/step_*/cgroup.procs"
+    steps = set(cluster.inside("n1", "sh", "-c", listed).split())
+    cluster.wait_for(
+        "all processes",
+        lambda: len(steps & set(cgroup(cluster, guest, "cgroup.procs").split())) >= 5,
+    )
+    throttled = cgroup(cluster, guest, "cpu.stat")
+    cluster.wait_for("throttling", lambda: cgroup(cluster, guest, "cpu.stat") != throttled)
+    assert shown(cluster, host) == ("", "")
+
+
+def test_a_guest_that_forks_has_all_its_processes_bound(sharing: Decider) -> None:
+    run = "for i in $(seq 1500); do sleep 600 & done; wait"
+    cluster = sharing.cluster
+    _, guest = a_pair(sharing, guest_runs=run)
+    bound(sharing, guest)
+    cluster.wait_for(
+        "1,500 processes", lambda: len(cgroup(cluster, guest, "cgroup.procs").split()) > 1500, 120
+    )
+    cluster.root("scancel", guest)
+    cluster.wait_for("its end", lambda: guest not in cluster.queue())
+
+
+def test_a_third_job_and_others_without_consent_are_refused(sharing: Decider) -> None:
+    cluster = sharing.cluster
+    host, guest = a_pair(sharing)
+    third = submit(cluster, "--coschedule=guest")
+    said = sharing.start_guest(third, host)
+    assert said["outcome"] == "OUTCOME_BUSY", said
+    said = sharing.start_guest(third, guest)
+    assert "guest" in str(said["text"]), said
+    cluster.root("scancel", guest)
+    cluster.wait_for("the node", lambda: sharing.start_guest(third, host, on="n2")["text"] ==
+                     "the nodes are not exactly the host's")  # fmt: skip
+    for options, words in (
+        ((), "does not let it run as a guest"),
+        (("--coschedule=host",), "does not let it run as a guest"),
+        (("--coschedule=both", "--exclusive"), "neither --exclusive nor GRES"),
+        (("--coschedule=guest", "--no-requeue"), "may be requeued"),
+    ):
+        job = submit(cluster, *options)
+        said = sharing.start_guest(job, host)
+        assert words in str(said["text"]), said
+        cluster.root("scancel", job)
+    other = submit(cluster, "--coschedule=both", user="alice")
+    assert "different users" in str(sharing.start_guest(other, host)["text"])
+
+
+def test_a_job_that_does_not_consent_is_no_host(sharing: Decider) -> None:
+    cluster = sharing.cluster
+    for options in (("--coschedule=never",), (), ("--coschedule=both", "--exclusive")):
+        alone = submit(cluster, *options)
+        cluster.wait_state(alone, "RUNNING")
+        cluster.wait_for(
+            "a report", lambda job=alone: any(line.get("job") == job for line in sharing.lines())
+        )
+        assert sharing.reported(alone)["consent"] == "COSCHEDULE_NEVER"
+        guest = submit(cluster, "--coschedule=guest")
+        said = sharing.start_guest(guest, alone)
+        assert "lets no guest in" in str(said["text"]), said
+        cluster.root("scancel", guest, alone)
+        cluster.wait_empty()
+
+
+# ---------------------------------------------------------------- the way back
+
+
+def test_a_guest_whose_host_ended_is_an_ordinary_job(sharing: Decider) -> None:
+    cluster = sharing.cluster
+    host, guest = a_pair(sharing)
+    bound(sharing, guest)
+    cluster.root("scancel", host)
+    cluster.wait_for("a report", lambda: sharing.reported(guest)["host"] == "")
+    sharing.tell_agents()  # a plan without quotas
+    cluster.wait_for("its full share", lambda: shown(cluster, guest) == ("", ""))
+    assert cluster.state(guest) == "RUNNING"
+
+
+def test_a_guest_is_requeued_and_its_host_loses_nothing(sharing: Decider) -> None:
+    cluster = sharing.cluster
+    host, guest = a_pair(sharing, guest_runs=SPIN)
+    bound(sharing, guest)
+    began = cluster.job(host)["StartTime"]
+    reason = "its host was 12 percent slower"
+    said = sharing.result(sharing.send(guest, requeue=reason))
+    assert said["outcome"] == "OUTCOME_APPLIED", said
+    cluster.wait_state(guest, "PENDING")
+    assert reason in cluster.run("scontrol", "show", "job", guest)
+    assert cluster.job(host)["JobState"] == "RUNNING"
+    assert cluster.job(host)["StartTime"] == began
+    assert sharing.result(sharing.send(host, requeue=""))["outcome"] == "OUTCOME_REFUSED"
+
+
+# ---------------------------------------------------------------- losses
+
+
+def falls_back(cluster: Cluster, guest: str, lost: str) -> None:
+    """Waits until the guest has the least share, and says how long that took."""
+    began = time.monotonic()
+    least = "10000", "10"  # 5 % of two CPUs
+    cluster.wait_for(f"the least share, {lost}", lambda: shown(cluster, guest) == least)
+    print(f"{lost}: the least share after {time.monotonic() - began:.1f} s")
+
+
+def test_without_agent_or_service_the_host_is_kept_from_harm(sharing: Decider) -> None:
+    cluster = sharing.cluster
+    _, guest = a_pair(sharing, guest_runs=SPIN)
+    bound(sharing, guest, milli_cpus=1500, weight=100)
+    cluster.inside("n1", "role", "signal", "KILL", "agent")
+    falls_back(cluster, guest, "the agent was killed")
+    cluster.inside("n1", "role", "start", "agent")
+    bound(sharing, guest, milli_cpus=1500, weight=100)
+    cluster.inside("n1", "role", "signal", "STOP", "agent")
+    falls_back(cluster, guest, "the agent hangs")
+    cluster.inside("n1", "role", "signal", "CONT", "agent")
+    bound(sharing, guest, milli_cpus=1500, weight=100)
+    cluster.inside("service", "sh", "-c", "kill -STOP $(cat /tmp/replacement.pid)")
+    falls_back(cluster, guest, "the service hangs")
+    cluster.inside("service", "sh", "-c", "kill -CONT $(cat /tmp/replacement.pid)")
+    bound(sharing, guest, milli_cpus=1500, weight=100)
+
+
+def test_a_killed_guest_leaves_at_once_though_no_service_lifts_its_quota(sharing: Decider) -> None:
+    cluster = sharing.cluster
+    _, guest = a_pair(sharing, guest_runs=SPIN)
+    bound(sharing, guest, milli_cpus=100)
+    cluster.root("scancel", "--signal=KILL", "--full", guest)
+    cluster.wait_for("its end", lambda: guest not in cluster.queue())
+
+
+def test_in_fallback_slurm_pairs_nobody(sharing: Decider) -> None:
+    cluster = sharing.cluster
+    host = a_host(cluster)
+    log = cluster.inside("controller", "role", "log", "controller")
+    cluster.inside("service", "sh", "-c", "kill -STOP $(cat /tmp/replacement.pid)")
+    try:
+        count = f"grep -c 'falling back' {log} || true"
+        before = cluster.inside("controller", "sh", "-c", count)
+        waiting = submit(cluster, "--coschedule=both")
+        cluster.wait_for(
+            "fallback", lambda: cluster.inside("controller", "sh", "-c", count) != before, 60
+        )
+        # A job that can start does, after Slurm has looked at the one that came before it.
+        free = cluster.sbatch("-p", "share", "-N1", "-n2", "-wn2", "--mem=300", "-t1")
+        cluster.wait_for("Slurm's own start", lambda: cluster.state(free) != "PENDING", 120)
+        cluster.wait_for(
+            "a look", lambda: cluster.job(waiting)["LastSchedEval"] not in ("N/A", "Unknown"), 120
+        )
+        assert cluster.state(waiting) == "PENDING"
+        assert cluster.state(host) == "RUNNING"
+    finally:
+        cluster.inside("service", "sh", "-c", "kill -CONT $(cat /tmp/replacement.pid)")

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Two jobs on the same CPUs, against the mock of slurmctld: who consents, who is refused, and what
+// a job is like when it waits again.
+#include "applying.h"
+#include "rules/coscheduling.h"
+#include "rules/note.h"
+#include "rules/unmodelled.h"
+
+#define OPTION "_SLURM_SPANK_OPTION_schedbridge_"
+#define UNSTATED 254 // NO_VAL8: the user said nothing of sharing
+
+static Schedbridge__V1__Requeue requeues[MOST];
+static settings_t settings;
+
+static void begin_shared(void) {
+    begin();
+    settings = (settings_t){.coschedule = COSCHEDULE_NEVER};
+    coscheduling_configure(&settings);
+    ((part_record_t *)part_list->items[0])->max_share = 2;
+    mock.requeue_code = 0;
+}
+
+// A waiting job of all four CPUs of a node.
+static job_record_t *consenting(uint32_t id, const char *consent) {
+    job_record_t *job = waiting(id);
+    job->details->share_res = UNSTATED;
+    job->details->requeue = 1;
+    job->details->num_tasks = job->details->min_cpus = 4;
+    job->spank_job_env = calloc(3, sizeof(char *));
+    if (consent) {
+        job->spank_job_env_size = 2;
+        job->spank_job_env[0] = xstrdup_printf(OPTION "coschedule=%s", consent);
+        job->spank_job_env[1] = xstrdup(OPTION "max_slowdown=7.5%");
+    }
+    return job;
+}
+
+// Slurm gives it what it asks for.
+static void fill(job_record_t *job) {
+    for (uint32_t i = 0; i < job->job_resrcs->nhosts; i++)
+        job->job_resrcs->cpus[i] = 4;
+}
+
+static job_record_t *host_on(uint32_t id, const char *nodes) {
+    job_record_t *job = consenting(id, "host");
+    start(job, nodes);
+    EXPECT(apply());
+    expect_result(0, APPLIED, "");
+    fill(job);
+    return job;
+}
+
+static void start_guest(job_record_t *guest, const job_record_t *host, const char *nodes) {
+    static char number[16];
+    snprintf(number, sizeof(number), "%u", host ? host->job_id : 99);
+    start(guest, nodes)->host_job_id = number;
+    EXPECT(apply());
+}
+
+static job_record_t *guest_of(uint32_t id, const job_record_t *host) {
+    job_record_t *job = consenting(id, "guest");
+    start_guest(job, host, host->nodes);
+    expect_result(0, APPLIED, "");
+    fill(job);
+    return job;
+}
+
+static void expect_refused(job_record_t *guest, const job_record_t *host, pb_outcome_t outcome,
+                           const char *words) {
+    image_t image = image_of(guest);
+    unsigned selects = mock.selects;
+    start_guest(guest, host, "n2");
+    expect_result(0, outcome, words);
+    EXPECT_NUMBER(mock.selects, selects); // Slurm was not even asked
+    expect_same(&image, guest);
+}
+
+static void requeue(const job_record_t *job, const char *reason) {
+    Schedbridge__V1__Requeue *message = &requeues[count];
+    schedbridge__v1__requeue__init(message);
+    message->reason = (char *)reason;
+    pb_decision_t *decision = decide(job);
+    decision->action_case = PB(DECISION__ACTION_REQUEUE);
+    decision->requeue = message;
+    EXPECT(apply());
+}
+
+static job_record_t *host_of(const job_record_t *guest) {
+    EXPECT(lock_scope_take(&locks, LOCK_SCOPE_READ));
+    job_record_t *host = coscheduling_host(guest);
+    lock_scope_give(&locks);
+    return host;
+}
+
+// ---------------------------------------------------------------- pairs
+
+static void a_guest_starts_on_its_hosts_nodes(void) {
+    begin_shared();
+    job_record_t *host = host_on(1, "n2");
+    EXPECT_NUMBER(host->details->share_res, 1);
+    EXPECT_NUMBER(host->job_resrcs->node_req, NODE_CR_AVAILABLE);
+    EXPECT_NUMBER(coscheduling_of(host), COSCHEDULE_HOST);
+    EXPECT_NUMBER(coscheduling_slowdown(host), 75);
+    EXPECT(!host_of(host));
+    job_record_t *guest = guest_of(2, host);
+    EXPECT_TEXT(guest->nodes, "n2");
+    EXPECT(host_of(guest) == host);
+    end();
+}
+
+static void both_are_reported(void) {
+    begin_shared();
+    arena_t arena = {0};
+    job_record_t *host = host_on(1, "n2");
+    job_record_t *guest = guest_of(2, host);
+    EXPECT(lock_scope_take(&locks, LOCK_SCOPE_READ));
+    EXPECT_TEXT(job_message(&arena, host, know(host), 0)->host_job_id, "");
+    pb_job_t *message = job_message(&arena, guest, know(guest), 0);
+    EXPECT_TEXT(message->host_job_id, "1");
+    EXPECT_NUMBER(message->coschedule, COSCHEDULE_GUEST);
+    EXPECT_NUMBER(message->max_slowdown_permille, 75);
+    EXPECT(message->requeue);
+    uint64_t print = job_print(guest, know(guest), 0);
+    host->job_state = JOB_COMPLETE;
+    EXPECT_TEXT(job_message(&arena, guest, know(guest), 0)->host_job_id, "");
+    EXPECT(job_print(guest, know(guest), 0) != print);
+    lock_scope_give(&locks);
+    arena_reset(&arena);
+    end();
+}
+
+static void only_jobs_that_hold_all_cpus_of_idle_nodes_become_hosts(void) {
+    begin_shared();
+    job_record_t *small = consenting(1, "host");
+    small->details->min_cpus = 3;
+    start(small, "n1");
+    job_record_t *silent = consenting(2, NULL);
+    start(silent, "n2");
+    job_record_t *exclusive = consenting(3, "both");
+    exclusive->details->whole_node = WHOLE_NODE_REQUIRED;
+    start(exclusive, "n3");
+    job_record_t *beside = consenting(4, "both");
+    node_record_table_ptr[3]->run_job_cnt = 1;
+    start(beside, "n4");
+    EXPECT(apply());
+    job_record_t *jobs[] = {small, silent, exclusive, beside};
+    for (int i = 0; i < 4; i++) {
+        expect_result((size_t)i, APPLIED, "");
+        EXPECT_NUMBER(jobs[i]->details->share_res, UNSTATED);
+        EXPECT_NUMBER(coscheduling_of(jobs[i]), COSCHEDULE_NEVER);
+        EXPECT(!note_text(jobs[i], "SPANK_SCHEDBRIDGE_SHARES="));
+    }
+    end();
+}
+
+static void the_partition_must_let_jobs_share(void) {
+    static const uint16_t others[] = {0, 1, 3, SHARED_FORCE | 1, SHARED_FORCE | 2};
+    for (int i = 0; i < 5; i++) {
+        begin_shared();
+        part_record_t *part = part_list->items[0];
+        part->max_share = others[i];
+        EXPECT(!coscheduling_is_shared(part));
+        job_record_t *host = consenting(1, "host");
+        start(host, "n2");
+        EXPECT(apply());
+        fill(host);
+        EXPECT_NUMBER(host->details->share_res, UNSTATED);
+        expect_refused(consenting(2, "guest"), host, INVALID, "OverSubscribe=YES:2");
+        end();
+    }
+}
+
+static void who_is_no_guest(void) {
+    begin_shared();
+    job_record_t *host = host_on(1, "n2");
+    expect_refused(consenting(2, NULL), host, INVALID, "does not let it run as a guest");
+    expect_refused(consenting(3, "host"), host, INVALID, "does not let it run as a guest");
+    expect_refused(consenting(4, "never"), host, INVALID, "does not let it run as a guest");
+    expect_refused(consenting(5, "forged"), host, INVALID, "does not let it run as a guest");
+    job_record_t *job = consenting(6, "guest");
+    job->details->whole_node = WHOLE_NODE_REQUIRED;
+    expect_refused(job, host, INVALID, "neither --exclusive nor GRES");
+    job = consenting(7, "guest");
+    job->details->share_res = 0;
+    expect_refused(job, host, INVALID, "neither --exclusive nor GRES");
+    job = consenting(8, "guest");
+    job->details->requeue = 0;
+    expect_refused(job, host, INVALID, "may be requeued");
+    job = consenting(9, "guest");
+    job->batch_flag = 0;
+    expect_refused(job, host, INVALID, "may be requeued");
+    end();
+}
+
+static void who_is_no_host(void) {
+    begin_shared();
+    job_record_t *guest = consenting(1, "both");
+    expect_refused(guest, NULL, BUSY, "does not run any more");
+    job_record_t *host = host_on(2, "n2");
+    host->job_resrcs->cpus[0] = 3;
+    expect_refused(guest, host, INVALID, "lets no guest in, or cannot");
+    fill(host);
+    host->job_resrcs->node_req = NODE_CR_ONE_ROW; // started in fallback, say
+    expect_refused(guest, host, INVALID, "lets no guest in, or cannot");
+    host->job_resrcs->node_req = NODE_CR_AVAILABLE;
+    host->job_state = JOB_RUNNING | JOB_COMPLETING;
+    expect_refused(guest, host, BUSY, "does not run any more");
+    host->job_state = JOB_RUNNING;
+    node_record_table_ptr[1]->comp_job_cnt = 1;
+    expect_refused(guest, host, BUSY, "not alone on its nodes");
+    node_record_table_ptr[1]->comp_job_cnt = 0;
+    start_guest(guest, host, "n3");
+    expect_result(0, BUSY, "not exactly the host's");
+    job_record_t *other = host_on(3, "n4");
+    other->part_ptr = part_list->items[1];
+    expect_refused(guest, other, INVALID, "not in partition main");
+    end();
+}
+
+static void a_third_job_is_refused(void) {
+    begin_shared();
+    job_record_t *host = host_on(1, "n2");
+    job_record_t *guest = consenting(2, "both");
+    start_guest(guest, host, "n2");
+    expect_result(0, APPLIED, "");
+    fill(guest);
+    expect_refused(consenting(3, "guest"), host, BUSY, "not alone on its nodes");
+    expect_refused(consenting(4, "guest"), guest, INVALID, "a guest itself");
+    job_record_t *third = consenting(5, NULL);
+    third->details->share_res = 1; // --oversubscribe
+    start(third, "n2");
+    EXPECT(apply());
+    expect_result(0, BUSY, "two jobs share");
+    start(third, "n3");
+    EXPECT(apply());
+    expect_result(0, APPLIED, "");
+    end();
+}
+
+static void users_meet_as_the_site_permits(void) {
+    begin_shared();
+    job_record_t *host = host_on(1, "n2");
+    job_record_t *guest = consenting(2, "guest");
+    guest->user_id = host->user_id + 1;
+    expect_refused(guest, host, INVALID, "different users");
+    settings.coschedule_scope = COSCHEDULE_SAME_ACCOUNT;
+    coscheduling_configure(&settings);
+    xfree(guest->account);
+    guest->account = xstrdup("chemistry");
+    expect_refused(guest, host, INVALID, "different users");
+    settings.coschedule_scope = COSCHEDULE_ALL;
+    coscheduling_configure(&settings);
+    start_guest(guest, host, "n2");
+    expect_result(0, APPLIED, "");
+    end();
+}
+
+static void the_site_may_consent_for_those_who_say_nothing(void) {
+    begin_shared();
+    settings.coschedule = COSCHEDULE_BOTH;
+    coscheduling_configure(&settings);
+    job_record_t *host = consenting(1, NULL), *guest = consenting(2, NULL);
+    start(host, "n2");
+    EXPECT(apply());
+    fill(host);
+    EXPECT_NUMBER(coscheduling_of(host), COSCHEDULE_BOTH);
+    start_guest(guest, host, "n2");
+    expect_result(0, APPLIED, "");
+    expect_refused(consenting(3, "never"), host, INVALID, "does not let it run");
+    end();
+}
+
+static void the_service_chooses_nodes_unless_slurm_may_share_them(void) {
+    begin_shared();
+    part_record_t *part = part_list->items[0];
+    job_record_t *job = consenting(1, "both");
+    EXPECT(!job_is_unmodelled(job));
+    job->details->share_res = 1; // --oversubscribe
+    EXPECT(job_is_unmodelled(job));
+    job->details->share_res = UNSTATED;
+    part->max_share = 3;
+    EXPECT(job_is_unmodelled(job));
+    part->max_share = SHARED_FORCE | 2;
+    EXPECT(job_is_unmodelled(job));
+    part->max_share = 1;
+    EXPECT(!job_is_unmodelled(job));
+    end();
+}
+
+// ---------------------------------------------------------------- the way back
+
+static void a_guest_is_requeued_and_told_why(void) {
+    begin_shared();
+    job_record_t *host = host_on(1, "n2");
+    job_record_t *guest = guest_of(2, host);
+    requeue(guest, "its host was 12 % slower");
+    expect_result(0, APPLIED, "");
+    EXPECT_NUMBER(guest->job_state, JOB_PENDING);
+    EXPECT_TEXT(guest->system_comment, "schedbridge: its host was 12 % slower");
+    EXPECT_NUMBER(host->job_state, JOB_RUNNING);
+    // When it waits it is as if it had never run: Slurm's own backfill pairs it with nobody.
+    coscheduling_restore(guest);
+    EXPECT_NUMBER(guest->details->share_res, UNSTATED);
+    EXPECT(!note_text(guest, "SPANK_SCHEDBRIDGE_SHARES="));
+    end();
+}
+
+static void who_is_not_requeued(void) {
+    begin_shared();
+    job_record_t *host = host_on(1, "n2");
+    job_record_t *guest = guest_of(2, host);
+    requeue(host, "");
+    expect_result(0, REFUSED, "nobody's guest any more");
+    guest->details->requeue = 0;
+    requeue(guest, "");
+    expect_result(0, REFUSED, "may not be requeued");
+    guest->details->requeue = 1;
+    mock.requeue_code = ESLURM_DISABLED;
+    requeue(guest, "");
+    expect_result(0, REFUSED, "");
+    EXPECT(!guest->system_comment);
+    host->job_state = JOB_COMPLETE;
+    requeue(guest, "");
+    expect_result(0, REFUSED, "nobody's guest any more");
+    EXPECT_NUMBER(guest->job_state, JOB_RUNNING);
+    end();
+}
+
+static void a_guest_that_slurm_refuses_is_unchanged(void) {
+    begin_shared();
+    job_record_t *host = host_on(1, "n2");
+    job_record_t *guest = consenting(2, "guest");
+    image_t image = image_of(guest);
+    mock.select_code = ESLURM_NODES_BUSY; // for want of memory, say
+    start_guest(guest, host, "n2");
+    expect_result(0, BUSY, "");
+    mock.select_code = 0;
+    EXPECT_NUMBER(guest->details->share_res, UNSTATED);
+    expect_same(&image, guest);
+    end();
+}
+
+static void the_rest_of_an_array_shares_nothing(void) {
+    begin_shared();
+    job_record_t *array = waiting_array(5, 3);
+    array->details->share_res = UNSTATED;
+    array->details->min_cpus = array->details->num_tasks = 4;
+    array->spank_job_env = calloc(1, sizeof(char *));
+    array->spank_job_env_size = 1;
+    array->spank_job_env[0] = xstrdup(OPTION "coschedule=host");
+    start(array, "n2");
+    EXPECT(apply());
+    expect_result(0, APPLIED, "");
+    EXPECT_NUMBER(array->details->share_res, 1);
+    EXPECT(lock_scope_take(&locks, LOCK_SCOPE_READ));
+    job_record_t *rest = find_job_record(5);
+    lock_scope_give(&locks);
+    EXPECT(rest && rest != array);
+    EXPECT_NUMBER(rest->details->share_res, UNSTATED);
+    EXPECT(!note_text(rest, "SPANK_SCHEDBRIDGE_SHARES="));
+    end();
+}
+
+static void an_invented_note_makes_no_guest(void) {
+    begin_shared();
+    job_record_t *host = host_on(1, "n2");
+    job_record_t *liar = consenting(2, "guest");
+    note_write(liar, "SPANK_SCHEDBRIDGE_SHARES=", "1:1");
+    start(liar, "n3");
+    EXPECT(apply());
+    expect_result(0, APPLIED, "");
+    fill(liar);
+    EXPECT(!host_of(liar));
+    EXPECT(!note_text(liar, "SPANK_SCHEDBRIDGE_SHARES="));
+    EXPECT(host->job_state == JOB_RUNNING);
+    for (int i = 0; i < 4; i++) {
+        static const char *const odd[] = {"", "1", "1:1:1", "-1:x"};
+        note_write(liar, "SPANK_SCHEDBRIDGE_SHARES=", odd[i]);
+        EXPECT(!host_of(liar));
+    }
+    end();
+}
+
+int main(void) {
+    a_guest_starts_on_its_hosts_nodes();
+    both_are_reported();
+    only_jobs_that_hold_all_cpus_of_idle_nodes_become_hosts();
+    the_partition_must_let_jobs_share();
+    who_is_no_guest();
+    who_is_no_host();
+    a_third_job_is_refused();
+    users_meet_as_the_site_permits();
+    the_site_may_consent_for_those_who_say_nothing();
+    the_service_chooses_nodes_unless_slurm_may_share_them();
+    a_guest_is_requeued_and_told_why();
+    who_is_not_requeued();
+    a_guest_that_slurm_refuses_is_unchanged();
+    the_rest_of_an_array_shares_nothing();
+    an_invented_note_makes_no_guest();
+    DONE();
+}
