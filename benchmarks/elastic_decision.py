@@ -34,7 +34,7 @@ from about import about
 
 from bridge.cycle import CycleResult, run_cycle
 from bridge.model.job import Ending
-from bridge.model.site import NO_RULES
+from bridge.model.rules.site import NO_RULES
 from bridge.model.snapshot import Snapshot
 from bridge.ports import State
 from bridge.registry import build, parse_policy

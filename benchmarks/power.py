@@ -32,8 +32,8 @@ from results_file import write
 
 from bridge.cli.benchmarks.power import Scenario, entries, lines, outcome_of, run_on, summary
 from bridge.cli.simulation.power import POWER_PAPER, PowerOptions, end_s
-from bridge.model.node_set import NodeSet
-from bridge.model.power import NodePower
+from bridge.model.rules.node_set import NodeSet
+from bridge.model.rules.power import NodePower
 from bridge.registry import PRESETS, build
 from bridge.report.plots import LINE_COLOURS
 from bridge.report.power_plot import draw_power

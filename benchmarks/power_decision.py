@@ -21,10 +21,10 @@ import numpy as np
 from about import about
 
 from bridge.cycle import run_cycle
-from bridge.model.limits import Rules
-from bridge.model.node_set import NodeSet
-from bridge.model.power import Corridor, NodePower, PowerRules
-from bridge.model.site import Site
+from bridge.model.rules.limits import Rules
+from bridge.model.rules.node_set import NodeSet
+from bridge.model.rules.power import Corridor, NodePower, PowerRules
+from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.power.estimates import system_power
 from bridge.ports import State

@@ -22,7 +22,7 @@ import numpy as np
 
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
-from bridge.model.site import NO_RULES
+from bridge.model.rules.site import NO_RULES
 from bridge.model.snapshot import Snapshot
 from bridge.rpc.controller.announcements import Announcements
 from bridge.rpc.controller.cycles import Cycles

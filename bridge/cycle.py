@@ -13,12 +13,12 @@ from bridge.check.legality import Violation, check, permitted, permitted_later
 from bridge.check.site_rules import broken_rules
 from bridge.errors import InvalidPlan
 from bridge.model.coscheduling import GuestStart, counted_once
+from bridge.model.decisions.resizes import NO_RESIZES, Resizes
+from bridge.model.decisions.start_widths import NO_START_WIDTHS, StartWidths
 from bridge.model.plan import Plan, planned_world
-from bridge.model.resize_limits import bounded
-from bridge.model.resizes import NO_RESIZES, Resizes
-from bridge.model.site import Site
+from bridge.model.rules.resize_limits import bounded
+from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
-from bridge.model.start_widths import NO_START_WIDTHS, StartWidths
 from bridge.model.topology import PlacementSavings
 from bridge.planning.placement.improvement import improve_placement
 from bridge.planning.power.awake import awake_first

@@ -30,17 +30,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.core import Alarm
-from bridge.model.answer import Answer, Dispatched
 from bridge.model.coscheduling import NO_REQUEUES, GuestStart, Requeues
+from bridge.model.decisions.answer import Answer, Dispatched
+from bridge.model.decisions.prediction import Prediction
+from bridge.model.decisions.quotas import NO_QUOTAS, Quotas
+from bridge.model.decisions.resizes import NO_RESIZES, Resizes
+from bridge.model.decisions.start_widths import NO_START_WIDTHS, StartWidths
 from bridge.model.hop_tree import HopTree, NodeSets
 from bridge.model.learnt import Learnt
 from bridge.model.plan import Plan
-from bridge.model.prediction import Prediction
-from bridge.model.quotas import NO_QUOTAS, Quotas
-from bridge.model.resizes import NO_RESIZES, Resizes
-from bridge.model.site import NO_RULES, Site
+from bridge.model.rules.site import NO_RULES, Site
 from bridge.model.snapshot import Snapshot
-from bridge.model.start_widths import NO_START_WIDTHS, StartWidths
 from bridge.model.topology import PlacementSavings
 from bridge.units import NEVER
 

@@ -32,7 +32,7 @@ from queue import SimpleQueue
 import numpy as np
 
 from bridge.core import ClockAlarm
-from bridge.model.answer import CRASH, INFEASIBLE, STARTING, TIMEOUT, Answer
+from bridge.model.decisions.answer import CRASH, INFEASIBLE, STARTING, TIMEOUT, Answer
 from bridge.ports import SolverRequest
 
 _log = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ import numpy as np
 
 import bridge.check.legality
 from bridge.cycle import run_cycle
-from bridge.model.site import NO_RULES
+from bridge.model.rules.site import NO_RULES
 from bridge.planning.prediction.apply_predictions import apply_predictions
 from bridge.planning.site_rules.rules_text import parse_site
 from bridge.ports import Context, Environment, Promises, State, Telemetry

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bridge.model.decisions.resizes import NO_RESIZES, Resizes
 from bridge.model.job import WidthRule
-from bridge.model.resizes import NO_RESIZES, Resizes
 from bridge.units import NEVER, UNPLANNED
 
 

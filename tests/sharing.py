@@ -3,9 +3,9 @@
 
 import numpy as np
 
-from bridge.model.coscheduling_rules import CoschedulingRules, Scope
 from bridge.model.job import Coschedule
-from bridge.model.site import Site
+from bridge.model.rules.coscheduling import CoschedulingRules, Scope
+from bridge.model.rules.site import Site
 from tests.builders import a_job, a_partition, a_running_job, a_snapshot
 
 SHARING = Site(coscheduling=(CoschedulingRules("*", consent=Coschedule.BOTH),))

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.dialect import dialect_of
-from bridge.model.limits import ARRAY_JOBS, JOBS, TIME, Access, ConsumerKind, Validity
 from bridge.model.node import CPUS, MEMORY_MIB
 from bridge.model.plan import Plan
+from bridge.model.rules.limits import ARRAY_JOBS, JOBS, TIME, Access, ConsumerKind, Validity
 from bridge.model.snapshot import Snapshot
 from bridge.planning.site_rules.validity import windows
 from bridge.units import NEVER, UNLIMITED_S

@@ -26,14 +26,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.coscheduling import NO_REQUEUES, counted_once
-from bridge.model.coscheduling_rules import CoschedulingRules, rules_of
+from bridge.model.decisions.quotas import LEAST_WEIGHT, MOST_WEIGHT, NO_QUOTAS
 from bridge.model.job import RUNNING_COLUMNS, RunningTable
 from bridge.model.job_columns import objects
 from bridge.model.node import CPUS, MEMORY_MIB
 from bridge.model.plan import Plan
-from bridge.model.quotas import LEAST_WEIGHT, MOST_WEIGHT, NO_QUOTAS
 from bridge.model.reasons import Reason, ReasonCode
-from bridge.model.site import Site
+from bridge.model.rules.coscheduling import CoschedulingRules, rules_of
+from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.units import UNPLANNED
 

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from bridge.check.amounts import Counted
 from bridge.check.sums import Found, meets
 from bridge.model.job import WidthRule
-from bridge.model.limits import (
+from bridge.model.resources import Arrangement
+from bridge.model.rules.limits import (
     Bound,
     FreePool,
 )
-from bridge.model.node_set import NodeSet
-from bridge.model.resources import Arrangement
+from bridge.model.rules.node_set import NodeSet
 from bridge.planning.requests.features import parse_features
 from bridge.units import NEVER
 

@@ -50,14 +50,14 @@ from bridge.check.start_widths import broken_start_widths
 from bridge.core import Fault, judge
 from bridge.errors import RequestError
 from bridge.model.coscheduling import counted_once
+from bridge.model.decisions.resizes import NO_RESIZES, Resizes, resized
+from bridge.model.decisions.start_widths import StartWidths
 from bridge.model.job import WidthRule
 from bridge.model.plan import Plan, planned_world
-from bridge.model.resize_limits import ResizeBounds
-from bridge.model.resizes import NO_RESIZES, Resizes, resized
 from bridge.model.resources import Arrangement
-from bridge.model.site import Site
+from bridge.model.rules.resize_limits import ResizeBounds
+from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
-from bridge.model.start_widths import StartWidths
 from bridge.planning.requests.features import parse_features
 from bridge.units import NEVER, UNPLANNED
 

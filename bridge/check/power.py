@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from bridge.check.amounts import Counted, Ints
 from bridge.check.sums import Found, Sum, overrun
 from bridge.model.node import CPUS
-from bridge.model.power import NO_UPPER_W, PowerRules
+from bridge.model.rules.power import NO_UPPER_W, PowerRules
 from bridge.planning.power.estimates import (
     NodePowers,
     node_powers,

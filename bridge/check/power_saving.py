@@ -16,7 +16,7 @@ import numpy as np
 
 from bridge.model.node import PowerSaving
 from bridge.model.plan import Plan
-from bridge.model.power import PowerDown, PowerRules
+from bridge.model.rules.power import PowerDown, PowerRules
 from bridge.model.snapshot import Snapshot
 
 

@@ -12,7 +12,8 @@ Rules
        nodes now and hold them until the job's end, beside all other jobs and added nodes:
        `added_nodes` makes these jobs, and `bridge.check.legality.check` checks them. They do not
        count in limits on the number of jobs. They draw as much power as the job.
-    6. Jobs keep the limits on resizes of their users and partitions (`bridge.model.resize_limits`).
+    6. Jobs keep the limits on resizes of their users and partitions
+       (`bridge.model.rules.resize_limits`).
 """
 
 import dataclasses
@@ -24,13 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.check.fabrics import fabrics
+from bridge.model.decisions.resizes import Resizes
 from bridge.model.job import JobTable, RunningTable, WidthRule
 from bridge.model.job_columns import objects
-from bridge.model.limits import ARRAY_JOBS, JOBS
 from bridge.model.plan import Plan
-from bridge.model.resize_limits import ResizeBounds
-from bridge.model.resizes import Resizes
-from bridge.model.site import Site
+from bridge.model.rules.limits import ARRAY_JOBS, JOBS
+from bridge.model.rules.resize_limits import ResizeBounds
+from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.power.estimates import running_estimates
 from bridge.units import UNLIMITED_S

@@ -40,15 +40,15 @@ from bridge.check.amounts import Counted, Ints
 from bridge.check.kept_nodes import kept_nodes
 from bridge.check.power import broken_power
 from bridge.check.sums import OPEN, Found, Sum, meets, overrun
-from bridge.model.limits import (
+from bridge.model.plan import Plan
+from bridge.model.resources import Arrangement
+from bridge.model.rules.limits import (
     EACH,
     ConsumerKind,
     FreePool,
     Limit,
 )
-from bridge.model.plan import Plan
-from bridge.model.resources import Arrangement
-from bridge.model.site import Protection, Site
+from bridge.model.rules.site import Protection, Site
 from bridge.model.snapshot import Snapshot
 from bridge.units import NEVER, UNPLANNED
 

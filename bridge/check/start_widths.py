@@ -11,9 +11,9 @@ Rules
 
 import numpy as np
 
+from bridge.model.decisions.start_widths import StartWidths
 from bridge.model.job import WidthRule
 from bridge.model.snapshot import Snapshot
-from bridge.model.start_widths import StartWidths
 
 
 def broken_start_widths(snapshot: Snapshot, widths: StartWidths) -> list[tuple[str, str]]:

@@ -199,7 +199,7 @@ class JobTable:
     least_start: Annotated[Ints, Column(LOWERED, Unit.COUNT)] = LEFT_OUT
     """The fewest nodes on which a moldable job may start in place of those it asks for."""
     most_start: Annotated[Ints, Column(LOWERED, Unit.COUNT)] = LEFT_OUT
-    """The most; 0: it starts on what it asks for (`bridge.model.start_widths`)."""
+    """The most; 0: it starts on what it asks for (`bridge.model.decisions.start_widths`)."""
     min_power_w: Annotated[Ints, Column(LOWERED, Unit.WATTS)] = LEFT_OUT
     """What it draws on each node at least, as its user stated; 0: not stated; so for the next."""
     max_power_w: Annotated[Ints, Column(LOWERED, Unit.WATTS)] = LEFT_OUT

@@ -7,14 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.coscheduling import NO_REQUEUES, Requeues
-from bridge.model.power_saving import NO_POWER_CHANGES, PowerChanges
-from bridge.model.prediction import Prediction
-from bridge.model.quotas import NO_QUOTAS, Quotas
+from bridge.model.decisions.power_saving import NO_POWER_CHANGES, PowerChanges
+from bridge.model.decisions.prediction import Prediction
+from bridge.model.decisions.quotas import NO_QUOTAS, Quotas
+from bridge.model.decisions.resizes import NO_RESIZES, Resizes, resized
+from bridge.model.decisions.start_widths import NO_START_WIDTHS, StartWidths, with_start_widths
+from bridge.model.decisions.width_reasons import WidthReason
 from bridge.model.reasons import Reason
-from bridge.model.resizes import NO_RESIZES, Resizes, resized
 from bridge.model.snapshot import Snapshot
-from bridge.model.start_widths import NO_START_WIDTHS, StartWidths, with_start_widths
-from bridge.model.width_reasons import WidthReason
 from bridge.units import NEVER, UNPLANNED
 
 

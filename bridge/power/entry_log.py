@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from bridge.errors import ConfigError
-from bridge.model.corridor_entries import MOST_W, OperatorEntry
-from bridge.model.power import NO_UPPER_W
+from bridge.model.rules.corridor_entries import MOST_W, OperatorEntry
+from bridge.model.rules.power import NO_UPPER_W
 from bridge.units import DAY_S, NEVER
 
 KEEP_S = 30 * DAY_S

@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.corridor_entries import CalendarEntry, OperatorEntry
-from bridge.model.power import NO_UPPER_W, Corridor
-from bridge.model.site import Site
+from bridge.model.rules.corridor_entries import CalendarEntry, OperatorEntry
+from bridge.model.rules.power import NO_UPPER_W, Corridor
+from bridge.model.rules.site import Site
 from bridge.planning.site_rules.validity import windows
 from bridge.units import DAY_S, NEVER
 

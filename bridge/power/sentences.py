@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Entries of a corridor in words."""
 
-from bridge.model.corridor_entries import CalendarEntry, OperatorEntry
+from bridge.model.rules.corridor_entries import CalendarEntry, OperatorEntry
 from bridge.planning.site_rules.watts_text import NONE, shown_watts
 from bridge.units import NEVER, format_instant
 

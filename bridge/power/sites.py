@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from bridge.model.power import NO_UPPER_W, Corridor
-from bridge.model.site import Site
+from bridge.model.rules.power import NO_UPPER_W, Corridor
+from bridge.model.rules.site import Site
 from bridge.planning.site_rules.corridor_text import MOST_ENTRIES
 from bridge.planning.site_rules.rules_text import PlanningSection, parse_site
 from bridge.planning.site_rules.watts_text import NONE

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
-from bridge.model.power import NO_UPPER_W
+from bridge.model.rules.power import NO_UPPER_W
 from bridge.power_measures import Bounds, SystemPower
 from bridge.report.series import means_of
 

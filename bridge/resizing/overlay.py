@@ -13,8 +13,8 @@ Rules
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from bridge.model.decisions.resizes import Resizes, resized
 from bridge.model.job import WidthRule
-from bridge.model.resizes import Resizes, resized
 from bridge.model.snapshot import Snapshot
 from bridge.resizing.changes import Changes
 from bridge.resizing.launchers import Attached, Launchers, Names

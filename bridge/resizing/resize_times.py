@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from bridge.model.layers import Draft, Layers
-from bridge.model.resize_limits import WITHIN_S
+from bridge.model.rules.resize_limits import WITHIN_S
 
 NAME: Final = "resizes"
 """Its name in the memory file."""

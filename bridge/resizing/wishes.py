@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.check.legality import permitted
+from bridge.model.decisions.resizes import NO_RESIZES, Resizes
 from bridge.model.node import HAS_POWER
 from bridge.model.plan import Plan
-from bridge.model.resizes import NO_RESIZES, Resizes
-from bridge.model.site import Site
+from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 
 

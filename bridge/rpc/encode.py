@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from bridge.dialect import NodeDemand, dialect_of
 from bridge.errors import SnapshotError
 from bridge.model.coscheduling import as_reported
+from bridge.model.decisions.power_saving import CLOSED
 from bridge.model.job import COLUMNS, RUNNING_COLUMNS, Hold, JobTable, RunningTable, WidthRule
 from bridge.model.job_columns import Column, Source
 from bridge.model.node import CPUS, MEMORY_MIB, NodeTable
-from bridge.model.power_saving import CLOSED
 from bridge.model.resources import LoweredChunks
 from bridge.model.snapshot import Snapshot
 from bridge.planning.requests.chunks import format_request

@@ -34,10 +34,10 @@ import numpy as np
 
 from bridge.cycle import CycleResult, run_cycle
 from bridge.errors import InvalidPlan, PolicyError
-from bridge.model.answer import LATE, Answer
+from bridge.model.decisions.answer import LATE, Answer
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
-from bridge.model.site import NO_RULES, Site
+from bridge.model.rules.site import NO_RULES, Site
 from bridge.model.snapshot import Snapshot
 from bridge.ports import Context, Environment, Policy, SolverRequest, State, Telemetry
 from bridge.registry import DEFAULT, PRESETS, build

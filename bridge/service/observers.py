@@ -7,8 +7,8 @@ from functools import partial
 from math import inf
 from typing import Final
 
-from bridge.model.power import NO_UPPER_W
-from bridge.model.site import Site
+from bridge.model.rules.power import NO_UPPER_W
+from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.malleable.observing import NAME as SPEED_UPS
 from bridge.planning.power.estimates import system_power

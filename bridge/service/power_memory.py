@@ -12,7 +12,7 @@ from bridge.errors import BridgeError
 from bridge.model.job import JobTable
 from bridge.model.layers import Layers
 from bridge.model.learnt import Learnt
-from bridge.model.power import PowerRules
+from bridge.model.rules.power import PowerRules
 from bridge.model.snapshot import Snapshot
 from bridge.ports import State
 from bridge.rpc.agents.hub import Hub

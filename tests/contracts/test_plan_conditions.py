@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bridge.model.limits import Rules
-from bridge.model.node_set import NodeSet
-from bridge.model.power import Corridor, NodePower, PowerRules
 from bridge.model.reasons import ReasonCode
+from bridge.model.rules.limits import Rules
+from bridge.model.rules.node_set import NodeSet
+from bridge.model.rules.power import Corridor, NodePower, PowerRules
 from bridge.model.snapshot import Reservation
 from bridge.planning.site_rules.lowered_rules import lower, stranded
 from bridge.registry import build, choices, parse_policy

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bridge.cycle import run_cycle
-from bridge.model.site import NO_RULES
+from bridge.model.rules.site import NO_RULES
 from bridge.ports import State
 from bridge.registry import build, choices, parse_policy
 from bridge.sim.runs.engine import simulate

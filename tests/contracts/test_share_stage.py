@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bridge.cycle import run_cycle
-from bridge.model.site import NO_RULES
+from bridge.model.rules.site import NO_RULES
 from bridge.planning.sharing.switch import NAME, turned_off
 from bridge.ports import State
 from bridge.registry import build, choices, parse_policy

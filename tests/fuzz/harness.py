@@ -20,7 +20,7 @@ from google.protobuf.message import DecodeError
 from bridge.check.legality import check
 from bridge.cli.operators.asking import job_cells
 from bridge.errors import SnapshotError, StaleSnapshot, UnsupportedVersion
-from bridge.model.site import NO_RULES
+from bridge.model.rules.site import NO_RULES
 from bridge.planning.explain.what_if import what_if
 from bridge.planning.site_rules.rules_text import parse_site
 from bridge.ports import conditions_of

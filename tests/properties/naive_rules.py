@@ -13,9 +13,9 @@ from zoneinfo import ZoneInfo
 from croniter import croniter
 
 from bridge.model.job import WidthRule
-from bridge.model.limits import TIME, Access, Bound, FreePool, Limit, Rules, Validity
 from bridge.model.plan import Plan
 from bridge.model.resources import Arrangement
+from bridge.model.rules.limits import TIME, Access, Bound, FreePool, Limit, Rules, Validity
 from bridge.model.snapshot import Snapshot
 from bridge.units import NEVER, UNLIMITED_S, UNPLANNED
 from tests.properties.naive_power import broken_power

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from bridge.model.limits import (
+from bridge.model.rules.limits import (
     EACH,
     TIME,
     Access,
@@ -17,8 +17,8 @@ from bridge.model.limits import (
     Rules,
     Validity,
 )
-from bridge.model.node_set import NodeSet
-from bridge.model.power import NO_UPPER_W, Corridor, NodePower, PowerRules
+from bridge.model.rules.node_set import NodeSet
+from bridge.model.rules.power import NO_UPPER_W, Corridor, NodePower, PowerRules
 from bridge.units import NEVER
 from tests.builders import a_job, a_node, a_partition, a_running_job, a_snapshot
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bridge.check.site_rules import broken_rules
 from bridge.model.plan import Plan
-from bridge.model.site import Site
+from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.scheduler.list_scheduler import ListScheduler
 from bridge.planning.site_rules.rules_text import parse_site

@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.model.corridor_entries import CalendarEntry, OperatorEntry
-from bridge.model.limits import ALWAYS, Validity
-from bridge.model.power import NO_UPPER_W
+from bridge.model.rules.corridor_entries import CalendarEntry, OperatorEntry
+from bridge.model.rules.limits import ALWAYS, Validity
+from bridge.model.rules.power import NO_UPPER_W
 from bridge.power.entry_log import Author, EntryLog, Wish
 from bridge.power.resolve import (
     Entries,

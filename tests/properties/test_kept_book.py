@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bridge.cycle import run_cycle
 from bridge.model.job import Hold
-from bridge.model.site import NO_RULES
+from bridge.model.rules.site import NO_RULES
 from bridge.planning.scheduler.booking import Booking
 from bridge.planning.scheduler.kept_plan import KeptPlan, from_bytes, to_bytes
 from bridge.ports import State

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bridge.cycle import run_cycle
 from bridge.model.job import Hold, WidthRule
 from bridge.model.plan import Plan
-from bridge.model.site import NO_RULES
+from bridge.model.rules.site import NO_RULES
 from bridge.model.snapshot import Snapshot
 from bridge.model.topology import Topology, regular
 from bridge.planning.queue import kept_lowering

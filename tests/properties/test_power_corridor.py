@@ -6,10 +6,10 @@ import itertools
 import numpy as np
 import pytest
 
-from bridge.model.limits import Rules
-from bridge.model.node_set import NodeSet
-from bridge.model.power import Corridor, NodePower, PowerRules
-from bridge.model.site import Site
+from bridge.model.rules.limits import Rules
+from bridge.model.rules.node_set import NodeSet
+from bridge.model.rules.power import Corridor, NodePower, PowerRules
+from bridge.model.rules.site import Site
 from bridge.registry import build, parse_policy
 from tests.builders import a_job, a_running_job, a_snapshot
 from tests.cycles import Memory, run

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.model.power import NO_UPPER_W, Corridor
+from bridge.model.rules.power import NO_UPPER_W, Corridor
 from bridge.power_measures import Amount, Bounds, SystemPower, power_measures
 from bridge.sim.runs.power_oracle import reachable
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from bridge.cycle import run_cycle
-from bridge.model.limits import Rules
-from bridge.model.node_set import NodeSet
-from bridge.model.power import Corridor, NodePower, PowerRules
-from bridge.model.site import Site
+from bridge.model.rules.limits import Rules
+from bridge.model.rules.node_set import NodeSet
+from bridge.model.rules.power import Corridor, NodePower, PowerRules
+from bridge.model.rules.site import Site
 from bridge.ports import State
 from bridge.registry import build, choices, parse_policy
 from bridge.units import NEVER, UNPLANNED

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.cycle import run_cycle
-from bridge.model.limits import Rules
+from bridge.model.decisions.power_saving import with_powered_off
 from bridge.model.node import PowerSaving
-from bridge.model.node_set import NodeSet
-from bridge.model.power import NO_UPPER_W, Corridor, NodePower, PowerDown, PowerRules
-from bridge.model.power_saving import with_powered_off
-from bridge.model.site import Site
+from bridge.model.rules.limits import Rules
+from bridge.model.rules.node_set import NodeSet
+from bridge.model.rules.power import NO_UPPER_W, Corridor, NodePower, PowerDown, PowerRules
+from bridge.model.rules.site import Site
 from bridge.ports import State
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER, UNPLANNED

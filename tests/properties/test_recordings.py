@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.errors import BridgeError, RecordingError
-from bridge.model.prediction import Prediction
+from bridge.model.decisions.prediction import Prediction
 from bridge.planning.site_rules.rules_text import parse_site
 from bridge.ports import Promises, State
 from bridge.recording.recordings import Recording, decode, encode

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from bridge.check.legality import check, permitted
 from bridge.cycle import run_cycle
-from bridge.model.limits import ConsumerKind
-from bridge.model.resize_limits import ResizeBounds, ResizeLimit, bounded
-from bridge.model.resizes import Resizes
-from bridge.model.site import Site
+from bridge.model.decisions.resizes import Resizes
+from bridge.model.rules.limits import ConsumerKind
+from bridge.model.rules.resize_limits import ResizeBounds, ResizeLimit, bounded
+from bridge.model.rules.site import Site
 from bridge.ports import State
 from bridge.registry import build, parse_policy
 from tests.builders import a_partition, a_running_job, a_snapshot

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from bridge.check.legality import check
 from bridge.cycle import run_cycle
-from bridge.model.resizes import NO_RESIZES, resized
-from bridge.model.site import NO_RULES
+from bridge.model.decisions.resizes import NO_RESIZES, resized
+from bridge.model.rules.site import NO_RULES
 from bridge.ports import State
 from bridge.registry import build, parse_policy
 from tests.reshaping import RandomReshape, malleable, naive_problem, random_resizes

@@ -5,7 +5,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.model.limits import (
+from bridge.model.rules.limits import (
     EACH,
     TIME,
     Access,

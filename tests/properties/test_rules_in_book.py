@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.core import Book, pack_nodes
-from bridge.model.limits import Rules
+from bridge.model.rules.limits import Rules
 from bridge.planning.site_rules.capacity_constraints import Mode, Terms
 from tests.properties.test_rules import (
     END,

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bridge.model.site import Site
+from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.model.topology import regular
 from bridge.ports import Environment

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from bridge.model.site import NO_RULES
+from bridge.model.rules.site import NO_RULES
 from bridge.registry import PRESETS, build
 from bridge.rpc.controller.announcements import Announcements
 from bridge.rpc.controller.cycles import Cycles

@@ -9,7 +9,7 @@ import time
 import pytest
 from ortools.sat.python.cp_model import CpModel
 
-from bridge.model.answer import CRASH, INFEASIBLE, STARTING, TIMEOUT
+from bridge.model.decisions.answer import CRASH, INFEASIBLE, STARTING, TIMEOUT
 from bridge.ports import SolverRequest
 from bridge.solver_process import ChildSolver
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bridge.cli.operators.asking import shown, when
-from bridge.model.power import NO_UPPER_W
+from bridge.model.rules.power import NO_UPPER_W
 from bridge.planning.site_rules.watts_text import shown_watts
 from bridge.power.sentences import bounds_text, span_text
 from bridge.rpc.pb import operator_pb2 as pb

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Self
 
 from bridge.errors import ConfigError
-from bridge.model.node_set import NodeSet
-from bridge.model.power import NodePower
+from bridge.model.rules.node_set import NodeSet
+from bridge.model.rules.power import NodePower
 from bridge.power_measures import PowerMeasures, power_measures
 from bridge.sim.corridor.paper import ERROR, PAPER_CORRIDOR, PAPER_NODE, power_paper
 from bridge.sim.corridor.power import PowerSetting

@@ -154,7 +154,7 @@ def _figures(one: _Compared) -> dict[str, object]:
 
 
 def _fallback(one: _Compared) -> str:
-    """Why a dispatcher's greedy plan was used (`bridge.model.answer`); empty: it was not."""
+    """Why a greedy plan was used (`bridge.model.decisions.answer`); empty: it was not."""
     done = one.again.telemetry.dispatched
     return "" if done is None else done.fallback
 

@@ -4,7 +4,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from bridge.model.answer import STARTING
+from bridge.model.decisions.answer import STARTING
 from bridge.model.policy import PolicySpec
 from bridge.recording.recordings import Recording
 from bridge.sim.recorded.rerun import Rerun, rerun

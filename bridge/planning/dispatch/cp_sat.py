@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
-from bridge.model.answer import INFEASIBLE, TIMEOUT, Answer
+from bridge.model.decisions.answer import INFEASIBLE, TIMEOUT, Answer
 from bridge.ports import SolverRequest
 
 Incumbent = Callable[[NDArray[np.int64], float, float], None]

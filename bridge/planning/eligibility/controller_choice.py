@@ -30,10 +30,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.job import WidthRule
-from bridge.model.limits import EACH, ConsumerKind
 from bridge.model.node import CPUS
 from bridge.model.plan import Plan
-from bridge.model.site import Site
+from bridge.model.rules.limits import EACH, ConsumerKind
+from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.units import NEVER, UNPLANNED
 

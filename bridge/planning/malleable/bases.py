@@ -24,12 +24,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.model.decisions.resizes import NO_RESIZES, Resizes, heads
+from bridge.model.decisions.start_widths import NO_START_WIDTHS, StartWidths
 from bridge.model.job import RunningTable, WidthRule
 from bridge.model.job_columns import MAX_COUNT
 from bridge.model.learnt import Learnt
-from bridge.model.resizes import NO_RESIZES, Resizes, heads
 from bridge.model.snapshot import Snapshot
-from bridge.model.start_widths import NO_START_WIDTHS, StartWidths
 from bridge.planning.malleable.elastic import RULES, ElasticJobs
 from bridge.planning.malleable.expand_shrink import LEAST_LEFT
 from bridge.planning.malleable.observing import learnt_serials

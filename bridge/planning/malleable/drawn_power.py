@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.plan import Plan
-from bridge.model.power import PowerRules
 from bridge.model.reasons import Reason, ReasonCode
+from bridge.model.rules.power import PowerRules
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.alternatives import Eligibility
 from bridge.planning.malleable.elastic import RULES

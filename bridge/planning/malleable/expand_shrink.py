@@ -25,11 +25,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.model.decisions.resizes import NO_RESIZES, Resize, Resizes
 from bridge.model.job import RunningTable
 from bridge.model.node import HAS_POWER
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
-from bridge.model.resizes import NO_RESIZES, Resize, Resizes
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.alternatives import Eligibility
 from bridge.planning.malleable.usable import Usable

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.resizes import Resize
+from bridge.model.decisions.resizes import Resize
 from bridge.model.snapshot import Snapshot
 from bridge.planning.malleable.usable import Usable
 from bridge.planning.power.configuration import Scalable

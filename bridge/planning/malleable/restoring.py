@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
+from bridge.model.decisions.resizes import NO_RESIZES, Resizes
 from bridge.model.plan import Plan
-from bridge.model.resizes import NO_RESIZES, Resizes
 from bridge.model.snapshot import Snapshot
 from bridge.planning.malleable.drawn_power import DrawnPower
 from bridge.planning.malleable.expand_shrink import idle_nodes

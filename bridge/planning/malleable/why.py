@@ -15,11 +15,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.model.decisions.resizes import NO_RESIZES, Resizes
+from bridge.model.decisions.start_widths import NO_START_WIDTHS, StartWidths
+from bridge.model.decisions.width_reasons import WidthCode, WidthReason
 from bridge.model.plan import Plan
-from bridge.model.resizes import NO_RESIZES, Resizes
 from bridge.model.snapshot import Snapshot
-from bridge.model.start_widths import NO_START_WIDTHS, StartWidths
-from bridge.model.width_reasons import WidthCode, WidthReason
 from bridge.planning.malleable.bases import allowed, most_nodes
 from bridge.planning.malleable.expand_shrink import LEAST_LEFT, idle_nodes
 from bridge.planning.malleable.loans import used_from_s

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from bridge.model.hop_tree import HopTree, csr
 from bridge.model.node import CPUS
 from bridge.model.plan import Plan
-from bridge.model.site import Site
+from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.model.topology import PlacementSavings
 from bridge.planning.placement.node_swap import NodeSwapper, SwapContext, node_types

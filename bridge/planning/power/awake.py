@@ -5,7 +5,7 @@ Rules
     1. Nodes that are powered down come after all others, and after those that are powering up.
        Among equals the place policy's order holds, weights included.
     2. No node is excluded. Those without power are closed until they are available
-       (`bridge.model.power_saving`), so this matters for jobs that start later.
+       (`bridge.model.decisions.power_saving`), so this matters for jobs that start later.
 """
 
 from dataclasses import replace

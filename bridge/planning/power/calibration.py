@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.node import CPUS
-from bridge.model.node_set import NodeSet
-from bridge.model.power import PowerRules
+from bridge.model.rules.node_set import NodeSet
+from bridge.model.rules.power import PowerRules
 from bridge.model.snapshot import Snapshot
 from bridge.planning.requests.node_sets import members
 

@@ -8,7 +8,8 @@
 
 Words
     beyond idle  the power that a node draws in addition because of its job. A node that is off
-                 draws nothing before, unless it is powered up first (`bridge.model.power_saving`).
+                 draws nothing before, unless it is powered up first
+                 (`bridge.model.decisions.power_saving`).
     estimate     of a job, W on each of its nodes, the node's idle power included; an upper one
                  for the upper bound, a lower one for the lower bound.
 
@@ -33,7 +34,7 @@ from numpy.typing import NDArray
 
 from bridge.model.job import JobTable, RunningTable
 from bridge.model.node import CPUS, state_flags
-from bridge.model.power import PowerRules
+from bridge.model.rules.power import PowerRules
 from bridge.model.snapshot import Snapshot
 from bridge.planning.requests.node_sets import members
 

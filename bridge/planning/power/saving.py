@@ -28,11 +28,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.model.decisions.power_saving import NO_POWER_CHANGES, PowerChanges
 from bridge.model.node import PowerSaving
 from bridge.model.plan import Plan
-from bridge.model.power import NO_UPPER_W, PowerDown, PowerRules
-from bridge.model.power_saving import NO_POWER_CHANGES, PowerChanges
 from bridge.model.reasons import ReasonCode
+from bridge.model.rules.power import NO_UPPER_W, PowerDown, PowerRules
 from bridge.model.snapshot import Snapshot
 from bridge.planning.power.estimates import (
     NodePowers,

@@ -27,12 +27,12 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.limits import ALWAYS, EACH, ConsumerKind, Rules
+from bridge.model.decisions.prediction import Prediction
+from bridge.model.decisions.resizes import NO_RESIZES
 from bridge.model.plan import Plan
-from bridge.model.power import Corridor
-from bridge.model.prediction import Prediction
 from bridge.model.reasons import Reason
-from bridge.model.resizes import NO_RESIZES
+from bridge.model.rules.limits import ALWAYS, EACH, ConsumerKind, Rules
+from bridge.model.rules.power import Corridor
 from bridge.model.snapshot import Snapshot
 from bridge.planning.site_rules.validity import windows
 from bridge.units import NEVER, UNLIMITED_S, UNPLANNED

@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 
 from bridge.dialect import Dialect, dialect_of
 from bridge.errors import ConfigError
+from bridge.model.decisions.prediction import Prediction
 from bridge.model.job import EndedTable, Ending, Hold
 from bridge.model.learnt import Learning
-from bridge.model.prediction import Prediction
 from bridge.model.snapshot import Snapshot
 from bridge.ports import Context, Predicted
 from bridge.units import UNLIMITED_S

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.core import Blocked, HostlistFolder
+from bridge.model.decisions.power_saving import CLOSED
 from bridge.model.job import Hold
 from bridge.model.node import state_flags
-from bridge.model.power_saving import CLOSED
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Reservation, Snapshot
 from bridge.units import UNLIMITED_S, format_clock

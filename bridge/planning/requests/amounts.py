@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.dialect import dialect_of
-from bridge.model.limits import COUNTED
 from bridge.model.node import MEMORY_MIB
+from bridge.model.rules.limits import COUNTED
 from bridge.model.snapshot import Snapshot
 from bridge.units import NEVER
 

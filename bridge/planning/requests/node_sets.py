@@ -4,7 +4,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.node_set import NodeSet
+from bridge.model.rules.node_set import NodeSet
 from bridge.model.snapshot import Snapshot
 from bridge.planning.requests.amounts import plain_name
 from bridge.planning.requests.features import parse_features

@@ -27,11 +27,11 @@ from bridge.dialect import dialect_of
 from bridge.errors import ConfigError
 from bridge.model.job import JobTable
 from bridge.model.job_columns import objects
-from bridge.model.limits import Rules
 from bridge.model.node import MEMORY_MIB
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason
 from bridge.model.resources import ChunkRequest, LoweredChunks
+from bridge.model.rules.limits import Rules
 from bridge.model.snapshot import Partition, Snapshot
 from bridge.planning.eligibility.alternatives import Eligibility
 from bridge.planning.queue.layouts import layouts

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.core import Kept
-from bridge.model.site import Protection
+from bridge.model.rules.site import Protection
 from bridge.planning.queue.columns import gather
 from bridge.planning.queue.rows import Rows
 from bridge.planning.scheduler.booked import PlacementColumns

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.core import Book, pack_nodes
-from bridge.model.site import Protection
+from bridge.model.rules.site import Protection
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.alternatives import Eligibility
 from bridge.planning.queue.columns import gather

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from bridge.core import Book
 from bridge.model.job import RunningTable
 from bridge.model.node import NodeTable
-from bridge.model.site import Protection
+from bridge.model.rules.site import Protection
 from bridge.planning.queue.columns import gather
 from bridge.planning.queue.layouts import Layout
 from bridge.planning.site_rules.capacity_constraints import Terms

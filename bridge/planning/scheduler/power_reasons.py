@@ -11,8 +11,8 @@ Rules
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.power import NO_UPPER_W
 from bridge.model.reasons import Reason, ReasonCode
+from bridge.model.rules.power import NO_UPPER_W
 from bridge.planning.scheduler.booked_view import BookedView
 from bridge.planning.site_rules.lowered_rules import LoweredRules
 from bridge.planning.site_rules.power import LoweredPower

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import ConfigError, PolicyError
-from bridge.model.site import Site
+from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.scheduler.list_scheduler import ListScheduler
 from bridge.ports import Conditions, Context, Planned, Preference

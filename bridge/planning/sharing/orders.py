@@ -12,9 +12,9 @@ from typing import Final
 import numpy as np
 
 from bridge.model.coscheduling import Requeues, pairs, requeues
+from bridge.model.decisions.quotas import LEAST_WEIGHT, USUAL_WEIGHT, Quotas
 from bridge.model.job_columns import objects
 from bridge.model.node import CPUS
-from bridge.model.quotas import LEAST_WEIGHT, USUAL_WEIGHT, Quotas
 from bridge.model.snapshot import Snapshot
 
 FLOOR: Final = 0.05

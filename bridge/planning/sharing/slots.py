@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.coscheduling import GuestStart, pairs
-from bridge.model.coscheduling_rules import CoschedulingRules, rules_of
 from bridge.model.job import Hold, WidthRule
 from bridge.model.node import CPUS, MEMORY_MIB
 from bridge.model.plan import Plan
 from bridge.model.reasons import ReasonCode
-from bridge.model.site import Site
+from bridge.model.rules.coscheduling import CoschedulingRules, rules_of
+from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.units import NEVER, UNLIMITED_S, UNPLANNED
 

@@ -17,8 +17,8 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from bridge.model.corridor_entries import CalendarEntry
-from bridge.model.limits import ALWAYS
+from bridge.model.rules.corridor_entries import CalendarEntry
+from bridge.model.rules.limits import ALWAYS
 from bridge.planning.site_rules.validity import openings_a_day
 from bridge.planning.site_rules.validity_text import Valid
 from bridge.planning.site_rules.values_text import Name, Section

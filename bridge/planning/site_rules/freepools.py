@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.limits import TIME, Access, ConsumerKind, FreePool
+from bridge.model.rules.limits import TIME, Access, ConsumerKind, FreePool
 from bridge.model.snapshot import Snapshot
 from bridge.planning.requests.amounts import Amounts
 from bridge.planning.requests.node_sets import members

@@ -28,7 +28,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.limits import EACH, ConsumerKind, Limit, Validity
+from bridge.model.rules.limits import EACH, ConsumerKind, Limit, Validity
 from bridge.model.snapshot import Snapshot
 from bridge.planning.requests.amounts import Amounts
 from bridge.planning.site_rules.capacity_constraints import (

@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.core import NEVER, Stores, UsageVector
-from bridge.model.limits import COUNTED, EACH, TIME, Rules
 from bridge.model.node import MEMORY_MIB
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason
-from bridge.model.site import Site
+from bridge.model.rules.limits import COUNTED, EACH, TIME, Rules
+from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.alternatives import Eligibility
 from bridge.planning.power.planned import planned_draws

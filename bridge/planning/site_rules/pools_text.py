@@ -14,7 +14,7 @@ from pydantic import (
 )
 
 from bridge.errors import RequestError
-from bridge.model.limits import (
+from bridge.model.rules.limits import (
     ALWAYS,
     COUNTED,
     EACH,
@@ -24,7 +24,7 @@ from bridge.model.limits import (
     FreePool,
     Items,
 )
-from bridge.model.node_set import NodeSet
+from bridge.model.rules.node_set import NodeSet
 from bridge.planning.requests.features import parse_features
 from bridge.planning.site_rules.validity_text import Valid
 from bridge.planning.site_rules.values_text import (

@@ -17,7 +17,7 @@ Rules
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.power import NO_UPPER_W, PowerRules
+from bridge.model.rules.power import NO_UPPER_W, PowerRules
 from bridge.model.snapshot import Snapshot
 from bridge.planning.power.estimates import (
     Watts,

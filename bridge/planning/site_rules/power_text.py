@@ -17,9 +17,9 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from bridge.model.corridor_entries import CalendarEntry
-from bridge.model.node_set import NodeSet
-from bridge.model.power import NodePower, PowerDown, PowerRules
+from bridge.model.rules.corridor_entries import CalendarEntry
+from bridge.model.rules.node_set import NodeSet
+from bridge.model.rules.power import NodePower, PowerDown, PowerRules
 from bridge.planning.site_rules.corridor_text import Calendar, check_calendar, power_text
 from bridge.planning.site_rules.pools_text import NodesSection
 from bridge.planning.site_rules.values_text import MOST_NODES, Duration, Section, seconds

@@ -33,8 +33,8 @@ from pydantic import (
 )
 
 from bridge.errors import ConfigError
-from bridge.model.corridor_entries import CalendarEntry
-from bridge.model.limits import (
+from bridge.model.rules.corridor_entries import CalendarEntry
+from bridge.model.rules.limits import (
     ALWAYS,
     EACH,
     ConsumerKind,
@@ -42,8 +42,8 @@ from bridge.model.limits import (
     Limit,
     Rules,
 )
-from bridge.model.resize_limits import ResizeLimit
-from bridge.model.site import CRON_HORIZON_S, Site
+from bridge.model.rules.resize_limits import ResizeLimit
+from bridge.model.rules.site import CRON_HORIZON_S, Site
 from bridge.planning.site_rules.corridor_text import openings as corridor_openings
 from bridge.planning.site_rules.pools_text import FreePoolSection
 from bridge.planning.site_rules.power_text import PowerSection

@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from bridge.model.coscheduling_rules import CoschedulingRules, Scope
 from bridge.model.job import Coschedule
+from bridge.model.rules.coscheduling import CoschedulingRules, Scope
 from bridge.planning.site_rules.values_text import Section
 
 MOST_SHARING = 1000

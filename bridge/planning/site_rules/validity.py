@@ -28,7 +28,7 @@ from croniter import CroniterBadDateError, CroniterError, croniter
 from numpy.typing import NDArray
 
 from bridge.core import UsageVector
-from bridge.model.limits import Validity
+from bridge.model.rules.limits import Validity
 from bridge.units import DAY_S, NEVER, local_time
 
 HOUR_S = 3600

@@ -12,7 +12,7 @@ from pydantic import (
     model_validator,
 )
 
-from bridge.model.limits import (
+from bridge.model.rules.limits import (
     Validity,
 )
 from bridge.planning.site_rules.validity import check_cron

@@ -13,7 +13,7 @@ from pydantic import (
 )
 
 from bridge.model import hostlist
-from bridge.model.limits import (
+from bridge.model.rules.limits import (
     COUNTED,
     MEMORY,
     TIME,

@@ -4,8 +4,8 @@
 import re
 from decimal import Decimal
 
-from bridge.model.corridor_entries import MOST_W
-from bridge.model.power import NO_UPPER_W
+from bridge.model.rules.corridor_entries import MOST_W
+from bridge.model.rules.power import NO_UPPER_W
 
 NONE = "none"
 """An upper bound that lifts all below it."""

@@ -8,7 +8,7 @@ Words
 Rules
     1. The greedy plan is made first. It is used if all jobs that can start now do so, if the solver
        finds nothing, or if the solver's plan is no better; the reason is counted
-       (`bridge.model.answer`).
+       (`bridge.model.decisions.answer`).
     2. Plans are compared over the whole queue: by the jobs without a start, then the objective.
     3. The solver's solution is booked by the core, so that all rules hold for all jobs. A job whose
        nodes are missing in the solution or are not free gets others at the earliest start. Then
@@ -33,10 +33,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
-from bridge.model.answer import LATE, NO_GAIN, SETTLED, SMALL, Answer, Dispatched
+from bridge.model.decisions.answer import LATE, NO_GAIN, SETTLED, SMALL, Answer, Dispatched
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
-from bridge.model.site import Site
+from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.dispatch.cp_sat import InProcess
 from bridge.planning.dispatch.instance import Instance

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
-from bridge.model.answer import Answer
+from bridge.model.decisions.answer import Answer
 from bridge.planning.dispatch.instance import Instance, WindowJob
 from bridge.planning.dispatch.window_model import Started, pool, started
 from bridge.policies.plan.cp_dispatch import AskFor, CpDispatcher, Reach, WindowSchedule

@@ -46,7 +46,7 @@ from numpy.typing import NDArray
 
 from bridge.core import Bookings
 from bridge.errors import ConfigError
-from bridge.model.site import Site
+from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.queue.rows import Rows, expand_arrays
 from bridge.planning.scheduler.booked import PlacementsById

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from ortools.sat.python import cp_model
 from ortools.sat.python.cp_model import CpModel, IntervalVar, IntVar
 
-from bridge.model.answer import Answer
+from bridge.model.decisions.answer import Answer
 from bridge.planning.dispatch.instance import Instance, WindowJob
 from bridge.planning.dispatch.window_model import Started, pool, started, taken
 from bridge.policies.plan.cp_dispatch import AskFor, CpDispatcher, Reach, WindowSchedule

@@ -50,7 +50,7 @@ from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 from ortools.sat.python.cp_model import CpModel, Domain, IntervalVar, IntVar
 
-from bridge.model.answer import Answer
+from bridge.model.decisions.answer import Answer
 from bridge.planning.dispatch.instance import Instance, Unit, WindowJob
 from bridge.planning.dispatch.window_model import Started, merged, pool, started
 from bridge.policies.plan.cp_dispatch import AskFor, CpDispatcher, Reach, Unsayable, WindowSchedule

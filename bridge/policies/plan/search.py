@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 
 from bridge.core import Alarm, OrderFound, Stopped, search_orders
 from bridge.errors import ConfigError
-from bridge.model.answer import LATE, NO_GAIN, SETTLED, SMALL, Dispatched
+from bridge.model.decisions.answer import LATE, NO_GAIN, SETTLED, SMALL, Dispatched
 from bridge.model.snapshot import Snapshot
 from bridge.planning.dispatch.objective import Objective
 from bridge.planning.scheduler.list_scheduler import ListScheduler, Schedule

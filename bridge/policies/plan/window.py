@@ -39,7 +39,7 @@ from bridge.errors import ConfigError
 from bridge.model.job import Hold, JobTable
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
-from bridge.model.site import Site
+from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.leaf_switches import since_s, waits_until_s
 from bridge.planning.queue.rows import plannable

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bridge.errors import PolicyError
-from bridge.model.prediction import Prediction
+from bridge.model.decisions.prediction import Prediction
 from bridge.model.snapshot import Snapshot
 from bridge.ports import Context, Predicted
 

@@ -35,8 +35,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
+from bridge.model.decisions.resizes import NO_RESIZES, Resize, Resizes
 from bridge.model.learnt import Learnt
-from bridge.model.resizes import NO_RESIZES, Resize, Resizes
 from bridge.model.snapshot import Snapshot
 from bridge.planning.malleable.bases import (
     Costs,

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from bridge.model.power import PowerRules
+from bridge.model.rules.power import PowerRules
 from bridge.model.snapshot import Snapshot
 from bridge.planning.power.estimates import node_powers
 from bridge.rpc.agents.job_readings import JobReadings

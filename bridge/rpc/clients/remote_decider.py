@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from bridge.errors import ControllerError
 from bridge.model.coscheduling import requeues
+from bridge.model.decisions.power_saving import NO_POWER_CHANGES
+from bridge.model.decisions.quotas import USUAL_WEIGHT, Quotas
+from bridge.model.decisions.resizes import Resizes
 from bridge.model.job_columns import objects
 from bridge.model.plan import Plan
-from bridge.model.power_saving import NO_POWER_CHANGES
-from bridge.model.quotas import USUAL_WEIGHT, Quotas
 from bridge.model.reasons import Reason, ReasonCode
-from bridge.model.resizes import Resizes
 from bridge.model.snapshot import Reservation, Snapshot
 from bridge.rpc.clients.changes import changed_nodes, holders, pending_prints
 from bridge.rpc.clients.options import OPTIONS

@@ -17,11 +17,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+from bridge.model.decisions.quotas import USUAL_WEIGHT
+from bridge.model.decisions.resizes import Resizes
 from bridge.model.job import RunningTable
 from bridge.model.plan import Plan
-from bridge.model.quotas import USUAL_WEIGHT
-from bridge.model.resizes import Resizes
-from bridge.model.site import Site
+from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.resizing.budgets import Budgets
 from bridge.resizing.runtime import Runtime

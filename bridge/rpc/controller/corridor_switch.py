@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bridge.errors import ConfigError
-from bridge.model.corridor_entries import CalendarEntry, OperatorEntry
-from bridge.model.power import Corridor
+from bridge.model.rules.corridor_entries import CalendarEntry, OperatorEntry
+from bridge.model.rules.power import Corridor
 from bridge.power.entry_log import Author, EntryLog, Wish
 from bridge.power.resolve import Entries, corridor_at
 from bridge.power.sentences import bounds_text, span_text

@@ -8,7 +8,7 @@ Rules
        often: cycles take at most a `SHARE` of its time.
 """
 
-from bridge.model.site import Site
+from bridge.model.rules.site import Site
 from bridge.power.resolve import next_change_s
 
 LISTEN_MS, MOST_LISTEN_MS = 1000, 5000

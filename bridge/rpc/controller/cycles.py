@@ -22,7 +22,7 @@ from typing import Protocol
 import numpy as np
 
 from bridge.model.plan import Plan
-from bridge.model.site import Site
+from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.controller_choice import Chooser
 from bridge.ports import Decide, Telemetry

@@ -9,8 +9,8 @@ import yaml
 from bridge import yaml_text
 from bridge.errors import ConfigError
 from bridge.model.policy import PolicySpec
-from bridge.model.power import Corridor
-from bridge.model.site import Site
+from bridge.model.rules.power import Corridor
+from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.prediction.apply_predictions import as_planned
 from bridge.planning.site_rules.lowered_rules import lower, stranded, unknown_to

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from bridge.model.node_set import NodeSet
-from bridge.model.power import PowerRules
+from bridge.model.rules.node_set import NodeSet
+from bridge.model.rules.power import PowerRules
 from bridge.planning.power.calibration import Calibration, Curve, calibrations
 from bridge.rpc.controller.cycles import Published
 from bridge.rpc.pb import operator_pb2 as pb

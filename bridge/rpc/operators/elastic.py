@@ -8,7 +8,7 @@ import numpy as np
 from bridge.errors import ControllerError
 from bridge.model.job import WidthRule
 from bridge.model.learnt import Learnt
-from bridge.model.resize_limits import ResizeBounds
+from bridge.model.rules.resize_limits import ResizeBounds
 from bridge.model.snapshot import Snapshot
 from bridge.resizing.overlay import Shown
 from bridge.rpc.controller.cycles import Cycles

@@ -4,8 +4,8 @@
 from collections.abc import Iterator
 
 from bridge.errors import ConfigError
-from bridge.model.corridor_entries import OperatorEntry
-from bridge.model.power import NO_UPPER_W
+from bridge.model.rules.corridor_entries import OperatorEntry
+from bridge.model.rules.power import NO_UPPER_W
 from bridge.power.entry_log import Wish, check_bounds
 from bridge.power.resolve import Entries, corridor_at, sources_at, steps
 from bridge.power.sentences import source_text, state_text

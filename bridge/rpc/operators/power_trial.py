@@ -18,8 +18,8 @@ from bridge.cycle import run_cycle
 from bridge.errors import ConfigError
 from bridge.model.plan import Plan
 from bridge.model.policy import PolicySpec
-from bridge.model.power import Corridor
-from bridge.model.site import Site
+from bridge.model.rules.power import Corridor
+from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.ports import State
 from bridge.power.entry_log import Author, EntryLog

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.power import PowerRules
+from bridge.model.rules.power import PowerRules
 from bridge.model.snapshot import Snapshot
 from bridge.planning.malleable.violations import NOT_KEPT
 from bridge.planning.power.estimates import (

@@ -12,10 +12,10 @@ from typing import Final
 
 import numpy as np
 
+from bridge.model.decisions.width_reasons import WidthCode, WidthReason
 from bridge.model.learnt import Learnt
-from bridge.model.resize_limits import ResizeBounds
+from bridge.model.rules.resize_limits import ResizeBounds
 from bridge.model.snapshot import Snapshot
-from bridge.model.width_reasons import WidthCode, WidthReason
 from bridge.planning.malleable.observing import kept_of
 from bridge.planning.malleable.speed import serial_fractions
 from bridge.planning.malleable.speed_ups import AtWidth, curve

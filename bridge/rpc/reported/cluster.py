@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from bridge.errors import SnapshotError
 from bridge.model.coscheduling import counted_once
+from bridge.model.decisions.resizes import Resizes, resized
 from bridge.model.job import EndedTable, JobTable, RunningTable
-from bridge.model.resizes import Resizes, resized
 from bridge.model.snapshot import Partition, Reservation, Snapshot
 from bridge.model.topology import Topology
 from bridge.rpc.pb import scheduler_pb2 as pb

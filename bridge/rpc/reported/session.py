@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 
 from bridge.dialect import DIALECTS, dialect_of
 from bridge.errors import RequestError, SnapshotError, UnsupportedVersion
+from bridge.model.decisions.power_saving import with_powered_off
 from bridge.model.job import NONE_ENDED
-from bridge.model.power_saving import with_powered_off
 from bridge.model.snapshot import Snapshot
 from bridge.model.topology import Topology
 from bridge.planning.queue.implied_switches import imply

@@ -27,10 +27,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.model.decisions.power_saving import NO_POWER_CHANGES, PowerChanges, with_powered_off
+from bridge.model.decisions.resizes import Resizes
 from bridge.model.job import Ending, JobTable
 from bridge.model.plan import Plan
-from bridge.model.power_saving import NO_POWER_CHANGES, PowerChanges, with_powered_off
-from bridge.model.resizes import Resizes
 from bridge.model.snapshot import Snapshot
 from bridge.planning.queue.implied_switches import imply
 from bridge.sim.cluster.adaptations import Adaptations

@@ -15,8 +15,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.model.decisions.power_saving import PowerChanges
 from bridge.model.node import NodeTable, PowerSaving
-from bridge.model.power_saving import PowerChanges
 from bridge.units import NEVER
 
 SUSPEND_S: Final = 30

@@ -21,8 +21,8 @@ from typing import Final
 
 import numpy as np
 
-from bridge.model.node_set import NodeSet
-from bridge.model.power import NodePower
+from bridge.model.rules.node_set import NodeSet
+from bridge.model.rules.power import NodePower
 from bridge.sim.corridor.steps import CorridorStep, CorridorSteps
 from bridge.sim.workloads.change_costs import JOIN, ChangeCosts
 from bridge.sim.workloads.job_power import drawn_around

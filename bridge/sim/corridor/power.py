@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.node import CPUS
-from bridge.model.power import NodePower
+from bridge.model.rules.power import NodePower
 from bridge.power_measures import Bounds, SystemPower
 from bridge.sim.cluster.allocation import Allocation
 from bridge.sim.cluster.controller import Controller

@@ -5,7 +5,7 @@ from dataclasses import replace
 from enum import StrEnum
 
 from bridge.model.plan import Plan
-from bridge.model.power import PowerDown, PowerRules
+from bridge.model.rules.power import PowerDown, PowerRules
 from bridge.model.snapshot import Snapshot
 from bridge.ports import Decide
 from bridge.safe_cycle.decider import Decider

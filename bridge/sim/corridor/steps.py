@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from bridge import files, yaml_text
 from bridge.errors import ConfigError
-from bridge.model.power import NO_UPPER_W, Corridor
+from bridge.model.rules.power import NO_UPPER_W, Corridor
 from bridge.planning.site_rules.values_text import duration
 
 MOST_W: Final = 10**12

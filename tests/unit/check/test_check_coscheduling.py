@@ -9,13 +9,13 @@ import pytest
 
 from bridge.check.legality import check
 from bridge.model.coscheduling import requeues
-from bridge.model.coscheduling_rules import CoschedulingRules, Scope
+from bridge.model.decisions.quotas import Quotas
 from bridge.model.job import Coschedule, Hold
 from bridge.model.job_columns import objects
 from bridge.model.plan import Plan
-from bridge.model.quotas import Quotas
 from bridge.model.reasons import Reason, ReasonCode
-from bridge.model.site import Site
+from bridge.model.rules.coscheduling import CoschedulingRules, Scope
+from bridge.model.rules.site import Site
 from bridge.units import UNPLANNED
 from tests.builders import a_job, a_node, a_partition, a_running_job, a_snapshot
 

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from bridge.check.legality import check, permitted
-from bridge.model.limits import Rules
-from bridge.model.node_set import NodeSet
-from bridge.model.power import Corridor, NodePower, PowerRules
+from bridge.model.decisions.resizes import Resizes
+from bridge.model.decisions.start_widths import StartWidths, with_start_widths
 from bridge.model.reasons import Reason, ReasonCode
-from bridge.model.resizes import Resizes
-from bridge.model.site import NO_RULES, Site
-from bridge.model.start_widths import StartWidths, with_start_widths
+from bridge.model.rules.limits import Rules
+from bridge.model.rules.node_set import NodeSet
+from bridge.model.rules.power import Corridor, NodePower, PowerRules
+from bridge.model.rules.site import NO_RULES, Site
 from bridge.registry import build, parse_policy
 from tests.builders import a_job, a_running_job, a_snapshot
 from tests.cycles import Memory, run

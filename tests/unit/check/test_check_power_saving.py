@@ -8,13 +8,13 @@ import pytest
 
 from bridge.check.legality import check
 from bridge.check.power_saving import broken_power_changes
-from bridge.model.limits import Rules
+from bridge.model.decisions.power_saving import PowerChanges
 from bridge.model.node import PowerSaving
-from bridge.model.node_set import NodeSet
 from bridge.model.plan import Plan
-from bridge.model.power import Corridor, NodePower, PowerDown, PowerRules
-from bridge.model.power_saving import PowerChanges
-from bridge.model.site import Site
+from bridge.model.rules.limits import Rules
+from bridge.model.rules.node_set import NodeSet
+from bridge.model.rules.power import Corridor, NodePower, PowerDown, PowerRules
+from bridge.model.rules.site import Site
 from bridge.registry import build, parse_policy
 from tests.builders import a_job, a_running_job, a_snapshot
 from tests.cycles import Memory, run

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from bridge.check.legality import check
+from bridge.model.decisions.resizes import Resizes
 from bridge.model.job import WidthRule
-from bridge.model.resizes import Resizes
-from bridge.model.site import NO_RULES
+from bridge.model.rules.site import NO_RULES
 from bridge.model.topology import Topology
 from bridge.registry import build, parse_policy
 from tests.builders import a_job, a_partition, a_reservation, a_running_job, a_snapshot

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from bridge.check.legality import check, permitted_later
+from bridge.model.decisions.resizes import NO_RESIZES, Resizes, resized
+from bridge.model.decisions.start_widths import NO_START_WIDTHS, StartWidths, with_start_widths
 from bridge.model.job import WidthRule
-from bridge.model.resizes import NO_RESIZES, Resizes, resized
-from bridge.model.site import NO_RULES
-from bridge.model.start_widths import NO_START_WIDTHS, StartWidths, with_start_widths
+from bridge.model.rules.site import NO_RULES
 from bridge.registry import build, parse_policy
 from tests.builders import a_job, a_running_job, a_snapshot
 from tests.cycles import Memory, run

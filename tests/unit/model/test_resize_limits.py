@@ -3,8 +3,8 @@
 
 import pytest
 
-from bridge.model.limits import EACH, ConsumerKind
-from bridge.model.resize_limits import ResizeLimit, bounded
+from bridge.model.rules.limits import EACH, ConsumerKind
+from bridge.model.rules.resize_limits import ResizeLimit, bounded
 from tests.builders import a_job, a_running_job, a_snapshot
 
 USER, PARTITION = ConsumerKind.USER, ConsumerKind.PARTITION

@@ -7,9 +7,18 @@ import numpy as np
 import pytest
 
 from bridge.errors import ConfigError
-from bridge.model.answer import CRASH, LATE, NO_GAIN, SETTLED, SMALL, STARTING, TIMEOUT, Answer
+from bridge.model.decisions.answer import (
+    CRASH,
+    LATE,
+    NO_GAIN,
+    SETTLED,
+    SMALL,
+    STARTING,
+    TIMEOUT,
+    Answer,
+)
 from bridge.model.job import Hold
-from bridge.model.site import NO_RULES
+from bridge.model.rules.site import NO_RULES
 from bridge.model.topology import regular
 from bridge.planning.dispatch.objective import Objective
 from bridge.planning.dispatch.window import SEAT, choose

@@ -8,10 +8,10 @@ import pytest
 
 from bridge.errors import ConfigError
 from bridge.model.job import WidthRule
-from bridge.model.limits import Rules
-from bridge.model.node_set import NodeSet
-from bridge.model.power import Corridor, NodePower, PowerRules
-from bridge.model.site import Site
+from bridge.model.rules.limits import Rules
+from bridge.model.rules.node_set import NodeSet
+from bridge.model.rules.power import Corridor, NodePower, PowerRules
+from bridge.model.rules.site import Site
 from bridge.ports import State
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER

@@ -9,7 +9,7 @@ import pytest
 from bridge.errors import ConfigError
 from bridge.model.job import Hold, WidthRule
 from bridge.model.reasons import ReasonCode
-from bridge.model.site import NO_RULES
+from bridge.model.rules.site import NO_RULES
 from bridge.policies.plan.backfill import Backfill
 from bridge.ports import Promises, State
 from bridge.registry import build, parse_policy

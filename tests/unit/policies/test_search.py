@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from bridge.errors import ConfigError
-from bridge.model.answer import LATE
-from bridge.model.site import NO_RULES
+from bridge.model.decisions.answer import LATE
+from bridge.model.rules.site import NO_RULES
 from bridge.planning.dispatch.cp_sat import InProcess
 from bridge.planning.dispatch.objective import NAMES, Objective
 from bridge.planning.scheduler.list_scheduler import ListScheduler

@@ -5,8 +5,8 @@ import dataclasses
 
 import pytest
 
+from bridge.model.decisions.width_reasons import WidthCode
 from bridge.model.job import WidthRule
-from bridge.model.width_reasons import WidthCode
 from bridge.registry import build, parse_policy
 from tests.builders import a_job, a_running_job
 from tests.cycles import Memory, a_site, run

@@ -4,9 +4,9 @@ from zoneinfo import ZoneInfo
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from bridge.model.corridor_entries import CalendarEntry
-from bridge.model.limits import Validity
-from bridge.model.power import NO_UPPER_W
+from bridge.model.rules.corridor_entries import CalendarEntry
+from bridge.model.rules.limits import Validity
+from bridge.model.rules.power import NO_UPPER_W
 from bridge.planning.site_rules.corridor_text import (
     Calendar,
     CorridorSection,

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from bridge.errors import ConfigError
-from bridge.model.power import NO_UPPER_W
+from bridge.model.rules.power import NO_UPPER_W
 from bridge.power import entry_log as module
 from bridge.power.entry_log import KEEP_S, Author, EntryLog, Wish
 

@@ -2,9 +2,9 @@
 import pytest
 
 from bridge.errors import ConfigError
-from bridge.model.corridor_entries import CalendarEntry
-from bridge.model.node_set import NodeSet
-from bridge.model.power import Corridor, NodePower
+from bridge.model.rules.corridor_entries import CalendarEntry
+from bridge.model.rules.node_set import NodeSet
+from bridge.model.rules.power import Corridor, NodePower
 from bridge.planning.site_rules.rules_text import PlanningSection, parse_site
 
 REST = {"name": "rest", "idle": "71W", "max": "250W"}

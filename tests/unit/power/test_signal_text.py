@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from bridge.errors import ConfigError
-from bridge.model.power import NO_UPPER_W
+from bridge.model.rules.power import NO_UPPER_W
 from bridge.power.entry_log import Wish
 from bridge.power.signal_text import read_signal
 from bridge.units import NEVER

@@ -2,7 +2,7 @@
 import pytest
 
 from bridge.errors import ConfigError
-from bridge.model.power import NO_UPPER_W, Corridor
+from bridge.model.rules.power import NO_UPPER_W, Corridor
 from bridge.power.sites import site_at, with_bounds
 from bridge.units import DAY_S, NEVER
 

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.model.corridor_entries import MOST_W
-from bridge.model.power import NO_UPPER_W
+from bridge.model.rules.corridor_entries import MOST_W
+from bridge.model.rules.power import NO_UPPER_W
 from bridge.planning.site_rules.watts_text import corridor, shown_watts, upper_watts, watts
 
 

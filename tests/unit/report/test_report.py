@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bridge.measures import ExecutedSchedule, measure
-from bridge.model.power import Corridor
+from bridge.model.rules.power import Corridor
 from bridge.power_measures import Bounds, SystemPower, power_measures
 from bridge.report.ascii import ascii_gantt
 from bridge.report.columns import COLUMNS, columns_of, milliseconds

@@ -7,9 +7,9 @@ from itertools import count
 import numpy as np
 import pytest
 
-from bridge.model.quotas import Quotas
-from bridge.model.resizes import NO_RESIZES, Resizes
-from bridge.model.site import NO_RULES
+from bridge.model.decisions.quotas import Quotas
+from bridge.model.decisions.resizes import NO_RESIZES, Resizes
+from bridge.model.rules.site import NO_RULES
 from bridge.registry import build, parse_policy
 from bridge.resizing.launchers import Willing
 from bridge.resizing.runtime import Runtime

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
-from bridge.model.limits import Rules
-from bridge.model.power import Corridor, PowerRules
-from bridge.model.site import NO_RULES, Site
+from bridge.model.rules.limits import Rules
+from bridge.model.rules.power import Corridor, PowerRules
+from bridge.model.rules.site import NO_RULES, Site
 from bridge.rpc.controller.corridor_wake import corridor_change_s, listen_ms
 
 BOUNDED = Site(Rules(power=PowerRules(Corridor((0, 100, 200), (0, 1, 2), (9, 9, 9)))))

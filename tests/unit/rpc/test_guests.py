@@ -11,7 +11,7 @@ from bridge.model.coscheduling import counted_once, requeues
 from bridge.model.job import Coschedule
 from bridge.model.job_columns import objects
 from bridge.model.plan import Plan
-from bridge.model.site import NO_RULES
+from bridge.model.rules.site import NO_RULES
 from bridge.registry import build, parse_policy
 from bridge.resizing.launchers import Absent
 from bridge.resizing.runtime import Runtime

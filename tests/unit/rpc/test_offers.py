@@ -3,8 +3,8 @@
 
 import pytest
 
-from bridge.model.limits import ConsumerKind, Items, Limit, Rules
-from bridge.model.site import NO_RULES, Site
+from bridge.model.rules.limits import ConsumerKind, Items, Limit, Rules
+from bridge.model.rules.site import NO_RULES, Site
 from bridge.planning.eligibility.controller_choice import Chooser
 from bridge.registry import PRESETS, build
 from bridge.rpc.controller.offers import NodesToChoose

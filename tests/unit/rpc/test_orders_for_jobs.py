@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from bridge.errors import ControllerError
-from bridge.model.limits import ConsumerKind
-from bridge.model.resize_limits import ResizeLimit
-from bridge.model.site import Site
+from bridge.model.rules.limits import ConsumerKind
+from bridge.model.rules.resize_limits import ResizeLimit
+from bridge.model.rules.site import Site
 from bridge.resizing.world import World
 from bridge.rpc.operators.elastic import change_width, elastic_reply
 from bridge.rpc.pb import operator_pb2 as pb

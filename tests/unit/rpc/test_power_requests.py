@@ -7,9 +7,9 @@ from itertools import count
 import numpy as np
 import pytest
 
+from bridge.model.decisions.power_saving import PowerChanges
 from bridge.model.node import PowerSaving
 from bridge.model.plan import Plan
-from bridge.model.power_saving import PowerChanges
 from bridge.rpc.controller.power_changes import AGAIN_S, REFUSED_S, PowerRequests
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex

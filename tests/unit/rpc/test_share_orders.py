@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bridge.model.decisions.quotas import Quotas
 from bridge.model.plan import Plan
-from bridge.model.quotas import Quotas
 from bridge.rpc.agents.hub import Hub
 from bridge.rpc.agents.job_readings import STALE_S
 from bridge.rpc.agents.measured import used

@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bridge.model.decisions.width_reasons import WidthCode, WidthReason
 from bridge.model.job import WidthRule
 from bridge.model.learnt import Learnt
-from bridge.model.limits import ConsumerKind
-from bridge.model.resize_limits import ResizeBounds, ResizeLimit
-from bridge.model.width_reasons import WidthCode, WidthReason
+from bridge.model.rules.limits import ConsumerKind
+from bridge.model.rules.resize_limits import ResizeBounds, ResizeLimit
 from bridge.planning.malleable.observing import observed
 from bridge.planning.malleable.speed import UNKNOWN_SERIAL, speed
 from bridge.resizing.journal import Entry, Outcome

@@ -5,7 +5,7 @@ import dataclasses
 
 import numpy as np
 
-from bridge.model.site import NO_RULES
+from bridge.model.rules.site import NO_RULES
 from bridge.model.snapshot import Snapshot
 from bridge.rpc.controller.announcements import Announcements
 from bridge.rpc.controller.cycles import Cycles

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bridge.errors import PolicyError
-from bridge.model.site import NO_RULES
+from bridge.model.rules.site import NO_RULES
 from bridge.ports import Planned
 from bridge.registry import PRESETS, build, parse_policy
 from bridge.safe_cycle import watchdog

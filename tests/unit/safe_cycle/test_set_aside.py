@@ -14,9 +14,9 @@ import pytest
 import bridge.check.legality
 import bridge.cycle
 from bridge.errors import PolicyError
+from bridge.model.decisions.resizes import Resizes, resized
 from bridge.model.job import EndedTable, Ending
 from bridge.model.reasons import Reason, ReasonCode
-from bridge.model.resizes import Resizes, resized
 from bridge.model.topology import regular
 from bridge.planning.prediction.apply_predictions import as_planned, starts_with_limits
 from bridge.ports import Planned, Predicted, Promises, State

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bridge.model.node_set import NodeSet
-from bridge.model.power import NodePower, PowerRules
+from bridge.model.rules.node_set import NodeSet
+from bridge.model.rules.power import NodePower, PowerRules
 from bridge.ports import State
 from bridge.rpc.agents.hub import Hub
 from bridge.service.power_memory import PowerMemory

@@ -8,7 +8,7 @@ import re
 import pytest
 from prometheus_client import generate_latest
 
-from bridge.model.answer import TIMEOUT, Dispatched
+from bridge.model.decisions.answer import TIMEOUT, Dispatched
 from bridge.service import telemetry
 from bridge.service.logs import BoundedHandler, JsonFormatter, TextFormatter, start_logging
 from bridge.service.telemetry import Metrics

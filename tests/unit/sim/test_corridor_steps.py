@@ -4,7 +4,7 @@ import json
 import pytest
 
 from bridge.errors import ConfigError
-from bridge.model.power import NO_UPPER_W, Corridor
+from bridge.model.rules.power import NO_UPPER_W, Corridor
 from bridge.sim.corridor.steps import CorridorStep, parse_corridor, read_corridor
 
 LIST = """

@@ -8,11 +8,11 @@ import pytest
 
 from bridge.cycle import run_cycle
 from bridge.errors import ConfigError
+from bridge.model.decisions.resizes import Resizes
 from bridge.model.node import CPUS
-from bridge.model.node_set import NodeSet
-from bridge.model.power import NO_UPPER_W, NodePower
-from bridge.model.resizes import Resizes
-from bridge.model.site import NO_RULES
+from bridge.model.rules.node_set import NodeSet
+from bridge.model.rules.power import NO_UPPER_W, NodePower
+from bridge.model.rules.site import NO_RULES
 from bridge.ports import State
 from bridge.power_measures import power_measures
 from bridge.registry import PRESETS, build

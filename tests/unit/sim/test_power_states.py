@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import numpy as np
 
-from bridge.model.power_saving import PowerChanges
+from bridge.model.decisions.power_saving import PowerChanges
 from bridge.sim.cluster.power_states import SUSPEND_S, PowerStates
 from bridge.units import NEVER
 from tests.builders import a_snapshot

@@ -6,7 +6,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from bridge.model.prediction import Prediction
+from bridge.model.decisions.prediction import Prediction
 from bridge.ports import State
 from bridge.recording.recordings import Recording
 from bridge.registry import PRESETS, build

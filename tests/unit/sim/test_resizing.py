@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from bridge.cycle import run_cycle
-from bridge.model.resizes import Resizes
-from bridge.model.site import NO_RULES
+from bridge.model.decisions.resizes import Resizes
+from bridge.model.rules.site import NO_RULES
 from bridge.ports import State
 from bridge.registry import build, parse_policy
 from bridge.sim.runs.engine import simulate

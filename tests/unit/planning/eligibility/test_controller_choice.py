@@ -6,9 +6,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from bridge.model.limits import ConsumerKind, Items, Limit, Rules
-from bridge.model.power import PowerRules
-from bridge.model.site import NO_RULES, Site
+from bridge.model.rules.limits import ConsumerKind, Items, Limit, Rules
+from bridge.model.rules.power import PowerRules
+from bridge.model.rules.site import NO_RULES, Site
 from bridge.model.topology import regular
 from bridge.planning.eligibility.controller_choice import Chooser
 from bridge.registry import PRESETS, build

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from bridge.model.job import Hold, WidthRule
-from bridge.model.limits import ConsumerKind, FreePool, Items, Limit, Rules
 from bridge.model.reasons import Reason, ReasonCode
-from bridge.model.site import Site
+from bridge.model.rules.limits import ConsumerKind, FreePool, Items, Limit, Rules
+from bridge.model.rules.site import Site
 from bridge.planning.explain.changes import SizeKind, Variants, fewer_chunks
 from bridge.planning.explain.variant_search import VariantSearch
 from bridge.planning.explain.what_if import MOST_CHANGES, what_if

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from bridge.model.hop_tree import HopTree
-from bridge.model.node_set import NodeSet
-from bridge.model.power import Corridor, NodePower, PowerRules
+from bridge.model.rules.node_set import NodeSet
+from bridge.model.rules.power import Corridor, NodePower, PowerRules
 from bridge.model.topology import regular
 from bridge.planning.site_rules.lowered_rules import lower, stranded
 from bridge.registry import build, parse_policy

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bridge.cycle import run_cycle
-from bridge.model.site import NO_RULES
+from bridge.model.rules.site import NO_RULES
 from bridge.planning.power.awake import awake_first
 from bridge.ports import Preference, Selection, State
 from bridge.registry import build, parse_policy

@@ -6,8 +6,8 @@ import os
 import numpy as np
 import pytest
 
-from bridge.model.node_set import NodeSet
-from bridge.model.power import NodePower, PowerRules
+from bridge.model.rules.node_set import NodeSet
+from bridge.model.rules.power import NodePower, PowerRules
 from bridge.planning.power.calibration import LEAST, Curve, calibrations, fitted
 from tests.builders import a_node, a_snapshot
 

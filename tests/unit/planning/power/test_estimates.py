@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bridge.model.node_set import NodeSet
-from bridge.model.power import NodePower, PowerRules
-from bridge.model.resizes import Resizes, resized
+from bridge.model.decisions.resizes import Resizes, resized
+from bridge.model.rules.node_set import NodeSet
+from bridge.model.rules.power import NodePower, PowerRules
 from bridge.planning.power.estimates import (
     draws_on,
     node_powers,

@@ -8,13 +8,13 @@ import pytest
 
 from bridge.check.legality import check
 from bridge.cycle import run_cycle
-from bridge.model.limits import Rules
+from bridge.model.decisions.power_saving import CLOSED, PowerChanges, with_powered_off
 from bridge.model.node import PowerSaving
-from bridge.model.node_set import NodeSet
-from bridge.model.power import Corridor, NodePower, PowerDown, PowerRules
-from bridge.model.power_saving import CLOSED, PowerChanges, with_powered_off
 from bridge.model.reasons import ReasonCode
-from bridge.model.site import NO_RULES
+from bridge.model.rules.limits import Rules
+from bridge.model.rules.node_set import NodeSet
+from bridge.model.rules.power import Corridor, NodePower, PowerDown, PowerRules
+from bridge.model.rules.site import NO_RULES
 from bridge.ports import State
 from bridge.registry import build, parse_policy
 from tests.builders import a_job, a_node, a_partition, a_running_job, a_snapshot

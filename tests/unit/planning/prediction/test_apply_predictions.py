@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.model.prediction import Prediction
+from bridge.model.decisions.prediction import Prediction
 from bridge.planning.explain.blocking_chain import BlockingChains, LinkKind
 from bridge.planning.explain.what_if import what_if
 from bridge.planning.prediction.apply_predictions import (

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from bridge.check.site_rules import broken_rules
-from bridge.model.limits import Rules
 from bridge.model.plan import Plan
 from bridge.model.reasons import ReasonCode
-from bridge.model.site import Site
+from bridge.model.rules.limits import Rules
+from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.queue.rows import Rows
 from bridge.planning.scheduler.booking import Booking

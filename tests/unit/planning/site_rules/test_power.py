@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bridge.model.limits import Rules
-from bridge.model.node_set import NodeSet
-from bridge.model.power import NO_UPPER_W, Corridor, NodePower, PowerRules
 from bridge.model.reasons import ReasonCode
-from bridge.model.site import Site
+from bridge.model.rules.limits import Rules
+from bridge.model.rules.node_set import NodeSet
+from bridge.model.rules.power import NO_UPPER_W, Corridor, NodePower, PowerRules
+from bridge.model.rules.site import Site
 from bridge.planning.explain.what_if import what_if
 from bridge.planning.site_rules.capacity_constraints import UNBOUNDED, Mode
 from bridge.planning.site_rules.lowered_rules import Extent, lower, stranded

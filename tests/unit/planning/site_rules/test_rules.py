@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from bridge.model.limits import ConsumerKind, FreePool, Items, Limit, Rules
-from bridge.model.node_set import NodeSet
 from bridge.model.plan import Plan
 from bridge.model.reasons import ReasonCode
 from bridge.model.resources import Chunk, ChunkRequest, LoweredChunks
+from bridge.model.rules.limits import ConsumerKind, FreePool, Items, Limit, Rules
+from bridge.model.rules.node_set import NodeSet
 from bridge.planning.requests.amounts import Amounts
 from bridge.planning.site_rules.capacity_constraints import UNBOUNDED, Mode, Terms
 from bridge.planning.site_rules.freepools import Gate

@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from bridge.errors import ConfigError
-from bridge.model.coscheduling_rules import CoschedulingRules, Scope, rules_of
 from bridge.model.job import Coschedule
-from bridge.model.limits import (
+from bridge.model.rules.coscheduling import CoschedulingRules, Scope, rules_of
+from bridge.model.rules.limits import (
     ALWAYS,
     Access,
     Bound,
@@ -22,8 +22,8 @@ from bridge.model.limits import (
     Rules,
     Validity,
 )
-from bridge.model.node_set import NodeSet
-from bridge.model.resize_limits import ResizeLimit
+from bridge.model.rules.node_set import NodeSet
+from bridge.model.rules.resize_limits import ResizeLimit
 from bridge.planning.site_rules.lowered_rules import lower
 from bridge.planning.site_rules.values_text import bounds, duration, items
 from bridge.service.config import ConfigProblems, parse, to_mapping

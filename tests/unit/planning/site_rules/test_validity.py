@@ -7,7 +7,7 @@ from croniter import croniter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.model.limits import ALWAYS, Validity
+from bridge.model.rules.limits import ALWAYS, Validity
 from bridge.planning.site_rules import validity
 from bridge.planning.site_rules.validity import check_cron, period_s, wall_windows, windows
 from bridge.units import DAY_S, NEVER

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from bridge.model.coscheduling import pairs, requeues
+from bridge.model.decisions.quotas import Quotas
 from bridge.model.job import Coschedule
 from bridge.model.job_columns import objects
 from bridge.model.plan import Plan
-from bridge.model.quotas import Quotas
 from bridge.model.snapshot import Snapshot
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider

@@ -4,9 +4,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from bridge.model.coscheduling_rules import CoschedulingRules
-from bridge.model.limits import Rules
-from bridge.model.resize_limits import ResizeLimit
+from bridge.model.rules.coscheduling import CoschedulingRules
+from bridge.model.rules.limits import Rules
+from bridge.model.rules.resize_limits import ResizeLimit
 from bridge.units import DAY_S
 
 CRON_HORIZON_S = 60 * DAY_S

@@ -7,7 +7,7 @@ entries below it; `bridge.power.resolve` has the rule.
 
 from dataclasses import dataclass
 
-from bridge.model.limits import ALWAYS, Validity
+from bridge.model.rules.limits import ALWAYS, Validity
 from bridge.units import NEVER
 
 MOST_W = 10**12

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.job import JobTable
-from bridge.model.limits import EACH, ConsumerKind
+from bridge.model.rules.limits import EACH, ConsumerKind
 from bridge.model.snapshot import Snapshot
 
 WITHIN_S: Final = 3600

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from bridge.model.job import Coschedule
-from bridge.model.limits import EACH
+from bridge.model.rules.limits import EACH
 
 
 class Scope(StrEnum):

@@ -13,7 +13,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import pairwise
 
-from bridge.model.node_set import NodeSet
+from bridge.model.rules.node_set import NodeSet
 from bridge.units import NEVER
 
 NO_UPPER_W = NEVER

@@ -14,8 +14,8 @@ Source: Keller, JSSPP 2017, section 3 (OpenCCS).
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bridge.model.node_set import NodeSet
-from bridge.model.power import PowerRules
+from bridge.model.rules.node_set import NodeSet
+from bridge.model.rules.power import PowerRules
 from bridge.units import NEVER
 
 EACH = "*"
