@@ -32,6 +32,7 @@ def sharing_cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 def sharing(sharing_cluster: Cluster) -> Iterator[Decider]:
+    sharing_cluster.inside("n1", "sh", "-c", "role alive agent || role start agent")
     with deciding(sharing_cluster) as found:
         yield found
         found.tell_agents()

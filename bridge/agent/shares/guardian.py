@@ -17,7 +17,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -30,7 +30,8 @@ _log = logging.getLogger("schedbridge.guardian")
 SILENCE_S: Final = 3.0
 LOOK_S: Final = 1.0
 IDLE_LOOKS: Final = 3
-"""So many looks at which there was nothing to do, and it ends."""
+"""So many looks at which there was nothing to do, and it ends; or at which another process kept
+the shares: of an agent that is just dying, the pipe may be closed before the lock is given up."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -65,17 +66,22 @@ def wait_for_trouble(pipe: int, silence_s: float = SILENCE_S) -> bool:
             return False
 
 
-def take_over(record: Record, keeper: Keeper, pause_s: float = LOOK_S) -> None:
+def take_over(
+    record: Record, keeper: Keeper, sleep: Callable[[float], object] = time.sleep
+) -> None:
     """Keeps what the record says in force, fallen back, until nothing is left (rule 2)."""
     idle = 0
-    while idle < IDLE_LOOKS and record.take():
-        try:
-            keeper.look()
-        except Exception:
-            _log.exception("shares cannot be kept")
-        idle = idle + 1 if keeper.is_idle else 0
-        record.give()
-        time.sleep(pause_s)
+    while idle < IDLE_LOOKS:
+        if not record.take():
+            idle += 1
+        else:
+            try:
+                keeper.look()
+            except Exception:
+                _log.exception("shares cannot be kept")
+            idle = idle + 1 if keeper.is_idle else 0
+            record.give()
+        sleep(LOOK_S)
 
 
 if __name__ == "__main__":

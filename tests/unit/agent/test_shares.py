@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ import pytest
 from bridge.agent.power.cgroups import NodeCgroups
 from bridge.agent.processes import Processes
 from bridge.agent.shares.cgroup_v1 import CgroupV1, own_name, shares_of
+from bridge.agent.shares.guardian import take_over
 from bridge.agent.shares.keeper import ABSENT_S, Keeper
 from bridge.agent.shares.mounts import cgroup_of
 from bridge.agent.shares.priorities import Priorities, priority_of
@@ -499,6 +501,39 @@ def wait_until(fact: Callable[[], bool]) -> None:
     while not fact():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def test_the_guardian_waits_for_the_lock_of_a_dying_agent(
+    tree: Tree, make: Callable[[], Keeper], tmp_path: Path
+) -> None:
+    tree.job("7")
+    before = make()
+    before.order(1, 6, [guest("7", 2000, 50)])
+    before.look()
+    dying, record = Record(tmp_path / "shares.json"), Record(tmp_path / "shares.json")
+    assert dying.take()
+    keeper, pauses = make(), list[float]()
+
+    class Sleep:
+        """The agent dies in the first pause, and the job ends in the third."""
+
+        def __call__(self, pause_s: float) -> None:
+            pauses.append(pause_s)
+            if len(pauses) == 1:
+                dying.give()
+            if len(pauses) == 3:
+                assert tree.shows("7") == ("1", "20000 100000")
+                shutil.rmtree(tree.scope / "job_7")
+                keeper.order(1, 0, [])
+
+    take_over(record, keeper, sleep=Sleep())
+    assert len(pauses) > 3
+    # Where another one keeps the shares, it leaves them alone.
+    tree.job("8")
+    assert dying.take()
+    keeper.order(2, 8, [guest("8")])
+    take_over(record, keeper, sleep=pauses.append)
+    assert tree.shows("8") == ("100", "max 100000")
 
 
 def test_when_the_agent_is_killed_the_guardian_lets_guests_fall_back(
