@@ -13,7 +13,7 @@ Rules
     5. After `reset` no quota and no sentence is known to the controller.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -55,7 +55,6 @@ class Adjustments:
         self._requeued: dict[str, tuple[int, int]] = {}
         self._reported: Snapshot | None = None
         self._nodes_awaited = False
-        self._versions: dict[str, int] = {}
         self._progress_told: dict[str, str] = {}
         self._budgets = Budgets()
         self.runtime = runtime
@@ -116,7 +115,7 @@ class Adjustments:
         if Feature.RESIZE in features:
             found += self._resizes(shown, plan, site, nodes)
         if Feature.PROGRESS in features:
-            found += self._progress()
+            found += self._progress(shown)
         if Feature.QUOTA in features:
             found += self._new_quotas(shown, plan)
         if Feature.SHARE in features:
@@ -156,7 +155,6 @@ class Adjustments:
                 del self.runtime.wishes[job_id]
                 self._begin(world, snapshot, resizes)
                 break  # the next one is judged with this one under way
-        self._versions = {job_id: world.version(job_id) for job_id in world}
         found = []
         for send in self.runtime.sends(world):
             message = pb.Decision(
@@ -197,17 +195,18 @@ class Adjustments:
                 reason=plain(resizes.reasons[row]),
             )
 
-    def _progress(self) -> list[pb.Decision]:
-        """The sentences on changes under way, for `squeue` and `scontrol`, that have changed."""
-        found, now = [], {}
+    def _progress(self, shown: Snapshot) -> list[pb.Decision]:
+        """The sentences for `squeue` and `scontrol` that have changed: on resizes and on pairs."""
+        found, now = [], dict(_pairs(shown.running))
         for change in self.runtime.changes:
             verb = "growing" if change.grows else "shrinking"
             text = f"{verb} from {len(change.before)} to {len(change.wanted)} nodes: {change.state}"
             now[change.job_id] = plain(text)
+        rows = _rows(shown.running) if now or self._progress_told else {}
         for job_id in now.keys() | self._progress_told.keys():
-            text = now.get(job_id, "")
-            version = self._versions.get(job_id)
-            if version is not None and text != self._progress_told.get(job_id, ""):
+            text, row = now.get(job_id, ""), rows.get(job_id)
+            if row is not None and text != self._progress_told.get(job_id, ""):
+                version = int(shown.running.version[row])
                 message = pb.Decision(id=self._take_id(), job_id=job_id, job_version=version)
                 message.progress.text = text
                 found.append(message)
@@ -244,6 +243,14 @@ def _resizable(shown: Snapshot, reported: Snapshot, row: int) -> Snapshot:
     least, most = shown.running.min_nodes.copy(), shown.running.max_nodes.copy()
     least[row], most[row] = reported.running.min_nodes[row], reported.running.max_nodes[row]
     return replace(shown, running=replace(shown.running, min_nodes=least, max_nodes=most))
+
+
+def _pairs(running: RunningTable) -> Iterator[tuple[str, str]]:
+    """What guests and their hosts are told of each other."""
+    for row in running.host_id.nonzero()[0].tolist():
+        guest, host = str(running.id[row]), str(running.host_id[row])
+        yield guest, plain(f"a guest on the nodes of job {host}")
+        yield host, plain(f"shares its nodes with a guest, job {guest}")
 
 
 def _rows(running: RunningTable) -> dict[str, int]:

@@ -237,3 +237,20 @@ def test_an_order_of_an_operator_is_carried_out_on_a_job_that_is_held():
     link.adjustments.runtime.wishes["m"] = 4, True
     _, (message,) = link.cycle(a_world(nodes=(1, 2), now_s=13, version=8))
     assert message.resize.nodes == "n[1-4]"
+
+
+def test_a_pair_is_told_of_each_other_until_one_has_ended():
+    def world(*running):
+        return a_snapshot(nodes=6, now_s=10, running=running)()
+
+    host = a_running_job((1, 2), id="h", version=7)
+    guest = a_running_job((1, 2), id="g", version=8, host_id="h")
+    link, features = Link(), frozenset({"progress"})
+    _, messages = link.cycle(world(host, guest), features=features)
+    told = {message.job_id: (message.job_version, message.progress.text) for message in messages}
+    assert told == {
+        "h": (7, "shares its nodes with a guest, job g"), "g": (8, "a guest on the nodes of job h"),
+    }  # fmt: skip
+    assert link.cycle(world(host, guest), features=features)[1] == []
+    _, (message,) = link.cycle(world(host), features=features)
+    assert (message.job_id, message.progress.text) == ("h", "")
