@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a results file comes from: commit of the measured code, date, command, machine and load."""
+"""The origin of a results file: commit of the measured code, date, command, machine and load."""
 
 import os
 import platform

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The simulator against AccaSim, the one of the dispatching papers: same jobs, same EASY.
+"""Compares the simulator with AccaSim, that of the dispatching papers: same jobs, same EASY.
 
 `accasim_peer.py TRACE [--procs N] [--jobs N] [--json FILE]` installs AccaSim from the Python
 package index into a temporary environment, has both replay the trace, and prints JSON.
@@ -13,8 +13,8 @@ package index into a temporary environment, has both replay the trace, and print
 | cycle | `--engine cycle`: snapshot, plan, check and reasons at every event, as the service does |
 
 Times are those of the replay alone, without reading the trace and starting Python; AccaSim reads
-its trace while it runs. On a machine that others use, CPU time says more than the clock. Both are
-given the same jobs, cleaned by the rules of `bridge.sim.workloads.workload`.
+its trace while it runs. On a shared machine, compare CPU times. Both get the same jobs, cleaned by
+the rules of `bridge.sim.workloads.workload`.
 """
 
 import argparse

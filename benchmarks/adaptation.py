@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What it costs a running MPI job to change its width: from 1 node up and back, one at a time.
+"""The cost of changes of width of a running MPI job: from 1 node up and back, one at a time.
 
 usage: benchmarks/adaptation.py [--nodes N] [--runs N] [--engines join,relaunch] [--json FILE]
        benchmarks/adaptation.py --show FILE     only prints the table of this file
        benchmarks/adaptation.py --plot FILE     only draws this file, as .svg beside it
 
 A real dockerized cluster with a slurmd and an agent in each node's container. One job grows and
-shrinks as an administrator asks for (as by `schedbridge elastic`), by one node at a time. `pi` has
+shrinks by one node at a time on an administrator's orders (as by `schedbridge elastic`). `pi` has
 two shared numbers and no data, `heat` redistributes its plate. Engine `join` is measured with the
 MPICH of the Python package index, `relaunch` with Debian's Open MPI. Times of the steps are those
 of the logs of service, slurmctld and `schedbridge run`. Progress goes to stderr. A run that fails

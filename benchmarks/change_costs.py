@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fits what a change of width takes, by number of nodes, to measurements of real changes.
+"""Fits the duration of a change of width, by number of nodes, to measurements of real changes.
 
 usage: benchmarks/change_costs.py [FILE]           prints a table of the coefficients
        benchmarks/change_costs.py --python [FILE]  prints them as
        `bridge.sim.workloads.change_costs` has them
 
-FILE is what `benchmarks/adaptation.py` wrote (results/adaptation.json). Each change that was
-carried out is split into parts, with the words of `bridge/sim/workloads/change_costs.py`:
+FILE is a result of `benchmarks/adaptation.py` (results/adaptation.json). Each change that was
+carried out is split into parts, with the terms of `bridge/sim/workloads/change_costs.py`:
 
     part      growing                                   shrinking
     goes on   granting + starting + asked               asked
@@ -15,8 +15,8 @@ carried out is split into parts, with the words of `bridge/sim/workloads/change_
     after     the rest, until the service sees it over  the rest: processes end, nodes are free
 
 A part is fitted by least squares as a + b n, a, b >= 0; n is the larger number of nodes. Intervals
-are 95 %: percentile bootstrap, `RESAMPLES` resamples of the changes. What passes between the
-decision and the first step is not in it: a change that a policy decides begins with its plan.
+are 95 %: percentile bootstrap, `RESAMPLES` resamples of the changes. The time between the decision
+and the first step is not included, because a change decided by a policy begins with its plan.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Real clusters side by side: the bridge, Slurm's backfill as it comes, and well tuned.
+"""Real clusters side by side: the bridge, Slurm's backfill with defaults, and tuned.
 
 usage: benchmarks/cluster.py [latency] [throughput] [array] [mixed] [deep] [options]
 
@@ -33,7 +33,7 @@ Result = dict[str, object]
 
 @dataclass(frozen=True)
 class Deep:
-    """A deep queue: how many jobs wait for how many full nodes, watched for how long."""
+    """A deep queue: the numbers of jobs and of full nodes, and the time for which it is watched."""
 
     jobs: int
     nodes: int

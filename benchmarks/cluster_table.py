@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a Markdown table of what benchmarks/cluster.py wrote: one row per figure.
+"""Makes a Markdown table of a result of benchmarks/cluster.py: one row per figure.
 
 usage: benchmarks/cluster_table.py [benchmarks/results/cluster.json]
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a whole cycle takes after one event, by the number of waiting jobs. Prints JSON.
+"""The duration of a whole cycle after one event, by the number of waiting jobs. Prints JSON.
 
     benchmarks/cycle_cost.py [--policy NAME ...] [--jobs N ...] [--nodes N ...] [--shape SHAPE ...]
                              [--cycles N] [--json FILE]
@@ -18,10 +18,10 @@ A start follows each cycle that started something; otherwise one cycle in ten is
 the others are submissions while fewer jobs wait than at the beginning, else ends. The clock moves
 by a second each.
 
-What is timed is `Cycles.run`: the report is taken in, planned, checked and answered, as in the
-service, but without the transport (`benchmarks/wire.py` has that). `plan_ms` is the part from
-snapshot to plan; `cpu_ms`, the CPU time of the whole, says more on a machine that others use. The
-first cycles, which take in the whole queue and warm up, are not counted.
+`Cycles.run` is timed: the report is applied, planned, checked and answered, as in the
+service, but without the transport (see `benchmarks/wire.py`). `plan_ms` is the part from
+snapshot to plan; `cpu_ms` is the CPU time of the whole, the better measure on a shared machine. The
+first cycles, which process the whole queue and warm up, are not counted.
 
 Shapes: `whole`, every job takes 1-64 whole nodes (log-uniform), as in `cluster.py`'s part `deep`;
 `mixed`, two jobs in three share nodes: a few cores and their memory on one to four nodes.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies for malleable jobs: `schedbridge bench elastic`, kept with its origin.
+"""Policies for malleable jobs: `schedbridge bench elastic`, with the origin of the results.
 
 Usage: benchmarks/elastic.py [--seeds N] [--first-seed N] [--mtct-error X] [--scenario FILE]
                              [--shares P,...] [--policies NAME,...] [--jobs N] [--nodes N]

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a decision on malleable jobs takes: 100 of them run on 1,000 nodes.
+"""The duration of a decision on malleable jobs: 100 of them run on 1,000 nodes.
 
 Usage: benchmarks/elastic_decision.py [--json FILE] [--repeats N]
        benchmarks/elastic_decision.py --show FILE
 
-Each case is one snapshot: malleable jobs on up to twice the nodes that they ask for, and a queue
-behind them. A cycle is measured as a whole, check included, and what it takes beyond one of
-`conservative`, which resizes nothing. Times are those of this process on the CPU; the least and the
+Each case is one snapshot: malleable jobs on up to twice the requested nodes, and a queue. A whole
+cycle is measured, check included, and its difference from one of `conservative`, which resizes
+nothing. Times are those of this process on the CPU; the least and the
 median of the repeats are reported, as other processes can only add to them.
 
 Before the measured cycle, cycles of the same policy decide on the same world and their decisions

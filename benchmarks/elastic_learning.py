@@ -3,10 +3,10 @@
 
 Usage: benchmarks/elastic_learning.py [--seeds N] [--shares P,...] [--json FILE]
 
-Every type of ESP is an application with a serial fraction of its own, drawn from the seed between 0
-and `MOST_SERIAL`; jobs of a type differ from it by up to `APART`. "measured": jobs tell their time
-in MPI while they run, on two nodes or more; "unmeasured": none does, so run times are all there is
-to learn from.
+Every type of ESP is an application with its own serial fraction, drawn from the seed between 0 and
+`MOST_SERIAL`; jobs of a type differ from it by up to `APART`. "measured": jobs report their time in
+MPI while they run, on two nodes or more; "unmeasured": none does, so only run times can be learnt
+from.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The simulator against ElastiSim: the same jobs under the same decisions, end by end.
+"""Compares the simulator with ElastiSim: the same jobs under the same decisions, end by end.
 
 Usage: benchmarks/elastisim_peer.py --elastisim BINARY --interface DIR [--policies NAME,...]
            [--shares P,...] [--seeds N] [--step S] [--json FILE] [--keep DIR]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""ESP with malleable jobs on a real dockerized cluster, compressed in time, beside its simulation.
+"""ESP with malleable jobs on a real dockerized cluster, compressed in time, and its simulation.
 
 usage: benchmarks/esp_cluster.py [--strategies NAME,...] [--share P] [--compression X] [--jobs N]
                                  [--nodes N] [--seed N] [--json FILE [--add]]
@@ -10,12 +10,12 @@ usage: benchmarks/esp_cluster.py [--strategies NAME,...] [--share P] [--compress
        benchmarks/esp_cluster.py --ways FILE     only prints how each cost changes the simulation
 
 Each node is a container with a slurmd, and with an agent under the bridge. Jobs are real: their
-processes talk over sockets, hold data that is redistributed at each change, and their results are
-checked. They compute by sleeping, as Amdahl's law says (`elastic_bench/paced.py`). `static` is
-Slurm's sched/backfill without the bridge, its parameters the defaults, those in seconds compressed
-like everything else; `static-defaults` leaves them as they are. The simulation beside each run has
-the same jobs and limits, and the measured duration of a change, of the time for which a job stands
-still meanwhile, and of a job's beginning and end.
+processes communicate over sockets, hold data that are redistributed at each change, and their
+results are checked. They sleep instead of computing, by Amdahl's law (`elastic_bench/paced.py`).
+`static` is Slurm's sched/backfill without the bridge, its parameters the defaults, those in seconds
+compressed like everything else; `static-defaults` leaves them as they are. The simulation beside
+each run has the same jobs and limits, and the measured duration of a change, of the time for which
+a job stands still meanwhile, and of a job's beginning and end.
 """
 
 import argparse

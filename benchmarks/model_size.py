@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How large the dispatchers' models are, by the size of the system: a table, JSON and a plot.
+"""The size of the dispatchers' models by the size of the system: a table, JSON and a plot.
 
 `model_size.py [--json FILE] [--svg FILE]`. The same ten jobs (seeded; 1 to 8 units of cores and
 memory, some with GPUs or MICs) on systems like Eurora of 16 to 1,024 nodes: half of the nodes have

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What measuring the time in MPI costs, and the ratio that it finds in real programs.
+"""The cost of measuring the time in MPI, and the measured ratio of real programs.
 
 `mpi_time.py [--json FILE] [--svg FILE] MPICC [MPICC]...`: compilers of the MPIs; beside the first
 one is mpiexec. Needs make.
@@ -10,8 +10,8 @@ one is mpiexec. Needs make.
 | cost | ns of a call of MPI_Test (the shortest that counts) without and with the library, in turn |
 | ratio | of examples/elastic by processes and size of input, as the agent reads it from pages |
 
-The ratios are those of a machine and its load, which the file tells: where processes have to wait
-for a core, those that are ready wait for them in MPI.
+The ratios depend on the machine and its load, which are in the file: where processes wait for a
+core, other processes wait for them in MPI.
 """
 
 import argparse

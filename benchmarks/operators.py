@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What operators cost the controller: its call alone, and while clients ask. Prints JSON.
+"""The effect of operators on the controller: its call alone, and with clients. Prints JSON.
 
 usage: benchmarks/operators.py [--clients 200] [--jobs 2000] [--nodes 256] [--rounds 5] [--calls 40]
 
@@ -9,9 +9,9 @@ delta. Rounds alternate in one run: the controller alone; then with clients, eac
 of its own, that ask for `plan` without a pause; then with a mix of `plan`, `explain` and `status`.
 The figure to look at is the ratio: p99 of the controller's call with clients to that without.
 
-The clients are C-core's own, in a few processes (`--client-processes`), so that what is measured is
-the service, not 200 interpreters on the same processors; `--client-nice` makes them stand back, as
-if they ran on another machine.
+The clients use C-core in a few processes (`--client-processes`), so that the service is measured,
+not 200 interpreters on the same processors; `--client-nice` lowers their priority, as if they ran
+on another machine.
 """
 
 import argparse

@@ -4,13 +4,14 @@
 Runs in an environment of its own that has AccaSim and nothing of this project:
 `run_accasim.py TRACE PROCESSORS shipped|textbook DIRECTORY`.
 
-shipped     AccaSim's own `EASYBackfilling`. It lets every job fill in that fits now, whether or not
-            it would delay the reserved one (it hands its allocator an empty list of reserved
-            nodes), and tries the reserved job again only when its reservation is due.
-textbook    the two rules of Lifka (JSSPP 1995) on AccaSim's interface: the reservation is worked
-            out again at every decision, and a job fills in if it ends before it or fits beside it.
+shipped     AccaSim's own `EASYBackfilling`. It backfills every job that fits now, whether or not
+                it would delay the reserved one (it passes its allocator an empty list of reserved
+                nodes), and tries the reserved job again only when its reservation is due.
+    textbook    the two rules of Lifka (JSSPP 1995) on AccaSim's interface: the reservation is
+                recomputed at every decision, and a job is backfilled if it ends before it or fits
+                beside it.
 
-The machine is one node with as many cores as there are processors: the quickest that AccaSim has.
+The machine is one node with as many cores as there are processors, AccaSim's fastest configuration.
 """
 
 import collections
@@ -20,7 +21,7 @@ import sys
 import time
 from pathlib import Path
 
-# AccaSim is of the days when the abstract classes could be had from here (until Python 3.10).
+# AccaSim imports the abstract classes from here, which worked until Python 3.9.
 collections.Mapping = collections.abc.Mapping
 
 from accasim.base.allocator_class import FirstFit  # noqa: E402

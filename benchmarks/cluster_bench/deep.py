@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a deep queue costs: when all of it has announced starts, and how long users wait meanwhile.
+"""The cost of a deep queue: time until all jobs have announced starts, and latencies meanwhile.
 
 All nodes are held by smaller jobs whose ends spread over hours; then come jobs of whole nodes with
-log-uniform sizes and clustered limits, every one of which can run some day. They are submitted
+log-uniform sizes and clustered limits, each of which can run eventually. They are submitted
 while their partition is down, so that all schedulers begin with the same queue at the same
-instant: when it is taken up. While the plan is made and afterwards, three open-loop streams ask for
-single jobs, submit held jobs and cancel waiting ones (so that there is always something to plan
-again). What is announced a little after the last call is checked: at no instant may it want more
-nodes than there are.
+instant, when the partition is set up. While the plan is made and afterwards, three open-loop
+streams query single jobs, submit held jobs and cancel waiting ones (so that there is always
+something to replan). Shortly after the last call the announcements are checked: at no instant may
+they need more nodes than there are.
 """
 
 import random

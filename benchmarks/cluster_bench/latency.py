@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a job waits on an idle cluster: from the call that submits it until it has its nodes.
+"""The wait of a job on an idle cluster: from the call that submits it to its allocation.
 
 Single-node jobs with random gaps between them, because fixed gaps lock onto Slurm's one-second
 loop. The waiting time begins when the client calls (so that it contains the submission itself) and

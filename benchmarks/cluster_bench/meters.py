@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CPU time of a cluster's daemons, and how busy everything else kept the machine meanwhile.
+"""CPU time of a cluster's daemons, and other load of the machine meanwhile.
 
-A figure is worth what its surroundings were: every part of the benchmark records the CPUs that
-were used by neither the cluster nor the benchmark itself ("foreign"), and what the hypervisor took
-away ("stolen"). All from /proc and the containers' cgroups (v1 and v2), so that job processes that
-lived for milliseconds are counted, too.
+Figures depend on other load: every part of the benchmark records the CPUs used by neither the
+cluster nor the benchmark itself ("foreign"), and those taken by the hypervisor ("stolen"). All are
+read from /proc and the containers' cgroups (v1 and v2), so that short-lived job processes are
+counted, too.
 """
 
 import os
@@ -105,7 +105,7 @@ def _machine_busy_s() -> float:
 
 
 def machine() -> dict[str, str | int]:
-    """What the figures were measured on."""
+    """The machine of the measurement."""
     models = [
         line.split(":", 1)[1].strip()
         for line in Path("/proc/cpuinfo").read_text().splitlines()

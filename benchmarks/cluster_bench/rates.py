@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many tasks of an array, and jobs of a mixed stream, pass in a second.
+"""Tasks of an array, and jobs of a mixed stream, per second.
 
-As users submit them: with `sbatch`, on nodes that jobs share by the core. Unlike the whole-node
-jobs of `throughput`, their starts depend on what else runs on a node and on nodes that still clean
-up after a job, so that a scheduler that is refused a node and then waits shows here.
+They are submitted with `sbatch` to nodes that jobs share by the core. Unlike the whole-node jobs of
+`throughput`, their starts depend on other jobs of a node and on nodes that still clean up after a
+job, so this shows a scheduler that waits after a refused start.
 """
 
 import random
@@ -67,7 +67,7 @@ def measure(
     if (taken := output.count("Submitted batch job")) != len(submissions):
         raise BenchError(f"{taken} of {len(submissions)} submissions were taken")
     submitted_s = time.monotonic() - began
-    # The log is read seldom and the controller not asked: watching must not cost what is watched.
+    # Read the log seldom and do not query the controller, so as not to disturb the measurement.
     while len(ended := set(_ended(stand)) - known) < jobs:
         if time.monotonic() - began > bound_s:
             raise BenchError(f"{len(ended)} of {jobs} jobs ended within {bound_s:.0f} s")

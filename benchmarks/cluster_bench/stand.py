@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cluster that is measured: one of scripts/cluster, with the probe on its login side."""
+"""The measured cluster: one of scripts/cluster, with the probe on its login container."""
 
 import json
 import os
@@ -22,8 +22,8 @@ _BUILD = f"{os.environ.get('SCHEDBRIDGE_IMAGES', 'schedbridge')}/build"
 """The image in which plugins are compiled, as `docker/cluster/images.py` names it."""
 _NS_PER_S = 1_000_000_000
 
-# What lets Slurm's backfill look at the whole queue in one cycle, and plan a month ahead; its own
-# choices stay: how often it looks, and how often it gives way to others.
+# Lets Slurm's backfill examine the whole queue in one cycle, and plan a month ahead; how often it
+# runs and yields is unchanged.
 _WHOLE_QUEUE = (
     "bf_max_job_test=100000,bf_continue,bf_max_time=3600,bf_window=43200,bf_resolution=60"
 )

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many short jobs a second pass, and what each costs the controller.
+"""Short jobs per second, and the controller's CPU time per job.
 
 Jobs of one whole node that run `true`, submitted as fast as one client can. On a small machine the
-rate is bounded by the nodes' own daemons, which share its CPUs; what the scheduler is responsible
-for is the CPU time of slurmctld and of the service per job, submission and completion included.
+rate is bounded by the nodes' own daemons, which share its CPUs; the scheduler's part is the CPU
+time of slurmctld and of the service per job, including submission and completion.
 """
 
 import time
@@ -20,7 +20,7 @@ def measure(stand: Stand, *, jobs: int, bound_s: float) -> dict[str, object]:
     submitted = stand.submit([job_line(1, 5, "true")] * jobs)
     mine = {job.job_id for job in submitted}
     deadline = time.monotonic() + bound_s
-    # The log is read seldom and the controller not asked: watching must not cost what is watched.
+    # Read the log seldom and do not query the controller, so as not to disturb the measurement.
     while len(ended := {j: t for j, t in stand.done_ns().items() if j in mine}) < jobs:
         if time.monotonic() > deadline:
             raise BenchError(f"{len(ended)} of {jobs} jobs ended within {bound_s:.0f} s")

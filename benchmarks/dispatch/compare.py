@@ -6,9 +6,9 @@
 list: the papers' three at a second, the same with windows of jobs that need not fit now, two of
 these with a better order to begin with, `search` at 50 ms and at a second, and the greedy ones.
 
-Budgets are of counted work, so that what is found is the same on any machine at any load, and the
-times are CPU times; `--clock` has them by the clock, each solver in a process of its own, and wants
-a machine with nothing else to do. With several seeds the interval is that of Student at 95 % over
+Budgets are of counted work, so that results are the same on any machine at any load, and the
+times are CPU times; `--clock` uses wall-clock budgets, with each solver in a separate process, and
+needs an idle machine. With several seeds the interval is that of Student at 95 % over
 the seeds' means. `--table FILE` only shows a file; `--merge FILE...` puts runs together, of other
 seeds or other policies.
 """

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the instances of `schedbridge bench dispatch` again: `instances.py TRACES [--out DIR]`.
 
-TRACES is a directory with logs of the Parallel Workloads Archive; what is not there is left out and
-said. Same logs, same instances: everything comes from seeds.
+TRACES is a directory with logs of the Parallel Workloads Archive; missing logs are reported and
+left out. The same logs give the same instances, because everything is drawn from seeds.
 """
 
 import argparse

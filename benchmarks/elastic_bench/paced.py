@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A malleable program without MPI whose speed follows Amdahl's law; its computing is sleeping.
+"""A malleable program without MPI whose speed follows Amdahl's law; it sleeps instead of computing.
 
     schedbridge run --mpi none --engine join -- paced.py UNITS WORK_S SERIAL SEED     malleable
     srun --mpi=none paced.py UNITS WORK_S SERIAL SEED                                 rigid
@@ -12,9 +12,9 @@ process, that every unit of work changes, and a sum over all rows and units. Bot
 the end whatever the widths were, and different if a row or a unit was lost or done twice.
 
 Rules
-    1. The first process leads: it deals out rounds of some units, and between two rounds looks for
-       a change of width. A round that begins late is made shorter, so that the machine's other work
-       does not slow the program down.
+    1. The first process leads: it distributes rounds of some units, and between two rounds looks
+       for a change of width. A round that begins late is made shorter, so that other load of the
+       machine does not slow the program down.
     2. At a change all rows go to the leader and from there to the processes that hold them then.
     3. Waiting for others is published as communication, in a page like that of the library for MPI.
     4. A process without the others ends.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the logs say of changes of width: how long each step of the protocol took.
+"""The durations of the steps of changes of width, from the logs.
 
 Sources
     service     a line for each state of a change (`bridge.resizing.changes`)

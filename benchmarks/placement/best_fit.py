@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`compact` against a best fit like that of Slurm's topology/tree, with the same starts for both.
 
-On real clusters (`cluster.py`) schedulers start jobs at different instants, so what their placement
-is worth is mixed with what they found idle. Here all nodes are alike and held whole: who starts
-when does not depend on where, so one EASY schedule serves all placers and only sets differ.
+On real clusters (`cluster.py`) schedulers start jobs at different instants, so the effect of
+placement is mixed with that of which nodes are idle. Here all nodes are alike and held whole:
+starts do not depend on placement, so all placers use one EASY schedule and only node sets differ.
 
 The best fit, as Slurm's Topology Guide describes it in words: below the lowest switch that has
 enough idle nodes (of several the fullest), the leaf switch that holds what is still wanted most
