@@ -3,7 +3,7 @@
 
 An oracle for the dynamic programme of `contiguous-exact`, and a way to repeat the paper's times.
 
-Words
+Terms
     run       consecutive idle nodes by number, wrapping round at the end; run (j, i) has as many
               nodes as job j wants, from the i-th idle node on.
     y(j, i)   1 if job j is placed on run (j, i).

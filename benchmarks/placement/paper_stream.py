@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The paper's stream of jobs, and the resulting windows.
 
-Words
+Terms
     window    what is idle at the end of a period, and the jobs of two nodes or more that are to
               start there together.
     driver    the placer whose placements go on to be what runs when the next window comes.

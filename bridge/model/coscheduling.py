@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Guests: jobs that run on the CPUs of another job, their host.
 
-Words
+Terms
     host    a running job that holds all CPUs of its nodes.
     guest   the one job that runs on exactly these nodes beside it, on the host's CPUs and on
             memory of its own (`RunningTable.host_id`).

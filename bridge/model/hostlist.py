@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists of names as Slurm writes them, `n[01-16,20],big1`: the one reader of their grammar.
 
-Words
+Terms
     item    a name, or a name with brackets of numbers and ranges of them.
 
 Rules

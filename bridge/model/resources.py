@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A request in chunks: resources that are needed together on one node, and their placement.
 
-Words
+Terms
     chunk       a set of resources that is taken as a whole from one node, never split.
     kind        identical chunks; a request is a list of kinds with their counts.
     place       how chunks may share nodes: with each other (`arrangement`) and with other jobs

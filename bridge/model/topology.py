@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The network: switches above the nodes.
 
-Words
+Terms
     leaf switch   a switch with nodes on it, and no switches below.
     fabric        everything below one top-level switch. Nodes of different fabrics cannot
                   communicate, so a job never gets nodes of two.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recordings: complete cycles that can be planned again by any policy anywhere.
 
-Words
+Terms
     recording   snapshot, state before the cycle, policy, rules of the site, seed, and resulting
                 plan.
     file        one recording as gzipped JSON, `*.cycle.json.gz`; `zcat FILE | jq .snapshot` reads

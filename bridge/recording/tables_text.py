@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Converts frozen dataclasses to plain JSON and back, guided only by their annotations.
 
-Words
+Terms
     plain   what JSON has: numbers, text, truth values, lists and objects of them.
     hint    an annotation; it alone decides what type plain data becomes, never the data.
 

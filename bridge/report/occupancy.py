@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The jobs on each switch: a topology with its nodes and their jobs.
 
-Words
+Terms
     down    the controller says that no job may start there. A job still running there is shown.
     hops    between two nodes of a job, mean over its pairs: 2 below one leaf switch, 4 below one
             switch above it, and so on (metric `paper` of `bridge.model.hop_tree`).

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Time limits of running jobs on fewer nodes.
 
-Words
+Terms
     budget      the node-seconds that a job had when it was first seen: its time limit times its
                 nodes.
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the rows that make cycles fail, by bisection within a budget.
 
-Words
+Terms
     fail        the cycle raises an exception, or its plan is illegal.
     suspect     a row of a snapshot (`bridge.safe_cycle.exclusion`).
     culprit     a suspect with which a cycle fails although no other suspect of its kind is there.

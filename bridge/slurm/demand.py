@@ -4,7 +4,7 @@
 The rules follow select/cons_tres, so that what is planned on a node is what Slurm will allocate
 there once it is told the nodes.
 
-Words
+Terms
     unit    what the planner counts as one task: the smallest group of tasks that fills whole
             cores and reaches --mincpus. Without hyper-threads and --mincpus: one task.
 

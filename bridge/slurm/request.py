@@ -6,7 +6,7 @@ is the same in C; both are tested with the same table). So Slurm validates the j
 service is silent, runs it without knowing of chunks. When the service starts the job, the plugin in
 slurmctld gives each node exactly the CPUs of the chunks planned there.
 
-Words
+Terms
     task        Slurm's unit, here of so many CPUs that every chunk is a whole number of tasks.
 
 Rules

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares promised with actual starts: takes plans and starts, returns a record for each start.
 
-Words
+Terms
     promise     a planned start that was announced. For a waiting job the first and the last are
                 kept, with the instants of announcement; of those between, the number and the sum of
                 the shifts.

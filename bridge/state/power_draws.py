@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Learns what applications draw on each of their nodes, from jobs that were measured and ended.
 
-Words
+Terms
     application   jobs of one user under one name.
     run           of a job: the largest high quantile of a minute, and the least low one, W on a
                   node, between its first measurement and its end.

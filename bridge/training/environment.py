@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The training environment: annealing of many windows at once.
 
-Words
+Terms
     board      one window being annealed: the sequence of its nodes, their jobs, a temperature.
     episode    one move of the annealing: one or two jobs are removed and put back, largest first.
     view       the nodes that the network sees: up to Q idle ones from an offset on, cyclically.

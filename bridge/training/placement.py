@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains a placement network: rounds, held-out windows, checkpoints.
 
-Words
+Terms
     step       one decision used for training.
     round      as in `bridge.training.ppo`.
     lessons    the first part of the steps: supervised training with the cost of every choice

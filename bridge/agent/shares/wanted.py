@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is to be in force on a node: orders, and what holds when there is none any more.
 
-Words
+Terms
     share   the weight and the quota of one job on one node
     lease   how long an order is valid; the service renews it
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes that the controller can power down and up again, and decisions to do so.
 
-Words
+Terms
     off     powered down, on the way there, or on the way up: no job can run there yet.
     resume  the way back: from the order to power a node up until jobs can run there.
 

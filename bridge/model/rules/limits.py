@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limits and FreePools: what a consumer may use, and what is kept free for others, over time.
 
-Words
+Terms
     consumer    a user, an account or a partition, whose jobs count together.
     limit       what a consumer may use at most: items at once, and how long or how much per job.
     FreePool    items kept free for the jobs that one of its access conditions lets in.

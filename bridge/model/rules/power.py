@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Electric power: what nodes draw, and between which bounds a site wants its system.
 
-Words
+Terms
     system power    a base, the idle power of all nodes that are on, and what jobs draw beyond it.
     draw            of a job on a node: the power of that node, its idle power included.
     corridor        lower and upper bound of system power, over time.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How often, and how far, running jobs may be resized, by any policy or user.
 
-Words
+Terms
     limit       one entry of `planning.resizes`: of a user or of a partition.
     asked       the number of nodes that a job asked for; where nobody knows it, those it holds.
     order       a resize that an administrator asks for.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A window of jobs as numbers, for constraint programming models: an instance.
 
-Words
+Terms
     unit        resources that a job takes together from one node: one node of a job without tasks,
                 one task, or one chunk. A job's units are in groups of identical ones.
     used        resources of a node that are not available to the window, over time.

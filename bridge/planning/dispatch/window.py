@@ -4,7 +4,7 @@
     window = choose(booking, asked, most_jobs=20, most_units=64)
     instance = window.instance      numbers only: units, requests, nodes, use over time
 
-Words (see `bridge.planning.dispatch.instance`)
+Terms (see `bridge.planning.dispatch.instance`)
     seat        if some jobs share nodes and others do not, nodes have seats: a unit that shares
                 its node takes one, any other unit takes all of them.
     used        by running jobs, with their remaining time (at least a second), closed times, and

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The common part of the models of a window: starts, objective, resources as one pool.
 
-Words
+Terms
     weight      cost of a second of waiting; the objective is the weighted sum of the waits. Weights
                 are integers, `SCALE` times those of the objective.
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Determines which nodes a job may use, when, and for how long: its alternatives and classes.
 
-Words
+Terms
     alternative     one way to run a job: a partition and, for `[a|b]`, one of its constraints. Its
                     nodes belong to one fabric (`leaf_switches.py`), and to few leaf switches if
                     the job requests that.

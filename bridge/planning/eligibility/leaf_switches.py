@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Determines the leaf switches that a job may use together: `--switches=N@time`, and fabrics.
 
-Words
+Terms
     wish      to be on at most N leaf switches (`JobTable.switches`) of one fabric.
     pending   a wish is pending for `JobTable.switches_wait_s` after its job became eligible; after
               that the job may use any nodes.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the blocking chain of a planned job: what it waits for, what that waits for, and so on.
 
-Words
+Terms
     link    something that ends in the second in which the job before it in the chain may start: a
             running job, a waiting job with a planned start, a reservation, or a begin time.
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a user could change about a waiting job, as rows of a queue and as submit options.
 
-Words
+Terms
     size        the part of a request that can be reduced: its nodes, its tasks, or the chunks of
                 its most frequent kind.
     variant     a row with the request of the job except for one change.

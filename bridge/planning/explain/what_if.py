@@ -4,7 +4,7 @@
     for change in what_if(snapshot, plan, row, conditions):
         change.start_s, change.options, change.text
 
-Words
+Terms
     present     the start that the job has in the plan, or could have unchanged. A change must
                 improve on it.
     change      a shorter time limit, a smaller size, another partition; see

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The widths that malleable jobs are planned with.
 
-Words
+Terms
     asked       the nodes that a job requests; of a running job that states none, those it has.
     base        the fewest nodes that a job allows on which it takes at most `stretch` times as long
                 as on its requested nodes.

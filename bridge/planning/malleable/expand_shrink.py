@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Frees nodes for the first waiting job by shrinking others, and gives idle nodes to running ones.
 
-Words
+Terms
     first waiting job   the first one in the plan's order that waits for nodes.
     needed nodes        the nodes it needs beyond the idle ones that it could use.
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lends idle nodes to running malleable jobs, and takes them back before the plan needs them.
 
-Words
+Terms
     base, lent  as in `bridge.planning.malleable.bases`.
     used from   of a node: when the plan first starts a waiting job on it.
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Brings system power back into its corridor: widths, chosen waiting jobs, and later steps.
 
-Words
+Terms
     violation   estimated system power out of its corridor, including the starts of the plan.
     chosen      the waiting jobs, one or two, with which a configuration keeps the corridor.
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Speed-ups of applications, learnt from ended jobs: what is kept, and the resulting curve.
 
-Words
+Terms
     application   jobs of one user with one name. Only the name is known while a job waits; the
                   launcher names the program only when it runs.
     kept          for each width of an application: the mean serial fraction that follows from its

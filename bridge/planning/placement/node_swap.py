@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Swaps nodes of one type between the jobs of a finished plan, so that each uses few switches.
 
-Words
+Terms
     node type   nodes that are equal in everything that decides which jobs can use them when:
                 capacity, features, weight, state, partitions, reservations, fabric, and the jobs
                 and FreePools that name them.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fits the power of nodes, idle W + load * W, to the reports of metered nodes.
 
-Words
+Terms
     load        busy CPUs / CPUs of a node, 0 to 1.
     curve       readings of one node: loads, and the power at each.
     type        nodes that are fitted together: those of an entry of `planning.power.nodes`, or

@@ -4,7 +4,7 @@
     chosen = configuration(jobs, room, waiting)     None: there are not enough nodes
     chosen = one_way(jobs, room, waiting, chosen)   without shrinks for growths, if it is as good
 
-Words
+Terms
     beyond idle     the additional power of a node with a job. Idle nodes are in the room.
     room            nodes and power that are left for the jobs after everything else.
     changed         of a running job: with another width than now.

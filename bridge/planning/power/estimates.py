@@ -6,7 +6,7 @@
     draws = running_draws(snapshot, powers)     of each job on each of its nodes, beyond idle
     lower, upper = system_power(rules, snapshot)
 
-Words
+Terms
     beyond idle  the power that a node draws in addition because of its job. A node that is off
                  draws nothing before, unless it is powered up first
                  (`bridge.model.decisions.power_saving`).

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decides which nodes are powered up for planned jobs, and which idle ones are powered down.
 
-Words
+Terms
     excess    by how much system power, by its upper estimate, exceeds the upper bound now, W.
     missing   by how much a job that waits for power would exceed the upper bound at the worst
               instant of a run from now on, W.

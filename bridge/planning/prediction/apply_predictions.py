@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Puts predicted run times in place of time limits, where an underestimate is safe.
 
-Words
+Terms
     kill limit          how long the controller lets a job run; predictions never change it.
     predicted snapshot  a snapshot with predicted run times and ends in place of time limits.
 

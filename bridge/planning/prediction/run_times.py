@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The common base of predictors: follows jobs from start to end, and corrects predictions.
 
-Words
+Terms
     trait       the key of a job for a predictor: its user, or its name, queue and size.
     predicted    the run time that was expected of a job when it was first seen running; it stays.
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keeps the lowered requests from cycle to cycle, so that only new requests are lowered.
 
-Words
+Terms
     to lower    to find where, how long and how wide a request can run: its alternatives
                 (`bridge.planning.eligibility.alternatives`).
 

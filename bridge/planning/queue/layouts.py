@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a job can be laid out on nodes, as requests of the book.
 
-Words
+Terms
     group       equal chunks: a class of nodes, a number of chunks, the amounts of each.
     layout      one option: groups, how they share nodes, how many tasks each chunk stands for.
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds a slot for an advance reservation of whole nodes among running and planned jobs.
 
-Words
+Terms
     request     a number of nodes, or chunks, from a start time on and for a duration.
     displaced   said of a job that is planned on one of the nodes during that time and loses its
                 planned start.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The candidates of each row of a cycle, and their requests in the book.
 
-Words
+Terms
     candidate   one alternative of an asked row: where, how long, and its layouts.
     simple      a row with one candidate that has only one layout: booked in bulk.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The possible layouts of a job, each with its terms under the rules of the site.
 
-Words
+Terms
     candidate   one alternative of an asked row.
     choice      one layout of a candidate, with the terms and gates of that layout.
 

@@ -7,7 +7,7 @@
     plan = scheduler.plan("search")               # the plan of the last one, with reasons
     scheduler.decode()                            # only for `plan`, in the stage order
 
-Words
+Terms
     position    of a row among those that can be planned, 0 to `len(scheduler) - 1`, in the stage
                 order; arrays are rows of one task each (`bridge.planning.queue.rows`).
     to decode   to give each row in turn its earliest start, given the running jobs and the rows

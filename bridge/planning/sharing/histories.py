@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What applications take when they run alone: CPU time, run time, memory.
 
-Words
+Terms
     application   jobs of one user whose names differ in trailing digits only, on one number of
                   nodes.
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quotas, weights and requeues of guests, put together for a plan.
 
-Words
+Terms
     floor   what a guest is held to that is about to go: little, but enough to end when it is
             cancelled.
 """

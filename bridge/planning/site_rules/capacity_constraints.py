@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Capacity constraints and terms, to which limits and FreePools are lowered.
 
-Words
+Terms
     constraint  here: a capacity constraint, an upper bound over time on a sum of amounts.
     term        a job's part in a constraint: which one, how much, and whether it checks or counts.
     open        of a constraint: its bound is `UNBOUNDED`; closed: it is 0.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs that have waited for more periods first, then jobs with fewer nodes.
 
-Words
+Terms
     NWP     number of waiting periods: how many multiples of `period_s` have passed on the clock
             since the job became eligible.
 

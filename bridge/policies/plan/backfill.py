@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Backfilling with a reservation depth: EASY is depth 1, conservative is no bound.
 
-Words
+Terms
     depth       how many waiting jobs get a planned start (a reservation in the literature) that
                 later jobs must not delay.
     row         one job, or one task of an array; tasks are planned like jobs.

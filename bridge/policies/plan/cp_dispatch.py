@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The common part of the dispatchers by constraint programming: greedy, window, model, decode.
 
-Words
+Terms
     greedy      the conservative plan of the whole queue in the given order.
     decode      to book the window's jobs at the solver's starts, and all others around them.
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """OpenCCS: every job has a slot in a plan that is kept; starts are only moved to earlier times.
 
-Words
+Terms
     kept plan       the starts announced last; they are kept as long as they are feasible.
     waiting room    jobs without a slot: too few nodes are up, or every slot is beyond the planning
                     horizon. They are tried again in every cycle.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """PCP'20: starts and positions on the list of all resources, jointly, by constraint programming.
 
-Words
+Terms
     list        all items of a resource, node after node; node n has the positions
                 [n * L, n * L + its amount), L being the largest amount of any node.
     position    where on the list of a resource a unit's share begins.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Searches for the order of the queue whose plan has the least objective, e.g. mean slowdown.
 
-Words
+Terms
     given plan  the conservative plan in the given order, overdue jobs first.
     window      the jobs whose order is searched: the first `window` of the order that have a start.
     unit        a job, or the planned tasks of an array, which stay together in every order.

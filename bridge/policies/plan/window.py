@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starts jobs at the ends of periods only: as many as possible together, without reservations.
 
-Words
+Terms
     window      the jobs that start at one multiple of `period_s` on the clock.
     selected    the jobs of the next window, as far as is known now.
 

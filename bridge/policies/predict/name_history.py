@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Predicts the run time of the user's last similar job, by name, queue, time limit and size.
 
-Words
+Terms
     stem        a job's name without its trailing digits, as users number similar jobs.
     size        the nodes of a job that has them exclusively; otherwise all resources it asks for.
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starts, widths and announced starts planned together: nodes beyond a base are lent.
 
-Words
+Terms
     base, lent  as in `bridge.planning.malleable.bases`: every malleable job, waiting or running, is
                 planned on its base, and holds further nodes only until the plan needs them.
     promise     the start that the last plan announced for a job.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Performance-aware: the jobs that communicate most give nodes to those that compute most.
 
-Words
+Terms
     MTCT        a job's time in MPI calls over its computing time, since its last change of width.
 
 Rules

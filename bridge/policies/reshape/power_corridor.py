@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Power-aware: running jobs grow and shrink to bring the system's power back into its corridor.
 
-Words
+Terms
     corridor    lower and upper bound of system power (`planning.power`); they may change any time.
     violation   system power outside of it, by the estimates, with what the plan starts now.
     chosen      the waiting jobs, one or two, with which a configuration keeps the corridor.

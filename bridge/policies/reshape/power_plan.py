@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starts, widths and the power corridor planned together: jobs shrink ahead of a bound.
 
-Words
+Terms
     lead        how long before an upper bound comes into force jobs shrink that would exceed it:
                 twice the duration of a change.
 

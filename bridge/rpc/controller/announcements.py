@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Turns a plan into decisions: only what has changed since the last announcement.
 
-Words
+Terms
     announcement    a planned start or a reason, as sent to the controller for a waiting job.
     open start      a start that was sent and whose result is not known yet.
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Orders of operators for the controller, and their results.
 
-Words
+Terms
     order       a decision that is not about a job (make or remove a reservation), with a caller
                 that waits for its result.
 

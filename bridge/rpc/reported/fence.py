@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decides which controller is accepted: the newest one that is alive.
 
-Words
+Terms
     epoch       one life of a controller; the larger, the newer. Only a hint, as clocks may be set
                 back and a number may be invalid.
     holder      the accepted controller.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hostlists ("n[001-064,070],big1") to node indexes and back, for one cluster's nodes.
 
-Words
+Terms
     run     nodes that are consecutive both in index and in name: n001, n002, n003. A range of a
             hostlist within one run becomes an index range without expanding the names.
 

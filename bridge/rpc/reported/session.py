@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The reported state of one controller, kept up to date by deltas.
 
-Words
+Terms
     epoch        one life of a controller; `bridge.rpc.reported.fence` says which one counts.
     generation   counts the controller's reports within an epoch.
 

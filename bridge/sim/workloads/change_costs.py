@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a change of width takes in simulations: how long a job stands still, and what takes longer.
 
-Words
+Terms
     goes on     the job computes on its former nodes: new processes start, or the program has not
                 come to its next probe.
     still       it makes no progress: processes connect or leave, data are redistributed.

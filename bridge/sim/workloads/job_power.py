@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What simulated jobs truly draw, and what they state.
 
-Words
+Terms
     application     of a trace's jobs: a number of executable, or without one a user.
     model           what a job is taken to draw on each of its nodes.
     draw            what it truly draws there, the idle power of the node included.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Node specifications of PBS and Torque: `2:ppn=8:x86_64:^node7#excl`.
 
-Words
+Terms
     part        nodes with equal requests; parts are joined by `+`.
     property    a word that a node must have: its name, or one of its features.
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Synthetic job streams from a seed, for systems whose logs are not public.
 
-Words
+Terms
     mix         the kinds of jobs, their run times and requests.
     unit        what a job takes together from one node; it has one or several equal ones.
     session     a number of jobs of one application that a user submits almost at once.
