@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Counts the names in a hostlist without expanding it, as Slurm's own parser would: eight bytes can
+// Counts the names in a hostlist without expanding it, unlike Slurm's own parser: eight bytes can
 // stand for a billion names.
 #ifndef BRIDGE_NAMES_H
 #define BRIDGE_NAMES_H

@@ -259,7 +259,7 @@ static inline void compat_update_of(job_desc_msg_t *asked, uint32_t job_id)
 #endif
 }
 
-// Whose groups a job runs with, where slurmctld knows that.
+// The user whose groups a job runs with, if slurmctld knows it.
 static inline void compat_copy_identity(job_desc_msg_t *asked, const job_record_t *job)
 {
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)

@@ -13,9 +13,9 @@
 #define SHIM_VERSION "0.1.0"
 #define RETRY_MS 250
 #define FALLBACK_RETRY_MS 1000
-// A controller that was told that a newer one has taken over retries, in case that one is gone.
+// A controller that was told that a newer one has taken over retries, in case that one has ended.
 #define FENCED_RETRY_MS 5000
-// Most log messages per minute that a service or an impostor can cause.
+// Maximum number of log messages per minute that a service or an impostor can cause.
 #define MOST_LINES 3
 // After a scan there is a pause of this many times its duration, so that scans use at most a fifth
 // of one processor, whatever the rate of jobs.

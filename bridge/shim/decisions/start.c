@@ -123,8 +123,8 @@ static verdict_t judge_uses(const job_record_t *job, const pb_start_t *start, bi
     return APPLIED;
 }
 
-// The time limit to start the job with, in minutes: as the service says, cut to the partition's.
-// On fewer nodes than it asks for (`nodes`) it may be a longer one.
+// The time limit to start the job with, in minutes: the service's, cut to the partition's. On fewer
+// nodes than requested (`nodes`) it may be longer.
 static verdict_t judge_limit(const job_record_t *job, const part_record_t *part,
                              const pb_start_t *start, uint32_t nodes, uint32_t *minutes)
 {
@@ -171,7 +171,7 @@ typedef struct {
     uint16_t *tasks;  // on each node; NULL: Slurm distributes them
     uint32_t minutes; // the time limit
     bool shares;      // its CPUs with another job, now or later
-    uint32_t host;    // whose guest it is; 0: nobody's
+    uint32_t host;    // its host's job id; 0: it is no guest
 } terms_t;
 
 static void narrow(job_record_t *job, const terms_t *terms, kept_t *kept)
@@ -406,7 +406,7 @@ static verdict_t start_narrowed(job_record_t *job, const terms_t *terms)
     return APPLIED;
 }
 
-// Who else runs, or may run, on the nodes.
+// Checks the other jobs that run, or may run, on the nodes.
 static verdict_t judge_sharing(const job_record_t *job, const pb_start_t *start, terms_t *terms)
 {
     if (!start->host_job_id[0]) {

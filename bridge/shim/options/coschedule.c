@@ -30,8 +30,7 @@ bool coschedule_read(coschedule_t *coschedule, const char *value, char *problem,
     return false;
 }
 
-// Digits with at most `decimals` places behind a point, as a multiple of the last place; -1: not
-// so.
+// Digits with at most `decimals` decimal places, as a multiple of the last place; -1: invalid.
 static int64_t decimal(const char *text, const char *end, unsigned decimals)
 {
     int64_t number = 0;

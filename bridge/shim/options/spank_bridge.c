@@ -156,7 +156,7 @@ static const struct spank_option options[] = {
      MAX_SLOWDOWN, take_sharing},
 };
 
-// A job's shape does not apply to steps and jobs started from inside it.
+// A job's request does not apply to steps and jobs started from inside it.
 static void disinherit(void)
 {
     static const char *const names[] = {"chunks",      "place",        "fixed-start",

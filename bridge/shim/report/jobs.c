@@ -132,13 +132,13 @@ static int64_t least_time_s(const job_record_t *job)
     return job->time_limit == NO_VAL || job->time_limit == INFINITE ? 60 : 0;
 }
 
-// The most leaf switches that the job wants (--switches); 0: any number.
+// The maximum number of leaf switches of the job (--switches); 0: any number.
 static uint32_t switches(const job_record_t *job)
 {
     return job->req_switch == NO_VAL ? 0 : job->req_switch;
 }
 
-// How long it waits for them, bounded by Slurm (max_switch_wait).
+// Its maximum wait for them, bounded by Slurm (max_switch_wait).
 static uint32_t switches_wait_s(const job_record_t *job)
 {
     return switches(job) && job->wait4switch != NO_VAL ? job->wait4switch : 0;
@@ -291,7 +291,7 @@ static void set_malleable(arena_t *arena, pb_request_t *request, const job_recor
     request->malleable = message;
 }
 
-// What a job that holds nodes stated that it draws; one that cannot be resized has no request.
+// The power that a job with nodes stated; a job that cannot be resized has no request.
 static void set_power(pb_allocation_t *allocation, const job_record_t *job)
 {
     malleable_t wanted;

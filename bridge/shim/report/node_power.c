@@ -12,7 +12,7 @@ bool nodes_can_resume(void)
     return slurm_conf.resume_program && slurm_conf.resume_program[0];
 }
 
-// Nodes of SuspendExcNodes with a count (n[1-9]:4) are Slurm's to choose: then none is taken.
+// Slurm chooses nodes of SuspendExcNodes with a count (n[1-9]:4): then none may be powered down.
 static bool excluded(const node_record_t *node)
 {
     if (slurm_conf.suspend_exc_nodes && strchr(slurm_conf.suspend_exc_nodes, ':'))
@@ -64,7 +64,7 @@ static int64_t ready_s(const node_record_t *node)
 {
     if (!is_resuming(node))
         return 0;
-    // Slurm's thread has not taken the order yet: boot_req_time is that of an earlier boot.
+    // Slurm's thread has not read the order yet: boot_req_time is that of an earlier boot.
     bool ordered = IS_NODE_POWERING_UP(node) && node->boot_req_time;
     return (ordered ? node->boot_req_time : time(NULL)) + (int64_t)resume_s(node);
 }
@@ -103,8 +103,8 @@ static bool is_as_ordered(const node_record_t *node, bool up)
     return up ? is_resuming(node) || !node_is_off(node) : node_is_off(node);
 }
 
-// Keeps those for which the order makes sense now. A node that became busy since the report is no
-// reason to refuse the others; it is asked for again.
+// Keeps the nodes for which the order is possible now. A node that became busy since the report
+// does not cause the others to be refused; the service requests it again.
 static verdict_t choose(bitstr_t *nodes, bool up)
 {
     verdict_t busy = APPLIED;

@@ -110,7 +110,7 @@ bool nodes_named(const char *names, bitstr_t **nodes)
     *nodes = NULL;
     if (!names_count(names, (size_t)MAX(node_record_count, 0)))
         return false;
-    char *copy = xstrdup(names); // Slurm's parser takes no const
+    char *copy = xstrdup(names); // Slurm's parser does not accept const
     bool known = compat_nodes(copy, nodes) && bit_ffs(*nodes) >= 0;
     xfree(copy);
     if (!known)

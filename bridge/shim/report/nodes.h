@@ -8,7 +8,7 @@
 #include "common/pb.h"
 #include "common/slurm_compat.h"
 
-// Hash of all that is reported of a node.
+// Hash of all reported fields of a node.
 uint64_t node_print(const node_record_t *node);
 
 pb_node_t *node_message(arena_t *arena, const node_record_t *node);

@@ -131,8 +131,8 @@ static bitoff_t first_core(bitstr_t *nodes, bitoff_t node)
     return first;
 }
 
-// Slurm 24.11 lays the cores of merged jobs over each other, whatever nodes they are of: steps on
-// the last nodes would have none.
+// Slurm 24.11 merges the core bitmaps of the jobs regardless of their nodes: steps on the last
+// nodes would have no cores.
 static void mend_cores(job_record_t *job, const held_cores_t parts[2])
 {
     struct job_resources *held = job->job_resrcs;

@@ -12,22 +12,22 @@
 // is cancelled.
 verdict_t expand_job(job_record_t *job, bitstr_t *added);
 
-// Lets Slurm carry out an update of job `of`. Refused, too, if Slurm says that it is done and `job`
-// does not hold exactly the wanted nodes: some requests it takes for no change at all.
+// Has Slurm carry out an update of job `of`. Also refused if Slurm reports success but `job` does
+// not hold exactly the wanted nodes: Slurm treats some requests as no change at all.
 verdict_t job_update(job_record_t *job, const job_record_t *of, job_desc_msg_t *asked,
                      bitstr_t *wanted);
 
 // Whether a running job holds exactly these nodes.
 bool job_holds(const job_record_t *job, bitstr_t *nodes);
 
-// True for a helper job, which nobody else is told of. Needs the jobs for reading.
+// True for a helper job, which is not reported. Needs the jobs for reading.
 bool expand_is_helper(const job_record_t *job);
 
-// True for a helper that neither merged nor ended: as helpers live for one hold of the locks only,
-// it was left behind, by a slurmctld that was killed. Needs the jobs for reading.
+// True for a helper that was neither merged nor ended: as helpers live for one hold of the locks
+// only, a slurmctld that was killed has left it behind. Needs the jobs for reading.
 bool expand_is_stray(const job_record_t *job);
 
-// Cancels those.
+// Cancels such helpers.
 void expand_clear_strays(void);
 
 #endif

@@ -7,7 +7,7 @@
 #define OURS "schedbridge: "
 #define BETWEEN "; "
 
-// Ours begins the comment or follows a separator, and ends at the next one. NULL: there is none.
+// Our part begins the comment or follows a separator, and ends at the next one. NULL: none.
 static const char *find_ours(const char *comment)
 {
     for (const char *at = comment; at && *at;) {
@@ -19,7 +19,7 @@ static const char *find_ours(const char *comment)
     return NULL;
 }
 
-// The comment without ours; NULL: nothing is left.
+// The comment without our part; NULL: nothing is left.
 static char *without_ours(const char *comment)
 {
     const char *ours = find_ours(comment);

@@ -25,8 +25,8 @@ bool resize_is_permitted(void)
 
 // ---------------------------------------------------------------- sets a job had before it grew
 
-// Going back to one is allowed even where its width breaks the job's own rule: after the loss of a
-// node there may be no other way back from growth that failed.
+// Returning to one is allowed even if its width breaks the job's own rule: after the loss of a node
+// there may be no other way back from a failed growth.
 #define MOST_FORMER 64
 
 static struct {
@@ -92,7 +92,7 @@ static bool overlap(bitstr_t *a, bitstr_t *b)
     return false;
 }
 
-// Slurm cannot take back a node on which the job has no CPU, as where there are fewer tasks than
+// Slurm cannot take back a node on which the job has no CPU, e.g. if there are fewer tasks than
 // nodes.
 static bool has_cpus_everywhere(const job_record_t *job)
 {
@@ -124,7 +124,8 @@ static verdict_t judge_limits(job_record_t *job, const change_t *change)
     return job_limits_foresee(job, change->added);
 }
 
-// What Slurm would not test for the helper, and what would cost a cancelled record in accounting.
+// Conditions that Slurm does not test for the helper, or whose failure would leave a cancelled
+// record in accounting.
 static verdict_t judge_added(job_record_t *job, const change_t *change, const char *names)
 {
     const job_details_t *details = job->details;
@@ -169,10 +170,10 @@ static verdict_t judge(job_record_t *job, const change_t *change, const char *na
 
 // ---------------------------------------------------------------- fewer nodes
 
-// Slurm counts on each node the jobs that share with nobody, and forgets to count down where such a
-// job gives a node back: jobs that do share would then start there late, for as long as slurmctld
-// lives. That the node counts as shared again is left to Slurm: it waits until the node has
-// answered that the job's processes are gone.
+// On each node Slurm counts the jobs that do not share it, and does not decrement the count when
+// such a job gives a node back: jobs that share would then start there late until slurmctld is
+// restarted. Slurm itself marks the node as shared again, after the node has answered that the
+// job's processes have ended.
 static void mend_counts(const job_record_t *job, bitstr_t *removed, const uint16_t *before)
 {
     unsigned which = 0;
@@ -185,9 +186,10 @@ static void mend_counts(const job_record_t *job, bitstr_t *removed, const uint16
     }
 }
 
-// select/cons_tres notes that the cores of removed nodes are to be given back, does so when it next
-// chooses nodes, and forgets the note if any job ends before that: the nodes read idle, and no job
-// can start there until another one shrinks. To be asked what is allocated makes it do so at once.
+// select/cons_tres records that the cores of removed nodes must be given back, does so when it next
+// chooses nodes, and loses the record if any job ends before that: the nodes appear idle, but no
+// job can start there until another one shrinks. A query of allocated resources makes it do so at
+// once.
 static void give_cores_back(void)
 {
     (void)select_g_select_nodeinfo_set_all();
@@ -210,7 +212,7 @@ static verdict_t remove_nodes(job_record_t *job, const change_t *change)
     bit_and(removed, job->node_bitmap);
     uint16_t *before = counts_of(removed);
     char *names = bitmap2node_name(change->after);
-    // Slurm takes the very list that the user asked for at submission for no change at all.
+    // Slurm treats the list that the user requested at submission as no change at all.
     if (!xstrcmp(names, job->details->req_nodes)) {
         char *spelled = xstrdup_printf("%s,%s", names, compat_node((int)change->head)->name);
         xfree(names);
@@ -242,7 +244,7 @@ static uint32_t raised_minutes(const job_record_t *job, const change_t *change, 
     return minutes > job->time_limit && minutes < INFINITE ? (uint32_t)minutes : NO_VAL;
 }
 
-// Else it would be killed for what it lost to others.
+// Otherwise it would be killed for the nodes that it lost to others.
 static void raise_limit(job_record_t *job, const change_t *change, uint32_t minutes)
 {
     job_desc_msg_t asked;
@@ -253,7 +255,7 @@ static void raise_limit(job_record_t *job, const change_t *change, uint32_t minu
     slurm_init_job_desc_msg(&asked);
     asked.time_limit = minutes;
     verdict_t verdict = job_update(job, job, &asked, change->after);
-    // Slurm notes an administrator's limit, to which it would never apply MaxWall again.
+    // Slurm marks a limit set by an administrator and would never apply MaxWall to it again.
     job->limit_set.time = set_by;
     if (is_applied(&verdict))
         raised_limit_note(job, before);

@@ -18,15 +18,15 @@
 #include "options/coschedule.h"
 #include "wire/settings.h"
 
-// What the site's settings say; to be called once they were read.
+// Sets the site's settings; call it after they were read.
 void coscheduling_configure(const settings_t *settings);
 
 // Whether the second of two jobs can be started in a partition.
 bool coscheduling_is_shared(const part_record_t *part);
 
-// What the user wants, or the site's settings where he states nothing; COSCHEDULE_NEVER also for
-// jobs that cannot share: with --exclusive or GRES, and running jobs that were not started to share
-// or do not hold all CPUs of their nodes alone.
+// The user's choice, or the site's setting if there is none; COSCHEDULE_NEVER also for jobs that
+// cannot share: with --exclusive or GRES, and running jobs that were not started to share or do not
+// hold all CPUs of their nodes alone.
 coschedule_t coscheduling_of(const job_record_t *job);
 
 // The user's bound on the slowdown, in thousandths; 0: none is stated.
@@ -51,7 +51,7 @@ bool coscheduling_will_host(const job_record_t *job, const part_record_t *part, 
 // share_res was before.
 void coscheduling_note(job_record_t *job, uint32_t host, uint8_t share_res);
 
-// A job that waits again is like one that has never run.
+// Resets a job that waits again.
 void coscheduling_restore(job_record_t *job);
 
 #endif

@@ -103,7 +103,7 @@ bool examine_split(job_record_t *job)
     return split;
 }
 
-// Why job_independent() returned false.
+// The reason why job_independent() returned false.
 static void hold_dependent(job_record_t *job, sent_job_t *entry)
 {
     switch (job->state_reason) {

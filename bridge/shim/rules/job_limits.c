@@ -47,8 +47,8 @@ static uint64_t most_minutes_of(const sources_t *from, int kind)
     return from->assoc ? from->assoc->max_tres_mins_ctld[kind] : INFINITE64;
 }
 
-// What Slurm multiplies with the amounts: for a running job, too, it counts the present width from
-// the start on.
+// The time by which Slurm multiplies the amounts: even for a running job it assumes the present
+// width from the start on.
 static uint64_t minutes_of(const job_record_t *job)
 {
     const slurmdb_qos_rec_t *qos = job->qos_ptr;
@@ -109,7 +109,7 @@ verdict_t job_limits_foresee(job_record_t *job, bitstr_t *added)
     uint64_t amounts[MAX(1, slurmctld_tres_cnt)], nodes = (uint64_t)bit_set_count(added);
     if (!job->tres_alloc_cnt || !job->node_cnt)
         return APPLIED;
-    // Nodes that are like its own come to as much each; others are judged once the helper has them.
+    // Nodes equal to its own have the same resources; others are checked once the helper has them.
     const node_record_t *one = compat_node((int)bit_ffs(job->node_bitmap));
     bool alike = are_like(one, job->node_bitmap) && are_like(one, added);
     for (int kind = 0; kind < slurmctld_tres_cnt; kind++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// What accounting lets one job have: MaxTRES and MaxTRESMins of its QOS and association.
+// Accounting's limits on one job: MaxTRES and MaxTRESMins of its QOS and association.
 #ifndef BRIDGE_JOB_LIMITS_H
 #define BRIDGE_JOB_LIMITS_H
 
@@ -8,12 +8,12 @@
 
 #define LIMITED(...) verdict_of(PB(OUTCOME__OUTCOME_LIMITED), ESLURM_ACCOUNTING_POLICY, __VA_ARGS__)
 
-// Whether a running job may have nodes in addition that come to these resources (an amount for each
-// kind that accounting knows). Slurm tests the helper alone against limits of one job: many small
-// steps would get past them, and beyond MaxTRESMins it ends the job.
+// Whether a running job may get additional nodes with these resources (an amount for each TRES).
+// Slurm tests only the helper against limits of one job: many small steps would evade them, and
+// beyond MaxTRESMins it ends the job.
 verdict_t job_limits_judge(job_record_t *job, const uint64_t *added);
 
-// The same of nodes that are not its own yet, as far as they can be told beforehand.
+// The same for nodes that it does not hold yet, as far as their resources are known in advance.
 verdict_t job_limits_foresee(job_record_t *job, bitstr_t *added);
 
 #endif

@@ -10,7 +10,7 @@ bool job_is_moldable(const job_record_t *job)
     const job_details_t *details = job->details;
     malleable_t malleable;
     char problem[8];
-    // What environment variables say of the tasks follows from the nodes only in a batch job.
+    // Only in a batch job do the environment variables about tasks follow from the nodes.
     return IS_JOB_PENDING(job) && job->batch_flag && job->spank_job_env_size && !job->het_job_id &&
            (details->whole_node & WHOLE_NODE_REQUIRED) && !compat_tasks_are_stated(job) &&
            job_malleable(job, &malleable, problem, sizeof(problem)) && malleable.max_nodes &&
@@ -46,7 +46,8 @@ void molded_fit(const job_record_t *job, uint32_t nodes)
     uint32_t asked = MAX(1, details->min_nodes);
     if (!nodes || nodes == asked || !job_is_moldable(job))
         return;
-    // Slurm refuses nodes that are too few for these, though it has derived them from -N itself.
+    // Slurm refuses a number of nodes that is too small for these, though it derived them from -N
+    // itself.
     details->num_tasks = scaled(details->num_tasks, nodes, asked);
     details->min_cpus = scaled(details->min_cpus, nodes, asked);
     details->orig_min_cpus = scaled(details->orig_min_cpus, nodes, asked);

@@ -10,7 +10,7 @@
 // GRES or chunks.
 bool job_is_moldable(const job_record_t *job);
 
-// What of a request counts all nodes together.
+// The parts of a request that count all nodes together.
 typedef struct {
     uint32_t num_tasks, min_cpus, orig_min_cpus;
 } molded_t;
@@ -24,12 +24,12 @@ void molded_fit(const job_record_t *job, uint32_t nodes);
 // The time limit that a job asks for in a partition, in minutes; INFINITE: none.
 uint32_t asked_minutes(const job_record_t *job, const part_record_t *part);
 
-// The longest time limit, in minutes, of a moldable job that starts on fewer nodes than it asks
-// for: as many node-minutes as it asks for, but no more than partition, QOS and association allow.
-// 0: its own.
+// The longest time limit, in minutes, of a moldable job that starts on fewer nodes than requested:
+// the requested node-minutes, but no more than partition, QOS and association allow. 0: its own.
 uint32_t molded_minutes(const job_record_t *job, const part_record_t *part, uint32_t nodes);
 
-// The least nodes on which its QOS and association give a moldable job those node-minutes.
+// The minimum number of nodes on which its QOS and association allow a moldable job these
+// node-minutes.
 uint32_t molded_least_nodes(const job_record_t *job);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Notes of the plugin with a job: entries of its environment for SPANK plugins, which slurmctld
-// saves and no user can change after the submission. A client may have invented one.
+// The plugin's notes on a job: entries of its environment for SPANK plugins, which slurmctld saves
+// and no user can change after the submission. A client may have forged one at submission.
 #ifndef BRIDGE_NOTE_H
 #define BRIDGE_NOTE_H
 

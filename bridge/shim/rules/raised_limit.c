@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// A note that a client has invented can only lower its own limit.
+// A note forged by a client can only lower its own limit.
 #include "rules/raised_limit.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 
 #define NOTE "SPANK_SCHEDBRIDGE_LIMIT="
 
-// The user's limit and the one that it was raised to, in minutes.
+// The user's limit and the raised one, in minutes.
 static bool read_note(const job_record_t *job, uint32_t *asked, uint32_t *raised)
 {
     char rest;

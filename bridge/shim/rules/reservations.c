@@ -28,7 +28,7 @@ static bool any_is_magnetic(time_t now)
     return found;
 }
 
-// Slurm's own check walks the tree of associations: it is left for the start.
+// Slurm's own check walks the tree of associations, so it is made only at the start.
 static bool may_draw(const slurmctld_resv_t *resv, const job_record_t *job)
 {
     if (!resv->user_cnt || resv->account_cnt || (resv->ctld_flags & RESV_CTLD_USER_NOT) ||

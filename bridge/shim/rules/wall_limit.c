@@ -12,7 +12,7 @@ static uint32_t wall_of(const slurmdb_qos_rec_t *qos)
 }
 
 // MaxWall of the partition's QOS, else of the job's, else of its association; a QOS with
-// OverPartQOS goes before the partition's.
+// OverPartQOS takes precedence over the partition's.
 static uint32_t accounting_minutes(const job_record_t *job, const part_record_t *part)
 {
     assoc_mgr_lock_t locks = {.assoc = READ_LOCK, .qos = READ_LOCK};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// How long a job's partition, QOS and association let it run.
+// The time limits of a job's partition, QOS and association.
 #ifndef BRIDGE_WALL_LIMIT_H
 #define BRIDGE_WALL_LIMIT_H
 

@@ -37,7 +37,7 @@ struct wire {
     wire_failure_t failure;
     uid_t listener;       // the untrusted listener
     int file;             // the last socket
-    bool connects_itself; // libcurl connects although told not to
+    bool connects_itself; // libcurl connects despite its settings
     bool overflow;
     trailers_t trailers;
     char curl_problem[CURL_ERROR_SIZE];
