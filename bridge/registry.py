@@ -76,6 +76,7 @@ _ALGORITHMS: Final[Mapping[str, Mapping[str, tuple[str, Mapping[str, object]]]]]
         "none": ("share.none:NoSharing", {}),
         "static-half": ("share.static_half:StaticHalf", {}),
         "asax": ("share.asax:AsaX", {}),
+        "pairs": ("share.pairs:Pairs", {}),
     },
 }
 
@@ -121,6 +122,7 @@ PRESETS: Final[Mapping[str, PolicySpec]] = MappingProxyType(
             _preset("power-plan", "fcfs", "conservative", "sequential", reshape="power-plan"),
             _preset("static-half", "fcfs", "easy", "sequential", share="static-half"),
             _preset("asax", "fcfs", "easy", "sequential", share="asax"),
+            _preset("pairs", "fcfs", "easy", "sequential", share="pairs"),
         )
     }
 )

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Worlds in which jobs may share nodes, and the rules of sharing once more, written naively."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from bridge.model.job import Coschedule
@@ -43,6 +45,19 @@ def a_world(running, jobs=(), nodes=2, now_s=NOW_S):
         nodes=nodes, now_s=now_s, running=running, jobs=jobs,
         partitions=[a_partition(nodes=range(nodes), shared=True)],
     )()  # fmt: skip
+
+
+def earlier(world, by_s):
+    """The same running jobs some time ago, at the rates they have now; nobody waits."""
+    running = world.running
+    used = running.cpu_s >= 0
+    running = replace(
+        running,
+        cpu_s=np.where(used, running.cpu_s - by_s * np.maximum(running.busy_cpus, 0), -1.0),
+        measured_s=np.where(running.measured_s > 0, running.measured_s - by_s, 0),
+    )
+    jobs = world.jobs.rows(np.arange(0))
+    return replace(world, now_s=world.now_s - by_s, running=running, jobs=jobs)
 
 
 def random_sharing_world(seed):

@@ -8,7 +8,8 @@ Rules
        licences or a reservation, or whose width or limit somebody else decides.
     3. A guest ends, by its time limit, before the plan uses its nodes for another job: so no
        planned start moves.
-    4. A host has no guest while its user's memory is measured to be short (`STALLED`).
+    4. A host gets a guest only while it is measured: then an agent is there that holds the guest
+       back. And not while its processes wait for memory (`STALLED`).
 """
 
 from collections.abc import Iterator
@@ -27,6 +28,7 @@ from bridge.model.reasons import ReasonCode
 from bridge.model.rules.coscheduling import CoschedulingRules, rules_of
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
+from bridge.planning.sharing.seen import is_measured
 from bridge.units import NEVER, UNLIMITED_S, UNPLANNED
 
 STALLED: Final = 0.10
@@ -112,7 +114,7 @@ class Slots:
             return None
         if running.exclusive[row] or running.adapting[row] or running.releasing[row]:
             return None
-        if running.memory_stall[row] > STALLED:
+        if running.memory_stall[row] > STALLED or not is_measured(self.snapshot, row):
             return None
         held = slice(int(running.indptr[row]), int(running.indptr[row + 1]))
         nodes, use = running.nodes[held], running.use[held]
@@ -158,6 +160,11 @@ class Slots:
                 continue
             found.append(row)
         return tuple(found)
+
+    @property
+    def anybody_waits(self) -> bool:
+        """Whether there is a waiting job that may be somebody's guest."""
+        return bool(self._rows)
 
     def _startable(self) -> dict[int, int]:
         """Row of each array to the number of tasks that may start besides those of the plan."""

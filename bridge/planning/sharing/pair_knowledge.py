@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was learnt of pairs of applications: the harm to the host, by how much the guest might use.
+
+Terms
+    ceiling     the most CPU time that a guest may use, in percent of the CPUs of its nodes. Its
+                weight is always the least, so it gets only what its host leaves.
+    harm        slowdown of the host (`slowdown.py`) while the guest had a ceiling.
+    belief      mean and half-width of what the harm is expected to be.
+
+Rules
+    1. Before anything was seen, the harm of a ceiling is taken to be what was measured of guests
+       with the least weight: a few percent, more for busy hosts and high ceilings (`_prior`).
+    2. What was seen of a host's application with any guest moves that, and what was seen of this
+       pair moves it further. Each level counts as `STRENGTH` observations for the next one. So the
+       second encounter is informed by the first one.
+    3. The half-width is one standard deviation of a single observation, over the root of the
+       number of observations, those of rule 2 included.
+    4. A ceiling is admissible if mean and half-width together are within the host's bound.
+    5. What is within the bound under a ceiling is so under lower ones, and what passes it there
+       does so under higher ones: an observation counts for these, too.
+    6. Counts are cut at `MEMORY`: later observations then weigh 1 / `MEMORY`. So what was learnt is
+       forgotten slowly.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from bridge.model.layers import Draft
+from bridge.planning.sharing.histories import APART
+
+CEILINGS: Final = (10, 25, 50, 75, 100)
+STRENGTH: Final = 2.0
+MEMORY: Final = 30.0
+DEVIATION: Final = 0.05
+"""Of a single observation: noise alone is 5 to 10 %."""
+LARGEST_HARM: Final = 5.0
+_PAIR, _HOST = "pair", "with-any"
+BESIDE: Final = "\x1e"
+"""Between the two applications of a pair."""
+_UNIT: Final = 1_000_000
+Known = Mapping[str, list[int]] | Draft[list[int]]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Observations of one ceiling: how many, and their mean harm."""
+
+    count: float = 0.0
+    harm: float = 0.0
+
+    def after(self, harm: float) -> "Seen":
+        """With one more (rule 6)."""
+        count = min(self.count + 1, MEMORY)
+        return Seen(count, self.harm + (harm - self.harm) / count)
+
+
+@dataclass(frozen=True)
+class Belief:
+    """What the harm of a ceiling is expected to be."""
+
+    mean: float
+    half_width: float
+
+    @property
+    def at_most(self) -> float:
+        """The upper end."""
+        return self.mean + self.half_width
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What was seen of a pair, or of a host's application with any guest.
+
+    Attributes:
+        seen: for each of `CEILINGS`.
+        guest_cpus: CPUs that guests used, a mean; -1: not measured.
+    """
+
+    seen: tuple[Seen, ...] = (Seen(),) * len(CEILINGS)
+    guest_cpus: float = -1.0
+
+    def after(self, ceiling: int, harm: float, guest_cpus: float, *, bad: bool) -> "Entry":
+        """With one more observation (rule 5)."""
+        seen = tuple(
+            each.after(harm) if (at >= ceiling if bad else at <= ceiling) else each
+            for at, each in zip(CEILINGS, self.seen, strict=True)
+        )
+        if guest_cpus < 0:
+            return Entry(seen, self.guest_cpus)
+        most = max(each.count for each in seen)
+        before = self.guest_cpus if self.guest_cpus >= 0 else guest_cpus
+        return Entry(seen, before + (guest_cpus - before) / max(most, 1.0))
+
+    def numbers(self) -> list[int]:
+        """For the state: whole numbers."""
+        pairs = ((round(one.count * 1000), round(one.harm * _UNIT)) for one in self.seen)
+        return [*(number for pair in pairs for number in pair), round(self.guest_cpus * 1000)]
+
+    @staticmethod
+    def of_numbers(numbers: list[int] | None) -> "Entry":
+        """The inverse; of nothing, or of what does not fit: nothing was seen."""
+        if numbers is None or len(numbers) != 2 * len(CEILINGS) + 1:
+            return Entry()
+        seen = tuple(
+            Seen(
+                min(max(count, 0) / 1000, MEMORY),
+                min(max(harm / _UNIT, -1.0), LARGEST_HARM),
+            )
+            for count, harm in zip(numbers[:-1:2], numbers[1:-1:2], strict=True)
+        )
+        return Entry(seen, max(numbers[-1] / 1000, -1.0))
+
+
+def pair_key(host: str, guest: str) -> str:
+    """Of a pair of applications."""
+    return _PAIR + APART + host + BESIDE + guest
+
+
+def host_key(host: str) -> str:
+    """Of a host's application with any guest."""
+    return _HOST + APART + host
+
+
+def pairs_in(known: Mapping[str, list[int]]) -> dict[tuple[str, str], Entry]:
+    """All pairs of applications of which something is known."""
+    start = _PAIR + APART
+    return {
+        (host, guest): Entry.of_numbers(numbers)
+        for key, numbers in known.items()
+        if key.startswith(start)
+        for host, _, guest in [key.removeprefix(start).partition(BESIDE)]
+    }
+
+
+def note(
+    known: Draft[list[int]],
+    apps: tuple[str, str],
+    ceiling: int,
+    harm: float,
+    guest_cpus: float,
+    *,
+    bad: bool,
+) -> None:
+    """Learns from one observation.
+
+    Args:
+        known: is changed.
+        apps: of host and guest.
+        ceiling: one of `CEILINGS`.
+        harm: as seen.
+        guest_cpus: that the guest used meanwhile; -1: not measured.
+        bad: the host's bound was passed.
+    """
+    harm = min(max(harm, -1.0), LARGEST_HARM)
+    for key in (pair_key(*apps), host_key(apps[0])):
+        entry = Entry.of_numbers(known.get(key))
+        known[key] = entry.after(ceiling, harm, guest_cpus, bad=bad).numbers()
+
+
+def belief(known: Known, apps: tuple[str, str], ceiling: int, busy: float) -> Belief:
+    """What the harm of a ceiling is expected to be (rules 1 to 3).
+
+    Args:
+        known: what was learnt.
+        apps: of host and guest.
+        ceiling: one of `CEILINGS`.
+        busy: share of the CPUs that the host uses, 0 to 1.
+    """
+    at = CEILINGS.index(ceiling)
+    mean, count = _prior(ceiling, busy), STRENGTH
+    for key in (host_key(apps[0]), pair_key(*apps)):
+        seen = Entry.of_numbers(known.get(key)).seen[at]
+        mean = (STRENGTH * mean + seen.count * seen.harm) / (STRENGTH + seen.count)
+        count += seen.count
+    return Belief(mean, DEVIATION / math.sqrt(count))
+
+
+def highest_admissible(
+    known: Known, apps: tuple[str, str], busy: float, bound: float, below: int = 101
+) -> int | None:
+    """The highest ceiling within a bound (rule 4); None: there is none.
+
+    Args:
+        known: what was learnt.
+        apps: of host and guest.
+        busy: share of the CPUs that the host uses.
+        bound: of the host.
+        below: only ceilings below this one.
+    """
+    allowed = [
+        ceiling
+        for ceiling in CEILINGS
+        if ceiling < below and belief(known, apps, ceiling, busy).at_most <= bound
+    ]
+    return max(allowed, default=None)
+
+
+def _prior(ceiling: int, busy: float) -> float:
+    """Rule 1: on two cores such guests cost busy hosts up to 9 %, and idle ones nothing."""
+    return (0.01 + 0.04 * ceiling / 100) * (0.5 + min(max(busy, 0.0), 1.0) / 2)

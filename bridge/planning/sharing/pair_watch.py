@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Watches pairs: measures hosts alone and beside their guests, and learns from pairs that end.
+
+Rules
+    1. A host is measured alone while it has no guest, and beside its guest from the instant at
+       which the guest got its ceiling on.
+    2. A pair teaches when its host's bound is passed, every `QUIET_S` while it is not, and when it
+       ends.
+    3. When a host ends whose application is known from runs alone, its whole run teaches as well,
+       if it had a guest for a good part of it: what is lost in time is then laid on the time with
+       the guest. Interference that CPU time does not show, as on memory, is seen so.
+    4. What is kept of running jobs is forgotten when they are gone.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from bridge.model.coscheduling import pairs
+from bridge.model.job import Ending
+from bridge.model.learnt import Learning
+from bridge.model.snapshot import Snapshot
+from bridge.planning.sharing.histories import APART, applications, follow, history_of
+from bridge.planning.sharing.orders import cpus_of
+from bridge.planning.sharing.pair_knowledge import BESIDE, CEILINGS, note
+from bridge.planning.sharing.seen import is_measured
+from bridge.planning.sharing.site_harm import SiteHarm
+from bridge.planning.sharing.slowdown import (
+    LEAST_SAMPLES,
+    LONG,
+    PARTS,
+    PROGRESS,
+    SHORT,
+    Rate,
+    Slowdown,
+    alone_rate,
+    slowdown,
+    work_of,
+)
+
+QUIET_S: Final = 600
+_ALONE, _BESIDE, _RAN = "alone", "beside", "ran"
+_LEAST_SHARED: Final = 0.2
+"""A good part of a run (rule 3)."""
+_MUCH: Final = 0.10
+"""Harm from which on a pair that has ended speaks against higher ceilings, not for lower ones."""
+_LONGEST_GAP_S: Final = 120
+"""Between two looks at a pair; more does not count as time together."""
+
+
+_UNKNOWN: Final = Rate(PROGRESS, 0, 0)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A guest beside its host, as it is kept from cycle to cycle.
+
+    Attributes:
+        ceiling: of the guest.
+        since_s: from when on the host is measured beside it; later when it is measured anew.
+        floor_s: since when the guest is held to the floor; 0: it is not.
+        told_s: when the pair taught last.
+        guest_cpu_ms: CPU time of the guest at `since_s`; -1: not known.
+        rate: of the host's work beside it.
+    """
+
+    ceiling: int
+    since_s: int
+    floor_s: int = 0
+    told_s: int = 0
+    guest_cpu_ms: int = -1
+    rate: Rate = _UNKNOWN
+
+    def numbers(self) -> list[int]:
+        """For the state: whole numbers."""
+        return [
+            self.ceiling, self.since_s, self.floor_s, self.told_s, self.guest_cpu_ms,
+            *self.rate.numbers(),
+        ]  # fmt: skip
+
+    @staticmethod
+    def of_numbers(numbers: list[int]) -> "Pair":
+        """The inverse."""
+        ceiling, since_s, floor_s, told_s, guest_cpu_ms = numbers[:5]
+        return Pair(ceiling, since_s, floor_s, told_s, guest_cpu_ms, Rate.of_numbers(numbers[5:]))
+
+
+class Watch:
+    """The pairs of one snapshot, and what is learnt of them.
+
+    Attributes:
+        snapshot: the cluster.
+        apps: application of each running job.
+        host_of: row of each guest to the row of its host.
+        harm: of the whole site.
+    """
+
+    def __init__(self, snapshot: Snapshot, learning: Learning) -> None:
+        self.snapshot, self.learning, self.now_s = snapshot, learning, snapshot.now_s
+        self.apps = applications(snapshot)
+        self.host_of = pairs(snapshot.running)
+        self.harm = SiteHarm(learning)
+
+    def learn(self) -> None:
+        """Takes ends and measurements of this snapshot in."""
+        self._whole_runs()
+        follow(self.snapshot, self.apps, self.learning)
+        self._forget()
+        self._measure()
+
+    # ------------------------------------------------------------ measurements
+
+    def _measure(self) -> None:
+        """Rule 1."""
+        running, guest_of = self.snapshot.running, {host: row for row, host in self.host_of.items()}
+        for row, job_id in enumerate(running.id.tolist()):
+            found = self.work(row)
+            if row in self.host_of or found is None or not is_measured(self.snapshot, row):
+                continue
+            (unit, work), at_s = found, int(running.measured_s[row])
+            alone, guest = self.alone(job_id), guest_of.get(row)
+            before = Rate(unit, at_s, work) if alone is None or alone.unit != unit else alone
+            if guest is None:
+                after = before.after(unit, at_s, work, LONG)
+            else:  # what it does beside the guest is no rate alone
+                after = replace(before, at_s=at_s, work=work)
+                self._measure_beside(guest, unit, work)
+            if after != alone:
+                self.learning.running[_key(_ALONE, job_id)] = after.numbers()
+
+    def _measure_beside(self, guest: int, unit: int, work: int) -> None:
+        pair = self.pair(guest)
+        if pair is None:
+            return
+        at_s = int(self.snapshot.running.measured_s[self.host_of[guest]])
+        if pair.guest_cpu_ms < 0:
+            pair = replace(pair, guest_cpu_ms=self.guest_cpu_ms(guest))
+        if at_s >= pair.since_s:  # what was measured before says nothing of the two together
+            fresh = pair.rate.at_s < pair.since_s
+            after = Rate(unit, at_s, work) if fresh else pair.rate.after(unit, at_s, work, SHORT)
+            pair = replace(pair, rate=after)
+        self.keep(guest, pair)
+        self._count_time(guest, pair.ceiling)
+
+    def _count_time(self, guest: int, ceiling: int) -> None:
+        """Counts the time for which a host had a guest (rule 3)."""
+        host_id = str(self.snapshot.running.id[self.host_of[guest]])
+        key = _key(_RAN, host_id, BESIDE.join(self.pair_apps(guest)))
+        seconds, last_s, _ = self.learning.running.get(key) or [0, self.now_s, 0]
+        gap_s = min(max(self.now_s - last_s, 0), _LONGEST_GAP_S)
+        self.learning.running[key] = [seconds + gap_s, self.now_s, ceiling]
+
+    # ------------------------------------------------------------ questions
+
+    def work(self, row: int) -> tuple[int, int] | None:
+        """Unit and work of a running job; None: not measured."""
+        running = self.snapshot.running
+        return work_of(float(running.cpu_s[row]), float(running.progress[row]))
+
+    def alone(self, job_id: str) -> Rate | None:
+        """The rate of a job without guest, in this run; None: nothing was measured."""
+        numbers = self.learning.running.get(_key(_ALONE, job_id))
+        return None if numbers is None else Rate.of_numbers(numbers)
+
+    def rate_alone(self, row: int, unit: int) -> Rate | None:
+        """The rate at which a running job is taken to work alone; None: not known."""
+        job_id = str(self.snapshot.running.id[row])
+        return alone_rate(self.alone(job_id), unit, history_of(self.learning, self.apps[row]))
+
+    def slowdown(self, guest: int, pair: Pair) -> Slowdown | None:
+        """Of a guest's host at present; None: too little is known."""
+        return slowdown(self.rate_alone(self.host_of[guest], pair.rate.unit), pair.rate)
+
+    def needs_s(self, row: int, rate: Rate) -> float | None:
+        """The time that a job still needs at a rate, s; None: not known."""
+        running = self.snapshot.running
+        if rate.samples < LEAST_SAMPLES or rate.mean <= 0:
+            return None
+        progress = float(running.progress[row])
+        if rate.unit == PROGRESS:
+            return (1 - min(progress, 1.0)) * PARTS / rate.mean if progress >= 0 else None
+        history = history_of(self.learning, self.apps[row])
+        if history is None or history.runs < LEAST_SAMPLES or running.cpu_s[row] < 0:
+            return None
+        return max(history.cpu_s - float(running.cpu_s[row]), 0.0) * 1000 / rate.mean
+
+    def busy(self, row: int) -> float:
+        """Share of its CPUs that a running job uses, 0 to 1."""
+        running = self.snapshot.running
+        total = cpus_of(self.snapshot, row) * int(running.indptr[row + 1] - running.indptr[row])
+        return min(max(float(running.busy_cpus[row]), 0.0) / max(total, 1), 1.0)
+
+    def guest_cpu_ms(self, guest: int) -> int:
+        """CPU time of a guest so far, ms; -1: not measured."""
+        cpu_s = float(self.snapshot.running.cpu_s[guest])
+        return -1 if cpu_s < 0 else round(cpu_s * 1000)
+
+    # ------------------------------------------------------------ pairs
+
+    def pair_apps(self, guest: int) -> tuple[str, str]:
+        """Applications of a guest's host, and of itself."""
+        return self.apps[self.host_of[guest]], self.apps[guest]
+
+    def pair(self, guest: int) -> Pair | None:
+        """A running guest and its host as kept; None: nothing is kept of them."""
+        numbers = self.learning.running.get(self._key_of(guest))
+        return None if numbers is None else Pair.of_numbers(numbers)
+
+    def keep(self, guest: int, pair: Pair) -> None:
+        """Keeps it."""
+        self.learning.running[self._key_of(guest)] = pair.numbers()
+
+    def begin(self, guest_id: str, host_id: str, apps: tuple[str, str], ceiling: int) -> None:
+        """A guest is to start."""
+        key = _key(_BESIDE, guest_id, host_id, BESIDE.join(apps))
+        self.learning.running[key] = Pair(ceiling, self.now_s, told_s=self.now_s).numbers()
+
+    def anew(self, guest: int, pair: Pair) -> Pair:
+        """The pair whose host is measured anew from now on."""
+        rate = replace(pair.rate, at_s=0, samples=0)
+        return replace(pair, since_s=self.now_s, guest_cpu_ms=self.guest_cpu_ms(guest), rate=rate)
+
+    def _key_of(self, guest: int) -> str:
+        running = self.snapshot.running
+        ids = str(running.id[guest]), str(running.id[self.host_of[guest]])
+        return _key(_BESIDE, *ids, BESIDE.join(self.pair_apps(guest)))
+
+    # ------------------------------------------------------------ lessons
+
+    def teach(self, guest: int, pair: Pair, found: Slowdown, bound: float) -> Pair:
+        """A running pair teaches; returns it as taught."""
+        lasted_s, now_ms = self.now_s - pair.since_s, self.guest_cpu_ms(guest)
+        cpus = -1.0
+        if lasted_s > 0 and 0 <= pair.guest_cpu_ms <= now_ms:
+            cpus = (now_ms - pair.guest_cpu_ms) / 1000 / lasted_s
+        ceiling = CEILINGS[0] if pair.floor_s else pair.ceiling
+        self.note(self.pair_apps(guest), ceiling, found.mean, cpus, bad=found.at_least > bound)
+        return replace(pair, told_s=self.now_s)
+
+    def note(
+        self, apps: tuple[str, str], ceiling: int, harm: float, cpus: float, *, bad: bool
+    ) -> None:
+        """One observation, for the pair and for the site."""
+        note(self.learning.known, apps, ceiling, harm, cpus, bad=bad)
+        self.harm.add(harm)
+
+    def _whole_runs(self) -> None:
+        """Rule 3."""
+        ended = self.snapshot.ended
+        for row, job_id in enumerate(ended.id.tolist()):
+            run_s = int(ended.end_s[row] - ended.start_s[row])
+            start = _key(_RAN, job_id, "")
+            if ended.ending[row] != Ending.COMPLETED:
+                continue
+            for key in self.learning.running.in_order():
+                if not key.startswith(start):
+                    continue
+                host, _, guest = key.removeprefix(start).partition(BESIDE)
+                history, numbers = history_of(self.learning, host), self.learning.running.get(key)
+                if history is None or history.runs < LEAST_SAMPLES or numbers is None:
+                    continue
+                seconds, _, ceiling = numbers
+                if seconds >= _LEAST_SHARED * run_s:
+                    lost_s = min(run_s - history.run_s, 0.9 * seconds)
+                    harm = lost_s / (seconds - lost_s)
+                    self.note((host, guest), ceiling, harm, -1.0, bad=harm > _MUCH)
+
+    def _forget(self) -> None:
+        """Rule 4, and the end of pairs (rule 2)."""
+        running = self.snapshot.running
+        here = set(running.id.tolist())
+        kept = {self._key_of(guest) for guest in self.host_of}
+        for key in self.learning.running.in_order():
+            if key.startswith(_BESIDE + APART) and key not in kept:
+                self._pair_ended(key)
+                self.learning.running.pop(key)
+        for key in self.learning.running.in_order():
+            kind, _, rest = key.partition(APART)
+            if kind in (_ALONE, _RAN) and rest.partition(APART)[0] not in here:
+                self.learning.running.pop(key)
+
+    def _pair_ended(self, key: str) -> None:
+        _, _, host_id, rest = key.split(APART, 3)
+        numbers = self.learning.running.get(key)
+        host, _, guest = rest.partition(BESIDE)
+        pair = Pair.of_numbers(numbers or Pair(CEILINGS[0], 0).numbers())
+        alone = alone_rate(self.alone(host_id), pair.rate.unit, history_of(self.learning, host))
+        found = slowdown(alone, pair.rate)
+        if found is not None and not pair.floor_s:
+            self.note((host, guest), pair.ceiling, found.mean, -1.0, bad=found.mean > _MUCH)
+
+
+def _key(*parts: str) -> str:
+    return APART.join(parts)

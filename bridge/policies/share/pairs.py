@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Guests beside hosts they suit, by what was learnt of pairs of applications, within a bound.
+
+Terms, besides those of `bridge.planning.sharing.pair_knowledge` and `slowdown`
+    bound   by how much a host may be slowed down at most: its own (`--max-slowdown`), or the
+            site's for its partition.
+    passed  the lower end of the measured slowdown's interval is above the bound.
+
+Rules
+    1. A guest runs at the least weight, under a ceiling: the highest one that is admissible for its
+       pair within its host's bound. If there is none, the two do not share.
+    2. Of the waiting jobs that may be a host's guest (`most_candidates` at most), the one is taken
+       that is expected to get the most of the CPUs it wants from what the host leaves; jobs that
+       end before their host, by limits, go first. One that would get less than `least_share` of
+       what it wants is not taken.
+    3. When the bound is passed, the guest is held to the floor at once, the pair learns, and the
+       host is measured anew. If the bound is passed again, the guest is requeued. If not, it gets
+       the highest admissible ceiling below the last one after `calm_s`; if there is none, it is
+       requeued.
+    4. A guest is requeued, too, when processes of host or guest wait for memory, or the measured
+       peaks of both and the margin do not fit; and when the host is known, by its progress or by
+       what its application takes, not to end within its limit at its present rate. A host of which
+       that is expected, or whose rate alone is not known, gets no guest. A guest is held to the
+       floor while its host is not measured.
+    5. Pairs teach as `bridge.planning.sharing.pair_watch` says.
+    6. When the mean harm of the last observations, on the whole site, is above the least
+       `max_mean_harm` of the site's rules, with the certainty of an interval, sharing ends on the
+       whole site until an operator switches it on (`schedbridge coschedule on`).
+
+    7. While guests run the policy is asked every `watch_s`. A bound that is passed is seen with the
+       second measurement after the guest came, at the earliest.
+
+Source: ours. The bandit has a bound in place of a loss: it maximises what guests get subject to it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Final
+
+from bridge.errors import ConfigError
+from bridge.model.coscheduling import GuestStart
+from bridge.model.learnt import Learning, Learnt
+from bridge.model.node import MEMORY_MIB
+from bridge.model.plan import Plan
+from bridge.model.quotas import LEAST_WEIGHT
+from bridge.model.site import Site
+from bridge.model.snapshot import Snapshot
+from bridge.planning.sharing import switch
+from bridge.planning.sharing.histories import application, history_of
+from bridge.planning.sharing.orders import Orders, cpus_of
+from bridge.planning.sharing.pair_knowledge import Entry, highest_admissible, pair_key
+from bridge.planning.sharing.pair_watch import QUIET_S, Pair, Watch
+from bridge.planning.sharing.seen import is_measured
+from bridge.planning.sharing.slots import STALLED, Guest, Host, Slots
+from bridge.planning.sharing.slowdown import SHORT, Slowdown
+from bridge.ports import NOTHING_SHARED, Context, Shared
+from bridge.units import NEVER
+
+NAME: Final = "pairs"
+"""Of what it has learnt, in `bridge.ports.State.learnt`."""
+_PATIENT: Final = 6
+"""Without guests it is asked every so many `watch_s`, as long as jobs wait that may be some."""
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Ours.
+
+    Attributes:
+        most_candidates: waiting jobs that are compared for each host.
+        least_share: of the CPUs that a guest wants, what it must be expected to get.
+        calm_s: how long a guest stays at the floor after its host's bound was passed.
+        watch_s: how often guests are looked at; above 5, a bound may be passed for more than 10 s.
+    """
+
+    most_candidates: int = 20
+    least_share: float = 0.1
+    calm_s: int = 30
+    watch_s: int = 5
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.most_candidates <= 1000:
+            raise ConfigError("most_candidates", "must lie between 1 and 1000")
+        if not 0 <= self.least_share <= 1:
+            raise ConfigError("least_share", "must lie between 0 and 1")
+        if self.calm_s < 10:
+            raise ConfigError("calm_s", "must be at least 10")
+        if not 1 <= self.watch_s <= 600:
+            raise ConfigError("watch_s", "must lie between 1 and 600")
+
+    def share(self, world: Callable[[], Snapshot], plan: Plan, context: Context) -> Shared:
+        """Learns, guides guests and starts some; see `bridge.ports.SharePolicy`."""
+        snapshot = world()
+        slots = Slots(snapshot, context.site, plan)
+        if not slots.open and not snapshot.running.host_id.any():
+            return NOTHING_SHARED
+        cycle = _Cycle(self, slots, Learning(context.state.learnt_by(NAME)))
+        off = switch.off_since_s(context.state) is not None
+        cycle.watch.learn()
+        reverted = not off and cycle.revert(context.site)
+        cycle.guide(switch.send_away(slots, cycle.orders, off=off or reverted))
+        if not off and not reverted:
+            cycle.start()
+        learnt: dict[str, Learnt] = {NAME: cycle.learning.done()}
+        if reverted:
+            kept = context.state.learnt_by(switch.NAME)
+            learnt[switch.NAME] = switch.turned_off(kept, snapshot.now_s, by_policy=True)
+        return Shared(
+            quotas=cycle.orders.quotas(),
+            requeues=cycle.orders.requeues(),
+            learnt=learnt,
+            again_s=cycle.again_s(off=off or reverted),
+            guests=cycle.starts,
+        )
+
+
+@dataclass
+class _Cycle:
+    """One cycle of the policy."""
+
+    policy: Pairs
+    slots: Slots
+    learning: Learning
+    starts: list[GuestStart] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.snapshot, self.now_s = self.slots.snapshot, self.slots.snapshot.now_s
+        self.orders, self.watch = Orders(self.snapshot), Watch(self.snapshot, self.learning)
+
+    def revert(self, site: Site) -> bool:
+        """Rule 6."""
+        limit = min((rules.max_mean_harm for rules in site.coscheduling), default=1.0)
+        return self.watch.harm.passes(limit)
+
+    def again_s(self, *, off: bool) -> int:
+        """Rule 7; without guests, hosts are measured alone as long as somebody might join them."""
+        if self.starts or self.watch.host_of:
+            return self.now_s + self.policy.watch_s
+        if not off and self.slots.hosts and self.slots.anybody_waits:
+            return self.now_s + _PATIENT * self.policy.watch_s
+        return NEVER
+
+    # ------------------------------------------------------------ guests that run
+
+    def guide(self, guests: set[int]) -> None:
+        """Rules 3 and 4."""
+        for guest in sorted(guests):
+            job_id, cpus = str(self.snapshot.running.id[guest]), cpus_of(self.snapshot, guest)
+            pair, host = self._pair(guest), self.watch.host_of[guest]
+            reason = self._must_go(guest, pair)
+            if not reason and is_measured(self.snapshot, host):
+                pair, reason = self._within_bound(guest, pair)
+            self.watch.keep(guest, pair)
+            if reason and self.snapshot.running.requeue[guest]:
+                self.orders.requeue(job_id, cpus, reason)
+            elif reason or pair.floor_s or not is_measured(self.snapshot, host):
+                self.orders.floor(job_id, cpus)
+            else:
+                self.orders.limit(job_id, cpus, pair.ceiling / 100, LEAST_WEIGHT)
+
+    def _pair(self, guest: int) -> Pair:
+        """As kept; anew if nothing is: another policy began it, or the service was restarted."""
+        found = self.watch.pair(guest)
+        if found is not None:
+            return found
+        host = self.watch.host_of[guest]
+        ceiling = highest_admissible(
+            self.learning.known, self.watch.pair_apps(guest), self.watch.busy(host),
+            self._bound(host),
+        )  # fmt: skip
+        pair = Pair(ceiling or 0, self.now_s, told_s=self.now_s)
+        return pair if ceiling is not None else replace(pair, floor_s=self.now_s, ceiling=10)
+
+    def _must_go(self, guest: int, pair: Pair) -> str:
+        """Rule 4: why a guest has to go, however little it slows its host down; empty: need not."""
+        running, host = self.snapshot.running, self.watch.host_of[guest]
+        if max(float(running.memory_stall[host]), float(running.memory_stall[guest])) > STALLED:
+            return "memory is short on the nodes that it shares"
+        nodes = running.nodes[running.indptr[host] : running.indptr[host + 1]]
+        rules = self.slots.rules(int(running.partition[host]))
+        least_mib = int(self.snapshot.nodes.capacity[nodes, MEMORY_MIB].min())
+        margin = 0.0 if rules is None else rules.memory_margin
+        if int(running.peak_mib[host] + running.peak_mib[guest]) > least_mib * (1 - margin):
+            return "its memory and its host's do not fit on the nodes that they share"
+        needs_s = self.watch.needs_s(host, pair.rate)
+        if needs_s is not None and needs_s > int(running.end_s[host]) - self.now_s:
+            return "beside it, its host would not end within its time limit"
+        return ""
+
+    def _within_bound(self, guest: int, pair: Pair) -> tuple[Pair, str]:
+        """Rule 3: the pair from now on, and why the guest is to go; empty: need not."""
+        host = self.watch.host_of[guest]
+        found, bound = self.watch.slowdown(guest, pair), self._bound(host)
+        if found is not None and found.at_least > bound:
+            pair = self.watch.teach(guest, pair, found, bound)
+            if pair.floor_s:
+                return pair, _too_slow(found, bound)
+            return replace(self.watch.anew(guest, pair), floor_s=self.now_s), ""
+        if not pair.floor_s:
+            quiet = self.now_s - pair.told_s >= QUIET_S
+            if found is not None and quiet and pair.rate.samples >= SHORT:
+                pair = self.watch.teach(guest, pair, found, bound)
+            return pair, ""
+        if self.now_s - pair.floor_s < self.policy.calm_s:
+            return pair, ""
+        lower = highest_admissible(
+            self.learning.known, self.watch.pair_apps(guest), self.watch.busy(host), bound,
+            below=pair.ceiling,
+        )  # fmt: skip
+        if lower is None:
+            return pair, "it slows its host down by more than is allowed, however little it uses"
+        return replace(self.watch.anew(guest, pair), ceiling=lower, floor_s=0), ""
+
+    # ------------------------------------------------------------ guests that start
+
+    def start(self) -> None:
+        """Rules 1 and 2."""
+        taken = set[int]()
+        for host in self.slots.hosts:
+            best = self._best(host, taken) if self._may_have_one(host) else None
+            if best is None:
+                continue
+            guest, ceiling = best
+            taken.add(guest.row)
+            start = self.slots.start(guest)
+            self.starts.append(start)
+            self.orders.limit(start.job_id, host.cpus, ceiling / 100, LEAST_WEIGHT)
+            self.watch.begin(start.job_id, start.host_id, self._apps(host, guest), ceiling)
+
+    def _may_have_one(self, host: Host) -> bool:
+        """Whether a host's slowdown will be known, and it will end within its limit (rule 4)."""
+        found = self.watch.work(host.row)
+        rate = None if found is None else self.watch.rate_alone(host.row, found[0])
+        if rate is None:
+            return False
+        needs_s = self.watch.needs_s(host.row, rate)
+        left_s = int(self.snapshot.running.end_s[host.row]) - self.now_s
+        return needs_s is None or needs_s * (1 + self._bound(host.row)) <= left_s
+
+    def _best(self, host: Host, taken: set[int]) -> tuple[Guest, int] | None:
+        """The guest for a host, and its ceiling (rule 2)."""
+        end_s, best = int(self.snapshot.running.end_s[host.row]), None
+        most: tuple[bool, float, int] | None = None
+        for guest in islice(self.slots.guests(host), self.policy.most_candidates):
+            apps = self._apps(host, guest)
+            ceiling = highest_admissible(
+                self.learning.known, apps, self.watch.busy(host.row), self._bound(host.row)
+            )
+            if ceiling is None or guest.row in taken:
+                continue
+            gets = self._expected_share(host, apps, ceiling)
+            score = self.now_s + guest.limit_s <= end_s, round(gets, 1), -guest.row
+            if gets >= self.policy.least_share and (most is None or score > most):
+                most, best = score, (guest, ceiling)
+        return best
+
+    def _expected_share(self, host: Host, apps: tuple[str, str], ceiling: int) -> float:
+        """What a guest is expected to get, as a share of the CPUs it wants, 0 to 1."""
+        total = host.cpus * len(host.nodes)
+        history = history_of(self.learning, apps[1])
+        wants = float(total) if history is None else min(history.busy_cpus, total)
+        known = Entry.of_numbers(self.learning.known.get(pair_key(*apps))).guest_cpus
+        free = max(total - float(self.snapshot.running.busy_cpus[host.row]), 0.0)
+        gets = known if known >= 0 else min(free, total * ceiling / 100)
+        return min(gets / max(wants, 0.01), 1.0)
+
+    def _apps(self, host: Host, guest: Guest) -> tuple[str, str]:
+        """Applications of a host and of a waiting job."""
+        jobs, job = self.snapshot.jobs, guest.job
+        own = application(str(jobs.user[job]), str(jobs.name[job]), len(host.nodes))
+        return self.watch.apps[host.row], own
+
+    def _bound(self, host: int) -> float:
+        """Of a host, as a share of its run time alone."""
+        running = self.snapshot.running
+        rules = self.slots.rules(int(running.partition[host]))
+        return 0.0 if rules is None else rules.bound(int(running.max_slowdown_permille[host]))
+
+
+def _too_slow(found: Slowdown, bound: float) -> str:
+    return (
+        f"it slows its host down by {found.mean:.0%} even at the floor (at least "
+        f"{found.at_least:.0%}, 95 % sure); {bound:.0%} are allowed"
+    )

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Slowdowns with intervals, and what is believed of pairs, against naive calculations."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.model.layers import Draft, Layers
+from bridge.model.learnt import Learning, Learnt
+from bridge.planning.sharing import site_harm
+from bridge.planning.sharing.histories import History
+from bridge.planning.sharing.pair_knowledge import (
+    CEILINGS,
+    DEVIATION,
+    MEMORY,
+    STRENGTH,
+    Entry,
+    Seen,
+    belief,
+    highest_admissible,
+    note,
+    pairs_in,
+)
+from bridge.planning.sharing.site_harm import SiteHarm
+from bridge.planning.sharing.slowdown import (
+    CPU_MS,
+    NOISE,
+    PARTS,
+    PROGRESS,
+    SURE,
+    Rate,
+    alone_rate,
+    slowdown,
+    work_of,
+)
+
+RATES = st.lists(st.integers(100, 2000), min_size=2, max_size=30)
+
+
+def measured(rates, most, unit=CPU_MS):
+    """A mean of these rates, measured every 5 s."""
+    found = Rate(unit, 0, 0)
+    for rate in rates:
+        found = found.after(unit, found.at_s + 5, found.work + 5 * rate, most)
+    return found
+
+
+@given(RATES)
+def test_a_mean_of_few_rates_is_theirs(rates):
+    found = measured(rates, 100)
+    assert found.samples == len(rates)
+    assert found.mean == pytest.approx(np.mean(rates))
+    assert found.variance == pytest.approx(np.var(rates), rel=1e-6, abs=1e-3)
+
+
+@given(RATES, RATES)
+def test_a_slowdown_and_its_interval_are_as_by_hand(alone, beside):
+    rest, pair = measured(alone, 100), measured(beside, 100)
+    found = slowdown(rest, pair)
+    ratio = np.mean(alone) / np.mean(beside)
+    if ratio >= 10:
+        return
+    errors = [
+        max(np.std(rates) / np.mean(rates), NOISE) / math.sqrt(len(rates))
+        for rates in (alone, beside)
+    ]
+    assert found.mean == pytest.approx(ratio - 1)
+    assert found.at_least == pytest.approx(ratio - 1 - SURE * ratio * math.hypot(*errors))
+
+
+def test_old_rates_are_forgotten():
+    found = measured([1000] * 20 + [500] * 30, 6)
+    assert found.mean == pytest.approx(500, rel=0.01)
+
+
+def test_close_measurements_are_one_and_a_step_back_begins_again():
+    rate = Rate(CPU_MS, 0, 0)
+    assert rate.after(CPU_MS, 2, 100, 6) is rate
+    assert rate.after(CPU_MS, 5, 100, 6).samples == 1
+    assert measured([10, 10], 6).after(CPU_MS, 20, 0, 6) == Rate(CPU_MS, 20, 0)
+    assert measured([10, 10], 6).after(PROGRESS, 20, 1, 6) == Rate(PROGRESS, 20, 1)
+
+
+def test_a_host_that_stands_still_is_slowed_down_by_the_most():
+    found = slowdown(measured([1000] * 5, 60), measured([0] * 5, 6))
+    assert found.mean == 9.0
+    assert found.at_least > 5
+
+
+def test_without_rates_nothing_is_known():
+    assert slowdown(None, measured([1, 1], 6)) is None
+    assert slowdown(measured([1, 1], 6), measured([1], 6)) is None
+    assert work_of(-1.0, -1.0) is None
+
+
+def test_progress_before_cpu_time_before_history():
+    assert work_of(5.0, 0.5) == (PROGRESS, PARTS // 2)
+    assert work_of(5.0, -1.0) == (CPU_MS, 5000)
+    history = History(4, 200.0, 100.0, 1)
+    assert alone_rate(None, CPU_MS, history) == Rate(CPU_MS, 0, 0, 4, 2000.0)
+    assert alone_rate(None, PROGRESS, history) is None
+    here = measured([7, 7], 60)
+    assert alone_rate(here, CPU_MS, history) is here
+
+
+@given(RATES)
+def test_a_rate_survives_its_numbers(rates):
+    found = measured(rates, 60)
+    again = Rate.of_numbers(found.numbers())
+    assert (again.unit, again.at_s, again.work, again.samples) == (
+        found.unit, found.at_s, found.work, found.samples,
+    )  # fmt: skip
+    assert again.mean == pytest.approx(found.mean, abs=1e-3)
+
+
+# ---------------------------------------------------------------- pairs
+
+
+def a_draft():
+    return Draft(Layers[list[int]]())
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(CEILINGS), st.floats(-0.5, 2), st.booleans()), max_size=25
+    )
+)  # fmt: skip
+def test_a_belief_is_the_mean_of_its_levels(observations):
+    """Counts below `MEMORY`: nothing is forgotten yet."""
+    known, harms = a_draft(), {ceiling: [] for ceiling in CEILINGS}
+    for ceiling, harm, bad in observations:
+        note(known, ("a", "b"), ceiling, harm, -1.0, bad=bad)
+        for other in CEILINGS:
+            if other >= ceiling if bad else other <= ceiling:
+                harms[other].append(harm)
+    for ceiling in CEILINGS:
+        prior = (0.01 + 0.04 * ceiling / 100) * 0.75
+        n, total = len(harms[ceiling]), sum(harms[ceiling])
+        host = (STRENGTH * prior + total) / (STRENGTH + n)
+        pair = (STRENGTH * host + total) / (STRENGTH + n)
+        found = belief(known, ("a", "b"), ceiling, 0.5)
+        assert found.mean == pytest.approx(pair, abs=1e-3)
+        assert found.half_width == pytest.approx(DEVIATION / math.sqrt(STRENGTH + 2 * n), abs=1e-3)
+        other = belief(known, ("a", "other"), ceiling, 0.5)
+        assert other.mean == pytest.approx(host, abs=1e-3)
+
+
+def test_the_default_bound_admits_an_unknown_pair_and_a_strict_one_less():
+    assert highest_admissible({}, ("a", "b"), 1.0, 0.10) == 100
+    assert highest_admissible({}, ("a", "b"), 1.0, 0.05) == 10
+    assert highest_admissible({}, ("a", "b"), 1.0, 0.02) is None
+    assert highest_admissible({}, ("a", "b"), 1.0, 0.10, below=75) == 50
+
+
+def test_harm_is_forgotten_slowly():
+    known = a_draft()
+    for _ in range(200):
+        note(known, ("a", "b"), 100, 0.5, 2.0, bad=True)
+    steps = 0
+    while highest_admissible(known, ("a", "b"), 0.5, 0.10) != 100:
+        note(known, ("a", "b"), 100, 0.0, 2.0, bad=False)
+        steps += 1
+    assert MEMORY < steps < 4 * MEMORY
+    (((host, guest), entry),) = pairs_in(dict(known.done())).items()
+    assert (host, guest) == ("a", "b")
+    assert entry.guest_cpus == pytest.approx(2.0)
+
+
+def test_what_does_not_fit_is_nothing():
+    assert Entry.of_numbers(None) == Entry()
+    assert Entry.of_numbers([1, 2]) == Entry()
+    odd = Entry.of_numbers([-5, 10**12] * len(CEILINGS) + [-7000])
+    assert odd == Entry((Seen(0.0, 5.0),) * len(CEILINGS), -1.0)
+
+
+# ---------------------------------------------------------------- the site
+
+
+def test_the_site_reverts_only_when_it_is_sure():
+    learning = Learning(Learnt())
+    for _ in range(site_harm.LEAST - 1):
+        SiteHarm(learning).add(0.5)
+        assert not SiteHarm(learning).passes(0.05)
+    SiteHarm(learning).add(0.5)
+    assert SiteHarm(learning).passes(0.05)
+    assert SiteHarm(learning).count == 0
+
+    rng = np.random.default_rng(1)
+    for harm in rng.normal(0.04, 0.05, 500):
+        SiteHarm(learning).add(float(harm))
+        assert not SiteHarm(learning).passes(0.05)

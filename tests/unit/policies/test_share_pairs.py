@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The policy `pairs`: hosts that work at given rates alone, and beside a guest."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bridge.errors import ConfigError
+from bridge.model.job import Ending
+from bridge.planning.sharing.histories import application
+from bridge.planning.sharing.orders import FLOOR
+from bridge.planning.sharing.pair_knowledge import CEILINGS, Entry, highest_admissible, pair_key
+from bridge.planning.sharing.switch import NAME as SWITCH
+from bridge.planning.sharing.switch import OFF, turned_on
+from bridge.policies.share.pairs import NAME
+from bridge.registry import build, parse_policy
+from tests.sharing import NOW_S, SHARING, a_guest, a_host, a_waiting_job, a_world
+from tests.unit.policies.test_share import Cycles, ended, quota_of
+
+STEP_S = 5
+HOST, GUEST = application("user", "host", 1), application("user", "job", 1)
+
+
+class Machine:
+    """One node: a host whose work is measured every `STEP_S`, and at times a guest.
+
+    The host uses 2 CPUs alone; beside a guest its rate is divided by 1 + what `harm` says of the
+    guest's quota as a share of the node. Its application tells no progress unless `progress`.
+    """
+
+    def __init__(self, harm, *, share="pairs", site=SHARING, noise=0.0, seed=1, host=None):
+        self.cycles = Cycles(share, site, seed=seed)
+        self.harm, self.noise, self.rng = harm, noise, np.random.default_rng(seed)
+        self.host = host or {}
+        self.now_s, self.work_s, self.guest_s = NOW_S, 100.0, 0.0
+        self.guest, self.quota = False, 0.0
+        self.jobs = ()
+        self.extra = {}
+        self.plans = []
+
+    def step(self, steps=1, by_s=STEP_S):
+        """Lets time pass and plans; returns the last plan."""
+        for _ in range(steps):
+            slowed = 1 + (self.harm(self.quota) if self.guest else 0.0)
+            noise = 1 + self.noise * float(self.rng.standard_normal())
+            self.work_s += by_s * 2 * noise / slowed
+            self.guest_s += by_s * 4 * self.quota if self.guest else 0.0
+            self.now_s += by_s
+            self.plans.append(self.cycles.run(self.world()))
+            self._obey(self.plans[-1])
+        return self.plans[-1]
+
+    def world(self):
+        measured = {"start_s": NOW_S - 100, "end_s": NOW_S + 9000, "measured_s": self.now_s}
+        host = measured | {"busy_cpus": 2.0, "cpu_s": self.work_s} | self.host | self.extra
+        running = [a_host(**host)]
+        if self.guest:
+            running.append(
+                a_guest(name="job", cpu_s=self.guest_s, end_s=self.now_s + 500,
+                        measured_s=self.now_s)
+            )  # fmt: skip
+        return a_world(running, [] if self.guest else self.jobs, nodes=1, now_s=self.now_s)
+
+    def _obey(self, plan):
+        quotas = quota_of(plan)
+        if len(plan.guest_starts):
+            self.guest, self.guest_s = True, 0.0
+        if self.guest:
+            self.quota = quotas["g0"] / 4000
+        if len(plan.requeues):
+            self.guest = False
+
+    def with_guest(self):
+        """Measures the host alone, then lets a guest start."""
+        self.step(4)
+        self.jobs = (a_waiting_job(id="g0", cpus=4),)
+        assert len(self.step().guest_starts) == 1
+        self.jobs = ()
+        return self
+
+    def progress(self, done, by, steps):
+        """As `step`, and the host's application tells its progress."""
+        for _ in range(steps):
+            done += by
+            self.extra = {"progress": done}
+            self.step()
+
+    @property
+    def known(self):
+        return self.cycles.state.learnt_by(NAME).known
+
+
+def harmless(quota):
+    return 0.0
+
+
+def harmful(quota):
+    return 0.5
+
+
+def by_quota(quota):
+    """Nothing at the floor, much at a high quota."""
+    return 0.0 if quota <= 0.1 else 0.4
+
+
+def test_no_guest_before_the_host_was_measured_alone():
+    machine = Machine(harmless)
+    machine.jobs = (a_waiting_job(id="g0"),)
+    assert not len(machine.step().guest_starts)
+    assert machine.plans[-1].again_s <= machine.now_s + 30
+
+
+def test_a_guest_starts_at_the_least_weight_under_a_high_ceiling():
+    machine = Machine(harmless).with_guest()
+    plan = machine.plans[-1]
+    assert quota_of(plan) == {"g0": 4000}
+    assert plan.quotas.weight.tolist() == [1]
+    assert plan.again_s == machine.now_s + 5
+
+
+def test_a_guest_that_does_no_harm_stays_and_the_pair_is_known():
+    machine = Machine(harmless, noise=0.03).with_guest()
+    machine.step(150)
+    assert machine.guest
+    assert machine.quota == 1.0
+    machine.guest = False
+    machine.step()
+    entry = Entry.of_numbers(machine.known.get(pair_key(HOST, GUEST)))
+    assert entry.seen[-1].count >= 2
+    assert abs(entry.seen[-1].harm) < 0.05
+    assert entry.guest_cpus == pytest.approx(4.0, rel=0.05)
+
+
+def test_a_guest_that_harms_is_held_to_the_floor_within_two_measurements():
+    machine = Machine(by_quota).with_guest()
+    began_s = machine.now_s
+    while machine.quota > FLOOR:
+        machine.step()
+        assert machine.now_s - began_s <= 20
+    assert machine.guest
+    assert machine.plans[-1].quotas.milli_cpus_per_node.tolist() == [200]
+
+
+def test_below_the_floor_it_gets_a_lower_ceiling_after_a_while():
+    machine = Machine(by_quota).with_guest()
+    seen = []
+    for _ in range(120):
+        machine.step()
+        if machine.guest and machine.quota > FLOOR and machine.quota not in seen:
+            seen.append(machine.quota)
+    assert seen == sorted(seen, reverse=True)
+    assert not machine.guest or machine.quota <= 0.1
+    late = machine.plans[-30:]
+    assert all(harm == 0 for harm in (by_quota(quota_of(plan).get("g0", 0) / 4000)
+                                      for plan in late))  # fmt: skip
+
+
+def test_a_guest_that_harms_even_at_the_floor_is_requeued_and_told_why():
+    machine = Machine(harmful).with_guest()
+    began_s = machine.now_s
+    while machine.guest:
+        plan = machine.step()
+        assert machine.now_s - began_s <= 40
+    (reason,) = plan.requeues.reasons
+    assert reason.startswith("it slows its host down by 50%")
+    assert "10% are allowed" in reason
+    assert len(reason) <= 160
+
+
+def test_the_second_encounter_is_informed_by_the_first():
+    machine = Machine(harmful).with_guest()
+    machine.step(10)
+    assert not machine.guest
+    machine.jobs = (a_waiting_job(id="g0", cpus=4),)
+    for _ in range(60):
+        assert not len(machine.step().guest_starts)
+
+
+def test_a_host_states_its_own_bound():
+    machine = Machine(harmful, host={"max_slowdown_permille": 900}).with_guest()
+    machine.step(60)
+    assert machine.guest
+    assert machine.quota == 1.0
+
+
+def test_noise_alone_does_not_throttle_often():
+    """Of 20 guests that do no harm at 5 % of noise, watched for 5 minutes each."""
+    throttled = 0
+    for seed in range(20):
+        machine = Machine(harmless, noise=0.05, seed=seed).with_guest()
+        machine.step(60)
+        throttled += any(plan.quotas.milli_cpus_per_node.tolist() == [200]
+                         for plan in machine.plans)  # fmt: skip
+    assert throttled <= 4
+
+
+def test_harm_above_the_bound_is_always_found():
+    for seed in range(20):
+        machine = Machine(lambda _: 0.35, noise=0.05, seed=seed).with_guest()
+        machine.step(20)
+        assert not machine.guest
+
+
+def test_progress_goes_before_cpu_time():
+    """The CPU time of the host does not fall, but its progress does: memory is the bottleneck."""
+    machine = Machine(harmless)
+    machine.jobs = (a_waiting_job(id="g0", cpus=4),)
+    machine.progress(0.1, 0.01, 6)
+    assert machine.guest
+    machine.jobs = ()
+    machine.progress(0.16, 0.005, 8)
+    assert not machine.guest
+    (gone,) = (plan for plan in machine.plans if len(plan.requeues))
+    assert gone.requeues.reasons[0].startswith("it slows its host down by 100%")
+
+
+def test_a_host_that_is_not_measured_any_more_holds_its_guest_to_the_floor():
+    machine = Machine(harmless).with_guest()
+    machine.step(3)
+    machine.extra = {"measured_s": machine.now_s - 60}
+    assert machine.step().quotas.milli_cpus_per_node.tolist() == [200]
+    assert not len(machine.plans[-1].requeues)
+    machine.extra = {}
+    assert machine.step().quotas.milli_cpus_per_node.tolist() == [4000]
+
+
+@pytest.mark.parametrize(
+    ("extra", "words"),
+    [
+        ({"memory_stall": 0.2}, "memory is short"),
+        ({"peak_mib": 3900}, "do not fit"),
+    ],
+)
+def test_memory_that_is_short_sends_the_guest_away(extra, words):
+    machine = Machine(harmless).with_guest()
+    machine.step(2)
+    machine.extra = extra
+    plan = machine.step()
+    assert words in plan.requeues.reasons[0]
+    assert plan.quotas.milli_cpus_per_node.tolist() == [200]
+
+
+def test_a_host_that_would_not_end_within_its_limit_is_left_alone():
+    """At 1 % in 5 s it needs 450 s from the start; 220 s are left."""
+    machine = Machine(harmless, host={"end_s": NOW_S + 220})
+    machine.jobs = (a_waiting_job(id="g0", cpus=4, limit_s=50),)
+    machine.progress(0.1, 0.01, 10)
+    assert not any(len(plan.guest_starts) for plan in machine.plans)
+
+
+def test_a_guest_leaves_a_host_that_it_would_keep_from_ending_in_time():
+    site = replace(SHARING, coscheduling=(replace(SHARING.coscheduling[0], max_slowdown=1.0),))
+    machine = Machine(harmless, site=site, host={"end_s": NOW_S + 600})
+    machine.jobs = (a_waiting_job(id="g0", cpus=4, limit_s=50),)
+    done = 0.5
+    while not machine.guest:
+        machine.progress(done, 0.01, 1)
+        done += 0.01
+    machine.jobs = ()
+    machine.progress(done, 0.001, 5)
+    (gone,) = (plan for plan in machine.plans if len(plan.requeues))
+    assert "would not end within its time limit" in gone.requeues.reasons[0]
+
+
+def test_the_guest_that_gets_most_of_what_it_wants_is_taken():
+    """The host leaves 2 of 4 CPUs: a job known to use one goes before one that wants all."""
+    machine = Machine(harmless)
+    alone = a_host(id="x", name="small", cpu_s=100.0, measured_s=NOW_S, start_s=NOW_S - 100)
+    machine.cycles.run(a_world([alone], nodes=1))
+    done = replace(ended(("x", 100, 500, Ending.COMPLETED)))
+    machine.cycles.run(a_world([], nodes=1), done)
+    machine.step(4)
+    machine.jobs = (a_waiting_job(id="g1", cpus=4), a_waiting_job(id="g2", cpus=4))
+    world = machine.world()
+    jobs = world.jobs.with_columns(name=np.array(["big", "small7"], dtype=object))
+    machine.now_s += STEP_S
+    world = replace(machine.world(), jobs=jobs)
+    plan = machine.cycles.run(world)
+    (row,) = plan.guest_starts
+    assert world.jobs.id[plan.job[row]] == "g2"
+
+
+def test_sharing_ends_on_the_whole_site_when_hosts_are_harmed_on_the_mean():
+    machine = Machine(harmful)
+    names = iter(range(1000))
+
+    def another_pair():
+        machine.host = {"name": f"app{'abcdefghijklmnopqrstuvwxyz'[next(names)]}"}
+        machine.jobs = (a_waiting_job(id="g0", cpus=4),)
+
+    another_pair()
+    for _ in range(300):
+        machine.step()
+        if not machine.guest and len(machine.plans[-1].requeues):
+            another_pair()
+        if OFF in machine.cycles.state.learnt_by(SWITCH).known:
+            break
+    assert machine.cycles.state.learnt_by(SWITCH).known[OFF][1] == 1
+    for _ in range(5):
+        assert not len(machine.step().guest_starts)
+    state = machine.cycles.state
+    kept = turned_on(state.learnt_by(SWITCH))
+    machine.cycles.state = replace(state, learnt={**state.learnt, SWITCH: kept})
+    another_pair()
+    for _ in range(10):
+        machine.step()
+    assert machine.guest or any(len(plan.guest_starts) for plan in machine.plans[-10:])
+
+
+def test_an_unknown_running_guest_is_taken_over():
+    """Another policy started it, or the service was restarted."""
+    machine = Machine(harmless)
+    machine.step(3)
+    machine.guest = True
+    plan = machine.step()
+    assert plan.quotas.id.tolist() == ["g0"]
+    assert plan.quotas.milli_cpus_per_node[0] > 200
+
+
+def test_what_was_learnt_is_admissible_as_the_entry_says():
+    machine = Machine(harmful).with_guest()
+    machine.step(10)
+    apps = HOST, GUEST
+    assert highest_admissible(machine.known, apps, 0.5, 0.10) is None
+    assert highest_admissible(machine.known, apps, 0.5, 3.0) == CEILINGS[-1]
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"most_candidates": 0}, {"least_share": 2.0}, {"calm_s": 1}, {"watch_s": 0}],
+)
+def test_impossible_parameters_are_refused(parameters):
+    (name,) = parameters
+    with pytest.raises(ConfigError, match=name):
+        build(parse_policy({"preset": "easy", "share": {"name": "pairs", **parameters}}))
