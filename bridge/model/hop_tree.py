@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A topology ready to place jobs on: the core's tree, and what hops cost.
+"""A topology for placing jobs: the core's tree, and the cost of hops.
 
 Metrics of communication hops, by level of the lowest common switch (leaf first):
 
 | name | hops | pairs | a job's cost |
 |---|---|---|---|
 | `paper` | 2, 4, 6, ... | both ways | 1000 / n times the sum (equation 1, c = 1000) |
-| `code` | 1, 3, 5, ... | once | the same, rounded down: what the authors' program computes |
+| `code` | 1, 3, 5, ... | once | the same, rounded down, as in the authors' program |
 
 Source: Lan et al., "Optimization of Topology-Aware Job Allocation on a High-Performance Computing
 Cluster by Neural Simulated Annealing", section III-A, and its public code.
@@ -24,18 +24,18 @@ from bridge.core import HopMetric, Tree
 from bridge.model.topology import Topology
 
 NodeSets = tuple[NDArray[np.int64], NDArray[np.int32]]
-"""`(indptr, nodes)`: job j gets nodes[indptr[j]:indptr[j + 1]]; none: it found no place."""
+"""`(indptr, nodes)`: job j gets nodes[indptr[j]:indptr[j + 1]]; none: it was not placed."""
 
 
 class Metric(StrEnum):
-    """Which definition of a communication hop."""
+    """The definition of a communication hop."""
 
     PAPER = "paper"
     CODE = "code"
 
 
 def hop_metric(metric: Metric, levels: int) -> HopMetric:
-    """The hops of a metric for a tree of so many levels."""
+    """The hops of a metric for a tree with a number of levels."""
     level = np.arange(levels, dtype=np.int64)
     if metric is Metric.PAPER:
         return HopMetric(2 * level + 2)
@@ -44,12 +44,12 @@ def hop_metric(metric: Metric, levels: int) -> HopMetric:
 
 @dataclass(frozen=True)
 class HopTree:
-    """Where jobs are placed, and what is paid for it.
+    """The tree on which jobs are placed, and its costs.
 
     Attributes:
         topology: names of the switches.
         tree: the core's.
-        metric: what a hop costs.
+        metric: the cost of a hop.
     """
 
     topology: Topology
@@ -65,15 +65,15 @@ class HopTree:
         return HopTree(topology, tree, hop_metric(metric, levels))
 
     def costs(self, sets: NodeSets) -> NDArray[np.float64]:
-        """What each job pays, as (n_jobs,) float64; infinite across fabrics."""
+        """The cost of each job, (n_jobs,) float64; infinite across fabrics."""
         return self.tree.costs(self.metric, *sets)
 
     def leaves(self, nodes: NDArray[np.int32]) -> int:
-        """How many leaf switches nodes are on."""
+        """The number of leaf switches of some nodes."""
         return len(np.unique(self.topology.leaf_of_node[nodes]))
 
     def within(self, most: int, new: NDArray[np.int32], old: NDArray[np.int32]) -> bool:
-        """Whether a job that may sit on so many leaf switches (0: any) may move."""
+        """Whether a job with a maximum number of leaf switches (0: any) may move to some nodes."""
         return most == 0 or self.leaves(new) <= max(most, self.leaves(old))
 
 
@@ -89,7 +89,7 @@ def in_groups(
     sizes: NDArray[np.int32],
     most: int,
 ) -> NodeSets:
-    """Places jobs `most` at a time, largest first, each group on what the ones before left.
+    """Places jobs `most` at a time, largest first, each group on the remaining nodes.
 
     Args:
         place: given idle nodes and sizes, finds sets.

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of names as Slurm writes them, `n[01-16,20],big1`: the one reader of their grammar.
+"""Lists of names in Slurm's form, `n[01-16,20],big1`: the only reader of their grammar.
 
 Terms
     item    a name, or a name with brackets of numbers and ranges of them.
 
 Rules
-    1. A range keeps the width of its lower bound, as Slurm reads it: `n[8-010]` is n8, n9, n10.
+    1. A range keeps the width of its lower bound, as in Slurm: `n[8-010]` is n8, n9, n10.
        Later brackets vary fastest.
-    2. What Slurm takes by accident (`n[1-]`, `n1]`, an empty name) is refused.
-    3. How many names an item has is known before any is made.
+    2. Texts that Slurm accepts accidentally (`n[1-]`, `n1]`, an empty name) are refused.
+    3. The number of names of an item is known before any is generated.
 
-`tests/shim/hostlists.cases` holds this and the plugin's `names.c` to what Slurm 24.11.5 itself
-reads.
+`tests/shim/hostlists.cases` compares this and the plugin's `names.c` with Slurm 24.11.5.
 """
 
 import re
@@ -24,7 +23,7 @@ from typing import Final
 from bridge.errors import RequestError
 
 MOST_NAMES: Final = 1_000_000
-"""Most names that `expand` makes."""
+"""Maximum number of names that `expand` makes."""
 
 MOST_DIGITS: Final = 18
 """Digits of a number: fewer than a signed 64-bit number may have."""
@@ -84,7 +83,7 @@ class Item:
 
 
 def items(text: str) -> Iterator[Item]:
-    """Reads a list item by item; one that stands there again is left out.
+    """Reads a list item by item; repeated items are left out.
 
     Raises:
         RequestError: it is something else; the position is that of the item, or of the bracket.

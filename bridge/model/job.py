@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs, as columns: the pending with what they ask for, the running with what they hold, the ended.
+"""Jobs as columns: pending with their requests, running with their allocations, and ended ones.
 
 A request is lowered to two resource vectors. `per_node` is needed once on each node, `per_task`
 once for each task there. With `tasks` 0 a job needs only `per_node` on each of its nodes;
@@ -40,9 +40,9 @@ class Hold(IntEnum):
 class WidthRule(IntEnum):
     """Which node counts a job can run on (`--node-constraints`).
 
-    The rule stands here for Python, in `core/single_pass/widths.hpp` for kernels, in the plugin's
-    `malleable.c`, and again in `core/judge/`, which shares no code with planners.
-    `tests/shim/widths.cases` holds all of them together.
+    The rule is implemented here for Python, in `core/single_pass/widths.hpp` for kernels, in the
+    plugin's `malleable.c`, and again in `core/judge/`, which shares no code with planners.
+    `tests/shim/widths.cases` tests all of them.
     """
 
     ANY = 0
@@ -98,7 +98,7 @@ class Ending(IntEnum):
 
     @property
     def by_itself(self) -> bool:
-        """False when the machine or its administrators cut it short: its run time says nothing."""
+        """False if the machine or its administrators cut it short."""
         return self is not Ending.LOST
 
 
@@ -121,7 +121,7 @@ class JobTable:
     """Pending jobs, in ascending order of their ids.
 
     All columns have length n_jobs; those of amounts have shape (n_jobs, R) or (n_jobs, L). A column
-    with the default `LEFT_OUT` may be left out. CONTRIBUTING.md says how to add one.
+    with the default `LEFT_OUT` may be left out. CONTRIBUTING.md describes how to add one.
     """
 
     id: Annotated[Objects, Column(MESSAGE, Unit.TEXT)]
@@ -136,15 +136,15 @@ class JobTable:
     submit_s: Annotated[Ints, Column(MESSAGE, Unit.INSTANT)]
     """0: unknown; so for the next two."""
     eligible_s: Annotated[Ints, Column(MESSAGE, Unit.INSTANT)]
-    """When it became free to run."""
+    """When it became eligible."""
     begin_s: Annotated[Ints, Column(MESSAGE, Unit.INSTANT)] = LEFT_OUT
-    """Not to be started before; 0: no bound."""
+    """Earliest start; 0: no bound."""
     time_limit_s: Annotated[Ints, Column(MESSAGE, Unit.SECONDS)]
-    """0: whatever the partition allows."""
+    """0: the partition's limit."""
     hold: Annotated[Codes, Column(MESSAGE, Unit.CODE)] = LEFT_OUT
     """`Hold`; a request that cannot be planned overrules the controller's."""
     hold_text: Annotated[Objects, Column(MESSAGE, Unit.TEXT)] = LEFT_OUT
-    """The controller's words for it."""
+    """The controller's text for it."""
     partitions: Annotated[Objects, Column(LOWERED, Unit.PARTITIONS)]
     """In the order in which the user named them."""
     min_nodes: Annotated[Ints, Column(LOWERED, Unit.COUNT)]
@@ -176,42 +176,42 @@ class JobTable:
     array_startable: Annotated[Ints, Column(MESSAGE, Unit.COUNT)] = LEFT_OUT
     """Tasks that may be started now under the array's own limit."""
     chunks: Annotated[Objects, Column(LOWERED, Unit.CHUNKS)] = LEFT_OUT
-    """What a job asks for that asked in chunks; None: it did not. Where they are of one kind the
-    other columns say the same."""
+    """The chunks that a job requests; None: it does not. If they are of one kind, the other columns
+    are equivalent."""
     deadline_s: Annotated[Ints, Column(MESSAGE, Unit.DEADLINE)] = LEFT_OUT
     """Must end by then; 0: no deadline."""
     least_time_s: Annotated[Ints, Column(MESSAGE, Unit.SECONDS)] = LEFT_OUT
-    """What its time limit may be cut to where it would end after its deadline otherwise, or where
-    it starts earlier for it; 0: it may not be cut."""
+    """The time limit to which it may be cut, to end before its deadline or to start earlier;
+    0: it must not be cut."""
     fixed: Annotated[Flags, Column(REQUEST, Unit.FLAG, "fixed_start")] = LEFT_OUT
     """Starts at its begin time (`begin_s`; once that has passed, `eligible_s`), not later."""
     kill_limit_s: Annotated[Ints, Column(SERVICE, Unit.SECONDS)] = LEFT_OUT
-    """What it is killed after, where `time_limit_s` is only what it is predicted to take
+    """Its kill limit, if `time_limit_s` is its predicted run time
     (`bridge.planning.prediction.apply_predictions`); 0: `time_limit_s`."""
     switches: Annotated[NDArray[np.int32], Column(REQUEST, Unit.COUNT, most=1 << 20)] = LEFT_OUT
-    """On at most so many leaf switches (`--switches`), while it waits for that; 0: any number."""
+    """Maximum number of leaf switches (`--switches`), while it waits for that; 0: any number."""
     switches_wait_s: Annotated[Ints, Column(REQUEST, Unit.SECONDS, most=1 << 32)] = LEFT_OUT
-    """How long after it became eligible it waits for `switches` at most."""
+    """Maximum wait for `switches` after it became eligible."""
     controller_chooses: Annotated[Flags, Column(LOWERED, Unit.FLAG)] = LEFT_OUT
-    """It asks for more than these columns say; the controller chooses its nodes when it starts."""
+    """These columns lack parts of its request; the controller chooses its nodes at its start."""
     no_place: Annotated[Flags, Column(REQUEST, Unit.FLAG)] = LEFT_OUT
-    """Starts now or is not planned: no later place is kept for it."""
+    """Starts now or is not planned: no later start is reserved for it."""
     least_start: Annotated[Ints, Column(LOWERED, Unit.COUNT)] = LEFT_OUT
-    """The fewest nodes on which a moldable job may start in place of those it asks for."""
+    """The minimum number of nodes on which a moldable job may start."""
     most_start: Annotated[Ints, Column(LOWERED, Unit.COUNT)] = LEFT_OUT
-    """The most; 0: it starts on what it asks for (`bridge.model.decisions.start_widths`)."""
+    """The maximum; 0: it starts on the requested number (`bridge.model.decisions.start_widths`)."""
     min_power_w: Annotated[Ints, Column(LOWERED, Unit.WATTS)] = LEFT_OUT
-    """What it draws on each node at least, as its user stated; 0: not stated; so for the next."""
+    """Minimum draw on each node, as stated by its user; 0: not stated; so for the next."""
     max_power_w: Annotated[Ints, Column(LOWERED, Unit.WATTS)] = LEFT_OUT
-    """Likewise at most."""
+    """Likewise the maximum."""
     learnt_min_power_w: Annotated[Ints, Column(SERVICE, Unit.WATTS)] = LEFT_OUT
-    """What earlier runs drew on each node, a low quantile; 0: nothing learnt; so for the next."""
+    """Draw of earlier runs on each node, a low quantile; 0: nothing learnt; so for the next."""
     learnt_max_power_w: Annotated[Ints, Column(SERVICE, Unit.WATTS)] = LEFT_OUT
     """Likewise a high quantile."""
     coschedule: Annotated[Codes, Column(MESSAGE, Unit.CODE, most=4)] = LEFT_OUT
     """`Coschedule`."""
     max_slowdown_permille: Annotated[Ints, Column(MESSAGE, Unit.COUNT)] = LEFT_OUT
-    """By how much sharing may slow it down at most, in thousandths; 0: as the site says."""
+    """Maximum slowdown by sharing, in thousandths; 0: the site's value."""
     requeue: Annotated[Flags, Column(MESSAGE, Unit.FLAG)] = LEFT_OUT
     """It may be put back into the queue after it started."""
 
@@ -296,9 +296,9 @@ class RunningTable:
     version: Annotated[NDArray[np.uint64], Column(MESSAGE, Unit.VERSION)] = LEFT_OUT
     """Changes with the request."""
     min_nodes: Annotated[Ints, Column(ALLOCATION, Unit.COUNT)] = LEFT_OUT
-    """The least width that a malleable job can run on."""
+    """The minimum width of a malleable job."""
     max_nodes: Annotated[Ints, Column(ALLOCATION, Unit.COUNT)] = LEFT_OUT
-    """The largest one; 0: the job keeps the nodes it has."""
+    """The maximum; 0: the job keeps its nodes."""
     width_rule: Annotated[Codes, Column(ALLOCATION, Unit.CODE)] = LEFT_OUT
     """`WidthRule` of malleable jobs."""
     features: Annotated[Objects, Column(ALLOCATION, Unit.TEXT)] = LEFT_OUT
@@ -310,36 +310,35 @@ class RunningTable:
     mtct: Annotated[NDArray[np.float64], Column(SERVICE, Unit.RATIO)] = LEFT_OUT
     """Time in MPI calls over computing time since the last change of width; -1: unknown."""
     adapting: Annotated[Flags, Column(ALLOCATION, Unit.FLAG)] = LEFT_OUT
-    """It is changing its width; until that is done or given up it takes no further decision."""
+    """It is changing its width; until that is done or cancelled it accepts no further decision."""
     keeps_nodes: Annotated[Flags, Column(ALLOCATION, Unit.FLAG)] = LEFT_OUT
-    """Its user wants it never to be resized, though it is malleable."""
+    """Its user forbids resizes, although it is malleable."""
     requested_nodes: Annotated[Ints, Column(ALLOCATION, Unit.COUNT)] = LEFT_OUT
-    """How many nodes a malleable job asked for; 0: unknown."""
+    """The number of nodes that a malleable job requested; 0: unknown."""
     number: Annotated[Ints, Column(ALLOCATION, Unit.NUMBER)] = LEFT_OUT
-    """By which its nodes know a task of an array; 0: its id says it, or nobody does."""
+    """The job number of an array task on its nodes; 0: its id has it, or it is unknown."""
     resized_s: Annotated[Ints, Column(SERVICE, Unit.INSTANT)] = LEFT_OUT
-    """When its last change of width began; 0: it has had none, or unknown."""
+    """When its last change of width began; 0: there was none, or unknown."""
     user_resizes: Annotated[Ints, Column(SERVICE, Unit.COUNT)] = LEFT_OUT
     """How often jobs of its user have been resized within the last hour; of malleable jobs."""
     releasing: Annotated[Flags, Column(SERVICE, Unit.FLAG)] = LEFT_OUT
-    """No job of its own, but nodes that the job of this id gives back by `end_s`."""
+    """Not a separate job, but nodes that the job of this id gives back by `end_s`."""
     min_power_w: Annotated[Ints, Column(ALLOCATION, Unit.WATTS)] = LEFT_OUT
-    """What it draws on each node at least, as its user stated; 0: not stated; so for the next."""
+    """Minimum draw on each node, as stated by its user; 0: not stated; so for the next."""
     max_power_w: Annotated[Ints, Column(ALLOCATION, Unit.WATTS)] = LEFT_OUT
-    """Likewise at most."""
+    """Likewise the maximum."""
     learnt_min_power_w: Annotated[Ints, Column(SERVICE, Unit.WATTS)] = LEFT_OUT
-    """What earlier runs drew on each node, a low quantile; 0: nothing learnt; so for the next."""
+    """Draw of earlier runs on each node, a low quantile; 0: nothing learnt; so for the next."""
     learnt_max_power_w: Annotated[Ints, Column(SERVICE, Unit.WATTS)] = LEFT_OUT
     """Likewise a high quantile."""
     measured_min_power_w: Annotated[Ints, Column(SERVICE, Unit.WATTS)] = LEFT_OUT
-    """What it drew on each node in the last minute, a low quantile; 0: not measured; so for the
-    next."""
+    """Draw on each node in the last minute, a low quantile; 0: not measured; so for the next."""
     measured_max_power_w: Annotated[Ints, Column(SERVICE, Unit.WATTS)] = LEFT_OUT
     """Likewise a high quantile."""
     coschedule: Annotated[Codes, Column(MESSAGE, Unit.CODE, most=4)] = LEFT_OUT
     """`Coschedule`."""
     max_slowdown_permille: Annotated[Ints, Column(MESSAGE, Unit.COUNT)] = LEFT_OUT
-    """By how much sharing may slow it down at most, in thousandths; 0: as the site says."""
+    """Maximum slowdown by sharing, in thousandths; 0: the site's value."""
     requeue: Annotated[Flags, Column(MESSAGE, Unit.FLAG)] = LEFT_OUT
     """It may be put back into the queue after it started."""
     host_id: Annotated[Objects, Column(MESSAGE, Unit.TEXT, "host_job_id")] = LEFT_OUT
@@ -347,13 +346,13 @@ class RunningTable:
     own_cpus: Annotated[Ints, Column(SERVICE, Unit.COUNT)] = LEFT_OUT
     """Of a guest: the CPUs that it holds on each of its nodes once its host has ended."""
     cpu_s: Annotated[NDArray[np.float64], Column(SERVICE, Unit.RATIO)] = LEFT_OUT
-    """CPU time that it has used since its start, on all nodes, s; -1: not measured."""
+    """CPU time since its start, on all nodes, s; -1: not measured."""
     busy_cpus: Annotated[NDArray[np.float64], Column(SERVICE, Unit.RATIO)] = LEFT_OUT
     """CPUs that it uses at present, on all nodes: a mean of seconds; -1: not measured."""
     peak_mib: Annotated[Ints, Column(SERVICE, Unit.COUNT)] = LEFT_OUT
-    """The most memory that it has used on any of its nodes, MiB; 0: not measured."""
+    """Maximum memory that it has used on any of its nodes, MiB; 0: not measured."""
     progress: Annotated[NDArray[np.float64], Column(SERVICE, Unit.RATIO)] = LEFT_OUT
-    """Share of its work that is done, as the application tells it, 0 to 1; -1: it does not."""
+    """Share of its work that is done, as reported by the application, 0 to 1; -1: unknown."""
     memory_stall: Annotated[NDArray[np.float64], Column(SERVICE, Unit.RATIO)] = LEFT_OUT
     """Share of the last 10 s in which some of its processes waited for memory (PSI), on the node
     where it is largest, 0 to 1; -1: not measured."""
@@ -415,8 +414,8 @@ def left_out_of(running: RunningTable) -> Mapping[str, NDArray[Any]]:
 class EndedTable:
     """Jobs that ended since the last snapshot, of those that ran.
 
-    An end may go untold when controller and service lost each other; none is told twice. A run that
-    was cut short and went back to the queue is no end.
+    An end may be lost if controller and service lost contact; none is reported twice. A run that
+    was cut short and requeued does not count as an end.
 
     Attributes:
         id, name, user: (n_ended,) object (str).

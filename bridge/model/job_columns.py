@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a column of a table of jobs holds, and where its values come from.
+"""The unit and the source of the columns of job tables.
 
 `bridge.model.job` declares each column once, with a `Column`. Derived from that are the columns of
 the session, the plain fields of the wire in both directions, the checks of recordings, the rows of
-what-if and what stands in a column that a builder leaves out.
+what-if and the values of columns that are left out.
 """
 
 import dataclasses
@@ -21,13 +21,13 @@ from bridge.model.resources import LoweredChunks
 from bridge.units import UNLIMITED_S
 
 MAX_COUNT: Final = 1 << 30
-"""Largest number of tasks, CPUs, nodes, devices or licences that is taken over from the wire."""
+"""Largest number of tasks, CPUs, nodes, devices or licences that is accepted from the wire."""
 
 MAX_POWER_W: Final = 1 << 30
-"""Largest draw of a node, W, that is taken over."""
+"""Largest draw of a node, W, that is accepted."""
 
 LATEST_S: Final = 1 << 40
-"""No instant lies beyond: some 35,000 years."""
+"""Latest instant: some 35,000 years."""
 
 
 class Source(Enum):
@@ -40,13 +40,13 @@ class Source(Enum):
     LOWERED = auto()
     """Computed from the request: a field of `bridge.rpc.reported.decode_request.Lowered`."""
     ALLOCATION = auto()
-    """What a running job holds: a field of `bridge.rpc.reported.decode_allocation.Allocated`."""
+    """From the allocation: a field of `bridge.rpc.reported.decode_allocation.Allocated`."""
     SERVICE = auto()
     """Set by the service in its own copy of a snapshot; no controller reports it."""
 
 
 class Unit(Enum):
-    """What the values of a column count, or what they are."""
+    """The unit or kind of the values of a column."""
 
     NUMBER = auto()
     """Any number; unsigned on the wire."""
@@ -113,10 +113,10 @@ class Column:
     """One column with a row for each job.
 
     Attributes:
-        source: where its values come from.
-        unit: what they are.
+        source: of its values.
+        unit: of its values.
         field: of the message or request on the wire; empty: named as the column.
-        most: the largest number taken over from the wire, where the unit allows larger ones.
+        most: the largest number accepted from the wire, if the unit allows larger ones.
         name, dtype: of the column, filled in by `columns`.
     """
 
@@ -134,12 +134,12 @@ class Column:
 
     @property
     def most_taken(self) -> int:
-        """The number to which larger ones on the wire are lowered."""
+        """The number to which larger ones on the wire are clipped."""
         return min(self.most, _MOST.get(self.unit, (1 << 63) - 1))
 
     @property
     def for_negative(self) -> int:
-        """What stands for a negative number on the wire."""
+        """The replacement of a negative number on the wire."""
         return _BELOW.get(self.unit, 0)
 
     def left_out(self, n_rows: int) -> NDArray[Any]:

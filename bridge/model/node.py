@@ -11,22 +11,22 @@ CPUS, MEMORY_MIB = 0, 1
 """Columns of every resource vector; generic resources ("gpu", "gpu:a100") follow."""
 
 HAS_POWER, POWERING_UP, WITHOUT_POWER = 0, 1, 2
-"""How far a node is from having power: `NodeTable.power`."""
+"""Values of `NodeTable.power`."""
 
 _WITHOUT = frozenset({"POWERED_DOWN", "POWERED_OFF", "POWERING_DOWN"})
 
 
 @dataclass(frozen=True)
 class PowerSaving:
-    """What is known of nodes that can be powered down, as columns of length n_nodes.
+    """State of nodes that can be powered down, as columns of length n_nodes.
 
     Attributes:
         can: bool: the controller may power it down and up again.
         off: bool: it is powered down, on the way there, or on the way up.
-        resume_s: int64: off: until jobs can run there if it is powered up now; on: how long it
-            takes to come back once it has been powered down.
-        ready_s: int64: powering up: when jobs can run there, as expected; 0: it is not.
-        idle_since_s: int64: on: since when no job uses it, Unix seconds; 0: not known.
+        resume_s: int64: off: time until jobs can run there if it is powered up now; on: time to
+            power up again after it has been powered down.
+        ready_s: int64: powering up: when jobs are expected to be able to run there; 0: it is not.
+        idle_since_s: int64: on: since when no job uses it, Unix seconds; 0: unknown.
     """
 
     can: NDArray[np.bool_]
@@ -43,15 +43,15 @@ class PowerSaving:
 
 @dataclass(frozen=True)
 class NodeTable:
-    """Nodes in the controller's order; a node is named by its index everywhere inside.
+    """Nodes in the controller's order; all tables refer to nodes by index.
 
     Attributes:
-        names: (n_nodes,) what users call them.
+        names: (n_nodes,) as users know them.
         capacity: (n_nodes, n_resources) int64: CPUs, memory MiB, generic resources.
         usable: (n_nodes,) bool: jobs may start here now or once present jobs end.
         weight: (n_nodes,) int32: nodes of lower weight are used first.
         features: (n_nodes,) the active features of each node.
-        state: (n_nodes,) the controller's words, for people.
+        state: (n_nodes,) the controller's text, for display.
         power_saving: None: the controller powers no node down.
     """
 
@@ -86,5 +86,5 @@ def _power(words: str) -> int:
 
 
 def state_flags(words: str) -> frozenset[str]:
-    """The flags in the controller's words for a node's state: "UP+DRAIN"."""
+    """The flags in the controller's text for a node's state: "UP+DRAIN"."""
     return frozenset(flag.strip("*") for flag in words.upper().split("+"))

@@ -27,7 +27,7 @@ class Plan:
 
     Attributes:
         now_s: the snapshot's clock.
-        policy: name of the policy that made it, for people.
+        policy: name of the policy that made it, for display.
         job: int32 row in `Snapshot.jobs`.
         start_s: int64; `now_s`: start now; later: planned; NEVER; UNPLANNED.
         end_s: int64: start + the time it was planned with (its limit, or its predicted run
@@ -38,18 +38,18 @@ class Plan:
         tasks: (nnz,) int32 tasks on each of them; 0 for jobs without tasks.
         reasons: why a row does not start now; None for rows that do.
         groups: (nnz, G) int32: chunks of each kind of the job's request on each of the nodes, for
-            jobs that asked in chunks of several kinds; 0 beyond a job's kinds and for other jobs.
+            jobs with chunks of several kinds; 0 beyond a job's kinds and for other jobs.
             None: there are no such jobs in the plan.
         predicted: the predictions it was planned with, as bounded by
             `bridge.planning.prediction.apply_predictions`; None: planned with time limits.
         resizes: running jobs that get other nodes. The rows are planned around these nodes.
-        returns: what those jobs and other running ones will have given back later. The rows are
-            planned around that, too, but a later plan carries it out.
-        start_widths: waiting jobs planned on other numbers of nodes than they ask for.
-        again_s: when the policy wants to plan again, event or not; NEVER: only after events.
+        returns: what these and other running jobs will give back later. The rows are planned
+            around that, too, but a later plan carries it out.
+        start_widths: waiting jobs planned on other numbers of nodes than requested.
+        again_s: when the policy must plan again, event or not; NEVER: only after events.
         quotas: CPU quotas of jobs that share nodes.
-        widths: why running malleable jobs change their widths or keep them; empty: the policy
-            resizes none.
+        widths: why running malleable jobs change or keep their widths; empty: the policy resizes
+            none.
         power: nodes to be powered down or up.
         host_id: (n_rows,) object (str): the running job whose guest a row starts as, on exactly the
             host's nodes (`bridge.model.coscheduling`); empty: an ordinary row. None: all are.
@@ -85,7 +85,7 @@ class Plan:
 
     @staticmethod
     def without_rows(now_s: int) -> "Plan":
-        """A plan of nothing."""
+        """An empty plan."""
         none = np.empty(0, dtype=np.int64)
         few = np.empty(0, dtype=np.int32)
         return Plan(now_s, "", few, none, none, few, np.zeros(1, np.int64), few, few, ())

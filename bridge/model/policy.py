@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy as it is written down: a named choice per stage, with parameters."""
+"""A policy as configured: a named choice per stage, with parameters."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the agents on the nodes read of a running job, over all its nodes."""
+"""The readings of agents for a running job, over all its nodes."""
 
 from dataclasses import dataclass
 

@@ -30,7 +30,7 @@ class ReasonCode(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A code for machines and one short sentence for people."""
+    """A code for programs and one short sentence for users."""
 
     code: ReasonCode
     text: str

@@ -29,13 +29,13 @@ class Arrangement(IntEnum):
 
 @dataclass(frozen=True)
 class Place:
-    """Where the chunks may lie.
+    """The placement of chunks.
 
     Attributes:
         exclusive: the job takes its nodes whole.
-        shared: the user said so; the same as not exclusive, but a contradiction to it.
+        shared: the user stated it; the same as not exclusive, but contradicts `exclusive`.
         group: all nodes have the same value of this feature family (`rack`: all `rack=3`), or
-            all have this feature; empty: no matter.
+            all have this feature; empty: any nodes.
     """
 
     arrangement: Arrangement = Arrangement.FREE
@@ -71,7 +71,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class ChunkRequest:
-    """What one job asks for.
+    """The request of one job.
 
     Attributes:
         chunks: at least one, in the user's order.
@@ -84,7 +84,7 @@ class ChunkRequest:
 
     @cached_property
     def kinds(self) -> tuple[Chunk, ...]:
-        """The chunks with those that ask alike taken together, in order of first appearance."""
+        """The chunks with equal ones merged, in order of first appearance."""
         counts: dict[Chunk, int] = {}
         for chunk in self.chunks:
             kind = replace(chunk, count=1)
@@ -107,8 +107,8 @@ class LoweredChunks:
     """A request in the columns of one cluster; K kinds, R resources.
 
     Attributes:
-        request: what the user wrote.
-        wants: (K, R) what a chunk of each kind takes, as the controller will hold it.
+        request: as written by the user.
+        wants: (K, R) demand of a chunk of each kind, as the controller will hold it.
         features: (K,) constraint of each kind. Where it has alternatives (`[a|b]`) all kinds have
             as many, and all chunks of the job match the one at the same position.
         per_node: (R,) needed once on every node.

@@ -85,7 +85,7 @@ class Snapshot:
     dialect: str = ""
 
     def with_jobs(self, jobs: JobTable) -> "Snapshot":
-        """The same with other waiting jobs; as of `dataclasses.replace`, for views by the dozen."""
+        """The same with other waiting jobs; like `dataclasses.replace`, but faster."""
         return self._with(jobs=jobs)
 
     def with_running(self, running: RunningTable) -> "Snapshot":

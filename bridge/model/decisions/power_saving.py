@@ -2,13 +2,13 @@
 """Nodes that the controller can power down and up again, and decisions to do so.
 
 Terms
-    off     powered down, on the way there, or on the way up: no job can run there yet.
-    resume  the way back: from the order to power a node up until jobs can run there.
+    off     powered down, powering down, or powering up: no job can run there yet.
+    resume  from the order to power a node up until jobs can run there.
 
 Rules
-    1. A node that is off is planned as one that is closed until it is available: the snapshot has a
-       reservation of its own for all such nodes with the same time (`with_powered_off`). So no job
-       starts there before, and planners, explanations and the check need no rule of their own.
+    1. A node that is off is planned as closed until it is available: the snapshot has a separate
+       reservation for all such nodes with the same time (`with_powered_off`). So no job starts
+       there before, and planners, explanations and the check need no further rules.
     2. Nodes on which a job runs or is being set up are not closed: they are that job's.
 """
 
@@ -35,8 +35,8 @@ class PowerChanges:
 
     Attributes:
         down, up: int32.
-        reason: of those to be powered down, one sentence.
-        again_s: when more could be powered down, event or not; NEVER: after events only.
+        reason: for powering down, one sentence.
+        again_s: when more could be powered down, event or not; NEVER: only after events.
     """
 
     down: NDArray[np.int32] = field(default_factory=_none)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long jobs are expected to run, beside how long they may."""
+"""Expected run times of jobs, in contrast to their time limits."""
 
 from dataclasses import dataclass
 
@@ -12,9 +12,9 @@ class Prediction:
     """Expected run times of the pending jobs and expected ends of the running ones.
 
     Attributes:
-        by: which predictor says so, for people.
-        run_s: (n_jobs,) int64, for each row of `Snapshot.jobs`; 0: as long as it may.
-        end_s: (n_running,) int64, for each row of `Snapshot.running`; 0: as late as it may.
+        by: the predictor, for display.
+        run_s: (n_jobs,) int64, for each row of `Snapshot.jobs`; 0: its time limit.
+        end_s: (n_running,) int64, for each row of `Snapshot.running`; 0: the end of its limit.
     """
 
     by: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much of its nodes' CPU time a job may use, where two jobs share them."""
+"""CPU quotas of jobs that share nodes."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field

@@ -38,11 +38,11 @@ class Resizes:
     Attributes:
         job: (n_resizes,) int32 rows of `Snapshot.running`, ascending, each once.
         by_s: (n_resizes,) int64: when the change is expected to be complete; after the snapshot's
-            instant where nodes are removed.
+            instant if nodes are removed.
         indptr: (n_resizes + 1,) int64; resize i leaves the job nodes[indptr[i]:indptr[i + 1]].
         nodes: (nnz,) int32 node indexes, ascending within a resize.
         reasons: why, one short sentence for each.
-        end_s: (n_resizes,) int64: when the job ends at its new width at the latest; 0: as before.
+        end_s: (n_resizes,) int64: latest end of the job at its new width; 0: as before.
             Left out: 0 throughout.
     """
 
@@ -199,12 +199,12 @@ def _among(values: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.bo
 def _added_use(
     snapshot: Snapshot, job: NDArray[np.int64], node: NDArray[np.int32]
 ) -> NDArray[np.int64]:
-    """What jobs hold on nodes that they are given, as (n_added, R) (rule 2).
+    """The amounts that jobs hold on added nodes, as (n_added, R) (rule 2).
 
     Args:
         snapshot: the cluster.
         job: (n_added,) rows of `Snapshot.running`.
-        node: (n_added,) what each is given.
+        node: (n_added,) the added nodes.
     """
     running = snapshot.running
     first = running.indptr[job]

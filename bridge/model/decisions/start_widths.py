@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Moldable jobs that start on another number of nodes than they ask for.
+"""Moldable jobs that start on another number of nodes than requested.
 
-A job that starts on fewer nodes takes longer, so the time that it is planned for changes with its
-width. Planners see a snapshot in which it asks for just these nodes and that time.
+A job that starts on fewer nodes takes longer, so its planned time changes with its width. Planners
+see a snapshot in which it requests this number of nodes and this time.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ class StartWidths:
     Attributes:
         job: int64 rows of `Snapshot.jobs`, ascending, each once.
         nodes: int64: how many nodes it starts on.
-        time_limit_s: int64: how long it may run there.
+        time_limit_s: int64: its time limit there.
     """
 
     job: NDArray[np.int64] = field(default_factory=_no_numbers)

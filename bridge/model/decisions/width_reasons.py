@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a running malleable job changes its width now, or keeps it; every cycle says so of each.
+"""Why a running malleable job changes or keeps its width; every cycle states this for each job.
 
-Policies give codes and numbers; sentences are made of them where people ask
-(`bridge.rpc.operators.widths`).
+Policies give codes and numbers; `bridge.rpc.operators.widths` makes sentences of them.
 """
 
 from dataclasses import dataclass
@@ -40,7 +39,7 @@ class WidthCode(IntEnum):
     TOO_FEW_NODES = 15
     """Fewer than make up the next width that is worth it."""
     NO_GAIN = 16
-    """No width makes good the cost of a change."""
+    """No width recovers the cost of a change."""
     OTHERS_FIRST = 17
     """Other jobs get the idle nodes."""
     RULE = 18

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a corridor of power is made of: the site's calendar, and what operators have entered.
+"""The entries of a corridor of power: the site's calendar, and those of operators.
 
 An entry names a lower bound, an upper bound or both. A bound that it does not name is that of the
 entries below it; `bridge.power.resolve` has the rule.
@@ -19,7 +19,7 @@ class CalendarEntry:
     """Bounds that the configuration states, in force at certain times.
 
     Attributes:
-        name: for people.
+        name: for display.
         lower_w: W; None: not named.
         upper_w: W; `NO_UPPER_W`: none, whatever is below; None: not named.
         validity: when it is in force.
@@ -38,15 +38,15 @@ class OperatorEntry:
     Attributes:
         id: number in order of entry: of two in force, the larger one counts.
         author: who entered it.
-        origin: from where: the operators' socket, the signal file, demand response.
-        group: entries that come and go together; empty: it stands alone.
-        reason: for people; may be empty.
+        origin: the operators' socket, the signal file, or demand response.
+        group: entries that are added and removed together; empty: it has no group.
+        reason: for display; may be empty.
         entered_s: when it was entered.
-        start_s: from when.
-        end_s: until when; `NEVER`: until it is removed.
+        start_s: begin.
+        end_s: end; `NEVER`: until it is removed.
         lower_w, upper_w: as in `CalendarEntry`.
-        removed_s: when it was removed; 0: it stands.
-        removed_by: who did it.
+        removed_s: when it was removed; 0: it is not removed.
+        removed_by: who removed it.
     """
 
     id: int

@@ -3,8 +3,8 @@
 
 Terms
     consumer    a user, an account or a partition, whose jobs count together.
-    limit       what a consumer may use at most: items at once, and how long or how much per job.
-    FreePool    items kept free for the jobs that one of its access conditions lets in.
+    limit       the maximum that a consumer may use: items at once, and time or area per job.
+    FreePool    items kept free for jobs that meet one of its access conditions.
     validity    when a rule is in force.
     resource    a column of the nodes ("cpus", "mem_mib", "gpu"), a licence, "jobs" or "arrayjobs".
 
@@ -69,8 +69,8 @@ class Validity:
     """When a rule is in force: in [start_s, end_s), restricted to the openings of `cron`.
 
     Attributes:
-        cron: five fields, in wall time; empty: all the time.
-        length_s: how long each opening lasts, on the wall clock.
+        cron: five fields, in local time; empty: all the time.
+        length_s: duration of each opening, in local time.
     """
 
     start_s: int = 0
@@ -91,7 +91,7 @@ class Limit:
         resource: its name, or `EACH`.
         items: at once, over all jobs of the consumer; None: unlimited.
         duration_s: the longest time limit of a job that uses the resource; None: any.
-        area: the most items times seconds of one job; None: any.
+        area: maximum product of items and seconds of one job; None: any.
     """
 
     kind: ConsumerKind
@@ -176,7 +176,7 @@ class FreePool:
     """Keeps items of a resource, or whole nodes, free for jobs with access.
 
     Attributes:
-        name: for people.
+        name: for display.
         resource: what is kept; empty for nodes.
         keep: how many items; for nodes all of them.
         access: a job needs one of these; empty: no job has access.
@@ -196,7 +196,7 @@ class Rules:
     """All limits and FreePools of a site, and its bounds of power.
 
     Attributes:
-        timezone: IANA name; wall time of `Validity.cron`.
+        timezone: IANA name; local time of `Validity.cron`.
         power: None: power is not bounded.
     """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A set of nodes as rules of a site name it."""
+"""A set of nodes as named in the rules of a site."""
 
 from dataclasses import dataclass
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Electric power: what nodes draw, and between which bounds a site wants its system.
+"""Electric power: the power of nodes, and the bounds of system power.
 
 Terms
-    system power    a base, the idle power of all nodes that are on, and what jobs draw beyond it.
+    system power    a base, the idle power of all nodes that are on, and the draw of jobs beyond it.
     draw            of a job on a node: the power of that node, its idle power included.
     corridor        lower and upper bound of system power, over time.
 
@@ -26,8 +26,8 @@ class Corridor:
 
     Attributes:
         starts_s: instants, ascending; the first is 0.
-        lower_w: what should be drawn at least; 0: no bound. A goal: no plan breaks it.
-        upper_w: what may be drawn at most; `NO_UPPER_W`: no bound. A rule: no start breaks it.
+        lower_w: the minimum that should be drawn; 0: no bound. A goal: a plan may miss it.
+        upper_w: the maximum that may be drawn; `NO_UPPER_W`: no bound. A rule: no start exceeds it.
     """
 
     starts_s: tuple[int, ...] = (0,)
@@ -58,13 +58,13 @@ class Corridor:
 
 @dataclass(frozen=True, slots=True)
 class NodePower:
-    """What nodes of one type draw.
+    """The power of nodes of one type.
 
     Attributes:
-        name: of the type, for people.
+        name: of the type, for display.
         nodes: which nodes; the first type that matches a node counts.
         idle_w: of a node that is on and has no job.
-        max_w: of a node at most.
+        max_w: maximum of a node.
     """
 
     name: str
@@ -83,8 +83,8 @@ class PowerDown:
 
     Attributes:
         partitions: nodes all of whose partitions are among these; empty: of all partitions.
-        hold_s: a node that was in use, or was powered up, stays on for so long, unless system power
-            is above its upper bound.
+        hold_s: time for which a node stays on after it was in use or powered up, unless system
+            power is above its upper bound.
     """
 
     partitions: tuple[str, ...] = ()
@@ -93,13 +93,13 @@ class PowerDown:
 
 @dataclass(frozen=True, slots=True)
 class PowerRules:
-    """A site's bounds of system power, and what is needed to judge them.
+    """A site's bounds of system power, and the data for checking them.
 
     Attributes:
         corridor: the bounds, with the entries of operators already applied.
-        node_types: a node that no type matches draws nothing that is known: 0 to 0 W.
-        base_w: drawn by what is neither a node nor a job: switches, storage, cooling.
-        grace_s: how long system power may lie outside after a bound has changed unannounced.
+        node_types: a node that no type matches has unknown power: 0 to 0 W.
+        base_w: power of switches, storage, cooling etc.
+        grace_s: how long system power may be outside after an unannounced change of a bound.
         power_down: None: idle nodes stay on.
     """
 

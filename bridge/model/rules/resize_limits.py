@@ -3,21 +3,20 @@
 
 Terms
     limit       one entry of `planning.resizes`: of a user or of a partition.
-    asked       the number of nodes that a job asked for; where nobody knows it, those it holds.
-    order       a resize that an administrator asks for.
+    asked       the number of nodes that a job requested; if unknown, those it holds.
+    order       a resize requested by an administrator.
 
 Rules
-    1. A job keeps its nodes if its user said so (`RunningTable.keeps_nodes`), or if a limit of its
-       user or its partition says `never`. That holds for orders, too.
-    2. All other limits are on growth. A shrink breaks none of them: nodes that others wait for come
-       back, and a limit on one user never makes another one wait.
-    3. A job grows `apart_s` after its last change of width at the earliest, while its user's jobs
-       have changed their widths less than `per_hour` times within the last hour, and to no more
-       than `extra_nodes` beyond what it asked for. Changes of both directions count.
-    4. Orders are free of rule 3.
+    1. A job keeps its nodes if its user requested it (`RunningTable.keeps_nodes`), or if a limit of
+       its user or its partition says `never`. This applies to orders, too.
+    2. All other limits are on growth. A shrink breaks none of them: nodes that others wait for are
+       returned, and a limit on one user never makes another one wait.
+    3. A job grows no earlier than `apart_s` after its last change of width, only while its user's
+       jobs have changed their widths less than `per_hour` times within the last hour, and to at
+       most `extra_nodes` beyond its request. Changes in both directions count.
+    4. Rule 3 does not apply to orders.
     5. A user or partition that is named has only the limits that name it; EACH is for the others.
-    6. A job that would keep its nodes (1) starts on the number that it asks for: it could never get
-       more.
+    6. A job that would keep its nodes (1) starts on the requested number: it could never get more.
 """
 
 from collections.abc import Sequence
@@ -32,7 +31,7 @@ from bridge.model.rules.limits import EACH, ConsumerKind
 from bridge.model.snapshot import Snapshot
 
 WITHIN_S: Final = 3600
-"""`ResizeLimit.per_hour` counts changes of so long."""
+"""The period of `ResizeLimit.per_hour`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +42,9 @@ class ResizeLimit:
         kind: USER or PARTITION.
         name: of it; EACH: of all that no other limit names.
         never: its jobs keep their nodes.
-        apart_s: least time between a change of a job's width and its next growth.
-        per_hour: most changes of all jobs of a user in an hour; None: any number.
-        extra_nodes: most nodes of a job beyond what it asked for; None: any number.
+        apart_s: minimum time between a change of a job's width and its next growth.
+        per_hour: maximum number of changes of all jobs of a user in an hour; None: any number.
+        extra_nodes: maximum number of nodes of a job beyond its request; None: any number.
     """
 
     kind: ConsumerKind
@@ -57,17 +56,17 @@ class ResizeLimit:
 
 
 class ResizeBounds:
-    """The most nodes that each running job of a snapshot may have, by rules 1 to 5."""
+    """The maximum number of nodes of each running job of a snapshot, by rules 1 to 5."""
 
     def __init__(
         self, snapshot: Snapshot, limits: Sequence[ResizeLimit], *, order: bool = False
     ) -> None:
-        """Prepares to answer.
+        """Prepares the queries.
 
         Args:
             snapshot: the cluster.
             limits: of the site.
-            order: an administrator asks for the resize (rule 4).
+            order: an administrator requests the resize (rule 4).
         """
         self._snapshot = snapshot
         self._order = order
@@ -114,11 +113,11 @@ class ResizeBounds:
         )
 
     def most(self, row: int) -> tuple[int, str]:
-        """The most nodes that a job may have after a change that begins now.
+        """The maximum number of nodes of a job after a change that begins now.
 
         Returns:
-            The number, not less than it holds; 0: it keeps its nodes. And which limit says so, and
-            what is to be done about it; empty: only the job's own bound.
+            The number, at least what it holds; 0: it keeps its nodes. And the limit that causes
+            this, with advice; empty: only the job's own bound.
         """
         running, now_s = self._snapshot.running, self._snapshot.now_s
         if why := self.never(row):
@@ -163,7 +162,7 @@ class ResizeBounds:
 
 
 def bounded(snapshot: Snapshot, limits: Sequence[ResizeLimit]) -> Snapshot:
-    """The snapshot as policies are to see it: no job may have more nodes than the limits say."""
+    """The snapshot for policies, in which the limits bound the widths of jobs."""
     snapshot = _started_as_asked(snapshot, limits)
     running = snapshot.running
     rows = np.flatnonzero((running.max_nodes > 0) & ~running.releasing)

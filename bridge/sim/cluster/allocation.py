@@ -16,7 +16,7 @@ class Adaptation:
         use: (n, R) int64: amounts held on each of them.
         by_s: when the change is complete, and these nodes are free.
         goes_on_s: how long the job computes on its former nodes.
-        still_s: how long it stands still then.
+        still_s: how long it then stands still.
     """
 
     nodes: NDArray[np.int32]

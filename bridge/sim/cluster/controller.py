@@ -270,7 +270,7 @@ class Controller:
         return started
 
     def power_on_off(self, now_s: int, changes: PowerChanges = NO_POWER_CHANGES) -> int:
-        """Powers nodes down and up, or lets go on what is under way; returns how much changed."""
+        """Powers nodes down and up, and continues changes under way; returns how much changed."""
         states = self.power_states
         if states is None:
             return 0
@@ -289,11 +289,11 @@ class Controller:
         self._running.hold(job, replace(self.running[job], limit_s=limit_s))
 
     def measure(self, job: int, mtct: float) -> None:
-        """What is measured of a running job's time in MPI; see `bridge.sim.runs.mpi_reports`."""
+        """Sets the measured time in MPI of a running job; see `bridge.sim.runs.mpi_reports`."""
         self._running.measure(job, mtct)
 
     def measure_power(self, job: int, low_w: int, high_w: int) -> None:
-        """What is measured of a running job's draw on each node, W: a low and a high value."""
+        """Sets the measured draw of a running job on each node, W: a low and a high value."""
         self._running.measure_power(job, low_w, high_w)
 
     def _resize(self, resizes: Resizes, row: int, now_s: int) -> None:

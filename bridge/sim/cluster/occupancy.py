@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What simulated jobs hold of each node, and what is free."""
+"""The resources of each node that simulated jobs hold, and the free ones."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,13 @@ class Occupancy:
         self._whole = np.zeros(len(capacity), dtype=bool)
 
     def take(self, nodes: NDArray[np.int32], use: NDArray[np.int64], exclusive: bool) -> None:
-        """Gives nodes to a job; `exclusive`: nobody else gets anything of them."""
+        """Gives nodes to a job; `exclusive`: no other job gets anything on them."""
         self.free[nodes] -= use
         self._holders[nodes] += 1
         self._whole[nodes] = exclusive
 
     def give_back(self, nodes: NDArray[np.int32], use: NDArray[np.int64], exclusive: bool) -> None:
-        """Returns what `take` gave."""
+        """Gives back what `take` took."""
         self.free[nodes] += use
         self._holders[nodes] -= 1
         if exclusive:
@@ -43,7 +43,7 @@ class Occupancy:
         Args:
             nodes: (n,) indexes.
             want: (n, R) int64: what the job takes of each.
-            exclusive: nobody else may hold anything of them.
+            exclusive: no other job may hold anything on them.
         """
         if exclusive:
             taken, room = self._holders[nodes] > 0, self.capacity[nodes]

@@ -45,7 +45,7 @@ class PowerStates:
 
         Args:
             n_nodes: how many.
-            resume_s: how long a node takes to come back.
+            resume_s: time to power a node up.
             now_s: since when they are idle.
         """
         self._resume_s = resume_s
@@ -72,7 +72,7 @@ class PowerStates:
         return int(self._until_s.min(initial=NEVER))
 
     def happen(self, now_s: int) -> int:
-        """Lets happen what is due; returns how much changed."""
+        """Applies due changes; returns how many."""
         due = self._until_s <= now_s
         left, back = due & (self._state == _State.LEAVING), due & (self._state == _State.RESUMING)
         self._until_s[due] = NEVER
@@ -81,7 +81,7 @@ class PowerStates:
         return int(due.sum())
 
     def use(self, busy: NDArray[np.bool_], now_s: int) -> None:
-        """Takes note of the nodes that jobs use now."""
+        """Records the nodes that jobs use now."""
         self._idle_since_s[self._busy & ~busy] = now_s
         self._busy = busy
 

@@ -26,7 +26,7 @@ class Reservations:
         return iter(self._items)
 
     def reserve(self, reservation: Reservation) -> str:
-        """Makes a reservation, as Slurm would; returns why not, empty if it is made."""
+        """Makes a reservation like Slurm; returns an empty text, or why not."""
         if any(item.name == reservation.name for item in self._items):
             return "Reservation name duplicates existing reservation"
         if self.conflict(reservation.nodes, reservation.start_s, reservation.end_s) is not None:
@@ -38,7 +38,7 @@ class Reservations:
         return ""
 
     def unreserve(self, name: str) -> str:
-        """Removes a reservation; returns why not, empty if it is gone."""
+        """Removes a reservation; returns an empty text, or why not."""
         left = tuple(item for item in self._items if item.name != name)
         if len(left) == len(self._items):
             return "Requested reservation is invalid"

@@ -7,14 +7,14 @@ Rules
     2. An idle node draws 71 W. The models are 170 W a node for Pi and 250 W for heat; a job draws
        up to 10 % more or less, by the seed, and states that range.
     3. The corridor is 1700 to 2500 W, from `LOWER_S` on 1000 to 1700 W, and from `HIGHER_S` on 2500
-       to 3500 W. No policy knows a change before it happens. 10 s are forgiven.
+       to 3500 W. No policy knows a change before it happens. The grace is 10 s.
     4. A job runs for `RUNTIME_S` on the nodes that it asks for, by the seed; its time limit is
        `LIMIT` times that. Pi and heat scale by Amdahl's law with the serial fractions of `_KINDS`.
 
 Source: M. Chadha, J. John, M. Gerndt, Extending SLURM for Dynamic Resource-Aware Adaptive Batch
 Scheduling, HiPC 2020, section VI-C.
-Deviates: it says neither how long the jobs run, nor how they scale, nor when the corridor changes,
-nor what is forgiven: rule 4, the instants and the 10 s are ours, and so is the error of rule 2.
+Deviates: it states neither how long the jobs run, nor how they scale, nor when the corridor
+changes, nor a grace: rule 4, the instants and the 10 s are ours, and so is the error of rule 2.
 """
 
 from typing import Final

@@ -8,8 +8,8 @@ Rules
        a node's CPUs draws that part of it, in whole watts.
     2. A job draws from its start until it no longer holds a node: on nodes that it is giving back
        until they are free, on added ones from when they are its own.
-    3. Sensors, where asked for, report `SENSOR_S` after a start, and from then on: a low and a high
-       value around what is drawn, each off by up to `NOISE` of it.
+    3. Sensors, if enabled, report from `SENSOR_S` after a start on: a low and a high value around
+       the draw, each with an error of up to `NOISE` of it.
     4. A change of the corridor and a report are events, after which a decision is made.
 """
 
@@ -35,15 +35,15 @@ NOISE: Final = 0.02
 
 @dataclass(frozen=True)
 class PowerSetting:
-    """What a simulation needs to know of power.
+    """The power settings of a simulation.
 
     Attributes:
-        jobs: what they draw and state.
-        node: what each node draws.
+        jobs: their draw and stated powers.
+        node: power of each node.
         corridor: None: there is none.
         sensors: whether draws are measured.
         seed: of the sensors' noise.
-        resume_s: how long a node that was powered down takes to come back; 0: none can be.
+        resume_s: time to power a node up; 0: nodes cannot be powered down.
     """
 
     jobs: JobPower
@@ -55,7 +55,7 @@ class PowerSetting:
 
     @property
     def base_w(self) -> int:
-        """Drawn beside nodes and jobs."""
+        """Power in addition to nodes and jobs."""
         return 0 if self.corridor is None else self.corridor.base_w
 
 
@@ -70,7 +70,7 @@ class Held:
 
 @dataclass(frozen=True)
 class PowerLog:
-    """System power of a run, and what each job had of it.
+    """System power of a run, and the part of each job.
 
     Attributes:
         origin_s: the first submission.
@@ -100,7 +100,7 @@ class PowerLog:
 
 
 class PowerMeter:
-    """Follows what the jobs of a simulated controller hold."""
+    """Computes power from the allocations of a simulated controller."""
 
     def __init__(self, setting: PowerSetting, controller: Controller, origin_s: int) -> None:
         self._setting, self._controller = setting, controller
@@ -127,7 +127,7 @@ class PowerMeter:
         return min(self._due[-1] if self._due else NEVER, report_s)
 
     def happen(self, now_s: int) -> int:
-        """Lets happen what is due; returns how much changed."""
+        """Applies due changes; returns how many."""
         changed = 0
         while self._due and self._due[-1] <= now_s:
             self._due.pop()
@@ -142,7 +142,7 @@ class PowerMeter:
         return changed
 
     def read(self, now_s: int) -> None:
-        """Notes what has changed, when all events of an instant have happened."""
+        """Records the changes after all events of an instant."""
         running = self._controller.running
         changed = [job for job, held in running.items() if self._seen.get(job) is not held]
         gone = [job for job in self._seen if job not in running]
@@ -163,7 +163,7 @@ class PowerMeter:
         self._note(now_s)
 
     def log(self) -> PowerLog:
-        """All that was noted."""
+        """The whole record."""
         at_s, power_w = np.array(self._at_s), np.array(self._power_w)
         return PowerLog(self._setting, self._origin_s, at_s, power_w, self._held)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a simulated policy sees of the corridor: the bounds known at a cycle, as a site's rule."""
+"""A simulated policy's view of the corridor: the bounds known at a cycle, as a site's rule."""
 
 from dataclasses import replace
 from enum import StrEnum
@@ -12,7 +12,7 @@ from bridge.safe_cycle.decider import Decider
 from bridge.sim.corridor.power import PowerSetting
 
 HOLD_S = 60
-"""How long nodes stay on that were in use, where they can be powered down."""
+"""How long nodes stay on after use, if they can be powered down."""
 
 
 class Sight(StrEnum):

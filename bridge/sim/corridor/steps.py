@@ -5,13 +5,13 @@ A file, YAML or JSON, is a list of steps, or a mapping with every key there is:
 
     steps:
       - {at: 0, lower: 1700W, upper: 2500W}
-      - {at: 5m, lower: 1kW, upper: 1.7kW}              # nobody knows of it before
+      - {at: 5m, lower: 1kW, upper: 1.7kW}              # not known before
       - {at: 1h, upper: 3500, announced: true}          # known from the start
     grace_s: 10         # how long the system may be outside; see `bridge.power_measures`
-    base: 200W          # drawn beside nodes and jobs
+    base: 200W          # in addition to nodes and jobs
 
-A step holds until the next one, the last for ever. Before the first there are no bounds. A bound
-that is left out is none.
+A step lasts until the next one, the last forever. Before the first there are no bounds. A step
+without a bound has none.
 """
 
 from dataclasses import dataclass, replace

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recorded cycles of a live service: planned again, their plans evaluated, people's names removed.
+"""Recorded cycles of a live service: planning them again, judging plans, removing names.
 
-Imports `recording`, the decider and what is below them; no other part of the simulator.
+Imports `recording`, the decider and the packages below them; no other part of the simulator.
 Start with `rerun.py`.
 """

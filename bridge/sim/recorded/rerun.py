@@ -6,7 +6,7 @@ Rules
        their plans are judged by the same lengths. Only if none are recorded (the policy failed, or
        it predicted the limits) is a policy's own predictor used, with the recorded state.
     2. A plan that leaves jobs without a possible start (EASY beyond its depth, a horizon) is
-       completed before it is judged: the other jobs are planned behind it, in the policy's order,
+       completed before it is judged: the other jobs are planned after it, in the policy's order,
        each at its earliest start. The starts planned by the policy do not change.
     3. Starts are compared job by job; tasks of an array in the order of their starts.
 """

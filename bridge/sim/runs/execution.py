@@ -47,7 +47,7 @@ class Execution:
         )
 
     def start(self, job: int, now_s: int) -> None:
-        """A job starts, in the controller already."""
+        """Starts a job that has started in the controller."""
         if self._workload.malleable is None:
             self._expect_end(job, now_s + int(self._workload.runtime_s[job]))
             return
@@ -72,7 +72,7 @@ class Execution:
 
     @property
     def sharing(self) -> SharingLog | None:
-        """What sharing did; None: no job may share its nodes."""
+        """The record of sharing; None: no job may share its nodes."""
         return None
 
     @property
@@ -91,7 +91,7 @@ class Execution:
         return bool(self._workload.runtime_s[job] < self._workload.time_limit_s[job])
 
     def stop(self, job: int, now_s: int, *, requeued: bool = False) -> None:
-        """A job has ended or lost its nodes, in the controller already."""
+        """Ends a job that has ended or lost its nodes in the controller."""
         del requeued
         self._reports.forget(job)
         self._account(job, now_s)

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What policies are told of the time in MPI of simulated jobs with phases (MTCT).
+"""Reports to policies of the time in MPI of simulated jobs with phases (MTCT).
 
 Rules
     1. After a start and after a change of width the ratio of the present phase at the new width is
        known at once, as it is of jobs without phases.
     2. Later the ratio is that of the last `WINDOW_S`, at most since the last change, as the service
-       takes it of what agents report (`bridge.rpc.agents.mpi_times`). So a new phase shows
-       gradually. It is looked at every `LOOK_S` while the window holds two phases.
-    3. Policies are told a new ratio when it differs significantly from what they were told: by a
-       tenth of the larger one and by `LEAST`, or when it becomes known or unknown. Then a decision
-       is requested.
-    4. Time in a phase whose ratio is not measured counts for nothing.
+       computes it from the reports of agents (`bridge.rpc.agents.mpi_times`). So a new phase shows
+       gradually. It is computed every `LOOK_S` while the window contains two phases.
+    3. A new ratio is reported to policies when it differs significantly from the last reported one:
+       by a tenth of the larger one and by `LEAST`, or when it becomes known or unknown. Then a
+       decision is requested.
+    4. Time in a phase whose ratio is not measured does not count.
 """
 
 import heapq

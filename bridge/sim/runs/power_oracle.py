@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Could a violation of the corridor have been avoided? Judged after the run, knowing everything.
+"""Decides after a run, with full knowledge, whether violations of the corridor were avoidable.
 
 Rules
-    1. A configuration is a number of nodes for each job that runs or waits at an instant, at most
-       all nodes in service together. It keeps the corridor if system power, by what the jobs truly
-       draw, lies within.
+    1. A configuration is a number of nodes for each job that runs or waits at an instant, in total
+       at most all nodes in service. It keeps the corridor if system power, by the jobs' true draws,
+       lies within.
     2. A malleable running job has any width that it allows, a rigid one its own. A waiting job may
        stay in the queue, or run: a malleable one on any width that it allows, a rigid one on what
        it asks for.
@@ -38,7 +38,7 @@ class Configurations:
         nodes: int,
         cancelled: NDArray[np.bool_] | None = None,
     ) -> None:
-        """Prepares to be asked.
+        """Prepares the queries.
 
         Args:
             workload: its jobs, which hold whole nodes.

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a change of width takes in simulations: how long a job stands still, and what takes longer.
+"""The cost of a change of width in simulations.
 
 Terms
     goes on     the job computes on its former nodes: new processes start, or the program has not
-                come to its next probe.
+                reached its next probe.
     still       it makes no progress: processes connect or leave, data are redistributed.
-    after       it computes on its new nodes, and the change is not over: processes that left end,
-                the controller takes their nodes. The job is not resized meanwhile.
+    after       it computes on its new nodes, but the change is not complete: leaving processes end,
+                the controller takes their nodes back. The job is not resized meanwhile.
 
 Rules
     1. A growing job holds its new nodes from the beginning and computes on them after `still`.
@@ -74,7 +74,7 @@ class Times:
 
 @dataclass(frozen=True)
 class ChangeCosts:
-    """What changes take."""
+    """The costs of changes."""
 
     growing: Times
     shrinking: Times

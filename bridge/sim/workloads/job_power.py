@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What simulated jobs truly draw, and what they state.
+"""The true draw of simulated jobs, and the powers that they state.
 
 Terms
-    application     of a trace's jobs: a number of executable, or without one a user.
-    model           what a job is taken to draw on each of its nodes.
-    draw            what it truly draws there, the idle power of the node included.
+    application     of a trace's jobs: the number of the executable, or without one the user.
+    model           the assumed draw of a job on each of its nodes.
+    draw            the true draw there, including the idle power of the node.
 
 Rules
     1. The model of an application is drawn from the seed, uniformly from the upper part of the
        node type's range (`LEAST_SHARE`). That share and the shape are our choice.
     2. A job draws up to `error` of its model more or less, uniformly by the seed, in whole watts,
        but not less than an idle node.
-    3. A job states the range that model and error allow: what it draws lies within.
+    3. A job states the range that model and error allow, which contains its draw.
 """
 
 from dataclasses import dataclass

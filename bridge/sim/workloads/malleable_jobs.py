@@ -3,9 +3,9 @@
 
 Rules
     1. Which jobs, and how well each scales, is drawn from the seed: the same for every policy.
-    2. A malleable job asks for what the trace says. It may run on a quarter of that, rounded up, to
-       four times that, at most the whole machine.
-    3. Speed-ups, and what changes take, are those of `bridge.sim.workloads.esp`.
+    2. A malleable job requests the trace's number of nodes. It may run on a quarter of that,
+       rounded up, to four times that, at most the whole machine.
+    3. Speed-ups and costs of changes are those of `bridge.sim.workloads.esp`.
 """
 
 from dataclasses import replace

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Standard Workload Format: one job a line, 18 numbers, -1 for unknown.
+"""The Standard Workload Format: one job per line, 18 numbers, -1 for unknown.
 
 Words: a *directive* is a header comment `; Name: value`; a *data line* is any line that is neither
 blank nor a comment.

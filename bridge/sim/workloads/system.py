@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine that is simulated; what a trace's jobs ask of it is `bridge.sim.workloads.requests`.
+"""The simulated machine; `bridge.sim.workloads.requests` makes the requests of a trace's jobs.
 
 Two kinds
     pool        N identical nodes of one processor; a job holds as many whole nodes as it has
