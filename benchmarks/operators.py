@@ -30,6 +30,7 @@ from typing import Any
 
 import grpc
 import numpy as np
+from about import about
 from wire import NOW_S, a_job, full, hello
 
 from bridge.rpc.pb import operator_pb2, operator_pb2_grpc, scheduler_pb2_grpc
@@ -245,15 +246,13 @@ def main() -> None:
         try:
             while not (home / "o" / "s").exists():
                 time.sleep(0.1)
-            result = {"options": vars(chosen), "processors": os.cpu_count()}
-            result["load_before"] = os.getloadavg()[0]
+            result = {"options": vars(chosen), "load_before": os.getloadavg()[0]}
             result |= measure(home, chosen)
-            result["load_after"] = os.getloadavg()[0]
             result["service_cpu_s"] = round(cpu_s(service.pid), 1)
         finally:
             service.send_signal(signal.SIGTERM)
             service.wait(30)
-    print(json.dumps(result, indent=2))
+    print(json.dumps(about() | result, indent=2))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from about import about
 
 from bridge.core import UNLIMITED, OrderFound, Stopped, plan_counts, replay_counts, search_orders
 from bridge.measures import ExecutedSchedule, Measures, measure, wait_s
@@ -285,7 +286,7 @@ def main() -> None:
     ):
         found = replay_counts(*columns, depth, order)
         told = figures(workload, found.start, found.decision_ns / 1e6)
-        print(json.dumps(log | {"policy": name} | told), flush=True)
+        print(json.dumps(log | {"policy": name} | told | about()), flush=True)
     for predictor in given.predict or ["time-limit"]:
         name, _, rest = predictor.partition(",")
         foreseen = {"name": name} | _setting(rest)
@@ -296,7 +297,7 @@ def main() -> None:
             run.patience, run.salt, run.compare = given.patience, given.salt, given.compare
             run.to_the_end()
             told = {"policy": "search", "plan": settings, "predict": foreseen} | run.told()
-            print(json.dumps(log | told), flush=True)
+            print(json.dumps(log | told | about()), flush=True)
 
 
 if __name__ == "__main__":

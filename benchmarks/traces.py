@@ -15,15 +15,12 @@ With `--fast` EASY and conservative backfilling on a pool are replayed by the ke
 decisions.
 
 Results go into the JSON file (results/traces.json), one entry for each log, machine, policy and
-number of jobs, with the commit, date, machine and command it came from; entries that were there
+number of jobs, each with what `about.py` says of its origin; entries that were there
 and are not measured again are kept. Same entry, same starts: only times of decisions differ.
 """
 
-import datetime
 import json
 import os
-import shlex
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -35,7 +32,7 @@ from typing import Annotated
 
 import typer
 import yaml
-from cluster_bench.meters import machine
+from about import about
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from trace_bench.figures import Figures, figures
@@ -182,19 +179,6 @@ def side_by_side(cases: list[Case], processes: int) -> Iterator[tuple[Case, Figu
             yield waiting[done], *done.result()
 
 
-def commit() -> str:
-    """The checkout's commit, with a `+` if anything in it differs."""
-
-    def git(*words: str) -> str:
-        command = ["git", "-C", str(HERE), *words]
-        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
-
-    own = ("--", ":/bridge", ":/benchmarks/*.py", ":/benchmarks/systems")
-    return git("rev-parse", "--short=12", "HEAD") + (
-        "+" if git("status", "--porcelain", "--untracked-files=no", *own) else ""
-    )
-
-
 def write(path: Path, found: Figures) -> None:
     """Puts one entry into the file, in the place of the one it repeats."""
     entries: list[Figures] = []
@@ -258,13 +242,7 @@ def main(
         came: dict[str, dict[str, Outcome]] = {}
         runs = one_by_one(cases) if processes == 1 else side_by_side(cases, processes)
         for case, found, outcome in runs:
-            found |= {
-                "commit": commit(),
-                "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-                "machine": machine(),
-                "command": shlex.join(["benchmarks/traces.py", *sys.argv[1:]]),
-            }
-            write(json_file, found)
+            write(json_file, found | about())
             print(
                 f"{case.name} {case.spec.name}: {found['jobs']:,} jobs in {found['seconds']} s",
                 file=sys.stderr,

@@ -22,6 +22,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from about import about
+
 HERE = Path(__file__).resolve().parent
 PROGRAM = (sys.executable, "-m", "bridge.cli.main")
 POLICIES = (
@@ -98,6 +102,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         results = [{**one, "seed": seed} for one in part["results"]]
         if not found:
             found = {
+                **about(),
                 "objective": part["objective"],
                 "budgets": "by the clock" if options.clock else "of work",
                 "machine": part["machine"],

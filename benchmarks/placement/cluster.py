@@ -26,7 +26,6 @@ limit of one minute, Slurm's shortest. A run of 150 jobs takes about nine minute
 import argparse
 import json
 import os
-import platform
 import random
 import re
 import subprocess
@@ -42,6 +41,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from about import about
 from cluster_bench.stand import ROOT, BenchError, Stand, job_line
 
 from bridge.model.hop_tree import HopTree
@@ -302,10 +302,6 @@ def main() -> int:
         return 0
     opponents = [one for one in OPPONENTS if one.name in given.opponents]
     runs: dict[str, list[list[dict[str, Any]]]] = {one.name: [] for one in opponents}
-    commit = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True,
-        check=False,
-    ).stdout.strip()  # fmt: skip
     loads = []
     for seed in range(given.first_seed, given.first_seed + given.seeds):
         jobs = stream(given.jobs, given.load, seed)
@@ -321,9 +317,7 @@ def main() -> int:
         print(table(found), flush=True)
         if given.json:
             entry = {
-                "date": f"{datetime.now(UTC):%Y-%m-%d}",
-                "commit": commit,
-                "machine": {"cpus": os.cpu_count(), "python": platform.python_version()},
+                **about(),
                 "load_average_5min": loads,
                 "nodes": NODES, "jobs": given.jobs, "first_seed": given.first_seed,
                 "opponents": found,

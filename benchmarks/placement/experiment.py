@@ -25,6 +25,10 @@ import experiment_report
 import window_lengths
 import window_tables
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from about import about
+
 from bridge.model.hop_tree import Metric
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -100,7 +104,7 @@ def _run(
             driver=driver,
             tell=tell,
         )
-        own["tables"] |= {"limit_s": asked.limit_s, "cap_s": asked.cap_s}
+        own["tables"] |= {**about(), "limit_s": asked.limit_s, "cap_s": asked.cap_s}
         save()
         return
     setting = {"jobs": asked.jobs, "seed": asked.seed}
@@ -112,7 +116,12 @@ def _run(
         for method, row[method] in steps:
             tell(f"{metric.value}, epoch {number + 1}, {method}: {row[method]}")
         done.append(row)
-        own["lengths"] = {**setting, "epochs": done, "mean": window_lengths.mean(done)}
+        own["lengths"] = {
+            **about(),
+            **setting,
+            "epochs": done,
+            "mean": window_lengths.mean(done),
+        }
         save()
 
 

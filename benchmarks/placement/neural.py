@@ -15,12 +15,17 @@ together (figure 4).
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from about import about
 
 from bridge.cli.benchmarks.placement import SAMPLE, read_instances
 from bridge.model.hop_tree import HopTree, Metric, NodeSets
@@ -136,6 +141,7 @@ def main() -> None:
                 }
                 for moves in MOVES
             ],
+            **about(),
         }
         print(name, json.dumps(result[name], indent=1), flush=True)
     asked.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

@@ -12,7 +12,6 @@ its square as worth; what a switch has idle is not passed. `compact`'s placement
 
 import argparse
 import json
-import os
 import sys
 import time
 from pathlib import Path
@@ -20,6 +19,10 @@ from typing import Any
 
 import numpy as np
 from ortools.sat.python import cp_model
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from about import about
 
 from bridge.cli.benchmarks.placement import Instance, hop_tree_for, read_instances
 from bridge.errors import BridgeError
@@ -66,8 +69,8 @@ def all_windows(instances: list[Instance], metric: Metric, seconds: float) -> di
         print(f"\r{metric}: {number + 1} of {len(instances)} windows", end="", file=sys.stderr)
     print(file=sys.stderr)
     return {
+        **about(),
         "seconds": seconds,
-        "load": [round(load, 2) for load in os.getloadavg()],
         "proved": sum(row["proved"] for row in rows),
         "totals": {
             key: round(sum(row[key] for row in rows), 3)

@@ -14,7 +14,6 @@ that the same seed gives the same figures on any machine.
 
 import argparse
 import json
-import platform
 import sys
 import time
 from dataclasses import dataclass, fields, replace
@@ -24,6 +23,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from about import about
 
 from bridge.errors import BridgeError
 from bridge.measures import bounded_slowdown, wait_s
@@ -106,10 +109,9 @@ def main() -> None:
     if options.json and options.json.exists():
         found = json.loads(options.json.read_text())["cases"]
     for name in options.case or CASES:
-        found[name] = compared(CASES[name], options.traces, options.jobs, options.place)
+        found[name] = compared(CASES[name], options.traces, options.jobs, options.place) | about()
         if options.json:
-            text = {"machine": f"{platform.machine()}, Python {platform.python_version()}"}
-            options.json.write_text(json.dumps({**text, "cases": found}, indent=1) + "\n")
+            options.json.write_text(json.dumps({"cases": found}, indent=1) + "\n")
         print(table({name: found[name]}), flush=True)
 
 

@@ -28,6 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 from paper_stream import draw, workload
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from about import about
+
 from bridge.measures import bounded_slowdown, wait_s
 from bridge.model.hop_tree import HopTree
 from bridge.model.topology import regular
@@ -177,7 +181,7 @@ def main() -> None:
             rows = found.setdefault(case, [])
             if any((row["wait_s"], row["jobs"]) == (patience_s, len(workload)) for row in rows):
                 continue
-            rows.append(measured(workload, system, patience_s))
+            rows.append(measured(workload, system, patience_s) | about())
             rows.sort(key=lambda row: row["wait_s"])
             print(f"{case}: {rows[-1]}", file=sys.stderr, flush=True)
             asked.json.write_text(json.dumps(found, indent=1) + "\n")

@@ -17,6 +17,10 @@ from typing import Any
 import numpy as np
 from contiguous_program import BySolver, by_cp_sat, by_scip
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from about import about
+
 from bridge.cli.benchmarks import placement as bench
 from bridge.errors import BridgeError
 from bridge.model.hop_tree import Metric
@@ -78,7 +82,7 @@ def main() -> None:
         result[metric.value] = totals
         print(_table(metric, totals, len(rows)), flush=True)
     if asked.json:
-        asked.json.write_text(json.dumps(result, indent=1) + "\n")
+        asked.json.write_text(json.dumps(about() | result, indent=1) + "\n")
         print(f"written to {asked.json}", file=sys.stderr)
 
 
