@@ -40,11 +40,11 @@ from typing import Final
 
 from bridge.errors import ConfigError
 from bridge.model.coscheduling import GuestStart
+from bridge.model.decisions.quotas import LEAST_WEIGHT
 from bridge.model.learnt import Learning, Learnt
 from bridge.model.node import MEMORY_MIB
 from bridge.model.plan import Plan
-from bridge.model.quotas import LEAST_WEIGHT
-from bridge.model.site import Site
+from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.sharing import switch
 from bridge.planning.sharing.histories import application, history_of
