@@ -21,6 +21,7 @@ _OFFSETS = 4
 _LEAST_SHARE = 0.01
 _RIDGE = 1e-2
 _START = 0.3
+_DISKS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 _ROUNDS = 15
 _DIFFERENCE = 1e-3
 _NOTHING_S = 1e-9
@@ -79,7 +80,7 @@ def applications(
     """The applications with these pressures, sensitivities and part of the disk."""
     count, made = len(profiles), {}
     for at, (name, found) in enumerate(profiles.items()):
-        stages = tuple(replace(s, io=round(s.io * parameters[-1], 4)) for s in found.stages)
+        stages = tuple(replace(s, io=s.io * parameters[-1]) for s in found.stages)
         made[name] = Application(name, stages, parameters[at], parameters[count + at])
     return made
 
@@ -120,16 +121,24 @@ def predicted(
 
 
 def fit(profiles: Mapping[str, Profile], pairs: Sequence[Measured]) -> NDArray[np.float64]:
-    """Pressures, sensitivities, and the part of the disk: Gauss-Newton with damping, none negative.
+    """Pressures, sensitivities, and the part of the disk, the best of `_DISKS`."""
+    found = (_fit_with(profiles, pairs, disk) for disk in _DISKS)
+    return min(found, key=lambda each: each[0])[1]
+
+
+def _fit_with(
+    profiles: Mapping[str, Profile], pairs: Sequence[Measured], disk: float
+) -> tuple[float, NDArray[np.float64]]:
+    """Gauss-Newton with damping, none negative; the remaining sum of squares comes first.
 
     A small ridge makes them unique: only products of pressure and sensitivity are seen.
     """
     names = list(profiles)
-    at = np.append(np.full(2 * len(names), _START), 0.5)
+    at = np.full(2 * len(names), _START)
     observed = np.log([pair.slowdown for pair in pairs])
 
     def residuals(of: NDArray[np.float64]) -> NDArray[np.float64]:
-        made = applications(profiles, of)
+        made = applications(profiles, np.append(of, disk))
         found = [predicted(profiles[p.host], profiles[p.guest], made, p.setting)[0] for p in pairs]
         return np.concatenate((np.log(found) - observed, _RIDGE * of))
 
@@ -142,7 +151,6 @@ def fit(profiles: Mapping[str, Profile], pairs: Sequence[Measured]) -> NDArray[n
             slopes[:, column] = (residuals(moved) - now) / _DIFFERENCE
         normal = slopes.T @ slopes + damping * np.eye(len(at))
         tried = np.maximum(at - np.linalg.solve(normal, slopes.T @ now), 0)
-        tried[-1] = min(tried[-1], 1.0)
         after = residuals(tried)
         if after @ after < now @ now:
             done = now @ now - after @ after < 1e-5 * (now @ now)
@@ -153,8 +161,8 @@ def fit(profiles: Mapping[str, Profile], pairs: Sequence[Measured]) -> NDArray[n
             damping *= 8
     scale = at[: len(names)].max() or 1.0  # the largest pressure is 1
     at[: len(names)] /= scale
-    at[len(names) : -1] *= scale
-    return np.round(at, 3)
+    at[len(names) :] *= scale
+    return float(now @ now), np.append(np.round(at, 3), disk)
 
 
 def errors(
@@ -189,7 +197,13 @@ def model(
     made = []
     for found in applications(profiles, parameters).values():
         stages = [
-            replace(s, share=round(s.share, 4), cpu=round(s.cpu, 3), memory=round(s.memory, 4))
+            replace(
+                s,
+                share=round(s.share, 4),
+                cpu=round(s.cpu, 3),
+                io=round(s.io, 3),
+                memory=round(s.memory, 4),
+            )
             for s in found.stages
         ]
         rest = 1 - sum(stage.share for stage in stages[1:])

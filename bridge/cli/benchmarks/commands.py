@@ -440,3 +440,43 @@ def power(
         return
     print("\n".join(bench_power.lines(found)))
     print(f"{seeds} seeds; in brackets 95 % intervals of the mean (bootstrap)")
+
+
+@app.command()
+def coschedule(
+    *,
+    policies: Annotated[
+        str, typer.Option(help="Presets or YAML files, separated by commas.")
+    ] = "easy",
+    cores: Annotated[
+        str, typer.Option(help="Sizes of the cluster, separated by commas.")
+    ] = "64,128,256",
+    repeats: Annotated[
+        int,
+        typer.Option(min=1, max=100, help="Sets of 15 workflows, one after the other."),
+    ] = 3,
+    seeds: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Repetitions, each with another order of jobs.")
+    ] = 5,
+    first_seed: Annotated[
+        int, typer.Option(min=0, help="The first seed; the others follow it.")
+    ] = 0,
+    interference: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Interference model; default: the bundled one."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Compare policies for jobs that share nodes: the experiment of ASA_X in simulation."""
+    from bridge.cli.benchmarks import coschedule as bench  # noqa: PLC0415 (loads the simulator)
+
+    chosen = bench.cases(policies, cores, range(first_seed, first_seed + seeds))
+    model = bench.model_of(interference)
+    runs = [bench.run_case(model, case, repeats) for case in _shown(chosen, "simulating")]
+    found = bench.summary(runs)
+    if as_json:
+        given = {"repeats": repeats, "interference": model.as_value()}
+        print(json.dumps({**given, "runs": runs, "summary": found, "paper": bench.PAPER}))
+        return
+    print("\n".join(bench.lines(found)))
+    print(f"{seeds} seeds; in brackets 95 % intervals of the mean (bootstrap); (paper's Table 3)")

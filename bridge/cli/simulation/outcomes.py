@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bridge.cli.simulation.power import end_s, measured
+from bridge.cli.simulation.sharing import shared
 from bridge.errors import ConfigError
 from bridge.measures import measure
 from bridge.report.columns import columns_of
@@ -52,6 +53,7 @@ def run_of(policy: str, engine: str, outcome: Outcome, *, fell_back: int = 0) ->
             "fell_back": fell_back,
             "cancelled": int(outcome.cancelled.sum()),
             "restarts": int(outcome.restarts.sum()),
+            **shared(outcome),
         },
         None if outcome.power is None else outcome.power.until(end_s(outcome)),
         None if outcome.power is None else outcome.power.bounds,

@@ -24,6 +24,7 @@ from rich.progress import (
 from bridge.cli.simulation.outcomes import results_table, run_of, write_files
 from bridge.cli.simulation.policies import SiteOption, read_planning, read_policy
 from bridge.cli.simulation.power import POWER_PAPER, PowerOptions, paper_workload, powered
+from bridge.cli.simulation.sharing import SharingOptions
 from bridge.errors import ConfigError
 from bridge.model.policy import PolicySpec
 from bridge.planning.site_rules.rules_text import parse_site
@@ -155,6 +156,24 @@ def simulate(
             " they cannot.",
         ),
     ] = 0,
+    interference: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Jobs may share nodes, and slow each other down by this model, YAML or JSON.",
+        ),
+    ] = None,
+    consent: Annotated[
+        float | None,
+        typer.Option(help="Percentage of the jobs that consent to share nodes; default: 100."),
+    ] = None,
+    over_time_limit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MINUTES",
+            help="How long jobs that share nodes may run beyond their limit; default: unlimited.",
+        ),
+    ] = None,
     engine: Annotated[
         Engine,
         typer.Option(help="cycle: the real cycle at every event; fast: a replay of counts."),
@@ -188,9 +207,12 @@ def simulate(
     machine = machine or pool_of(workload.processors_total)
     workload = workload if jobs is None else workload.first(jobs)
     workload, power = powered(workload, power_options, seed)
+    workload, machine, planning = SharingOptions(interference, consent, over_time_limit).applied(
+        workload, machine, planning, seed
+    )
     rules = site_at(planning, int(workload.submit_s.min()), int(workload.submit_s.max()))
-    only_cycle = bool(faults) or decision_s != 0 or bool(planning) or power is not None
-    fast = [_fast(spec, machine, engine, only_cycle=only_cycle) for spec in specs]
+    special = faults or decision_s != 0 or planning or power or workload.sharing
+    fast = [_fast(spec, machine, engine, only_cycle=bool(special)) for spec in specs]
     outcomes: list[Outcome] = []
     runs: list[Run] = []
     with _progress() as bars:
@@ -231,12 +253,10 @@ def simulate(
         _show(swf, workload, machine, runs)
     _warn(runs, outcomes)
     if out is not None:
-        title = f"{Path(swf.path).name}: {', '.join(run.policy for run in runs)}"
-        lead = f"{len(workload):,} jobs replayed on {machine.name}."
         write_files(
             out,
-            title=title,
-            lead=lead,
+            title=f"{Path(swf.path).name}: {', '.join(run.policy for run in runs)}",
+            lead=f"{len(workload):,} jobs replayed on {machine.name}.",
             facts=_facts(swf, workload, runs, seed),
             trace=swf,
             outcomes=outcomes,

@@ -21,7 +21,7 @@ system was one of shared memory, and has no nodes. Its text calls 256 cores the 
 place, and the fewest cores in another. Here 64 cores are the high load, as in Table 3.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
@@ -78,6 +78,8 @@ WORKFLOWS: Final[Mapping[str, Workflow]] = MappingProxyType(
     }
 )
 _JOBS: Final = tuple((name, cores) for name, flow in WORKFLOWS.items() for cores in flow.cores)
+SET: Final = len(_JOBS)
+"""Jobs of a set."""
 
 
 def paper_system(cores: int) -> System:
@@ -118,35 +120,38 @@ def paper_model(interference: Interference) -> Interference:
     return Interference(tuple(made), interference.source)
 
 
-def paper_set(
-    system: System, interference: Interference, *, seed: int, number: int, begin_s: int
+def paper_sets(
+    system: System, interference: Interference, *, seed: int, begins_s: Sequence[int]
 ) -> Workload:
-    """The jobs of one set.
+    """The jobs of some sets.
 
     Args:
         system: of `paper_system`.
         interference: of `paper_model`.
-        seed: of order and scatter.
-        number: of the set; another one has another order.
-        begin_s: when all are submitted.
+        seed: of order and scatter, which differ between sets.
+        begins_s: when all jobs of each set are submitted, ascending.
     """
-    rng = np.random.default_rng((seed, number))
-    order = [_JOBS[at] for at in rng.permutation(len(_JOBS)).tolist()]
+    rng = np.random.default_rng(seed)
+    order, scatter = [], []
+    for _ in begins_s:
+        order += [_JOBS[at] for at in rng.permutation(len(_JOBS)).tolist()]
+        scatter.append(rng.normal(0, SCATTER, len(_JOBS)))
     cores = np.array([size for _, size in order], dtype=np.int64)
     names = [name for name, _ in order]
     alone_s = np.array([WORKFLOWS[name].runtime_s(size) for name, size in order])
-    runtime_s = np.rint(alone_s * np.exp(rng.normal(0, SCATTER, len(order)))).astype(np.int64)
+    runtime_s = np.rint(alone_s * np.exp(np.concatenate(scatter))).astype(np.int64)
+    submit_s = np.repeat(np.array(begins_s, dtype=np.int64), SET)
     count, ones = len(order), np.ones(len(order), dtype=np.int64)
     application = np.array([interference.number[name] for name in names], dtype=np.int64)
     coschedule = np.full(count, Coschedule.BOTH, dtype=np.int8)
     memory = np.array([WORKFLOWS[name].memory for name in names])
     limit_s = np.rint(LIMIT * alone_s).astype(np.int64)
-    ids = objects(f"{number}.{at}" for at in range(count))
+    ids = objects(str(number) for number in range(1, count + 1))
     return Workload(
-        name=f"set {number}, seed {seed}",
+        name=f"{len(begins_s)} sets of {SET} workflows, seed {seed}",
         processors_total=system.processors,
         id=ids,
-        submit_s=np.full(count, begin_s, dtype=np.int64),
+        submit_s=submit_s,
         runtime_s=runtime_s,
         time_limit_s=limit_s,
         processors=cores,
@@ -158,7 +163,7 @@ def paper_set(
         row=np.arange(count, dtype=np.int64),
         left_out={},
         requests=_requests(
-            ids=ids, names=names, cores=cores, memory=memory, limit_s=limit_s, begin_s=begin_s
+            ids=ids, names=names, cores=cores, memory=memory, limit_s=limit_s, submit_s=submit_s
         ),
         sharing=Sharing(interference, application, coschedule),
     )
@@ -171,7 +176,7 @@ def _requests(
     cores: NDArray[np.int64],
     memory: NDArray[np.float64],
     limit_s: NDArray[np.int64],
-    begin_s: int,
+    submit_s: NDArray[np.int64],
 ) -> JobTable:
     count = len(ids)
     per_node = np.stack(
@@ -183,8 +188,8 @@ def _requests(
         user=objects(["user1"] * count),
         account=objects(["group1"] * count),
         priority=np.arange(count, 0, -1, dtype=np.int64),
-        submit_s=np.full(count, begin_s, dtype=np.int64),
-        eligible_s=np.full(count, begin_s, dtype=np.int64),
+        submit_s=submit_s,
+        eligible_s=submit_s,
         time_limit_s=limit_s,
         partitions=objects([(0,)] * count),
         min_nodes=cores // NODE_CPUS,

@@ -19,6 +19,7 @@ from bridge.errors import ConfigError, RequestError
 from bridge.model.job import Coschedule, JobTable, WidthRule
 from bridge.model.job_columns import objects
 from bridge.model.node import NodeTable
+from bridge.sim.sharing.setting import Sharing
 from bridge.sim.workloads.node_requests import NodeRequest, parse_node_request
 from bridge.sim.workloads.system import System
 from bridge.sim.workloads.workload import Malleable, Workload
@@ -44,6 +45,8 @@ def requests(workload: Workload, system: System) -> JobTable:
     zeros = np.zeros(n_jobs, dtype=np.int64)
     if system.pool:
         per_node[:, 0] = 1
+        if workload.sharing is not None:
+            per_node[:, 1] = _used_mib(workload.sharing, int(system.nodes.capacity[0, 1]))
         min_nodes = max_nodes = workload.processors
         tasks = zeros
     else:
@@ -207,6 +210,14 @@ def _partitions_of(workload: Workload, system: System) -> NDArray[np.object_]:
         if not choice[queue]:
             raise ConfigError("partitions", f"none takes queue {queue} of {workload.name}")
     return objects([choice[queue] for queue in workload.queue.tolist()])
+
+
+def _used_mib(sharing: Sharing, node_mib: int) -> NDArray[np.int64]:
+    """The most memory that each job uses of a node."""
+    shares = np.array([each.memory for each in sharing.interference.applications])
+    used = np.ceil(shares[sharing.application] * node_mib).astype(np.int64)
+    clipped: NDArray[np.int64] = np.clip(used, 1, node_mib)
+    return clipped
 
 
 def _may_share(workload: Workload, system: System) -> NDArray[np.bool_]:

@@ -79,7 +79,17 @@ class System:
         """Processors of all nodes."""
         return int(self.nodes.capacity[:, 0].sum())
 
+    def with_guests(self) -> "System":
+        """The same where a second job can start on the CPUs of another; a pool has memory then."""
+        nodes = self.nodes
+        if self.pool:
+            nodes = replace(nodes, capacity=nodes.capacity * np.array([1, SHARED_NODE_MIB]))
+        partitions = tuple(replace(part, shared=True) for part in self.partitions)
+        return replace(self, nodes=nodes, partitions=partitions)
 
+
+SHARED_NODE_MIB = 4096
+"""Memory of a node of a pool in which jobs share nodes; each asks for what it uses of it."""
 LARGEST_POOL = 1 << 22
 """Each processor of a pool is a node with a name: memory limits their number."""
 

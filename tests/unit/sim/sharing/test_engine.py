@@ -51,8 +51,7 @@ def crowd(seed: int, n_jobs: int) -> Workload:
 
 
 def shared_pool() -> System:
-    machine = pool_of(PROCESSORS)
-    return replace(machine, partitions=(replace(machine.partitions[0], shared=True),))
+    return pool_of(PROCESSORS).with_guests()
 
 
 def shared(workload: Workload, model: Interference, seed: int = 0) -> Workload:
@@ -198,7 +197,8 @@ def test_without_guests_the_schedule_is_the_same_to_the_bit(consents: bool) -> N
     asked = requests(workload, shared_pool()) if consents else None
     alone = replace(workload, sharing=None, requests=asked)
     policies = (Decider(build(PRESETS["easy"])), RandomGuests(0))
-    plain = simulate(alone, pool_of(PROCESSORS), Decider(build(PRESETS["easy"])).decide)
+    machine = shared_pool() if consents else pool_of(PROCESSORS)
+    plain = simulate(alone, machine, Decider(build(PRESETS["easy"])).decide)
     may = simulate(workload, shared_pool(), policies[not consents].decide)
     assert may.schedule.start_s.tobytes() == plain.schedule.start_s.tobytes()
     assert may.schedule.end_s.tobytes() == plain.schedule.end_s.tobytes()
