@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import ConfigError, RequestError
-from bridge.model.job import Coschedule, JobTable, WidthRule
+from bridge.model.job import JobTable, WidthRule
 from bridge.model.job_columns import objects
 from bridge.model.node import NodeTable
 from bridge.sim.sharing.setting import Sharing
@@ -79,7 +79,7 @@ def requests(workload: Workload, system: System) -> JobTable:
         per_task=per_task,
         tasks=tasks,
         max_tasks_per_node=node_requests.most_per_node,
-        exclusive=(_exclusive(partitions, system) & ~_may_share(workload, system))
+        exclusive=_exclusive(partitions, system, shared=workload.sharing is not None)
         | node_requests.exclusive,
         features=objects(node_requests.features),
         required=objects(node_requests.required),
@@ -220,17 +220,14 @@ def _used_mib(sharing: Sharing, node_mib: int) -> NDArray[np.int64]:
     return clipped
 
 
-def _may_share(workload: Workload, system: System) -> NDArray[np.bool_]:
-    """Jobs of a pool that consent; its nodes have one processor, so only guests can share them."""
-    if workload.sharing is None or not system.pool:
-        return np.zeros(len(workload), dtype=bool)
-    consents: NDArray[np.bool_] = workload.sharing.coschedule != Coschedule.NEVER
-    return consents
+def _exclusive(
+    partitions: NDArray[np.object_], system: System, *, shared: bool
+) -> NDArray[np.bool_]:
+    """Jobs that share no node: all of a pool, and those with a partition that does not share.
 
-
-def _exclusive(partitions: NDArray[np.object_], system: System) -> NDArray[np.bool_]:
-    """Jobs that share no node: all of a pool, and those with a partition that does not share."""
-    if system.pool or system.whole_nodes:
+    Where jobs may be guests, those of a pool are not exclusive: nodes have one processor anyway.
+    """
+    if system.whole_nodes or (system.pool and not shared):
         return np.ones(len(partitions), dtype=bool)
     alone = {position for position, part in enumerate(system.partitions) if part.exclusive}
     return np.array([not alone.isdisjoint(named) for named in partitions], dtype=bool)

@@ -194,11 +194,10 @@ def test_without_guests_the_schedule_is_the_same_to_the_bit(consents: bool) -> N
     if not consents:
         nobody = np.full(200, Coschedule.NEVER, dtype=np.int8)
         workload = replace(workload, sharing=replace(workload.sharing, coschedule=nobody))
-    asked = requests(workload, shared_pool()) if consents else None
+    asked = requests(workload, shared_pool())
     alone = replace(workload, sharing=None, requests=asked)
     policies = (Decider(build(PRESETS["easy"])), RandomGuests(0))
-    machine = shared_pool() if consents else pool_of(PROCESSORS)
-    plain = simulate(alone, machine, Decider(build(PRESETS["easy"])).decide)
+    plain = simulate(alone, shared_pool(), Decider(build(PRESETS["easy"])).decide)
     may = simulate(workload, shared_pool(), policies[not consents].decide)
     assert may.schedule.start_s.tobytes() == plain.schedule.start_s.tobytes()
     assert may.schedule.end_s.tobytes() == plain.schedule.end_s.tobytes()

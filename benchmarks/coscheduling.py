@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Policies for jobs that share nodes, in simulations: the experiment of ASA_X, and whole logs.
+
+Usage: benchmarks/coscheduling.py [--policies NAMES] [--seeds N] [--cores LIST] [--json FILE]
+       benchmarks/coscheduling.py LOG.swf.gz ... [--policies NAMES] [--jobs N] [--json FILE]
+       benchmarks/coscheduling.py --show FILE [--table NAME]
+
+Without a log it is `schedbridge bench coschedule`. Of a log the first N jobs are replayed on a pool
+of as many nodes as the machine had processors; 10, 30 and 50 % of the jobs consent to be host and
+guest, by chance, and run applications of the bundled interference model
+(`bridge.sim.sharing.setting`). Jobs may run beyond their time limit. Tables: experiment, workflows,
+curve; traces.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from about import ROOT, about
+from results_file import write
+
+from bridge.cli.benchmarks import coschedule as bench
+from bridge.cli.simulation.policies import read_policy
+from bridge.cli.simulation.sharing import EVERYWHERE
+from bridge.measures import bounded_slowdown, makespan_s, turnaround_s, wait_s
+from bridge.planning.site_rules.rules_text import parse_site
+from bridge.registry import build
+from bridge.safe_cycle.decider import Decider
+from bridge.sim.runs.engine import simulate
+from bridge.sim.runs.sharing_measures import sharing_measures
+from bridge.sim.sharing.interference import read_interference
+from bridge.sim.sharing.setting import sharing_of
+from bridge.sim.workloads.swf import read_swf
+from bridge.sim.workloads.system import pool_of
+from bridge.sim.workloads.workload import workload_from
+
+CONSENT_PERCENT = (10, 30, 50)
+MODEL = ROOT / "bridge" / "sim" / "data" / "interference.json"
+
+
+def replay(log: Path, policy: str, consent: int, jobs: int, seed: int) -> dict[str, Any]:
+    """One simulation of a log."""
+    workload = workload_from(read_swf(log)).first(jobs)
+    sharing = sharing_of(
+        read_interference(MODEL), workload.executable, workload.user,
+        consent_percent=consent, seed=seed,
+    )  # fmt: skip
+    workload = replace(workload, sharing=sharing)
+    site = parse_site({"coscheduling": [dict(EVERYWHERE)]})
+    decider = Decider(build(read_policy(policy)), seed=seed, site=site)
+    system = pool_of(workload.processors_total).with_guests()
+    outcome = simulate(workload, system, decider.decide)
+    schedule, found = outcome.schedule, sharing_measures(outcome)
+    return {
+        "log": log.name.split(".")[0],
+        "policy": policy,
+        "consent_percent": consent,
+        "jobs": len(workload),
+        "wait_s": round(float(wait_s(schedule).mean()), 1),
+        "bounded_slowdown": round(float(bounded_slowdown(schedule).mean()), 2),
+        "response_s": round(float(turnaround_s(schedule).mean()), 1),
+        "makespan_s": makespan_s(schedule),
+        "cpu_percent": round(100 * found["cpu_use"], 2),
+        "guests": found["guests"],
+        "pair_h": found["pair_h"],
+        "host_mean_percent": round(100 * found["host_slowdown"]["mean"], 2),
+        "host_p95_percent": round(100 * found["host_slowdown"]["p95"], 2),
+        "above_bound_percent": round(100 * found["above_bound"], 2),
+        "overrun_percent": round(100 * found["overrun"], 2),
+        "requeued": found["requeued"],
+        "failures": decider.failures,
+        "refusals": len(outcome.refusals),
+        "decision_ms": round(float(outcome.decision_ms.mean()), 2),
+    }
+
+
+def show(found: Mapping[str, Any], table: str) -> list[str]:
+    """A table of the documents."""
+    if table == "traces":
+        return _traces(found["runs"])
+    summary = found["summary"]
+    if table == "experiment":
+        return bench.lines(summary)
+    if table == "workflows":
+        names = list(summary[0]["workflows"])
+        lines = [f"| cores | policy | {' | '.join(names)} |", "|---:|---|" + "---:|" * len(names)]
+        for entry in summary:
+            cells = [f"{entry['workflows'][name]['mean']:+.1f} %" for name in names]
+            lines.append(f"| {entry['cores']} | {entry['policy']} | {' | '.join(cells)} |")
+        return lines
+    sets = range(1, len(summary[0]["repeats"]) + 1)
+    heads = [f"response {n}, h" for n in sets] + [f"slower {n}, %" for n in sets]
+    lines = [f"| cores | policy | {' | '.join(heads)} |", "|---:|---|" + "---:|" * len(heads)]
+    for entry in summary:
+        cells = [f"{each['response_h']['mean']:.2f}" for each in entry["repeats"]]
+        cells += [f"{each['slower_percent']['mean']:.1f}" for each in entry["repeats"]]
+        lines.append(f"| {entry['cores']} | {entry['policy']} | {' | '.join(cells)} |")
+    return lines
+
+
+def _traces(runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    lines = [
+        "| log | consent, % | policy | wait, s | response, s | bounded slowdown | CPU, % | guests "
+        "| hosts slower: mean, % | 95 %, % | above 10 %, % | overrun, % |",
+        "|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for row in runs:
+        lines.append(
+            f"| {row['log']} | {row['consent_percent']} | {row['policy']} | {row['wait_s']:,.0f} "
+            f"| {row['response_s']:,.0f} | {row['bounded_slowdown']:.1f} "
+            f"| {row['cpu_percent']:.1f} | {row['guests']:,} "
+            f"| {row['host_mean_percent']:.1f} | {row['host_p95_percent']:.1f} "
+            f"| {row['above_bound_percent']:.1f} | {row['overrun_percent']:.1f} |"
+        )
+    return lines
+
+
+def main() -> None:
+    """Simulates, or shows a file."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("logs", type=Path, nargs="*")
+    parser.add_argument("--policies", default="easy,static-half,asax")
+    parser.add_argument("--seeds", type=int, default=20, help="of the experiment [20]")
+    parser.add_argument("--cores", default="64,128,256", help="of the experiment")
+    parser.add_argument("--repeats", type=int, default=3, help="sets of the experiment [3]")
+    parser.add_argument("--jobs", type=int, default=5000, help="of each log [5000]")
+    parser.add_argument("--seed", type=int, default=0, help="of consent and applications [0]")
+    parser.add_argument("--json", type=Path, help="write the figures there")
+    parser.add_argument("--show", type=Path, metavar="FILE", help="show these figures")
+    parser.add_argument("--table", default="experiment",
+                        choices=("experiment", "workflows", "curve", "traces"))  # fmt: skip
+    options = parser.parse_args()
+    if options.show:
+        print("\n".join(show(json.loads(options.show.read_text()), options.table)))
+        return
+    runs: list[dict[str, Any]] = []
+    found: dict[str, Any] = {"runs": runs}
+    if options.logs:
+        for log in options.logs:
+            for consent in CONSENT_PERCENT:
+                for policy in options.policies.split(","):
+                    runs.append(replay(log, policy, consent, options.jobs, options.seed))
+                    print(_traces(runs[-1:])[-1], file=sys.stderr)
+        table = "traces"
+    else:
+        model = bench.model_of(None)
+        for case in bench.cases(options.policies, options.cores, range(options.seeds)):
+            runs.append(bench.run_case(model, case, options.repeats))
+            print(case.policy.name, case.cores, case.seed, file=sys.stderr)
+        found |= {"summary": bench.summary(runs), "paper": list(bench.PAPER)}
+        table = "experiment"
+    result = {**about(), **found}
+    if options.json:
+        write(options.json, result)
+    print("\n".join(show(result, table)))
+
+
+if __name__ == "__main__":
+    main()
