@@ -10,12 +10,14 @@ Rules
        hierarchies, and is not disturbed.
     3. Only guests, and jobs whose share is not the full one, are moved. They are moved back, and
        the cgroup removed, when there is no order for them any more or they have ended.
-    4. A job that forks faster than it is moved gets `MOST_MOVE_S` at each look: what is moved
-       already forks inside. A process that cannot be moved stops no other.
+    4. A job that forks faster than it is moved is frozen while it is moved, for `MOST_MOVE_S` at
+       most. What is frozen is recorded before, and thawed by whoever keeps the shares next. A
+       process that cannot be moved stops no other.
     5. The weights of jobs of several users are compared between their users' cgroups where rule 1
        applies: a user's cgroup gets the largest weight of its jobs.
 """
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -38,6 +40,7 @@ HIERARCHIES: Final = ("cpu", "cpu,cpuacct", "cpuacct,cpu")
 MOST_MOVE_S: Final = 1.0
 NO_QUOTA: Final = "-1"
 LEAST_SHARES: Final = 2
+PASSES: Final = 3
 _USUAL_SHARES: Final = 1024
 
 
@@ -55,6 +58,7 @@ class CgroupV1:
 
     Attributes:
         own: cgroups that were made for jobs (rule 2); kept by the agent's record over restarts.
+        frozen: jobs that are frozen at present; likewise.
     """
 
     name = "cgroup-v1"
@@ -68,6 +72,7 @@ class CgroupV1:
         *,
         attach: Callable[[int, Path], None] = _attach,
         clock: Callable[[], float] = time.monotonic,
+        freezes: Callable[[], None] = lambda: None,
     ) -> None:
         """Takes the cgroups by node.
 
@@ -77,10 +82,13 @@ class CgroupV1:
             proc: where processes are shown.
             attach: moves a process.
             clock: monotonic, s.
+            freezes: called before a job is frozen; records `frozen`.
         """
         self._cgroups, self._proc = cgroups, proc
         self._root, self._attach, self._clock = root, attach, clock
+        self._freezes = freezes
         self.own: dict[Key, Path] = {}
+        self.frozen: set[Key] = set()
 
     def _hierarchy(self) -> Path | None:
         found = (self._root / name for name in HIERARCHIES)
@@ -109,10 +117,11 @@ class CgroupV1:
 
     def processes(self, key: Key) -> Iterator[int]:
         """Of all steps, without Slurm's own."""
+        return (pid for pid in self._with_slurms(key) if not is_slurms(pid, self._proc))
+
+    def _with_slurms(self, key: Key) -> Iterator[int]:
         folder = self._listed(key)
-        for pid in pids_below(folder) if folder is not None else ():
-            if not is_slurms(pid, self._proc):
-                yield pid
+        return pids_below(folder) if folder is not None else iter(())
 
     def apply(self, share: Share) -> bool:
         """Settings first: who is moved is bound at once."""
@@ -121,12 +130,12 @@ class CgroupV1:
             _settle(slurms, share)
             self._settle_user(slurms.parent)
             return True
-        waiting = set(self.processes(share.key))
+        first = next(self.processes(share.key), None)
         own = self.own.get(share.key)
-        if not waiting:
+        if first is None:
             return False
         if own is None or not own.is_dir():
-            own = self._make(share.key, min(waiting))
+            own = self._make(share.key, first)
         _settle(own, share)
         self._gather(share.key, own)
         return True
@@ -142,17 +151,52 @@ class CgroupV1:
 
     def _gather(self, key: Key, own: Path) -> None:
         """Moves the job's processes until none is new (rule 4)."""
-        until, stuck = self._clock() + MOST_MOVE_S, set[int]()
-        inside = set(pids_in(own))
-        while new := set(self.processes(key)) - inside - stuck:
-            for pid in new:
-                try:
+        done = set(pids_in(own))  # or Slurm's, ended, or a real-time one
+        until = self._clock() + MOST_MOVE_S
+        for _ in range(PASSES):
+            if not self._move(key, own, done, until):
+                return
+        self._freeze(key)
+        try:
+            until = self._clock() + MOST_MOVE_S
+            while self._move(key, own, done, until) and self._clock() < until:
+                continue
+        finally:
+            self.thaw()
+
+    def _move(self, key: Key, own: Path, done: set[int], until: float) -> bool:
+        """Moves processes that are not `done`; whether there were any."""
+        new = set(self._with_slurms(key)) - done
+        for pid in new:
+            if self._clock() > until:
+                break
+            done.add(pid)
+            if not is_slurms(pid, self._proc):
+                with contextlib.suppress(OSError):
                     self._attach(pid, own)
-                    inside.add(pid)
-                except OSError:  # it has ended, or is a real-time one
-                    stuck.add(pid)
-                if self._clock() > until:
-                    return
+        return bool(new)
+
+    def _freezer(self, key: Key) -> Path | None:
+        folder = self._listed(key)
+        state = folder / "freezer.state" if folder is not None else None
+        return state if state is not None and state.exists() else None
+
+    def _freeze(self, key: Key) -> None:
+        state = self._freezer(key)
+        if state is None or state.read_text() != "THAWED\n":  # Slurm has suspended it
+            return
+        self.frozen.add(key)
+        self._freezes()
+        method.attach("FROZEN", state)
+
+    def thaw(self) -> None:
+        """Lets all jobs go on that were frozen here, or by the process that died."""
+        for key in list(self.frozen):
+            state = self._freezer(key)
+            if state is not None:
+                with contextlib.suppress(FileNotFoundError):
+                    method.attach("THAWED", state)
+            self.frozen.discard(key)
 
     def restore(self, key: Key) -> bool:
         """Moves processes back and removes the cgroup."""

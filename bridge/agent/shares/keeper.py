@@ -91,7 +91,8 @@ class Keeper:
         """
         alone = len(nodes) == 1
         cgroups = {node: NodeCgroups(node, alone=alone, root=root) for node in nodes}
-        self._v1 = CgroupV1(cgroups, root, proc)
+        self._v1 = CgroupV1(cgroups, root, proc, freezes=lambda: self._note(self._noted))
+        self._noted: Mapping[Key, Share] = {}
         self._methods: tuple[Method, ...] = (
             CgroupV2(cgroups, proc), self._v1, Priorities(processes, proc),
         )  # fmt: skip
@@ -102,6 +103,7 @@ class Keeper:
         found = record.read()
         self._wanted = tuple(share for share in found.shares if share.node in self._nodes)
         self._v1.own = {key: path for key, path in found.own.items() if path.name == own_name(key)}
+        self._v1.frozen = set(found.frozen)
         self._until_s = float("-inf")
         self._sequence = 0
         by_name = {method.name: method for method in self._methods}
@@ -155,6 +157,7 @@ class Keeper:
         shares, valid = self._now_wanted()
         # A guest is known to the guardian whatever its share is.
         wanted = {share.key: share for share in shares if share.guest or not share.is_full}
+        self._v1.thaw()
         self._note(wanted)
         self.in_force = tuple(self._apply(share) for share in wanted.values())
         present = {each.share.key for each in self.in_force if each.method or each.problem}
@@ -180,10 +183,15 @@ class Keeper:
         return not self._changed and not self.in_force
 
     def _note(self, wanted: Mapping[Key, Share]) -> None:
+        self._noted = wanted
         changed = {key: by.name if by is not None else "" for key, by in self._changed.items()}
         changed = {**dict.fromkeys(wanted, ""), **changed}
         try:
-            self._record.put(Recorded(tuple(wanted.values()), changed, dict(self._v1.own)))
+            self._record.put(
+                Recorded(
+                    tuple(wanted.values()), changed, dict(self._v1.own), frozenset(self._v1.frozen)
+                )
+            )
         except OSError as error:
             self._tell(("", ""), f"{self._record.path} cannot be written: {error}")
 

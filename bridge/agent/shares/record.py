@@ -30,11 +30,13 @@ class Recorded:
         shares: as ordered.
         changed: by which method a job was changed; empty: not known.
         own: cgroups that were made for jobs.
+        frozen: jobs that are frozen while they are moved.
     """
 
     shares: tuple[Share, ...] = ()
     changed: Mapping[Key, str] = field(default_factory=dict)
     own: Mapping[Key, Path] = field(default_factory=dict)
+    frozen: frozenset[Key] = frozenset()
 
 
 class Record:
@@ -83,6 +85,7 @@ class Record:
             "shares": [asdict(share) for share in recorded.shares],
             "changed": [[*key, method] for key, method in recorded.changed.items()],
             "own": [[*key, str(path)] for key, path in recorded.own.items()],
+            "frozen": [[*key, ""] for key in recorded.frozen],
         }).encode()  # fmt: skip
         if content == self._written:
             return
@@ -109,7 +112,8 @@ class Record:
             return Recorded()
         own = {key: Path(path) for key, path in _texts(found.get("own"))}
         changed = dict(_texts(found.get("changed")))
-        return Recorded(tuple(_shares(found.get("shares"))), changed, own)
+        frozen = frozenset(key for key, _ in _texts(found.get("frozen")))
+        return Recorded(tuple(_shares(found.get("shares"))), changed, own, frozen)
 
 
 def _shares(found: Any) -> Iterable[Share]:

@@ -358,6 +358,37 @@ def test_processes_are_moved_into_a_cgroup_below_their_own(old: OldTree, method:
     assert sorted(outside) == ["11", "12", "14"]
 
 
+def test_a_job_that_forks_faster_than_it_is_moved_is_frozen_meanwhile(
+    old: OldTree, method: CgroupV1
+) -> None:
+    folder = old.job("7", 11)
+    state = folder.parent / "freezer.state"
+    state.write_text("THAWED\n")
+    moves, recorded = list[tuple[int, str]](), list[set[tuple[str, str]]]()
+
+    def attach(pid: int, own: Path) -> None:
+        """Each process has a child before it is moved, unless it is frozen."""
+        moves.append((pid, state.read_text().strip()))
+        old.attach(pid, own)
+        if moves[-1][1] == "THAWED":
+            with (folder / "cgroup.procs").open("a") as file:
+                file.write(f"{pid + 10}\n")
+
+    method._attach, method._freezes = attach, lambda: recorded.append(set(method.frozen))
+    assert method.apply(guest("7", 250))
+    assert moves == [(11, "THAWED"), (21, "THAWED"), (31, "THAWED"), (41, "FROZEN")]
+    assert recorded == [{(NODE, "7")}]
+    assert state.read_text() == "THAWED"
+    assert not method.frozen
+    # What an agent had frozen when it died, the next one thaws; what Slurm has suspended, nobody.
+    state.write_text("FROZEN\n")
+    method.thaw()
+    assert state.read_text() == "FROZEN\n"
+    method.frozen = {(NODE, "7"), (NODE, "8")}
+    method.thaw()
+    assert state.read_text() == "THAWED"
+
+
 def test_a_hierarchy_shared_with_cpuacct_is_written_in_place(tmp_path: Path, proc: Path) -> None:
     root = tmp_path / "both"
     user = OldTree.group(root / "cpu,cpuacct" / "slurm_n1" / "uid_1000")
