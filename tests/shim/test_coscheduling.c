@@ -100,6 +100,7 @@ static void a_guest_starts_on_its_hosts_nodes(void) {
     EXPECT_NUMBER(host->details->share_res, 1);
     EXPECT_NUMBER(host->job_resrcs->node_req, NODE_CR_AVAILABLE);
     EXPECT_NUMBER(coscheduling_of(host), COSCHEDULE_HOST);
+    EXPECT_NUMBER(coscheduling_told(host), COSCHEDULE_HOST);
     EXPECT_NUMBER(coscheduling_slowdown(host), 75);
     EXPECT(!host_of(host));
     job_record_t *guest = guest_of(2, host);
@@ -148,6 +149,7 @@ static void only_jobs_that_hold_all_cpus_of_idle_nodes_become_hosts(void) {
         expect_result((size_t)i, APPLIED, "");
         EXPECT_NUMBER(jobs[i]->details->share_res, UNSTATED);
         EXPECT_NUMBER(coscheduling_of(jobs[i]), COSCHEDULE_NEVER);
+        EXPECT_NUMBER(coscheduling_told(jobs[i]), COSCHEDULE_NEVER);
         EXPECT(!note_text(jobs[i], "SPANK_SCHEDBRIDGE_SHARES="));
     }
     end();
@@ -264,6 +266,7 @@ static void the_site_may_consent_for_those_who_say_nothing(void) {
     EXPECT(apply());
     fill(host);
     EXPECT_NUMBER(coscheduling_of(host), COSCHEDULE_BOTH);
+    EXPECT_NUMBER(coscheduling_told(host), COSCHEDULE_UNSTATED); // the service has its own rules
     start_guest(guest, host, "n2");
     expect_result(0, APPLIED, "");
     expect_refused(consenting(3, "never"), host, INVALID, "does not let it run");

@@ -206,7 +206,7 @@ uint64_t job_print(const job_record_t *job, const sent_job_t *entry, time_t now)
     Schedbridge__V1__JobState state = job_wire_state(job);
     hash_number(&hash, (uint64_t)state << 32 | job->priority);
     hash_number(&hash, job_version(job));
-    hash_number(&hash, (uint64_t)coscheduling_of(job) << 1 | (job->details->requeue != 0));
+    hash_number(&hash, (uint64_t)coscheduling_told(job) << 1 | (job->details->requeue != 0));
     if (state != PB(JOB_STATE__JOB_STATE_PENDING)) {
         hash_number(&hash, (uint64_t)job->start_time);
         hash_number(&hash, (uint64_t)job->end_time);
@@ -379,7 +379,7 @@ static pb_request_t *request_message(arena_t *arena, const job_record_t *job)
 static void set_sharing(arena_t *arena, pb_job_t *message, const job_record_t *job)
 {
     const job_record_t *host = coscheduling_host(job);
-    message->coschedule = (Schedbridge__V1__Coschedule)coscheduling_of(job);
+    message->coschedule = (Schedbridge__V1__Coschedule)coscheduling_told(job);
     message->max_slowdown_permille = coscheduling_slowdown(job);
     message->requeue = job->batch_flag && job->details->requeue;
     if (host)

@@ -86,6 +86,13 @@ coschedule_t coscheduling_of(const job_record_t *job)
     return found;
 }
 
+coschedule_t coscheduling_told(const job_record_t *job)
+{
+    coschedule_t found = coscheduling_of(job);
+    bool stated = job_option(job, "coschedule") != NULL;
+    return stated || found == COSCHEDULE_NEVER ? found : COSCHEDULE_UNSTATED;
+}
+
 // ---------------------------------------------------------------- pairs
 
 // Whose guest the job was started as (0: nobody's), and what share_res was before.

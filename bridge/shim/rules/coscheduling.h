@@ -29,6 +29,10 @@ bool coscheduling_is_shared(const part_record_t *part);
 // hold all CPUs of their nodes alone.
 coschedule_t coscheduling_of(const job_record_t *job);
 
+// The same for the service, which has rules of its own for those who state nothing:
+// COSCHEDULE_UNSTATED where the site's settings decide.
+coschedule_t coscheduling_told(const job_record_t *job);
+
 // The user's bound on the slowdown, in thousandths; 0: none is stated.
 uint32_t coscheduling_slowdown(const job_record_t *job);
 
