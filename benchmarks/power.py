@@ -6,14 +6,13 @@ Usage: benchmarks/power.py paper [--seeds N] [--policies NAME,...] [--json FILE]
                                  [--policies NAME,...] [--json FILE]
        benchmarks/power.py --show FILE      only prints the table of this file
 
-paper   `schedbridge bench power`, kept with its origin.
+paper   `schedbridge bench power`, with the origin of its figures.
 month   N days of a log. The upper bound is 80 % of the peak of static
-        backfill that knows of no bound, 60 % each night and for a longer time once a week
-        (`NIGHT`, `WEEK`), all announced. Jobs that could never start because they draw more than
-        any stretch of their time limit leaves are left out for every policy, and counted. With
-        `--malleable`, so many of the jobs can change their width
-        (`bridge.sim.workloads.malleable_jobs`). With `--power-down`, idle nodes can be powered
-        down, and take so long to come back.
+        backfill without a bound, 60 % each night and for a longer time once a week (`NIGHT`,
+        `WEEK`), all announced. Jobs that could never start, because they draw more than any period
+        of their time limit allows, are left out for every policy, and counted. With `--malleable`,
+        this share of the jobs can change their width (`bridge.sim.workloads.malleable_jobs`). With
+        `--power-down`, idle nodes can be powered down, and need this time to power up.
 """
 
 import argparse
@@ -136,7 +135,7 @@ def month(given: argparse.Namespace) -> dict:
 
 
 def there(policies: str) -> list[str]:
-    """Those of the policies that this version has."""
+    """The policies that this version has."""
     wanted = policies.split(",")
     needs = {"scenario-2": "malleable-power", "scenario-3": "malleable-power",
              "power-plan": "power-plan"}  # fmt: skip
@@ -193,7 +192,7 @@ def corridor(peak_w: int, n_days: int) -> CorridorSteps:
 
 
 def startable(workload: Workload, steps: CorridorSteps) -> np.ndarray:
-    """Jobs that could run alone, by what they state, at some time within the bounds."""
+    """Jobs that could run alone, by their stated powers, at some time within the bounds."""
     idle_w = NODE.idle_w * workload.processors_total
     need_w = idle_w + workload.processors * (workload.power.max_w - NODE.idle_w)
     starts = [step.at_s for step in steps.steps]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a thousand agents that report power each second cost the service.
+"""The cost to the service of a thousand agents that report power each second.
 
 `power_agents.py [--agents N] [--seconds S] [--jobs J] [--json FILE]`. Needs openssl.
 
@@ -11,7 +11,7 @@
 | idle | the same with the streams alone |
 | taking | what decoding a reading and keeping its values takes, measured alone |
 
-Shares are of one core. The agents are simulated by processes of their own, which do not count.
+Shares are of one core. The agents are simulated by separate processes, which do not count.
 """
 
 import argparse
@@ -79,7 +79,7 @@ def _reading(node: str, jobs: int, watts: float) -> pb.Use:
 
 
 async def _agents(port: int, folder: Path, numbers: range, jobs: int) -> None:
-    """Streams that begin to report when standard input has a line, and jump after another."""
+    """Streams that begin to report after one line of standard input, and jump after another."""
     credentials = grpc.ssl_channel_credentials(
         *((folder / name).read_bytes() for name in ("ca.crt", "agent.key", "agent.crt"))
     )

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The paper's experiment on power on a real dockerized cluster, beside its simulation.
+"""The paper's experiment on power on a real dockerized cluster, compared with its simulation.
 
 usage: benchmarks/power_cluster.py [--strategies NAME,...] [--compression X] [--jobs N] [--nodes N]
                                    [--seed N] [--json FILE [--add]]
@@ -11,13 +11,13 @@ usage: benchmarks/power_cluster.py [--strategies NAME,...] [--compression X] [--
 Each node is a container with a slurmd, and with an agent under the bridge. The jobs are the MPI
 programs pi and heat of `examples/elastic` under MPICH, run by `schedbridge run`; their results are
 compared with those of rigid runs. They compute by sleeping, as Amdahl's law says
-(`power_bench/pace.c`). What each node draws is written each second into a meter that its agent
-reads: idle power, or what the job draws that holds the node by Slurm (`power_bench/rig.py`). The
+(`power_bench/pace.c`). The draw of each node is written each second into a meter that its agent
+reads: idle power, or the draw of the job that holds the node in Slurm (`power_bench/rig.py`). The
 corridor is changed by `schedbridge power corridor`, unannounced.
 
 Strategies: `static` is Slurm's sched/backfill without the bridge, `scenario-2` and `scenario-3` are
 `malleable-power` with widths of running jobs only and with starts of waiting ones, `power-plan` is
-the preset. The simulation beside each run has the same jobs, limits and instants, and the measured
+the preset. The simulation of each run has the same jobs, limits and instants, and the measured
 times of changes, beginnings and ends.
 """
 
@@ -48,7 +48,7 @@ _TICK_S, _BETWEEN_S = 30, 60
 
 
 def policy(strategy: str, compression: float) -> str | dict[str, object]:
-    """A strategy whose own times are compressed as the jobs' are."""
+    """A strategy whose own times are compressed like the jobs'."""
     if strategy == "static":
         return "conservative"
     preset = "power-plan" if strategy == "power-plan" else "malleable-power"
@@ -65,7 +65,7 @@ def policy(strategy: str, compression: float) -> str | dict[str, object]:
 
 
 def options(strategy: str, given: Experiment, folder: Path) -> list[str]:
-    """What `scripts/cluster up` is told."""
+    """The options of `scripts/cluster up`."""
     image = ["--image", "mpi"]
     if strategy == "static":
         scaled = {"sched_interval": 60, "bf_interval": 30, "bf_resolution": 60}
@@ -119,7 +119,7 @@ def simulated(strategy: str, given: Experiment, costs: Costs) -> dict[str, objec
 
 
 def measure(given: argparse.Namespace) -> list[dict[str, object]]:
-    """Each strategy on the cluster and in the simulator; written after each."""
+    """Runs each strategy on the cluster and in the simulator; writes the file after each."""
     found: list[dict[str, object]] = []
     if given.add and given.json.exists():
         found = json.loads(given.json.read_text())["runs"]

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What choosing widths within a power corridor takes, beside CP-SAT on the same problem.
+"""CPU time of choosing widths within a power corridor, compared with CP-SAT on the same problem.
 
 Usage: benchmarks/power_configuration.py [--json FILE] [--repeats N] [--problems N] [--solved N]
        benchmarks/power_configuration.py --show FILE
 
 Each case is a set of seeded problems: running malleable jobs, nodes and a corridor that their power
 violates. `programme` is `bridge.planning.power.configuration` as a policy calls it, `CP-SAT` the
-same goals one after the other, with one worker; where both prove their choices these are compared.
-Times are CPU times of this process; of each problem the least of the repeats counts, as other
-processes can only add to it. The table has the median and the greatest of the problems.
+same goals one after the other, with one worker; choices that both prove are compared. Times are CPU
+times of this process; the minimum of the repeats of each problem counts, because other processes
+can only add to it. The table has the median and the maximum over the problems.
 """
 
 import argparse
@@ -61,13 +61,13 @@ def problem(seed: int, running: int, nodes: int, draws: str) -> tuple[list[Scala
 
 
 def reached(jobs: list[Scalable], found: Configuration) -> tuple[int, ...]:
-    """What a configuration has of each goal."""
+    """A configuration's value of each goal."""
     by = [abs(found.widths[job.id] - job.width) for job in jobs]
     return found.over_w, found.under_w, found.idle, sum(each > 0 for each in by), sum(by)
 
 
 def by_solver(jobs: list[Scalable], room: Room) -> tuple[int, ...] | None:
-    """What the best has of each goal, by CP-SAT; None: it did not prove that in 2 s a goal."""
+    """The optimum of each goal, by CP-SAT; None: not proved in 2 s per goal."""
     model = cp_model.CpModel()
     width = [
         model.new_int_var_from_domain(cp_model.Domain.from_values(list(job.widths)), job.id)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a decision on power takes, of the whole policy: 14 nodes as in the paper, and 1,000.
+"""CPU time of a decision on power by the whole policy: 14 nodes as in the paper, and 1,000.
 
 Usage: benchmarks/power_decision.py [--json FILE] [--repeats N]
        benchmarks/power_decision.py --show FILE
 
 Each case is one snapshot and one corridor. A cycle is measured as a whole, with its plan of the
-queue and its check, and what it takes beyond one of `conservative` under the same corridor. The
-times of the programme alone are in `power_configuration.py`. Times are CPU times of this process;
-the least and the median of the repeats are reported, as other processes can only add to them.
+queue and its check, and relative to one of `conservative` under the same corridor. The times of the
+programme alone are in `power_configuration.py`. Times are CPU times of this process; the minimum
+and the median of the repeats are reported, because other processes can only add to them.
 """
 
 import argparse

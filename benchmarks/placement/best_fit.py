@@ -2,12 +2,13 @@
 """`compact` against a best fit like that of Slurm's topology/tree, with the same starts for both.
 
 On real clusters (`cluster.py`) schedulers start jobs at different instants, so the effect of
-placement is mixed with that of which nodes are idle. Here all nodes are alike and held whole:
-starts do not depend on placement, so all placers use one EASY schedule and only node sets differ.
+placement is mixed with that of which nodes are idle. Here all nodes are identical and allocated
+whole: starts do not depend on placement, so all placers use one EASY schedule and only node sets
+differ.
 
-The best fit, as Slurm's Topology Guide describes it in words: below the lowest switch that has
-enough idle nodes (of several the fullest), the leaf switch that holds what is still wanted most
-tightly, else the one with the most idle nodes, and so on.
+The best fit follows Slurm's Topology Guide: below the lowest switch that has enough idle nodes (of
+several the fullest), the leaf switch with the fewest idle nodes that are enough for the rest, or
+else the one with the most idle nodes, and so on.
 
     python benchmarks/placement/best_fit.py --json
 """
@@ -41,7 +42,7 @@ def first(hop_tree: HopTree, idle: Nodes, size: int) -> Nodes:
 
 
 def compact(hop_tree: HopTree, idle: Nodes, size: int) -> Nodes:
-    """The least hops for one job; of equals what leaves the largest holes."""
+    """The minimum of hops for one job; of equal ones, that which leaves the largest holes."""
     return hop_tree.tree.compact(hop_tree.metric, idle, np.array([size], np.int32))[1]
 
 
@@ -78,7 +79,7 @@ def easy(jobs: list[tuple[float, int, int]], nodes: int) -> Iterator[tuple[float
     """Yields (time, job, +1 or -1) for every start and end under EASY, in order.
 
     Args:
-        jobs: when each comes, how many nodes it wants, how long it runs, s; all say `LIMIT_S`.
+        jobs: submission, nodes and run time, s, of each; all have the time limit `LIMIT_S`.
         nodes: of the machine.
     """
     idle, coming, waiting = nodes, 0, []
@@ -116,7 +117,7 @@ def easy(jobs: list[tuple[float, int, int]], nodes: int) -> Iterator[tuple[float
 def measure(
     topology: Topology, largest: int, load: float, jobs: int, seed: int
 ) -> dict[str, object]:
-    """Hops and leaf switches of every placer on one schedule, to those of the best fit."""
+    """Hops and leaf switches of every placer on one schedule, relative to the best fit."""
     chance, at_s, stream = random.Random(seed), 0.0, []
     nodes = len(topology.leaf_of_node)
     mean_node_s = (1 + largest) / 2 * (SHORTEST_S + LONGEST_S) / 2

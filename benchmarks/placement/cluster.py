@@ -2,14 +2,14 @@
 """Real clusters with switches, side by side: Slurm's topology/tree, and the bridge's `compact`.
 
 The same jobs at the same instants go to clusters of 64 nodes (four pods of four leaf switches of
-four), one for each opponent, all at once, so that whatever else the machine does meets all alike.
-What is compared is read from Slurm's own records: which nodes each job got, and when.
+four), one for each opponent, concurrently, so that other load of the machine affects all equally.
+The nodes and start times that are compared come from Slurm's own records.
 
     python benchmarks/placement/cluster.py --seeds 3 --json placement-cluster.json
 
 Jobs hold whole nodes: U[1, 16] of them for U[2, 40] s (the paper's stream, U[1, 40] nodes of 1,000
-for U[10, 1800] s, made small: from one node to as many as hang below four leaf switches, or below
-one pod). They arrive at random with an offered load of `--load` (inf: all at once). All have a time
+for U[10, 1800] s, scaled down: from one node to all nodes below four leaf switches, or below one
+pod). They arrive at random with an offered load of `--load` (inf: all at once). All have a time
 limit of one minute, Slurm's shortest. A run of 150 jobs takes about nine minutes; runs need Docker
 (`scripts/docker-engine`), the images of `scripts/cluster build`, and this package.
 
@@ -54,11 +54,11 @@ _TREE = ("--topology", "tree")
 
 @dataclass(frozen=True)
 class Opponent:
-    """Who schedules.
+    """A scheduler.
 
     Attributes:
         scheduler: of `scripts/cluster`.
-        options: what `up` is told besides.
+        options: further ones of `up`.
         policy: the service's, as YAML; empty: there is no service.
         wait_s: of the service's `topology`.
     """
@@ -87,7 +87,7 @@ OPPONENTS = (
 
 @dataclass(frozen=True)
 class Job:
-    """A job of the stream: when it is submitted, and what it wants."""
+    """A job of the stream: its submission and its request."""
 
     at_s: float
     nodes: int
@@ -99,7 +99,7 @@ def stream(jobs: int, load: float, seed: int) -> list[Job]:
 
     Args:
         jobs: how many.
-        load: what they ask for, as a share of what the nodes could give meanwhile.
+        load: requested node time, as a share of the nodes' capacity meanwhile.
         seed: of chance.
     """
     chance = random.Random(seed)
@@ -112,7 +112,7 @@ def stream(jobs: int, load: float, seed: int) -> list[Job]:
 
 
 def run(opponent: Opponent, jobs: list[Job], name: str) -> list[dict[str, Any]]:
-    """Puts the jobs through one cluster; where and when each ran, in the order of submission."""
+    """Runs the jobs on one cluster; the nodes and the start of each, in the order of submission."""
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as config:
         options = [
             *opponent.options,
@@ -166,7 +166,7 @@ def _measure(opponent: Opponent, stand: Stand, jobs: list[Job]) -> list[dict[str
 
 
 def _fallbacks(stand: Stand) -> int:
-    """How often Slurm's backfill took over: while the cluster starts, it may once."""
+    """How often Slurm's backfill took over; once is allowed while the cluster starts."""
     status: Any = stand.service_status().get("controller_status", {})
     return int(status.get("fallbacks", 0))
 
@@ -197,7 +197,7 @@ def _hop_tree() -> HopTree:
 
 
 def figures(runs: list[list[dict[str, Any]]]) -> dict[str, Any]:
-    """What one opponent's runs came to.
+    """The results of one opponent.
 
     Costs are of metric `paper`: 1,000 / n times the sum over ordered pairs of nodes, with 2, 4 and
     6 hops below one leaf switch, one pod, and across pods.
@@ -247,7 +247,7 @@ def _sets(sets: list[list[int]]) -> tuple[Any, Any]:
 
 
 def table(found: dict[str, Any]) -> str:
-    """Markdown: one line for each opponent; hops to the first one's, mean and range over runs."""
+    """Markdown: one line per opponent; hops relative to the first one, mean and range over runs."""
     lines = [
         "| | hops, to the first (range) | to the least possible | hops per pair "
         "| leaf switches per job | jobs across pods | mean wait, s | p90 wait, s | makespan, s |",
@@ -272,7 +272,7 @@ def table(found: dict[str, Any]) -> str:
 
 
 def _keep(path: Path, name: str, entry: dict[str, Any]) -> None:
-    """Writes an entry into the file; others that are there stay."""
+    """Writes an entry into the file and keeps its other entries."""
     body = json.loads(path.read_text()) if path.exists() else {}
     path.write_text(json.dumps({**body, name: entry}, indent=1) + "\n")
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The static contiguous strategy (SCAS) as the paper's 0-1 program, by CP-SAT or by SCIP.
+"""The static contiguous strategy (SCAS) as the paper's 0-1 program, solved by CP-SAT or by SCIP.
 
-An oracle for the dynamic programme of `contiguous-exact`, and a way to repeat the paper's times.
+An oracle for the dynamic programme of `contiguous-exact`, and a way to reproduce the paper's times.
 
 Terms
     run       consecutive idle nodes by number, wrapping round at the end; run (j, i) has as many
@@ -11,9 +11,9 @@ Terms
 
 Rules
     1. Minimise the total cost (2); one run for each job (3); a run's nodes belong to the job (4).
-       A node belongs to one job at most, which the paper states in words only.
-    2. A job may be left out, at a price above all placements. So there is a solution even if the
-       solver is stopped early or the jobs do not fit.
+       A node belongs to at most one job, which the paper states without an equation.
+    2. A job may be left out, at a cost above that of all placements. So there is a solution even if
+       the solver is stopped early or the jobs do not fit.
     3. SCIP gets the equations as they are. CP-SAT gets no x, but the equivalent constraint that at
        most one of the runs over a node is taken.
     4. There are no runs across fabrics.
@@ -39,7 +39,7 @@ class Program:
 
     Attributes:
         idle: (n,) ascending.
-        sizes: (n_jobs,) as wanted.
+        sizes: (n_jobs,) as requested.
         costs: (n_jobs, n) of each run; infinite: there is none.
     """
 
@@ -54,7 +54,7 @@ class Program:
         costs = np.full((len(sizes), n), np.inf)
         for job, size in enumerate(sizes.tolist()):
             if 0 < size <= n:
-                # From all of them only one differs.
+                # Consecutive runs differ in one node.
                 starts = n if size < n else 1
                 runs = (np.arange(starts)[:, np.newaxis] + np.arange(size)) % n
                 indptr = np.arange(0, starts * size + 1, size, dtype=np.int64)
@@ -70,7 +70,7 @@ class Program:
 
     @property
     def price(self) -> int:
-        """Of leaving a job out: more than the dearest placement of all jobs."""
+        """The cost of leaving a job out: more than the costliest placement of all jobs."""
         dearest = np.where(np.isfinite(self.costs), self.costs, 0.0).max(axis=1, initial=0.0)
         return int(np.ceil(dearest.sum())) + 1
 
@@ -152,11 +152,11 @@ def by_scip(program: Program, limit_s: float = 0.0) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class BySolver:
-    """A placer that has a solver do it.
+    """A placer that calls a solver.
 
     Attributes:
         solve: `by_cp_sat` or `by_scip`.
-        limit_s: its time limit, without that for writing the program down; 0: none.
+        limit_s: its time limit, without the construction of the program; 0: none.
     """
 
     solve: Solve

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The TJAP paper's experiment: tables III and IV, and figure 6, beside the paper's own figures.
+"""The TJAP paper's experiment: tables III and IV, and figure 6, compared with the paper's figures.
 
 `experiment.py [--part tables,lengths] [--metric code,paper] [--json FILE] [--plot FILE.svg]`
 
@@ -9,10 +9,10 @@
 - lengths: windows every 10 to 60 s against first come first served and EASY, through the cycle and
   the simulator of the product.
 
-The metric `code` is that of the public code, and of the paper's tables: hops 1, 3, 5, pods of 40
-nodes; `paper` is what the text says: hops 2, 4, 6, pods of 100. Parts and metrics that are not run
-keep what the file has of them. Costs are the same on any machine, but for the column `compact-5ms`,
-which goes by the clock as the column says; seconds are not.
+The metric `code` is that of the public code and of the paper's tables: hops 1, 3, 5, pods of 40
+nodes; `paper` is that of the paper's text: hops 2, 4, 6, pods of 100. The file keeps its results of
+parts and metrics that are not run. Costs are the same on any machine, except for the column
+`compact-5ms`, which has a time limit; seconds are not.
 """
 
 import argparse
@@ -36,7 +36,7 @@ PARTS = ("tables", "lengths")
 
 
 def main() -> None:
-    """Runs what is asked for, and prints the tables of all there is."""
+    """Runs the requested parts, and prints the tables of all results."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -83,7 +83,7 @@ def main() -> None:
 def _run(
     asked: argparse.Namespace, metric: Metric, part: str, driver: str, result: dict[str, Any]
 ) -> None:
-    """Runs one part; what is known is on disk after each step."""
+    """Runs one part; writes the results after each step."""
     own: dict[str, Any] = result.setdefault(metric.value, {})
 
     def tell(text: str) -> None:

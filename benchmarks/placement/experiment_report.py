@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What came of the paper's experiment, as tables and a plot beside the paper's figures.
+"""The results of the paper's experiment, as tables and a plot with the paper's figures.
 
-The paper's means are those of its tables III and IV, which follow the metric `code`. It has figure
-6 as a plot only: the means here are those of the files its public code keeps of these runs.
+The paper's means are those of its tables III and IV, which use the metric `code`. Its figure 6 is
+only a plot: the means here are computed from the result files in its public code.
 """
 
 from pathlib import Path
@@ -41,7 +41,7 @@ COLOURS = ("#0072B2", "#D55E00", "#CC79A7", "#009E73")
 
 
 def markdown(result: dict[str, Any]) -> str:
-    """All tables there are, as Markdown."""
+    """All tables, as Markdown."""
     parts: list[str] = []
     for metric, own in result.items():
         if "tables" in own:
@@ -132,7 +132,7 @@ def _lengths(metric: str, lengths: dict[str, Any]) -> str:
 
 
 def plot(result: dict[str, Any], path: Path) -> None:
-    """Cost and wait by the length of a period, for each metric there is."""
+    """Cost and wait by the length of a period, for each metric."""
     known = [(metric, own["lengths"]["mean"]) for metric, own in result.items() if "lengths" in own]
     if not known:
         return

@@ -4,13 +4,13 @@
     python benchmarks/placement/neural.py [--instances FILE.jsonl] [--weights DIR] [--curves DIR]
         [--out benchmarks/results/neural.json] [--seeds 3]
 
-Windows: those of a file (metric `code`), and fresh ones of the paper's stream (metric `paper`) that
-no training draws. Every placer places every window once for each seed; times are processor time of
-the whole call, so that what else the machine does hardly counts. "Equal time": plain annealing with
-so many more moves as the network's takes longer, found from both mean times. `--weights` names a
-directory with NETWORK/weights.npz, trained alike, to compare the six networks by, instead of those
-that come with the package; `--curves` one with NETWORK/curve.json, whose learning curves are drawn
-together (figure 4).
+Windows: those of a file (metric `code`), and new ones of the paper's stream (metric `paper`) that
+are not used in training. Every placer places every window once for each seed; times are processor
+time of the whole call, so that other load of the machine hardly matters. "Equal time": plain
+annealing with more moves, by the ratio of the mean times. `--weights` names a directory with
+NETWORK/weights.npz, trained equally, for the comparison of the six networks, instead of those of
+the package; `--curves` one with NETWORK/curve.json, whose learning curves are drawn together
+(figure 4).
 """
 
 import argparse
@@ -37,7 +37,7 @@ from bridge.training.windows import paper_hop_tree, stream
 Windows = list[tuple[Any, Any]]
 PlaceFunction = Callable[[Any, Any, int], NodeSets]
 
-FRESH_SEEDS = (2_000_001, 2_000_002)  # of streams that neither training nor its held-out part draws
+FRESH_SEEDS = (2_000_001, 2_000_002)  # of streams that neither training nor its held-out part uses
 MOVES = (500, 600, 700, 800, 900, 1000)
 
 
@@ -60,7 +60,7 @@ class Bench:
         return cost / self.seeds, 1e3 * spent / self.seeds / len(self.windows)
 
     def row(self, place: PlaceFunction) -> dict[str, float]:
-        """Cost against one job after the other, and milliseconds."""
+        """Cost relative to one job after the other, and milliseconds."""
         cost, spent = self.total(place)
         return {"to_sequential": round(cost / self.first, 5), "ms": round(spent, 3)}
 
@@ -80,7 +80,7 @@ class Bench:
         )
 
     def compare(self, placer: Neural, plain: dict[str, float]) -> dict[str, Any]:
-        """A network against plain annealing in its time; `plain` gives the time of a move."""
+        """A network compared with plain annealing in its time; `plain` gives the time of a move."""
         mine = self.neural(placer)
         moves = max(1, round(plain["moves"] * mine["ms"] / plain["ms"]))
         same = self.annealing(moves)

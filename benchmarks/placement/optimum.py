@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How far from the best there is: the optimum of every window over all node sets, by CP-SAT.
+"""The distance from the optimum of every window over all node sets, by CP-SAT.
 
 `optimum.py FILE.jsonl [--metric code] [--seconds 40] [--json OUT]`: for each window the cost of
-`compact` after 5 ms and after many steps, the bound that the core states, and what CP-SAT proves:
-no placement costs less. Windows that it cannot prove in time keep its bound.
+`compact` after 5 ms and after many steps, the core's lower bound, and that which CP-SAT proves.
+Windows that it cannot prove in time keep its bound.
 
-The model: job j has k nodes under leaf switch s, or K under a pod, one of 0 .. what fits, each with
-its square as worth; what a switch has idle is not passed. `compact`'s placement is the hint.
+The model: job j has k nodes under leaf switch s, or K under a pod, between 0 and the number that
+fits, each with its square as value; the idle nodes of a switch are a limit. `compact`'s placement
+is the hint.
 """
 
 import argparse
@@ -35,7 +36,7 @@ HOPS = {
     Metric.CODE: lambda levels: [2 * level + 1 for level in range(levels + 1)],
 }
 UNIT = {Metric.PAPER: 1000.0, Metric.CODE: 500.0}
-"""Of a hop of an ordered pair; rounding down takes less than 1 off a job's cost."""
+"""Per hop of an ordered pair; rounding down reduces a job's cost by less than 1."""
 
 
 def main() -> None:
@@ -94,7 +95,7 @@ def lines(found: dict[str, Any]) -> str:
 def judged(
     hop_tree: HopTree, metric: Metric, one: Instance, number: int, seconds: float
 ) -> dict[str, float | str]:
-    """One window: what was found, and below what nothing can be."""
+    """One window: the cost found, and a lower bound."""
 
     def cost(sets: NodeSets) -> float:
         return float(hop_tree.costs(sets).sum())
@@ -121,7 +122,7 @@ def judged(
 def solved(
     hop_tree: HopTree, metric: Metric, one: Instance, hint: NodeSets, seconds: float
 ) -> tuple[float, float, bool]:
-    """Least cost found, a cost that nothing falls below, and whether they are one."""
+    """The minimum cost found, a lower bound, and whether they are equal."""
     parent = hop_tree.topology.parent
     leaf_of = hop_tree.topology.leaf_of_node
     idle = np.bincount(leaf_of[one.idle], minlength=len(parent))

@@ -2,19 +2,19 @@
 """The paper's stream of jobs, and the resulting windows.
 
 Terms
-    window    what is idle at the end of a period, and the jobs of two nodes or more that are to
+    window    the idle nodes at the end of a period, and the jobs of two nodes or more that are to
               start there together.
-    driver    the placer whose placements go on to be what runs when the next window comes.
+    driver    the placer whose placements determine the running jobs of the next window.
 
-Rules, those of the paper's section VI-A and of its public code where the paper says nothing
-    1. Jobs come 5 to 30 s apart (the code), run for 10 to 1,800 s, and want 1 to 40 nodes; all
+Rules, those of the paper's section VI-A, and of its public code where the paper is silent
+    1. Jobs arrive 5 to 30 s apart (the code), run for 10 to 1,800 s, and request 1 to 40 nodes; all
        uniform in whole numbers. Their time limits are their run times.
     2. All 1,000 nodes are idle when an epoch begins. At the end of each period ended jobs leave and
        the jobs of the period join the queue; if there were neither, nothing happens.
     3. More waiting periods first, then fewer nodes. The first that does not fit ends the window,
        and so does the sixth of two nodes or more (the code).
-    4. Jobs of one node have the first idle nodes when the window is placed. A lone job that wants
-       all that is idle is no window.
+    4. Jobs of one node get the first idle nodes when the window is placed. A single job that
+       requests all idle nodes is not a window.
 """
 
 import heapq
@@ -45,7 +45,7 @@ class Stream:
 
 
 def draw(rng: np.random.Generator, n_jobs: int) -> Stream:
-    """Draws so many jobs (rule 1)."""
+    """Draws jobs (rule 1)."""
 
     def uniform(bounds: tuple[int, int]) -> NDArray[np.int64]:
         return rng.integers(*bounds, n_jobs, endpoint=True)
@@ -54,7 +54,7 @@ def draw(rng: np.random.Generator, n_jobs: int) -> Stream:
 
 
 def workload(stream: Stream) -> Workload:
-    """The stream as a trace would have it."""
+    """The stream as a trace."""
     n = len(stream.submit_s)
     unknown = np.full(n, -1, dtype=np.int64)
     return Workload(
@@ -94,7 +94,7 @@ class _Waiting:
 
 
 def windows(stream: Stream, drive: Drive, count: int) -> Iterator[Window]:
-    """Goes through an epoch until so many windows have been placed.
+    """Runs an epoch until a number of windows have been placed.
 
     Args:
         stream: more jobs than the windows take.
@@ -141,7 +141,7 @@ def windows(stream: Stream, drive: Drive, count: int) -> Iterator[Window]:
 
 
 def _select(queue: list[_Waiting], room: int) -> tuple[list[_Waiting], list[_Waiting]]:
-    """Splits the queue in those of the window, and those who wait for one more period (rule 3)."""
+    """Splits the queue into the window's jobs and those that wait for another period (rule 3)."""
     queue = sorted(queue, key=lambda job: (-job.periods, job.nodes))
     wide = end = 0
     while end < len(queue):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Whether any job waits longer for fewer hops: whole simulations with and without switches.
+"""The effect of placement on waits: whole simulations with and without switches.
 
 `preferring.py --case kth [--case paper ...] [--traces DIR] [--json OUT]`: each case is simulated
-under one plan policy with every placer, and compared with `sequential`, which knows no switches:
+under one plan policy with every placer, and compared with `sequential`, which ignores switches:
 waits, bounded slowdowns, hops, and the CPU time of a cycle. `--table IN` prints a result as a
 table.
 
@@ -50,12 +50,12 @@ PLACES: dict[str, Any] = {
     "compact": {"name": "compact", "budget_ms": 0, "effort": 100},
 }
 RENUMBERED = "renumbered "
-"""`sequential` on nodes of the same weight in another order, by seed: what chance alone does."""
+"""`sequential` on nodes of the same weight in another order, by seed: the effect of chance."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A machine, jobs, and who plans.
+    """A machine, jobs, and a policy.
 
     Attributes:
         log: file of the trace; empty: the paper's stream.
@@ -63,7 +63,7 @@ class Case:
         levels: nodes below a switch, by level from the leaves up.
         system: description of the machine; None: a pool.
         parts: of the log, one after the other, each on an empty machine.
-        places: others to hold against each other.
+        places: further placers to compare.
     """
 
     log: str
@@ -93,7 +93,7 @@ CASES = {
 
 
 def main() -> None:
-    """Runs the cases and says what came of them."""
+    """Runs the cases and prints the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--case", action="append", choices=CASES, help="default: all")
     parser.add_argument("--traces", type=Path, default=Path("traces"), help="where the logs are")
@@ -135,7 +135,7 @@ def compared(case: Case, traces: Path, most: int | None, only: list[str] | None)
 
 
 def part(workload: Workload, begin: int, end: int) -> Workload:
-    """Jobs `begin` to `end` alone."""
+    """Jobs `begin` to `end` only."""
     columns: dict[str, Any] = {
         field.name: value[begin:end]
         for field in fields(workload)
@@ -185,7 +185,7 @@ def paper_stream(n_jobs: int, seed: int) -> Workload:
 
 @dataclass(frozen=True)
 class Renumbered:
-    """Takes the first nodes that can hold the job, in an order of its own."""
+    """Takes the first nodes that can hold the job, in its own order."""
 
     seed: int
 
@@ -198,7 +198,7 @@ class Renumbered:
 
 
 class Run:
-    """Simulates under one placer, and counts what it takes."""
+    """Simulates under one placer, and measures its CPU time."""
 
     def __init__(self, case: Case, system: System, place: Any) -> None:
         number = str(place).removeprefix(RENUMBERED)
@@ -228,7 +228,7 @@ class Run:
         return outcome
 
     def row(self, outcomes: list[Outcome], first: list[Outcome]) -> dict[str, Any]:
-        """The figures beside those without switches."""
+        """The figures compared with those without switches."""
         costs = np.concatenate([self._costs(one) for one in outcomes])
         width = np.concatenate([np.diff(one.indptr) for one in outcomes])
         fewest = np.concatenate([self._on_fewest(one) for one in outcomes])
@@ -265,7 +265,7 @@ class Run:
         return self._hop_tree.costs((outcome.indptr, outcome.nodes))
 
     def _on_fewest(self, outcome: Outcome) -> NDArray[np.bool_]:
-        """Which jobs sit on as few leaf switches as an empty machine would let them."""
+        """Which jobs use as few leaf switches as possible on an empty machine."""
         leaf = self._hop_tree.topology.leaf_of_node
         largest = np.cumsum(np.sort(np.bincount(leaf))[::-1])
         found = []

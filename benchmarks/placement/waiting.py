@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What waiting for few leaf switches gains in hops, and what it costs in time.
+"""Waiting for few leaf switches: its gain in hops, and its cost in time.
 
 `waiting.py [--case paper,kth] [--wait 0,60,300] [--traces DIR] [--json FILE] [--plot FILE.svg]`:
-each case is simulated under EASY backfilling and `compact`, every job that may have several
-nodes waiting so many seconds at most for as few leaf switches as could hold it (`topology:
-{wait_s: ...}`). 0 is `prefer`: nobody waits. What the file has already is not simulated again.
+each case is simulated under EASY backfilling and `compact`; every job of possibly several nodes
+waits up to this many seconds for the minimum number of leaf switches (`topology: {wait_s: ...}`).
+0 is `prefer`: no job waits. Results that the file already has are not simulated again.
 
 Cases
     paper   the TJAP paper's stream on 1,000 nodes: 10 on a leaf switch, 100 in a pod.
@@ -67,7 +67,7 @@ def prepared(case: str, traces: Path, n_jobs: int | None) -> tuple[Workload, Sys
 
 
 def stream(n_jobs: int, seed: int = 1) -> Workload:
-    """The paper's stream, from the first second on."""
+    """The paper's stream, starting at second 0."""
     drawn = draw(np.random.default_rng(seed), n_jobs)
     return workload(replace(drawn, submit_s=1 + drawn.submit_s))
 
@@ -103,7 +103,7 @@ def measured(workload: Workload, system: System, patience_s: int) -> dict[str, A
 def on_leaves(
     outcome: Outcome, leaf: NDArray[np.int32]
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Which jobs sit on as few leaf switches as an idle machine would let them, and on how many."""
+    """Which jobs use as few leaf switches as an idle machine allows, and how many each uses."""
     largest = np.cumsum(np.sort(np.bincount(leaf))[::-1])
     few, count = [], []
     for begin, end in pairwise(outcome.indptr.tolist()):
@@ -132,7 +132,7 @@ def table(cases: dict[str, list[dict[str, Any]]]) -> str:
 
 
 def plot(cases: dict[str, list[dict[str, Any]]], file: Path) -> None:
-    """Hops against waits, one curve a case."""
+    """Hops against waits, one curve per case."""
     import matplotlib as mpl  # noqa: PLC0415  only for a plot
 
     mpl.use("Agg")
@@ -158,7 +158,7 @@ def plot(cases: dict[str, list[dict[str, Any]]], file: Path) -> None:
 
 
 def main() -> None:
-    """Simulates what is missing, and shows all there is."""
+    """Simulates what is missing, and shows all results."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

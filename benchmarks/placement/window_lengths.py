@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figure 6 of the paper: how long a period should be, against first come first served and EASY.
+"""Figure 6 of the paper: the length of a period, compared with first come first served and EASY.
 
-All of it runs through the cycle of the product and its simulator: the machine is the paper's tree,
-the policies are those a site would write down. A method is a policy; an epoch is a stream of jobs
+All methods run through the product's cycle and simulator: the machine is the paper's tree, the
+policies are those that a site would configure. A method is a policy; an epoch is a stream of jobs
 on an empty machine, the same for all methods.
 """
 
@@ -29,7 +29,7 @@ PLACES: dict[str, dict[str, Any]] = {
     "neural": {"name": "neural"},
     "compact": {"name": "compact", "budget_ms": 0, "effort": 1000},
 }
-"""By moves and steps, not by time: the same figures on any machine."""
+"""Limited by moves and steps, not by time: the same figures on any machine."""
 
 
 def methods() -> dict[str, dict[str, Any]]:
@@ -49,7 +49,7 @@ def methods() -> dict[str, dict[str, Any]]:
                 "plan": {"name": "window", "period_s": period_s},
                 "place": place,
             }
-    # The windows of the public code: five jobs, and none goes before one that does not fit.
+    # The windows of the public code: five jobs, and none overtakes one that does not fit.
     for period_s in PERIODS_S:
         known[f"{period_s} s, as the public code"] = {
             "order": {"name": "waiting-periods", "period_s": period_s},
@@ -60,7 +60,7 @@ def methods() -> dict[str, dict[str, Any]]:
 
 
 def machine(hop_tree: HopTree) -> System:
-    """Nodes that jobs hold whole, on the paper's tree."""
+    """Nodes that are allocated whole, on the paper's tree."""
     pool = pool_of(NODES)
     every = Partition("all", np.arange(NODES, dtype=np.int32), exclusive=True)
     return dataclasses.replace(
@@ -93,7 +93,7 @@ def epoch(metric: Metric, number: int, *, n_jobs: int, seed: int) -> Iterator[tu
 
 
 def mean(epochs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Over epochs, of the methods that all have."""
+    """Means over epochs, for the methods that all epochs have."""
     return {
         name: {key: round(float(np.mean([one[name][key] for one in epochs])), 2) for key in row}
         for name, row in epochs[0].items()

@@ -25,14 +25,14 @@ WANTED = {
     "contiguous-exact": ("contiguous-exact", None),
     "compact-5ms": ("compact", 5),
 }
-"""Column to placer of `bench placement` and the number behind its @."""
+"""Column to placer of `bench placement` and the number after its @."""
 
 SOLVED = ("contiguous-exact", "nsa-500", "compact-5ms")
-"""Columns that stand beside the solver."""
+"""Columns that are compared with the solver."""
 
 
 def columns() -> dict[str, PlaceFunction]:
-    """All placers there are; who is not built is left out."""
+    """All placers; those that are not built are left out."""
     return {
         column: PLACERS[name](number)
         for column, (name, number) in WANTED.items()
@@ -51,7 +51,7 @@ class Tally:
     windows: int = 0
 
     def add(self, hop_tree: HopTree, window: Window, sets: NodeSets, seconds: float) -> float:
-        """Judges one placement; returns what it costs."""
+        """Checks one placement; returns its cost."""
         indptr, nodes = sets
         taken = set(nodes.tolist())
         assert len(taken) == len(nodes)
@@ -77,7 +77,7 @@ class Tally:
 
 @dataclass
 class Epoch:
-    """What one epoch gives: by column, in all windows, and in those that were solved."""
+    """The results of one epoch: by column, in all windows, and in the solved ones."""
 
     table3: dict[str, Tally] = field(default_factory=dict)
     table4: dict[str, Tally] = field(default_factory=dict)
@@ -98,15 +98,15 @@ def run(
     """Runs all epochs.
 
     Args:
-        metric: of hops, with the tree that goes with it.
-        epochs: each with a stream of its own.
+        metric: of hops, with its tree.
+        epochs: each with its own stream.
         count: windows of an epoch.
-        solve: so many of them are solved by SCIP, too, evenly spread.
+        solve: how many of them are also solved by SCIP, evenly spread.
         limit_s: its time limit.
-        cap_s: where it proves nothing until then, it is run again with this limit; 0: none.
+        cap_s: the limit of its second run, if the first proves nothing; 0: none.
         seed: of streams and placers.
-        driver: the column whose placements go on.
-        tell: is told after each epoch.
+        driver: the column whose placements determine the next window.
+        tell: is called after each epoch.
     """
     hop_tree = hop_tree_for(metric, None, [])
     placers = columns()
@@ -143,13 +143,13 @@ def _windows(
     count: int,
     tallies: dict[str, Tally],
 ) -> Iterator[tuple[Window, dict[str, tuple[NodeSets, float]]]]:
-    """Each window with what all placers make of it."""
+    """Each window with the results of all placers."""
     found: dict[str, tuple[NodeSets, float]] = {}
     stream = draw(rng, 20 * count + 100)
     for window in windows(stream, lambda _: found[driver][0], count):
         found.clear()
         for name, place in placers.items():
-            began = time.process_time()  # one thread each: others on the machine do not count
+            began = time.process_time()  # one thread each: other load of the machine does not count
             sets = place(hop_tree, window.idle, window.sizes, rng)
             found[name] = sets, time.process_time() - began
             tallies.setdefault(name, Tally()).add(hop_tree, window, *found[name])

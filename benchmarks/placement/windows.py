@@ -3,9 +3,9 @@
 """All placers on the same windows, under both metrics, with a bound: `schedbridge bench placement`.
 
 `windows.py [FILE.jsonl] [--solvers SECONDS] [--json OUT]`: without a file the bundled sample.
-`--solvers` adds the paper's 0-1 program by CP-SAT and by SCIP, each so long for a window: second
-and third opinions on `contiguous-exact`. Where a window of the file states a `cost` by name, as the
-bundled ones do, it is counted how many are met exactly.
+`--solvers` adds the paper's 0-1 program by CP-SAT and by SCIP, each with this time limit per
+window, as independent checks of `contiguous-exact`. If the windows of the file state a `cost` by
+name, as the bundled ones do, exact matches are counted.
 """
 
 import argparse
@@ -30,7 +30,7 @@ NAMES = (
     "annealing@1000", "neural@500", "contiguous-exact", "compact@5",
 )  # fmt: skip
 RECORDED = {"sequential": "sequential", "contiguous-exact": "scas_optimum"}
-"""Placer to the name of what the file states, under the metric `code`."""
+"""Placer to the name of its cost in the file, under the metric `code`."""
 
 
 SOLVERS = {"contiguous-cp-sat": by_cp_sat, "contiguous-scip": by_scip}

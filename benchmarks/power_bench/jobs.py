@@ -7,10 +7,10 @@ Rules
        compression: the paper states neither.
     2. Each step of a program takes `STEP_S` on one node, and scales by Amdahl's law (`pace.c`).
        Between two steps it may change its width.
-    3. Slurm's time limits are whole minutes: they are rounded up, and a minute more, as the plugin
-       grows no job in its last minute. The simulation has the same limits.
-    4. The simulation has the beginning and the end of a job as a first phase, which takes as long
-       on any number of nodes. Speed-ups are not measured on either side.
+    3. Slurm's time limits are whole minutes: they are rounded up, plus one minute, because the
+       plugin does not grow jobs in their last minute. The simulation has the same limits.
+    4. The simulation models the beginning and the end of a job as a first phase, whose duration
+       does not depend on the number of nodes. Speed-ups are not measured on either side.
 """
 
 import math
@@ -32,13 +32,13 @@ _FOLDER = "elastic/wheel"
 
 @dataclass(frozen=True)
 class Experiment:
-    """What is run.
+    """The experiment.
 
     Attributes:
         seed: of sizes, run times and draws.
         compression: seconds of `bridge.sim.corridor.paper` in one of the cluster's.
-        count: only so many jobs, the first ones.
-        nodes: of the cluster; jobs may have them all.
+        count: number of jobs, the first ones.
+        nodes: of the cluster; a job may have all of them.
     """
 
     seed: int
@@ -47,7 +47,7 @@ class Experiment:
     nodes: int
 
     def drawn(self) -> Workload:
-        """The jobs as the simulator knows them, not compressed."""
+        """The simulator's jobs, not compressed."""
         whole = power_paper(seed=self.seed).first(self.count)
         assert whole.malleable is not None
         most = np.full(self.count, self.nodes, dtype=np.int64)
@@ -82,12 +82,12 @@ class Job:
 
     Attributes:
         number: in the order of submission.
-        at_s: when it is submitted, after the first one.
+        at_s: its submission after the first one.
         program: pi or heat.
         steps: of its program.
         serial: the part of a step that does not scale.
-        least_w, most_w: what it states; draw_w: what it truly draws; W a node.
-        most: nodes that it may have; 0: it is rigid.
+        least_w, most_w: its stated draw; draw_w: its true draw; W per node.
+        most: maximum number of nodes; 0: it is rigid.
     """
 
     number: int
@@ -109,12 +109,12 @@ class Job:
 
     @property
     def runs_s(self) -> float:
-        """All steps on the nodes that it asks for."""
+        """The duration of all steps on the requested nodes."""
         return self.steps * STEP_S * (self.serial + (1 - self.serial) / self.nodes)
 
     @property
     def options(self) -> list[str]:
-        """What sbatch is told."""
+        """The options of sbatch."""
         found = [f"-N{self.nodes}", "--exclusive", "--ntasks-per-node=1", f"-t{self.limit_min}"]
         found.append(f"--job-name={self.program}")
         if self.malleable:
@@ -168,12 +168,12 @@ def real_jobs(given: Experiment, *, malleable: bool) -> list[Job]:
 
 @dataclass(frozen=True)
 class Costs:
-    """What was measured on the cluster, s, for the simulation of the same jobs.
+    """Times measured on the cluster, s, for the simulation of the same jobs.
 
     Attributes:
         change_s: mean duration of a change of width.
-        still_s: for how long of it the program stands still.
-        around_s: by how much a job takes longer than its steps: beginnings and ends.
+        still_s: the part in which the program stands still.
+        around_s: run time of a job beyond its steps: its beginning and end.
     """
 
     change_s: float = 0.0

@@ -16,13 +16,13 @@ from power_bench.rig import Truth
 def measured(
     given: Experiment, truth: Truth, ids: Sequence[str], submitted_s: Sequence[float], end_s: int
 ) -> PowerMeasures:
-    """Judges what the system drew from the first submission to the last end.
+    """Judges system power from the first submission to the last end.
 
     Whether a violation was avoidable is judged with widths that may change, under every strategy.
 
     Args:
         given: the experiment.
-        truth: what was drawn.
+        truth: the power drawn.
         ids: of the jobs, in the order of their submission.
         submitted_s: when, since 1970.
         end_s: the last end.

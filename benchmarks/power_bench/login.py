@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On the login side: submits jobs at their instants, and says each second who holds which nodes.
+"""On the login node: submits jobs at their instants, and reports each job's nodes every second.
 
     python3 login.py <JOBS         JOBS: JSON, [[seconds after the first, options, script], ...]
 
 Lines of JSON: {"job": ID, "called": S, "number": N} for each submission, {"at": S, "held": [[ID,
-NODES], ...]} each second, {"over": S} when all have ended. Times are seconds since 1970. A job that
-is ending holds the nodes on which Slurm still waits for its processes.
+NODES], ...]} each second, {"over": S} when all have ended. Times are seconds since 1970. An ending
+job holds the nodes on which Slurm still waits for its processes.
 """
 
 import json

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nodes' power meters, and the model that feeds them: what each node truly draws.
+"""The nodes' power meters, and the model of the true draw of each node that feeds them.
 
-Each node has a /sys of its own with `cray/pm_counters` (`scripts/cluster up --power-files`). A node
-draws what the job that holds it draws, and idle power without one.
+Each node has its own /sys with `cray/pm_counters` (`scripts/cluster up --power-files`). A node
+draws the power of the job that holds it, and idle power without one.
 """
 
 import re
@@ -28,7 +28,7 @@ class NodeMeters:
         self.show(0.0, self._shown)
 
     def show(self, at_s: float, watts: Mapping[str, int]) -> None:
-        """Writes what each node draws from an instant on (s), and its energy until then."""
+        """Writes the draw of each node from an instant on (s), and its energy until then."""
         since_s = max(at_s - self._at_s, 0.0) if self._at_s else 0.0
         self._at_s = at_s
         for node, power_w in watts.items():
@@ -40,16 +40,16 @@ class NodeMeters:
     def _write(self, node: str, name: str, text: str) -> None:
         counters = self._folder / node / "cray" / "pm_counters"
         (counters / f".{name}").write_text(text)
-        (counters / f".{name}").rename(counters / name)  # a reader sees all of it, or the last one
+        (counters / f".{name}").rename(counters / name)  # readers see a whole file
 
 
 @dataclass
 class Truth:
-    """What the system drew, in whole seconds since 1970.
+    """System power, in whole seconds since 1970.
 
     Attributes:
         nodes: all names.
-        draw_w: by job id, of each of its nodes.
+        draw_w: by job id, for each of its nodes.
         at_s, power_w: system power from each instant on.
         held: by job id: ascending; `nodes` 0: it ended.
     """
@@ -61,7 +61,7 @@ class Truth:
     held: dict[str, list[Held]] = field(default_factory=dict)
 
     def note(self, at_s: float, held: Mapping[str, Sequence[str]]) -> dict[str, int]:
-        """Notes who holds which nodes; returns what each node draws from now on."""
+        """Records the nodes of each job; returns the draw of each node from now on."""
         watts = dict.fromkeys(self.nodes, _IDLE_W)
         for job, names in held.items():
             for node in names:

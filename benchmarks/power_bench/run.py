@@ -35,7 +35,7 @@ _PAGE = (
 
 @dataclass
 class Switches:
-    """The changes of the corridor, by the command; `made`: when each was asked for and done."""
+    """The changes of the corridor, by the command; `made`: when each was requested and done."""
 
     stand: Stand
     steps: Sequence[CorridorStep]
@@ -43,7 +43,7 @@ class Switches:
     failed: str = ""
 
     def begin(self, origin_s: float) -> None:
-        """Makes them in the background, at their instants after `origin_s`."""
+        """Makes the changes in the background, at their instants after `origin_s`."""
         threading.Thread(target=self._make, args=(origin_s,), daemon=True).start()
 
     def _make(self, origin_s: float) -> None:
@@ -64,7 +64,7 @@ class Switches:
 
 @dataclass
 class Followed:
-    """What the login side told: ids and instants of submission, in their order; the truth."""
+    """The reports of the login node: ids and instants of submission, in their order; the truth."""
 
     truth: Truth
     ids: dict[int, str] = field(default_factory=dict)
@@ -78,7 +78,7 @@ def run(
     rig: NodeMeters,
     bound_s: float,
 ) -> dict[str, object]:
-    """Runs them all; the figures, and each job."""
+    """Runs all jobs; returns the figures, and each job."""
     programs.compile_examples(stand, ["wheel"], _HERE / "pace.c")
     expected = _expected(stand, jobs)
     stand.shell(
@@ -143,7 +143,7 @@ def _followed(
 
 
 def _lines(stand: Stand, jobs: Sequence[Job], bound_s: float) -> Iterator[dict]:
-    """Submits the jobs; what the login side says, until it is over."""
+    """Submits the jobs; yields the reports of the login node until the end."""
     exports = programs.exports()
     words = json.dumps([(job.at_s, job.options, job.script(exports)) for job in jobs])
     with subprocess.Popen(
@@ -231,7 +231,7 @@ def _figures(
 
 
 def _decisions(stand: Stand) -> dict[str, float]:
-    """The service's own metrics: how long it planned, what failed, what was refused."""
+    """The service's own metrics: planning times, failures, refusals."""
     python = f'$(ls /opt/*/bin/python | head -1) -c "{_PAGE}"'
     page = subprocess.run(
         ["docker", "exec", f"{stand.name}-service", "sh", "-c", python],

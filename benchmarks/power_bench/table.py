@@ -38,7 +38,7 @@ def complete(data: Mapping[str, Any]) -> list[Run]:
 
 
 def in_short(run: Run) -> str:
-    """One line of a run, for people who wait."""
+    """One line about a run, as progress."""
     return (
         f"{run['right']} of {run['count']} results right; {run['violations']} violations, "
         f"{run['seconds']} s ({run['avoidable_s']} s avoidable); makespan "
@@ -48,7 +48,7 @@ def in_short(run: Run) -> str:
 
 
 def lines(data: Mapping[str, Any]) -> list[str]:
-    """Two Markdown tables in one: the measures beside those of the simulation; what it took."""
+    """Two Markdown tables in one: the measures with those of the simulation, and the costs."""
     titles = [title for _, title, _, _ in _MEASURES]
     found = [
         f"| {' | '.join(['strategy', '', *titles])} |",
