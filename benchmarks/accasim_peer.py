@@ -3,7 +3,7 @@
 """Compares the simulator with AccaSim, that of the dispatching papers: same jobs, same EASY.
 
 `accasim_peer.py TRACE [--procs N] [--jobs N] [--json FILE]` installs AccaSim from the Python
-package index into a temporary environment, has both replay the trace, and prints JSON.
+package index into a temporary environment, replays the trace in both, and prints JSON.
 
 | run | is |
 |---|---|
@@ -75,7 +75,7 @@ def main() -> None:
 
 
 class Watch:
-    """Wall-clock and CPU time since it was made."""
+    """Wall-clock and CPU time since its creation."""
 
     def __init__(self) -> None:
         self._began = time.perf_counter(), time.process_time()
@@ -87,7 +87,7 @@ class Watch:
 
 
 def install(home: Path) -> Path:
-    """Makes an environment with AccaSim; returns its Python."""
+    """Creates an environment with AccaSim; returns its Python."""
     venv.create(home / "venv", with_pip=True)
     python = home / "venv" / "bin" / "python"
     command = [python, "-m", "pip", "install", "-q", f"accasim=={VERSION}"]
@@ -98,7 +98,7 @@ def install(home: Path) -> Path:
 
 
 def write_plain(path: Path, workload: Workload) -> None:
-    """The jobs as AccaSim reads them, numbered by their rows."""
+    """The jobs in AccaSim's format, numbered by their rows."""
     columns = np.full((len(workload), 18), -1.0)
     columns[:, Field.JOB] = np.arange(1, len(workload) + 1)
     columns[:, Field.SUBMIT_S] = workload.submit_s
@@ -113,11 +113,11 @@ def write_plain(path: Path, workload: Workload) -> None:
 def run_peer(
     python: Path, trace: Path, workload: Workload, which: str, home: Path
 ) -> dict[str, object]:
-    """One run of AccaSim in a process of its own."""
+    """One run of AccaSim in a separate process."""
     work = home / which
     work.mkdir()
     command = [python, DRIVER, trace, str(workload.processors_total), which, work]
-    # AccaSim would read a user's own settings otherwise.
+    # Otherwise AccaSim would read the user's settings.
     done = subprocess.run(
         [str(part) for part in command], check=False, capture_output=True, text=True
     )
@@ -149,7 +149,7 @@ def run_cycle(workload: Workload) -> dict[str, object]:
 
 
 def compared(workload: Workload, runs: list[dict[str, object]]) -> list[dict[str, object]]:
-    """Quality of each run, its starts against `fast`, and how much faster `fast` is."""
+    """Quality of each run, its starts compared with `fast`, and the speed-up of `fast`."""
     ours = next(run for run in runs if run["run"] == "fast")
     entries = []
     for run in runs:

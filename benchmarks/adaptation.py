@@ -32,7 +32,7 @@ from progress import say
 
 ENGINES = {"join": "wheel", "relaunch": "ompi"}
 PAUSE_US = 200_000
-"""A step of the programs; they probe after each, so a change waits half of it for the probe."""
+"""A step of the programs; they probe after each, so a change waits half a step on average."""
 PROGRAMS = {
     "no": f"elastic/{{mpi}}/pi 1000000 100 {PAUSE_US}",
     "yes": f"elastic/{{mpi}}/heat {{rows}} 1024 1000000 1 {PAUSE_US}",
@@ -101,7 +101,7 @@ def run(stand: Stand, mpi: str, moves: str, given: argparse.Namespace) -> dict[s
 
 
 def steps(stand: Stand, job: str, seen: str, output: str) -> list[dict[str, object]]:
-    """What the logs say of each change; several lines where it took several attempts."""
+    """The logged steps of each change; several lines if it took several attempts."""
     widths = [json.loads(line) for line in seen.splitlines()]
     ended = [one for one in changes(stand.script("logs", "service")) if one.job == job]
     locks = [one for one in resizes(stand.script("logs", "controller")) if one.job == job]

@@ -39,7 +39,7 @@ Key = tuple[str, str, str]
 
 
 def parts_of(step: Mapping[str, Any]) -> tuple[float, float, float] | None:
-    """Seconds of each of `PARTS`; None: the launcher has not told all of them."""
+    """Seconds of each of `PARTS`; None: the launcher did not report all of them."""
     told = step["launcher"]
     still = [told[name] for name in ("going", "parked", "restarting") if name in told]
     if not step["done"] or not still or "asked" not in told:
@@ -108,7 +108,7 @@ def table(found: Mapping[Key, NDArray[np.float64]]) -> list[str]:
 def coefficients(
     found: Mapping[Key, NDArray[np.float64]],
 ) -> dict[tuple[str, str], list[tuple[float, float]]]:
-    """By engine and direction, of each part: a and b as the simulator has them, rounded to ms."""
+    """Coefficients of each part, by engine and direction, in the simulator's form, rounded to ms."""
     return {
         (engine, direction): [(round(a, 3), round(b, 4)) for a, b in fitted(rows).tolist()]
         for (engine, moves, direction), rows in found.items()

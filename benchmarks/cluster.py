@@ -6,8 +6,8 @@ usage: benchmarks/cluster.py [latency] [throughput] [array] [mixed] [deep] [opti
 
 Every part runs on the same number of real slurmds for each scheduler, in one run on one machine;
 see benchmarks/README.md for what is measured and how. Prints JSON (or writes it with --json);
-`benchmarks/cluster_table.py FILE` makes a Markdown table of it. A part that fails is recorded with
-its error and does not lose the others. Ends with status 1 if any failed.
+`benchmarks/cluster_table.py FILE` makes a Markdown table of it. A failed part is recorded with its
+error, and the others continue. Ends with status 1 if any failed.
 """
 
 import argparse
@@ -112,7 +112,7 @@ def arguments() -> argparse.Namespace:
 
 
 def attempt(label: Result, measure: Callable[[], Result], patience_s: float) -> Result:
-    """One measurement, when the machine is quiet: its figures, or its error."""
+    """One measurement, when the machine is idle: its figures, or its error."""
     what = " ".join(str(value) for value in label.values())
     busy = wait_quiet(patience_s)
     if busy > 0.3:
@@ -216,7 +216,7 @@ def _what(result: Result) -> tuple[object, ...]:
 
 
 def _former(path: Path) -> list[Result]:
-    """What an earlier run wrote; nothing if there was none."""
+    """The results of an earlier run; empty if there was none."""
     if not path.exists():
         return []
     try:
@@ -227,7 +227,7 @@ def _former(path: Path) -> list[Result]:
 
 
 def _write(report: dict[str, object], path: Path | None) -> None:
-    """After each part, so that an interrupted run keeps what it has."""
+    """Writes the file; after each part, so that an interrupted run keeps its results."""
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(report, indent=2) + "\n")

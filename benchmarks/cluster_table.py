@@ -47,7 +47,7 @@ def pick(results: list[Result], *keys: str) -> list[float]:
 
 
 def announced(results: list[Result]) -> str:
-    """When the whole queue had announced starts, or how much of it had when time was up."""
+    """When the whole queue had announced starts, or the part that had when time was up."""
     if times := pick(results, "all_announced_s"):
         return rounds(times, 1) + " s"
     if not results:
@@ -68,7 +68,7 @@ Row = tuple[str, str, Callable[[list[Result]], str]]
 
 
 def rows(results: list[Result]) -> list[tuple[str, str, str, Callable[[list[Result]], str]]]:
-    """Part, title, aim, and how a cell is made of the rounds of one scheduler."""
+    """Part, title, target, and the function that makes a cell from the rounds of one scheduler."""
     table: list[tuple[str, str, str, Callable[[list[Result]], str]]] = []
 
     def add(part: str, title: str, aim: str, cell: Callable[[list[Result]], str]) -> None:

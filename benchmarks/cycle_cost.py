@@ -11,7 +11,7 @@ A cluster whose nodes all are in use, and a queue of constant length. Each cycle
 |---|---|
 | submit | a job is submitted |
 | end | a running job ends before its time limit |
-| start | the jobs run that the reply before started |
+| start | the jobs of the previous reply have started |
 | node | a node is drained, or resumed |
 
 A start follows each cycle that started something; otherwise one cycle in ten is about a node, and
@@ -54,7 +54,7 @@ LIMITS_S = (600, 1_800, 3_600, 7_200, 14_400, 28_800)
 
 
 class Cluster:
-    """A stand-in for the controller: it runs jobs as it is told, and reports events one by one."""
+    """Replaces the controller: it runs jobs as decided, and reports events one by one."""
 
     def __init__(self, nodes: int, jobs: int, shape: str, seed: int, width: int = 64) -> None:
         self._rng = np.random.default_rng(seed)
@@ -189,7 +189,7 @@ class Cluster:
         self._starts = []
 
     def take(self, reply: pb.CycleReply) -> None:
-        """Takes note of what is to be started."""
+        """Records the jobs to be started."""
         if reply.need_full:
             sys.exit("the service requested a full report: a defect of the benchmark")
         self._starts = [one for one in reply.decisions if one.WhichOneof("action") == "start"]

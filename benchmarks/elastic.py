@@ -7,7 +7,7 @@ Usage: benchmarks/elastic.py [--seeds N] [--first-seed N] [--mtct-error X] [--sc
        benchmarks/elastic.py --show FILE    only prints the table of this file
        benchmarks/elastic.py --against FILE the last policy against the others, seed by seed
        benchmarks/elastic.py --compare FILE OTHER   two such files, seed by seed
-       benchmarks/elastic.py --kinds FILE   rigid and malleable jobs apart
+       benchmarks/elastic.py --kinds FILE   rigid and malleable jobs separately
        benchmarks/elastic.py --gains FILE   against the first policy, seed by seed
 """
 
@@ -37,7 +37,7 @@ CHANGES = (
 
 
 def against(runs: list[dict]) -> list[str]:
-    """By how much a measure of the last policy differs from each other one, percent of its mean."""
+    """The difference of the last policy's measures from each other one's, percent of its mean."""
     rows = [f"| malleable, % | against | {CHANGES[0]}", f"|---:|---|{CHANGES[1]}"]
     ours = runs[-1]["policy"]
     of = {(run["policy"], run["share"], run["seed"]): run for run in runs}
@@ -50,7 +50,7 @@ def against(runs: list[dict]) -> list[str]:
 
 
 def compared(runs: list[dict], others: list[dict]) -> list[str]:
-    """By how much measures differ from those of other runs, percent of their mean, by seed."""
+    """The difference of measures from those of other runs, percent of their mean, by seed."""
     rows = [f"| malleable, % | policy | seeds | {CHANGES[0]}", f"|---:|---|---:|{CHANGES[1]}"]
     of = {(run["share"], run["policy"], run["seed"]): run for run in others}
     pairs: dict[tuple[float, str], list[tuple[dict, dict]]] = {}
@@ -85,7 +85,7 @@ KINDS = {
 
 
 def kinds(runs: list[dict]) -> list[str]:
-    """Rigid and malleable jobs apart: means over the seeds, and their intervals."""
+    """Rigid and malleable jobs separately: means over the seeds, and their intervals."""
     titles = [title for title, *_ in KINDS.values()]
     rows = [f"| log | policy | seeds | {' | '.join(titles)} |", "|---|---|---:|" + "---:|" * 8]
     for (log, policy), members in by_policy(runs).items():
@@ -98,7 +98,7 @@ def kinds(runs: list[dict]) -> list[str]:
 
 
 def gains(runs: list[dict]) -> list[str]:
-    """What rigid and malleable jobs gain (negative) or lose against the first policy, by seed."""
+    """Gain (negative) or loss of rigid and malleable jobs against the first policy, by seed."""
     first = runs[0]["policy"]
     keys = [key for key in KINDS if key.startswith(("rigid", "malleable", "longest"))]
     titles = [KINDS[key][0].partition(", ")[0] + ", %" for key in keys]
@@ -127,7 +127,7 @@ def by_policy(runs: list[dict]) -> dict[tuple[str, str], dict[int, dict]]:
 
 
 def with_interval(values: np.ndarray, digits: str) -> str:
-    """A mean, and its interval where there are several values."""
+    """A mean, and its interval if there are several values."""
     if not len(values):
         return "–"
     mean = f"{values.mean() + 0.0:{digits}}"
@@ -188,14 +188,14 @@ def measured(given: argparse.Namespace, seed: int) -> dict:
         if (value := getattr(given, name.replace("-", "_"))) is not None:
             command += [f"--{name}", value]
     done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True)
-    if done.returncode:  # it has said on stderr what is wrong
+    if done.returncode:  # it has reported the error on stderr
         sys.exit(done.returncode)
     found: dict = json.loads(done.stdout)
     return found
 
 
 def write(path: Path, found: dict, runs: list[dict]) -> None:
-    """After each seed, so that what is interrupted keeps what it has."""
+    """Writes the file; after each seed, so that an interrupted run keeps its results."""
     rows = ",\n  ".join(json.dumps(run) for run in runs)
     rest = json.dumps({**about(), **found}, indent=1).removesuffix("\n}")
     path.write_text(f'{rest},\n "runs": [\n  {rows}\n ]\n}}\n')

@@ -6,18 +6,20 @@ Usage: benchmarks/elastic_decision.py [--json FILE] [--repeats N]
 
 Each case is one snapshot: malleable jobs on up to twice the requested nodes, and a queue. A whole
 cycle is measured, check included, and its difference from one of `conservative`, which resizes
-nothing. Times are those of this process on the CPU; the least and the
-median of the repeats are reported, as other processes can only add to them.
+nothing. Times are CPU times of this process; the minimum and the median of the repeats are
+reported, because other processes can only add to them.
 
-Before the measured cycle, cycles of the same policy decide on the same world and their decisions
-are carried out, until none is under way. What has happened in the 10 s since then:
+Before the measured cycle, cycles of the same policy decide on the same system and their decisions
+are carried out, until none is under way. Events in the 10 s since then:
 
     nothing     the same jobs run and wait.
     end         a running job has ended, another one in each repeat.
     submission  a job was submitted, another one in each repeat.
-    start       a job was submitted and started, another one in each repeat; only where nodes are
-                idle at first.
-    restart     no cycle was before: the service has just started, and decides everything at once.
+    start       a job was submitted and started, another one in each repeat; only if nodes are idle
+    at
+            first.
+restart     there was no earlier cycle: the service has just started, and decides everything at
+            once.
 """
 
 import argparse
@@ -45,9 +47,9 @@ from bridge.sim.workloads.system import pool_of
 
 RUNNING, NODES, NOW_S = 100, 1000, 5000
 SINCE_S = 10
-"""Between the cycle before and the one that is measured."""
+"""Between the previous cycle and the measured one."""
 SPARE = 60
-"""Further jobs, which the changes between cycles submit or start."""
+"""Additional jobs, which the changes between cycles submit or start."""
 CASES = (
     ("nodes are idle, no job waits", 0, 0.9),
     ("nodes are idle, 50 jobs wait", 50, 0.9),
@@ -59,7 +61,7 @@ POLICIES = ("conservative", "malleable", "malleable-performance", "fpsma")
 
 
 class World:
-    """Malleable jobs on so large a part of the nodes, and jobs that wait; new for each repeat."""
+    """Malleable jobs on this part of the nodes, and waiting jobs; new for each repeat."""
 
     def __init__(self, waiting: int, busy: float) -> None:
         rng = np.random.default_rng(1)
@@ -84,7 +86,7 @@ class World:
     def after(
         self, since: str, repeat: int, decide: Callable[[Snapshot, State], CycleResult]
     ) -> tuple[Snapshot, State]:
-        """The world after a change, and what the cycle before remembers; another one each time."""
+        """The system after a change, and the state of the previous cycle; another one each time."""
         controller = Controller(self._jobs, pool_of(NODES))
         for job in range(RUNNING):
             self._start(controller, job, int(self._first[job]), int(self._first[job + 1]), 0)

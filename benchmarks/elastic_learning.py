@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`malleable` with and without learning speed-ups, on ESP whose applications scale differently.
+"""`malleable` with and without learnt speed-ups, on ESP with applications that scale differently.
 
 Usage: benchmarks/elastic_learning.py [--seeds N] [--shares P,...] [--json FILE]
 
 Every type of ESP is an application with its own serial fraction, drawn from the seed between 0 and
 `MOST_SERIAL`; jobs of a type differ from it by up to `APART`. "measured": jobs report their time in
-MPI while they run, on two nodes or more; "unmeasured": none does, so only run times can be learnt
-from.
+MPI while they run, on two nodes or more; "unmeasured": none does, so that only run times can be
+used for learning.
 """
 
 import argparse

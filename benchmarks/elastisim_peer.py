@@ -51,7 +51,7 @@ from bridge.sim.workloads.workload import Workload
 SCHEDULER = Path(__file__).resolve().parent / "elastisim" / "scheduler.py"
 INTERVAL_S = 1
 CHANGE_S = 2
-"""For so long a job stands still when it changes its width, in both."""
+"""How long a job stands still when it changes its width, in both."""
 PLATFORM = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
 <platform version="4.1">
@@ -67,7 +67,7 @@ Decision = tuple[int, int, list[int]]
 
 
 def main() -> None:
-    """Runs both simulators and prints how far they are apart."""
+    """Runs both simulators and prints their differences."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--elastisim", type=Path, help="its simulator")
     parser.add_argument("--interface", type=Path, help="its Python interface")
@@ -121,7 +121,7 @@ def line(row: dict[str, Any]) -> str:
 
 
 def interpreter(home: Path) -> Path:
-    """An environment with what ElastiSim's interface needs."""
+    """An environment with the requirements of ElastiSim's interface."""
     venv.create(home / "venv", with_pip=True)
     python = home / "venv" / "bin" / "python"
     subprocess.run([python, "-m", "pip", "install", "-q", "pyzmq"], check=True)
@@ -131,7 +131,7 @@ def interpreter(home: Path) -> Path:
 def run(
     name: str, share: float, seed: int, home: Path, options: argparse.Namespace
 ) -> dict[str, Any]:
-    """One workload under one policy, here and there."""
+    """One workload under one policy, in both simulators."""
     workload = esp(share, seed=seed, changes=flat(CHANGE_S))
     began_s = time.process_time()
     outcome, decisions = decided(name, workload)
@@ -165,7 +165,7 @@ def run(
 
 
 def decided(name: str, workload: Workload) -> tuple[Outcome, list[Decision]]:
-    """Our simulation, and which nodes each job was given when."""
+    """Our simulation, and when each job was given which nodes."""
     decider = Decider(build(read_policy(name)))
     decisions: list[Decision] = []
 
@@ -196,7 +196,7 @@ def write_input(home: Path, workload: Workload, decisions: list[Decision], step_
         assert isinstance(serial, Amdahl)
         nominal = int(widths.nominal[at])
         steps = round(int(workload.runtime_s[at]) / step_s)
-        # Rigid jobs, too: the policy's decisions name their nodes, and never change them.
+        # Also rigid jobs: the policy's decisions name their nodes, and never change them.
         jobs.append(
             {
                 "type": "malleable",

@@ -12,10 +12,10 @@ usage: benchmarks/esp_cluster.py [--strategies NAME,...] [--share P] [--compress
 Each node is a container with a slurmd, and with an agent under the bridge. Jobs are real: their
 processes communicate over sockets, hold data that are redistributed at each change, and their
 results are checked. They sleep instead of computing, by Amdahl's law (`elastic_bench/paced.py`).
-`static` is Slurm's sched/backfill without the bridge, its parameters the defaults, those in seconds
-compressed like everything else; `static-defaults` leaves them as they are. The simulation beside
-each run has the same jobs and limits, and the measured duration of a change, of the time for which
-a job stands still meanwhile, and of a job's beginning and end.
+`static` is Slurm's sched/backfill without the bridge, with default parameters, those in seconds
+compressed like everything else; `static-defaults` does not compress them. The simulation of each
+run has the same jobs and limits, and the measured durations of a change, of a job's standstill
+during it, and of a job's beginning and end.
 """
 
 import argparse
@@ -42,10 +42,10 @@ RESHAPES = {"malleable-performance": "performance"}
 
 
 def policy(strategy: str, compression: float) -> str | dict[str, object]:
-    """A strategy that counts with a change of 20 s of ESP; 1: for the simulation.
+    """A strategy that assumes 20 s of ESP per change; 1: for the simulation.
 
-    `malleable` changes a job once in 100 s of ESP: of 100 to 800, the best in simulations of two
-    other seeds.
+    `malleable` changes a job once in 100 s of ESP: between 100 and 800, the best in simulations
+    with two other seeds.
     """
     if strategy.startswith("static"):
         return "conservative"
@@ -53,12 +53,12 @@ def policy(strategy: str, compression: float) -> str | dict[str, object]:
     reshape["adaptation_s"] = max(round(20 / compression), 1)
     if strategy == "malleable":
         reshape["between_s"] = max(round(100 / compression), 3)
-        reshape["learn"] = False  # each job scales as its own draw says, whatever its name
+        reshape["learn"] = False  # each job scales by its own random value, regardless of its name
     return {"preset": strategy, "reshape": reshape}
 
 
 def options(strategy: str, compression: float, folder: Path) -> list[str]:
-    """What `scripts/cluster up` is told."""
+    """The options of `scripts/cluster up`."""
     image = ["--image", "mpi"]
     if strategy == "static-defaults":
         return image
@@ -113,7 +113,7 @@ WAYS = {
     "beginning and end take as long on any nodes": {"still_s": None},
     "both": {},
 }  # fmt: skip
-"""How costs are simulated; the last is `simulated`."""
+"""The simulated costs; the last is `simulated`."""
 
 
 def again(path: Path, given: argparse.Namespace) -> None:

@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures how the workflows of examples/workloads get in each other's way on one node.
+"""Measures how the workflows of examples/workloads slow each other down on one node.
 
 Usage: benchmarks/interference.py [--repeats N] [--seed N] [--also FILE] [--json FILE]
            [--model FILE]
        benchmarks/interference.py --show FILE [--table pairs|alone|fit]
 
-Each workflow runs alone, and as host beside each workflow as guest, which is repeated until the
-host has ended; the guest is under a quota of 10, 25, 50 or 75 % of the CPUs, under none (free), or
-under none with the lowest weight. Both use all CPUs of this machine. They are in cgroups (v1 or
-v2) below one that outweighs each other process here 32 times, so that other load costs them less.
-In each repeat all cases are run once, in random order. It needs root, and 4 minutes for a repeat.
-`--also` adds the runs of an earlier session, each relative to its own session's runs alone.
+Each workflow runs alone, and as host with each workflow as guest, which is repeated until the host
+has ended; the guest has a quota of 10, 25, 50 or 75 % of the CPUs, none (free), or none with the
+lowest weight. Both use all CPUs of this machine. They are in cgroups (v1 or v2) below one whose
+weight is 32 times that of any other process, so that other load affects them less. Each repeat runs
+all cases once, in random order. It needs root, and 4 minutes per repeat. `--also` adds the runs of
+an earlier session, each relative to its own session's runs alone.
 
-`slowdowns` are the times of all stages of the host over the median alone; shown are the median, the
-least and the most. `guest_cpus` is the CPU time of the guest, as a share of the CPUs.
+`slowdowns` are the times of all stages of the host divided by the median alone; the table shows the
+median, the minimum and the maximum. `guest_cpus` is the CPU time of the guest, as a share of the
+CPUs.
 
-Then the model of `bridge.sim.sharing` is fitted (`interference_bench/fit.py`), its error is told,
-also for pairs that it was not fitted to, and it is written as a file for `--interference`.
+Then the model of `bridge.sim.sharing` is fitted (`interference_bench/fit.py`), its error is
+reported, also for pairs that it was not fitted to, and it is written as a file for
+`--interference`.
 """
 
 import argparse
@@ -39,7 +41,7 @@ Case = tuple[str, str | None, Setting | None]
 
 
 def measure(repeats: int, seed: int) -> dict[Case, list[Run]]:
-    """All cases, some times each."""
+    """All cases, several times each."""
     cases: list[Case] = [(name, None, None) for name in NAMES for _ in range(3)]
     cases += [(host, guest, each) for host in NAMES for guest in NAMES for each in SETTINGS]
     found: dict[Case, list[Run]] = {}
@@ -115,7 +117,7 @@ def tables(
 def together(one: dict[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     """Two sessions as one: all runs of pairs, each relative to its own session's runs alone.
 
-    Of what applications do alone the mean is taken.
+    Figures of applications alone are averaged.
     """
     alone = []
     for row, also in zip(one["alone"], other["alone"], strict=True):
@@ -130,7 +132,7 @@ def together(one: dict[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _mean(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Means of what is measured; words and whole numbers are the first's."""
+    """Means of the measurements; texts and integers are those of the first."""
     return {
         key: round((value + other[key]) / 2, 4) if isinstance(value, float) else value
         for key, value in one.items()

@@ -4,14 +4,15 @@
 
 `model_size.py [--json FILE] [--svg FILE]`. The same ten jobs (seeded; 1 to 8 units of cores and
 memory, some with GPUs or MICs) on systems like Eurora of 16 to 1,024 nodes: half of the nodes have
-two GPUs, half two MICs; each node runs one job for a while. All nodes are in the models: PCP'20 as
-it is used leaves out those that no solution needs.
+two GPUs, half two MICs; each node runs one job for a while. The models contain all nodes: PCP'20,
+as used in the product, leaves out those that no solution needs.
 
 | count | is |
 |---|---|
 | variables | decision variables as the paper counts them: PCP'20 |Q| + sum rn_i * |R_i| |
 | all | with the auxiliary ones: PCP'20 has one more for each unit, its node |
-| constraints | with intervals; what runs is constants, but its intervals grow with the system |
+| constraints | with intervals; running jobs are constants, but their intervals grow with the system
+|
 """
 
 import argparse
@@ -33,7 +34,7 @@ RESOURCES = ("cpus", "mem", "gpu", "mic")
 
 
 def instance(n_nodes: int, n_jobs: int = 10, seed: int = 1) -> Instance:
-    """The same jobs on so many nodes."""
+    """The same jobs on a number of nodes."""
     dice = np.random.default_rng(seed)
     capacity = np.tile([CORES, MEMORY_GB, ACCELERATORS, 0], (n_nodes, 1))
     capacity[n_nodes // 2 :, 2:] = [0, ACCELERATORS]

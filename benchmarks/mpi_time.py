@@ -10,8 +10,8 @@ one is mpiexec. Needs make.
 | cost | ns of a call of MPI_Test (the shortest that counts) without and with the library, in turn |
 | ratio | of examples/elastic by processes and size of input, as the agent reads it from pages |
 
-The ratios depend on the machine and its load, which are in the file: where processes wait for a
-core, other processes wait for them in MPI.
+The ratios depend on the machine and its load, which are in the file: if processes wait for a core,
+other processes wait for them in MPI.
 """
 
 import argparse
@@ -137,7 +137,7 @@ def ratios(mpicc: Path, out: Path) -> list[dict[str, Any]]:
 
 
 def ratio(command: list[str], out: Path) -> dict[str, float]:
-    """What an agent would read of a program, from LEAST_S on for RATIO_S."""
+    """The ratio that an agent would read of a program, from LEAST_S on for RATIO_S."""
     folder = out / "pages"
     pages = Pages(Processes(), folder)
     pages.open()

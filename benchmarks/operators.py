@@ -4,10 +4,10 @@
 
 usage: benchmarks/operators.py [--clients 200] [--jobs 2000] [--nodes 256] [--rounds 5] [--calls 40]
 
-A service as it is run (`schedbridge serve`), and a controller that calls it again and again with a
-delta. Rounds alternate in one run: the controller alone; then with clients, each with a connection
-of its own, that ask for `plan` without a pause; then with a mix of `plan`, `explain` and `status`.
-The figure to look at is the ratio: p99 of the controller's call with clients to that without.
+A service (`schedbridge serve`), and a controller that calls it repeatedly with a delta. Rounds
+alternate in one run: the controller alone; then with clients, each with its own connection, that
+request `plan` without a pause; then with a mix of `plan`, `explain` and `status`. The relevant
+figure is the ratio: p99 of the controller's call with clients to that without.
 
 The clients use C-core in a few processes (`--client-processes`), so that the service is measured,
 not 200 interpreters on the same processors; `--client-nice` lowers their priority, as if they ran
@@ -53,7 +53,7 @@ class Controller:
         self._first, self._next, self._generation = 0, jobs, 1
 
     def call(self) -> float:
-        """One call; how long it took, s."""
+        """One call; returns its duration, s."""
         request = pb.CycleRequest(
             epoch=1,
             generation=self._generation + 1,
@@ -72,7 +72,7 @@ class Controller:
         return took_s
 
     def calls(self, count: int) -> list[float]:
-        """Times of so many calls, ms; a tenth of a second between them, as events come."""
+        """Durations of some calls, ms; a tenth of a second between them, like events."""
         found = []
         for _ in range(count):
             found.append(self.call() * 1e3)
@@ -81,7 +81,7 @@ class Controller:
 
 
 def client_process(path: str, clients: int, what: str, jobs: int) -> None:
-    """Asks with so many connections until standard input ends; prints the results."""
+    """Sends requests over several connections until standard input ends; prints the results."""
     outcomes: Counter[str] = Counter()
     waited_s: list[float] = []
     end, lock = threading.Event(), threading.Lock()
@@ -89,7 +89,7 @@ def client_process(path: str, clients: int, what: str, jobs: int) -> None:
     def ask(number: int) -> None:
         options = [
             ("grpc.max_receive_message_length", -1),
-            ("grpc.use_local_subchannel_pool", 1),  # a connection of its own
+            ("grpc.use_local_subchannel_pool", 1),  # a separate connection
         ]
         rng = np.random.default_rng(number)
         with grpc.insecure_channel(f"unix:{path}", options=options) as channel:
@@ -123,7 +123,7 @@ def client_process(path: str, clients: int, what: str, jobs: int) -> None:
 
 
 class Clients:
-    """Processes that ask."""
+    """Processes that send requests."""
 
     def __init__(self, path: Path, what: str, chosen: argparse.Namespace) -> None:
         share = chosen.clients // chosen.client_processes
@@ -137,7 +137,7 @@ class Clients:
         ]  # fmt: skip
 
     def end(self) -> dict[str, Any]:
-        """What came of their questions."""
+        """The results of their requests."""
         outcomes: Counter[str] = Counter()
         waited_s: list[float] = []
         for process in self._processes:

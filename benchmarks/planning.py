@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Takes the figures of the OpenCCS paper on the book, and its table of shared nodes.
+"""Measures the OpenCCS paper's figures for the book, and its table of shared nodes.
 
     benchmarks/planning.py [--repeats N] [--jobs N]  > planning.json
 
-What is measured, and on what, stands in bridge/cli/benchmarks/planning.py. The system's figures are
-taken in a process of their own each time (memory does not shrink); all of them are printed, the
-table once, beside `plan_nodes` in the same run. Prints JSON on standard output.
+bridge/cli/benchmarks/planning.py describes the measurements. The system's figures are measured in a
+separate process each time (memory does not shrink); all of them are printed, the table once, with
+`plan_nodes` in the same run. Prints JSON on standard output.
 """
 
 import argparse

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Replays logs of the Parallel Workloads Archive: known answers, and how long the command takes.
+"""Replays logs of the Parallel Workloads Archive: known results, and duration of the command.
 
     benchmarks/replay.py DIRECTORY [--repeat N] [--policy NAME ...]  > replay.json
 
-For each log of `KNOWN` found in the directory (as LOG.swf.gz) the whole command
-`schedbridge simulate LOG --json` runs as a process of its own, `--repeat` times. The seconds are
-wall time of the whole command: start of Python, reading, replay, output.
+For each log of `KNOWN` found in the directory (as LOG.swf.gz) the command `schedbridge simulate LOG
+--json` runs in a separate process, `--repeat` times. The seconds are wall time of the whole
+command: start of Python, reading, replay, output.
 
-Rules of the known answers: docs/SIMULATOR.md. Source: figures of two independent EASY
+Rules of the known results: docs/SIMULATOR.md. Source: figures of two independent EASY
 implementations under these rules; ties and the order within a second explain their difference.
 
 Exit code 1 if a figure is more than 1.5 % from the known one.

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The preset `responsive` beside EASY on whole logs of the Parallel Workloads Archive.
+"""The preset `responsive` compared with EASY on logs of the Parallel Workloads Archive.
 
 Usage: benchmarks/responsive.py LOG.swf.gz ... [--jobs N] [--json FILE]
 
 Runs `schedbridge simulate` on the first N jobs (10,000) of each log under both presets and prints
-what users get, as a Markdown table; --json also writes every figure. Lines that cannot be read are
-left out.
+the users' measures as a Markdown table; --json also writes every figure. Unreadable lines are left
+out.
 """
 
 import argparse
@@ -25,7 +25,7 @@ def simulate(log: Path, jobs: int) -> dict[str, object]:
     for preset in PRESETS:
         command += ["--policy", preset]
     done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True)
-    if done.returncode:  # it has said on stderr what is wrong
+    if done.returncode:  # it has reported the error on stderr
         sys.exit(done.returncode)
     return {"log": log.name, **json.loads(done.stdout), "trace": log.name}
 

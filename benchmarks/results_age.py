@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Lists the results files with the commit they were measured at and how much has changed since.
+"""Lists the results files with the commit of their measurement and the number of later changes.
 
-    benchmarks/results_age.py     # in a checkout with its history
+benchmarks/results_age.py     # in a checkout with its history
 
-For each file: the commit that it names, or in brackets the one that added it where it names none;
-and the commits since then that changed what is measured (`MEASURED`).
+For each file: the commit that it names, or in brackets the one that added it if it names none; and
+the later commits that changed the measured code (`MEASURED`).
 """
 
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results files: JSON in which each row of a table is a line, so that a diff shows what changed."""
+"""Results files: JSON in which each row of a table is a line, so that diffs are readable."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,11 +14,11 @@ class Table(Protocol):
         """A table as lines of Markdown."""
 
     def plot(self, found: Mapping[str, Any], path: Path) -> None:
-        """Draws a picture."""
+        """Draws a plot."""
 
 
 def shown(table: Table, show: Path | None, plot: Path | None) -> bool:
-    """Prints or draws a results file, if one of the two is given; whether it did."""
+    """Prints or draws a results file, if requested; returns whether it did."""
     for path in (show, plot):
         if path is None:
             continue
@@ -31,7 +31,7 @@ def shown(table: Table, show: Path | None, plot: Path | None) -> bool:
 
 
 def write(path: Path, found: Mapping[str, object]) -> None:
-    """Writes an object; also after each run, so that an interrupted program keeps what it has."""
+    """Writes an object; also after each run, so that an interrupted program keeps its results."""
     path.write_text(as_text(found) + "\n", encoding="utf-8")
 
 

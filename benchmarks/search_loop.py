@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan stage `search` in closed loop on a whole trace, quickly: its kernel without the cycle.
+"""A fast replay of a whole trace by the plan stage `search`: its kernel without the cycle.
 
     python benchmarks/search_loop.py KTH-SP2-1996-2.1-cln.swf.gz --set ageing_s=14400 \
         --set ageing_s=none,most_wait_s=none
     python benchmarks/search_loop.py SDSC-SP2-1998-4.2-cln.swf.gz --predict last-two
 
-On a pool of identical processors the decisions are those of `schedbridge simulate --policy search
---engine cycle` but for the seeds; without snapshots, checks and reasons a replay takes a tenth of
-the time. For choosing parameters. Prints for each setting and predictor: waits, bounded slowdowns,
-what large and long jobs pay, the time of the kernel, and how often the search ended how; with
-`--compare` how often what starts now is another set than under the given order, and than without
-changes at random.
+For choosing parameters. On a pool of identical processors the decisions are those of `schedbridge
+simulate --policy search --engine cycle`, except for the seeds; without snapshots, checks and
+reasons a replay takes a tenth of the time. Prints for each setting and predictor: waits, bounded
+slowdowns, also of large and of long jobs, the time of the kernel, and how the searches ended; with
+`--compare` how often other jobs start now than under the given order, and than without random
+changes.
 """
 
 import argparse
@@ -36,13 +36,13 @@ from bridge.units import BOUND_S, NEVER, STEPS_PER_MS
 
 
 class Searched(Counted):
-    """A pool under `search`; rules and words are those of `bridge.policies.plan.search`.
+    """A pool under `search`; rules and terms are those of `bridge.policies.plan.search`.
 
     Attributes:
-        patience: of the search; 0: no changes at random.
-        salt: another number, other chance.
-        compare: also ask what others would start now: the search without changes at random, the
-            given order.
+        patience: of the search; 0: no random changes.
+        salt: of the random numbers.
+        compare: also compute the starts of the search without random changes, and of the given
+            order.
         unlike: how often either of these would have started another set.
         times_ms, gaps, stopped: of the searches.
         longest: the longest queue.
@@ -63,11 +63,11 @@ class Searched(Counted):
         self.longest = 0
 
     def decide(self, now_s: int) -> tuple[list[Running], int]:
-        """Starts what starts now in the best order that was found."""
+        """Starts the jobs that start now in the best order found."""
         queue = np.array(self.waiting, dtype=np.int64)
         self.longest = max(self.longest, len(queue))
         if self.width[queue].min() > self.free:
-            return [], NEVER  # nothing can start, in whatever order
+            return [], NEVER  # nothing can start, in any order
         late = np.zeros(len(queue), dtype=bool)
         if self.search.most_wait_s is not None:
             late = now_s - self.arrival_s[queue] >= self.search.most_wait_s
@@ -83,7 +83,7 @@ class Searched(Counted):
         return started, int(start_s[~now].min(initial=NEVER))
 
     def _planned(self, queue: np.ndarray, takes_s: np.ndarray, lead: int, now_s: int) -> np.ndarray:
-        """When each is to start."""
+        """The planned start of each."""
         weight, due_s = self._costs(queue, takes_s, now_s)
         inside = slice(0, min(self.search.window, len(queue)))
         orders, ask = self._searching(
@@ -112,7 +112,7 @@ class Searched(Counted):
     def _costs(
         self, queue: np.ndarray, takes_s: np.ndarray, now_s: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """What a second of delay costs, and from when on (`bridge.planning.dispatch.objective`)."""
+        """The cost of a second of delay, and its begin (`bridge.planning.dispatch.objective`)."""
         search, arrival_s = self.search, self.arrival_s[queue]
         relative = search.objective in ("slowdown", "bounded-slowdown")
         bound_s = BOUND_S if search.objective == "bounded-slowdown" else 1
@@ -152,7 +152,7 @@ class Searched(Counted):
     def _decoded(
         self, queue: np.ndarray, takes_s: np.ndarray, order: np.ndarray, now_s: int
     ) -> np.ndarray:
-        """Everybody's start in this order."""
+        """The starts of all jobs in this order."""
         ends_s, widths = self._held(now_s)
         start_s = np.empty(len(queue), dtype=np.int64)
         start_s[order] = plan_counts(
@@ -162,13 +162,13 @@ class Searched(Counted):
         return start_s
 
     def _held(self, now_s: int) -> tuple[np.ndarray, np.ndarray]:
-        """When the running jobs are expected to end, and what they hold."""
+        """The expected ends of the running jobs, and their processors."""
         running = self.running.values()
         ends_s = np.array([self.ends_s(one, now_s) for one in running], dtype=np.int64)
         return ends_s, np.array([one.processors for one in running], dtype=np.int64)
 
     def _columns(self, jobs: np.ndarray, takes_s: np.ndarray, now_s: int) -> dict[str, Any]:
-        """The arguments of `plan_nodes`. Who holds which of the processors does not matter."""
+        """The arguments of `plan_nodes`. The assignment of processors to jobs does not matter."""
         n, words = len(jobs), self.everywhere.shape[1]
         ends_s, widths = self._held(now_s)
         held = int(widths.sum())
@@ -221,7 +221,7 @@ class Searched(Counted):
 
 
 def figures(workload: Workload, start_s: np.ndarray, times: np.ndarray) -> dict[str, Any]:
-    """Waits, slowdowns, and what large and long jobs pay."""
+    """Waits and slowdowns, also of large and of long jobs."""
     end_s = start_s + workload.runtime_s
     schedule = ExecutedSchedule(
         workload.processors_total, workload.submit_s, start_s, end_s, workload.processors

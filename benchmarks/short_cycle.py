@@ -9,10 +9,10 @@ Starts `schedbridge serve` from each tree (a checkout with its own .venv; defaul
 with its socket and gate, memory file, metrics and operators' process, and calls the services in
 turn, in rounds of `--calls` calls. One event is reported in each call, as in `cycle_cost.py`; all
 jobs take one whole node. The CPU time is that of all threads of the service's process, user and
-system, as the kernel counts it, without the caller and without the operators' process.
+system, from the kernel's counters, without the caller and without the operators' process.
 
-Calls of kind `cycle` are whole cycles. Those of kind `refused` are answered at once, since their
-generation does not follow: they cost what the transport costs.
+Calls of kind `cycle` are whole cycles. Those of kind `refused` are answered at once, because their
+generation is not the next one: their cost is that of the transport.
 """
 
 import argparse
@@ -69,7 +69,7 @@ def serving(tree: Path, home: Path, policy: str) -> Iterator[int]:
 
 
 class Caller:
-    """A controller of its own for one service."""
+    """The controller of one service."""
 
     def __init__(self, home: Path, pid: int, nodes: int, jobs: int) -> None:
         self._pid = pid

@@ -1,22 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Replays whole logs under several policies through the cycle, and says what users get of each.
+"""Replays whole logs under several policies through the cycle, and reports the users' measures.
 
     benchmarks/traces.py LOG[@SYSTEM] ... [--policy NAME|FILE ...] [--limit-jobs N]
                          [--fast] [--json FILE] [--plots DIR] [--processes N]
 
 LOG is a trace in the Standard Workload Format, SYSTEM a description of its machine (see
-docs/SIMULATOR.md); without one, `systems/LOG.yaml` beside this program is taken, and where there is
-none a pool of one-processor nodes as the trace's header has it. What is measured stands in
-trace_bench/figures.py, what came of it in docs/TRACES.md.
+docs/SIMULATOR.md); the default is `systems/LOG.yaml` next to this program, or without it a pool of
+one-processor nodes from the trace's header. trace_bench/figures.py defines the measures,
+docs/TRACES.md has the results.
 
 With `--fast` EASY and conservative backfilling on a pool are replayed by the kernel in one call
-(`bridge.sim.runs.replay`): the very same starts and promises, in seconds, but no times of
+(`bridge.sim.runs.replay`), in seconds: the same starts and announcements, but no times of
 decisions.
 
-Results go into the JSON file (results/traces.json), one entry for each log, machine, policy and
-number of jobs, each with what `about.py` says of its origin; entries that were there
-and are not measured again are kept. Same entry, same starts: only times of decisions differ.
+The JSON file (results/traces.json) gets one entry for each log, machine, policy and number of jobs,
+with its origin (`about.py`); other entries are kept. The starts of an entry are reproducible: only
+times of decisions differ.
 """
 
 import json
@@ -59,7 +59,7 @@ _TELL_EVERY_S = 60.0
 
 
 def log_name(path: Path) -> str:
-    """A log's name without what its format is called."""
+    """A log's name without the suffix of its format."""
     return path.name.removesuffix(".gz").removesuffix(".swf")
 
 
@@ -70,8 +70,8 @@ class Case:
     Attributes:
         log, system: files; no system: a pool.
         spec: the policy.
-        limit: only so many jobs, the first; None: all.
-        fast: by the kernel where that gives the same.
+        limit: number of jobs, the first ones; None: all.
+        fast: by the kernel if its starts are the same.
     """
 
     log: Path
@@ -82,7 +82,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Log and machine, for people and as a key."""
+        """Log and machine, for display and as a key."""
         log = log_name(self.log)
         if self.system is None or self.system.stem.startswith(log):
             return log if self.system is None else self.system.stem
@@ -102,13 +102,13 @@ class Case:
 
 @dataclass
 class Metered:
-    """A decider whose CPU time is taken, too."""
+    """A decider whose CPU time is also measured."""
 
     decider: Decider
     cpu_ms: list[float] = field(default_factory=list)
 
     def decide(self, snapshot: Snapshot) -> Plan:
-        """Decides, and notes what it took."""
+        """Decides, and records the duration."""
         began = time.process_time()
         try:
             return self.decider.decide(snapshot)
@@ -140,7 +140,7 @@ def replay(case: Case, observe: Callable[[Point], None] | None = None) -> tuple[
         **figures(outcome, decider.cpu_ms),
     }
     if depth is not None:
-        found["decision_ms"] = {}  # the kernel's passes are no cycles
+        found["decision_ms"] = {}  # the kernel's passes are not cycles
     return found, outcome
 
 
@@ -172,7 +172,7 @@ def one_by_one(cases: list[Case]) -> Iterator[tuple[Case, Figures, Outcome]]:
 
 
 def side_by_side(cases: list[Case], processes: int) -> Iterator[tuple[Case, Figures, Outcome]]:
-    """Several replays at a time; what is measured of decisions then includes waiting for a CPU."""
+    """Several replays at a time; times of decisions then include waiting for a CPU."""
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         waiting = {pool.submit(replay, case): case for case in cases}
         for done in as_completed(waiting):
@@ -180,7 +180,7 @@ def side_by_side(cases: list[Case], processes: int) -> Iterator[tuple[Case, Figu
 
 
 def write(path: Path, found: Figures) -> None:
-    """Puts one entry into the file, in the place of the one it repeats."""
+    """Puts one entry into the file and replaces its earlier version."""
     entries: list[Figures] = []
     if path.exists():
         try:
@@ -238,7 +238,7 @@ def main(
         specs = [read_policy(text) for text in policy]
         cases = [case_of(text, spec, limit_jobs, fast=fast) for text in traces for spec in specs]
         for case in {case.name: case for case in cases}.values():
-            case.load()  # whatever is wrong is told before the first long run
+            case.load()  # errors are reported before the first long run
         came: dict[str, dict[str, Outcome]] = {}
         runs = one_by_one(cases) if processes == 1 else side_by_side(cases, processes)
         for case, found, outcome in runs:

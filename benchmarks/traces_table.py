@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes Markdown tables of what benchmarks/traces.py wrote: for each log all jobs, then classes.
+"""Makes Markdown tables of the results of benchmarks/traces.py: all jobs of each log, then classes.
 
 benchmarks/traces_table.py [FILE]       (results/traces.json beside this program)
 """
@@ -16,7 +16,7 @@ ORDER = ("easy", "slurm-like", "openccs")
 
 
 def seconds(value: float) -> str:
-    """A length of time as people say it."""
+    """A duration as text."""
     if abs(value) < 60:
         return f"{value:.0f} s"
     if abs(value) < 7200:
@@ -25,13 +25,13 @@ def seconds(value: float) -> str:
 
 
 def several(entry: Entry, key: str, *names: str, show: Callable[[float], str] = seconds) -> str:
-    """Some figures of a spread, one after the other."""
+    """Some figures of a distribution."""
     spread = entry[key]
     return " / ".join(show(spread[name]) if name in spread else "–" for name in names)
 
 
 def percent(value: float) -> str:
-    """A share in percent; what is not all is never shown as all."""
+    """A share in percent; less than 1 is never shown as 100 %."""
     text = f"{100 * value:.1f} %"
     return f"{100 * value:.3f} %" if text == "100.0 %" and value < 1 else text
 

@@ -4,9 +4,9 @@
 
     benchmarks/usage_vector.py [--slots N] [--seconds S]  > usage_vector.json
 
-A plan of ten weeks with about 400 slots (what OpenCCS reports of its sRS) is booked and revoked at
-random; then free slots are searched for wide, long jobs that fit late. Both must agree on every
-slot. Prints JSON on standard output: operations a second of each, and how many times as fast.
+In a plan of ten weeks with about 400 slots (as OpenCCS reports for its sRS), random bookings are
+made and revoked; then free slots are searched for wide, long jobs that fit late. Both must agree on
+every slot. Prints JSON on standard output: operations per second of each, and their ratio.
 """
 
 import argparse
@@ -26,7 +26,7 @@ CORES = 9_920
 
 
 class PlainVector:
-    """Breakpoints and used items in two lists: what one would write in an afternoon."""
+    """Breakpoints and used items in two lists: a simple implementation."""
 
     def __init__(self, available: int) -> None:
         self.available = available
@@ -49,7 +49,7 @@ class PlainVector:
                 del self.at[index], self.used[index]
 
     def free_slots(self, items: int, length: int) -> list[tuple[int, int, int]]:
-        """Where so many items are free for so long: (start, end, free)."""
+        """Slots with enough free items for a duration: (start, end, free)."""
         found: list[tuple[int, int, int]] = []
         run: list[tuple[int, int, int]] = []
 
@@ -76,7 +76,7 @@ class PlainVector:
 
 
 def bookings(chance: random.Random, count: int) -> list[tuple[int, int, int]]:
-    """Starts, ends and items of jobs over ten weeks; few in number, as many as slots need."""
+    """Starts, ends and items of jobs over ten weeks; as many as the number of slots needs."""
     made = []
     for _ in range(count):
         start = chance.randrange(10 * WEEK_S)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the wire costs, without planning: full push, deltas, empty calls. Prints JSON, times in ms.
+"""The cost of the wire without planning: full push, deltas, empty calls. Prints JSON, times in ms.
 
 usage: benchmarks/wire.py [--nodes 10000] [--jobs 100000] [--delta 100]
 
-`session_*` are the service's state alone; `call_*` are whole calls over the Unix socket, through
-the gate that checks who calls, and past it ("direct"), to a service whose policy is a stub that
-leaves every job unplanned.
+`session_*` are the service's state only; `call_*` are whole calls over the Unix socket, through the
+gate that checks the caller, and without it ("direct"), to a service whose policy is a stub that
+plans no job.
 """
 
 import argparse
@@ -179,7 +179,7 @@ def calls(request: pb.CycleRequest, changes: list[pb.CycleRequest]) -> dict[str,
                 gated.Cycle(change)
                 times.append(milliseconds(began))
             found["call_delta_ms"] = statistics.median(times)
-            gated.Hello(hello())  # forgets everything: what follows is answered at once
+            gated.Hello(hello())  # forgets everything: the next calls are answered at once
             direct.Hello(hello())
             empty: dict[str, list[float]] = {"gated": [], "direct": []}
             for _ in range(1500):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replays a trace in AccaSim and prints when each job started, as JSON.
 
-Runs in an environment of its own that has AccaSim and nothing of this project:
+Runs in a separate environment with AccaSim and without this project:
 `run_accasim.py TRACE PROCESSORS shipped|textbook DIRECTORY`.
 
 shipped     AccaSim's own `EASYBackfilling`. It backfills every job that fits now, whether or not
@@ -9,7 +9,7 @@ shipped     AccaSim's own `EASYBackfilling`. It backfills every job that fits no
                 nodes), and tries the reserved job again only when its reservation is due.
     textbook    the two rules of Lifka (JSSPP 1995) on AccaSim's interface: the reservation is
                 recomputed at every decision, and a job is backfilled if it ends before it or fits
-                beside it.
+                on the other nodes.
 
 The machine is one node with as many cores as there are processors, AccaSim's fastest configuration.
 """
@@ -70,7 +70,7 @@ class Textbook(SchedulerBase):
 
     @staticmethod
     def _shadow(head, free, ends):
-        """When the head can start at the latest, and what is left beside it then."""
+        """The latest start of the head, and the processors that it then leaves free."""
         at = 0
         while at < len(ends):
             shadow = ends[at][0]

@@ -78,7 +78,7 @@ def measure(
 
 
 def peak_nodes(jobs: Iterable[tuple[int, int, int]]) -> int:
-    """The most nodes wanted at once by jobs of (nodes, start_s, limit_s), half-open."""
+    """The maximum of nodes needed at once by jobs of (nodes, start_s, limit_s), half-open."""
     changes: list[tuple[int, int]] = []
     for nodes, start_s, limit_s in jobs:
         changes += [(start_s, nodes), (start_s + limit_s, -nodes)]
@@ -100,7 +100,7 @@ def _fillers(nodes: int, rng: random.Random) -> list[str]:
 
 
 def _queue(jobs: int, rng: random.Random) -> list[str]:
-    """Jobs of 1 to 64 nodes, log-uniform, with the limits people like."""
+    """Jobs of 1 to 64 nodes, log-uniform, with common time limits."""
     return [
         job_line(_log_uniform(_LARGEST, rng), rng.choices(_LIMITS_MIN, _WEIGHTS)[0], "sleep 60")
         for _ in range(jobs)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many measured values become a few figures."""
+"""Summaries of measured values."""
 
 import math
 from collections.abc import Sequence

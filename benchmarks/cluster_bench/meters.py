@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-# Places in the first line of /proc/stat: what work is, and what the hypervisor took.
+# Positions in the first line of /proc/stat: work, and time taken by the hypervisor.
 _WORK = (0, 1, 2, 5, 6)
 _STOLEN = 7
 
@@ -61,7 +61,7 @@ class Meters:
 
 
 def load_between(before: Reading, after: Reading) -> dict[str, float]:
-    """CPUs in use between two readings, by whom; and the machine's load average after it."""
+    """CPUs in use between two readings, by user; and the machine's load average afterwards."""
     elapsed_s = max(after.when_s - before.when_s, 1e-9)
     cluster_s, own_s = after.cluster_s - before.cluster_s, after.own_s - before.own_s
     foreign_s = max(0.0, after.busy_s - before.busy_s - cluster_s - own_s)
@@ -80,9 +80,9 @@ def wait_quiet(most_s: float, foreign_cpus: float = 0.15, over_s: float = 3.0) -
     """Waits until the machine is nearly idle; returns the CPUs in use at the end of it.
 
     Args:
-        most_s: patience; what is measured then says itself that it was not alone.
-        foreign_cpus: what counts as idle.
-        over_s: length of one look.
+        most_s: maximum wait; the measurement then records the other load.
+        foreign_cpus: maximum use by others that counts as idle.
+        over_s: length of one reading.
     """
     deadline = time.monotonic() + most_s
     while True:

@@ -3,7 +3,7 @@
 
 They are submitted with `sbatch` to nodes that jobs share by the core. Unlike the whole-node jobs of
 `throughput`, their starts depend on other jobs of a node and on nodes that still clean up after a
-job, so this shows a scheduler that waits after a refused start.
+job, so a scheduler that waits after a refused start is noticeably slower.
 """
 
 import random
@@ -55,7 +55,7 @@ def _mixed(rng: random.Random, jobs: int) -> Iterator[tuple[str, int]]:
 def measure(
     stand: Stand, submissions: list[tuple[str, int]], *, bound_s: float
 ) -> dict[str, object]:
-    """Jobs (tasks counted one by one) a second, from the first submission to the last end."""
+    """Jobs (each task counts) per second, from the first submission to the last end."""
     jobs = sum(tasks for _, tasks in submissions)
     stand.wait_idle()
     meters = stand.meters()
@@ -67,7 +67,7 @@ def measure(
     if (taken := output.count("Submitted batch job")) != len(submissions):
         raise BenchError(f"{taken} of {len(submissions)} submissions were taken")
     submitted_s = time.monotonic() - began
-    # Read the log seldom and do not query the controller, so as not to disturb the measurement.
+    # Read the log rarely and do not query the controller, to keep the measurement undisturbed.
     while len(ended := set(_ended(stand)) - known) < jobs:
         if time.monotonic() - began > bound_s:
             raise BenchError(f"{len(ended)} of {jobs} jobs ended within {bound_s:.0f} s")

@@ -37,7 +37,7 @@ _ALLOCATED = re.compile(
 _DONE = re.compile(r"^\[(?P<at>[^\]]+)\] _job_complete: JobId=(?P<job>\d+) done")
 
 
-# Against the library Slurm's own commands use: the login side has no other.
+# Linked with the library of Slurm's own commands: the login node has no other.
 _COMPILE = """
 set -e
 cat >/tmp/probe.c
@@ -79,7 +79,7 @@ class Stand:
         whole_queue: bool = False,
         options: Sequence[str] = (),
     ) -> None:
-        """Nothing is started yet; `options`: what `scripts/cluster up` is told besides."""
+        """Starts nothing yet; `options`: further ones of `scripts/cluster up`."""
         self.options = options
         self.name, self.scheduler, self.nodes, self.say = name, scheduler, nodes, say
         self.whole_queue = whole_queue
@@ -105,12 +105,12 @@ class Stand:
     def __exit__(self, *_: object) -> None:
         try:
             self.script("down")
-        except BenchError:  # docker lets go of a network late
+        except BenchError:  # docker releases a network late
             time.sleep(10)
             self.script("down")
 
     def _settings(self) -> list[str]:
-        """What `up` is told besides: Slurm's own schedulers run in a Slurm without the bridge."""
+        """Further options of `up`: Slurm's own schedulers run in a Slurm without the bridge."""
         if self.scheduler == "bridge":
             return []
         if not self.whole_queue:
@@ -133,7 +133,7 @@ class Stand:
         return done.stdout
 
     def command(self, *command: str, user: str = "user") -> list[str]:
-        """The words that run a command on the login side."""
+        """The words that run a command on the login node."""
         return [
             str(ROOT / "scripts/cluster"), "shell", "--name", self.name, "--user", user, "--",
             *command,
@@ -142,7 +142,7 @@ class Stand:
     def shell(
         self, *command: str, user: str = "user", stdin: bytes | str = b"", timeout_s: float = 300
     ) -> str:
-        """Runs a command on the login side and returns what it printed."""
+        """Runs a command on the login node and returns its output."""
         done = subprocess.run(
             self.command(*command, user=user),
             input=stdin.encode() if isinstance(stdin, str) else stdin,
@@ -168,7 +168,7 @@ class Stand:
     # ------------------------------------------------------------------ facts
 
     def wait(self, what: str, fact: Callable[[], bool], timeout_s: float, every_s: float) -> None:
-        """Until a fact is true; raises BenchError if that takes too long."""
+        """Waits until a condition is true; raises BenchError if that takes too long."""
         deadline = time.monotonic() + timeout_s
         while not fact():
             if time.monotonic() > deadline:
@@ -176,7 +176,7 @@ class Stand:
             time.sleep(every_s)
 
     def wait_idle(self, timeout_s: float = 120) -> None:
-        """Until nothing waits or runs and every node is idle."""
+        """Waits until no job waits or runs and every node is idle."""
 
         def idle() -> bool:
             busy = self.shell("squeue", "-h", "-t", "all", "-o", "%t").split()
@@ -209,7 +209,7 @@ class Stand:
         return out.split()
 
     def service_status(self) -> dict[str, object]:
-        """What the service says of itself; empty without one."""
+        """The service's status; empty without a service."""
         if self.scheduler != "bridge":
             return {}
         status: dict[str, object] = json.loads(
@@ -220,11 +220,11 @@ class Stand:
     # ------------------------------------------------------------------ slurmctld's log
 
     def allocated_ns(self) -> dict[int, int]:
-        """When each job got its nodes, by slurmctld's log; its clock shows milliseconds."""
+        """When each job got its nodes, from slurmctld's log; its clock has milliseconds."""
         return self._log(_ALLOCATED)
 
     def done_ns(self) -> dict[int, int]:
-        """When each job's end reached slurmctld, by its log."""
+        """When each job's end reached slurmctld, from its log."""
         return self._log(_DONE)
 
     def _log(self, line: re.Pattern[str]) -> dict[int, int]:

@@ -20,7 +20,7 @@ def measure(stand: Stand, *, jobs: int, bound_s: float) -> dict[str, object]:
     submitted = stand.submit([job_line(1, 5, "true")] * jobs)
     mine = {job.job_id for job in submitted}
     deadline = time.monotonic() + bound_s
-    # Read the log seldom and do not query the controller, so as not to disturb the measurement.
+    # Read the log rarely and do not query the controller, to keep the measurement undisturbed.
     while len(ended := {j: t for j, t in stand.done_ns().items() if j in mine}) < jobs:
         if time.monotonic() > deadline:
             raise BenchError(f"{len(ended)} of {jobs} jobs ended within {bound_s:.0f} s")

@@ -3,14 +3,14 @@
 """All dispatchers on the same instances in one run, as JSON and as a Markdown table.
 
 `compare.py [--instances DIR] [--policies LIST] [--seeds N] [--clock] [--json FILE]`; without a
-list: the papers' three at a second, the same with windows of jobs that need not fit now, two of
-these with a better order to begin with, `search` at 50 ms and at a second, and the greedy ones.
+list: the papers' three at one second, the same with windows of jobs that need not fit now, two of
+these with a better initial order, `search` at 50 ms and at one second, and the greedy ones.
 
 Budgets are of counted work, so that results are the same on any machine at any load, and the
 times are CPU times; `--clock` uses wall-clock budgets, with each solver in a separate process, and
 needs an idle machine. With several seeds the interval is that of Student at 95 % over
-the seeds' means. `--table FILE` only shows a file; `--merge FILE...` puts runs together, of other
-seeds or other policies.
+the seeds' means. `--table FILE` only shows a file; `--merge FILE...` combines runs with different
+seeds or policies.
 """
 
 import argparse
@@ -118,7 +118,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def compact(found: dict[str, Any]) -> str:
-    """The result as JSON, a line for each of its many parts."""
+    """The result as JSON, one line for each of its parts."""
     parts = []
     for key, value in found.items():
         if isinstance(value, list):
@@ -130,7 +130,7 @@ def compact(found: dict[str, Any]) -> str:
 
 
 def relative(found: dict[str, Any], group: str) -> dict[str, dict[int, list[dict[str, Any]]]]:
-    """By policy and seed the results of a group, each with its objective by the best of all."""
+    """The results of a group by policy and seed, each with its objective relative to the best."""
     best: dict[tuple[str, str], float] = {}
     own = [one for one in found["results"] if group in ("all", one["group"])]
     for one in own:
@@ -146,7 +146,7 @@ def relative(found: dict[str, Any], group: str) -> dict[str, dict[int, list[dict
 
 
 def interval(values: list[float]) -> str:
-    """The mean, and how far it may be off."""
+    """The mean, and half of its interval."""
     mean = statistics.fmean(values)
     if len(values) < 2:
         return f"{mean:.3f}"
@@ -155,7 +155,7 @@ def interval(values: list[float]) -> str:
 
 
 def markdown(found: dict[str, Any]) -> str:
-    """One table a group of instances."""
+    """One table per group of instances."""
     lines = []
     time = "decision_ms" if found["budgets"] == "by the clock" else "cpu_ms"
     for group in ("all", *sorted({one["group"] for one in found["results"]})):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the instances of `schedbridge bench dispatch` again: `instances.py TRACES [--out DIR]`.
+"""Regenerates the instances of `schedbridge bench dispatch`: `instances.py TRACES [--out DIR]`.
 
 TRACES is a directory with logs of the Parallel Workloads Archive; missing logs are reported and
-left out. The same logs give the same instances, because everything is drawn from seeds.
+left out. The same logs give the same instances, because all random values are seeded.
 """
 
 import argparse
@@ -61,12 +61,12 @@ def main() -> int:
 
 
 def record(out: Path, source: list[str], queue: int, every: int, cycles: int) -> None:
-    """Runs the command; its own words say what went wrong."""
+    """Runs the command, which reports its errors itself."""
     command = ["schedbridge", "record", "--out", str(out), *source, "--policy", "easy"]
     command += ["--min-queue", str(queue), "--every", str(every), "--cycles", str(cycles)]
     subprocess.run(command, check=True)
     for path in out.iterdir():
-        path.chmod(0o644)  # nobody's secrets: made up, or public
+        path.chmod(0o644)  # not confidential: synthetic, or public
 
 
 if __name__ == "__main__":

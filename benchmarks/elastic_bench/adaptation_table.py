@@ -26,7 +26,7 @@ def done(run: Mapping[str, Any]) -> list[Step]:
 
 
 def in_short(run: Mapping[str, Any]) -> str:
-    """One line of a run, for people who wait."""
+    """One line about a run, as progress."""
     good = done(run)
     totals = sorted(step["total_s"] for step in good)
     locks = [ms for step in good for ms in step["lock_ms"]]

@@ -6,10 +6,10 @@ Rules
        `bridge.sim.workloads.esp`, as is the number of nodes. Run times and pauses between
        submissions are divided by the compression.
     2. Slurm's time limits are whole minutes: ESP's are compressed and rounded up. A malleable job
-       asks for a minute more, as the plugin grows no job in its last minute.
+       requests one minute more, because the plugin does not grow jobs in their last minute.
     3. The simulation has the same limits, as seconds of ESP.
-    4. The beginning and the end of a job take as long on any number of nodes: a first phase of the
-       simulated job, during which nothing is measured.
+    4. The duration of a job's beginning and end does not depend on the number of nodes: it is a
+       first phase of the simulated job, during which nothing is measured.
 """
 
 import math
@@ -29,14 +29,14 @@ UNIT_S = 0.5
 
 @dataclass(frozen=True)
 class Esp:
-    """What is run.
+    """The experiment.
 
     Attributes:
         share: of malleable jobs, percent.
-        seed: of all chance.
+        seed: of all random values.
         nodes: of the cluster.
         compression: ESP's seconds in one of the cluster's.
-        count: only so many jobs, the first ones.
+        count: number of jobs, the first ones.
     """
 
     share: float
@@ -46,7 +46,7 @@ class Esp:
     count: int
 
     def drawn(self) -> Workload:
-        """The jobs as the simulator knows them."""
+        """The simulator's jobs."""
         return esp(self.share, nodes=self.nodes, seed=self.seed).first(self.count)
 
 
@@ -56,11 +56,11 @@ class Job:
 
     Attributes:
         number: in the order of submission.
-        at_s: when it is submitted, after the first one.
-        runs_s: on the nodes that it asks for.
+        at_s: its submission after the first one.
+        runs_s: on the requested nodes.
         work_s: on one node.
-        serial: the part of that which one node does alone.
-        least, most: nodes that it may have; 0: it is rigid.
+        serial: its serial part.
+        least, most: minimum and maximum number of nodes; 0: it is rigid.
     """
 
     number: int
@@ -86,7 +86,7 @@ class Job:
 
     @property
     def options(self) -> list[str]:
-        """What sbatch is told."""
+        """The options of sbatch."""
         found = [f"-N{self.nodes}", "--exclusive", "--ntasks-per-node=1", f"-t{self.limit_min}"]
         if self.malleable:
             found.append(f"--malleable={self.least}-{self.most}")
@@ -132,13 +132,13 @@ def real_jobs(given: Esp) -> list[Job]:
 
 @dataclass(frozen=True)
 class Costs:
-    """What was measured on the cluster, in its seconds, for the simulation of the same jobs.
+    """Times measured on the cluster, in its seconds, for the simulation of the same jobs.
 
     Attributes:
         change_s: mean duration of a change of width.
-        still_s: for how long of it the program stands still; None: all the time.
-        rigid_s, malleable_s: by how much a job that kept its width took longer than its program:
-            start of the script, of the step and of its processes, and their ends.
+        still_s: the part in which the program stands still; None: all of it.
+        rigid_s, malleable_s: run time beyond the program's, of jobs that kept their width: start
+            of the script, of the step and of its processes, and their ends.
         scale: beginnings and ends are faster on more nodes, like the program (not rule 4).
     """
 
@@ -174,6 +174,6 @@ def simulated_jobs(given: Esp, costs: Costs) -> Workload:
 
 
 def _after(extra_s: float, work_s: float, program: Speedup) -> Phases:
-    """A program behind a phase of `extra_s` on any number of nodes (rule 4)."""
+    """A program after a phase of `extra_s` on any number of nodes (rule 4)."""
     share = extra_s / (extra_s + work_s)
     return Phases((Phase(share, Amdahl(1.0), UNKNOWN), Phase(1.0 - share, program)))

@@ -44,13 +44,13 @@ _WINDOW = re.compile(r"paced: width (\d+) after ([\d.]+) s")
 
 @dataclass
 class Ran:
-    """What became of a job; seconds since 1970.
+    """The outcome of a job; seconds since 1970.
 
     Attributes:
-        width: that it started on.
+        width: at its start.
         widths: (when, nodes) of its resizes.
         program_s: from the program's first unit to its last.
-        windows_s: for how long the program stood still at each change.
+        windows_s: duration of the program's standstill at each change.
         right: its result is the expected one.
     """
 
@@ -73,7 +73,7 @@ class Ran:
 
 
 def run(stand: Stand, jobs: Sequence[Job], bound_s: float, say: Callable[[str], None]) -> dict:
-    """Runs them all; the figures, and each job."""
+    """Runs all jobs; returns the figures, and each job."""
     stand.shell("sh", "-c", "rm -rf esp; mkdir esp; cat >paced.py", stdin=_program())
     meters = stand.meters()
     before = meters.read()
@@ -158,7 +158,7 @@ def read_log(ran: Iterable[Ran], log: str) -> None:
 
 
 def _count(text: str) -> int:
-    """How many nodes a list names: n3, n[1-4,7] or n1,n[3-4]."""
+    """The number of nodes in a list: n3, n[1-4,7] or n1,n[3-4]."""
     found = re.search(r"(?:NodeList=| on |^)(n[\w\[\],-]*)", text)
     if found is None:
         return 0
@@ -224,7 +224,7 @@ def figures(
 
 
 def costs_of(ran: Sequence[Ran], lasted_s: Sequence[float], windows_s: Sequence[float]) -> Costs:
-    """What the simulation is to be told."""
+    """The measured times for the simulation."""
     calm = [one for one in ran if one.right and not one.widths]
     rigid = [o.end_s - o.start_s - o.program_s for o in calm if not o.job.malleable]
     malleable = [o.end_s - o.start_s - o.program_s for o in calm if o.job.malleable]

@@ -24,7 +24,7 @@ _SHOWN = tuple(each for each in _MEASURES if each[0] != "utilization")
 
 
 def in_short(run: Mapping[str, Any]) -> str:
-    """One line of a run, for people who wait."""
+    """One line about a run, as progress."""
     return (
         f"{run['right']} of {run['count']} results right; makespan {run['makespan_s']:.0f} s, "
         f"wait {run['wait_s']:.1f} s, response {run['response_s']:.1f} s, "
@@ -49,7 +49,7 @@ def complete(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def lines(data: Mapping[str, Any]) -> list[str]:
-    """Two Markdown tables in one: what users and operators see, and what changes cost."""
+    """Two Markdown tables in one: the measures, and the costs of changes."""
     titles = [f"{title}{end}" for _, title, _ in _MEASURES for end in ("", " (simulated)")]
     found = [
         f"| {' | '.join(['strategy', 'malleable, %', 'jobs', 'right', *titles])} |",

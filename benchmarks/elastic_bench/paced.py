@@ -12,12 +12,12 @@ process, that every unit of work changes, and a sum over all rows and units. Bot
 the end whatever the widths were, and different if a row or a unit was lost or done twice.
 
 Rules
-    1. The first process leads: it distributes rounds of some units, and between two rounds looks
-       for a change of width. A round that begins late is made shorter, so that other load of the
+    1. The first process leads: it distributes rounds of some units, and checks for a change of
+       width between two rounds. A round that begins late is shortened, so that other load of the
        machine does not slow the program down.
-    2. At a change all rows go to the leader and from there to the processes that hold them then.
+    2. At a change all rows are sent to the leader, and from there to their new processes.
     3. Waiting for others is published as communication, in a page like that of the library for MPI.
-    4. A process without the others ends.
+    4. A process that loses the others ends.
 """
 
 import contextlib
@@ -43,7 +43,7 @@ def first_row(seed, row):
 
 
 def worked(row, unit):
-    """A row after one more unit, and what that adds to the sum."""
+    """A row after one more unit, and its contribution to the sum."""
     digest = hashlib.blake2b(row, key=unit.to_bytes(8, "little")).digest()
     return digest + row[: ROW_BYTES - len(digest)], int.from_bytes(digest[:8], "little")
 
@@ -57,7 +57,7 @@ def result(rows, total):
 
 
 def expected(units, seed):
-    """What the program is to print."""
+    """The expected output of the program."""
     rows, total = [first_row(seed, row) for row in range(ROWS)], 0
     for unit in range(units):
         for at, row in enumerate(rows):
@@ -67,7 +67,7 @@ def expected(units, seed):
 
 
 class Page:
-    """Tells the node's agent how long this process has waited for others."""
+    """Reports this process's waits for others to the node's agent."""
 
     def __init__(self):
         self._waited_ns, self._memory = 0, None
@@ -87,7 +87,7 @@ class Page:
 
     @contextlib.contextmanager
     def waiting(self):
-        """While the process waits for others."""
+        """Counts the time within as waiting for others."""
         since_ns = time.monotonic_ns()
         self._write(since_ns)
         yield
@@ -96,7 +96,7 @@ class Page:
 
 
 class Peer:
-    """Messages: a line of JSON, and as many rows as it says."""
+    """Messages: a line of JSON, followed by the rows that it announces."""
 
     def __init__(self, stream):
         stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -125,7 +125,7 @@ class Own:
         self.rows = rows
 
     def work(self, first, count, pause_s):
-        """Sleeps and computes; what it adds to the sum."""
+        """Sleeps and computes; returns its contribution to the sum."""
         time.sleep(pause_s)
         total = 0
         for unit in range(first, first + count):
@@ -213,7 +213,7 @@ class Leader:
             self.link = Link({"op": "hello", "size": size, "port": here, "role": "main"})
 
     def accept(self):
-        """Takes in a process; once all of a change are there, the first of them tells so."""
+        """Accepts a process; once all of a change have connected, the first of them reports it."""
         stream, _ = self.listener.accept()
         stream.settimeout(30)
         peer = Peer(stream)
@@ -228,7 +228,7 @@ class Leader:
             min(same, key=lambda one: one.task).say(op="all")
 
     def pause(self, seconds):
-        """Sleeps, and takes in whoever comes meanwhile."""
+        """Sleeps, and accepts new processes meanwhile."""
         until_s = time.monotonic() + seconds
         while (left_s := until_s - time.monotonic()) > 0:
             if select.select([self.listener], [], [], left_s)[0]:
@@ -285,7 +285,7 @@ class Leader:
             worker.say(rows[mine.start : mine.stop], op="rows")
 
     def change(self):
-        """Makes the change that is asked for, if there is one."""
+        """Carries out the requested change, if there is one."""
         said = self.link.asked()
         if said is None or not self.link.may_begin(said["id"]):
             return False

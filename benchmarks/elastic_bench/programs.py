@@ -16,19 +16,19 @@ SETTINGS = {
     "OMPI_MCA_smsc": "^cma", "OMPI_MCA_btl_tcp_if_include": "eth0",
     "OMPI_MCA_mpi_yield_when_idle": "1", "TMPDIR": "/tmp",
 }  # fmt: skip
-"""What these MPIs need in containers."""
+"""Settings that these MPIs need in containers."""
 _FOLDERS = {"library": "bridge/elastic/library", "examples": "examples/elastic"}
 
 
 def compile_examples(
     stand: Stand, compilers: Sequence[str] = tuple(COMPILERS), pace: Path | None = None
 ) -> None:
-    """Puts library and examples into ~/elastic, which all nodes see.
+    """Puts library and examples into ~/elastic, which all nodes mount.
 
     Args:
         stand: the cluster.
         compilers: names in COMPILERS.
-        pace: a source that takes the place of `usleep`.
+        pace: a source that replaces `usleep`.
     """
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as tar:

@@ -29,7 +29,7 @@ ENDS = ("over", "failed")
 
 @dataclass
 class Change:
-    """One change as the service saw it; times are seconds since 1970.
+    """One change in the service's log; times are seconds since 1970.
 
     Attributes:
         entered_s: when each state was entered; its last key is one of `ENDS`.
@@ -100,7 +100,7 @@ class Resize:
 
 
 def resizes(controller_log: str) -> list[Resize]:
-    """All of them, also those that Slurm refused."""
+    """All resizes, including those that Slurm refused."""
     return [
         Resize(
             instant_s(match["at"]), match["job"], int(match["width"]), float(match["ms"]),

@@ -3,8 +3,8 @@
 
 Usage: scheduler.py DECISIONS URL, by an interpreter that has ElastiSim's Python interface.
 
-DECISIONS is a JSON list of [time_s, job, nodes], in order of time: from that time the job is to
-have these nodes. A decision is carried out at the first invocation at or after its time at which
+DECISIONS is a JSON list of [time_s, job, nodes], in order of time: the job should have these nodes
+from that time. A decision is carried out at the first invocation at or after its time at which
 
 1. the job's earlier decisions have been carried out and have taken effect,
 2. the nodes that it adds are free, and

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fits the interference model to measured pairs, and tells its error on pairs left out.
+"""Fits the interference model to measured pairs, and reports its error on pairs left out.
 
-What an application demands is measured of it alone. Fitted are, by least squares of the logarithm
-of host slowdowns: a pressure and a sensitivity of each application, and which part of the time
-that writing stages do not compute they keep the disk busy (one number for all).
+The demands of an application are measured when it runs alone. These are fitted by least squares of
+the logarithm of host slowdowns: a pressure and a sensitivity of each application, and the part of
+the time in which writing stages, while they do not compute, keep the disk busy (one number for
+all).
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,7 +58,7 @@ class Measured:
 
 
 def profile(name: str, row: Mapping[str, float], stages: Sequence[Mapping], cpus: int) -> Profile:
-    """What a row of the results says of an application alone."""
+    """An application alone, from a row of the results."""
     found = []
     for each in stages:
         if each["wall_s"] < _LEAST_SHARE * row["wall_s"]:
@@ -88,7 +89,7 @@ def applications(
 def predicted(
     host: Profile, guest: Profile, made: Mapping[str, Application], setting: Setting
 ) -> tuple[float, float]:
-    """Slowdown of a host, and CPU share of its guest, which repeats itself for ever.
+    """Slowdown of a host, and CPU share of its guest, which is repeated forever.
 
     The mean over instants of the guest's run at which the host begins.
     """
@@ -131,7 +132,7 @@ def _fit_with(
 ) -> tuple[float, NDArray[np.float64]]:
     """Gauss-Newton with damping, none negative; the remaining sum of squares comes first.
 
-    A small ridge makes them unique: only products of pressure and sensitivity are seen.
+    A small ridge makes them unique: only products of pressure and sensitivity are observed.
     """
     names = list(profiles)
     at = np.full(2 * len(names), _START)
@@ -193,7 +194,7 @@ def left_out(profiles: Mapping[str, Profile], pairs: Sequence[Measured]) -> NDAr
 def model(
     profiles: Mapping[str, Profile], parameters: NDArray[np.float64], source: str
 ) -> Interference:
-    """The model to be published: numbers rounded, shares of stages exactly 1."""
+    """The published model: rounded numbers, shares of stages with sum 1."""
     made = []
     for found in applications(profiles, parameters).values():
         stages = [

@@ -9,12 +9,12 @@ ROOT = Path("/sys/fs/cgroup")
 NAME = f"schedbridge-interference-{os.getpid()}"
 PERIOD_US = 100_000
 USUAL_WEIGHT, LEAST_WEIGHT = 100.0, 0.2
-"""As in cgroup v2; the least is the least of v1 (`cpu.shares` 2 of 1024)."""
+"""As in cgroup v2; the minimum is that of v1 (`cpu.shares` 2 of 1024)."""
 _OUTWEIGHS = 32
 
 
 class Groups:
-    """The two groups; `with` them, so that nothing is left behind."""
+    """The two groups; a context manager, which removes them."""
 
     def __init__(self) -> None:
         self.version = 2 if (ROOT / "cgroup.controllers").exists() else 1
@@ -37,7 +37,7 @@ class Groups:
 
     def __exit__(self, *_: object) -> None:
         for job in ("host", "guest"):
-            self.limit(job, None, USUAL_WEIGHT)  # throttled processes die slowly
+            self.limit(job, None, USUAL_WEIGHT)  # throttled processes end slowly
             self.kill(job)
         for top in self._tops:
             for folder in (top / "host", top / "guest", top):

@@ -18,7 +18,7 @@ NAMES = ("montage", "blast", "readings", "synthetic")
 SIZES: Mapping[str, tuple[int, int]] = {
     "montage": (7, 1), "blast": (40, 1), "readings": (2, 5), "synthetic": (8, 1),
 }  # fmt: skip
-"""Size of a workflow, and how often it is run for one measurement: about a second alone."""
+"""Size of a workflow, and its runs per measurement: about a second alone."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,10 @@ class Run:
         stages: of the host, in order: name, cores, and the sums of wall and CPU seconds.
         wall_s: of all of them.
         elapsed_s: with the start of processes and the check of results.
-        cpu_s: CPU time of the host, of all that.
+        cpu_s: total CPU time of the host.
         guest_cpu_s: CPU time of the guest meanwhile.
         written: blocks of 512 bytes that the host wrote.
-        memory_mib: most of a stage.
+        memory_mib: maximum over the stages.
     """
 
     stages: Mapping[str, tuple[int, float, float]]
@@ -64,14 +64,14 @@ class Run:
 
 
 class Node:
-    """All CPUs of this machine that we may use."""
+    """All CPUs of this machine that this process may use."""
 
     def __init__(self, groups: Groups) -> None:
         self._groups = groups
         self.cpus = sorted(os.sched_getaffinity(0))
 
     def run(self, host: str, guest: str | None = None, setting: Setting | None = None) -> Run:
-        """Runs a host to its end, beside a guest if there is one.
+        """Runs a host to its end, with a guest if there is one.
 
         Raises:
             RuntimeError: a result is wrong, or the workflow failed.
@@ -82,7 +82,7 @@ class Node:
                 quota = None if setting.quota == 1 else setting.quota * len(self.cpus)
                 groups.limit("guest", quota, setting.weight)
                 self._start("guest", guest, Path(folder, "guest"), times=None)
-                time.sleep(0.15)  # until it is at work
+                time.sleep(0.15)  # until it computes
             before = groups.cpu_s("host"), groups.cpu_s("guest")
             began_s = time.monotonic()
             process = self._start("host", host, Path(folder, "host"), times=SIZES[host][1])
@@ -120,7 +120,7 @@ class Node:
 
 
 def _run_of(output: str, elapsed_s: float, cpu_s: tuple[float, float], written: int) -> Run:
-    """Makes a run of the lines that a workflow prints.
+    """Parses the lines that a workflow prints.
 
     Raises:
         RuntimeError: a result is wrong.

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What benchmarks/traces.py runs, measures and draws."""
+"""Parts of benchmarks/traces.py: figures and plots."""

@@ -13,8 +13,8 @@
 | changes, later_s, earlier_s | how often, and how far in all, per announced job | 1, s |
 | decision | the cycle from snapshot to plan, wall time; `cpu` the process's own time | ms |
 
-A job that starts in the very decision that first sees it was never announced: `announced` says how
-many were.
+A job that starts in its first decision was never announced: `announced` is the number of those that
+were.
 """
 
 from collections.abc import Iterator, Sequence

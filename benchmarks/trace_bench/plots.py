@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plots of a trace under several policies: how waits, and errors of announced starts, spread."""
+"""Plots of a trace under several policies: distributions of waits and announcement errors."""
 
 from collections.abc import Mapping
 from pathlib import Path
