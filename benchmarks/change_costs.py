@@ -108,7 +108,7 @@ def table(found: Mapping[Key, NDArray[np.float64]]) -> list[str]:
 def coefficients(
     found: Mapping[Key, NDArray[np.float64]],
 ) -> dict[tuple[str, str], list[tuple[float, float]]]:
-    """Coefficients of each part, by engine and direction, in the simulator's form, rounded to ms."""
+    """Coefficients of each part, by engine and direction, as in the simulator, rounded to ms."""
     return {
         (engine, direction): [(round(a, 3), round(b, 4)) for a, b in fitted(rows).tolist()]
         for (engine, moves, direction), rows in found.items()
