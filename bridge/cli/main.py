@@ -47,6 +47,11 @@ COMMANDS: Final = {
     "unreserve": ("operators.reserve", "unreserve", "Remove a reservation (administrators)."),
     "run": ("run", "app", "Run a program in a job that can grow and shrink."),
     "elastic": ("operators.elastic", "app", "Show and change jobs that grow and shrink."),
+    "coschedule": (
+        "operators.coschedule",
+        "app",
+        "Show what was learnt of two jobs on a node; end sharing, or allow it again.",
+    ),
     "simulate": (
         "simulation.simulate",
         "simulate",

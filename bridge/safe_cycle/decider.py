@@ -21,7 +21,7 @@ Rules
     6. A policy that was interrupted (`bridge.safe_cycle.watchdog`) is not run for as many cycles as
        in rule 4.
     7. If the policy fails with its state but not without, the state is discarded: promises first,
-       then what was learnt.
+       then what was learnt. That jobs may not share nodes at present is kept.
 """
 
 import dataclasses
@@ -39,6 +39,7 @@ from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.rules.site import NO_RULES, Site
 from bridge.model.snapshot import Snapshot
+from bridge.planning.sharing import switch
 from bridge.ports import Context, Environment, Policy, SolverRequest, State, Telemetry
 from bridge.registry import DEFAULT, PRESETS, build
 from bridge.safe_cycle.culprit_search import CulpritSearch
@@ -282,8 +283,8 @@ class Decider:
         """Rule 7."""
         for what, state in (
             ("what was announced", State(learnt=self.state.learnt)),
-            ("what was learnt", State(self.state.promises)),
-            ("all that was remembered", State()),
+            ("what was learnt", State(self.state.promises, switch.only(self.state))),
+            ("all that was remembered", State(learnt=switch.only(self.state))),
         ):
             found = self._problem(policy, world, state)
             if isinstance(found, CycleResult):

@@ -34,6 +34,7 @@ from bridge.rpc.agents.hub import Hub
 from bridge.rpc.agents.server import AgentServer
 from bridge.rpc.agents.speakers import Speakers
 from bridge.rpc.controller.server import SCHEDULER, Server, add_scheduler
+from bridge.rpc.operators.coscheduling import Coscheduling
 from bridge.rpc.operators.process import Answers, Desk, OperatorProcess, Settings
 from bridge.rpc.transport.callers import Peers
 from bridge.rpc.transport.descriptors import raise_descriptor_limit
@@ -215,6 +216,7 @@ class Service:
             speed_ups=lambda: scheduling.decider.state.learnt_by(SPEED_UPS),
             corridor=scheduling.corridor,
             curves=lambda: {} if self.hub is None else self.hub.power.curves(),
+            coscheduling=Coscheduling(scheduling.cycles, scheduling.decider, scheduling.switch),
         )
 
     def _schedule(self) -> Scheduling:

@@ -13,10 +13,12 @@ Rules
     3. Of running jobs the last measurement is followed; after a restart it begins again.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from bridge.model.job import Ending
+from bridge.model.layers import Layers
 from bridge.model.learnt import Learning, Learnt
 from bridge.model.snapshot import Snapshot
 
@@ -49,10 +51,36 @@ class History:
         """CPUs in use, a mean over the run."""
         return self.cpu_s / max(self.run_s, 1.0)
 
+    def numbers(self) -> list[int]:
+        """For the state: whole numbers."""
+        return [
+            self.runs, round(self.cpu_s * _MILLI), round(self.run_s * _MILLI), self.peak_mib,
+        ]  # fmt: skip
+
 
 def application(user: str, name: str, nodes: int) -> str:
     """What the jobs of an application have in common."""
     return APART.join((user, name.rstrip(_DIGITS), str(nodes)))
+
+
+def application_of(app: str) -> tuple[str, str, int]:
+    """User, name and number of nodes of an application."""
+    user, name, nodes = (*app.split(APART, 2), "", "0")[:3]
+    return user, name, int(nodes) if nodes.isdecimal() else 0
+
+
+def history_key(app: str) -> str:
+    """Of an application."""
+    return _APPLICATION + APART + app
+
+
+def histories(known: Mapping[str, list[int]]) -> dict[str, History]:
+    """All applications of which something is known."""
+    start = _APPLICATION + APART
+    apps = [key.removeprefix(start) for key in known if key.startswith(start)]
+    learnt = Learnt(known=Layers(dict(known)))
+    found = ((app, history_of(learnt, app)) for app in apps)
+    return {app: history for app, history in found if history is not None}
 
 
 def applications(snapshot: Snapshot) -> list[str]:
@@ -67,7 +95,7 @@ def applications(snapshot: Snapshot) -> list[str]:
 
 def history_of(learnt: Learnt | Learning, app: str) -> History | None:
     """What is known of an application; None: nothing."""
-    numbers = learnt.known.get(_APPLICATION + APART + app)
+    numbers = learnt.known.get(history_key(app))
     if numbers is None or len(numbers) != 4 or numbers[0] < 1:
         return None
     runs, cpu_ms, run_ms, peak_mib = numbers
@@ -124,9 +152,9 @@ def _teach(learning: Learning, app: str, numbers: list[int], end_s: int, run_s: 
     runs = min((before.runs if before else 0) + 1, MEMORY)
     weight = 1 / runs
     cpu_s, mean_s = (before.cpu_s, before.run_s) if before else (0.0, 0.0)
-    learning.known[_APPLICATION + APART + app] = [
+    learning.known[history_key(app)] = History(
         runs,
-        round((cpu_s * (1 - weight)) * _MILLI + cpu_ms * weight),
-        round((mean_s * (1 - weight) + run_s * weight) * _MILLI),
+        cpu_s * (1 - weight) + cpu_ms / _MILLI * weight,
+        mean_s * (1 - weight) + run_s * weight,
         max(peak_mib, before.peak_mib if before else 0),
-    ]
+    ).numbers()

@@ -30,6 +30,8 @@ from typing import Final
 from bridge.model.layers import Draft
 from bridge.planning.sharing.histories import APART
 
+PAIRS: Final = "pairs"
+"""Of what the policy has learnt, in `bridge.ports.State.learnt`."""
 CEILINGS: Final = (10, 25, 50, 75, 100)
 STRENGTH: Final = 2.0
 MEMORY: Final = 30.0
@@ -131,6 +133,16 @@ def pairs_in(known: Mapping[str, list[int]]) -> dict[tuple[str, str], Entry]:
         for key, numbers in known.items()
         if key.startswith(start)
         for host, _, guest in [key.removeprefix(start).partition(BESIDE)]
+    }
+
+
+def hosts_in(known: Mapping[str, list[int]]) -> dict[str, Entry]:
+    """All applications of hosts of which something is known, with any guest."""
+    start = _HOST + APART
+    return {
+        key.removeprefix(start): Entry.of_numbers(numbers)
+        for key, numbers in known.items()
+        if key.startswith(start)
     }
 
 

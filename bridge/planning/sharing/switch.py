@@ -21,6 +21,17 @@ def off_since_s(state: State) -> int | None:
     return None if numbers is None else int(numbers[0])
 
 
+def by_policy(state: State) -> bool:
+    """Whether a policy has ended it, as the mean harm was too large."""
+    numbers = state.learnt_by(NAME).known.get(OFF)
+    return numbers is not None and len(numbers) > 1 and bool(numbers[1])
+
+
+def only(state: State) -> dict[str, Learnt]:
+    """Of what was learnt, the switch alone."""
+    return {NAME: state.learnt[NAME]} if NAME in state.learnt else {}
+
+
 def turned_off(before: Learnt, now_s: int, *, by_policy: bool) -> Learnt:
     """What is kept when sharing ends."""
     learning = Learning(before)

@@ -30,7 +30,7 @@ are the site's. Hosts that nobody measures get no guest.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -43,7 +43,8 @@ from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.planning.sharing.experts import QUOTAS_PERCENT, Expert, default_experts
 from bridge.planning.sharing.histories import APART, applications, follow, history_of
-from bridge.planning.sharing.learner import THRESHOLD, Choice, HostRound, Learner
+from bridge.planning.sharing.kept_learner import ASAX, TINY, read_learner, write_learner
+from bridge.planning.sharing.learner import THRESHOLD, Choice, HostRound
 from bridge.planning.sharing.observation import Observation, overrun_loss
 from bridge.planning.sharing.orders import Orders, cpus_of
 from bridge.planning.sharing.seen import observed
@@ -51,12 +52,7 @@ from bridge.planning.sharing.slots import Slots
 from bridge.planning.sharing.switch import off_since_s, send_away
 from bridge.ports import NOTHING_SHARED, Context, Shared
 
-NAME: Final = "asax"
-"""Of what it has learnt, in `bridge.ports.State.learnt`."""
-RISK, COUNTS = "risk", "counts"
-"""Keys: risk of each expert, by their order; and decisions, risk of the mixture, what the bound
-allows. All but the decisions in units of `TINY`."""
-TINY: Final = 1e-9
+NAME: Final = ASAX
 _HOST, _GUEST, _ASKED = "host", "guest", "asked"
 _LEAST_PERCENT: Final = QUOTAS_PERCENT[1]
 
@@ -234,26 +230,3 @@ def _loss(ended: EndedTable, row: int) -> float | None:
     if not ending.by_itself or ending is Ending.CANCELLED or limit_s <= 0:
         return None
     return overrun_loss(float(ended.end_s[row] - ended.start_s[row]), float(limit_s))
-
-
-def read_learner(learning: Learning, n_experts: int) -> Learner:
-    """What was learnt; nothing, if it was by other experts."""
-    risk, counts = learning.known.get(RISK), learning.known.get(COUNTS)
-    if risk is None or counts is None or len(risk) != n_experts or len(counts) != 3:
-        return Learner.new(n_experts)
-    if min(risk) < 0 or min(counts) < 0:
-        return Learner.new(n_experts)
-    return replace(
-        Learner(np.array(risk, dtype=np.float64) * TINY),
-        decisions=counts[0],
-        mixture_risk=counts[1] * TINY,
-        allowed=counts[2] * TINY,
-    )
-
-
-def write_learner(learning: Learning, learner: Learner) -> None:
-    """Keeps what was learnt."""
-    learning.known[RISK] = [round(each / TINY) for each in learner.risk.tolist()]
-    learning.known[COUNTS] = [
-        learner.decisions, round(learner.mixture_risk / TINY), round(learner.allowed / TINY),
-    ]  # fmt: skip

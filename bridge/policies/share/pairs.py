@@ -49,7 +49,7 @@ from bridge.model.snapshot import Snapshot
 from bridge.planning.sharing import switch
 from bridge.planning.sharing.histories import application, history_of
 from bridge.planning.sharing.orders import Orders, cpus_of
-from bridge.planning.sharing.pair_knowledge import Entry, highest_admissible, pair_key
+from bridge.planning.sharing.pair_knowledge import PAIRS, Entry, highest_admissible, pair_key
 from bridge.planning.sharing.pair_watch import QUIET_S, Pair, Watch
 from bridge.planning.sharing.seen import is_measured
 from bridge.planning.sharing.slots import STALLED, Guest, Host, Slots
@@ -57,8 +57,7 @@ from bridge.planning.sharing.slowdown import SHORT, Slowdown
 from bridge.ports import NOTHING_SHARED, Context, Shared
 from bridge.units import NEVER
 
-NAME: Final = "pairs"
-"""Of what it has learnt, in `bridge.ports.State.learnt`."""
+NAME: Final = PAIRS
 _PATIENT: Final = 6
 """Without guests it is asked every so many `watch_s`, as long as jobs wait that may be some."""
 

@@ -8,7 +8,7 @@ import grpc
 
 from bridge.errors import BridgeError
 from bridge.rpc.clients.options import OPTIONS
-from bridge.rpc.pb import operator_pb2, operator_pb2_grpc
+from bridge.rpc.pb import coscheduling_pb2, operator_pb2, operator_pb2_grpc
 from bridge.rpc.transport.status_codes import error_of
 
 _ORDER_S = 60.0
@@ -126,6 +126,13 @@ class OperatorClient:
         reply: operator_pb2.CorridorReply = self._call(
             self._stub.Corridor, request, timeout_s=_ORDER_S
         )
+        return reply
+
+    def coscheduling(
+        self, request: coscheduling_pb2.CoschedulingRequest
+    ) -> coscheduling_pb2.CoschedulingReply:
+        """What was learnt of two jobs on a node; switches, exports or imports it."""
+        reply: coscheduling_pb2.CoschedulingReply = self._call(self._stub.Coscheduling, request)
         return reply
 
     def accuracy(self, partition: str = "") -> operator_pb2.AccuracyReply:

@@ -21,7 +21,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from bridge.errors import BridgeError, ControllerError
@@ -32,11 +32,12 @@ from bridge.power.resolve import Entries
 from bridge.rpc.controller.corridor_switch import CorridorSwitch
 from bridge.rpc.controller.cycles import Cycles, Published
 from bridge.rpc.controller.policy_switch import PolicySwitch
+from bridge.rpc.operators.coscheduling import Coscheduling
 from bridge.rpc.operators.elastic import change_width, elastic_reply
 from bridge.rpc.operators.power_changes import change_corridor, take_event
 from bridge.rpc.operators.view import InForce, LiveState, pack
+from bridge.rpc.pb import coscheduling_pb2, scheduler_pb2
 from bridge.rpc.pb import operator_pb2 as pb
-from bridge.rpc.pb import scheduler_pb2
 from bridge.rpc.transport.private_channel import Channel, Frame, MessageKind, Part
 from bridge.rpc.transport.status_codes import code_of
 from bridge.state.announced_starts import StartRecords
@@ -72,6 +73,7 @@ class Desk:
         speed_ups: learnt ones.
         corridor: bounds of system power; None: there are none.
         curves: power of metered nodes by load.
+        coscheduling: what was learnt of two jobs on a node, and the switch.
     """
 
     cycles: Cycles
@@ -86,6 +88,7 @@ class Desk:
     speed_ups: Callable[[], Learnt] = Learnt
     corridor: CorridorSwitch | None = None
     curves: Callable[[], dict[str, Curve]] = dict
+    coscheduling: Coscheduling = field(default_factory=Coscheduling)
 
 
 class Answers:
@@ -174,6 +177,10 @@ class Answers:
                 asked = pb.CorridorRequest.FromString(bytes(parts[0]))
                 author = Author(*(part.decode() for part in parts[1:3]))
                 return [change_corridor(desk.corridor, asked, author).SerializeToString()]
+            case MessageKind.COSCHEDULING:
+                order = coscheduling_pb2.CoschedulingRequest.FromString(bytes(parts[0]))
+                told = desk.coscheduling.answer(order, parts[1].decode())
+                return [told.SerializeToString()]
             case MessageKind.CURVES:
                 return list(pack(desk.curves()))
             case MessageKind.EVENTS:

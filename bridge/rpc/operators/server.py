@@ -43,8 +43,8 @@ from bridge.rpc.operators.reservations import Controlling, reserve, unreserve
 from bridge.rpc.operators.view import View, unpack
 from bridge.rpc.operators.what_if_service import what_if_under
 from bridge.rpc.operators.widths import width_lines
+from bridge.rpc.pb import coscheduling_pb2, scheduler_pb2
 from bridge.rpc.pb import operator_pb2 as pb
-from bridge.rpc.pb import scheduler_pb2
 from bridge.rpc.transport.fair_queue import FairQueue
 from bridge.rpc.transport.private_channel import Asker, MessageKind, Refusal
 from bridge.rpc.transport.status_codes import code_of
@@ -128,6 +128,7 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
             "ChangeWidth": self._change_width,
             "Corridor": self._corridor,
             "Calibrate": self._calibrate,
+            "Coscheduling": self._coscheduling,
         }
 
     def service(self, handler_call_details: Any) -> Any:
@@ -362,6 +363,14 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
         parts = [question, author.name.encode(), author.origin.encode()]
         answer = await asyncio.wrap_future(self._asker.ask(MessageKind.CORRIDOR, parts))
         self.views.expire()
+        return bytes(answer[0])
+
+    async def _coscheduling(self, question: bytes, visit: _Visit) -> bytes:
+        request = coscheduling_pb2.CoschedulingRequest.FromString(question)
+        if request.order != coscheduling_pb2.CoschedulingRequest.SHOW:
+            need_admin(visit.admin, "switch co-scheduling, or exchange what was learnt of it")
+        parts = [question, b"" if visit.admin else user_name(visit.uid).encode()]
+        answer = await asyncio.wrap_future(self._asker.ask(MessageKind.COSCHEDULING, parts))
         return bytes(answer[0])
 
     async def _record(self, question: bytes, visit: _Visit) -> bytes:

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+from bridge.rpc.pb import coscheduling_pb2 as _coscheduling_pb2
 from bridge.rpc.pb import scheduler_pb2 as _scheduler_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper

@@ -4,6 +4,7 @@
 import grpc
 import warnings
 
+from bridge.rpc.pb import coscheduling_pb2 as schedbridge_dot_v1_dot_coscheduling__pb2
 from bridge.rpc.pb import operator_pb2 as schedbridge_dot_v1_dot_operator__pb2
 
 GRPC_GENERATED_VERSION = '1.80.1'
@@ -104,6 +105,11 @@ class OperatorStub(object):
                 '/schedbridge.v1.Operator/Calibrate',
                 request_serializer=schedbridge_dot_v1_dot_operator__pb2.CalibrateRequest.SerializeToString,
                 response_deserializer=schedbridge_dot_v1_dot_operator__pb2.CalibrateReply.FromString,
+                _registered_method=True)
+        self.Coscheduling = channel.unary_unary(
+                '/schedbridge.v1.Operator/Coscheduling',
+                request_serializer=schedbridge_dot_v1_dot_coscheduling__pb2.CoschedulingRequest.SerializeToString,
+                response_deserializer=schedbridge_dot_v1_dot_coscheduling__pb2.CoschedulingReply.FromString,
                 _registered_method=True)
 
 
@@ -213,6 +219,14 @@ class OperatorServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Coscheduling(self, request, context):
+        """What was learnt of two jobs on a node: users see pairs with jobs of their own. Administrators
+        also switch it off and on, and export and import it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_OperatorServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -285,6 +299,11 @@ def add_OperatorServicer_to_server(servicer, server):
                     servicer.Calibrate,
                     request_deserializer=schedbridge_dot_v1_dot_operator__pb2.CalibrateRequest.FromString,
                     response_serializer=schedbridge_dot_v1_dot_operator__pb2.CalibrateReply.SerializeToString,
+            ),
+            'Coscheduling': grpc.unary_unary_rpc_method_handler(
+                    servicer.Coscheduling,
+                    request_deserializer=schedbridge_dot_v1_dot_coscheduling__pb2.CoschedulingRequest.FromString,
+                    response_serializer=schedbridge_dot_v1_dot_coscheduling__pb2.CoschedulingReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -665,6 +684,33 @@ class Operator(object):
             '/schedbridge.v1.Operator/Calibrate',
             schedbridge_dot_v1_dot_operator__pb2.CalibrateRequest.SerializeToString,
             schedbridge_dot_v1_dot_operator__pb2.CalibrateReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Coscheduling(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/schedbridge.v1.Operator/Coscheduling',
+            schedbridge_dot_v1_dot_coscheduling__pb2.CoschedulingRequest.SerializeToString,
+            schedbridge_dot_v1_dot_coscheduling__pb2.CoschedulingReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -42,6 +42,7 @@ class MessageKind(IntEnum):
     CORRIDOR = 14
     EVENTS = 15
     CURVES = 16
+    COSCHEDULING = 17
 
 
 class Channel:

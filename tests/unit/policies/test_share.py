@@ -11,8 +11,9 @@ from bridge.errors import ConfigError
 from bridge.model.job import EndedTable, Ending
 from bridge.model.job_columns import objects
 from bridge.planning.sharing.histories import application, history_of
+from bridge.planning.sharing.kept_learner import read_learner
 from bridge.planning.sharing.learner import Learner
-from bridge.policies.share.asax import NAME, read_learner
+from bridge.policies.share.asax import NAME
 from bridge.ports import State
 from bridge.registry import build, parse_policy
 from tests.sharing import NOW_S, SHARING, a_guest, a_host, a_waiting_job, a_world

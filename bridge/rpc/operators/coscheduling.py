@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was learnt of two jobs on a node, for operators; and the switch that ends it."""
+
+import json
+import logging
+from dataclasses import dataclass, replace
+
+from bridge import yaml_text
+from bridge.errors import ConfigError
+from bridge.model.coscheduling import pairs
+from bridge.model.learnt import Learning, Learnt
+from bridge.model.rules.coscheduling import rules_of
+from bridge.planning.sharing import switch
+from bridge.planning.sharing.exchange import exported, imported
+from bridge.planning.sharing.experts import default_experts
+from bridge.planning.sharing.histories import application_of
+from bridge.planning.sharing.kept_learner import ASAX, read_learner
+from bridge.planning.sharing.pair_knowledge import CEILINGS, PAIRS, Entry, belief, pairs_in
+from bridge.planning.sharing.site_harm import SiteHarm
+from bridge.ports import State
+from bridge.rpc.controller.cycles import Cycles
+from bridge.rpc.controller.policy_switch import PolicySwitch
+from bridge.rpc.pb import coscheduling_pb2 as pb
+from bridge.safe_cycle.decider import Decider
+
+_log = logging.getLogger(__name__)
+
+MOST_PAIRS = 1000
+_Order = pb.CoschedulingRequest
+
+
+@dataclass(frozen=True)
+class Coscheduling:
+    """Answers operators.
+
+    Attributes:
+        cycles: of the service; None, as for the others: nothing is known.
+        decider: whose state is shown and changed.
+        switch: names the policy.
+    """
+
+    cycles: Cycles | None = None
+    decider: Decider | None = None
+    switch: PolicySwitch | None = None
+
+    def answer(self, request: pb.CoschedulingRequest, user: str) -> pb.CoschedulingReply:
+        """Carries an order out, and shows what is known then.
+
+        Args:
+            request: the order.
+            user: who sees pairs with jobs of his own only; empty: an administrator.
+
+        Raises:
+            ConfigError: what is to be imported does not fit.
+        """
+        if self.decider is None or self.cycles is None or self.switch is None:
+            return pb.CoschedulingReply()
+        if request.order != _Order.SHOW:
+            self._change(self.cycles, self.decider, request)
+        return self._shown(self.cycles, self.decider, user, export=request.order == _Order.EXPORT)
+
+    def _change(self, cycles: Cycles, decider: Decider, request: pb.CoschedulingRequest) -> None:
+        learnt: dict[str, Learnt] = {}
+        if request.order == _Order.IMPORT:
+            learnt = _read(request.text)
+        with cycles.lock:
+            state = decider.state
+            now_s = cycles.session.now_s
+            if request.order == _Order.OFF:
+                kept = state.learnt_by(switch.NAME)
+                learnt = {switch.NAME: switch.turned_off(kept, now_s, by_policy=False)}
+            elif request.order == _Order.ON:
+                learnt = {switch.NAME: switch.turned_on(state.learnt_by(switch.NAME))}
+            for name in learnt.keys() & {PAIRS, ASAX}:  # what is known of running jobs stays
+                learnt[name] = replace(learnt[name], running=state.learnt_by(name).running)
+            decider.state = State(state.promises, {**state.learnt, **learnt})
+        _log.info("co-scheduling: %s", _Order.Order.Name(request.order).lower())
+
+    def _shown(
+        self, cycles: Cycles, decider: Decider, user: str, *, export: bool
+    ) -> pb.CoschedulingReply:
+        state, site = decider.state, decider.site
+        reply = pb.CoschedulingReply(policy=self.switch.spec.share.name if self.switch else "")
+        off_s = switch.off_since_s(state)
+        if off_s is not None:
+            reply.off_since_s = max(off_s, 1)
+            reply.off_by_policy = switch.by_policy(state)
+        known, asax = state.learnt_by(PAIRS), state.learnt_by(ASAX)
+        harm = SiteHarm(Learning(known))
+        reply.mean_harm, reply.observations = harm.mean, round(harm.count)
+        published = cycles.published
+        if published is not None:
+            reply.now_s = published.snapshot.now_s
+            reply.partitions.extend(
+                part.name
+                for part in published.snapshot.partitions
+                if part.shared and rules_of(site.coscheduling, part.name) is not None
+            )
+            reply.guests.extend(_guests(cycles))
+        reply.pairs.extend(_pairs(known, user))
+        reply.experts.extend(_experts(asax))
+        if export:
+            reply.text = json.dumps(exported(known, asax), indent=1)
+        return reply
+
+
+def _read(text: str) -> dict[str, Learnt]:
+    try:
+        value = yaml_text.load(text)  # JSON is YAML
+    except yaml_text.NoYaml as error:
+        raise ConfigError("file", f"is neither JSON nor YAML: {error}") from error
+    known, asax = imported(value)
+    return {PAIRS: known, ASAX: asax}
+
+
+def _guests(cycles: Cycles) -> list[pb.RunningGuest]:
+    published = cycles.published
+    if published is None:
+        return []
+    running, plan = published.snapshot.running, published.plan
+    quotas = {
+        job_id: (quota, weight)
+        for job_id, quota, weight in zip(
+            plan.quotas.id.tolist(), plan.quotas.milli_cpus_per_node.tolist(),
+            plan.quotas.weight.tolist(), strict=True,
+        )
+    }  # fmt: skip
+    leaving = dict(zip(plan.requeues.id.tolist(), plan.requeues.reasons, strict=True))
+    found = []
+    for guest in sorted(pairs(running)):
+        job_id = str(running.id[guest])
+        quota, weight = quotas.get(job_id, (0, 0))
+        nodes = running.nodes[running.indptr[guest] : running.indptr[guest + 1]]
+        found.append(
+            pb.RunningGuest(
+                job_id=job_id, user=running.user[guest], name=running.name[guest],
+                host_job_id=running.host_id[guest], nodes=published.nodes.fold(nodes),
+                quota_milli_cpus=quota, weight=weight, requeued=leaving.get(job_id, ""),
+            )
+        )  # fmt: skip
+    return found
+
+
+def _pairs(known: Learnt, user: str) -> list[pb.SharedPair]:
+    found = []
+    for apps, entry in pairs_in(known.known).items():
+        (host_user, host_name, nodes), (guest_user, guest_name, _) = map(application_of, apps)
+        if user and user not in (host_user, guest_user):
+            continue
+        message = pb.SharedPair(
+            host_user=host_user, host_name=host_name, guest_user=guest_user, guest_name=guest_name,
+            node_count=nodes, guest_cpus=entry.guest_cpus,
+        )  # fmt: skip
+        message.ceilings.extend(_ceilings(known, apps, entry))
+        found.append((sum(one.count for one in entry.seen), message))
+    found.sort(key=lambda each: -each[0])
+    return [message for _, message in found[:MOST_PAIRS]]
+
+
+def _ceilings(known: Learnt, apps: tuple[str, str], entry: Entry) -> list[pb.CeilingHarm]:
+    found = []
+    for ceiling, seen in zip(CEILINGS, entry.seen, strict=True):
+        expected = belief(known.known, apps, ceiling, 1.0)
+        found.append(
+            pb.CeilingHarm(
+                ceiling_percent=ceiling, observations=seen.count, harm=seen.harm,
+                expected=expected.mean, at_most=expected.at_most,
+            )
+        )  # fmt: skip
+    return found
+
+
+def _experts(asax: Learnt) -> list[pb.SharingExpert]:
+    experts = default_experts()
+    learner = read_learner(asax, len(experts))
+    return [
+        pb.SharingExpert(name=expert.name, weight=weight, risk=risk)
+        for expert, weight, risk in zip(
+            experts, learner.weights().tolist(), learner.risk.tolist(), strict=True
+        )
+    ]
