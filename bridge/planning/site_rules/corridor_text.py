@@ -44,11 +44,11 @@ class Bounds(Section):
     """A lower bound, an upper one or both; the other one stays as it is."""
 
     lower: Annotated[Name | None, BeforeValidator(power_text)] = Field(
-        default=None, description="What should be drawn at least: 120kW. Default: as before it."
+        default=None, description="Lower bound: 120kW. Default: unchanged."
     )
     upper: Annotated[Name | None, BeforeValidator(_upper)] = Field(
         default=None,
-        description="What may be drawn at most: 300kW, or none. Default: as before it.",
+        description="Upper bound: 300kW, or none. Default: unchanged.",
     )
 
     @model_validator(mode="after")
@@ -67,7 +67,7 @@ class Bounds(Section):
 class CorridorSection(Bounds):
     """One entry of the calendar."""
 
-    name: Name = Field(default="", description="For people.")
+    name: Name = Field(default="", description="Name for display.")
     valid: Valid = Field(default=None, description="When it is in force; default: always.")
 
     def entry(self, zone: ZoneInfo) -> CalendarEntry:

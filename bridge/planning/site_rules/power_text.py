@@ -32,14 +32,14 @@ Power = Annotated[str, Field(max_length=255), BeforeValidator(power_text)]
 
 
 class NodePowerSection(Section):
-    """What nodes of one type draw."""
+    """Power of nodes of one type."""
 
-    name: str = Field(min_length=1, max_length=255, description="For people.")
+    name: str = Field(min_length=1, max_length=255, description="Name for display.")
     nodes: NodesSection | None = Field(
-        default=None, description="Which nodes; of the last entry: all that no other one names."
+        default=None, description="Nodes of this type; last entry without nodes: all others."
     )
-    idle: Power = Field(description="Of a node that is on and has no job: 71W.")
-    max: Power = Field(description="Of a node at most: 250W.")
+    idle: Power = Field(description="Power of a node that is on and has no job: 71W.")
+    max: Power = Field(description="Maximum power of a node: 250W.")
 
     @model_validator(mode="after")
     def _sensible(self) -> Self:
@@ -54,7 +54,7 @@ class NodePowerSection(Section):
 
 
 class PowerDownSection(Section):
-    """Idle nodes that may be powered down where an upper bound requires it."""
+    """Idle nodes that may be powered down if an upper bound requires it."""
 
     partitions: tuple[Annotated[str, Field(min_length=1, max_length=255)], ...] = Field(
         default=(),
@@ -63,7 +63,7 @@ class PowerDownSection(Section):
     )
     hold: Duration = Field(
         default=None,
-        description="A node that was in use, or was powered up, stays on for so long: 5m.",
+        description="Minimum time for which a node stays on after use or power-up: 5m.",
     )
 
     def power_down(self) -> PowerDown:
@@ -73,26 +73,25 @@ class PowerDownSection(Section):
 
 
 class PowerSection(Section):
-    """Bounds of system power, and what is drawn."""
+    """Bounds of system power, and power of nodes."""
 
-    base: Power = Field(default="0", description="Drawn by what is neither a node nor a job: 12kW.")
+    base: Power = Field(default="0", description="Power of all other equipment: 12kW.")
     nodes: tuple[NodePowerSection, ...] = Field(
         min_length=1,
         max_length=MOST_TYPES,
-        description="What nodes draw, by type; the first entry that names a node counts.",
+        description="Power of nodes, by type; the first entry that names a node applies.",
     )
     corridor: Calendar = Field(
-        default=(), description="Bounds over time; later entries go before earlier ones."
+        default=(), description="Bounds over time; later entries override earlier ones."
     )
     grace: Duration = Field(
         default=None,
-        description="How long system power may lie outside after a bound has changed unannounced: "
-        "10s.",
+        description="How long system power may violate a bound after an unannounced change: 10s.",
     )
     power_down: PowerDownSection | None = Field(
         default=None,
-        description="Power down idle nodes where that lets jobs start within the upper bound, or "
-        "ends a violation of it; without it they stay on.",
+        description="Powers down idle nodes if jobs can then start within the upper bound, or a "
+        "violation of it ends; without it they stay on.",
     )
 
     @field_validator("nodes")

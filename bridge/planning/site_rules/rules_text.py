@@ -204,7 +204,7 @@ class PlanningSection(Section):
     )
     power: PowerSection | None = Field(
         default=None,
-        description="What nodes draw, and the bounds of system power; null: it is not bounded.",
+        description="Power of nodes, and bounds of system power; null: no bounds.",
     )
     coscheduling: tuple[CoschedulingSection, ...] = Field(
         default=(),
