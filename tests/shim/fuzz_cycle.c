@@ -211,11 +211,20 @@ static void poison(job_record_t *job) {
         job->spank_job_env = calloc(job->spank_job_env_size + 1, sizeof(char *));
         for (uint32_t i = 0; i < job->spank_job_env_size; i++) {
             static const char *const entries[] = {
-                "_SLURM_SPANK_OPTION_schedbridge_malleable=1-2", "SPANK_X=1", "=",
+                "_SLURM_SPANK_OPTION_schedbridge_malleable=1-2",
+                "SPANK_X=1",
+                "=",
                 "_SLURM_SPANK_OPTION_schedbridge_chunks=2:ncpus=1",
-                "_SLURM_SPANK_OPTION_schedbridge_node_constraints=pof2"};
-            job->spank_job_env[i] = any_text(entries[random_below(5)]);
+                "_SLURM_SPANK_OPTION_schedbridge_node_constraints=pof2",
+                "_SLURM_SPANK_OPTION_schedbridge_coschedule=both",
+                "SPANK_SCHEDBRIDGE_SHARES=3:1"};
+            job->spank_job_env[i] = any_text(entries[random_below(7)]);
         }
+        if (job->part_ptr)
+            job->part_ptr->max_share = one_in(3) ? 1 : 2;
+        if (job->job_state == JOB_PENDING)
+            job->details->share_res = one_in(3) ? 0 : 254;
+        job->details->requeue = one_in(2);
         break;
     case 13:
         job->mock.waits_for = one_in(6) ? (int)(1 + random_below(REASONS - 1)) : 0;
@@ -309,6 +318,7 @@ static pb_reserve_t reserve;
 static pb_unreserve_t unreserve;
 static pb_resize_t resizes[MOST_DECISIONS];
 static pb_progress_t progress;
+static pb_requeue_t requeue;
 static char texts[MOST_DECISIONS][4][64];
 
 static const char *some_nodes(char *text, size_t bytes) {
@@ -373,6 +383,11 @@ static void decide(size_t n) {
             progress.text = one_in(2) ? "odd \n; schedbridge: \x1b[31m" : "";
             decision->action_case = PB(DECISION__ACTION_PROGRESS);
             decision->progress = &progress;
+        } else if (one_in(4)) {
+            schedbridge__v1__requeue__init(&requeue);
+            requeue.reason = one_in(2) ? "odd \n; schedbridge: \x1b[31m" : "";
+            decision->action_case = PB(DECISION__ACTION_REQUEUE);
+            decision->requeue = &requeue;
         } else if (one_in(2)) {
             schedbridge__v1__resize__init(&resizes[n]);
             resizes[n].nodes = (char *)some_nodes(texts[n][1], 64);
@@ -385,6 +400,8 @@ static void decide(size_t n) {
         decision->start = &starts[n];
         starts[n].nodes = (char *)some_nodes(texts[n][1], 64);
         starts[n].partition = one_in(3) ? (one_in(3) ? "nowhere" : "half") : "";
+        if (one_in(6))
+            starts[n].host_job_id = one_in(4) ? "odd_1" : texts[random_below((unsigned)n + 1)][0];
         if (one_in(4)) {
             schedbridge__v1__node_use__init(&uses[n]);
             uses[n].nodes = one_in(3) ? (char *)some_nodes(texts[n][2], 64) : starts[n].nodes;
