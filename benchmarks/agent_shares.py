@@ -5,8 +5,8 @@ Usage: benchmarks/agent_shares.py [--json FILE]     as root, with a C compiler
        benchmarks/agent_shares.py --show FILE
 
 A job is a directory of the freezer, as Slurm makes it. All its processes are to be moved into a
-cgroup of their own in the hierarchy `cpu`. In the cases `resting` they do nothing, in `forking` each
-is replaced by its child every millisecond. Reported are the looks and the seconds until all are
+cgroup of their own in the hierarchy `cpu`. In the cases `resting` they do nothing; in `forking` one
+is replaced by its child each millisecond. Reported are the looks and the seconds until all are
 inside, the agent's CPU time of a look afterwards (the median of `LOOKS`), and the seconds to give
 everything back. The program runs at nice -10, as the agent does; other processes add to its times.
 """

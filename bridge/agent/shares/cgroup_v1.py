@@ -144,7 +144,9 @@ class CgroupV1:
         hierarchy = self._hierarchy()
         if hierarchy is None:
             raise FileNotFoundError("the hierarchy cpu of cgroup v1 is not mounted")
-        own = cgroup_of(pid, hierarchy, self._proc) / own_name(key)
+        own = cgroup_of(pid, hierarchy, self._proc)
+        if own.name != own_name(key):  # of an agent that died before it had recorded it
+            own /= own_name(key)
         own.mkdir(mode=0o755, exist_ok=True)
         self.own[key] = own
         return own

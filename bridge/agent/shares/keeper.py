@@ -106,9 +106,16 @@ class Keeper:
         self._v1.frozen = set(found.frozen)
         self._until_s = float("-inf")
         self._sequence = 0
-        by_name = {method.name: method for method in self._methods}
-        self._changed: dict[Key, Method | None] = {share.key: None for share in self._wanted}
-        self._changed |= {key: by_name.get(name) for key, name in found.changed.items()}
+        # By which methods a job was, or may have been, changed.
+        self._changed: dict[Key, set[str]] = {}
+        names = {method.name for method in self._methods}
+        for key, name in found.changed:
+            known = {name} if name in names else names
+            self._changed[key] = self._changed.get(key, set()) | known
+        for share in self._wanted:
+            self._changed.setdefault(share.key, set(names))
+        for key in self._v1.own:
+            self._changed[key] = self._changed.get(key, set()) | {self._v1.name}
         self._absent: dict[Key, float] = {}
         self._told: set[tuple[Key, str]] = set()
         self.in_force: tuple[InForce, ...] = ()
@@ -184,14 +191,11 @@ class Keeper:
 
     def _note(self, wanted: Mapping[Key, Share]) -> None:
         self._noted = wanted
-        changed = {key: by.name if by is not None else "" for key, by in self._changed.items()}
-        changed = {**dict.fromkeys(wanted, ""), **changed}
+        changed = [(key, name) for key, names in self._changed.items() for name in sorted(names)]
+        changed += [(key, "") for key in wanted if key not in self._changed]
+        own, frozen = dict(self._v1.own), frozenset(self._v1.frozen)
         try:
-            self._record.put(
-                Recorded(
-                    tuple(wanted.values()), changed, dict(self._v1.own), frozenset(self._v1.frozen)
-                )
-            )
+            self._record.put(Recorded(tuple(wanted.values()), tuple(changed), own, frozen))
         except OSError as error:
             self._tell(("", ""), f"{self._record.path} cannot be written: {error}")
 
@@ -201,9 +205,11 @@ class Keeper:
             try:
                 if not method.offers(share.key):
                     continue
-                self._changed[share.key] = method
+                before = self._changed.get(share.key, set())
+                self._changed[share.key] = before | {method.name}
                 if not method.apply(self._unless_dying(method, share)):
-                    return InForce(share, "")
+                    self._changed[share.key] = before
+                    return InForce(share, "", problem)
                 if method.is_weaker:
                     why = problem or "there are no cgroups"
                     self._tell(share.key, f"priorities alone, which is weaker: {why}")
@@ -235,9 +241,10 @@ class Keeper:
         return bool(pending & _SIGKILL_BIT)
 
     def _give_back(self, key: Key) -> None:
-        method = self._changed[key]
         done = True
-        for each in (method,) if method is not None else self._methods:
+        for each in self._methods:
+            if each.name not in self._changed[key]:
+                continue
             try:
                 done &= each.restore(key)
             except Exception as error:

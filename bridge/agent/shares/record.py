@@ -28,13 +28,13 @@ class Recorded:
 
     Attributes:
         shares: as ordered.
-        changed: by which method a job was changed; empty: not known.
+        changed: jobs, and by which method each was changed; empty: not known.
         own: cgroups that were made for jobs.
         frozen: jobs that are frozen while they are moved.
     """
 
     shares: tuple[Share, ...] = ()
-    changed: Mapping[Key, str] = field(default_factory=dict)
+    changed: tuple[tuple[Key, str], ...] = ()
     own: Mapping[Key, Path] = field(default_factory=dict)
     frozen: frozenset[Key] = frozenset()
 
@@ -83,7 +83,7 @@ class Record:
         """
         content = json.dumps({
             "shares": [asdict(share) for share in recorded.shares],
-            "changed": [[*key, method] for key, method in recorded.changed.items()],
+            "changed": [[*key, method] for key, method in recorded.changed],
             "own": [[*key, str(path)] for key, path in recorded.own.items()],
             "frozen": [[*key, ""] for key in recorded.frozen],
         }).encode()  # fmt: skip
@@ -111,7 +111,7 @@ class Record:
         if not isinstance(found, dict):
             return Recorded()
         own = {key: Path(path) for key, path in _texts(found.get("own"))}
-        changed = dict(_texts(found.get("changed")))
+        changed = tuple(_texts(found.get("changed")))
         frozen = frozenset(key for key, _ in _texts(found.get("frozen")))
         return Recorded(tuple(_shares(found.get("shares"))), changed, own, frozen)
 

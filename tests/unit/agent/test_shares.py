@@ -425,38 +425,56 @@ def real_hierarchies() -> bool:
     return all(os.access(REAL / kind / "cgroup.procs", os.W_OK) for kind in ("cpu", "freezer"))
 
 
-@pytest.fixture
-def real_job() -> Iterator[tuple[str, str]]:
-    """A job of real processes that fork, in a real cgroup as Slurm makes it."""
-    if not real_hierarchies():
-        pytest.skip("this machine has no writable hierarchies of cgroup v1")
-    node, job = f"t{os.getpid()}", "7"
-    folder = REAL / "freezer" / f"slurm_{node}" / "uid_0" / f"job_{job}"
-    folder.mkdir(parents=True)
-    script = f"echo $$ >{folder}/cgroup.procs; for i in $(seq 200); do sleep 600 & done; wait"
-    shell = subprocess.Popen(["sh", "-c", script], start_new_session=True)
-    try:
-        deadline = time.monotonic() + 60
-        while len((folder / "cgroup.procs").read_text().split()) < 201:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        yield node, job
-    finally:
-        os.killpg(shell.pid, 9)
-        shell.wait()
-        deadline = time.monotonic() + 60
-        while (folder / "cgroup.procs").read_text():
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        for each in (folder, folder.parent, folder.parent.parent):
+def wait_until(fact: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not fact():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+class RealJob:
+    """Processes that fork, in a real cgroup as Slurm makes it."""
+
+    job = "7"
+
+    def __init__(self, processes: int) -> None:
+        self.node = f"t{os.getpid()}"
+        self.folder = REAL / "freezer" / f"slurm_{self.node}" / "uid_0" / f"job_{self.job}"
+        self.folder.mkdir(parents=True)
+        procs = self.folder / "cgroup.procs"
+        script = f"echo $$ >{procs}; for i in $(seq {processes - 1}); do sleep 600 & done; wait"
+        self.shell = subprocess.Popen(["sh", "-c", script], start_new_session=True)
+        wait_until(lambda: len(procs.read_text().split()) == processes)
+
+    def end(self) -> None:
+        """As Slurm does it: no process is left, and then no directory."""
+        if self.shell.poll() is not None:
+            return
+        os.killpg(self.shell.pid, 9)
+        self.shell.wait()
+        wait_until(lambda: not (self.folder / "cgroup.procs").read_text())
+        for each in (self.folder, self.folder.parent, self.folder.parent.parent):
             each.rmdir()
 
 
+@pytest.fixture
+def real_job() -> Iterator[RealJob]:
+    if not real_hierarchies():
+        pytest.skip("this machine has no writable hierarchies of cgroup v1")
+    job = RealJob(201)
+    try:
+        yield job
+    finally:
+        job.end()
+
+
+@pytest.mark.parametrize("ends", [False, True])
 def test_a_real_cgroup_holds_every_process_and_leaves_no_trace(
-    real_job: tuple[str, str], tmp_path: Path
+    real_job: RealJob, tmp_path: Path, *, ends: bool
 ) -> None:
-    node, job = real_job
-    keeper = Keeper([node], Record(tmp_path / "shares.json"), Processes(), cpus=2)
+    record = tmp_path / "shares.json"
+    node, job = real_job.node, real_job.job
+    keeper = Keeper([node], Record(record), Processes(), cpus=2)
     keeper.order(1, 6, [Share(node, job, guest=True, milli_cpus=250, weight=1)])
     assert [each.method for each in keeper.look()] == ["cgroup-v1"]
     own = keeper.cgroups[node, job]
@@ -465,10 +483,19 @@ def test_a_real_cgroup_holds_every_process_and_leaves_no_trace(
     assert (own / "cpu.shares").read_text() == "10\n"
     assert own.stat().st_uid == 0
     assert not own.stat().st_mode & 0o022
-    keeper.order(2, 6, [])
+    if ends:  # while the order still holds
+        real_job.end()
+    else:
+        # An agent that died before it had recorded the cgroup is followed by one that finds it.
+        record.unlink()
+        keeper = Keeper([node], Record(record), Processes(), cpus=2)
+        keeper.order(1, 6, [Share(node, job, guest=True, milli_cpus=250, weight=1)])
+        keeper.look()
+        assert keeper.cgroups[node, job] == own
+        keeper.order(2, 6, [])
     keeper.look()
     assert not own.exists()
-    assert keeper.is_idle
+    assert not json.loads(record.read_text())["own"]
 
 
 # ---------------------------------------------------------------- priorities
@@ -508,7 +535,7 @@ def test_without_cgroups_processes_get_a_priority(tmp_path: Path) -> None:
 def test_the_record_is_roots_and_survives_nonsense(tmp_path: Path) -> None:
     record = Record(tmp_path / "shares.json")
     share = guest("7")
-    record.put(Recorded((share,), {share.key: "cgroup-v1"}, {share.key: Path("/a")}))
+    record.put(Recorded((share,), ((share.key, "cgroup-v1"),), {share.key: Path("/a")}))
     assert record.path.stat().st_mode & 0o777 == 0o600
     assert Record(record.path).read().shares == (share,)
     assert Record(record.path).read().own == {(NODE, "7"): Path("/a")}
@@ -525,13 +552,6 @@ def test_one_process_keeps_the_shares(tmp_path: Path) -> None:
     assert not second.take()
     first.give()
     assert second.take()
-
-
-def wait_until(fact: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not fact():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_the_guardian_waits_for_the_lock_of_a_dying_agent(
