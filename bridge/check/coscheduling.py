@@ -4,8 +4,8 @@
 Rules
     1. A guest starts now, on exactly the nodes of its host, which runs, is nobody's guest, has no
        guest, and holds all CPUs of these nodes: so a third job cannot come there.
-    2. Both are in partitions where the controller can share and the site lets jobs share. Both
-       consent, and the scope of the site's rules for the host's partition covers them.
+    2. Both are in one partition, where the controller can share and the site lets jobs share. Both
+       consent, and the scope of the site's rules for that partition covers them.
     3. Neither asked for whole nodes, neither uses anything but CPUs and memory, neither has asked
        in chunks, and the guest may be requeued.
     4. On each node the memory of the host, as requested or as measured if that is more, the memory
@@ -83,18 +83,19 @@ def _pair(snapshot: Snapshot, site: Site, plan: Plan, row: int, host: int) -> st
     nodes, use = running.nodes[held], running.use[held]
     capacity = snapshot.nodes.capacity[nodes]
     rules = _rules(snapshot, site, int(running.partition[host]))
-    own = _rules(snapshot, site, int(plan.partition[row]))
     if plan.start_s[row] != plan.now_s or not np.array_equal(plan.nodes_of(row), nodes):
         return "starts as a guest, but not now on exactly its host's nodes"
     if running.host_id[host] or running.adapting[host]:
         return "is to be the guest of a job that is a guest or is being resized"
     if (use[:, CPUS] != capacity[:, CPUS]).any():
         return "is to be the guest of a job that does not hold all CPUs of its nodes"
-    if rules is None or own is None:
+    if rules is None:
         return "is to share nodes in a partition where jobs do not"
+    if plan.partition[row] != running.partition[host]:
+        return "is to share nodes with a job of another partition"
     if not rules.allows_host(int(running.coschedule[host])):
         return "is to be the guest of a job that has not consented"
-    if not own.allows_guest(int(jobs.coschedule[job])):
+    if not rules.allows_guest(int(jobs.coschedule[job])):
         return "is to be a guest and has not consented"
     if not rules.together(
         (str(running.user[host]), str(running.account[host])),

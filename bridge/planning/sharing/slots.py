@@ -210,8 +210,8 @@ class Slots:
             (str(jobs.user[job]), str(jobs.account[job])),
         ):
             return None
-        partition = self._partition(host, job)
-        if partition < 0:
+        partition = int(running.partition[host.row])
+        if not self._admits(host, job, partition):
             return None
         part = self.snapshot.partitions[partition]
         limit_s = int(jobs.time_limit_s[job]) or part.default_time_s or part.max_time_s
@@ -241,17 +241,15 @@ class Slots:
         there = np.isin(plan.nodes, host.nodes) & (others != row)
         return int(plan.start_s[others[there]].min(initial=NEVER))
 
-    def _partition(self, host: Host, job: int) -> int:
-        """In which of its partitions a job may be a guest there; -1: in none."""
-        jobs = self.snapshot.jobs
-        for at in jobs.partitions[job]:
-            rules, part = self._rules[at], self.snapshot.partitions[at]
-            if rules is None or not rules.allows_guest(int(jobs.coschedule[job])):
-                continue
-            least, most = part.min_nodes, part.max_nodes or len(self.snapshot.nodes)
-            if least <= len(host.nodes) <= most and np.isin(host.nodes, part.nodes).all():
-                return int(at)
-        return -1
+    def _admits(self, host: Host, job: int, partition: int) -> bool:
+        """Whether a job may be a guest in its host's partition."""
+        jobs, part = self.snapshot.jobs, self.snapshot.partitions[partition]
+        if partition not in jobs.partitions[job]:
+            return False
+        if not host.rules.allows_guest(int(jobs.coschedule[job])):
+            return False
+        least, most = part.min_nodes, part.max_nodes or len(self.snapshot.nodes)
+        return least <= len(host.nodes) <= most and bool(np.isin(host.nodes, part.nodes).all())
 
     def _tasks(self, host: Host, job: int) -> NDArray[np.int32] | None:
         """The job's tasks, spread over the nodes evenly; None: they do not fit."""

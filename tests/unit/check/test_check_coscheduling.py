@@ -130,6 +130,18 @@ def test_who_says_nothing_is_neither_by_default():
     assert texts(world, a_plan(world), CoschedulingRules("batch")) == ""
 
 
+def test_host_and_guest_are_in_one_partition():
+    world = a_snapshot(
+        nodes=3,
+        partitions=[a_partition(nodes=range(3), shared=True),
+                    a_partition("other", nodes=range(3), shared=True)],
+        running=[a_running_job(**HOST)], jobs=[a_job(**(GUEST | {"partitions": (0, 1)}))],
+    )()  # fmt: skip
+    assert texts(world, a_plan(world)) == ""
+    plan = a_plan(world, partition=np.ones(1, np.int32))
+    assert "a job of another partition" in texts(world, plan)
+
+
 def test_scopes():
     world = a_world({"user": "eve"}, {"user": "ann"})
     assert texts(world, a_plan(world), replace(RULES, scope=Scope.ACCOUNT)) == ""
