@@ -39,7 +39,9 @@ Euro-Par 2011. Churn is ours. Run time accuracy: D. Tsafrir, Y. Etsion, D. G. Fe
 Using System-Generated Predictions Rather than User Runtime Estimates, IEEE TPDS 18(6), 2007.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,6 +94,41 @@ class ExecutedSchedule:
         """Jobs that ran to an end."""
         done: NDArray[np.bool_] = (self.start_s != NEVER) & (self.end_s != NEVER)
         return done
+
+
+@dataclass(frozen=True)
+class Spells:
+    """Which nodes each job held when, in several runs if it was requeued.
+
+    Attributes:
+        job: (n,) int64 position in the run.
+        from_s, until_s: (n,) int64.
+        indptr, nodes: spell i is on nodes[indptr[i]:indptr[i + 1]], ascending.
+    """
+
+    job: NDArray[np.int64]
+    from_s: NDArray[np.int64]
+    until_s: NDArray[np.int64]
+    indptr: NDArray[np.int64]
+    nodes: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, spells: Iterable[tuple[int, int, int, NDArray[np.int32]]]) -> Self:
+        """Of job, begin, end and nodes, in order of the ends; joins those on the same nodes."""
+        joined: list[tuple[int, int, int, NDArray[np.int32]]] = []
+        last: dict[int, int] = {}
+        for job, from_s, until_s, nodes in spells:
+            before = joined[last[job]] if job in last else None
+            if before is not None and before[2] == from_s and np.array_equal(before[3], nodes):
+                joined[last[job]] = job, before[1], until_s, nodes
+            elif until_s > from_s:
+                last[job] = len(joined)
+                joined.append((job, from_s, until_s, nodes))
+        times = np.array([spell[:3] for spell in joined], dtype=np.int64).reshape(-1, 3)
+        held = [nodes for *_, nodes in joined]
+        indptr = np.cumsum([0, *map(len, held)], dtype=np.int64)
+        nodes = np.concatenate(held) if held else np.zeros(0, dtype=np.int32)
+        return cls(times[:, 0], times[:, 1], times[:, 2], indptr, nodes)
 
 
 def wait_s(schedule: ExecutedSchedule) -> NDArray[np.int64] | NDArray[np.float64]:

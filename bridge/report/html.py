@@ -148,8 +148,6 @@ def _gantt(run: Run, origin_s: int) -> dict[str, object]:
     bars, schedule = bars_of(run, _MOST_JOBS), run.schedule
     position = {job: index for index, job in enumerate(bars.jobs.tolist())}
     note = "" if bars.complete else f" (the {len(bars.jobs):,} jobs that waited most in a row)"
-    if schedule.busy is not None:
-        note += "; a resized job is drawn at one width only"
     jobs = zip(
         run.id[bars.jobs].tolist(),
         (schedule.start_s[bars.jobs] - origin_s).tolist(),
@@ -159,9 +157,10 @@ def _gantt(run: Run, origin_s: int) -> dict[str, object]:
         bars.wait_class[bars.jobs].tolist(),
         strict=True,
     )
+    times_s = bars.from_s - origin_s, bars.until_s - origin_s
     shown_at = np.array([position[job] for job in bars.job.tolist()], dtype=np.int64)
     return {
         "note": note,
         "jobs": [list(job) for job in jobs],
-        "bars": np.column_stack((shown_at, bars.first_node, bars.last_node)).tolist(),
+        "bars": np.column_stack((shown_at, bars.first_node, bars.last_node, *times_s)).tolist(),
     }

@@ -156,8 +156,8 @@ def _waits(runs: Sequence[Run]) -> Figure:
 def _gantt(run: Run, origin_s: int, scale_s: int, unit: str) -> Figure:
     figure, axes = _axes(5.5)
     bars = bars_of(run, _MOST_JOBS)
-    left = (run.schedule.start_s[bars.job] - origin_s) / scale_s
-    right = (run.schedule.end_s[bars.job] - origin_s) / scale_s
+    left = (bars.from_s - origin_s) / scale_s
+    right = (bars.until_s - origin_s) / scale_s
     low, high = bars.first_node - 0.5, bars.last_node + 0.5
     corners = np.stack(
         [

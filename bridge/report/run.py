@@ -13,6 +13,7 @@ from bridge.core import HostlistFolder
 from bridge.measures import (
     ExecutedSchedule,
     Measures,
+    Spells,
     bounded_slowdown,
     slowdown,
     turnaround_s,
@@ -36,6 +37,7 @@ class Run:
         extra: further figures for results.json, e.g. refusals.
         system_power: what the system drew; None: it was not followed.
         bounds: the corridor it was to lie in; None: there was none.
+        spells: which nodes each job held when; None: those of `nodes` from its start to its end.
     """
 
     policy: str
@@ -51,6 +53,7 @@ class Run:
     extra: Mapping[str, object] = field(default_factory=dict)
     system_power: SystemPower | None = None
     bounds: Bounds | None = None
+    spells: Spells | None = None
 
     @property
     def placed(self) -> bool:

@@ -57,6 +57,7 @@ def run_of(policy: str, engine: str, outcome: Outcome, *, fell_back: int = 0) ->
         },
         None if outcome.power is None else outcome.power.until(end_s(outcome)),
         None if outcome.power is None else outcome.power.bounds,
+        outcome.spells,
     )
 
 

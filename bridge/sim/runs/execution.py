@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.measures import Spells
 from bridge.model.node import CPUS
 from bridge.model.plan import Plan
 from bridge.sim.cluster.allocation import Allocation
@@ -35,7 +36,8 @@ class Execution:
         self.held_s = (
             None if workload.malleable is None else np.zeros(len(workload), dtype=np.int64)
         )
-        self._holds: dict[int, tuple[int, int]] = {}
+        self._holds: dict[int, tuple[int, int, NDArray[np.int32]]] = {}
+        self._spells: list[tuple[int, int, int, NDArray[np.int32]]] = []
         self._changes: list[tuple[int, int]] = []
 
     def next_s(self) -> int:
@@ -127,15 +129,21 @@ class Execution:
             return
         before = self._holds.pop(job, None)
         if before is not None:
-            since_s, processors = before
+            since_s, processors, nodes = before
             self.held_s[job] += processors * (now_s - since_s)
             self._changes.append((now_s, -processors))
+            self._spells.append((job, since_s, now_s, nodes))
         if (held := self._controller.running.get(job)) is not None:
             use = int(self._controller.guests.taken(held)[:, CPUS].sum())
             if held.adaptation is not None:
                 use += int(held.adaptation.use[:, CPUS].sum())
-            self._holds[job] = now_s, use
+            self._holds[job] = now_s, use, _nodes_of(held)
             self._changes.append((now_s, use))
+
+    @property
+    def spells(self) -> Spells | None:
+        """Which nodes each job held when; None: no job changes its width."""
+        return None if self.held_s is None else Spells.of(self._spells)
 
     @property
     def busy(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
@@ -164,3 +172,10 @@ class Execution:
         for job, mtct in renewed.items():
             self._controller.measure(job, mtct)
         return len(renewed)
+
+
+def _nodes_of(held: Allocation) -> NDArray[np.int32]:
+    """All nodes of a job, with those that it is giving back."""
+    if held.adaptation is None:
+        return held.nodes
+    return np.sort(np.concatenate((held.nodes, held.adaptation.nodes)))

@@ -133,6 +133,7 @@ class History:
             self._predicted_s,
             power,
             execution.sharing,
+            execution.spells,
         )
 
     def _starts(self) -> Starts:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.measures import ExecutedSchedule
+from bridge.measures import ExecutedSchedule, Spells
 from bridge.sim.cluster.controller import Refusal
 from bridge.sim.corridor.power import PowerLog
 from bridge.sim.sharing.running import SharingLog
@@ -49,6 +49,7 @@ class Outcome:
         promise: `PROMISE`: the promise to each job at its last start; zeros: none.
         power: what system power was; None: it was not followed.
         sharing: what sharing nodes did; None: no job may.
+        spells: which nodes each job held when; None: none changed them while it ran.
     """
 
     workload: Workload
@@ -66,3 +67,4 @@ class Outcome:
     predicted_s: NDArray[np.int64]
     power: PowerLog | None = None
     sharing: SharingLog | None = None
+    spells: Spells | None = None

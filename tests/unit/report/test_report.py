@@ -2,11 +2,12 @@
 import csv
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from bridge.measures import ExecutedSchedule, measure
+from bridge.measures import ExecutedSchedule, Spells, measure
 from bridge.model.rules.power import Corridor
 from bridge.power_measures import Bounds, SystemPower, power_measures
 from bridge.report.ascii import ascii_gantt
@@ -167,6 +168,21 @@ def test_bars_are_runs_of_adjacent_nodes():
     assert bars.complete
 
 
+def test_a_resized_job_has_bars_of_each_width():
+    on = np.array([0, 1, 3], dtype=np.int32)
+    spells = Spells.of(
+        [(0, -9, -4, on), (0, 0, 4, on), (1, 5, 15, on[:1]), (0, 4, 6, on), (0, 6, 10, on[:2])]
+    )
+    bars = bars_of(replace(a_run(), spells=spells), 10)
+    drawn = (bars.job, bars.from_s, bars.until_s, bars.first_node, bars.last_node)
+    assert list(zip(*drawn, strict=True)) == [
+        (0, 0, 6, 0, 1),
+        (0, 0, 6, 3, 3),
+        (1, 5, 15, 0, 0),
+        (0, 6, 10, 0, 1),
+    ]
+
+
 def test_of_too_many_jobs_those_that_waited_most_are_shown():
     bars = bars_of(a_run(), 1)
     assert (bars.jobs.tolist(), bars.complete) == ([1], False)
@@ -197,7 +213,8 @@ def test_the_page_stands_alone_and_holds_its_data(tmp_path, placed):
     runs = json.loads(data[1])["runs"]
     assert [run["policy"] for run in runs] == ["easy", "</script>"]
     assert (runs[0]["gantt"] is not None) == placed
-    assert runs[1]["gantt"]["bars"] == [[0, 0, 1], [0, 3, 3], [1, 2, 2]]
+    bars = [[0, 0, 1, 0, 10], [0, 3, 3, 0, 10], [1, 2, 2, 5, 15]]
+    assert runs[1]["gantt"]["bars"] == bars
     assert runs[1]["gantt"]["jobs"][1] == ["b", 5, 15, 0, 1, 0]
 
 

@@ -126,6 +126,9 @@ def test_resizing_at_random_every_job_ends_and_nothing_is_refused(seed):
     ran_s = outcome.schedule.end_s - outcome.schedule.start_s
     assert (ran_s >= outcome.workload.runtime_s).all()  # they stand still while they adapt
     assert any(snapshot.running.adapting.any() for snapshot in decide.seen)
+    spells, held_s = outcome.spells, np.zeros(len(jobs), dtype=np.int64)
+    np.add.at(held_s, spells.job, np.diff(spells.indptr) * (spells.until_s - spells.from_s))
+    assert held_s.tolist() == outcome.schedule.held_s.tolist()
 
 
 def test_a_wider_job_is_as_much_faster_as_its_speedup():
