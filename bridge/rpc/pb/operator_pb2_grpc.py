@@ -117,14 +117,14 @@ class OperatorServicer(object):
     """Missing associated documentation comment in .proto file."""
 
     def Status(self, request, context):
-        """How the service fares: controller, cycles, queue, fallbacks.
+        """The state of the service: controller, cycles, queue, fallbacks.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Plan(self, request, context):
-        """The plan of the last cycle: what starts when and where.
+        """The plan of the last cycle: planned starts and nodes.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -145,15 +145,15 @@ class OperatorServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Accuracy(self, request, context):
-        """Accuracy of announced starts, in sums only: no job or user is named. RESOURCE_EXHAUSTED if
-        the records cannot be read in time.
+        """Accuracy of announced starts, as totals: no job or user is named. RESOURCE_EXHAUSTED if the
+        records cannot be read in time.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Topology(self, request, context):
-        """The switches above the nodes and who is on them, as of the last cycle.
+        """The switches above the nodes, and the nodes' jobs, as of the last cycle.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -161,7 +161,8 @@ class OperatorServicer(object):
 
     def Reserve(self, request, context):
         """Administrators: finds nodes for a reservation and has the controller make it. Waits until the
-        controller has called. FAILED_PRECONDITION: it did not and nothing will be done, or it refused.
+        controller has called. FAILED_PRECONDITION: it did not call, and nothing will be done, or it
+        refused.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -175,30 +176,30 @@ class OperatorServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Record(self, request, context):
-        """Administrators: waits for a cycle and gives it whole, all users' jobs with it, to be planned
-        again elsewhere. RESOURCE_EXHAUSTED: somebody else waits for one.
+        """Administrators: waits for a cycle and returns it whole, with all users' jobs, for planning it
+        again elsewhere. RESOURCE_EXHAUSTED: another caller waits for one.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Elastic(self, request, context):
-        """The malleable running jobs, and what they are at.
+        """The malleable running jobs and their states.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ChangeWidth(self, request, context):
-        """Administrators, and users for their own jobs: asks for another number of nodes, or keeps them.
-        FAILED_PRECONDITION: it cannot be.
+        """Administrators, and users for their own jobs: requests another number of nodes, or keeps the
+        present ones. FAILED_PRECONDITION: it is not possible.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Power(self, request, context):
-        """The bounds of system power now and in the next hours, where they come from, and who draws what.
+        """The bounds of system power now and in the next hours, their origin, and the power of jobs.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -206,14 +207,14 @@ class OperatorServicer(object):
 
     def Corridor(self, request, context):
         """Administrators: enters, removes or restores bounds of system power from the next cycle on, or
-        tells what that would do.
+        shows the effect (dry run).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Calibrate(self, request, context):
-        """What nodes draw idle and at most, fitted to what metered ones have reported.
+        """Idle and maximum power of nodes, fitted to the reports of metered ones.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

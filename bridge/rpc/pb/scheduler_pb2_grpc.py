@@ -58,7 +58,7 @@ class SchedulerServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Cycle(self, request, context):
-        """One scheduling cycle: what changed goes in, decisions come out.
+        """One scheduling cycle: changes in the request, decisions in the reply.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
