@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is a plan legal? Judged with no code of the planners.
+"""Checks whether a plan is legal, without code of the planners.
 
-Imports the model, and what defines the meaning of rules. Start with `legality.py`; `site_rules.py`
-sums up limits and FreePools independently, `power.py` what is drawn.
+Imports the model, and the definitions of rules. Start with `legality.py`; `site_rules.py` adds up
+limits and FreePools independently, `power.py` system power.
 """

@@ -90,7 +90,7 @@ class Counted:
 
     @cached_property
     def entry(self) -> NDArray[np.intp]:
-        """(e,) where it stands among the nodes of the plan."""
+        """(e,) its position among the nodes of the plan."""
         has_start = np.zeros(len(self.plan), dtype=bool)
         has_start[self.rows] = True
         return np.flatnonzero(np.repeat(has_start, np.diff(self.plan.indptr)))
@@ -102,7 +102,7 @@ class Counted:
 
     @cached_property
     def want(self) -> Ints:
-        """(e, R) what the row asks for there."""
+        """(e, R) the request of the row there."""
         jobs, job = self.snapshot.jobs, self.job[self.entry_row]
         tasks = self.plan.tasks[self.entry][:, None]
         found: Ints = jobs.per_node[job] + jobs.per_task[job] * tasks
@@ -126,7 +126,7 @@ class Counted:
 
     @cached_property
     def requested(self) -> Ints:
-        """(n, columns) what each row asks for."""
+        """(n, columns) the request of each row."""
         jobs = self.snapshot.jobs
         found = np.zeros((len(self.rows), len(self.columns)), dtype=np.int64)
         n_resources = len(self.snapshot.resources)
@@ -138,7 +138,7 @@ class Counted:
 
     @cached_property
     def taken(self) -> Ints:
-        """(n, columns) what each row uses: with its nodes, where it takes them whole (rule 1)."""
+        """(n, columns) what each row uses, including its nodes if it takes them whole (rule 1)."""
         both = [CPUS, MEMORY_MIB]
         has = np.zeros((len(self.rows), 2), dtype=np.int64)
         np.add.at(has, self.entry_row, self.snapshot.nodes.capacity[self.node][:, both])
@@ -163,7 +163,7 @@ class Counted:
         return found
 
     def available(self, partition: int = -1) -> Ints:
-        """(columns,) what there is now on usable nodes: everywhere, or in one partition."""
+        """(columns,) the present capacity of usable nodes: of all, or of one partition."""
         if partition in self._available:
             return self._available[partition]
         nodes = self.snapshot.nodes
@@ -180,7 +180,7 @@ class Counted:
     # ---------------------------------------------------------------- consumers
 
     def consumers(self, kind: ConsumerKind) -> tuple[list[str], Ints, Ints]:
-        """The names of a kind, and which of them each row and each running job is of; -1: none."""
+        """The names of a kind, and the one of each row and of each running job; -1: none."""
         if kind not in self._consumers:
             self._consumers[kind] = self._named(kind)
         return self._consumers[kind]
@@ -199,7 +199,7 @@ class Counted:
         return list(known), np.array(of_row, dtype=np.int64), np.array(of_running, dtype=np.int64)
 
     def lets_in(self, access: Access) -> NDArray[np.bool_]:
-        """(n,) which rows meet all that a condition states of the whole job."""
+        """(n,) which rows meet the parts of a condition on the whole job."""
         meets = np.ones(len(self.rows), dtype=bool)
         for kind, names in (
             (ConsumerKind.USER, access.users),

@@ -59,7 +59,7 @@ def _chunkmeets(world: Counted, bounds: Sequence[Bound], chunk: tuple[int, ...])
 
 
 def _chunks_there(world: Counted, at: int) -> tuple[tuple[int, ...], ...]:
-    """The units of a row on a node: its chunks there, a task, or all that it has there.
+    """The units of a row on a node: its chunks there, a task, or its whole share.
 
     Amounts per node are part of each chunk there. Packed chunks are one unit.
     """
@@ -90,7 +90,7 @@ def _chunks_there(world: Counted, at: int) -> tuple[tuple[int, ...], ...]:
 
 
 def _nodes_meant(world: Counted, nodes: NodeSet) -> NDArray[np.bool_]:
-    """(n_nodes,) which nodes meet all that is stated."""
+    """(n_nodes,) which nodes meet all parts of a condition."""
     table = world.snapshot.nodes
     meant = np.ones(len(table), dtype=bool)
     if nodes.names:

@@ -18,14 +18,14 @@ Rules
     7. Several nodes of one job are on switches of one fabric. Until its maximum wait for leaf
        switches has passed, counted from when it became eligible, they are on no more of them than
        it requested.
-    8. Running jobs are resized within their own rules (`bridge.check.resizes`), also where they are
-       to give nodes back later, and all of the above holds with their new nodes.
-    9. Guests start, run and leave as `bridge.check.coscheduling` says.
+    8. Running jobs are resized within their own rules (`bridge.check.resizes`), also if they give
+       nodes back later, and all of the above holds with their new nodes.
+    9. Guests start, run and leave by the rules of `bridge.check.coscheduling`.
    10. The rules of the site hold: limits, FreePools, protections, and licences that
        reservations hold (`bridge.check.site_rules`).
    11. A moldable job is planned on a number of nodes that it allows
-       (`bridge.check.start_widths`); it counts as one that asks for just these.
-   12. Nodes are powered down and up as `bridge.check.power_saving` says.
+       (`bridge.check.start_widths`); it counts as one that requests exactly these.
+    12. Nodes are powered down and up by the rules of `bridge.check.power_saving`.
 """
 
 from collections.abc import Callable
@@ -178,7 +178,7 @@ def permitted(
 def permitted_later(
     snapshot: Snapshot, resizes: Resizes, returns: Resizes, widths: StartWidths
 ) -> tuple[Resizes, StartWidths]:
-    """What is given back later, and the widths of waiting jobs, without those that break a rule."""
+    """Later resizes, and the widths of waiting jobs, without those that break a rule."""
     bad = {job_id for job_id, _ in broken_returns(resized(snapshot, resizes), returns)}
     if bad:
         ids = snapshot.running.id[returns.job].tolist() if "" not in bad else []
@@ -219,7 +219,7 @@ _judged: list[tuple[tuple[Snapshot, Site, Resizes], bool, tuple[Violation, ...]]
 
 
 def _later(after: Snapshot, plan: Plan) -> list[Violation]:
-    """What is given back later, and the widths of waiting jobs: rules 8 and 11."""
+    """Later resizes, and the widths of waiting jobs: rules 8 and 11."""
     broken = [*broken_returns(after, plan.returns), *broken_start_widths(after, plan.start_widths)]
     return [Violation(-1, job_id, text) for job_id, text in broken]
 
@@ -285,7 +285,7 @@ class _Bench:
         return ""
 
     def _of_several_kinds(self) -> list[int]:
-        """Rows with a start whose jobs ask for chunks of several kinds."""
+        """Rows with a start whose jobs request chunks of several kinds."""
         if not np.count_nonzero(self._mixed):
             return []
         rows: list[int] = self.rows[self._mixed[self.job[self.rows]]].tolist()
@@ -374,7 +374,7 @@ class _Bench:
         return want
 
     def _nodes_of(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
-        """The nodes of all these rows one after the other, and which of the rows each is of."""
+        """The nodes of all these rows one after the other, and the row of each."""
         width = self.width[rows]
         owner = np.repeat(np.arange(len(rows)), width)
         first = self.plan.indptr[rows] - (np.cumsum(width) - width)

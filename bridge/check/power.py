@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks whether a plan keeps the upper bound of power, by a sum of its own over time.
+"""Checks whether a plan keeps the upper bound of power, by an independent sum over time.
 
 Rules
-    1. At every second the base, the idle power of all nodes that are on, and what rows and running
-       jobs draw beyond idle stay together within the upper bound of that second.
-    2. What nodes and jobs are assumed to draw is defined in `bridge.planning.power.estimates`; what
-       it comes to on the nodes of a row is added up here.
-    3. Running jobs, and nodes that they are giving back, count until their expected ends. What they
-       exceed alone is not a fault of the plan, but nothing that draws may be added to it.
+    1. At every second the base, the idle power of all nodes that are on, and the power of rows and
+       running jobs beyond idle stay together within the upper bound of that second.
+    2. `bridge.planning.power.estimates` defines the assumed power of nodes and jobs; the sums over
+       the nodes of a row are computed here.
+    3. Running jobs, and nodes that they are giving back, count until their expected ends. A
+       violation by them alone is not a fault of the plan, but no further power may be added to it.
     4. Added nodes of running jobs are rows here (`bridge.check.resizes.added_nodes`).
     5. A node that is powered up draws its idle power until it is available.
 """
@@ -62,7 +62,7 @@ def broken_power(world: Counted, rules: PowerRules) -> Found:
 
 
 def _bounds(rules: PowerRules, now_s: int) -> Ints:
-    """(n, 3) from when until when how much may be drawn at most, from now on."""
+    """(n, 3) begin, end and upper bound of each step from now on."""
     corridor = rules.corridor
     found = [
         (max(start_s, now_s), end_s, upper_w)
@@ -75,7 +75,7 @@ def _bounds(rules: PowerRules, now_s: int) -> Ints:
 
 
 def _with_resuming(world: Counted, powers: NodePowers, bounds: Ints) -> Ints:
-    """The bounds without what nodes draw that are powered up (rule 5)."""
+    """The bounds without the power of nodes that are powered up (rule 5)."""
     up, saving = world.plan.power.up, world.snapshot.nodes.power_saving
     if not len(up) or saving is None:
         return bounds
@@ -92,7 +92,7 @@ def _with_resuming(world: Counted, powers: NodePowers, bounds: Ints) -> Ints:
 def _taken(
     world: Counted, node: NDArray[np.int32], cpus: Ints, whole: NDArray[np.bool_]
 ) -> tuple[Ints, Ints]:
-    """(e,) the CPUs that jobs take of their nodes, at least one, and of how many."""
+    """(e,) the CPUs that jobs take on their nodes, at least one, and the CPUs of these."""
     there = np.maximum(world.snapshot.nodes.capacity[node, CPUS], 1)
     return np.where(whole | (cpus >= there), there, np.maximum(cpus, 1)), there
 
@@ -100,14 +100,14 @@ def _taken(
 def _drawn(
     powers: NodePowers, node: NDArray[np.int32], stated_w: Ints, taken: Ints, there: Ints
 ) -> Ints:
-    """(e,) what jobs draw on nodes beyond idle.
+    """(e,) the power of jobs on nodes beyond idle.
 
     Args:
         powers: of the nodes.
         node: (e,) the node.
-        stated_w: (e,) the job's estimate; 0: not known.
-        taken: (e,) the CPUs that it takes of its node.
-        there: (e,) of how many.
+        stated_w: (e,) the job's estimate; 0: unknown.
+        taken: (e,) the CPUs that it takes on its node.
+        there: (e,) the CPUs of the node.
     """
     idle_w = powers.idle_w[node] * powers.before[node]
     most_w, rest = np.divmod((powers.max_w[node] - idle_w) * taken, there)

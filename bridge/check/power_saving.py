@@ -2,10 +2,11 @@
 """Checks the nodes that a plan powers down and up.
 
 Rules
-    1. Each node is named once, in ascending order, and not both ways.
-    2. A node that is powered down can be, is on, of permitted partitions, and neither a running job
-       nor a row that starts now uses it. The site permits it (`PowerRules.power_down`).
-    3. A node that is powered up is off, and not on its way up.
+    1. Each node is named once, in ascending order, and is not powered both down and up.
+    2. A node that is powered down supports it, is on, is in permitted partitions, and is used
+       neither by a running job nor by a row that starts now. The site permits it
+       (`PowerRules.power_down`).
+    3. A node that is powered up is off, and not already powering up.
     4. The idle power of nodes that are powered up fits within the upper bound until they are on:
        `bridge.check.power`.
 """
@@ -21,7 +22,7 @@ from bridge.model.snapshot import Snapshot
 
 
 def broken_power_changes(snapshot: Snapshot, rules: PowerRules | None, plan: Plan) -> Iterator[str]:
-    """What is wrong, one sentence each."""
+    """The violations, one sentence each."""
     changes, saving, names = plan.power, snapshot.nodes.power_saving, snapshot.nodes.names
     if not len(changes):
         return

@@ -9,7 +9,7 @@ Rules
        follows the job's width rule.
     4. Removed nodes are released after the present second, and no job is expected to have ended.
     5. A new job of the same user, partition, constraint and reservation could start on the added
-       nodes now and hold them until the job's end, beside all other jobs and added nodes:
+       nodes now and hold them until the job's end, together with all other jobs and added nodes:
        `added_nodes` makes these jobs, and `bridge.check.legality.check` checks them. They do not
        count in limits on the number of jobs. They draw as much power as the job.
     6. Jobs keep the limits on resizes of their users and partitions
@@ -50,7 +50,7 @@ def broken_resizes(
         bounds: of rule 6.
 
     Returns:
-        Job ids and what is wrong; the id is empty where the columns do not fit together.
+        Job ids and violations; the id is empty if the columns do not fit together.
     """
     if not _fit(snapshot, resizes):
         return [("", "has columns of resizes that do not fit together")]
@@ -136,7 +136,7 @@ def broken_returns(snapshot: Snapshot, returns: Resizes) -> list[tuple[str, str]
 
 
 def _held(snapshot: Snapshot, resizes: Resizes) -> NDArray[np.bool_]:
-    """(nnz,) which of the nodes of resizes their jobs hold already."""
+    """(nnz,) which of the nodes of resizes their jobs already hold."""
     running, n_nodes = snapshot.running, len(snapshot.nodes)
     job = resizes.job.astype(np.int64)
     sizes = running.indptr[job + 1] - running.indptr[job]
@@ -164,7 +164,7 @@ def _doubtful(snapshot: Snapshot, resizes: Resizes, held: NDArray[np.bool_]) -> 
     head = np.where(running.head[job] >= 0, running.head[job], first)
     fine = (running.max_nodes[job] > 0) & ~running.releasing[job] & ~running.adapting[job]
     fine &= (after >= running.min_nodes[job]) & (after <= running.max_nodes[job])
-    fine &= (kept == after) != (kept == before)  # it only loses nodes, or is only given some
+    fine &= (kept == after) != (kept == before)  # it only loses nodes, or only gets some
     fine &= (kept == after) | (kept == before)
     fine &= np.bincount(row[resizes.nodes == head[row]], minlength=len(job)) == 1
     fine[row[1:][repeats]] = False
@@ -242,7 +242,7 @@ def added_nodes(
     if not len(grows):
         return None
     rows, widths = resizes.job[grows].astype(np.int64), counts[grows]
-    first = running.indptr[rows]  # on each node it holds what it holds there, or all
+    first = running.indptr[rows]  # on each node it holds its present amounts, or all
     holds = ~running.exclusive[rows] & (first < running.indptr[rows + 1])
     wants = np.zeros((len(rows), running.use.shape[1]), dtype=np.int64)
     wants[holds] = running.use[first[holds]]

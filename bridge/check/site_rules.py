@@ -62,7 +62,7 @@ def broken_rules(snapshot: Snapshot, site: Site, plan: Plan) -> list[tuple[int, 
         plan: its columns fit together and to the snapshot.
 
     Returns:
-        Rows of the plan and what they break, each once. O(n log n) in what is counted.
+        Rows of the plan and the rules that they break, each once. O(n log n) in what is counted.
     """
     rules = site.rules
     keeps = any(reservation.licences.any() for reservation in snapshot.reservations)

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the widths on which waiting jobs are planned in place of those they ask for.
+"""Checks the widths on which waiting jobs are planned instead of the requested ones.
 
 Rules
-    1. Only a moldable job gets another width, one within its bounds that its width rule allows.
-       Jobs that ask for tasks, chunks or named nodes, and those with a fixed start, are not
-       moldable.
-    2. Its time there lies between its time limit and what takes as many node-seconds: speed-up is
-       neither worse than none nor better than perfect.
+    1. Only a moldable job gets another width, within its bounds and by its width rule. Jobs that
+       request tasks, chunks or named nodes, and those with a fixed start, are not moldable.
+    2. Its time there lies between its time limit and the time with the same node-seconds: speed-up
+       is neither below 1 nor better than linear.
 """
 
 import numpy as np
@@ -24,7 +23,7 @@ def broken_start_widths(snapshot: Snapshot, widths: StartWidths) -> list[tuple[s
         widths: to be checked.
 
     Returns:
-        Job ids and what is wrong; the id is empty where the columns do not fit together.
+        Job ids and violations; the id is empty if the columns do not fit together.
     """
     if not len(widths):
         return []

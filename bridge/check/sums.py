@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Amounts that are summed over time against bounds, and the rows to blame where one is exceeded.
+"""Sums over time that are compared with bounds, and the rows to blame if one is exceeded.
 
 A sweep over all sums finds those that are exceeded; the rows to blame are then searched in each of
-these. If several rows exceed a sum together, the last ones in the plan are blamed.
+these. If several rows together exceed a sum, the last ones in the plan are blamed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ class Sum:
         rows: (k,) positions among the checked rows; the last ones are blamed first.
         amounts: (k,) of these rows.
         running: (m,) running jobs that count, and their amounts.
-        bounds: (w, 3) windows [start, end), and the most that may be in use in them.
+        bounds: (w, 3) windows [start, end), and the maximum use in them.
         text: the violation of a row that exceeds the bound.
     """
 
@@ -51,7 +51,7 @@ def overrun(world: Counted, sums: Sequence[Sum]) -> Found:
         key.append(np.full(sum(sizes), at))
         begin += [world.start_s[one.rows], np.full(sizes[1], world.now_s), one.bounds[:, 0]]
         end += [world.end_s[one.rows], world.running_end_s[one.running], one.bounds[:, 1]]
-        # A bound is added as a holder of all but that much of an unbounded sum.
+        # A bound is represented by a holder of the rest of an unbounded sum.
         amount += [one.amounts, one.held, np.maximum(OPEN - one.bounds[:, 2], 0)]
         judged.append(np.arange(sum(sizes)) < sizes[0])
     exceeded = _exceeded(
@@ -79,14 +79,14 @@ def _exceeded(key: Ints, begin: Ints, end: Ints, amount: Ints, judged: NDArray[n
     keys, when = keys[order], when[order]
     used: Ints = np.cumsum(np.concatenate((amount, -amount))[order])
     there: Ints = np.cumsum(np.concatenate((judged, -judged.astype(np.int64)))[order])
-    # What holds from an instant on is known after all that begins and ends at it.
+    # The sum from an instant on is known after all begins and ends at it.
     last = np.append((keys[1:] != keys[:-1]) | (when[1:] != when[:-1]), True)
     found: Ints = keys[last & (used > OPEN) & (there > 0)]
     return np.unique(found)
 
 
 def _latecomers(world: Counted, one: Sum) -> list[int]:
-    """The rows that no longer fit beside those before them (rule 8)."""
+    """The rows that do not fit together with the rows before them (rule 8)."""
     fresh = ~world.blamed[one.rows]
     rows, amounts = one.rows[fresh], one.amounts[fresh]
     spans = [
@@ -119,7 +119,7 @@ def _latecomers(world: Counted, one: Sum) -> list[int]:
 
 
 def meets(world: Counted, rows: NDArray[np.intp], times: Ints) -> NDArray[np.bool_]:
-    """Which rows have a second in some windows; those are ascending and apart."""
+    """Which rows overlap some windows; those are ascending and disjoint."""
     if not len(times):
         return np.zeros(len(rows), dtype=bool)
     following = np.searchsorted(times[:, 1], world.start_s[rows], side="right")

@@ -2,7 +2,7 @@
 """Takes recordings while cycles run, in a simulation or in the service.
 
 Rules
-    1. A recorded cycle is decided as any other; the state before it is never changed.
+    1. A recorded cycle is decided like any other; the state before it is never changed.
     2. Recording never delays a cycle: the caller writes the file.
     3. Nothing is copied unless a recording is requested.
 """
@@ -25,7 +25,7 @@ InForce = Callable[[], tuple[PolicySpec, Mapping[str, object]]]
 
 
 class Recorder:
-    """Decides as its decider does, and hands over the requested cycles."""
+    """Decides like its decider, and passes on the requested cycles."""
 
     def __init__(self, decider: Decider, in_force: InForce, *, wanted: Wanted, keep: Keep) -> None:
         """Starts recording.
@@ -75,8 +75,8 @@ class Tap:
         """Waits for a cycle.
 
         Args:
-            min_queue: least number of rows of waiting jobs.
-            wait_s: the longest wait, s.
+            min_queue: minimum number of rows of waiting jobs.
+            wait_s: maximum wait, s.
 
         Returns:
             None: there was none in time, or the tap was closed.

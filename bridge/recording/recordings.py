@@ -43,7 +43,7 @@ from bridge.recording.tables_text import KEYS, Wrong, from_plain, to_plain
 FORMAT, VERSION = "schedbridge cycle", 2
 SUFFIX = ".cycle.json.gz"
 MOST_BYTES = 2 << 30
-"""Most bytes of a file's text; larger files are refused as decompression bombs."""
+"""Maximum size of a file's text, bytes; larger files are refused as decompression bombs."""
 
 KEYS[Plan.__name__, "predicted"] = "believed"
 """The key is older than the attribute; it stays, so that older recordings can be read."""
@@ -104,7 +104,7 @@ def encode(recording: Recording) -> bytes:
     body = BytesIO()
     with gzip.GzipFile(fileobj=body, mode="wb", mtime=0) as stream:
         stream.write(b"{")
-        # Part by part and column by column, so that a service that writes one stays responsive.
+        # Part by part and column by column, so that the service stays responsive.
         for at, (name, part) in enumerate(parts.items()):
             stream.write(b",\n" * bool(at) + f'"{name}":'.encode())
             for text in _pieces(part):

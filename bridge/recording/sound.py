@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks whether a snapshot and a plan are consistent, before any kernel reads them.
 
-This covers only what is needed to read them: equal lengths of columns, ascending offsets, valid
-indexes, amounts that are not negative. `bridge.check.legality` checks whether a plan is legal.
+This covers only what kernels require: equal lengths of columns, ascending offsets, valid indexes,
+amounts that are not negative. `bridge.check.legality` checks whether a plan is legal.
 """
 
 import dataclasses
@@ -148,7 +148,7 @@ def _running(snapshot: Snapshot) -> Iterator[Fault]:
 def _columns(
     field: str, table: object, columns: Sequence[Column], snapshot: Snapshot
 ) -> Iterator[Fault]:
-    """What is wrong with the values of columns, by their units."""
+    """The fault in the values of columns, by their units."""
     widths = {Unit.RESOURCES: len(snapshot.resources), Unit.LICENCES: len(snapshot.licences)}
     rows = {
         Unit.PARTITION: len(snapshot.partitions), Unit.RESERVATION: len(snapshot.reservations),
@@ -199,7 +199,7 @@ def _plan(snapshot: Snapshot, plan: Plan) -> Iterator[Fault]:
 
 
 def _changes(snapshot: Snapshot, plan: Plan) -> Iterator[Fault]:
-    """What is wrong with resizes and quotas."""
+    """The fault in resizes and quotas."""
     for name, resizes in (("resizes", plan.resizes), ("returns", plan.returns)):
         count = len(resizes.job)
         for column in ("by_s", "reasons", "end_s"):

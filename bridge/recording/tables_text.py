@@ -2,7 +2,7 @@
 """Converts frozen dataclasses to plain JSON and back, guided only by their annotations.
 
 Terms
-    plain   what JSON has: numbers, text, truth values, lists and objects of them.
+    plain   data of JSON: numbers, text, truth values, lists and objects of them.
     hint    an annotation; it alone decides what type plain data becomes, never the data.
 
 Rules
@@ -30,10 +30,10 @@ from numpy.typing import NDArray
 from bridge.model.job_columns import ELEMENT, columns, dtype_of, objects
 
 MOST_VALUES = 100_000_000
-"""Most values of one column."""
+"""Maximum number of values of one column."""
 
 KEYS: Final[dict[tuple[str, str], str]] = {}
-"""(dataclass, field) to the key in files, where that is not the name of the field."""
+"""(dataclass, field) to the key in files, if that differs from the name of the field."""
 
 
 class Wrong(ValueError):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reports of schedules: tables, plots, Gantt charts, an HTML page; files for programs.
 
-All functions take `Run`s; nothing is decided here. Imports measures and the model. Start with
+All functions take `Run`s. Imports measures and the model. Start with
 `run.py`.
 """

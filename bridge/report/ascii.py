@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Gantt chart of letters, for tests and failure messages: one line a node, one column a second.
+"""A Gantt chart of letters, for tests and failure messages: a line per node, a column per second.
 
   0         1
   0123456789012
@@ -26,7 +26,7 @@ def ascii_gantt(
     origin_s: int | None = None,
     column_s: int | None = None,
 ) -> str:
-    """Draws who holds which node when.
+    """Draws which job holds which node when.
 
     Args:
         node_names: one line each.
@@ -35,7 +35,7 @@ def ascii_gantt(
         indptr: (n_jobs + 1,) job i is drawn as `LETTERS[i]` ...
         nodes: ... on nodes[indptr[i]:indptr[i + 1]].
         origin_s: the first column; None: the first start.
-        column_s: seconds a column; None: 1, or what makes the chart fit `MAX_COLUMNS`.
+        column_s: seconds per column; None: 1, or more if needed to fit `MAX_COLUMNS`.
 
     Returns:
         The chart. `.` is idle; `#` marks several jobs in one cell (sharing a node, or a column).

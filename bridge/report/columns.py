@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The columns of tables about runs, for terminal and page alike."""
+"""The columns of tables about runs, for terminal and page."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ class Column:
 
     Attributes:
         heading: of the column.
-        value: takes it out of the measures; nan where it was not measured.
-        write: as people read it.
+        value: gets it from the measures; nan if it was not measured.
+        write: formats it.
         better: 1 if larger is better, -1 if smaller, 0 if neither.
     """
 
@@ -71,7 +71,7 @@ def _power(take: Callable[[PowerMeasures], float]) -> Callable[[Measures], float
 
 
 def _outside(side: str, part: str, key: str) -> Callable[[Measures], float]:
-    """A figure of the violations of one bound; nan where there is none, or it is not judged."""
+    """A figure of the violations of one bound; nan if there is none, or it is not judged."""
 
     def take(power: PowerMeasures) -> float:
         found = getattr(power, side)

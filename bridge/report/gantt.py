@@ -3,7 +3,7 @@
 
 A job that was resized has rectangles for each width that it had.
 
-A chart of very many jobs shows the most crowded part of them, and says so.
+A chart of very many jobs shows only their most crowded part, and mentions it.
 """
 
 from collections.abc import Iterator

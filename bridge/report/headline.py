@@ -24,10 +24,10 @@ class _Figure:
 
     Attributes:
         heading: of the row.
-        value: takes it out of the measures.
-        write: as people read it.
+        value: gets it from the measures.
+        write: formats it.
         better: 1 if larger is better, -1 if smaller.
-        times: how a multiple of it is said.
+        times: wording of a multiple.
     """
 
     heading: str
@@ -61,8 +61,8 @@ def headline(run: Run, other: Run) -> str:
     """The first screen as HTML.
 
     Args:
-        run: the policy that is shown.
-        other: what it is compared with; over the same jobs.
+        run: the policy shown.
+        other: the one it is compared with; over the same jobs.
     """
     tiles = "".join(_tile(figure, run, other) for figure in _FIGURES)
     return f'<div class="tiles">{tiles}</div>{_started_within((run, other))}'

@@ -42,7 +42,7 @@ def write_html(
         path: the file.
         title: the page's heading, plain text.
         lead: one or two sentences below it, plain text.
-        facts: what was run, where and on what; plain text.
+        facts: about the run: policies, workload, machine; plain text.
         runs: at least one, all over the same workload.
         against: the run that the first one is compared with on the first screen; None: no such
             comparison.

@@ -2,7 +2,7 @@
 """The jobs on each switch: a topology with its nodes and their jobs.
 
 Terms
-    down    the controller says that no job may start there. A job still running there is shown.
+    down    the controller allows no starts there. A job still running there is shown.
     hops    between two nodes of a job, mean over its pairs: 2 below one leaf switch, 4 below one
             switch above it, and so on (metric `paper` of `bridge.model.hop_tree`).
 """
@@ -24,12 +24,12 @@ from bridge.model.topology import Topology
 
 @dataclass(frozen=True)
 class Placed:
-    """A job that holds nodes, or is to start on them now.
+    """A job that holds nodes, or starts on them now.
 
     Attributes:
         nodes: ascending node indexes.
-        end_s: when it ends at the latest, Unix seconds.
-        running: False: it starts with the cycle that is shown.
+        end_s: latest end, Unix seconds.
+        running: False: it starts with the cycle shown.
     """
 
     id: str
@@ -59,13 +59,13 @@ class Count:
 
 @dataclass(frozen=True)
 class Compactness:
-    """How close to each other a job's nodes are.
+    """The compactness of a job's nodes.
 
     Attributes:
-        leaf_switches: that it has nodes on.
-        hops: mean over pairs; 0 for one node; infinite across fabrics; None if a node hangs on no
+        leaf_switches: number of those with its nodes.
+        hops: mean over pairs; 0 for one node; infinite across fabrics; None if a node is on no
             switch.
-        cost: communication hops as the paper counts them; like `hops` otherwise.
+        cost: communication hops by the paper's definition; otherwise like `hops`.
     """
 
     leaf_switches: int
@@ -80,9 +80,9 @@ class Occupancy:
     Attributes:
         names: (n_nodes,) names of the nodes.
         down: (n_nodes,) bool.
-        words: (n_nodes,) the controller's words for each node's state; empty: not known.
+        words: (n_nodes,) the controller's name of each node's state; empty: unknown.
         jobs: most nodes first.
-        now_s: Unix seconds; None: no jobs are known, the switches are shown alone.
+        now_s: Unix seconds; None: no jobs are known, only the switches are shown.
     """
 
     topology: Topology
@@ -121,7 +121,7 @@ class Occupancy:
 
     @staticmethod
     def of_cycle(snapshot: Snapshot, plan: Plan | None, topology: Topology) -> "Occupancy":
-        """The running jobs of a snapshot, and those that its plan starts now."""
+        """The running jobs of a snapshot, and those started by its plan now."""
         running = snapshot.running
         jobs = [
             Placed(

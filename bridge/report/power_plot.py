@@ -24,7 +24,7 @@ def draw_power(
     scale_s: int,
     styles: Sequence[tuple[str, tuple[float, ...]]],
 ) -> None:
-    """Draws system power of several runs, and between which bounds it was to lie.
+    """Draws system power of several runs, and its bounds.
 
     Args:
         axes: to draw on.
@@ -66,7 +66,7 @@ def _draw_corridor(axes: Axes, bounds: Bounds, span_s: tuple[int, int], scale_s:
 
 
 def steps_of(power: SystemPower) -> tuple[np.ndarray, np.ndarray]:
-    """Edges in s and W between them: exact, or means where there are too many steps."""
+    """Edges in s and W between them: exact, or means if there are too many steps."""
     if len(power.at_s) <= _MOST_STEPS:
         return np.append(power.at_s, power.end_s), power.power_w
     span_s = int(power.at_s[0]), power.end_s
@@ -75,7 +75,7 @@ def steps_of(power: SystemPower) -> tuple[np.ndarray, np.ndarray]:
 
 
 def corridor_steps(bounds: Bounds, span_s: tuple[int, int]) -> list[tuple[int, int, int | None]]:
-    """The bounds within a span: from when on, lower and upper; None: no upper one."""
+    """The bounds within a span: begin, lower and upper bound; None: no upper one."""
     corridor = bounds.corridor
     begun = max(at for at, at_s in enumerate(corridor.starts_s) if at_s <= span_s[0])
     found = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One policy's run over a workload, as the report needs it, and its figures for programs."""
+"""One policy's run over a workload: the input of reports, and its figures for programs."""
 
 import csv
 from collections.abc import Mapping, Sequence
@@ -28,15 +28,15 @@ class Run:
 
     Attributes:
         policy: its name, unique among the runs of a report.
-        engine: what drove it, for people: "cycle", "fast", "service".
+        engine: its engine, for display: "cycle", "fast", "service".
         node_names: names of the machine's nodes.
         id: object (str).
         time_limit_s: int64.
-        indptr, nodes: job i held nodes[indptr[i]:indptr[i + 1]]; no nodes: it is not known where.
+        indptr, nodes: job i held nodes[indptr[i]:indptr[i + 1]]; no nodes: they are unknown.
         decision_ms: (n_decisions,) float64.
         extra: further figures for results.json, e.g. refusals.
-        system_power: what the system drew; None: it was not followed.
-        bounds: the corridor it was to lie in; None: there was none.
+        system_power: system power; None: it was not computed.
+        bounds: its corridor; None: there was none.
         spells: which nodes each job held when; None: those of `nodes` from its start to its end.
     """
 
@@ -108,7 +108,7 @@ _CSV_COLUMNS = (
 
 
 def write_jobs_csv(path: Path, run: Run) -> None:
-    """Writes one line a job; unknown values and events that did not happen are empty."""
+    """Writes one line per job; unknown values and events that did not happen are empty."""
     schedule = run.schedule
     finished = schedule.finished
     waits, turnarounds = wait_s(schedule), turnaround_s(schedule)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Utilisation and queue length over time, in as many points as a plot shows."""
+"""Utilisation and queue length over time, with the resolution of a plot."""
 
 from dataclasses import dataclass
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tree of switches and who is on it, as one SVG file without anything else to load.
+"""A tree of switches with its jobs, as one self-contained SVG file.
 
 Rules
-    1. A switch is a frame around what hangs below it; a leaf switch a row of cells, one for each
-       node. Frames stand side by side so that the whole is about as wide as a screen.
+    1. A switch is a frame around everything below it; a leaf switch is a row of cells, one per
+       node. Frames are placed side by side so that the picture is about as wide as a screen.
     2. Idle cells are hollow, cells of nodes that are down are crossed, all others have the colour
        of their job; a node of several jobs has a stripe for each. The same job has the same colour
-       everywhere, and its number in the cell where there is room. Jobs beyond the palette share
-       colours; every cell says in its tooltip whose it is.
+       everywhere, and its number in the cell if it fits. Jobs beyond the palette share colours; the
+       tooltip of every cell names its job.
     3. The larger the tree, the smaller the cells: ten thousand nodes still fit a screen.
 """
 
@@ -200,7 +200,7 @@ def topology_svg(occupancy: Occupancy, title: str) -> str:
     """Draws the tree.
 
     Args:
-        occupancy: what is drawn.
+        occupancy: the tree.
         title: above it.
     """
     count = len(occupancy.names)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tree of switches and who is on it, for a terminal.
+"""A tree of switches with its jobs, for a terminal.
 
     top  4 idle, 59 busy, 1 down
      pod1  16 busy
@@ -8,11 +8,11 @@
       leaf3..leaf4  2 x CCCC
 
 Rules
-    1. A line for each leaf switch, a cell for each node: the letter of its job, in a colour of its
-       own; the largest jobs have letters, all others are `+`. Switches above are headings.
-    2. A line that is too long goes on below its first cell.
-    3. In a tree of many leaf switches those that follow each other below one switch and look the
-       same are one line, if all their nodes are idle, down, or of one job.
+    1. A line for each leaf switch, a cell for each node: the letter of its job, in its own colour;
+       the largest jobs have letters, all others are `+`. Switches above are headings.
+    2. A line that is too long continues below its first cell.
+    3. In a tree of many leaf switches, successive ones below one switch with the same content are
+       combined in one line, if all their nodes are idle, down, or of one job.
 """
 
 import itertools
@@ -51,9 +51,9 @@ def tree_text(occupancy: Occupancy, *, width: int = 80, fold: bool = True) -> Te
     """Draws the tree.
 
     Args:
-        occupancy: what is drawn.
+        occupancy: the tree.
         width: of a line, in characters.
-        fold: join leaf switches that look the same, in trees of many.
+        fold: combine leaf switches with the same content, in trees of many.
     """
     joined = fold and sum(leaf >= 0 for leaf in occupancy.nodes_of_leaf) >= FOLD_FROM
     page = _Page(occupancy, width, joined)
@@ -93,7 +93,7 @@ class _Page:
 def _leaves(
     occupancy: Occupancy, leaves: list[int], joined: bool
 ) -> Iterator[tuple[str, int, Cells]]:
-    """Label and cells of each leaf switch, or of several that look the same."""
+    """Label and cells of each leaf switch, or of several with the same content."""
     names = occupancy.topology.names
     drawn = [_cells(occupancy, occupancy.nodes_of_leaf.get(leaf, [])) for leaf in leaves]
 
@@ -150,8 +150,8 @@ def jobs_table(occupancy: Occupancy, most: int) -> Table:
     """The largest jobs: letter, nodes, leaf switches, hops.
 
     Args:
-        occupancy: what is drawn.
-        most: jobs in the table, at most.
+        occupancy: the tree.
+        most: maximum number of jobs in the table.
     """
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the service knows of Slurm: the dialect, requests as Slurm holds them, topology.conf.
+"""The parts of the service that are specific to Slurm: dialect, requests, topology.conf.
 
-Imports planning's grammar of chunks and what is below it. Start with `dialect.py`, the port for
-everything below `rpc/`; the plugins in C are in `bridge/shim`.
+Imports planning's grammar of chunks and the packages below it. Start with `dialect.py`, the port
+for everything below `rpc/`; the plugins in C are in `bridge/shim`.
 """

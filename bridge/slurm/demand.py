@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Slurm takes of the nodes of a job that asks for tasks, CPUs and memory.
+"""The resources that Slurm allocates on nodes to a job with tasks, CPUs and memory.
 
-The rules follow select/cons_tres, so that what is planned on a node is what Slurm will allocate
-there once it is told the nodes.
+The rules follow select/cons_tres, so that the planned amounts on a node are those that Slurm will
+allocate there.
 
 Terms
-    unit    what the planner counts as one task: the smallest group of tasks that fills whole
-            cores and reaches --mincpus. Without hyper-threads and --mincpus: one task.
+    unit    one task of the planner: the smallest group of tasks that fills whole cores and reaches
+            --mincpus. Without hyper-threads and --mincpus: one task.
 
 Rules
     1. One node only: all tasks share it; `per_node` holds their sum, `tasks` is 0.
-    2. The same on each node, `per_node`, `tasks` 0: -N alone (one task a node), as many tasks as
+    2. The same on each node, `per_node`, `tasks` 0: only -N (one task per node), as many tasks as
        nodes, --ntasks-per-node.
-    3. More tasks than nodes: `tasks` units, `per_task` a unit's needs. Slurm may split them over
-       the nodes as it likes, at least one each.
-    4. CPUs wanted over all nodes beyond what (2) gives are counted as units of one core; beyond
-       what (3) gives they make its units thicker.
-    5. Where jobs hold whole cores, CPUs are rounded up to the largest number of threads of a
-       core in the job's partitions; where nodes differ in threads, for some of them that is too
-       much. Memory per CPU follows the rounded CPUs, as in Slurm.
-    6. Memory that is consumable and not stated is all memory of the node (--mem=0 and
-       DefMemPerNode unset): such a job cannot share its nodes.
-    7. Without an upper bound a job takes at most one node a unit, or just its lower bound.
+    3. More tasks than nodes: `tasks` units, `per_task` the needs of a unit. Slurm may distribute
+       them over the nodes in any way, at least one each.
+    4. CPUs requested on all nodes together beyond (2) are counted as units of one core; beyond (3)
+       they enlarge its units.
+    5. If jobs hold whole cores, CPUs are rounded up to the largest number of threads per core in
+       the job's partitions; if nodes differ in threads, that is too much for some of them. Memory
+       per CPU follows the rounded CPUs, as in Slurm.
+    6. If memory is consumable, a job without a memory request gets all memory of the node (--mem=0
+       or DefMemPerNode unset) and cannot share its nodes.
+    7. Without an upper bound a job takes at most one node per unit, or exactly its lower bound.
 """
 
 from math import gcd
@@ -32,7 +32,7 @@ from bridge.model.job_columns import MAX_COUNT
 
 
 def least_nodes(stated: StatedRequest) -> int:
-    """Returns the fewest nodes for the tasks with --ntasks-per-node; 0: any number."""
+    """Returns the minimum number of nodes for the tasks with --ntasks-per-node; 0: any number."""
     if stated.tasks_per_node and stated.tasks:
         return _ceil(stated.tasks, stated.tasks_per_node)
     return 0
@@ -69,10 +69,10 @@ def node_demand(stated: StatedRequest, low: int, high: int, accounting: Accounti
 
 
 def state_demand(asked: NodeDemand, min_nodes: int) -> ControllerRequest | None:
-    """Returns options that come to a demand on nodes without hyper-threads.
+    """Returns options that give a demand on nodes without hyper-threads.
 
-    None where there are none: CPUs per node beside CPUs per task, or memory per node beside memory
-    per task.
+    None if there are none: CPUs per node with CPUs per task, or memory per node with memory per
+    task.
     """
     cpus, per_cpu = asked.cpus_per_node, 0
     if asked.tasks:
@@ -97,7 +97,7 @@ def takes_all_memory(accounting: Accounting, *, memory_stated: bool) -> bool:
 
 
 _Shape = tuple[int, int, int, int, int]
-"""Most nodes, CPUs on each, units, CPUs of each, most units on a node."""
+"""Maximum of nodes, CPUs on each, units, CPUs of each, maximum of units on a node."""
 
 
 def _shape(stated: StatedRequest, low: int, high: int, threads: int) -> _Shape:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slurm's ways of naming, limiting and stating things (the port `bridge.dialect.Dialect`).
+"""Slurm's names, limits and options (the port `bridge.dialect.Dialect`).
 
 Source: sbatch(1) and scontrol(1) of Slurm 24.11.
 """
@@ -61,13 +61,13 @@ class SlurmDialect:
         return np.array([_TASK_MARK in job_id for job_id in job_ids], dtype=bool)
 
     def least_nodes(self, stated: StatedRequest) -> int:
-        """Returns what --ntasks over --ntasks-per-node come to."""
+        """Returns the nodes for --ntasks and --ntasks-per-node."""
         return demand.least_nodes(stated)
 
     def node_demand(
         self, stated: StatedRequest, min_nodes: int, max_nodes: int, accounting: Accounting
     ) -> NodeDemand:
-        """Returns what select/cons_tres takes; see `bridge.slurm.demand`."""
+        """Returns the allocation by select/cons_tres; see `bridge.slurm.demand`."""
         return demand.node_demand(stated, min_nodes, max_nodes, accounting)
 
     def state_demand(self, asked: NodeDemand, min_nodes: int) -> ControllerRequest | None:
@@ -79,7 +79,7 @@ class SlurmDialect:
         return demand.takes_all_memory(accounting, memory_stated=memory_stated)
 
     def check_chunks(self, request: ChunkRequest, stated: StatedRequest) -> None:
-        """Compares CPUs: `scontrol update` may have changed the tasks that stand for the chunks."""
+        """Compares CPUs: `scontrol update` may have changed the tasks that represent the chunks."""
         held = stated.tasks * max(stated.cpus_per_task, 1)
         if held != request.n_cpus:
             raise BadRequest(
@@ -96,13 +96,13 @@ class SlurmDialect:
     def chunk_features(
         self, request: ChunkRequest, chunk: Chunk, generic: frozenset[str]
     ) -> frozenset[str]:
-        """Returns features; GPUs are always counted, so without any node that has some: refused."""
+        """Returns features; GPUs are always counted, so they are refused if no node has any."""
         if GPU not in generic and any(name == GPU for name, _ in chunk.amounts):
             raise RequestError(format_request(request), 0, "asks for GPUs, which no node has")
         return frozenset(features(chunk, generic))
 
     def chunk_memory_mib(self, request: ChunkRequest, chunk: Chunk, cpus: int) -> int:
-        """Returns the share of the one amount that Slurm holds (`bridge.slurm.request`, rule 3)."""
+        """Returns the share of the single amount in Slurm (`bridge.slurm.request`, rule 3)."""
         _, per_cpu = memory_mib(request)
         if per_cpu:
             return cpus * per_cpu
@@ -157,7 +157,7 @@ class SlurmDialect:
 
 
 def slurm_time(duration_s: int) -> str:
-    """Writes a duration as Slurm's --time takes it: `2:00:00`, `1-12:30:00`."""
+    """Writes a duration in the form of Slurm's --time: `2:00:00`, `1-12:30:00`."""
     days, rest = divmod(duration_s, DAY_S)
     hours, minutes, seconds = rest // 3600, rest % 3600 // 60, rest % 60
     if days:

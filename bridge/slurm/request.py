@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chunks as an ordinary request that Slurm can hold.
+"""Chunks as an ordinary request of Slurm.
 
 The SPANK plugin sets these options in sbatch, srun or salloc (`bridge/shim/options/chunks_lower.c`
 is the same in C; both are tested with the same table). So Slurm validates the job and, if the
-service is silent, runs it without knowing of chunks. When the service starts the job, the plugin in
-slurmctld gives each node exactly the CPUs of the chunks planned there.
+service is silent, runs it without information about chunks. When the service starts the job, the
+plugin in slurmctld gives each node exactly the CPUs of the chunks planned there.
 
 Terms
-    task        Slurm's unit, here of so many CPUs that every chunk is a whole number of tasks.
+    task        Slurm's unit; its number of CPUs is such that every chunk is a whole number of
+    tasks.
 
 Rules
     1. CPUs per task: the greatest common divisor of the chunks' CPUs per process (`mpiprocs`,
@@ -16,14 +17,14 @@ Rules
     3. Slurm keeps one amount of memory for all nodes of a job, or one for all its CPUs. `pack`:
        the sum, on the node. `scatter`: that of the largest chunk, on each. `free`: the largest
        memory per CPU of any chunk (on exclusive nodes: all their memory). For chunks of one kind
-       that is what they ask for, up to the rounding of memory per CPU; where kinds differ it is
-       more, and the plan counts with it.
+       that is their request, except for the rounding of memory per CPU; for different kinds it is
+       more, and the plan uses this amount.
     4. Amounts of a generic resource. On one node (`pack`, a single chunk): the sum. Equal in all
        chunks of a `scatter`: that on each node. As many per task in all chunks: that. GPUs
-       otherwise: the sum over the job; Slurm takes at least one on each node, and decides which
-       gives how many. Others otherwise: refused.
-    5. Features that all chunks ask for are the constraint. Those of some chunks only, and
-       `group`, are known to the plan alone.
+       otherwise: the sum over the job; Slurm takes at least one on each node, and decides their
+       distribution. Others otherwise: refused.
+    5. Features that all chunks request are the constraint. Those of some chunks only, and `group`,
+       are used only by the plan.
     6. `host` names the one node of a job with chunks of one kind.
 """
 
@@ -111,7 +112,7 @@ def on_one_node(request: ChunkRequest) -> bool:
 
 
 def features(kind: Chunk, generic: frozenset[str]) -> set[str]:
-    """What a node must have for a chunk; amounts that are no generic resource among it."""
+    """Requirements of a chunk on its node, including amounts of resources that are not generic."""
     counted = generic | {GPU}
     return {*kind.features, *(f"{name}={n}" for name, n in kind.amounts if name not in counted)}
 

@@ -7,13 +7,14 @@
     BlockSizes=16,32
 
 Rules
-    1. A line is words `Key=Value`, keys in any case; `#` begins a comment; a backslash at the end
-       goes on with the next line. LinkSpeed is read and left alone, as Slurm leaves it.
-    2. A switch has nodes or switches below it, not both, and stands below one switch only. A node
-       hangs on one leaf switch only. Nodes that the file does not name hang on none; nodes that
-       the cluster does not have are left out.
-    3. Blocks are leaf switches. BlockSizes says how many of them make the next larger block: sizes
-       16,64 put four blocks of 16 below one switch, in the order of the file; all hang under one.
+    1. A line consists of words `Key=Value`, keys in any case; `#` begins a comment; a backslash at
+       the end continues it on the next line. LinkSpeed is ignored, as in Slurm.
+    2. A switch has nodes or switches below it, not both, and is below only one switch. A node is on
+       only one leaf switch. Nodes that the file does not name are on none; nodes that the cluster
+       does not have are left out.
+    3. Blocks are leaf switches. BlockSizes determines how many of them form the next larger block:
+       sizes 16,64 put four blocks of 16 below one switch, in the order of the file; all are below
+       one.
     4. Bad input is refused with file, line and reason.
 
 Source: topology.conf(5) of Slurm 24.11.
@@ -33,7 +34,7 @@ from bridge.model.topology import Topology
 
 MOST_BYTES = 16 << 20
 MOST_NAMES = 1_000_000
-"""Nodes and switches that all lines name together."""
+"""Number of nodes and switches that all lines name."""
 
 _KEYS = {
     "switchname": {"switchname", "nodes", "switches", "linkspeed"},
@@ -148,7 +149,7 @@ def parse_topology(text: str, nodes: Sequence[str], *, file: str = "topology.con
         file: its name, for messages.
 
     Raises:
-        ConfigError: what is wrong, with the line.
+        ConfigError: it is invalid; with the line.
     """
     reader = _Reader(file, text)
     reader.read()
@@ -187,7 +188,7 @@ def parse_topology(text: str, nodes: Sequence[str], *, file: str = "topology.con
 
 
 def _join_blocks(reader: _Reader) -> None:
-    """Puts switches over blocks as BlockSizes says, and one over all."""
+    """Puts switches over blocks by BlockSizes, and one over all."""
     level, sizes = list(reader.switches), reader.sizes
     for smaller, larger in itertools.pairwise(sizes):
         count = larger // smaller
@@ -211,7 +212,7 @@ def read_topology(path: Path, nodes: Sequence[str] | None = None) -> Topology:
         nodes: names of the cluster's nodes; None: those of the file, in its order.
 
     Raises:
-        ConfigError: the file cannot be read, or says something impossible.
+        ConfigError: the file cannot be read, or is invalid.
     """
     text = _text(path)
     named = _named(str(path), text) if nodes is None else nodes
@@ -222,7 +223,7 @@ def named_nodes(path: Path) -> list[str]:
     """The nodes that a topology.conf file names, in its order.
 
     Raises:
-        ConfigError: the file cannot be read, or is not one.
+        ConfigError: the file cannot be read, or is not a topology.conf.
     """
     return _named(str(path), _text(path))
 

@@ -5,7 +5,8 @@ Terms
     promise     a planned start that was announced. For a waiting job the first and the last are
                 kept, with the instants of announcement; of those between, the number and the sum of
                 the shifts.
-    shift       new - old announced start, s; later (> 0) and earlier (< 0) ones are added up apart.
+    shift       new - old announced start, s; later (> 0) and earlier (< 0) ones are added up
+                separately.
     head        the one row of an array's unstarted tasks, "100" of task "100_7".
 
 Rules
@@ -123,8 +124,8 @@ class Starts:
 
     Attributes:
         start_s: int64: actual.
-        promise: `PROMISE`, or more fields than that; when it was said is not needed.
-        gone: waiting jobs that had been promised a start and left without one.
+        promise: `PROMISE`, or more fields; the instants of announcement are not needed.
+        gone: waiting jobs that left without a start after an announcement.
     """
 
     start_s: NDArray[np.int64]

@@ -3,8 +3,8 @@
 
 | table | one row per | holds |
 |---|---|---|
-| promise | waiting job that was promised a start | its promise (`bridge.state.accuracy.Promise`) |
-| started | start | its promise beside the actual start; no promise: NULL |
+| promise | waiting job with an announced start | its promise (`bridge.state.accuracy.Promise`) |
+| started | start | its promise and the actual start; no promise: NULL |
 | gone | promised job that left without a start | its promise, and when it left |
 
 Rules

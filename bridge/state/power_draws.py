@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Learns what applications draw on each of their nodes, from jobs that were measured and ended.
+"""Learns the power of applications on each of their nodes, from measured jobs that have ended.
 
 Terms
     application   jobs of one user under one name.
-    run           of a job: the largest high quantile of a minute, and the least low one, W on a
+    run           of a job: the largest high quantile of a minute, and the smallest low one, W on a
                   node, between its first measurement and its end.
 
 Rules
-    1. A job teaches when it is gone, once. One that was never measured teaches nothing.
-    2. Of an application the last `MOST_RUNS` runs are kept. What a job of it is expected to draw
-       lies between the low quantile of their least, and the high one of their largest powers: in
-       rank rounded outwards, so that of few runs all count.
-    3. All numbers are clamped as they come in and as they are read. A user's jobs change that
-       user's entry only, which is bounded (`MOST_NAMES`), as is the number of users
-       (`MOST_USERS`): what was changed longest ago is forgotten first.
+    1. A job is used once, after it has gone. Jobs that were never measured are not used.
+    2. The last `MOST_RUNS` runs of an application are kept. The expected power of its jobs lies
+       between the low quantile of their smallest powers and the high quantile of their largest
+       ones; ranks are rounded outwards, so that few runs are all used.
+    3. All numbers are clamped on input and on reading. A user's jobs change only that user's entry,
+       which is bounded (`MOST_NAMES`), as is the number of users (`MOST_USERS`): the entries whose
+       last change is oldest are removed first.
 """
 
 import math
@@ -28,7 +28,7 @@ from bridge.model.snapshot import Snapshot
 from bridge.planning.malleable.speed_ups import name_code
 
 NAME: Final = "power"
-"""Of what is learnt, in `bridge.ports.State.learnt`."""
+"""Key in `bridge.ports.State.learnt`."""
 VERSION: Final = 1
 MOST_USERS: Final = 2_000
 MOST_NAMES: Final = 32
@@ -37,13 +37,13 @@ MOST_W: Final = 1_000_000
 LOW, HIGH = 0.1, 0.9
 
 Runs = tuple[tuple[int, int], ...]
-"""Least and largest power of each run, the last one at the end."""
+"""Smallest and largest power of each run, the last one at the end."""
 Entry = dict[int, Runs]
-"""Of one user, by `name_code`, what changed last at the end."""
+"""The applications of one user, by `name_code`, the last change at the end."""
 
 
 def observed(snapshot: Snapshot, before: Learnt) -> Learnt:
-    """What is known after this snapshot, whose columns say what jobs draw; may be `before`."""
+    """The state after this snapshot, whose columns have the power of jobs; may be `before`."""
     running = snapshot.running
     own = np.flatnonzero(~running.releasing)
     here = set(running.id[own].tolist())
@@ -94,7 +94,7 @@ def _teach(learning: Learning, job_id: str) -> None:
 
 
 def bounds_of(runs: Runs) -> tuple[int, int]:
-    """What a job of an application is expected to draw (rule 2), W; (0, 0): nothing is known."""
+    """The expected power of a job of an application (rule 2), W; (0, 0): unknown."""
     if not runs:
         return 0, 0
     last = len(runs) - 1
@@ -105,7 +105,7 @@ def bounds_of(runs: Runs) -> tuple[int, int]:
 def learnt_bounds(
     learnt: Learnt, users: NDArray[np.object_], names: NDArray[np.object_]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """What jobs are expected to draw on each of their nodes, W; 0: nothing is known.
+    """The expected power of jobs on each of their nodes, W; 0: unknown.
 
     Args:
         learnt: so far.
@@ -133,7 +133,7 @@ def learnt_bounds(
 
 
 def to_numbers(entry: Entry) -> list[int]:
-    """An entry as the store keeps it."""
+    """An entry in the form of the store."""
     found = [VERSION]
     for code, runs in entry.items():
         found += [code, len(runs)]
@@ -143,7 +143,7 @@ def to_numbers(entry: Entry) -> list[int]:
 
 
 def from_numbers(numbers: Sequence[int]) -> Entry:
-    """An entry as kept; from the first invalid number on it is left out."""
+    """An entry from the store, up to the first invalid number."""
     if not numbers or numbers[0] != VERSION:
         return {}
     found: Entry = {}

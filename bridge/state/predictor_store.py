@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What predictors have learnt of run times (`bridge.ports.Learnt`), in the store's file.
+"""The values learnt by predictors of run times (`bridge.ports.Learnt`), in the store's file.
 
-Under other names: speed-ups, and when widths of running jobs have changed.
+Under other names: speed-ups, and the times of changes of width.
 
 | table | a row is |
 |---|---|

@@ -63,9 +63,9 @@ class Scribe:
     """Follows promises, and keeps the tables up to date; used by one thread.
 
     Attributes:
-        file: which file the database is in; None: in none.
-        missed: what happened, for a file that is opened later; None: there is one.
-        corridor: what operators have entered of the corridor of power, as text.
+        file: the file of the database; None: there is none.
+        missed: events for a file that is opened later; None: there is a file.
+        corridor: the operators' entries of the corridor, as text.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Scribe:
         self._encode_after = float("-inf")
 
     def remembered(self) -> State:
-        """What policies remembered when the file was written; once."""
+        """The state of policies in the file; once."""
         promises = _read_promises(self.memory)
         learnt, self._learnt = self._learnt, {}
         return State(
@@ -109,7 +109,7 @@ class Scribe:
         )
 
     def take_over(self, before: "Scribe") -> None:
-        """What happened while there was no file happens to what this one holds."""
+        """Applies the events without a file to the contents of this one."""
         for event in before.missed or ():
             self.follow(event)
         self._now_s = max(self._now_s, before._now_s)
@@ -118,7 +118,7 @@ class Scribe:
             self.memory, self.plan, self.plan_bytes = before.memory, before.plan, before.plan_bytes
 
     def owe_everything(self, database: sqlite3.Connection) -> None:
-        """Another file has to get all that is known here."""
+        """Prepares to write everything into another file."""
         self._touched.update(job_id for job_id, _, _ in kept_promises(database))
         self._touched.update(self._waiting)
         self._written, self._plan_written, self._since_written = "", b"", 0
@@ -126,7 +126,7 @@ class Scribe:
         self._kept = None
 
     def encode_plan(self, *, last: bool) -> None:
-        """Puts the plan into bytes, if it is time: a large one is work, and changes every cycle."""
+        """Encodes the plan, if it is time: a large one is expensive, and changes every cycle."""
         if self.plan is None or (time.monotonic() < self._encode_after and not last):
             return
         began = time.thread_time()
@@ -135,7 +135,7 @@ class Scribe:
         self._encode_after = time.monotonic() + SHARE * (time.thread_time() - began)
 
     def follow(self, event: Happened) -> Changes:
-        """Takes in what happened."""
+        """Applies events."""
         self._now_s = event.now_s
         if not self._since_s or event.now_s < self._since_s:  # a clock that was ahead is right now
             self._since_s = event.now_s
@@ -155,7 +155,7 @@ class Scribe:
         return changes
 
     def _miss(self, event: Happened) -> None:
-        """Keeps an event for later; when there are too many, what they came to for waiting jobs."""
+        """Keeps an event for later; if there are too many, only their effect on waiting jobs."""
         assert self.missed is not None
         if event.waiting is not None:
             event = replace(event, waiting=tuple(event.waiting))
@@ -181,10 +181,10 @@ class Scribe:
             return True
 
     def write(self) -> bool:
-        """Writes what changed, in one transaction; False: nothing did.
+        """Writes the changes, in one transaction; False: there were none.
 
         Raises:
-            sqlite3.Error: nothing was written; it is all still to be.
+            sqlite3.Error: nothing was written; all changes are still pending.
         """
         waiting = self._waiting
         prunes = self._now_s and time.monotonic() - self._pruned >= PRUNE_EVERY_S
@@ -226,7 +226,7 @@ class Scribe:
         return True
 
     def kept(self) -> StartRecords:
-        """Judges the records, or tells again what was found a moment ago."""
+        """Evaluates the records, or repeats a recent result."""
         if self._kept is None or time.monotonic() > self._fresh_until:
             began = time.thread_time()
             self._kept = summarise(self.database, self._now_s, self._keep_days, len(self._waiting))
@@ -236,7 +236,7 @@ class Scribe:
 
 
 def read_scribe(path: Path, keep_days: int) -> Scribe:
-    """Opens a file and reads what it holds.
+    """Opens a file and reads its contents.
 
     Raises:
         NotOpened: it cannot be used at present.
@@ -269,7 +269,7 @@ def _keep(database: sqlite3.Connection, key: str, value: str | bytes) -> None:
 
 
 def _read_promises(text: str) -> Promises:
-    """Who announced which starts; files of versions before do not say who."""
+    """The announced starts by policy; files of earlier versions do not name the policy."""
     if not text:
         return Promises()
     try:

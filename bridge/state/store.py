@@ -3,9 +3,9 @@
 
 | table | holds |
 |---|---|
-| memory | what policies carry between cycles (`bridge.ports.State`), the start of observation, |
-| | what was entered of the corridor of power (`bridge.power.entry_log`) |
-| learnt | what predictors know of run times (`bridge.state.predictor_store`) |
+| memory | the state of policies between cycles (`bridge.ports.State`), the start of observation, |
+| | the entries of the corridor of power (`bridge.power.entry_log`) |
+| learnt | the values learnt by predictors (`bridge.state.predictor_store`) |
 | promise, started, gone | announced and actual starts (`bridge.state.announced_starts`) |
 
 Rules
@@ -23,8 +23,8 @@ Rules
        memory. Earlier starts remain in the old one.
     6. Without a path, everything is kept in memory only.
     7. Unreadable state of policies is rejected with a message in the log; the rest is used.
-    8. What is entered of the corridor is written at once. What a file that is opened late holds of
-       it is handed out once, to be joined with what was entered meanwhile, and kept again.
+    8. Entries of the corridor are written at once. The entries in a file that is opened late are
+       returned once, combined with those entered meanwhile, and written again.
     9. A full report names every running job. Jobs that are known already, or that started before
        the service, are not new starts.
 """
@@ -179,7 +179,7 @@ class Store:
         return State(state.promises if begun else late.promises, join(state.learnt, late.learnt))
 
     def corridor(self) -> str | None:
-        """What the file holds of the corridor's entries, once; None: nothing that is new."""
+        """The corridor's entries in the file, once; None: nothing new."""
         found, self._late_corridor = self._late_corridor, None
         return found or None
 
@@ -387,7 +387,7 @@ class Store:
             self._complaints.clear()
 
     def _joined(self, found: "Scribe") -> "Scribe":
-        """The scribe that continues with an opened file, and what it has yet to write."""
+        """The scribe that continues with an opened file, and its pending events."""
         live = self._scribe
         if live.missed is not None:  # there was no file before
             self._late, self._late_corridor = found.remembered(), found.corridor
