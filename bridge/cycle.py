@@ -9,12 +9,14 @@ from operator import is_
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.check.coscheduling import guests_running
 from bridge.check.legality import Violation, check, permitted, permitted_later
 from bridge.check.site_rules import broken_rules
 from bridge.errors import InvalidPlan
 from bridge.model.coscheduling import GuestStart, counted_once
 from bridge.model.decisions.resizes import NO_RESIZES, Resizes
 from bridge.model.decisions.start_widths import NO_START_WIDTHS, StartWidths
+from bridge.model.job import Hold
 from bridge.model.plan import Plan, planned_world
 from bridge.model.rules.resize_limits import bounded
 from bridge.model.rules.site import Site
@@ -133,7 +135,8 @@ def run_cycle(
             return check(snapshot, site, starts_with_limits(snapshot, plan))
         return found
 
-    plan = _with_shared(planned.plan, shared, lambda plan: not violations_of(plan))
+    planned = _with_shared(planned, shared, lambda plan: not violations_of(plan), replan)
+    plan = planned.plan
 
     # 8. Power: which nodes are powered up for planned jobs, which idle ones down?
     if snapshot.nodes.power_saving is not None:
@@ -157,24 +160,44 @@ def _counted_once(snapshot: Snapshot) -> Snapshot:
     return snapshot if running is snapshot.running else snapshot.with_running(running)
 
 
-def _with_shared(plan: Plan, shared: Shared, legal: Callable[[Plan], bool]) -> Plan:
+def _with_shared(
+    planned: Planned, shared: Shared, legal: Callable[[Plan], bool], replan: "_Replan"
+) -> Planned:
     """The plan with what the share stage decides, without guests that break a rule."""
     if shared is NOTHING_SHARED:
-        return plan
-    again_s = min(plan.again_s, shared.again_s)
-    plan = replace(plan, requeues=shared.requeues, again_s=again_s)
+        return planned
 
-    def tried(guests: Sequence[GuestStart]) -> Plan:
+    def tried(guests: Sequence[GuestStart], found: Planned) -> Planned:
         left_out = {each.job_id for each in shared.guests} - {each.job_id for each in guests}
-        return replace(with_guests(plan, guests), quotas=shared.quotas.without(left_out))
+        plan = replace(
+            found.plan,
+            quotas=shared.quotas.without(left_out),
+            requeues=shared.requeues,
+            again_s=min(found.plan.again_s, shared.again_s),
+        )
+        return replace(found, plan=plan)
 
-    found, guests = tried(shared.guests), list[GuestStart]()
-    if not shared.guests or legal(found):
+    def with_these(guests: Sequence[GuestStart]) -> Planned | None:
+        """None: they break a rule."""
+        found = tried(guests, replace(planned, plan=with_guests(planned.plan, guests)))
+        if legal(found.plan):
+            return found
+        if not shared.delays or not replan.may_go_beside(planned):
+            return None
+        found = tried(guests, replan.beside(planned, guests))
+        return found if legal(found.plan) else None
+
+    result = tried((), planned)
+    if not shared.guests:
+        return result
+    if (found := with_these(shared.guests)) is not None:
         return found
+    guests: list[GuestStart] = []
     for guest in shared.guests:
-        if legal(tried([*guests, guest])):
+        if (found := with_these([*guests, guest])) is not None:
             guests.append(guest)
-    return tried(guests)
+            result = found
+    return result
 
 
 _Wanted = tuple[Resizes, Resizes, StartWidths]
@@ -259,6 +282,33 @@ class _Replan:
         """Whether the rows of a plan break a rule of the site around its changes of widths."""
         world = planned_world(self.predicted, plan.resizes, plan.returns, plan.start_widths)
         return bool(broken_rules(world, self.context.site, plan))
+
+    def may_go_beside(self, planned: Planned) -> bool:
+        """Whether the queue can be planned again around guests: widths and places may change."""
+        plan = planned.plan
+        changes = len(plan.resizes) or len(plan.returns) or len(plan.start_widths)
+        return not changes and planned.promises.kept_plan is None
+
+    def beside(self, planned: Planned, guests: Sequence[GuestStart]) -> Planned:
+        """The plan with these guests, and all other jobs planned again around them.
+
+        Args:
+            planned: whose rows the guests name; none of a job with several rows.
+            guests: that are to start.
+        """
+        plan = planned.plan
+        running, _ = guests_running(self.predicted, with_guests(plan, guests))
+        jobs = self.predicted.jobs
+        hold, text = jobs.hold.copy(), jobs.hold_text.copy()
+        own = plan.job[[guest.row for guest in guests]]
+        hold[own], text[own] = Hold.OTHER, "starts as a guest"
+        world = running.with_jobs(jobs.with_columns(hold=hold, hold_text=text))
+        again = self.policy.plan.plan(world, self.order, self.preference, self.context)
+        row_of = {job: row for row, job in enumerate(again.plan.job.tolist())}
+        moved = [
+            replace(guest, row=row_of[job]) for guest, job in zip(guests, own.tolist(), strict=True)
+        ]
+        return replace(again, plan=with_guests(again.plan, moved))
 
     def _permitted(self, resizes: Resizes) -> Resizes:
         resizes = permitted(self.predicted, self.context.site, resizes)

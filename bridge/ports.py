@@ -433,6 +433,8 @@ class Shared:
         again_s: when it wants to be asked again, event or not; NEVER: only after events.
         guests: that are to start, best first, on different hosts. Those that break a rule are left
             out.
+        delays: guests may delay planned starts of others: the queue is planned again around them
+            where they would break a rule otherwise. Then no guest is of a job with several rows.
     """
 
     quotas: Quotas = NO_QUOTAS
@@ -440,6 +442,7 @@ class Shared:
     learnt: Mapping[str, Learnt] = field(default_factory=dict)
     again_s: int = NEVER
     guests: Sequence[GuestStart] = ()
+    delays: bool = False
 
 
 NOTHING_SHARED = Shared()

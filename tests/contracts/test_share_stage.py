@@ -64,8 +64,8 @@ def test_without_rules_of_the_site_nobody_becomes_a_guest(name, seed):
     assert not len(plan.guest_starts)
 
 
-@pytest.mark.parametrize("name", SHARING)
-@pytest.mark.parametrize("seed", SEEDS[:20])
+@pytest.mark.parametrize("name", ["pairs"])
+@pytest.mark.parametrize("seed", SEEDS)
 def test_other_jobs_start_when_they_would_without_guests(name, seed):
     world, site = random_sharing_world(seed)
     plan, plain = result_of(world, site, name).plan, result_of(world, site, "none").plan

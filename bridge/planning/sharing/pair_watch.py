@@ -9,9 +9,12 @@ Rules
     3. When a host ends whose application is known from runs alone, its whole run teaches as well,
        if it had a guest for a good part of it: what is lost in time is then laid on the time with
        the guest. Interference that CPU time does not show, as on memory, is seen so.
-    4. What is kept of running jobs is forgotten when they are gone.
+    4. So does a host that still runs after it should have ended alone: the time since then is lost
+       for sure. The larger of the two slowdowns, by the lower ends of their intervals, counts.
+    5. What is kept of running jobs is forgotten when they are gone.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -25,8 +28,10 @@ from bridge.planning.sharing.pair_knowledge import BESIDE, CEILINGS, note
 from bridge.planning.sharing.seen import is_measured
 from bridge.planning.sharing.site_harm import SiteHarm
 from bridge.planning.sharing.slowdown import (
+    LARGEST,
     LEAST_SAMPLES,
     LONG,
+    NOISE,
     PARTS,
     PROGRESS,
     SHORT,
@@ -168,7 +173,24 @@ class Watch:
 
     def slowdown(self, guest: int, pair: Pair) -> Slowdown | None:
         """Of a guest's host at present; None: too little is known."""
-        return slowdown(self.rate_alone(self.host_of[guest], pair.rate.unit), pair.rate)
+        rates = slowdown(self.rate_alone(self.host_of[guest], pair.rate.unit), pair.rate)
+        found = [each for each in (rates, self._overdue(guest)) if each is not None]
+        return max(found, key=lambda each: each.at_least, default=None)
+
+    def _overdue(self, guest: int) -> Slowdown | None:
+        """Rule 4; None: the host is not late, or nobody knows when it ends alone."""
+        running, host = self.snapshot.running, self.host_of[guest]
+        history = history_of(self.learning, self.apps[host])
+        key = _key(_RAN, str(running.id[host]), BESIDE.join(self.pair_apps(guest)))
+        seconds, *_ = self.learning.running.get(key) or [0]
+        if history is None or seconds <= 0:
+            return None
+        lost_s = self.now_s - int(running.start_s[host]) - history.run_s
+        if lost_s <= 0:
+            return None
+        rest_s = max(seconds - lost_s, seconds / LARGEST)
+        noise_s = history.run_s * math.hypot(NOISE, NOISE / math.sqrt(history.runs))
+        return Slowdown(min(lost_s, seconds) / rest_s, noise_s / rest_s)
 
     def needs_s(self, row: int, rate: Rate) -> float | None:
         """The time that a job still needs at a rate, s; None: not known."""
@@ -256,7 +278,7 @@ class Watch:
                     continue
                 host, _, guest = key.removeprefix(start).partition(BESIDE)
                 history, numbers = history_of(self.learning, host), self.learning.running.get(key)
-                if history is None or history.runs < LEAST_SAMPLES or numbers is None:
+                if history is None or numbers is None:
                     continue
                 seconds, _, ceiling = numbers
                 if seconds >= _LEAST_SHARED * run_s:
@@ -265,7 +287,7 @@ class Watch:
                     self.note((host, guest), ceiling, harm, -1.0, bad=harm > _MUCH)
 
     def _forget(self) -> None:
-        """Rule 4, and the end of pairs (rule 2)."""
+        """Rule 5, and the end of pairs (rule 2)."""
         running = self.snapshot.running
         here = set(running.id.tolist())
         kept = {self._key_of(guest) for guest in self.host_of}

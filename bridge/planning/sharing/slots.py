@@ -7,7 +7,8 @@ Rules
     2. Only jobs that wait for nodes or for others are looked at, and no job that asks for
        licences or a reservation, or whose width or limit somebody else decides.
     3. A guest ends, by its time limit, before the plan uses its nodes for another job: so no
-       planned start moves.
+       planned start moves. A policy may do without that rule (`delays`); it holds for tasks of
+       arrays all the same.
     4. A host gets a guest only while it is measured: then an agent is there that holds the guest
        back. And not while its processes wait for memory (`STALLED`).
 """
@@ -81,8 +82,8 @@ class Guest:
 class Slots:
     """Hosts and guests of one snapshot and the plan for it."""
 
-    def __init__(self, snapshot: Snapshot, site: Site, plan: Plan) -> None:
-        self.snapshot, self.plan = snapshot, plan
+    def __init__(self, snapshot: Snapshot, site: Site, plan: Plan, *, delays: bool = False) -> None:
+        self.snapshot, self.plan, self.delays = snapshot, plan, delays
         self._rules = [
             rules_of(site.coscheduling, part.name) if part.shared and part.up else None
             for part in snapshot.partitions
@@ -216,7 +217,8 @@ class Slots:
         part = self.snapshot.partitions[partition]
         limit_s = int(jobs.time_limit_s[job]) or part.default_time_s or part.max_time_s
         limit_s = limit_s or UNLIMITED_S
-        until_s = self._until_s(host, row)
+        free = self.delays and not jobs.array_tasks[job]
+        until_s = NEVER if free else self._until_s(host, row)
         if part.max_time_s and limit_s > part.max_time_s:
             return None
         if plan.now_s + limit_s > until_s or jobs.least_time_s[job] not in (0, limit_s):

@@ -12,7 +12,8 @@ Rules
        (`bridge.planning.sharing.learner`, rule 1). At 0 % the next host is looked for; it is asked
        again when something was learnt, or after `ask_again_s`.
     2. The guest is the first waiting job, in the order of the plan, that may be one there (first
-       fit). It starts on all of its host's nodes at once, and has one host.
+       fit). It starts on all of its host's nodes at once, and has one host. Others that are
+       planned on these nodes are planned again: their starts may move.
     3. When a job that shared its nodes ends, its loss is told for the last choice made with it.
        A job that was killed at its limit has a loss of 1.
     4. Inner loop: a host gets one guest after the other until its losses, and those of its guests,
@@ -78,7 +79,7 @@ class AsaX:
     def share(self, world: Callable[[], Snapshot], plan: Plan, context: Context) -> Shared:
         """Learns, and starts guests; see `bridge.ports.SharePolicy`."""
         snapshot = world()
-        slots = Slots(snapshot, context.site, plan)
+        slots = Slots(snapshot, context.site, plan, delays=True)
         if not slots.open and not snapshot.running.host_id.any():
             return NOTHING_SHARED
         learning = Learning(context.state.learnt_by(NAME))
@@ -94,6 +95,7 @@ class AsaX:
             requeues=cycle.orders.requeues(),
             learnt={NAME: learning.done()},
             guests=cycle.starts,
+            delays=True,
         )
 
 

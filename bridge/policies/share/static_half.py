@@ -4,7 +4,8 @@
 Rules
     1. Hosts are taken in the order of the running jobs. Each gets the first waiting job, in the
        order of the plan, that may be its guest (first fit), on all its nodes at once.
-    2. A guest has a quota of half of each node's CPUs. Nothing is learnt.
+    2. Others that are planned on these nodes are planned again: their starts may move.
+    3. A guest has a quota of half of each node's CPUs. Nothing is learnt.
 
 Source: A. Souza, K. Pelckmans, J. Tordsson, A HPC co-scheduler with reinforcement learning,
 JSSPP 2021, section 4: the setting "Static".
@@ -33,7 +34,7 @@ class StaticHalf:
     def share(self, world: Callable[[], Snapshot], plan: Plan, context: Context) -> Shared:
         """Starts guests, first fit; see `bridge.ports.SharePolicy`."""
         snapshot = world()
-        slots = Slots(snapshot, context.site, plan)
+        slots = Slots(snapshot, context.site, plan, delays=True)
         if not slots.open and not snapshot.running.host_id.any():
             return NOTHING_SHARED
         off, orders = off_since_s(context.state) is not None, Orders(snapshot)
@@ -46,4 +47,4 @@ class StaticHalf:
                 taken.add(guest.row)
                 starts.append(slots.start(guest))
                 orders.limit(starts[-1].job_id, host.cpus, _HALF)
-        return Shared(orders.quotas(), orders.requeues(), guests=starts)
+        return Shared(orders.quotas(), orders.requeues(), guests=starts, delays=True)

@@ -13,6 +13,7 @@ from bridge.model.job_columns import objects
 from bridge.planning.sharing.histories import application, history_of
 from bridge.planning.sharing.kept_learner import read_learner
 from bridge.planning.sharing.learner import Learner
+from bridge.planning.sharing.slots import Slots
 from bridge.policies.share.asax import NAME
 from bridge.ports import State
 from bridge.registry import build, parse_policy
@@ -78,15 +79,42 @@ def test_a_guest_takes_all_nodes_of_one_host():
     assert plan.tasks_of(row).tolist() == [2, 1]
 
 
-def test_a_job_planned_on_the_hosts_nodes_is_not_held_up():
-    """The second job is planned on the node for when its host ends; the first one runs longer."""
-    long = a_waiting_job(limit_s=300, submit_s=2)
+def a_crowded_node(**long):
+    """A host that ends after 100 s; a job that is planned there then, a long and a short one."""
     first = a_waiting_job(limit_s=300, submit_s=1, cpus=4, coschedule=4)
+    longer = a_waiting_job(limit_s=300, submit_s=2, **long)
     short = a_waiting_job(limit_s=90, submit_s=3)
-    world = a_world([a_host(end_s=NOW_S + 100)], [first, long, short], nodes=1)
-    plan = Cycles("static-half").run(world)
+    return a_world([a_host(end_s=NOW_S + 100)], [first, longer, short], nodes=1)
+
+
+def test_a_guest_that_outlives_its_host_delays_who_is_planned_there():
+    """As in the paper; `pairs` takes the short job."""
+    plan = Cycles("static-half").run(a_crowded_node())
     (row,) = plan.guest_starts
-    assert world.jobs.id[plan.job[row]] == "3"
+    assert plan.job[row] == 1
+    starts = dict(zip(plan.job.tolist(), plan.start_s.tolist(), strict=True))
+    assert starts[0] == NOW_S + 300
+
+
+def test_a_policy_may_let_no_guest_delay_anybody():
+    world = a_crowded_node()
+    plan = Cycles("none").run(world)
+    for delays, jobs in ((False, [2]), (True, [1, 2])):
+        slots = Slots(world, SHARING, plan, delays=delays)
+        (host,) = slots.hosts
+        assert [guest.job for guest in slots.guests(host)] == jobs
+
+
+def test_a_task_of_an_array_delays_nobody():
+    plan = Cycles("static-half").run(a_crowded_node(array_tasks=2, array_startable=2))
+    assert plan.job[plan.guest_starts].tolist() == [2]
+
+
+def test_where_a_plan_is_kept_no_guest_delays_anybody():
+    policy = build(parse_policy({"preset": "openccs", "share": "static-half"}))
+    world = a_crowded_node()
+    plan = run_cycle(world, SHARING, State(), policy, np.random.default_rng(0)).plan
+    assert 1 not in plan.job[plan.guest_starts].tolist()
 
 
 def test_a_job_may_be_a_guest_where_it_was_planned_itself():

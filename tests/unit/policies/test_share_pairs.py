@@ -215,6 +215,23 @@ def test_progress_goes_before_cpu_time():
     assert gone.requeues.reasons[0].startswith("it slows its host down by 100%")
 
 
+def test_a_host_that_should_have_ended_sends_its_guest_away():
+    """Alone it takes 300 s. Its CPU time does not fall beside the guest, but it does not end."""
+    machine = Machine(harmless)
+    for _ in range(4):
+        alone = a_host(id="x", start_s=NOW_S - 300, cpu_s=600.0, measured_s=NOW_S)
+        machine.cycles.run(a_world([alone], nodes=1))
+        machine.cycles.run(a_world([], nodes=1), ended(("x", 300, 500, Ending.COMPLETED)))
+    machine.with_guest()
+    began_s = machine.now_s
+    while machine.guest:
+        machine.step()
+        assert machine.now_s - began_s < 300
+    assert machine.now_s - (NOW_S - 100) > 300 * 1.05
+    (gone,) = (plan for plan in machine.plans if len(plan.requeues))
+    assert "slows its host down" in gone.requeues.reasons[0]
+
+
 def test_a_host_that_is_not_measured_any_more_holds_its_guest_to_the_floor():
     machine = Machine(harmless).with_guest()
     machine.step(3)
