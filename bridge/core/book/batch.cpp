@@ -13,6 +13,13 @@ std::vector<Term> TermColumns::of(size_t job) const {
     return terms;
 }
 
+void MapColumns::reserve(size_t jobs, size_t entries) {
+    indptr.reserve(indptr.size() + jobs);
+    nodes.reserve(nodes.size() + entries);
+    groups.reserve(groups.size() + entries);
+    chunks.reserve(chunks.size() + entries);
+}
+
 void MapColumns::add(const std::vector<Placed> &placed, const BookNodes &all) {
     const size_t first = nodes.size();
     nodes.resize(first + placed.size());

@@ -39,6 +39,7 @@ struct MapColumns {
     std::vector<int32_t> groups;
     std::vector<int32_t> chunks;
 
+    void reserve(size_t jobs, size_t entries);
     void add(const std::vector<Placed> &placed, const BookNodes &nodes);
 };
 

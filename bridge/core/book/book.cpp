@@ -243,6 +243,11 @@ const Booking *Book::booking(int64_t job) const {
     return at == slots_.end() ? nullptr : &bookings_[at->second];
 }
 
+Booking *Book::booking(int64_t job) {
+    const auto at = slots_.find(job);
+    return at == slots_.end() ? nullptr : &bookings_[at->second];
+}
+
 BookFound Book::find(int32_t request, int64_t length, Terms terms, int64_t earliest, int64_t latest,
                      bool last) {
     BookFound found{NEVER, {}};

@@ -87,11 +87,13 @@ class Book {
     void book(Booking booking);
     Booking revoke(int64_t job);
     const Booking *booking(int64_t job) const;
+    Booking *booking(int64_t job);
     // Gives back on the nodes what a booking takes (sign 1), or takes it again (-1), for a look at
     // the nodes without it. Nothing else of the book is told, and no search may be asked meanwhile.
     void lift(const Booking &booking, int64_t sign);
-    // Revokes it and books it again if it can start earlier; returns whether it could.
-    bool replan(int64_t job, int64_t earliest);
+    // Revokes one of the bookings and books it again if it can start earlier; returns whether it
+    // could. It stays where it is in memory.
+    bool replan(Booking &booking, int64_t earliest);
     // What is known of a booking after a search from `earliest`.
     Searched searched(int64_t earliest, const std::vector<Term> &terms) const;
     // Whether more is booked at some second than a node has or a constraint allows.

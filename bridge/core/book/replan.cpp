@@ -222,9 +222,7 @@ bool Book::too_few_free(const Booking &booking, int64_t from, int64_t until) {
                  });
 }
 
-bool Book::replan(int64_t job, int64_t earliest) {
-    const auto at = slots_.find(job);
-    Booking &booking = bookings_[at->second];
+bool Book::replan(Booking &booking, int64_t earliest) {
     int64_t from = std::max(earliest, state_.now);
     int64_t until = booking.start;
     if (booking.request < 0 || until <= from) {
@@ -278,13 +276,13 @@ bool Book::replan(int64_t job, int64_t earliest) {
     std::vector<Placed> placed;
     search_.map(booking.request, start, length, placed);
     rises(booking, booking.start);
-    journal({Did::REVOKE, job, marks_.empty() ? Booking{} : booking, {}, {}});
+    journal({Did::REVOKE, booking.job, marks_.empty() ? Booking{} : booking, {}, {}});
     booking.start = start;
     booking.end = end_of(start, length);
     booking.placed = std::move(placed);
     booking.searched = searched(earliest, booking.terms); // its own place was open to it
     write(booking, booking.start, booking.end, 1);
-    journal({Did::BOOK, job, {}, {}, {}});
+    journal({Did::BOOK, booking.job, {}, {}, {}});
     return true;
 }
 

@@ -21,6 +21,15 @@
 
 namespace bridge {
 
+// Loops over many bookings wait for memory unless they ask for it so many ahead.
+constexpr size_t AHEAD = 8;
+
+inline void prefetch(const Booking *booking) {
+    __builtin_prefetch(booking);
+    __builtin_prefetch(reinterpret_cast<const char *>(booking) + 64);
+    __builtin_prefetch(reinterpret_cast<const char *>(booking) + 128);
+}
+
 template <typename T> nb::object out(std::vector<T> values) {
     return nb::cast(to_numpy(std::move(values)));
 }
@@ -176,7 +185,7 @@ class PyBook {
     void expect_constraint(int64_t constraint) const;
     void expect_new(int64_t job) const;
     void expect_all_new(const Column<int64_t> &jobs) const;
-    void expect_booked(int64_t job) const;
+    Booking &booked(int64_t job) const;
     void expect_mark(int64_t mark) const;
     void expect_placement(int32_t request, int32_t node, int32_t group, int32_t chunks) const;
     std::vector<int32_t> positions_of(const char *name, nb::handle nodes) const;

@@ -26,22 +26,34 @@ PyBookings PyBook::bookings(nb::handle job) const {
         all = book_->in_order();
     } else {
         const Column<int64_t> jobs("job", job);
+        all.reserve(jobs.rows());
         for (size_t j = 0; j < jobs.rows(); ++j) {
-            expect_booked(jobs[j]);
-            all.push_back(book_->booking(jobs[j]));
+            all.push_back(&booked(jobs[j]));
         }
     }
-    std::vector<int64_t> jobs;
-    std::vector<int32_t> requests;
-    std::vector<int64_t> starts;
-    std::vector<int64_t> ends;
+    const size_t n = all.size();
+    std::vector<int64_t> jobs(n);
+    std::vector<int32_t> requests(n);
+    std::vector<int64_t> starts(n);
+    std::vector<int64_t> ends(n);
+    size_t entries = 0;
+    for (size_t j = 0; j < n; ++j) {
+        if (j + AHEAD < n) {
+            prefetch(all[j + AHEAD]);
+        }
+        jobs[j] = all[j]->job;
+        requests[j] = all[j]->request;
+        starts[j] = all[j]->start;
+        ends[j] = all[j]->end;
+        entries += all[j]->placed.size();
+    }
     MapColumns map;
-    for (const Booking *booking : all) {
-        jobs.push_back(booking->job);
-        requests.push_back(booking->request);
-        starts.push_back(booking->start);
-        ends.push_back(booking->end);
-        map.add(booking->placed, book_->state().nodes);
+    map.reserve(n, entries);
+    for (size_t j = 0; j < n; ++j) {
+        if (j + AHEAD < n) {
+            __builtin_prefetch(all[j + AHEAD]->placed.data());
+        }
+        map.add(all[j]->placed, book_->state().nodes);
     }
     return {out(std::move(jobs)),       out(std::move(requests)),   out(std::move(starts)),
             out(std::move(ends)),       out(std::move(map.indptr)), out(std::move(map.nodes)),

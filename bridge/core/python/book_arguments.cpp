@@ -40,10 +40,12 @@ void PyBook::expect_all_new(const Column<int64_t> &jobs) const {
     }
 }
 
-void PyBook::expect_booked(int64_t job) const {
-    if (book_->booking(job) == nullptr) {
+Booking &PyBook::booked(int64_t job) const {
+    Booking *found = book_->booking(job);
+    if (found == nullptr) {
         refuse("job: " + std::to_string(job) + " is not booked");
     }
+    return *found;
 }
 
 void PyBook::expect_mark(int64_t mark) const {

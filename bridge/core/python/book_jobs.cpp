@@ -60,7 +60,7 @@ bool PyBook::book(int64_t job, int64_t request, int64_t start, int64_t length, n
 }
 
 void PyBook::revoke(int64_t job) {
-    expect_booked(job);
+    booked(job);
     book_->revoke(job);
 }
 
@@ -275,15 +275,19 @@ nb::object PyBook::replan_many(nb::handle job, nb::handle not_before) {
     const size_t n = jobs.rows();
     const Column<int64_t> begins("not_before", not_before);
     begins.expect_rows(n, "like job");
+    std::vector<Booking *> all(n);
     for (size_t j = 0; j < n; ++j) {
-        expect_booked(jobs[j]);
+        all[j] = &booked(jobs[j]);
     }
     std::vector<int64_t> starts(n);
     {
         nb::gil_scoped_release release;
         for (size_t j = 0; j < n; ++j) {
-            book_->replan(jobs[j], begins[j]);
-            starts[j] = book_->booking(jobs[j])->start;
+            if (j + AHEAD < n) {
+                prefetch(all[j + AHEAD]);
+            }
+            book_->replan(*all[j], begins[j]);
+            starts[j] = all[j]->start;
         }
     }
     return out(std::move(starts));
