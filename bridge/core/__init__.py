@@ -19,6 +19,8 @@ intervals, depth, saturation at ``NEVER``), then `book/book.hpp`.
 * ``Alarm``: a deadline from a clock, handed to a kernel; kernels themselves count steps.
 * ``HostlistFolder``: sets of node indices as Slurm hostlists.
 * ``write_announcements``: planned starts and reasons in the encoding of the wire.
+* ``group_numbers`` and ``group_objects``: which entries are the same.
+* ``match_ids``: the rows of jobs in the table of an earlier cycle.
 * ``pack_nodes`` and ``unpack_nodes``: the bitsets in which node sets are passed.
 """
 
@@ -53,8 +55,11 @@ from bridge.core._core import (
     WidthRule,
     WidthsFound,
     choose_widths,
+    group_numbers,
+    group_objects,
     judge,
     map_counts,
+    match_ids,
     plan_counts,
     plan_nodes,
     replay_counts,
@@ -94,8 +99,11 @@ __all__ = [
     "WidthRule",
     "WidthsFound",
     "choose_widths",
+    "group_numbers",
+    "group_objects",
     "judge",
     "map_counts",
+    "match_ids",
     "pack_nodes",
     "plan_counts",
     "plan_nodes",

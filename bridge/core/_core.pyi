@@ -22,7 +22,7 @@ Rules that hold for every function:
 
 import enum
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -418,6 +418,30 @@ class HostlistFolder:
         Raises:
             ValueError: the offsets do not ascend within ``nodes``, or an index is out of range.
         """
+
+def group_numbers(key: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Number the groups of equal keys in order of appearance. O(n).
+
+    Returns:
+        (n_groups,) the first position of each group, ascending; (n,) the group of each key.
+    """
+
+def group_objects(objects: list[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The same, of objects: those are equal that are one and the same."""
+
+def match_ids(former: Sequence[str], ids: Sequence[str]) -> NDArray[np.int64]:
+    """Find jobs in the table of an earlier cycle. O(n), fast where both share the texts.
+
+    Args:
+        former: a list or tuple of ids, none of them twice.
+        ids: a list or tuple of n ids.
+
+    Returns:
+        (n,) the position of each among the former ones; -1: it is not among them.
+
+    Raises:
+        ValueError: not a list or tuple.
+    """
 
 def write_announcements(
     folder: HostlistFolder,

@@ -233,7 +233,7 @@ class Store:
         promises, kept = state.promises, state.promises.kept_plan
         if not (self._begun or promises.start_s or state.learnt or kept):
             return  # nothing has been planned: the contents of the file are still valid
-        self._queue.put({"by": promises.by, "planned_start_s": dict(promises.start_s)})
+        self._queue.put({"by": promises.by, "planned_start_s": promises.start_s})
         wanted, self._everything = self._everything, False
         if predictor_records := everything(state) if wanted else fresh(state, self._handed):
             self._queue.put((predictor_records,))
@@ -291,7 +291,7 @@ class Store:
         scribe = self._scribe
         for item in batch:
             if isinstance(item, dict):
-                scribe.memory = json.dumps(item)
+                scribe.memory = json.dumps(item, default=dict)
             elif isinstance(item, tuple):
                 scribe.predictor_records |= item[0]
             elif isinstance(item, KeptPlan):

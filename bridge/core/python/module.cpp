@@ -209,6 +209,8 @@ NB_MODULE(_core, m) {
         .def(nb::init<const std::vector<std::string> &>(), "names"_a)
         .def("fold", &fold_py, "nodes"_a)
         .def("fold_many", &fold_many_py, "indptr"_a, "nodes"_a);
+    define_grouping(m);
+    define_ids(m);
     define_announcements(m);
 }
 

@@ -35,6 +35,12 @@ void define_corridor(nanobind::module_ &m);
 // Defines RepairNetwork.
 void define_neural(nanobind::module_ &m);
 
+// Defines group_numbers and group_objects.
+void define_grouping(nanobind::module_ &m);
+
+// Defines match_ids.
+void define_ids(nanobind::module_ &m);
+
 // Defines write_announcements; must follow HostlistFolder.
 void define_announcements(nanobind::module_ &m);
 

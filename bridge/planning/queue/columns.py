@@ -4,27 +4,14 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.core import group_numbers
+
 _MOST = 1 << 62
-_DENSE = 32
-"""Keys within so many times their number are looked up in a table: faster than a sort."""
 
 
 def by_appearance(key: NDArray[np.integer]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """The first position of each distinct key, ascending, and (n,) the group of each key."""
-    n = len(key)
-    low, high = (int(key.min()), int(key.max())) if n else (0, _MOST)
-    if high - low < _DENSE * n:
-        key = key.astype(np.intp) - low
-        at = np.full(high - low + 1, -1, dtype=np.intp)
-        at[key[::-1]] = np.arange(n - 1, -1, -1)  # the last one written is the first of its key
-        first = np.sort(at[at >= 0])
-        at[key[first]] = np.arange(len(first))
-        return first, at[key]
-    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    return first[order], place[inverse.reshape(-1)]
+    return group_numbers(np.ascontiguousarray(key, dtype=np.int64))
 
 
 def packed(*columns: NDArray[np.integer] | NDArray[np.bool_]) -> NDArray[np.int64]:

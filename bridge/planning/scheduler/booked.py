@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.core import Blocked
+from bridge.core import Blocked, match_ids
 from bridge.planning.queue.layouts import Layout
 from bridge.units import NEVER
 
@@ -188,6 +188,10 @@ class PlacementsById(Mapping[str, Placement]):
         """The jobs' rows in `columns`."""
         return dict(zip(self.ids, range(len(self.ids)), strict=True))
 
+    def rows_of(self, ids: list[str]) -> NDArray[np.int64]:
+        """(n,) the rows of jobs in `columns`; -1: not among them."""
+        return match_ids(self.ids, ids)
+
     def __getitem__(self, job_id: str) -> Placement:
         return self.columns[self.row[job_id]]
 
@@ -196,3 +200,33 @@ class PlacementsById(Mapping[str, Placement]):
 
     def __len__(self) -> int:
         return len(self.ids)
+
+
+class AnnouncedStarts(Mapping[str, int]):
+    """The starts of placements by job id, s; a dictionary is made only if it is asked for.
+
+    Attributes:
+        placements: with these starts.
+    """
+
+    def __init__(self, placements: PlacementsById) -> None:
+        self.placements = placements
+
+    @cached_property
+    def _starts(self) -> dict[str, int]:
+        starts = self.placements.columns.start_s.tolist()
+        return dict(zip(self.placements.ids, starts, strict=True))
+
+    def of(self, ids: list[str]) -> NDArray[np.int64]:
+        """(n,) the starts of jobs, s; 0: none."""
+        row, start_s = self.placements.rows_of(ids), self.placements.columns.start_s
+        return np.where(row < 0, 0, start_s[row]) if len(start_s) else np.zeros_like(row)
+
+    def __getitem__(self, job_id: str) -> int:
+        return self._starts[job_id]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._starts)
+
+    def __len__(self) -> int:
+        return len(self.placements)

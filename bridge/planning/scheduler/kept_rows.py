@@ -66,6 +66,7 @@ class FormerPlacements:
         self._masks = np.array(masks, dtype=bool).reshape(
             len(names), len(candidates.rows.snapshot.nodes)
         )
+        self._in_all = self._masks.all(axis=0)
         opens = np.array(
             [eligibility.classes.opens_s(one) for one in names.tolist()], dtype=np.int64
         )
@@ -147,7 +148,7 @@ class FormerPlacements:
         ]
         still[still] = np.array(alike, dtype=bool)[which]
         rows = np.flatnonzero(still)
-        if len(rows):
+        if len(rows) and not self._in_all.take(former.nodes).all():
             offsets, take = gather(former.indptr, row[rows])
             layout = np.repeat((choices.which[candidate] + position)[rows], np.diff(offsets))
             group = self._group_at[layout] + former.groups[take]

@@ -49,7 +49,7 @@ from bridge.errors import ConfigError
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.queue.rows import Rows, expand_arrays
-from bridge.planning.scheduler.booked import PlacementsById
+from bridge.planning.scheduler.booked import AnnouncedStarts, PlacementsById
 from bridge.planning.scheduler.booking import Booking
 from bridge.planning.scheduler.kept_book import Handover
 from bridge.planning.scheduler.kept_plan import KeptPlan
@@ -107,7 +107,8 @@ class OpenCcs(QueuePlanner):
         book = last.handover.take() if isinstance(last, KeptPlan) and self.keep_plan else None
         booking = Booking(rows, preference, lowered=lowered, protect=site.protect, kept=book)
         ids = jobs.id[asked].tolist()
-        kept = self._kept(rows, ids, promises)
+        announced = _announced_starts(promises, ids) if self.keep_plan else np.zeros_like(asked)
+        kept = self._kept(rows, announced)
         promised = np.flatnonzero(kept > 0)
         everyone = np.arange(len(kept))
         # 1. Announced starts are kept if they are feasible.
@@ -127,7 +128,7 @@ class OpenCcs(QueuePlanner):
         explain(booking, self.horizon_s)
         known = booking.bookings()
         plan = booking.result(self.name, beyond=self.horizon_s is not None, known=known)
-        return Planned(plan, self._announced(booking, promises, ids, known))
+        return Planned(plan, self._announced(booking, announced, ids, known))
 
     def _keep(
         self,
@@ -144,8 +145,7 @@ class OpenCcs(QueuePlanner):
         last = promises.kept_plan
         booking.late[promised] = late[promised]  # assumed, unless the kept plan says otherwise
         if isinstance(last, KeptPlan) and last.names == rows.snapshot.nodes.names:
-            row = map(last.by_id.row.get, ids, repeat(-1))
-            former = np.fromiter(row, dtype=np.intp, count=len(ids))[promised]
+            former = last.by_id.rows_of(ids)[promised]
             has = former >= 0
             booking.keep(promised[has], last.by_id.columns, former[has], start[has])
         left = ~booking.has_start(promised)
@@ -153,16 +153,12 @@ class OpenCcs(QueuePlanner):
         order = np.flatnonzero(left)[np.argsort(start[left], kind="stable")]
         booking.plan(promised[order], not_before=start[order], latest=start[order])
 
-    def _kept(self, rows: Rows, ids: list[str], promises: Promises) -> NDArray[np.int64]:
+    def _kept(self, rows: Rows, announced: NDArray[np.int64]) -> NDArray[np.int64]:
         """Returns the starts announced last, (n_plannable,); 0: none, or in the past."""
         kept = np.zeros(len(rows.plannable), dtype=np.int64)
-        if not self.keep_plan or not promises.start_s:
-            return kept
         snapshot, job = rows.snapshot, rows.job[rows.plannable]
-        announced = map(promises.start_s.get, ids, repeat(0))
-        start_s = np.fromiter(announced, dtype=np.int64, count=len(ids))
-        single = (snapshot.jobs.array_tasks[job] == 0) & (start_s != 0)
-        kept[single] = np.maximum(start_s[single], snapshot.now_s)
+        single = (snapshot.jobs.array_tasks[job] == 0) & (announced != 0)
+        kept[single] = np.maximum(announced[single], snapshot.now_s)
         not_before = rows.not_before_s()
         kept[kept < not_before] = 0
         return kept
@@ -170,7 +166,7 @@ class OpenCcs(QueuePlanner):
     def _announced(
         self,
         booking: Booking,
-        before: Promises,
+        before: NDArray[np.int64],
         ids: list[str],
         known: tuple[NDArray[np.intp], Bookings],
     ) -> Promises:
@@ -184,14 +180,18 @@ class OpenCcs(QueuePlanner):
         asked = np.arange(len(ids))
         single = snapshot.jobs.array_tasks[rows.job[rows.plannable]] == 0
         kept = single & booking.later()
-        if self.keep_plan and before.start_s:
-            starting = np.flatnonzero(single & booking.has_start(asked) & ~booking.later())
-            kept[starting] = [ids[at] in before.start_s for at in starting.tolist()]
+        kept |= single & (before != 0) & booking.has_start(asked)
         lasting = asked[kept]
         if len(lasting) < len(ids):
             ids = [ids[at] for at in lasting.tolist()]
-        placements = booking.placements_of(lasting, known)
-        start_s = dict(zip(ids, placements.start_s.tolist(), strict=True))
-        by_id, book = PlacementsById(ids, placements), booking.hand_over(lasting)
+        by_id = PlacementsById(ids, booking.placements_of(lasting, known))
+        book = booking.hand_over(lasting)
         kept_plan = KeptPlan(snapshot.nodes.names, by_id, book if self.keep_plan else Handover())
-        return Promises(self.name, start_s, kept_plan)
+        return Promises(self.name, AnnouncedStarts(by_id), kept_plan)
+
+
+def _announced_starts(promises: Promises, ids: list[str]) -> NDArray[np.int64]:
+    """(n,) the starts announced last, s; 0: none."""
+    if isinstance(promises.start_s, AnnouncedStarts):
+        return promises.start_s.of(ids)
+    return np.fromiter(map(promises.start_s.get, ids, repeat(0)), dtype=np.int64, count=len(ids))

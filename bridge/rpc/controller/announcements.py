@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.core import write_announcements
+from bridge.core import group_objects, write_announcements
 from bridge.dialect import dialect_of
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
@@ -319,8 +319,7 @@ class _Reasons:
     """The reasons of a plan's rows; rows with the same reason share one."""
 
     def __init__(self, reasons: Sequence[Reason | None]) -> None:
-        ids = np.fromiter(map(id, reasons), dtype=np.int64, count=len(reasons))
-        _, first, self._which = np.unique(ids, return_index=True, return_inverse=True)
+        first, self._which = group_objects(list(reasons))
         self._told = [reasons[at] for at in first.tolist()]
 
     def codes_and_words(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
