@@ -9,9 +9,7 @@ namespace bridge {
 std::vector<const Booking *> Book::in_order() const {
     std::vector<const Booking *> all;
     all.reserve(slots_.size());
-    for (const auto &[job, slot] : slots_) {
-        all.push_back(&bookings_[slot]);
-    }
+    slots_.each([&](uint32_t slot) { all.push_back(&bookings_[slot]); });
     std::sort(all.begin(), all.end(), [](const Booking *a, const Booking *b) {
         return a->start != b->start ? a->start < b->start : a->order < b->order;
     });

@@ -219,15 +219,15 @@ void Book::book(Booking booking) {
         slot = free_slots_.back();
         free_slots_.pop_back();
     }
-    slots_.emplace(booking.job, slot);
+    slots_.insert(booking.job, slot);
     bookings_[slot] = std::move(booking);
 }
 
 Booking Book::revoke(int64_t job) {
-    const auto at = slots_.find(job);
-    Booking booking = std::move(bookings_[at->second]);
-    free_slots_.push_back(at->second);
-    slots_.erase(at);
+    const uint32_t slot = slots_.find(job);
+    Booking booking = std::move(bookings_[slot]);
+    free_slots_.push_back(slot);
+    slots_.erase(job);
     write(booking, booking.start, booking.end, -1);
     if (booking.end > state_.now) {
         rises(booking, booking.start);
@@ -239,13 +239,13 @@ Booking Book::revoke(int64_t job) {
 }
 
 const Booking *Book::booking(int64_t job) const {
-    const auto at = slots_.find(job);
-    return at == slots_.end() ? nullptr : &bookings_[at->second];
+    const uint32_t slot = slots_.find(job);
+    return slot == NumberMap::NONE ? nullptr : &bookings_[slot];
 }
 
 Booking *Book::booking(int64_t job) {
-    const auto at = slots_.find(job);
-    return at == slots_.end() ? nullptr : &bookings_[at->second];
+    const uint32_t slot = slots_.find(job);
+    return slot == NumberMap::NONE ? nullptr : &bookings_[slot];
 }
 
 BookFound Book::find(int32_t request, int64_t length, Terms terms, int64_t earliest, int64_t latest,

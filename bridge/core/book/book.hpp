@@ -4,11 +4,11 @@
 
 #include <cstdint>
 #include <map>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "book/search/search.hpp"
+#include "common/number_map.hpp"
 
 namespace bridge {
 
@@ -142,7 +142,7 @@ class Book {
     std::vector<Steps> steps_; // of the constraints
     std::vector<Booking> bookings_;
     std::vector<uint32_t> free_slots_;
-    std::unordered_map<int64_t, uint32_t> slots_; // job -> index in bookings_
+    NumberMap slots_; // job -> index in bookings_
     uint64_t next_order_ = 0;
     std::vector<size_t> marks_; // sizes of the journal
     std::vector<Entry> journal_;

@@ -51,7 +51,7 @@ class Rows : Judged {
     }
 
   private:
-    std::vector<std::vector<bool>> members_; // by partition, once requested
+    std::vector<std::vector<uint8_t>> members_; // by partition, once requested
 
     int64_t width(size_t row) const { return plan_.indptr[row + 1] - plan_.indptr[row]; }
 
@@ -154,13 +154,13 @@ class Rows : Judged {
         }
     }
 
-    const std::vector<bool> &members(size_t partition) {
-        std::vector<bool> &found = members_[partition];
+    const std::vector<uint8_t> &members(size_t partition) {
+        std::vector<uint8_t> &found = members_[partition];
         if (found.empty()) {
-            found.resize(plan_.n_nodes, false);
+            found.resize(plan_.n_nodes, 0);
             const JudgedPartition &part = plan_.partitions[partition];
             for (size_t i = 0; i < part.n_nodes; ++i) {
-                found[static_cast<size_t>(part.nodes[i])] = true;
+                found[static_cast<size_t>(part.nodes[i])] = 1;
             }
         }
         return found;
@@ -183,9 +183,12 @@ class Rows : Judged {
         }
         const int32_t *first = plan_.nodes + plan_.indptr[row];
         const int32_t *last = plan_.nodes + plan_.indptr[row + 1];
-        const std::vector<bool> &inside = members(partition);
-        bool fits = std::all_of(first, last,
-                                [&](int32_t node) { return inside[static_cast<size_t>(node)]; });
+        const std::vector<uint8_t> &inside = members(partition);
+        uint8_t within = 1;
+        for (const int32_t *node = first; node != last; ++node) {
+            within &= inside[static_cast<size_t>(*node)];
+        }
+        bool fits = within != 0;
         const NodeLists &out = plan_.excluded;
         for (size_t i = out.offsets[row]; i < out.offsets[row + 1]; ++i) {
             fits &= std::find(first, last, out.nodes[i]) == last;

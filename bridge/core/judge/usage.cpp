@@ -62,7 +62,7 @@ class Usage : Judged {
     // share. Whole nodes are such, so uses are listed only for nodes on which some overlap.
     void node_usage() {
         const std::vector<size_t> by_begin = rows_with_start_by_begin();
-        const std::vector<bool> shared = nodes_with_overlaps(by_begin);
+        const std::vector<uint8_t> shared = nodes_with_overlaps(by_begin);
         std::vector<size_t> first(plan_.n_nodes + 2, 0); // shifted by two: see below
         each_use(by_begin, shared, [&](size_t node, const Use &) { ++first[node + 2]; });
         for (size_t at = 2; at < first.size(); ++at) {
@@ -74,7 +74,7 @@ class Usage : Judged {
         each_use(by_begin, shared,
                  [&](size_t node, const Use &use) { uses[first[node + 1]++] = use; });
         for (size_t node = 0; node < plan_.n_nodes; ++node) {
-            if (shared[node]) {
+            if (shared[node] != 0) {
                 sweep(uses.data() + first[node], uses.data() + first[node + 1], plan_.n_res,
                       plan_.capacity + node * plan_.n_res, Fault::NODE_OVERSUBSCRIBED);
             }
@@ -97,14 +97,12 @@ class Usage : Judged {
     }
 
     // Only nodes that the plan uses are checked. Blames rows that want more than a node has, too.
-    std::vector<bool> nodes_with_overlaps(const std::vector<size_t> &by_begin) {
+    std::vector<uint8_t> nodes_with_overlaps(const std::vector<size_t> &by_begin) {
         std::vector<int64_t> until(plan_.n_nodes, 0);
-        std::vector<bool> shared(plan_.n_nodes, false);
-        std::vector<bool> used(plan_.n_nodes, false);
+        std::vector<uint8_t> shared(plan_.n_nodes, 0);
+        std::vector<uint8_t> used(plan_.n_nodes, 0);
         const auto hold = [&](size_t node, int64_t begin, int64_t end) {
-            if (begin < until[node]) {
-                shared[node] = true;
-            }
+            shared[node] |= static_cast<uint8_t>(begin < until[node]);
             until[node] = std::max(until[node], end);
         };
         for (size_t run = 0; run < plan_.n_run; ++run) {
@@ -113,39 +111,70 @@ class Usage : Judged {
                 hold(static_cast<size_t>(plan_.run_nodes[i]), 0, end);
             }
         }
+        const std::vector<int64_t> everywhere = least_capacity();
         for (const size_t row : by_begin) {
-            Use use = planned_use(row);
-            bool too_large = false;
+            const Use use = planned_use(row);
             for (int64_t i = plan_.indptr[row]; i < plan_.indptr[row + 1]; ++i) {
                 const auto node = static_cast<size_t>(plan_.nodes[i]);
-                on_node(use, static_cast<size_t>(i));
-                for (size_t r = 0; r < plan_.n_res; ++r) {
-                    too_large |= amount(use, r) > plan_.capacity[node * plan_.n_res + r];
-                }
-                used[node] = true;
+                used[node] = 1;
                 hold(node, use.begin, use.end);
             }
-            if (too_large) {
+            if (is_too_large(row, use, everywhere)) {
                 blame(row, Fault::TOO_LARGE);
             }
         }
         for (size_t node = 0; node < plan_.n_nodes; ++node) {
-            shared[node] = shared[node] && used[node];
+            shared[node] &= used[node];
         }
         return shared;
     }
 
+    // What every node has.
+    std::vector<int64_t> least_capacity() const {
+        std::vector<int64_t> least(plan_.n_res, std::numeric_limits<int64_t>::max());
+        for (size_t i = 0; i < plan_.n_nodes * plan_.n_res; ++i) {
+            least[i % plan_.n_res] = std::min(least[i % plan_.n_res], plan_.capacity[i]);
+        }
+        return least;
+    }
+
+    // Whether it wants more on a node than that has; on each of its nodes what it wants on the one
+    // before, as a rule.
+    bool is_too_large(size_t row, Use use, const std::vector<int64_t> &everywhere) const {
+        bool fits_everywhere = false;
+        for (int64_t i = plan_.indptr[row]; i < plan_.indptr[row + 1]; ++i) {
+            const bool same = plan_.want == nullptr && i > plan_.indptr[row] &&
+                              plan_.tasks[i] == plan_.tasks[i - 1];
+            on_node(use, static_cast<size_t>(i));
+            fits_everywhere = same ? fits_everywhere : fits(use, everywhere.data());
+            if (!fits_everywhere &&
+                !fits(use, plan_.capacity + static_cast<size_t>(plan_.nodes[i]) * plan_.n_res)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    bool fits(const Use &use, const int64_t *there) const {
+        bool fits = true;
+        for (size_t r = 0; r < plan_.n_res; ++r) {
+            fits &= amount(use, r) <= there[r];
+        }
+        return fits;
+    }
+
     // Every use of one of these nodes: of running jobs, then of the plan.
     template <typename Visit>
-    void each_use(const std::vector<size_t> &rows, const std::vector<bool> &of, Visit visit) const {
-        if (std::find(of.begin(), of.end(), true) == of.end()) {
+    void each_use(const std::vector<size_t> &rows, const std::vector<uint8_t> &of,
+                  Visit visit) const {
+        if (std::find(of.begin(), of.end(), 1) == of.end()) {
             return;
         }
         for (size_t run = 0; run < plan_.n_run; ++run) {
             Use use = present_use(run);
             for (int64_t i = plan_.run_indptr[run]; i < plan_.run_indptr[run + 1]; ++i) {
                 const auto node = static_cast<size_t>(plan_.run_nodes[i]);
-                if (of[node]) {
+                if (of[node] != 0) {
                     use.amounts = plan_.run_use + static_cast<size_t>(i) * plan_.n_res;
                     visit(node, use);
                 }
@@ -155,7 +184,7 @@ class Usage : Judged {
             Use use = planned_use(row);
             for (int64_t i = plan_.indptr[row]; i < plan_.indptr[row + 1]; ++i) {
                 const auto node = static_cast<size_t>(plan_.nodes[i]);
-                if (of[node]) {
+                if (of[node] != 0) {
                     on_node(use, static_cast<size_t>(i));
                     visit(node, use);
                 }

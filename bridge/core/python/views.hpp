@@ -6,6 +6,7 @@
 #include <nanobind/ndarray.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "common/arrays.hpp"
@@ -48,12 +49,11 @@ template <typename T> class View {
         return *this;
     }
     bool all_below(size_t n) const {
-        for (size_t i = 0; i < size(); ++i) {
-            if (data()[i] < 0 || static_cast<size_t>(data()[i]) >= n) {
-                return false;
-            }
+        bool below = true;
+        for (size_t i = 0; i < size(); ++i) { // without a branch, to vectorise
+            below &= static_cast<uint64_t>(data()[i]) < n;
         }
-        return true;
+        return below;
     }
     bool ascends() const {
         for (size_t i = 0; i < size(); ++i) {
