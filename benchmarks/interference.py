@@ -13,8 +13,8 @@ all cases once, in random order. It needs root, and 4 minutes per repeat. `--als
 an earlier session, each relative to its own session's runs alone.
 
 `slowdowns` are the times of all stages of the host divided by the median alone; the table shows the
-median, the minimum and the maximum. `guest_cpus` is the CPU time of the guest, as a share of the
-CPUs.
+median, the minimum and the maximum. `host_cpus` is the CPU time of these stages divided by that
+alone, `guest_cpus` the CPU time of the guest, as a share of the CPUs.
 
 Then the model of `bridge.sim.sharing` is fitted (`interference_bench/fit.py`), its error is
 reported, also for pairs that it was not fitted to, and it is written as a file for
@@ -71,6 +71,7 @@ def tables(
     alone, pairs = [], []
     memory_mib = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**20
     base = {name: median([r.wall_s for r in found[name, None, None]]) for name in NAMES}
+    base_cpu = {name: median(list(map(_stage_cpu_s, found[name, None, None]))) for name in NAMES}
     for name in NAMES:
         runs = found[name, None, None]
         alone.append(
@@ -108,10 +109,16 @@ def tables(
                 "guest": guest,
                 "setting": setting.name,
                 "slowdowns": [round(each, 3) for each in slowdown],
+                "host_cpus": [round(_stage_cpu_s(r) / base_cpu[host], 3) for r in runs],
                 "guest_cpus": [round(r.guest_cpu_s / r.elapsed_s / cpus, 3) for r in runs],
             }
         )
     return alone, pairs
+
+
+def _stage_cpu_s(run: Run) -> float:
+    """CPU time of all stages."""
+    return sum(cpu_s for _, _, cpu_s in run.stages.values())
 
 
 def together(one: dict[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,7 +131,13 @@ def together(one: dict[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
         stages = [_mean(a, b) for a, b in zip(row["stages"], also["stages"], strict=True)]
         alone.append({**_mean(row, also), "runs": row["runs"] + also["runs"], "stages": stages})
     pairs = [
-        {**row, **{key: row[key] + also[key] for key in ("slowdowns", "guest_cpus")}}
+        {
+            **row,
+            **{
+                key: also.get(key, []) + row[key]
+                for key in ("slowdowns", "host_cpus", "guest_cpus")
+            },
+        }
         for row, also in zip(one["pairs"], other["pairs"], strict=True)
     ]
     sessions = [*other["sessions"], *one["sessions"]]

@@ -14,7 +14,8 @@ Rules
     3. A stage is as fast as the scarcer of the two lets it: time got over time demanded.
     4. Beyond that the other slows it down in proportion to its own speed (memory bandwidth,
        caches, scheduling delays): the speed is divided by 1 + sensitivity * pressure of the other *
-       its speed by rule 3. The CPU time used stays the same: it is spent waiting for memory.
+       its speed by rule 3. It uses CPU time in proportion to its speed: work takes the same CPU
+       time whoever shares (measured: docs/results/coscheduling.md).
     5. A job alone has no ceiling and speed 1.
 
 Source: rules 1 and 2 are the max-min shares of Linux' fair scheduler; rule 4 is the separation of
@@ -85,9 +86,9 @@ def together(one: Side, other: Side) -> tuple[Rate, Rate]:
 
 
 def _slowed(side: Side, speed: float, other: Application, other_speed: float) -> Rate:
-    """Rule 4; a stage that waits for the disk demands less CPU time, too."""
-    slower = 1 + side.application.sensitivity * other.pressure * other_speed
-    return Rate(speed / slower, speed * side.demand * side.of)
+    """Rule 4."""
+    speed /= 1 + side.application.sensitivity * other.pressure * other_speed
+    return Rate(speed, speed * side.demand * side.of)
 
 
 def _part(got: float, demand: float) -> float:

@@ -66,7 +66,7 @@ def step(jobs: Sequence[NaiveJob], now_s: float) -> None:
             other = live[1 - at]
             speed /= 1 + job.sensitivity * other.pressure * part[1 - at]
         job.done_s += STEP_S * speed
-        job.cpu_s += STEP_S * part[at] * demands[at][0]
+        job.cpu_s += STEP_S * speed * demands[at][0]
     for job in live:
         if job.done_s >= job.total_s - 1e-9:
             job.ended_s = now_s + STEP_S
