@@ -123,7 +123,7 @@ def main() -> None:
     """Simulates, or shows a file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("logs", type=Path, nargs="*")
-    parser.add_argument("--policies", default="easy,static-half,asax")
+    parser.add_argument("--policies", default="easy,static-half,asax,pairs")
     parser.add_argument("--seeds", type=int, default=20, help="of the experiment [20]")
     parser.add_argument("--cores", default="64,128,256", help="of the experiment")
     parser.add_argument("--repeats", type=int, default=3, help="sets of the experiment [3]")

@@ -447,7 +447,7 @@ def coschedule(
     *,
     policies: Annotated[
         str, typer.Option(help="Presets or YAML files, separated by commas.")
-    ] = "easy",
+    ] = "easy,static-half,asax,pairs",
     cores: Annotated[
         str, typer.Option(help="Sizes of the cluster, separated by commas.")
     ] = "64,128,256",
