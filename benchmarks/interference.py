@@ -3,7 +3,7 @@
 
 Usage: benchmarks/interference.py [--repeats N] [--seed N] [--also FILE] [--json FILE]
            [--model FILE]
-       benchmarks/interference.py --show FILE [--table pairs|alone|fit]
+       benchmarks/interference.py --show FILE [--table pairs|alone|fit|harm]
 
 Each workflow runs alone, and as host with each workflow as guest, which is repeated until the host
 has ended; the guest has a quota of 10, 25, 50 or 75 % of the CPUs, none (free), or none with the
@@ -228,6 +228,8 @@ def show(found: Mapping[str, Any], table: str) -> list[str]:
             text = f"{median(seen):.2f} ({min(seen):.2f}-{max(seen):.2f})"
             cells.setdefault((row["host"], row["guest"]), []).append(text)
         return lines + [f"| {' | '.join((*key, *row))} |" for key, row in cells.items()]
+    if table == "harm":
+        return _harm(found["pairs"])
     if table == "alone":
         lines = ["| workflow | stage | share | CPUs of it busy |", "|---|---|---:|---:|"]
         for row in found["alone"]:
@@ -256,6 +258,23 @@ def _load(facts: Mapping[str, Any]) -> list[float]:
     return found
 
 
+def _harm(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """How much hosts are slowed down, and what guests get, over all pairs of each setting."""
+    lines = [
+        "| guest's quota | hosts slower: median | most | pairs above 10 % | guest's CPUs |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for setting in SETTINGS:
+        own = [row for row in rows if row["setting"] == setting.name]
+        slower = [100 * (median(row["slowdowns"]) - 1) for row in own]
+        guests = 100 * float(np.median([median(row["guest_cpus"]) for row in own]))
+        lines.append(
+            f"| {setting.name} | {float(np.median(slower)):.0f} % | {max(slower):.0f} % "
+            f"| {sum(each > 10 for each in slower)} of {len(own)} | {guests:.0f} % |"
+        )
+    return lines
+
+
 def main() -> None:
     """Measures and fits, or shows a file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -265,7 +284,7 @@ def main() -> None:
     parser.add_argument("--also", type=Path, metavar="FILE", help="add an earlier session")
     parser.add_argument("--model", type=Path, help="write the model there")
     parser.add_argument("--show", type=Path, metavar="FILE", help="show these figures")
-    parser.add_argument("--table", choices=("pairs", "alone", "fit"), default="pairs")
+    parser.add_argument("--table", choices=("pairs", "alone", "fit", "harm"), default="pairs")
     options = parser.parse_args()
     if options.show:
         print("\n".join(show(json.loads(options.show.read_text()), options.table)))
