@@ -4,6 +4,7 @@ and by the agents on the nodes, in real cgroups."""
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,14 +14,22 @@ from tests.integration.decider import Decider, deciding
 from tests.integration.slurm import Cluster
 
 CLUSTER = "sbshare"
+CONFIG = Path(__file__).parents[2] / "slurm_conf" / "bridge.yaml"
+PLANNING = """
+planning:
+  coscheduling: [{partition: share}]
+"""
 SPIN = "for i in 1 2 3 4; do while :; do :; done & done; wait"
 """More processes than the job has CPUs; they start as quickly as a shell forks."""
 
 
 @pytest.fixture(scope="module")
-def sharing_cluster() -> Iterator[Cluster]:
+def sharing_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    file = tmp_path_factory.mktemp("service") / "bridge.yaml"
+    file.write_text(CONFIG.read_text() + PLANNING)
     cluster = Cluster(
         CLUSTER, "--nodes", "2", "--containers", "2", "--cpus", "2", "--agents", "--cgroups",
+        "--service-config", str(file),
         "--set", "PartitionName=share Nodes=n[1-2] OverSubscribe=YES:2 MaxTime=INFINITE State=UP",
     )  # fmt: skip
     if not (KEEP and CLUSTER in cluster.process("scontrol", "show", "config").stdout):
@@ -47,15 +56,34 @@ def submit(cluster: Cluster, *options: str, run: str = "sleep 600", user: str = 
     )  # fmt: skip
 
 
-def a_host(cluster: Cluster, *options: str, run: str = "sleep 600") -> str:
-    job = submit(cluster, "--coschedule=host", *options, run=run)
-    cluster.wait_state(job, "RUNNING")
-    return job
+def a_host(decider: Decider) -> str:
+    """A job that may have guests.
+
+    While the service is replaced, Slurm's own scheduler may start it; then it is none.
+    """
+    cluster = decider.cluster
+    for _ in range(5):
+        job = submit(cluster, "--coschedule=host")
+        cluster.wait_state(job, "RUNNING")
+        if consent(decider, job) == "COSCHEDULE_HOST":
+            return job
+        cluster.root("scancel", job)
+        cluster.wait_empty()
+    raise AssertionError("no job became a host")
+
+
+def consent(decider: Decider, job: str) -> object:
+    """What the plugin reports of a running job."""
+
+    def found() -> list[object]:
+        return [line["consent"] for line in decider.lines() if line.get("job") == job]
+
+    return decider.cluster.wait_for("a report", found)[-1]
 
 
 def a_pair(decider: Decider, *, guest_runs: str = "sleep 600") -> tuple[str, str]:
     cluster = decider.cluster
-    host = a_host(cluster)
+    host = a_host(decider)
     guest = submit(cluster, "--coschedule=guest", run=guest_runs)
     said = decider.start_guest(guest, host)
     assert said["outcome"] == "OUTCOME_APPLIED", said
@@ -96,7 +124,6 @@ def test_a_guest_has_its_hosts_cpus_and_a_quota(sharing: Decider) -> None:
     assert all("Nodes=n1 CPU_IDs=0-1" in text for text in both)
     assert " CPUAlloc=2 " in cluster.run("scontrol", "show", "node", "n1")
     cluster.wait_for("a report", lambda: sharing.reported(guest)["host"] == host)
-    assert sharing.reported(host)["consent"] == "COSCHEDULE_HOST"
     bound(sharing, guest)
     # Every process of the guest is there, and none of the host; the kernel holds it back.
     listed = f"cat /sys/fs/cgroup/freezer/slurm_n1/uid_*/job_{guest}/step_*/cgroup.procs"
@@ -152,10 +179,7 @@ def test_a_job_that_does_not_consent_is_no_host(sharing: Decider) -> None:
     for options in (("--coschedule=never",), (), ("--coschedule=both", "--exclusive")):
         alone = submit(cluster, *options)
         cluster.wait_state(alone, "RUNNING")
-        cluster.wait_for(
-            "a report", lambda job=alone: any(line.get("job") == job for line in sharing.lines())
-        )
-        assert sharing.reported(alone)["consent"] == "COSCHEDULE_NEVER"
+        assert consent(sharing, alone) == "COSCHEDULE_NEVER"
         guest = submit(cluster, "--coschedule=guest")
         said = sharing.start_guest(guest, alone)
         assert "lets no guest in" in str(said["text"]), said
@@ -231,7 +255,7 @@ def test_a_killed_guest_leaves_at_once_though_no_service_lifts_its_quota(sharing
 
 def test_in_fallback_slurm_pairs_nobody(sharing: Decider) -> None:
     cluster = sharing.cluster
-    host = a_host(cluster)
+    host = a_host(sharing)
     log = cluster.inside("controller", "role", "log", "controller")
     cluster.inside("service", "sh", "-c", "kill -STOP $(cat /tmp/replacement.pid)")
     try:
@@ -251,3 +275,33 @@ def test_in_fallback_slurm_pairs_nobody(sharing: Decider) -> None:
         assert cluster.state(host) == "RUNNING"
     finally:
         cluster.inside("service", "sh", "-c", "kill -CONT $(cat /tmp/replacement.pid)")
+
+
+# ---------------------------------------------------------------- the service's own decisions
+
+
+def test_the_service_pairs_two_jobs_and_holds_the_guest_to_half(sharing_cluster: Cluster) -> None:
+    cluster = sharing_cluster
+    cluster.inside("n1", "sh", "-c", "role alive agent || role start agent")
+    cluster.root("schedbridge", "policy", "set", "static-half")
+    try:
+        host = submit(cluster, "--coschedule=host", "-J", "host")
+        cluster.wait_state(host, "RUNNING")
+        guest = submit(cluster, "--coschedule=guest", "-J", "guest", run=SPIN)
+        cluster.wait_state(guest, "RUNNING", timeout_s=120)
+        assert cluster.state(host) == "RUNNING"
+        half = 100_000  # of two CPUs, in microseconds of a tenth of a second
+        cluster.wait_for("its quota", lambda: shown(cluster, guest)[0] == str(half), 60)
+        for job, words in ((host, f"with a guest, job {guest}"), (guest, f"nodes of job {host}")):
+            cluster.wait_for(
+                f"a comment: {words}",
+                lambda job=job, words=words: words in cluster.run("scontrol", "show", "job", job),
+            )
+        cluster.root("scancel", host)
+        cluster.wait_for("its full share", lambda: shown(cluster, guest) == ("", ""))
+        assert cluster.state(guest) == "RUNNING"
+    finally:
+        cluster.root("schedbridge", "policy", "set", "slurm-like")
+        cluster.root("sh", "-c", "squeue -h -o %A | sort -u | xargs -r scancel --quiet")
+        cluster.wait_empty()
+    no_trace_is_left(cluster)
