@@ -73,7 +73,14 @@ class NodeTable:
 
     @cached_property
     def power(self) -> NDArray[np.int8]:
-        """(n_nodes,) `HAS_POWER`, `POWERING_UP` or `WITHOUT_POWER` (also on its way down)."""
+        """(n_nodes,) `HAS_POWER`, `POWERING_UP` or `WITHOUT_POWER` (also on its way down).
+
+        It follows from `power_saving`, and from the controller's text if that is not reported.
+        """
+        saving = self.power_saving
+        if saving is not None:
+            off = np.where(saving.resuming, POWERING_UP, WITHOUT_POWER)
+            return np.where(saving.off, off, HAS_POWER).astype(np.int8)
         known = {words: _power(words) for words in set(self.state)}
         return np.array([known[words] for words in self.state], dtype=np.int8)
 

@@ -3,43 +3,26 @@
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    TaskID,
-    TaskProgressColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
 
-from bridge.cli.simulation.outcomes import results_table, run_of, write_files
+from bridge.cli.simulation.outcomes import results_table, write_files
 from bridge.cli.simulation.policies import SiteOption, read_planning, read_policy
 from bridge.cli.simulation.power import POWER_PAPER, PowerOptions, paper_workload, powered
+from bridge.cli.simulation.replays import MOST_PLACED, Engine, Replays
 from bridge.cli.simulation.sharing import SharingOptions
 from bridge.errors import ConfigError
 from bridge.model.policy import PolicySpec
 from bridge.planning.site_rules.rules_text import parse_site
-from bridge.ports import Environment
 from bridge.power.sites import site_at
-from bridge.registry import build, describe, predicting
+from bridge.registry import describe, predicting
 from bridge.report.run import Run, figures
-from bridge.safe_cycle.decider import Decider
-from bridge.sim.corridor.sight import under_corridor
-from bridge.sim.runs.engine import simulate as run_simulation
-from bridge.sim.runs.faults import random_faults
-from bridge.sim.runs.foreseen import foreseeable, replay_foreseen
 from bridge.sim.runs.outcome import Outcome
-from bridge.sim.runs.outcome import Progress as Point
-from bridge.sim.runs.replay import replay, replay_depth
 from bridge.sim.workloads.change_costs import JOIN, ChangeCosts, parse_change_cost
 from bridge.sim.workloads.esp import ESP_NODES, as_trace, esp
 from bridge.sim.workloads.speedup import Speedup, parse_speedup
@@ -48,16 +31,6 @@ from bridge.sim.workloads.system import System, pool_of, read_system
 from bridge.sim.workloads.workload import Workload, workload_from
 
 _LONGEST_DECISION_MS = 3_600_000
-_MOST_PLACED = 50_000_000
-"""Most node assignments computed after a fast replay; a Gantt chart shows fewer anyway."""
-
-
-class Engine(StrEnum):
-    """The engine of a simulation."""
-
-    AUTO = "auto"
-    CYCLE = "cycle"
-    FAST = "fast"
 
 
 def simulate(
@@ -211,37 +184,12 @@ def simulate(
         workload, machine, planning, seed
     )
     rules = site_at(planning, int(workload.submit_s.min()), int(workload.submit_s.max()))
-    special = faults or decision_s != 0 or planning or power or workload.sharing
-    fast = [_fast(spec, machine, engine, only_cycle=bool(special)) for spec in specs]
-    outcomes: list[Outcome] = []
-    runs: list[Run] = []
-    with _progress() as bars:
-        for spec, replayed in zip(specs, fast, strict=True):
-            task = bars.add_task(spec.name, total=len(workload), state="")
-            if replayed is not None:
-                few = int(workload.processors.sum()) <= _MOST_PLACED
-                outcome = replayed(workload, machine, placed=out is not None and few)
-                run = run_of(spec.name, "fast", outcome)
-            else:
-                truth = dict(zip(workload.id, workload.runtime_s.tolist(), strict=True))
-                known = Environment(run_s=truth)
-                decider = Decider(build(spec), seed=seed, site=rules, environment=known)
-                blows = random_faults(seed, workload, len(machine.nodes), faults)
-                observe = _advance(bars, task)
-                origin_s = int(workload.submit_s[0])
-                outcome = run_simulation(
-                    workload,
-                    machine,
-                    under_corridor(decider, power, origin_s) if power else decider.decide,
-                    faults=blows,
-                    observe=observe,
-                    decision_s=decision_s,
-                    power=power,
-                )
-                run = run_of(spec.name, "cycle", outcome, fell_back=decider.failures)
-            bars.update(task, completed=len(workload))
-            outcomes.append(outcome)
-            runs.append(run)
+    replays = Replays(
+        workload, machine, rules, power,
+        seed=seed, faults=faults, decision_s=decision_s, engine=engine,
+        special=bool(planning), placed=out is not None,
+    )  # fmt: skip
+    outcomes, runs = replays.of(specs)
     summary = {
         **_summary(swf, workload, machine, specs, seed=seed, faults=faults),
         "decision_time": decision_time,
@@ -360,56 +308,6 @@ def _decision_s(text: str) -> float | None:
     return milliseconds / 1e3
 
 
-def _fast(
-    spec: PolicySpec, system: System, engine: Engine, *, only_cycle: bool
-) -> Callable[..., Outcome] | None:
-    """Replays a workload with the fast engine; None: only the cycle engine can.
-
-    Raises:
-        ConfigError: the fast engine was requested but cannot replay this.
-    """
-    if engine is Engine.CYCLE:
-        return None
-    if not only_cycle:
-        if (depth := replay_depth(spec, system)) is not None:
-            return partial(replay, depth=depth)
-        if foreseeable(spec, system):
-            return partial(replay_foreseen, spec=spec)
-    if engine is Engine.FAST:
-        raise ConfigError(
-            "engine",
-            "'fast' replays order fcfs or slurm with plan easy, or conservative by time limits, on"
-            " a pool, with free decisions, without --site and faults; policy"
-            f" {spec.name} needs 'cycle'",
-        )
-    return None
-
-
-# ---------------------------------------------------------------- runs
-
-
-def _progress() -> Progress:
-    console = Console(stderr=True)
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TextColumn("{task.fields[state]}"),
-        TimeRemainingColumn(),
-        console=console,
-        disable=not console.is_terminal,
-        transient=True,
-    )
-
-
-def _advance(bars: Progress, task: TaskID) -> Callable[[Point], None]:
-    def advance(point: Point) -> None:
-        state = f"{point.running:,} running, {point.waiting:,} waiting"
-        bars.update(task, completed=point.finished, state=state)
-
-    return advance
-
-
 # ---------------------------------------------------------------- output
 
 
@@ -451,7 +349,7 @@ def _facts(swf: Trace, workload: Workload, runs: Sequence[Run], seed: int) -> Ma
         "seed": str(seed),
         "not shown": None
         if all(run.placed for run in runs)
-        else f"the nodes of jobs: together they hold more than {_MOST_PLACED:,} nodes",
+        else f"the nodes of jobs: together they hold more than {MOST_PLACED:,} nodes",
     }
     return {key: value for key, value in facts.items() if value}
 
