@@ -110,7 +110,8 @@ def _traces(runs: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
     for row in runs:
         lines.append(
-            f"| {row['log']} | {row['consent_percent']} | {row['policy']} | {row['wait_s']:,.0f} "
+            f"| {row['log']} | {row['consent_percent']} | {Path(row['policy']).stem} "
+            f"| {row['wait_s']:,.0f} "
             f"| {row['response_s']:,.0f} | {row['bounded_slowdown']:.1f} "
             f"| {row['cpu_percent']:.1f} | {row['guests']:,} "
             f"| {row['host_mean_percent']:.1f} | {row['host_p95_percent']:.1f} "
