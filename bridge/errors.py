@@ -84,7 +84,7 @@ class SnapshotError(BridgeError):
 
 
 class PolicyError(BridgeError):
-    """A policy failed; the cycle goes on with the conservative plan."""
+    """A policy failed; the cycle continues with the conservative plan."""
 
     def __init__(self, policy: str, problem: str) -> None:
         self.policy, self.problem = policy, problem

@@ -3,7 +3,7 @@
 
 Rules
     1. Without the service nothing happens: connections of launchers are closed, and they attach
-       again. The agent tries to reach the service for ever, with growing pauses.
+       again. The agent retries without end, with growing pauses.
     2. Time in MPI is read every `MPI_S`, and sent for jobs whose processes are measured; for
        others an estimate is.
     4. Power and use are read every `READ_S` (`bridge.agent.power`), and sent to a service that

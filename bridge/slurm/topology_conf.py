@@ -167,23 +167,21 @@ def parse_topology(text: str, nodes: Sequence[str], *, file: str = "topology.con
                 raise reader.refuse(switch.line, f"{switch.name}: there is no switch {below}")
             if parent[index[below]] >= 0:
                 other = reader.switches[parent[index[below]]].name
-                raise reader.refuse(
-                    switch.line, f"{switch.name}: {below} hangs under {other} already"
-                )
+                raise reader.refuse(switch.line, f"{switch.name}: {below} is already below {other}")
             parent[index[below]] = i
         for name in switch.nodes:
             if name not in node_index:
                 continue
             if leaf_of_node[node_index[name]] >= 0:
                 other = reader.switches[leaf_of_node[node_index[name]]].name
-                raise reader.refuse(switch.line, f"{switch.name}: {name} hangs on {other} already")
+                raise reader.refuse(switch.line, f"{switch.name}: {name} is already on {other}")
             leaf_of_node[node_index[name]] = i
     for i, switch in enumerate(reader.switches):
         above, steps = i, 0
         while parent[above] >= 0:
             above, steps = parent[above], steps + 1
             if steps > len(index):
-                raise reader.refuse(switch.line, f"{switch.name} hangs below itself")
+                raise reader.refuse(switch.line, f"{switch.name} is below itself")
     return Topology(tuple(index), parent, leaf_of_node)
 
 

@@ -22,7 +22,7 @@ NO_UPPER_W = NEVER
 
 @dataclass(frozen=True, slots=True)
 class Corridor:
-    """Bounds of system power as step functions; each step holds until the next, the last for ever.
+    """Bounds of system power as step functions; each step holds until the next, the last forever.
 
     Attributes:
         starts_s: instants, ascending; the first is 0.

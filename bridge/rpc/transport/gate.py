@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Admits connections to a gRPC server: known users only, and a limited share for each.
 
-gRPC does not tell who is at the other end of a Unix socket. So the gate listens at the public
+gRPC does not identify the peer of a Unix socket. So the gate listens at the public
 socket, determines the peer's user, closes connections of users who are not allowed, and relays the
 others to the server's private socket. If the server needs to know the user, the gate encodes it in
 the address from which it connects (`Badges`).

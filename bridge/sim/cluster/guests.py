@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guests of the simulated controller: who may start as one, and whose CPUs are whose.
+"""Guests of the simulated controller: their conditions, and the ownership of CPUs.
 
 Rules
     1. A guest starts on exactly the nodes of its host, all of them. The host runs, holds all CPUs
-       of its nodes, is no guest, and has none.
+       of its nodes, is not a guest, and has none.
     2. Both have consented, neither is exclusive, and the guest may be requeued.
     3. A guest takes memory of its own, but no CPUs. When its host ends before it, it takes its own
        CPUs out of those that become free.
@@ -26,7 +26,7 @@ _GUESTS = (Coschedule.GUEST, Coschedule.BOTH)
 
 
 class Guests:
-    """Which running job is whose guest."""
+    """The guests among the running jobs, and their hosts."""
 
     def __init__(self, jobs: JobTable, running: RunningJobs, occupancy: Occupancy) -> None:
         """Starts with none.
@@ -81,7 +81,7 @@ class Guests:
         self._guest_of[host] = guest
 
     def taken(self, held: Allocation) -> NDArray[np.int64]:
-        """(n, R) what an allocation takes from its nodes beside that of its host."""
+        """(n, R) what an allocation takes from its nodes in addition to that of its host."""
         if held.host < 0:
             return held.use
         use = held.use.copy()
@@ -89,7 +89,7 @@ class Guests:
         return use
 
     def end(self, job: int, held: Allocation) -> int | None:
-        """A job has released its nodes; returns the guest that goes on alone (rule 3)."""
+        """A job has released its nodes; returns the guest that continues alone (rule 3)."""
         if held.host >= 0:
             del self._guest_of[held.host]
             return None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The corridor of a simulation: steps relative to its start, some of which are announced.
 
-A file, YAML or JSON, is a list of steps, or a mapping with every key there is:
+A file, YAML or JSON, is a list of steps, or a mapping; with all keys:
 
     steps:
       - {at: 0, lower: 1700W, upper: 2500W}
@@ -46,7 +46,7 @@ class CorridorSteps:
 
     Attributes:
         grace_s: see `bridge.power_measures`.
-        base_w: drawn beside nodes and jobs.
+        base_w: in addition to nodes and jobs.
     """
 
     steps: tuple[CorridorStep, ...]
@@ -54,7 +54,7 @@ class CorridorSteps:
     base_w: int = 0
 
     def instants(self, origin_s: int) -> list[int]:
-        """When a step begins, of a run that begins at `origin_s`."""
+        """The begin of a step in a run that begins at `origin_s`."""
         return [origin_s + step.at_s for step in self.steps]
 
     def announced(self, origin_s: int) -> frozenset[int]:

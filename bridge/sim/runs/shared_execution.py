@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How simulated jobs run that may share their nodes: speeds, limits, ends, and what is measured.
+"""The execution of simulated jobs that may share nodes: speeds, limits, ends, and measurements.
 
 Rules
-    1. An end is due anew when a pairing begins or ends, or its quotas change.
+    1. An end is recomputed when a pairing begins or ends, or its quotas change.
     2. Quotas and weights are those of the last plan; a job that it does not name has none.
-    3. Policies see CPU time, busy CPUs and most memory of running jobs exactly, at each decision.
+    3. Policies see exact CPU time, busy CPUs and maximum memory of running jobs, at each decision.
 """
 
 import heapq
@@ -28,7 +28,7 @@ class SharedExecution(Execution):
     """The running jobs of a simulated controller, some of which share their nodes."""
 
     def __init__(self, controller: Controller, workload: Workload) -> None:
-        """Has the controller report what is measured.
+        """Lets the controller report the measurements.
 
         Args:
             controller: of the simulation.
@@ -44,7 +44,7 @@ class SharedExecution(Execution):
 
     @property
     def sharing(self) -> SharingLog | None:
-        """What sharing did."""
+        """The record of sharing."""
         return self._running.log
 
     @property
@@ -57,7 +57,7 @@ class SharedExecution(Execution):
         return self._due[0][0] if self._due else NEVER
 
     def start(self, job: int, now_s: int) -> None:
-        """A job starts, in the controller already."""
+        """Starts a job that has started in the controller."""
         held = self._controller.running[job]
         host = held.host if held.host >= 0 else None
         self._running.start(job, int(held.use[:, CPUS].sum()), now_s, host)
@@ -67,7 +67,7 @@ class SharedExecution(Execution):
             self._expect(host, now_s)
 
     def stop(self, job: int, now_s: int, *, requeued: bool = False) -> None:
-        """A job has ended or lost its nodes, in the controller already."""
+        """Ends a job that has ended or lost its nodes in the controller."""
         partner = self._running.stop(job, now_s, requeued=requeued)
         self._latest.pop(job, None)
         self._account(job, now_s)
@@ -113,14 +113,14 @@ class SharedExecution(Execution):
         return len(changed)
 
     def _expect(self, job: int, now_s: int) -> None:
-        """Schedules the end of a job, in place of any other."""
+        """Schedules the end of a job instead of its former one."""
         self._pushed += 1
         self._latest[job] = self._pushed
         due_s = max(self._running.due_s(job, now_s), now_s)
         heapq.heappush(self._due, (due_s, job, self._pushed))
 
     def _read(self, jobs: Sequence[int], now_s: int) -> dict[str, NDArray[Any]]:
-        """What is measured of running jobs, as columns of their table."""
+        """Measurements of running jobs, as columns of their table."""
         found = self._running.readings(jobs, now_s)
         controller, share = self._controller, found.pop("peak_memory")
         node_mib = [

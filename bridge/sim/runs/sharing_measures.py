@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What sharing nodes has done to a simulated schedule: measures, defined once.
+"""Measures of the effect of shared nodes on a simulated schedule, defined once.
 
 | key | meaning |
 |---|---|
 | guests | jobs that began as guests, in their last run |
 | hosts | jobs that had a guest for some time |
-| pair_h | how long nodes were shared: hours of pairs |
+| pair_h | hours of pairs |
 | cpu_use | CPU time used over CPUs * makespan |
 | memory_use | memory used over memory * makespan, by nodes |
-| host_slowdown | run time lost beside guests, over the run time alone: mean of hosts, 95 %, most |
-| guest_slowdown | likewise of guests beside their hosts: mean, 95 %, most |
+| host_slowdown | delay by guests over the run time alone: mean of hosts, 95 %, maximum |
+| guest_slowdown | likewise of guests by their hosts: mean, 95 %, maximum |
 | above_bound | share of the hosts that were slowed down by more than `BOUND` |
 | overrun | share of all jobs that ran beyond their time limit |
 | killed | jobs that were killed for it |
-| requeued | how often a guest went back to the queue |
+| requeued | how often a guest was requeued |
 """
 
 from typing import Any, Final

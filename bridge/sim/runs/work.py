@@ -3,12 +3,12 @@
 
 Rules
     1. Run time and time limit are those at the job's nominal width (`Malleable.nominal`). At
-       another width both are spent in proportion to the speed-up there. Behind the end of the run
+       another width both are spent in proportion to the speed-up there. After the end of the run
        time the limit is spent as in the last phase.
     2. Work done is counted in seconds at the nominal width. Each phase of a job
        (`bridge.sim.workloads.speedup.Phases`) is an interval of it.
-    3. During a change a job goes on as before, then stands still and spends nothing of its limit,
-       then continues at its new width (`bridge.sim.workloads.change_costs`).
+    3. During a change a job first continues at its old width, then stands still and spends nothing
+       of its limit, then continues at its new width (`bridge.sim.workloads.change_costs`).
     4. An end falls on a whole second, the first one at which nothing is left.
 """
 
@@ -28,7 +28,7 @@ class _Job:
 
     Attributes:
         done_s: its work at the beginning of the first leg.
-        legs: from when on, s, it has which width; 0: it stands still. The last one goes on.
+        legs: begin, s, and width; 0: it stands still. The last one has no end.
         bounds_s: where each phase ends, in work; the last one never.
         parts: the speed-up of each phase; None: the same speed at any width.
     """
@@ -40,7 +40,7 @@ class _Job:
     nominal: int
 
     def rate(self, phase: int, width: int) -> float:
-        """Work in a second."""
+        """Work per second."""
         part = self.parts[phase]
         return 1.0 if part is None else float(part.at(width) / part.at(self.nominal))
 
@@ -85,7 +85,7 @@ class Work:
         self._jobs[job] = _Job(0.0, [(float(now_s), width)], bounds_s, parts, nominal)
 
     def resize(self, job: int, width: int, now_s: int, goes_on_s: float, still_s: float) -> None:
-        """A job gets another width: it goes on for a while, then stands still, then has it."""
+        """A job gets another width: it first continues, then stands still, then has it."""
         state = self._jobs[job]
         before = self._width(state, now_s)
         state.done_s = self._done_s(state, now_s)
@@ -105,7 +105,7 @@ class Work:
     def phases(self, job: int) -> list[tuple[float, int]]:
         """When each phase begins at the job's width, s, and its number; the present one first.
 
-        Until its next change. What is behind the end of the job's work is left out.
+        Until its next change. Phases after the end of the job's work are left out.
         """
         state = self._jobs[job]
         from_s, width = state.legs[-1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How applications get in each other's way on shared nodes: the model, and its file.
+"""How applications slow each other down on shared nodes: the model, and its file.
 
 A file, YAML or JSON:
 
@@ -21,7 +21,7 @@ A file, YAML or JSON:
 | io | time in which it keeps the disk busy | - | 0 to 1 |
 | memory | of the memory of its nodes | - | 0 to 1 |
 
-Every application has a number, its place in the file. What the numbers do is in `rates.py`.
+Every application has a number, its position in the file. `rates.py` defines the use of the values.
 """
 
 import math
@@ -41,7 +41,7 @@ _SUM_TOLERANCE: Final = 1e-3
 
 @dataclass(frozen=True)
 class Stage:
-    """What an application demands for a part of its run; the module's table has the units."""
+    """The demands of an application for a part of its run; the module's table has the units."""
 
     name: str
     share: float
@@ -51,7 +51,7 @@ class Stage:
     memory: float = 0.0
 
     def busy(self, cpus: int) -> float:
-        """How many CPUs it keeps busy, of so many that the job has."""
+        """The number of busy CPUs, for the CPUs of the job."""
         return self.cpu * cpus if self.parallel else self.cpu
 
 
@@ -66,7 +66,7 @@ class Application:
 
     @property
     def memory(self) -> float:
-        """The most memory of all stages, as a share of the memory of its nodes."""
+        """The maximum memory of all stages, as a share of the memory of its nodes."""
         return max(stage.memory for stage in self.stages)
 
 
@@ -75,7 +75,7 @@ class Interference:
     """The applications of a workload.
 
     Attributes:
-        source: where the numbers come from, for people.
+        source: of the numbers, for display.
     """
 
     applications: tuple[Application, ...]
@@ -83,7 +83,7 @@ class Interference:
 
     @cached_property
     def number(self) -> Mapping[str, int]:
-        """Name of an application to its place."""
+        """Name of an application to its number."""
         return {each.name: at for at, each in enumerate(self.applications)}
 
     def as_value(self) -> dict[str, Any]:

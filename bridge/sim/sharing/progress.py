@@ -4,9 +4,9 @@
 Rules
     1. Work is counted in seconds of running alone. A job is done when it reaches its run time.
     2. Speeds (`rates.py`) change when a pairing begins or ends, its quota or weights change, or one
-       of the two jobs comes to another stage or is done. Between these instants they are constant.
+       of the two jobs enters another stage or is done. Between these instants they are constant.
     3. A host has at most one guest, a guest one host, and no guest is a host. When one of them
-       ends, the other goes on alone.
+       ends, the other continues alone.
     4. An end falls on a whole second, the first one at which no work is left.
 """
 
@@ -19,12 +19,12 @@ from bridge.sim.sharing.interference import Application
 from bridge.sim.sharing.rates import Rate, Side, alone, together
 
 _NOTHING_S = 1e-6
-"""So little work is none: what rounding leaves."""
+"""Less work than this is none: a rounding error."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much CPU time a job of a pair may use.
+    """The CPU time that a job of a pair may use.
 
     Attributes:
         ceiling: as a share of the CPUs, above 0; 1: no quota.
@@ -40,13 +40,13 @@ UNLIMITED = Limits()
 
 @dataclass(frozen=True)
 class Used:
-    """What a job has used since its start.
+    """A job's use of resources since its start.
 
     Attributes:
         cpu_s: CPU time, all CPUs together, s.
         memory_s: share of the memory of its nodes, over time, s.
-        shared_s: how long it ran beside another job.
-        lost_s: by how much that has made it later.
+        shared_s: time with another job on its nodes.
+        lost_s: the delay by this.
     """
 
     cpu_s: float = 0.0
@@ -95,7 +95,7 @@ class _Job:
         return Side(self.application, stage, self.cpus, self.of, limits.ceiling, limits.weight)
 
     def lasts_s(self, rate: Rate) -> float:
-        """How long its stage goes on at this rate."""
+        """The rest of its stage at this rate."""
         left_s = self.bounds_s[self.stage] - self.done_s
         return left_s / rate.speed if rate.speed > 0 else math.inf
 
@@ -107,7 +107,7 @@ class Reading:
     Attributes:
         used: since its start.
         busy: CPUs that it keeps busy at present.
-        peak_memory: the most so far, as a share of the memory of its nodes.
+        peak_memory: maximum so far, as a share of the memory of its nodes.
         progress: work done, as a share of all.
     """
 
@@ -135,8 +135,8 @@ class SharedWork:
         Args:
             job: not running.
             application: what it runs.
-            cpus: that it has, all nodes together.
-            runtime_s: what it takes alone, s.
+            cpus: of all its nodes together.
+            runtime_s: its run time alone, s.
             now_s: the present.
         """
         assert job not in self._jobs
@@ -169,7 +169,7 @@ class SharedWork:
         self._jobs[job].limits = limits
 
     def end(self, job: int, now_s: float) -> Used:
-        """A job ends, whether its work is done or not; its partner goes on alone."""
+        """A job ends, whether its work is done or not; its partner continues alone."""
         self._advance(job, now_s)
         ended = self._jobs.pop(job)
         if ended.partner is not None:
@@ -223,7 +223,7 @@ def _rates(own: _Job, other: _Job | None) -> tuple[Rate, Rate]:
 
 
 def _step(own: _Job, other: _Job | None, until_s: float) -> None:
-    """Goes on to the next instant at which a rate changes, at most to `until_s`."""
+    """Advances to the next instant at which a rate changes, at most to `until_s`."""
     rates = _rates(own, other)
     both = [(own, rates[0])] if other is None else [(own, rates[0]), (other, rates[1])]
     lasts_s = [job.lasts_s(rate) for job, rate in both if not job.over]

@@ -3,19 +3,19 @@
 
 Terms
     demand      share of the CPUs, or of the disk's time, that a stage uses alone
-    ceiling     the most CPU time that its quota lets a job use, as a share of the CPUs
-    weight      its share where CPU time is short, as in cgroup v2
+    ceiling     the maximum CPU time of a job under its quota, as a share of the CPUs
+    weight      its share when CPU time is short, as in cgroup v2
 
 Rules
     1. CPU time is shared by weight: each gets its demand, at most its ceiling and at most its
-       share by weight; what one leaves goes to the other. Together they get no more than there is.
+       share by weight; the rest of one goes to the other. Together they get at most all CPUs.
     2. The time of the disk is shared likewise, by equal weights and without a ceiling: CPU quotas
        do not bound input and output.
-    3. A stage is as fast as the scarcer of the two lets it: time got over time demanded.
+    3. The scarcer of the two determines the speed of a stage: time received over time demanded.
     4. Beyond that the other slows it down in proportion to its own speed (memory bandwidth,
        caches, scheduling delays): the speed is divided by 1 + sensitivity * pressure of the other *
        its speed by rule 3. It uses CPU time in proportion to its speed: work takes the same CPU
-       time whoever shares (measured: docs/results/coscheduling.md).
+       time with any partner (measured: docs/results/coscheduling.md).
     5. A job alone has no ceiling and speed 1.
 
 Source: rules 1 and 2 are the max-min shares of Linux' fair scheduler; rule 4 is the separation of
@@ -34,8 +34,8 @@ class Side:
     """One of two jobs on shared nodes.
 
     Attributes:
-        cpus: that it computes on when it is alone, of all nodes together.
-        of: that both share; a guest may have asked for less.
+        cpus: used by it alone, on all nodes together.
+        of: that both share; a guest may have requested fewer.
         ceiling: 0 to 1; 1: no quota.
         weight: above 0.
     """
@@ -55,10 +55,10 @@ class Side:
 
 @dataclass(frozen=True)
 class Rate:
-    """How a job runs at an instant.
+    """The progress of a job at an instant.
 
     Attributes:
-        speed: work in a second, 0 to 1; 1: as fast as alone.
+        speed: work per second, 0 to 1; 1: as fast as alone.
         busy: CPUs that it keeps busy.
     """
 
@@ -98,7 +98,7 @@ def _part(got: float, demand: float) -> float:
 def _shared(
     one: float, other: float, one_weight: float, other_weight: float
 ) -> tuple[float, float]:
-    """Max-min shares of 1 by weight; each gets at most what it demands."""
+    """Max-min shares of 1 by weight; each gets at most its demand."""
     if one + other <= 1:
         return one, other
     fair = one_weight / (one_weight + other_weight)

@@ -19,16 +19,16 @@ _NOBODY = -1
 
 @dataclass(frozen=True)
 class SharingLog:
-    """What sharing did, columns of length n_jobs; of the last run of each job unless told.
+    """The record of sharing, columns of length n_jobs; of the last run of each job unless noted.
 
     Attributes:
-        host: int64: the job whose guest it began as; -1: none.
+        host: int64: its host at its start; -1: none.
         cpu_s: float64: CPU time used, s, all runs.
         memory_s: float64: share of the memory of its nodes, over time, s, all runs.
-        shared_s: float64: how long it ran beside another job.
-        lost_s: float64: by how much that made it later.
-        killed: bool: for its time limit.
-        requeued: int64: how often it went back to the queue as a guest.
+        shared_s: float64: time with another job on its nodes.
+        lost_s: float64: the delay by this.
+        killed: bool: at its time limit.
+        requeued: int64: how often it was requeued as a guest.
     """
 
     host: NDArray[np.int64]
@@ -54,7 +54,7 @@ class SharedRunning:
 
         Args:
             sharing: the setting.
-            runtime_s: (n_jobs,) what each job takes alone.
+            runtime_s: (n_jobs,) of each job alone.
             time_limit_s: (n_jobs,).
         """
         self._sharing, self._runtime_s, self._limit_s = sharing, runtime_s, time_limit_s
@@ -74,13 +74,13 @@ class SharedRunning:
         )
 
     def start(self, job: int, cpus: int, now_s: int, host: int | None = None) -> None:
-        """A job starts, on nodes of its own or on those of its host.
+        """Starts a job, on separate nodes or on those of its host.
 
         Args:
             job: not running.
-            cpus: that it computes on, all nodes together.
+            cpus: used by it, on all nodes together.
             now_s: the present.
-            host: running alone; None: it is no guest.
+            host: running alone; None: the job is not a guest.
         """
         kind = self._sharing.interference.applications[self._sharing.application[job]]
         self._work.start(job, kind, cpus=cpus, runtime_s=float(self._runtime_s[job]), now_s=now_s)
@@ -91,7 +91,7 @@ class SharedRunning:
             self._guest_of[job] = host
 
     def stop(self, job: int, now_s: int, *, requeued: bool = False) -> int | None:
-        """A job has ended, or lost its nodes; returns who shared them, whose end is due anew."""
+        """Ends a job that has ended, or lost its nodes; returns its partner, whose end changes."""
         partner = self._work.partner(job)
         self.log.killed[job] = not requeued and self._killed_s(job, now_s) <= now_s
         used = self._work.end(job, now_s)
@@ -114,7 +114,7 @@ class SharedRunning:
         """Puts quotas and weights into force; jobs that are left out have none.
 
         Returns:
-            The jobs of pairs whose limits have changed: their ends are due anew.
+            The jobs of pairs whose limits have changed: their ends change.
         """
         changed: set[int] = set()
         for guest, host in self._guest_of.items():
@@ -127,7 +127,7 @@ class SharedRunning:
         return sorted(changed)
 
     def host_of(self, job: int) -> int | None:
-        """The job whose guest it is; None: it is none."""
+        """The host of a guest; None: it is not a guest."""
         return self._guest_of.get(job)
 
     @property
@@ -136,7 +136,7 @@ class SharedRunning:
         return len(self._guest_of)
 
     def due_s(self, job: int, now_s: int) -> int:
-        """When it ends, as things are: its work is done, or it is killed."""
+        """Its end in the present state: its work is done, or it is killed."""
         return min(self._work.end_s(job), max(self._killed_s(job, now_s), now_s))
 
     def is_due(self, job: int, now_s: int) -> bool:
@@ -148,7 +148,7 @@ class SharedRunning:
         return self._work.done(job, now_s)
 
     def _killed_s(self, job: int, now_s: int) -> int:
-        """When it is killed; later, if its guest goes on costing it time."""
+        """When it is killed; later, if its guest delays it further."""
         if self._sharing.grace_s is None or self._work.done(job, now_s):
             return _LATEST_S
         allowed_s = int(self._limit_s[job]) + self._sharing.grace_s
@@ -157,7 +157,7 @@ class SharedRunning:
         return self._began_s[job] + allowed_s
 
     def readings(self, jobs: Sequence[int], now_s: int) -> dict[str, NDArray[np.float64]]:
-        """What is measured of some running jobs: CPU time, busy CPUs, most memory as a share."""
+        """Measurements of some running jobs: CPU time, busy CPUs, maximum memory as a share."""
         found = [self._work.read(job, now_s) for job in jobs]
         return {
             "cpu_s": np.array([each.used.cpu_s for each in found], dtype=np.float64),

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which jobs of a workload may share nodes, and what runs in them.
+"""The jobs of a workload that may share nodes, and their applications.
 
 Rules
-    1. An application of a trace (its number of executable, or without one its user) is one of the
-       model's by chance, all alike; the seed decides.
-    2. Jobs consent one by one, by chance: to be host and guest.
-    3. A job is killed when it has passed its time limit by more than the grace (as Slurm's
-       `OverTimeLimit`). What its guest has cost a host is added to its limit.
+    1. An application of a trace (the number of its executable, or without one its user) is randomly
+       assigned one of the model's, with equal probabilities, by the seed.
+    2. Each job consents at random to be host and guest.
+    3. A job is killed when it has exceeded its time limit by more than the grace (like Slurm's
+       `OverTimeLimit`). The delay of a host by its guest is added to its limit.
 """
 
 from dataclasses import dataclass, replace
@@ -21,13 +21,13 @@ from bridge.sim.sharing.interference import Interference
 
 @dataclass(frozen=True)
 class Sharing:
-    """Columns of length n_jobs, and what is true of all jobs.
+    """Columns of length n_jobs, and values for all jobs.
 
     Attributes:
         interference: the applications.
-        application: int64: its place there.
-        coschedule: int8 `Coschedule`: what the job's user allows.
-        grace_s: how long a job may run beyond its limit; None: as long as it takes.
+        application: int64: its number there.
+        coschedule: int8 `Coschedule`: the consent of the job's user.
+        grace_s: how long a job may run beyond its limit; None: until it is done.
     """
 
     interference: Interference
@@ -57,7 +57,7 @@ def sharing_of(
         interference: the applications.
         executable: (n_jobs,) numbers of the trace; -1: unknown.
         user: likewise.
-        consent_percent: so many of the jobs consent.
+        consent_percent: share of jobs that consent.
         seed: of both choices.
         grace_s: see `Sharing`.
 

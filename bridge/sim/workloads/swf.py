@@ -5,16 +5,16 @@ Words: a *directive* is a header comment `; Name: value`; a *data line* is any l
 blank nor a comment.
 
 Rules:
-1. A file may be plain or gzip; the first bytes tell, not the name.
+1. A file may be plain or gzip, recognised by its first bytes.
 2. Every data line has as many fields as the first, at least 18. Fields beyond the 18th are an
-   extension of whoever made the file; they are kept as text and mean nothing here.
+   extension by the producer of the file; they are kept as text and not interpreted.
 3. Fields are finite numbers. All but average CPU time and memory are whole numbers. Submit times
    are not negative, and no time is beyond `LATEST_S`.
 4. A line that breaks rule 2 or 3, and a gzip stream that stops early, is refused with its line
    number. `lenient` drops the line and counts it.
 
-A file cut off exactly at a line end cannot be told from a shorter one: `MaxRecords` of the header
-is no witness, because cleaned logs keep the number of the uncleaned one.
+A file cut off exactly at a line end cannot be distinguished from a shorter one: `MaxRecords` of the
+header does not help, because cleaned logs keep the number of the uncleaned one.
 
 Source: D. G. Feitelson, The Standard Workload Format, Parallel Workloads Archive.
 """
@@ -36,7 +36,7 @@ from bridge.errors import TraceError
 
 N_FIELDS = 18
 MOST_BYTES = 2 << 30
-"""Most jobs of a trace: five times the longest log of the Parallel Workloads Archive."""
+"""Maximum number of jobs: five times the longest log of the Parallel Workloads Archive."""
 _GZIP_MAGIC = b"\x1f\x8b"
 LATEST_S = 1 << 38
 """Latest time in a trace: some 8,700 years."""

@@ -7,7 +7,7 @@ Two kinds
     described   nodes and partitions from a YAML file; a job has one task for each processor, and
                 the tasks share nodes with other jobs unless `whole_nodes` is set.
 
-A description, with every key there is:
+A description with all keys:
 
     name: two islands
     nodes:
@@ -16,18 +16,19 @@ A description, with every key there is:
     partitions:                     # without any: one of all nodes
       - {name: batch, nodes: "thin[001-064]", max_time_s: 86400}
       - {name: large, queues: [3], priority_tier: 2, exclusive: true}
-    use_memory: true                # hold jobs to the memory the trace says they asked for
+    use_memory: true                # enforce the memory requests of the trace
     whole_nodes: false              # jobs never share a node
-    topology: topology.conf         # its switches, as Slurm's file has them; beside this file; or
+    topology: topology.conf         # its switches, in Slurm's format; next to this file; or
                                     # {file: topology.conf, wait_s: 300}: how long jobs wait for few
     trace:                          # where this machine's log differs from the format
-      memory_unit: B                # of requested memory: KiB (as the format says), B, MiB
-      memory_per: node              # it is asked for on each processor (the format), or node
-      nodes_field: 21               # this field, from 19, says which nodes: "2:ppn=8:x86_64#excl"
+      memory_unit: B                # of requested memory: KiB (as in the format), B, MiB
+      memory_per: node              # requested memory is per processor (the format), or node
+      nodes_field: 21               # this field, from 19, requests nodes: "2:ppn=8:x86_64#excl"
 
 A partition takes the jobs of the trace's `queues` it names; one that names none takes all the
-queues that no partition names. A queue that none takes is refused. The words of a `nodes_field` are
-those of `bridge.sim.workloads.node_requests`; every property that is asked for must be described.
+queues that no partition names. A queue that none takes is refused.
+`bridge.sim.workloads.node_requests` has the syntax of a `nodes_field`; every requested property
+must be described.
 """
 
 from dataclasses import dataclass, field, replace
@@ -57,9 +58,9 @@ class System:
         queues: for each partition the trace's queues it takes; empty: all that no partition names.
         use_memory: the jobs' memory requests are enforced.
         whole_nodes: jobs never share a node.
-        dialect: where the machine's log differs from the format.
+        dialect: differences of the machine's log from the format.
         topology: the switches above the nodes; None: unknown.
-        wait_s: how long jobs that do not request few leaf switches wait for them.
+        wait_s: wait for few leaf switches of jobs that do not request them.
     """
 
     name: str
@@ -89,7 +90,7 @@ class System:
 
 
 SHARED_NODE_MIB = 4096
-"""Memory of a node of a pool in which jobs share nodes; each asks for what it uses of it."""
+"""Memory of a node of a pool in which jobs share nodes; each requests the part that it uses."""
 LARGEST_POOL = 1 << 22
 """Each processor of a pool is a node with a name: memory limits their number."""
 

@@ -189,7 +189,7 @@ def test_what_a_file_does_not_say(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("SwitchName=a Nodes=n1\nSwitchName=b Nodes=n1\n", "line 2: b: n1 hangs on a already"),
+        ("SwitchName=a Nodes=n1\nSwitchName=b Nodes=n1\n", "line 2: b: n1 is already on a"),
         ("SwitchName=a Switches=b\n", "there is no switch b"),
         ("nonsense\n", "'nonsense' is not Key=Value"),
         ("", "describes neither switches"),
