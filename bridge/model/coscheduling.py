@@ -67,11 +67,26 @@ class Requeues:
 NO_REQUEUES: Final = Requeues()
 
 
+def has_guests(running: RunningTable) -> bool:
+    """Whether any job is a guest; of the same column again at once."""
+    column = running.host_id
+    for known, verdict in _verdicts:
+        if known is column:
+            return verdict
+    verdict = bool(column.any())
+    _verdicts[:] = [(column, verdict), *_verdicts[:1]]
+    return verdict
+
+
+_verdicts: list[tuple[NDArray[np.object_], bool]] = []
+"""The last two: one cycle asks many times for the same columns."""
+
+
 def pairs(running: RunningTable) -> dict[int, int]:
     """Row of each guest to the row of its host; of those whose host runs."""
-    guests = running.host_id.nonzero()[0].tolist()
-    if not guests:
+    if not has_guests(running):
         return {}
+    guests = running.host_id.nonzero()[0].tolist()
     releasing = running.releasing.tolist()
     row_of = {job_id: row for row, job_id in enumerate(running.id.tolist()) if not releasing[row]}
     found = ((row, row_of.get(running.host_id[row])) for row in guests)
@@ -84,7 +99,7 @@ def counted_once(running: RunningTable) -> RunningTable:
     A guest whose `own_cpus` is 0 is taken as reported: with its own CPUs in `use`, beside a host
     with all of its. Calling it again, after ends have changed, does no harm. O(nodes of pairs).
     """
-    if not running.host_id.any():
+    if not has_guests(running):
         return running
     found = pairs(running)
     host_id, own_cpus = running.host_id.copy(), running.own_cpus.copy()

@@ -10,6 +10,7 @@ from bridge.cycle import run_cycle
 from bridge.model.rules.site import NO_RULES
 from bridge.planning.sharing.switch import NAME, turned_off
 from bridge.ports import State
+from bridge.recording.recordings import Recording, decode, encode
 from bridge.registry import build, choices, parse_policy
 from tests.alike import assert_alike
 from tests.sharing import (
@@ -94,3 +95,19 @@ def test_a_running_guest_always_has_a_quota(name):
     plan = result_of(world, site, name).plan
     assert plan.quotas.id.tolist() == ["g0"]
     assert 0 < plan.quotas.milli_cpus_per_node[0] <= 4000
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize("seed", SEEDS[:15])
+def test_a_recorded_cycle_is_planned_the_same_again(name, seed):
+    """Through the file: guests, quotas and requeues, and what the policy has learnt."""
+    world, site = random_sharing_world(seed)
+    rng, state = np.random.default_rng(seed), State()
+    for by_s in (15, 10, 5):
+        state = run_cycle(earlier(world, by_s), site, state, a_policy(name), rng).state
+    plan = run_cycle(world, site, state, a_policy(name), np.random.default_rng(9)).plan
+    spec = parse_policy({"preset": "easy", "share": name})
+    kept = decode(encode(Recording(world, state, spec, 9, plan)))
+    assert_alike(kept.plan, plan)
+    again = run_cycle(kept.snapshot, site, kept.state, build(kept.policy), np.random.default_rng(9))
+    assert_alike(again.plan, plan)

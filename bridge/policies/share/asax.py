@@ -37,7 +37,7 @@ from typing import Final
 import numpy as np
 
 from bridge.errors import ConfigError
-from bridge.model.coscheduling import pairs
+from bridge.model.coscheduling import has_guests, pairs
 from bridge.model.job import EndedTable, Ending
 from bridge.model.learnt import Learning
 from bridge.model.plan import Plan
@@ -80,7 +80,7 @@ class AsaX:
         """Learns, and starts guests; see `bridge.ports.SharePolicy`."""
         snapshot = world()
         slots = Slots(snapshot, context.site, plan, delays=True)
-        if not slots.open and not snapshot.running.host_id.any():
+        if not slots.open and not has_guests(snapshot.running):
             return NOTHING_SHARED
         learning = Learning(context.state.learnt_by(NAME))
         cycle = _Cycle(self, slots, learning, context.rng)

@@ -4,6 +4,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bridge.model.coscheduling import has_guests
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.planning.sharing.orders import floors
@@ -18,6 +19,6 @@ class NoSharing:
         """Returns nothing, or what holds running guests back; see `bridge.ports.SharePolicy`."""
         del plan, context
         snapshot = world()
-        if not snapshot.running.host_id.any():
+        if not has_guests(snapshot.running):
             return NOTHING_SHARED
         return Shared(quotas=floors(snapshot))

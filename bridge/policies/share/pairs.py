@@ -39,7 +39,7 @@ from itertools import islice
 from typing import Final
 
 from bridge.errors import ConfigError
-from bridge.model.coscheduling import GuestStart
+from bridge.model.coscheduling import GuestStart, has_guests
 from bridge.model.decisions.quotas import LEAST_WEIGHT
 from bridge.model.learnt import Learning, Learnt
 from bridge.model.node import MEMORY_MIB
@@ -92,7 +92,7 @@ class Pairs:
         """Learns, guides guests and starts some; see `bridge.ports.SharePolicy`."""
         snapshot = world()
         slots = Slots(snapshot, context.site, plan)
-        if not slots.open and not snapshot.running.host_id.any():
+        if not slots.open and not has_guests(snapshot.running):
             return NOTHING_SHARED
         cycle = _Cycle(self, slots, Learning(context.state.learnt_by(NAME)))
         off = switch.off_since_s(context.state) is not None

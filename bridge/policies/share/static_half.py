@@ -17,6 +17,7 @@ site's (docs/COSCHEDULING.md).
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bridge.model.coscheduling import has_guests
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.planning.sharing.orders import Orders, cpus_of
@@ -35,7 +36,7 @@ class StaticHalf:
         """Starts guests, first fit; see `bridge.ports.SharePolicy`."""
         snapshot = world()
         slots = Slots(snapshot, context.site, plan, delays=True)
-        if not slots.open and not snapshot.running.host_id.any():
+        if not slots.open and not has_guests(snapshot.running):
             return NOTHING_SHARED
         off, orders = off_since_s(context.state) is not None, Orders(snapshot)
         for row in send_away(slots, orders, off=off):

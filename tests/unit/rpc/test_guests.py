@@ -15,6 +15,7 @@ from bridge.model.rules.site import NO_RULES
 from bridge.registry import build, parse_policy
 from bridge.resizing.launchers import Absent
 from bridge.resizing.runtime import Runtime
+from bridge.rpc.clients.remote_decider import RemoteDecider
 from bridge.rpc.controller.adjustments import REQUEUE_AGAIN_S, Adjustments
 from bridge.rpc.controller.announcements import Announcements
 from bridge.rpc.encode import Messages
@@ -155,3 +156,32 @@ def test_a_refused_requeue_is_tried_again():
 def test_a_controller_without_the_feature_is_asked_for_nothing():
     messages = Link().cycle(10, features=("quota", "resize"))
     assert [message.WhichOneof("action") for message in messages] == ["quota"]
+
+
+def test_a_simulated_controller_reads_guests_quotas_and_requeues():
+    world = a_world(jobs=[a_job(2, id="9", cpus=2, shared=True)])
+    decider = RemoteDecider("unix:/nowhere")
+    decider._messages = Messages(world)
+    decider._take(
+        pb.CycleReply(
+            decisions=[
+                pb.Decision(id=1, job_id="9", start=pb.Start(
+                    nodes="n[1-2]", partition="batch", host_job_id="h")),
+                pb.Decision(id=2, job_id="g", quota=pb.Quota(milli_cpus_per_node=500, weight=1)),
+                pb.Decision(id=3, job_id="g", requeue=pb.Requeue(reason="too slow")),
+            ]
+        )
+    )  # fmt: skip
+    plan = decider._plan(world)
+    assert [plan.host_of(row) for row in range(len(plan))] == ["h"]
+    assert (plan.quotas.id.tolist(), plan.quotas.milli_cpus_per_node.tolist()) == (["g"], [500])
+    assert (plan.requeues.id.tolist(), plan.requeues.reasons) == (["g"], ("too slow",))
+    assert [fate.decision_id for fate in decider._orders] == [2, 3]
+    again = decider._plan(world)
+    assert again.quotas.id.tolist() == ["g"]
+    assert not len(again.requeues)
+    decider._take(
+        pb.CycleReply(decisions=[pb.Decision(id=4, job_id="g", quota=pb.Quota(weight=100))])
+    )
+    assert not len(decider._plan(world).quotas)
+    decider.close()
