@@ -20,7 +20,6 @@ during it, and of a job's beginning and end.
 
 import argparse
 import json
-import signal
 import sys
 import tempfile
 from dataclasses import replace
@@ -28,7 +27,8 @@ from pathlib import Path
 
 import results_file
 from about import about
-from cluster_bench.stand import ROOT, BenchError, Stand
+from cluster_bench import strategies
+from cluster_bench.stand import ROOT, Stand
 from elastic_bench import esp_table
 from elastic_bench.esp_jobs import Costs, Esp, real_jobs, simulated_jobs
 from elastic_bench.esp_run import run
@@ -137,45 +137,11 @@ def again(path: Path, given: argparse.Namespace) -> None:
     results_file.write(path, {**head, "runs": data["runs"]})
 
 
-def measure(given: argparse.Namespace) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = []
-    if given.add and given.json.exists():
-        found = json.loads(given.json.read_text())["runs"]
-    for strategy in given.strategies:
-        share = esp_of(strategy, given).share
-        label: dict[str, object] = {
-            "strategy": strategy, "share": share, "seed": given.seed, "nodes": given.nodes,
-            "compression": given.compression,
-        }  # fmt: skip
-        say(f"{strategy}: {given.jobs} jobs, {share:g} % malleable, {given.compression:g} to 1")
-        try:
-            result = on_cluster(strategy, given)
-        except (BenchError, OSError, ValueError, TimeoutError) as error:
-            say(f"  failed: {error}")
-            found.append({**label, **about(), "error": str(error)})
-            continue
-        costs = Costs(**result["costs"])  # type: ignore[arg-type]
-        entry = {**label, **about(), "simulated": simulated(strategy, given, costs), **result}
-        found = [one for one in found if _what(one) != _what(entry)] + [entry]
-        say("  " + esp_table.in_short(entry))
-        if given.json:
-            results_file.write(given.json, {**about(), "runs": found})
-    return found
-
-
-def _what(run: dict[str, object]) -> tuple[object, ...]:
-    return tuple(run.get(key) for key in ("strategy", "share", "seed", "nodes", "compression"))
-
-
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=(__doc__ or "").split("\n\n", maxsplit=1)[0],
-        epilog="A run of all jobs takes about 12,000 s divided by the compression, and a minute.",
+    parser = strategies.parser(
+        __doc__, "A run of all jobs takes about 12,000 s divided by the compression, and a minute."
     )
     add = parser.add_argument
-    add("--show", type=Path, help="only print the table of this file")
-    add("--plot", type=Path, help="only draw this file, as .svg beside it")
-    add("--again", type=Path, help="only simulate the runs of this file again")
     add("--ways", type=Path, help="only print how each cost changes the simulation")
     add("--strategies", default="static,malleable-performance,malleable",
         help=f"of {', '.join(STRATEGIES)} [%(default)s]")  # fmt: skip
@@ -185,17 +151,13 @@ def arguments() -> argparse.Namespace:
     add("--nodes", type=int, default=32, help="each in a container of its own [%(default)s]")
     add("--seed", type=int, default=100, help="of order, choice and speed-ups [%(default)s]")
     add("--name", default="esp", help="of the cluster that is made [%(default)s]")
-    add("--json", type=Path, help="write all figures to this file")
-    add("--add", action="store_true", help="keep the other runs in FILE")
-    given = parser.parse_args()
-    given.strategies = given.strategies.split(",")
-    if unknown := set(given.strategies) - set(STRATEGIES):
-        parser.error(f"'{min(unknown)}' is none of {', '.join(STRATEGIES)}")
-    if given.add and not given.json:
-        parser.error("--add needs --json FILE")
-    if not 2 <= given.nodes <= 64:
-        parser.error("--nodes: 2 to 64")
-    return given
+    return strategies.checked(parser, list(STRATEGIES))
+
+
+def label(strategy: str, given: argparse.Namespace) -> dict[str, object]:
+    """What tells a run from others."""
+    own = {key: getattr(given, key) for key in ("seed", "nodes", "compression")}
+    return {"share": esp_of(strategy, given).share, **own}
 
 
 def main() -> int:
@@ -208,10 +170,14 @@ def main() -> int:
         return 0
     if results_file.shown(esp_table, given.show, given.plot):
         return 0
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    found = measure(given)
-    print("\n".join(esp_table.lines({"runs": found})))
-    return int(any("error" in one or one["right"] != one["count"] for one in found))
+    return strategies.measure(
+        given,
+        ("strategy", "share", "seed", "nodes", "compression"),
+        lambda strategy: label(strategy, given),
+        on_cluster=lambda strategy: on_cluster(strategy, given),
+        simulated=lambda strategy, costs: simulated(strategy, given, Costs(**costs)),
+        table=esp_table,
+    )
 
 
 if __name__ == "__main__":

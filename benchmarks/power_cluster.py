@@ -23,14 +23,14 @@ times of changes, beginnings and ends.
 
 import argparse
 import json
-import signal
 import sys
 import tempfile
 from pathlib import Path
 
 import results_file
 from about import about
-from cluster_bench.stand import ROOT, BenchError, Stand
+from cluster_bench import strategies
+from cluster_bench.stand import ROOT, Stand
 from power_bench import table
 from power_bench.jobs import Costs, Experiment, real_jobs, simulated_jobs
 from power_bench.rig import NodeMeters
@@ -118,30 +118,9 @@ def simulated(strategy: str, given: Experiment, costs: Costs) -> dict[str, objec
     return {**figures_of(outcome), **counted, "power": series}
 
 
-def measure(given: argparse.Namespace) -> list[dict[str, object]]:
-    """Runs each strategy on the cluster and in the simulator; writes the file after each."""
-    found: list[dict[str, object]] = []
-    if given.add and given.json.exists():
-        found = json.loads(given.json.read_text())["runs"]
-    experiment = Experiment(given.seed, given.compression, given.jobs, given.nodes)
-    for strategy in given.strategies:
-        label: dict[str, object] = {"strategy": strategy, **vars(experiment)}
-        say(f"{strategy}: {given.jobs} jobs, {given.compression:g} to 1")
-        try:
-            result = on_cluster(strategy, experiment, given.name)
-        except (BenchError, OSError, ValueError, TimeoutError) as error:
-            say(f"  failed: {error}")
-            found.append({**label, **about(), "error": str(error)})
-            continue
-        costs = Costs(**result["costs"])  # type: ignore[arg-type]
-        entry = {
-            **label, **about(), **result, "simulated": simulated(strategy, experiment, costs),
-        }  # fmt: skip
-        found = [one for one in found if _what(one) != _what(entry)] + [entry]
-        say("  " + table.in_short(entry))
-        if given.json:
-            results_file.write(given.json, {**about(), "runs": found})
-    return found
+def experiment_of(given: argparse.Namespace) -> Experiment:
+    """The experiment that the arguments describe."""
+    return Experiment(given.seed, given.compression, given.jobs, given.nodes)
 
 
 def again(path: Path) -> None:
@@ -154,19 +133,11 @@ def again(path: Path) -> None:
     results_file.write(path, data)
 
 
-def _what(run: dict[str, object]) -> tuple[object, ...]:
-    return tuple(run.get(key) for key in ("strategy", "seed", "compression", "count", "nodes"))
-
-
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=(__doc__ or "").split("\n\n", maxsplit=1)[0],
-        epilog="All strategies take about 18 minutes at the default compression.",
+    parser = strategies.parser(
+        __doc__, "All strategies take about 18 minutes at the default compression."
     )
     add = parser.add_argument
-    add("--show", type=Path, help="only print the tables of this file")
-    add("--plot", type=Path, help="only draw this file, as .svg beside it")
-    add("--again", type=Path, help="only simulate the runs of this file again")
     add("--strategies", default=",".join(STRATEGIES), help="[%(default)s]")
     add("--compression", type=float, default=5.0,
         help="of run times and of the corridor's instants [%(default)g]")  # fmt: skip
@@ -174,16 +145,7 @@ def arguments() -> argparse.Namespace:
     add("--nodes", type=int, default=14, help="each in a container of its own [%(default)s]")
     add("--seed", type=int, default=0, help="of sizes, run times and draws [%(default)s]")
     add("--name", default="powerbench", help="of the cluster that is made [%(default)s]")
-    add("--json", type=Path, help="write all figures to this file")
-    add("--add", action="store_true", help="keep the other runs in FILE")
-    given = parser.parse_args()
-    given.strategies = given.strategies.split(",")
-    if unknown := set(given.strategies) - set(STRATEGIES):
-        parser.error(f"'{min(unknown)}' is none of {', '.join(STRATEGIES)}")
-    if given.add and not given.json:
-        parser.error("--add needs --json FILE")
-    if not 2 <= given.nodes <= 64:
-        parser.error("--nodes: 2 to 64")
+    given = strategies.checked(parser, STRATEGIES)
     if not 1 <= given.jobs <= 20:
         parser.error("--jobs: 1 to 20")
     if not 1 <= given.compression <= 10:
@@ -198,10 +160,15 @@ def main() -> int:
         return 0
     if results_file.shown(table, given.show, given.plot):
         return 0
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    found = measure(given)
-    print("\n".join(table.lines({"runs": found})))
-    return int(any("error" in one or one["right"] != one["count"] for one in found))
+    experiment = experiment_of(given)
+    return strategies.measure(
+        given,
+        ("strategy", "seed", "compression", "count", "nodes"),
+        lambda _: vars(experiment),
+        on_cluster=lambda strategy: on_cluster(strategy, experiment, given.name),
+        simulated=lambda strategy, costs: simulated(strategy, experiment, Costs(**costs)),
+        table=table,
+    )
 
 
 if __name__ == "__main__":
