@@ -2,6 +2,7 @@
 """`schedbridge power`: system power, and (administrators) its bounds."""
 
 import time
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import typer
@@ -137,16 +138,8 @@ def corridor(  # noqa: PLR0917 - options, by name
     The upper bound is a rule: no job starts that would exceed it, now or when it changes. The
     lower bound is a goal.
     """
-    chosen = [
-        name
-        for name, given in (("--undo", undo), ("--restore", restore), ("--list", listed))
-        if given
-    ]
-    if len(chosen) > 1:
-        raise ConfigError("", f"give one of {' and '.join(chosen)}")
-    wish = lower, upper, start, until, lasting, reason or None
-    if chosen and any(given is not None for given in wish):
-        raise ConfigError("", f"{chosen[0]} takes no bounds, times or reason")
+    instead = {"--undo": undo, "--restore": restore, "--list": listed}
+    _check_choice(instead, (lower, upper, start, until, lasting, reason or None))
     if listed:
         if bounds is not None or dry_run:
             raise ConfigError("", "--list takes no other arguments")
@@ -163,10 +156,16 @@ def corridor(  # noqa: PLR0917 - options, by name
     request.dry_run = dry_run
     with ask(config, socket) as service:
         answer = service.corridor(request)
-    if as_json:
-        print_json(answer)
-    else:
-        print_change(console(), request, answer)
+    print_json(answer) if as_json else print_change(console(), request, answer)
+
+
+def _check_choice(instead: Mapping[str, bool], wish: Sequence[str | None]) -> None:
+    """Refuses two of the options that stand in place of bounds, or one beside a wish."""
+    chosen = [name for name, given in instead.items() if given]
+    if len(chosen) > 1:
+        raise ConfigError("", f"give one of {' and '.join(chosen)}")
+    if chosen and any(given is not None for given in wish):
+        raise ConfigError("", f"{chosen[0]} takes no bounds, times or reason")
 
 
 def _of_entry(number: str | None, *, restore: bool) -> pb.CorridorRequest:

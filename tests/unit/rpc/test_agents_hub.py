@@ -6,7 +6,9 @@ import json
 import pytest
 
 from bridge.resizing.launchers import Grow, Result, Shrink, Withdraw
-from bridge.rpc.agents.hub import ASK_AGAIN_S, MOST_LAUNCHERS, RETURN_S, Hub
+from bridge.rpc.agents.hub import RETURN_S, Hub
+from bridge.rpc.agents.launcher_table import MOST_LAUNCHERS
+from bridge.rpc.agents.process_counts import ASK_AGAIN_S
 from bridge.rpc.pb import agent_pb2 as pb
 
 
