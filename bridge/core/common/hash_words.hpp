@@ -10,12 +10,15 @@ namespace bridge {
 
 struct HashWords {
     size_t operator()(const std::vector<int64_t> &words) const {
-        uint64_t hash = 0x9e3779b97f4a7c15ULL;
+        // Each word has a factor of its own, so that no product waits for the one before.
+        uint64_t hash = words.size();
+        uint64_t factor = 0x9e3779b97f4a7c15ULL;
         for (const int64_t word : words) {
-            hash = (hash ^ static_cast<uint64_t>(word)) * 0xff51afd7ed558ccdULL;
-            hash ^= hash >> 32;
+            hash += (static_cast<uint64_t>(word) ^ (factor >> 32)) * (factor | 1);
+            factor += 0xd1b54a32d192ed03ULL;
         }
-        return hash;
+        hash = (hash ^ (hash >> 32)) * 0xff51afd7ed558ccdULL;
+        return hash ^ (hash >> 32);
     }
 };
 

@@ -18,9 +18,10 @@ namespace nb = nanobind;
 namespace {
 
 void append(NodeLists &lists, nb::handle nodes) {
-    const nb::tuple members = nb::borrow<nb::tuple>(nodes);
-    for (const nb::handle node : members) {
-        lists.nodes.push_back(nb::cast<int64_t>(node));
+    if (nb::len(nodes) > 0) {
+        for (const nb::handle node : nb::borrow<nb::tuple>(nodes)) {
+            lists.nodes.push_back(nb::cast<int64_t>(node));
+        }
     }
     lists.offsets.push_back(lists.nodes.size());
 }
@@ -160,6 +161,11 @@ nb::object judge_py(nb::object snapshot, nb::object plan, nb::callable matching,
     judged.reasoned.resize(n_rows);
     judged.named.resize(n_rows);
     judged.constraint.assign(n_rows, -1);
+    judged.required.offsets.reserve(n_rows + 1);
+    judged.excluded.offsets.reserve(n_rows + 1);
+    PyObject *last = nullptr; // many rows share the partitions of the row before
+    int32_t last_partition = -1;
+    uint8_t last_named = 0;
     for (size_t row = 0; row < n_rows; ++row) {
         const auto at = static_cast<size_t>(job.data()[row]);
         PyObject *reason = PySequence_Fast_GET_ITEM(given.ptr(), static_cast<Py_ssize_t>(row));
@@ -169,7 +175,12 @@ nb::object judge_py(nb::object snapshot, nb::object plan, nb::callable matching,
             judged.excluded.offsets.push_back(judged.excluded.nodes.size());
             continue;
         }
-        judged.named[row] = holds(named[at], partition.data()[row]) ? 1 : 0;
+        if (named[at].ptr() != last || partition.data()[row] != last_partition) {
+            last = named[at].ptr();
+            last_partition = partition.data()[row];
+            last_named = holds(named[at], last_partition) ? 1 : 0;
+        }
+        judged.named[row] = last_named;
         append(judged.required, required[at]);
         append(judged.excluded, excluded[at]);
         if (nb::len(features[at]) > 0) {
