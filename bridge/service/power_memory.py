@@ -63,7 +63,9 @@ class PowerMemory:
     def _overlaid(self, snapshot: Snapshot) -> Snapshot:
         if self._hub is not None:
             self._state_types(snapshot, self._hub)
-            snapshot = used(measured(snapshot, self._hub.power), self._hub.readings)
+            snapshot = used(
+                measured(snapshot, self._hub.power), self._hub.readings, self._hub.shares.nodes
+            )
         self._learnt = observed(snapshot, self._learnt)
         if not self._learnt.known:
             return snapshot

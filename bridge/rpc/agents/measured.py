@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Power and resource use of running jobs, as columns of the snapshot."""
 
+from collections.abc import Container
 from dataclasses import replace
 
 import numpy as np
@@ -31,8 +32,15 @@ def measured(snapshot: Snapshot, power: PowerUse) -> Snapshot:
     return replace(snapshot, running=running)
 
 
-def used(snapshot: Snapshot, readings: JobReadings) -> Snapshot:
-    """The snapshot with `cpu_s` and the columns after it of its running jobs."""
+def used(snapshot: Snapshot, readings: JobReadings, bound: Container[str]) -> Snapshot:
+    """The snapshot with `cpu_s` and the columns after it of its running jobs.
+
+    Args:
+        snapshot: as reported.
+        readings: of the agents.
+        bound: nodes whose agents keep CPU shares. A job on other nodes has no readings, so that it
+            gets no guest: nobody could hold that one back.
+    """
     running = snapshot.running
     if not len(running) or not readings.some:
         return snapshot
@@ -45,6 +53,8 @@ def used(snapshot: Snapshot, readings: JobReadings) -> Snapshot:
         zip(running.id.tolist(), running.number.tolist(), strict=True)
     ):
         nodes = [names[node] for node in held[ends[row] : ends[row + 1]]]
+        if not all(node in bound for node in nodes):
+            continue
         read = readings.of(str(number) if number > 0 else job_id, nodes)
         if read is None or read.nodes < len(nodes):
             continue  # sums over some of its nodes mislead

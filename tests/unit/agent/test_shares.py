@@ -529,6 +529,28 @@ def test_without_cgroups_processes_get_a_priority(tmp_path: Path) -> None:
         asleep.wait()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may raise a priority again")
+def test_priorities_are_given_back() -> None:
+    asleep = subprocess.Popen(["sleep", "600"])
+    try:
+
+        class Known(Processes):
+            def with_jobs(self) -> Iterator[tuple[int, tuple[str, str]]]:
+                return iter([(asleep.pid, ("7", ""))])
+
+        method = Priorities(Known())
+        assert method.apply(guest("7", weight=33))
+        assert os.getpriority(os.PRIO_PROCESS, asleep.pid) == 5
+        assert method.apply(guest("7"))
+        assert os.sched_getscheduler(asleep.pid) == os.SCHED_IDLE
+        assert method.restore((NODE, "7"))
+        assert os.sched_getscheduler(asleep.pid) == os.SCHED_OTHER
+        assert os.getpriority(os.PRIO_PROCESS, asleep.pid) == 0
+    finally:
+        asleep.kill()
+        asleep.wait()
+
+
 # ---------------------------------------------------------------- record, guardian, thread
 
 

@@ -209,7 +209,7 @@ def test_what_is_read_of_all_its_nodes_is_in_the_snapshot(hub, clock):
     running = [a_running_job((0, 1), id="8"), a_running_job((2,), id="9")]
     world = a_snapshot(nodes=3, running=running, now_s=1000)()
     names = world.nodes.names
-    assert used(world, hub.readings) is world
+    assert used(world, hub.readings, hub.shares.nodes) is world
     node = Node(hub, *names)
     both = [
         pb.JobUse(job="8", node=names[row], cpu_s=10, cpus=1.5, memory_mib=5, peak_memory_mib=7)
@@ -218,10 +218,11 @@ def test_what_is_read_of_all_its_nodes_is_in_the_snapshot(hub, clock):
     powers = [pb.NodePower(node=name, memory_pressure=0.25) for name in names]
     node.says(pb.Use(nodes=powers, jobs=both))
     clock.s += 3
-    found = used(world, hub.readings).running
+    found = used(world, hub.readings, hub.shares.nodes).running
     columns = found.cpu_s, found.busy_cpus, found.peak_mib, found.memory_stall, found.measured_s
     assert [column.tolist() for column in columns] == [
         [20, -1], [3, -1], [7, 0], [0.25, -1], [997, 0],
     ]  # fmt: skip
+    assert used(world, hub.readings, {names[0]}).running.cpu_s.tolist() == [-1, -1]
     node.says(pb.Use(nodes=powers, jobs=both[:1]))  # sums over some of its nodes would mislead
-    assert used(world, hub.readings).running.cpu_s.tolist() == [-1, -1]
+    assert used(world, hub.readings, hub.shares.nodes).running.cpu_s.tolist() == [-1, -1]
