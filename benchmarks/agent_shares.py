@@ -12,6 +12,7 @@ everything back. The program runs at nice -10, as the agent does; other processe
 """
 
 import argparse
+import contextlib
 import json
 import os
 import signal
@@ -33,6 +34,7 @@ ROOT = Path("/sys/fs/cgroup")
 JOB = "7"
 CASES = (("resting", 100), ("resting", 1000), ("resting", 10_000), ("forking", 300))
 LOOKS, MOST_LOOKS = 10, 50
+PF_EXITING = 0x4
 PROGRAM = r"""
 #include <stdlib.h>
 #include <string.h>
@@ -79,10 +81,17 @@ class Job:
 
     def end(self) -> None:
         """Kills all at once, and removes the directory."""
-        (self.folder / "freezer.state").write_text("FROZEN")
-        for pid in self.pids():
-            os.kill(int(pid), signal.SIGKILL)
-        (self.folder / "freezer.state").write_text("THAWED")
+        state = self.folder / "freezer.state"
+        while pids := self.pids():
+            state.write_text("FROZEN")
+            while state.read_text() == "FREEZING\n":
+                time.sleep(0.01)
+            for pid in self.pids() | pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGKILL)
+            state.write_text("THAWED")
+            self._shell.poll()
+            time.sleep(0.05)
         self._shell.wait()
         for folder in (self.folder, self.folder.parent, self.folder.parent.parent):
             while folder.exists():
@@ -103,8 +112,9 @@ def measure(program: Path, kind: str, processes: int, folder: Path) -> dict[str,
             keeper.order(1, 8, [share])
             keeper.look()
             looks += 1
+            listed = job.pids()  # first: a child that is born later is where its parent is
             inside = (keeper.cgroups[job.node, JOB] / "cgroup.procs").read_text().split()
-            outside = len(job.pids() - set(inside) - _zombies(job.pids()))
+            outside = len(listed - set(inside) - _ended(listed - set(inside)))
         bound_s = time.monotonic() - began
         spent = []
         for _ in range(LOOKS):
@@ -126,15 +136,16 @@ def measure(program: Path, kind: str, processes: int, folder: Path) -> dict[str,
     }  # fmt: skip
 
 
-def _zombies(pids: set[str]) -> set[str]:
-    """Those that have ended, and wait for whoever is to take note of it: they fork no more."""
+def _ended(pids: set[str]) -> set[str]:
+    """Those that have ended or are ending: they fork no more, and the kernel moves them nowhere."""
     found = set()
     for pid in pids:
         try:
-            state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
+            stat = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
         except OSError:
-            state = b"X"
-        if state in (b"Z", b"X"):
+            found.add(pid)
+            continue
+        if stat[0] in (b"Z", b"X") or int(stat[6]) & PF_EXITING:
             found.add(pid)
     return found
 

@@ -161,6 +161,7 @@ class CgroupV1:
         self._freeze(key)
         try:
             until = self._clock() + MOST_MOVE_S
+            done = set(pids_in(own))  # anew: numbers are given out again soon
             while self._move(key, own, done, until) and self._clock() < until:
                 continue
         finally:
