@@ -181,7 +181,7 @@ def main() -> None:
         subprocess.run(["cc", "-O1", "-o", folder / "job", folder / "job.c"], check=True)
         cases = [measure(folder / "job", *case, folder) for case in CASES]
     time.sleep(SETTLE_S)  # until init has taken note of so many ends, no program can be started
-    found = {"about": about(), "cases": cases}
+    found = {**about(), "cases": cases}
     if given.json:
         given.json.write_text(json.dumps(found, indent=1) + "\n")
     show(found)
