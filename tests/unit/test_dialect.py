@@ -33,6 +33,7 @@ KNOWN = {
     "dialect.py": "names the folder",
     "registry.py": "names of a preset and of Slurm's priority order",
     "service/config.py": "options of the plugins, in descriptions",
+    "planning/site_rules/sharing_text.py": "options of jobs, in descriptions",
     "rpc/operators/reservations.py": "options of this package's commands",
     "rpc/operators/widths.py": "the same",
     "training/placement.py": "options of this package's commands",
