@@ -13,6 +13,7 @@ from bridge.model.job import Coschedule
 from bridge.model.job_columns import objects
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
+from bridge.planning.site_rules.rules_text import parse_site
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
 from bridge.sim.runs.engine import simulate
@@ -261,3 +262,25 @@ def test_consent_is_drawn_by_the_seed_and_applications_stay_together() -> None:
     for number in range(10):
         assert len(set(found.application[executable == number].tolist())) == 1
     assert len(set(found.application.tolist())) > 1
+
+
+@pytest.mark.parametrize("preset", ["static-half", "asax", "pairs"])
+def test_policies_make_legal_plans_that_the_controller_accepts(preset: str) -> None:
+    """The decider checks every plan; `look` checks what the controller shows."""
+    workload = shared(crowd(5, 80), NOISY, 5)
+    site = parse_site({"coscheduling": [{"partition": "*", "scope": "all"}]})
+    decider = Decider(build(PRESETS[preset]), site=site)
+    witness = RandomGuests(0)
+
+    def decide(snapshot: Snapshot) -> Plan:
+        witness.look(snapshot)
+        return decider.decide(snapshot)
+
+    outcome = simulate(workload, shared_pool(), decide)
+    log = outcome.sharing
+    assert log is not None
+    assert not outcome.refusals
+    assert decider.failures == 0
+    assert (outcome.schedule.end_s != NEVER).all()
+    assert (log.host >= 0).any() or log.requeued.any()
+    assert (log.cpu_s > 0).all()
