@@ -16,10 +16,15 @@ JOBS = 1200
 
 
 class Queue:
-    """Jobs of which hardly two are alike, and the system they are for."""
+    """Jobs of which hardly two are alike, and the system they are for.
 
-    def __init__(self, seed):
+    `longer`: so much longer is every third job. The plan then reaches so far ahead that spans are
+    longer than most jobs.
+    """
+
+    def __init__(self, seed, longer=1):
         _, self.limit = queue(Shape.LOG, JOBS, NODES, seed)
+        self.limit[::3] *= longer
         self.few, self.per_node = shares(Shape.LOG, JOBS, seed)
         self.columns = node_columns(NODES, self.few, self.limit, self.per_node, UNLIMITED)
 
@@ -55,9 +60,10 @@ def no_terms(n):
     }
 
 
+@pytest.mark.parametrize("longer", [1, 40])
 @pytest.mark.parametrize("seed", range(3))
-def test_a_long_queue_is_planned_as_plan_nodes_plans_it(seed):
-    jobs = Queue(seed)
+def test_a_long_queue_is_planned_as_plan_nodes_plans_it(seed, longer):
+    jobs = Queue(seed, longer)
     book, requests = jobs.book()
     planned = jobs.plan(book, requests)
     told = plan_nodes(**jobs.columns)
@@ -67,10 +73,11 @@ def test_a_long_queue_is_planned_as_plan_nodes_plans_it(seed):
         assert set(nodes) == set(told.nodes[told.indptr[job] : told.indptr[job + 1]])
 
 
+@pytest.mark.parametrize("longer", [1, 40])
 @pytest.mark.parametrize("seed", range(3))
-def test_what_is_given_back_is_found_when_time_has_passed(seed):
+def test_what_is_given_back_is_found_when_time_has_passed(seed, longer):
     """Against a book that was given the same bookings and has searched for nothing yet."""
-    jobs, rng = Queue(seed), np.random.default_rng(seed)
+    jobs, rng = Queue(seed, longer), np.random.default_rng(seed)
     book, requests = jobs.book()
     jobs.plan(book, requests)
     now = 20_000

@@ -2,6 +2,8 @@
 #include "book/availability/range_summary.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 
 #include "book/availability/lines.hpp"
 
@@ -11,21 +13,59 @@ namespace {
 constexpr int64_t GRADES = 255;
 constexpr int64_t FARTHEST = int64_t{1} << 40; // s; later changes are not told apart
 constexpr size_t MOST_SPANS = 1024;
-constexpr size_t MOST_BYTES = size_t{24} << 20;
+constexpr size_t MOST_BYTES = size_t{24} << 20;            // with one length
+constexpr size_t MOST_BYTES_OF_LENGTHS = size_t{32} << 20; // with more
+constexpr int64_t SHORT = 64;                              // s; few jobs are shorter
+constexpr size_t LENGTHS = 6;                              // at most
+constexpr size_t LANES = 32;                               // bytes that are compared at once
+constexpr size_t SUMMED = 100;                             // blocks whose marks a byte can count
 
-BRIDGE_WIDE_VECTORS void keep_from(const uint8_t *grades, uint8_t wanted, uint8_t *marks,
-                                   size_t n) {
-    for (size_t i = 0; i < n; ++i) {
-        marks[i] = grades[i] >= wanted ? marks[i] : 0;
+using Lanes __attribute__((vector_size(LANES))) = uint8_t;
+
+bool any(const uint8_t *marks) {
+    std::array<uint64_t, RangeSummary::BLOCK / sizeof(uint64_t)> words;
+    std::memcpy(words.data(), marks, sizeof words);
+    uint64_t all = 0;
+    for (const uint64_t word : words) {
+        all |= word;
     }
+    return all != 0;
 }
 
-BRIDGE_WIDE_VECTORS size_t count_of(const uint8_t *marks, size_t n) {
-    uint32_t sum = 0;
-    for (size_t i = 0; i < n; ++i) {
-        sum += marks[i];
+struct Needed {
+    size_t at; // of its column
+    uint8_t grade;
+};
+
+// Keeps the marks of nodes whose grades are high enough in all columns. Returns how many are left.
+// `grades`: those of the first block; the next one's come `apart` bytes later.
+BRIDGE_WIDE_VECTORS size_t keep_from(const uint8_t *grades, size_t apart, const Needed *needed,
+                                     size_t n_needed, uint8_t *marks, size_t blocks) {
+    size_t left = 0;
+    for (size_t b = 0; b < blocks;) {
+        Lanes sums{};
+        for (const size_t past = std::min(blocks, b + SUMMED); b < past; ++b, grades += apart) {
+            uint8_t *own = marks + b * RangeSummary::BLOCK;
+            if (!any(own)) {
+                continue;
+            }
+            for (size_t lane = 0; lane < RangeSummary::BLOCK; lane += LANES) {
+                Lanes kept;
+                std::memcpy(&kept, own + lane, LANES);
+                for (size_t i = 0; i < n_needed; ++i) {
+                    Lanes here;
+                    std::memcpy(&here, grades + needed[i].at + lane, LANES);
+                    kept &= reinterpret_cast<Lanes>(here >= needed[i].grade);
+                }
+                std::memcpy(own + lane, &kept, LANES);
+                sums += kept;
+            }
+        }
+        for (size_t lane = 0; lane < LANES; ++lane) {
+            left += sums[lane];
+        }
     }
-    return sum;
+    return left;
 }
 
 } // namespace
@@ -38,9 +78,11 @@ void RangeSummary::drop() {
 void RangeSummary::begin(size_t n_nodes, int64_t now, int64_t horizon,
                          const std::vector<int64_t> &greatest) {
     n_nodes_ = n_nodes;
+    blocks_ = (n_nodes + BLOCK - 1) / BLOCK;
     columns_ = greatest.size();
     base_ = now;
-    for (ranges_ = MOST_SPANS; ranges_ > 64 && ranges_ * columns_ * n_nodes > MOST_BYTES / 2;) {
+    for (ranges_ = MOST_SPANS;
+         ranges_ > 64 && 2 * ranges_ * columns_ * blocks_ * BLOCK > MOST_BYTES;) {
         ranges_ /= 2;
     }
     const int64_t far = std::min(horizon - now, FARTHEST);
@@ -55,9 +97,19 @@ void RangeSummary::begin(size_t n_nodes, int64_t now, int64_t horizon,
             ++shifts_[c];
         }
     }
-    most_.assign(ranges_ * columns_ * n_nodes, 0);
-    least_.assign(ranges_ * columns_ * n_nodes, 0);
-    grades_.resize(3 * columns_);
+    // One line more, as blocks that are apart by powers of two would share few lines of a cache.
+    apart_ = (ranges_ * columns_ + columns_ + 1) * BLOCK;
+    const size_t bytes = blocks_ * apart_;
+    lengths_ = 1;
+    while (lengths_ < LENGTHS && (width() >> (lengths_ - 1)) >= SHORT &&
+           (lengths_ + 2) * bytes <= MOST_BYTES_OF_LENGTHS) {
+        ++lengths_;
+    }
+    most_.assign(lengths_ * bytes, 0);
+    least_.assign(bytes, 0);
+    lowest_.assign(columns_, GRADES);
+    least_here_.resize(columns_);
+    most_here_.resize(lengths_ * columns_);
 }
 
 uint8_t RangeSummary::grade(size_t column, int64_t amount) const {
@@ -73,79 +125,141 @@ uint8_t RangeSummary::grade(size_t column, int64_t amount) const {
 void RangeSummary::take_in(size_t node, const int64_t *begin, const int64_t *free, size_t n,
                            int64_t from, int64_t until) {
     outgrown_ = outgrown_ || (begin[n - 1] > end_ && end_ - base_ < FARTHEST);
-    if (from >= end_ || until <= base_) {
+    // What begins in the range before may extend into what changed.
+    const int64_t beyond = lengths_ > 1 ? width() : 0;
+    if (from - beyond >= end_ || until <= base_) {
         return;
     }
     const size_t last = until >= end_ ? ranges_ - 1 : range_at(until - 1);
-    uint8_t *here = grades_.data();
-    uint8_t *most = here + columns_;
-    uint8_t *least = most + columns_;
-    size_t range = range_at(from);
-    int64_t time = base_ + static_cast<int64_t>(range << shift_);
-    size_t i = static_cast<size_t>(std::upper_bound(begin, begin + n, time) - begin);
+    size_t range = range_at(from - beyond);
+    size_t i = static_cast<size_t>(std::upper_bound(begin, begin + n, begin_of(range)) - begin);
     i = i == 0 ? 0 : i - 1;
-    const auto read = [&] {
-        for (size_t c = 0; c < columns_; ++c) {
-            here[c] = grade(c, free[i * columns_ + c]);
+    for (bool seen = false; range <= last; ++range) {
+        const int64_t time = begin_of(range);
+        for (; i + 1 < n && begin[i + 1] <= time; ++i) {
+            seen = false;
         }
-    };
-    read();
-    for (; range <= last; ++range) {
-        const int64_t next = time + (int64_t{1} << shift_);
-        if (i + 1 < n && begin[i + 1] <= time) {
-            ++i;
-            read();
+        size_t past = i + 1;
+        while (past < n && begin[past] < time + width() + beyond) {
+            ++past;
         }
-        std::copy_n(here, columns_, most);
-        std::copy_n(here, columns_, least);
-        while (i + 1 < n && begin[i + 1] < next) {
-            ++i;
-            read();
-            for (size_t c = 0; c < columns_; ++c) {
-                most[c] = std::max(most[c], here[c]);
-                least[c] = std::min(least[c], here[c]);
-            }
+        if (past > i + 1 || !seen) {
+            see(time, begin + i, free + i * columns_, past - i);
+            seen = past == i + 1;
         }
-        size_t at = range * columns_ * n_nodes_ + node;
-        for (size_t c = 0; c < columns_; ++c, at += n_nodes_) {
-            most_[at] = most[c];
-            least_[at] = least[c];
-        }
-        time = next;
+        put(node, range);
     }
 }
 
-size_t RangeSummary::narrow(LineNeed need, const std::vector<uint8_t> &bound, size_t range,
-                            std::vector<uint8_t> &marks) const {
-    for (size_t i = 0; i < need.n; ++i) {
-        const size_t c = need.columns[i];
-        keep_from(bound.data() + (range * columns_ + c) * n_nodes_, grade(c, need.amounts[i]),
-                  marks.data(), n_nodes_);
+// Finds the bounds of the range at `time` from the `n` segments that matter to it.
+void RangeSummary::see(int64_t time, const int64_t *begin, const int64_t *free, size_t n) {
+    grades_.resize(n * columns_);
+    for (size_t s = 0, at = 0; s < n; ++s) {
+        for (size_t c = 0; c < columns_; ++c, ++at) {
+            grades_[at] = grade(c, free[at]);
+        }
     }
-    return count_of(marks.data(), n_nodes_);
+    std::copy_n(grades_.begin(), columns_, least_here_.begin());
+    if (n == 1) {
+        for (size_t k = 0; k < lengths_; ++k) {
+            std::copy_n(grades_.begin(), columns_, most_here_.data() + k * columns_);
+        }
+        return;
+    }
+    std::fill(most_here_.begin(), most_here_.end(), 0);
+    for (size_t s = 0; s < n && (s == 0 || begin[s] < time + width()); ++s) {
+        for (size_t c = 0; c < columns_; ++c) {
+            least_here_[c] = std::min(least_here_[c], grades_[s * columns_ + c]);
+        }
+        begin_at(std::max(time, begin[s]), begin + s, n - s, grades_.data() + s * columns_);
+    }
+}
+
+// Takes in what is free for each length from `time` on, which the first of `n` segments contains.
+// A job that begins later in that segment meets at least the same ones.
+void RangeSummary::begin_at(int64_t time, const int64_t *begin, size_t n, uint8_t *grades) {
+    size_t past = 1;
+    for (size_t k = lengths_; k-- > 0;) { // the first segment becomes the least of those up to here
+        for (; past < n && begin[past] < time + length(k); ++past) {
+            for (size_t c = 0; c < columns_; ++c) {
+                grades[c] = std::min(grades[c], grades[past * columns_ + c]);
+            }
+        }
+        uint8_t *most = most_here_.data() + k * columns_;
+        for (size_t c = 0; c < columns_; ++c) {
+            most[c] = std::max(most[c], grades[c]);
+        }
+    }
+}
+
+void RangeSummary::put(size_t node, size_t range) {
+    for (size_t c = 0; c < columns_; ++c) {
+        lowest_[c] = std::min(lowest_[c], least_here_[c]);
+    }
+    const size_t at = node / BLOCK * apart_ + range * columns_ * BLOCK + node % BLOCK;
+    const auto write = [&](uint8_t *to, const uint8_t *grades) {
+        for (size_t c = 0; c < columns_; ++c) {
+            to[c * BLOCK] = grades[c];
+        }
+    };
+    write(least_.data() + at, least_here_.data());
+    for (size_t k = 0; k < lengths_; ++k) {
+        write(most_.data() + k * blocks_ * apart_ + at, most_here_.data() + k * columns_);
+    }
+}
+
+size_t RangeSummary::narrow(LineNeed need, const uint8_t *bound, size_t range,
+                            std::vector<uint8_t> &marks) const {
+    std::array<Needed, 8> needed;
+    size_t left = 0;
+    for (size_t done = 0; done < need.n;) {
+        size_t n = 0;
+        for (; n < needed.size() && done < need.n; ++done) {
+            const size_t c = need.columns[done];
+            const uint8_t wanted = grade(c, need.amounts[done]);
+            if (wanted > lowest_[c]) { // else all nodes have it
+                needed[n++] = {c * BLOCK, wanted};
+            }
+        }
+        left = keep_from(bound + range * columns_ * BLOCK, apart_, needed.data(), n, marks.data(),
+                         blocks_);
+    }
+    return left;
 }
 
 size_t RangeSummary::mark(LineNeed need, int64_t length, int64_t from, int64_t until, size_t enough,
                           std::vector<uint8_t> &marks) const {
     marks.assign(n_nodes_, 1);
+    marks.resize(blocks_ * BLOCK, 0);
     const size_t range = range_at(from);
-    size_t left = narrow(need, most_, range, marks);
     // Whatever its start there, it runs throughout [until - 1, end).
     const int64_t end = std::min(end_, end_of(from, length));
-    if (end <= until) {
-        return left;
-    }
-    const size_t last = range_at(end - 1);
-    const bool whole = base_ + static_cast<int64_t>((last + 1) << shift_) <= end;
+    const size_t last = end <= until ? range : range_at(end - 1);
+    const bool whole = begin_of(last + 1) <= end;
+    const size_t past = last + (whole ? 1 : 0);
+    size_t left = narrow(need, most_within(length), range, marks);
     size_t step = 1;
-    for (size_t s = range + 1; left > enough && s < last + (whole ? 1 : 0); s += step) {
-        left = narrow(need, least_, s, marks);
-        step *= s > range + 4 ? 2 : 1;
+    for (size_t s = range + 1; left > enough && s < past; s += step) {
+        left = narrow(need, least_.data(), s, marks);
+        step *= s > range + 1 ? 2 : 1;
     }
     if (left > enough && !whole && last > range) {
-        left = narrow(need, most_, last, marks);
+        left = narrow(need, most_within(end - begin_of(last)), last, marks);
     }
     return left;
+}
+
+void RangeSummary::list(const std::vector<uint8_t> &marks, std::vector<int32_t> &nodes) {
+    nodes.clear();
+    for (size_t i = 0; i < marks.size(); i += sizeof(uint64_t)) {
+        uint64_t some;
+        std::memcpy(&some, marks.data() + i, sizeof some);
+        for (size_t node = i; some != 0 && node < i + sizeof some; ++node) {
+            if (marks[node] != 0) {
+                nodes.push_back(static_cast<int32_t>(node));
+            }
+        }
+    }
 }
 
 } // namespace bridge

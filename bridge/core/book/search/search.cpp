@@ -269,11 +269,13 @@ int64_t BookSearch::next_by_ranges(const Group &sought, int64_t length, int64_t 
     while (time <= latest && time < summary.end()) {
         const int64_t until = std::min(end_of(latest, 1), summary.range_end(time));
         if (summary.mark(shape.line_need(), length, time, until, least - 1, marks_) >= least) {
-            marked_.clear();
-            for (const int32_t p : shape.positions()) {
-                if (marks_[static_cast<size_t>(p)] != 0) {
-                    marked_.push_back(p);
-                }
+            RangeSummary::list(marks_, marked_);
+            if (shape.positions().size() < state_.nodes.size()) {
+                marked_.erase(std::remove_if(marked_.begin(), marked_.end(),
+                                             [&](int32_t p) {
+                                                 return !state_.requests.may_use(sought.shape, p);
+                                             }),
+                              marked_.end());
             }
             state_.lines.warm(marked_, time);
             const int64_t start =

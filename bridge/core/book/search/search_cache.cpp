@@ -77,7 +77,7 @@ void SearchCache::look_up(const int64_t *want, int64_t count, int64_t length, co
             break; // the rest implies less
         }
         if (best != nullptr && std::min(entry.bound, enough) == answer.bound &&
-            entry.rises <= best->rises) {
+            since_[entry.row].rises <= since_[best->row].rises) {
             continue;
         }
         if (entry.length > length || entry.count > count) {
@@ -97,11 +97,12 @@ void SearchCache::look_up(const int64_t *want, int64_t count, int64_t length, co
         return;
     }
     best->used = uses_++;
-    for (; best->taken < rises.count(); ++best->taken) {
-        const Rises::Rise &rise = rises[best->taken];
-        unite(best->open, first_reaching(rise.from, best->length), rise.until);
+    Since &since = since_[best->row];
+    for (; since.taken < rises.count(); ++since.taken) {
+        const Rises::Rise &rise = rises[since.taken];
+        unite(since.open, first_reaching(rise.from, best->length), rise.until);
     }
-    for (const auto &[from, until] : best->open) {
+    for (const auto &[from, until] : since.open) {
         if (from >= answer.bound) {
             break;
         }
@@ -144,14 +145,16 @@ void SearchCache::learn(const int64_t *want, int64_t count, int64_t length, int6
         entries_.erase(oldest);
     }
     if (free_rows_.empty()) {
-        free_rows_.push_back(entries_.size()); // all rows before it are in use
+        free_rows_.push_back(static_cast<uint32_t>(entries_.size())); // all before are in use
+        since_.resize(entries_.size() + 1);
         amounts_.resize((entries_.size() + 1) * columns_);
     }
-    const size_t row = free_rows_.back();
+    const uint32_t row = free_rows_.back();
     free_rows_.pop_back();
     std::copy_n(want, columns_, amounts_.data() + row * columns_);
     const auto place = std::lower_bound(entries_.begin(), entries_.end(), bound, later);
-    entries_.insert(place, {bound, rises.count(), rises.count(), length, count, row, uses_++, {}});
+    entries_.insert(place, {bound, length, count, uses_++, row});
+    since_[row] = {rises.count(), rises.count(), {}};
 }
 
 // Drops results followed by so many rises that reading them takes longer than a search.
@@ -161,11 +164,11 @@ void SearchCache::drop_old(const Rises &rises) {
     }
     oldest_ = rises.count();
     const auto is_old = [&](const Entry &entry) {
-        if (rises.count() - entry.taken > MOST_SINCE) {
+        if (rises.count() - since_[entry.row].taken > MOST_SINCE) {
             free_rows_.push_back(entry.row);
             return true;
         }
-        oldest_ = std::min(oldest_, entry.taken);
+        oldest_ = std::min(oldest_, since_[entry.row].taken);
         return false;
     };
     entries_.erase(std::remove_if(entries_.begin(), entries_.end(), is_old), entries_.end());

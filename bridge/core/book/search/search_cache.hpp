@@ -129,6 +129,7 @@ class SearchCache {
     void clear() {
         entries_.clear();
         amounts_.clear();
+        since_.clear();
         free_rows_.clear();
         oldest_ = 0;
     }
@@ -137,20 +138,24 @@ class SearchCache {
     static constexpr size_t KEPT = 2048;
     struct Entry {
         int64_t bound;
-        size_t rises; // when it was found
-        size_t taken; // how many of them are in `open`
         int64_t length;
         int64_t count;
-        size_t row; // of amounts_
         uint64_t used;
-        std::vector<std::pair<int64_t, int64_t>> open; // as Answer::open, for all times
+        uint32_t row; // of amounts_ and since_
+    };
+    // What was given back since an entry was found; apart, as entries are moved often.
+    struct Since {
+        size_t rises; // when it was found
+        size_t taken; // how many of them are in `open`
+        Spans open;   // as Answer::open, for all times
     };
     size_t columns_;
     size_t oldest_ = 0; // no entry in use has applied fewer rises
     uint64_t uses_ = 0;
     std::vector<Entry> entries_;   // latest bound first
     std::vector<int64_t> amounts_; // rows of (columns,)
-    std::vector<size_t> free_rows_;
+    std::vector<Since> since_;     // by row
+    std::vector<uint32_t> free_rows_;
 
     void drop_old(const Rises &rises);
 };
