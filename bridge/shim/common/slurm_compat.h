@@ -70,19 +70,14 @@ extern bool power_save_enabled;
 // ---------------------------------------------------------------- 26.05: one more lock class
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(26, 5, 0)
 #define COMPAT_LOCKS(conf_level, job_level, node_level, part_level, fed_level)                     \
-    {                                                                                              \
-        .conf = conf_level, .job = job_level, .node = node_level, .part = part_level,              \
-        .fed = fed_level                                                                           \
-    }
+    {.conf = conf_level, .job = job_level, .node = node_level, .part = part_level, .fed = fed_level}
 static inline uint32_t compat_job_id(const job_record_t *job)
 {
     return job->step_id.job_id;
 }
 #else
 #define COMPAT_LOCKS(conf_level, job_level, node_level, part_level, fed_level)                     \
-    {                                                                                              \
-        conf_level, job_level, node_level, part_level, fed_level                                   \
-    }
+    {conf_level, job_level, node_level, part_level, fed_level}
 static inline uint32_t compat_job_id(const job_record_t *job)
 {
     return job->job_id;
