@@ -40,6 +40,7 @@ from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.rules.site import NO_RULES, Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.sharing import switch
+from bridge.planning.sharing.orders import floors
 from bridge.ports import Context, Environment, Policy, SolverRequest, State, Telemetry
 from bridge.registry import DEFAULT, PRESETS, build
 from bridge.safe_cycle.culprit_search import CulpritSearch
@@ -185,6 +186,8 @@ class Decider:
             _log.error("%s; no job starts in this cycle", _one_line(str(net.problem)))
             text = _one_line(f"planning failed: {net.problem}")
             plan = nothing(snapshot, self._conservative.name, Reason(ReasonCode.OTHER, text))
+            # Guests without a plan get the least share, not a full one.
+            plan = dataclasses.replace(plan, quotas=floors(snapshot))
         note = _one_line(f"fell back: {own.problem}")
         return dataclasses.replace(plan, notes=(*plan.notes, note))
 

@@ -314,14 +314,16 @@ static void who_is_not_requeued(void) {
     job_record_t *guest = guest_of(2, host);
     requeue(host, "");
     expect_result(0, REFUSED, "nobody's guest any more");
-    guest->details->requeue = 0;
+    guest->batch_flag = 0;
     requeue(guest, "");
     expect_result(0, REFUSED, "may not be requeued");
-    guest->details->requeue = 1;
+    guest->batch_flag = 1;
+    guest->details->requeue = 0; // scontrol update ... Requeue=0, by its user
     mock.requeue_code = ESLURM_DISABLED;
     requeue(guest, "");
     expect_result(0, REFUSED, "");
     EXPECT(!guest->system_comment);
+    EXPECT_NUMBER(guest->details->requeue, 1);
     host->job_state = JOB_COMPLETE;
     requeue(guest, "");
     expect_result(0, REFUSED, "nobody's guest any more");

@@ -105,7 +105,7 @@ class Record:
                 found = json.loads(file.read(_MOST_BYTES))
         except FileNotFoundError:
             return Recorded()
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             _log.warning("%s cannot be read: %s", self._path, error)
             return Recorded()
         if not isinstance(found, dict):
@@ -122,8 +122,10 @@ def _shares(found: Any) -> Iterable[Share]:
             share = Share(**each)
         except TypeError:
             continue
-        numbers = share.milli_cpus, share.weight
-        if is_job(str(share.job)) and all(isinstance(each, int) for each in numbers):
+        numbers, names = (share.milli_cpus, share.weight), (share.node, share.job)
+        if not all(isinstance(each, str) for each in names) or not isinstance(share.guest, bool):
+            continue
+        if is_job(share.job) and all(isinstance(each, int) for each in numbers):
             yield share
 
 

@@ -12,6 +12,8 @@ KEY: Final = "site"
 LEAST: Final = 10
 """Fewer observations end nothing."""
 MEMORY: Final = 100
+MOST_HARM: Final = 0.25
+"""A larger one counts as this: no single pair shall end sharing for the whole site."""
 _UNIT: Final = 1_000_000
 
 
@@ -27,7 +29,8 @@ class SiteHarm:
         )  # fmt: skip
 
     def add(self, harm: float) -> None:
-        """One more observation."""
+        """One more observation, within `MOST_HARM` in both directions."""
+        harm = min(max(harm, -MOST_HARM), MOST_HARM)
         self.count = min(self.count + 1, MEMORY)
         self.mean += (harm - self.mean) / self.count
         self._squares += (harm * harm - self._squares) / self.count

@@ -11,6 +11,8 @@ Rules
        arrays all the same.
     4. A host gets a guest only while it is measured: then an agent is there that holds the guest
        back. And not while its processes wait for memory (`STALLED`).
+    5. A job that may not use the host's nodes (features, excluded and required nodes) is passed
+       over: else the check would refuse it in each cycle, and the host would never have a guest.
 """
 
 from collections.abc import Iterator
@@ -25,10 +27,11 @@ from bridge.model.coscheduling import GuestStart, pairs
 from bridge.model.job import Hold, WidthRule
 from bridge.model.node import CPUS, MEMORY_MIB
 from bridge.model.plan import Plan
-from bridge.model.reasons import ReasonCode
+from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.rules.coscheduling import CoschedulingRules, rules_of
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
+from bridge.planning.eligibility.alternatives import Eligibility
 from bridge.planning.sharing.seen import is_measured
 from bridge.units import NEVER, UNLIMITED_S, UNPLANNED
 
@@ -224,13 +227,27 @@ class Slots:
         if plan.now_s + limit_s > until_s or jobs.least_time_s[job] not in (0, limit_s):
             return None
         tasks = self._tasks(host, job)
-        if tasks is None:
+        if tasks is None or not self._allows(host, job):
             return None
         want = jobs.per_node[job] + jobs.per_task[job] * tasks[:, None]
         fits = want[:, MEMORY_MIB].min() > 0 and want[:, MEMORY_MIB].max() <= host.spare_mib
         if not fits or want[:, CPUS].max() > host.cpus or want[:, MEMORY_MIB + 1 :].any():
             return None
         return Guest(row, job, host, partition, tasks, limit_s)
+
+    @cached_property
+    def _eligibility(self) -> Eligibility:
+        return Eligibility(self.snapshot)
+
+    def _allows(self, host: Host, job: int) -> bool:
+        """Rule 5."""
+        if not set(self.snapshot.jobs.required[job]) <= set(host.nodes.tolist()):
+            return False
+        (found,) = self._eligibility.alternatives(np.array([job], dtype=np.int64))
+        masks = self._eligibility.classes
+        return not isinstance(found, Reason) and any(
+            masks.mask(each.class_)[host.nodes].all() for each in found
+        )
 
     def _until_s(self, host: Host, row: int) -> int:
         """As `Host.until_s`, without what the row itself is planned for."""

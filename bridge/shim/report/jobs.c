@@ -381,7 +381,8 @@ static void set_sharing(arena_t *arena, pb_job_t *message, const job_record_t *j
     const job_record_t *host = coscheduling_host(job);
     message->coschedule = (Schedbridge__V1__Coschedule)coscheduling_told(job);
     message->max_slowdown_permille = coscheduling_slowdown(job);
-    message->requeue = job->batch_flag && job->details->requeue;
+    // A guest stays one that may be requeued, whatever its user changes while it runs.
+    message->requeue = job->batch_flag && (job->details->requeue || host);
     if (host)
         message->host_job_id =
             job_wire_id(arena, compat_job_id(host), host->array_job_id, host->array_task_id);
