@@ -645,3 +645,14 @@ while True:
         wait_until(lambda: tree.shows("7") == ("100", "max 100000"))
     finally:
         after.stop()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, '{"shares": [{"node": ["n1"], "job": "7"}, {"node": "n1", "job": 7}]}'],
+    ids=["deep", "types"],
+)
+def test_a_record_that_says_odd_things_is_left_out(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "shares.json"
+    path.write_text(text)
+    assert Record(path).read() == Recorded()

@@ -79,6 +79,13 @@ def test_a_guest_takes_all_nodes_of_one_host():
     assert plan.tasks_of(row).tolist() == [2, 1]
 
 
+@pytest.mark.parametrize("kept_out", [{"excluded": (0,)}, {"required": (1,)}, {"features": "none"}])
+def test_a_job_that_may_not_use_a_hosts_nodes_does_not_keep_others_from_it(kept_out):
+    world = a_world([a_host(), a_host((1,))], [a_waiting_job(**kept_out), *[a_waiting_job()] * 2])
+    plan = Cycles("static-half").run(world)
+    assert {plan.host_of(row) for row in plan.guest_starts} == {"h0", "h1"}
+
+
 def a_crowded_node(**long):
     """A host that ends after 100 s; a job that is planned there then, a long and a short one."""
     first = a_waiting_job(limit_s=300, submit_s=1, cpus=4, coschedule=4)

@@ -192,3 +192,12 @@ def test_the_site_reverts_only_when_it_is_sure():
     for harm in rng.normal(0.04, 0.05, 500):
         SiteHarm(learning).add(float(harm))
         assert not SiteHarm(learning).passes(0.05)
+
+
+def test_a_few_observations_of_one_pair_do_not_end_sharing():
+    learning = Learning(Learnt())
+    for _ in range(site_harm.MEMORY):
+        SiteHarm(learning).add(0.0)
+    for _ in range(10):
+        SiteHarm(learning).add(9.0)
+        assert not SiteHarm(learning).passes(0.05)
