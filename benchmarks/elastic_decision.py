@@ -110,7 +110,13 @@ class World:
     def _start(controller: Controller, job: int, first: int, last: int, now_s: int) -> None:
         nodes = np.arange(first, last, dtype=np.int32)
         controller._start(
-            job, nodes, np.zeros(len(nodes), dtype=np.int64), 0, now_s=now_s, predicted_s=1
+            job,
+            nodes,
+            np.zeros(len(nodes), dtype=np.int64),
+            0,
+            None,
+            now_s=now_s,
+            predicted_s=1,
         )
 
 
