@@ -192,13 +192,13 @@ def pools(count, **more):
 
 
 TOO_MANY = {
-    "limits": ({"limits": limits(20_000)}, "planning.limits: has more than the 1000 entries"),
-    "pools": ({"free_pools": pools(300)}, "planning.free_pools: has more than the 200 entries"),
+    "limits": ({"limits": limits(20_000)}, "planning.limits: has more than 1000 entries"),
+    "pools": ({"free_pools": pools(300)}, "planning.free_pools: has more than 200 entries"),
     "access": (
-        {"free_pools": pools(1, access=[{"users": ["a"]}] * 200)}, "access: has more than the 100"
+        {"free_pools": pools(1, access=[{"users": ["a"]}] * 200)}, "access: has more than 100"
     ),
     "users": (
-        {"free_pools": pools(1, access=[{"users": ["a"] * 5000}])}, "users: has more than the 1000"
+        {"free_pools": pools(1, access=[{"users": ["a"] * 5000}])}, "users: has more than 1000"
     ),
     "resources": (
         {"free_pools": pools(1, access=[{f"r{i}": 1 for i in range(99)}])},
@@ -258,7 +258,7 @@ def test_a_thousand_problems_are_twenty_lines_and_their_number():
 
 @pytest.mark.parametrize("key", ["controller: {users: ", "operator: {admins: "])
 def test_lists_of_users_are_bounded(key):
-    with pytest.raises(ConfigError, match="has more than the 1000 entries"):
+    with pytest.raises(ConfigError, match="has more than 1000 entries"):
         parse(key + "[" + "a, " * 5000 + "a]}", "f")
 
 
