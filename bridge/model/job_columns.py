@@ -26,6 +26,9 @@ MAX_COUNT: Final = 1 << 30
 MAX_POWER_W: Final = 1 << 30
 """Largest draw of a node, W, that is accepted."""
 
+MAX_RATIO: Final = 1e12
+"""Largest ratio, and CPU time in s, that counts as known."""
+
 LATEST_S: Final = 1 << 40
 """Latest instant: some 35,000 years."""
 
@@ -58,7 +61,7 @@ class Unit(Enum):
     DEADLINE = auto()
     """Likewise; 0: none. One before all instants is the first instant."""
     RATIO = auto()
-    """A number >= 0; -1: unknown."""
+    """A number from 0 to `MAX_RATIO`; -1: unknown, as is whatever else a table is made with."""
     FLAG = auto()
     CODE = auto()
     """A member of an enumeration."""
@@ -197,10 +200,23 @@ def dtype_of(hint: Any) -> np.dtype[Any] | None:
 
 
 def fill_left_out(table: object, declared: Iterable[Column], n_rows: int) -> None:
-    """Fills the columns of a new table that were left out, with their neutral value."""
+    """Fills the columns of a new table that were left out, with their neutral value.
+
+    Ratios come from measurements on nodes and from applications, which are not trusted: what is no
+    number, or out of bounds, is unknown.
+    """
     for column in declared:
-        if getattr(table, column.name) is LEFT_OUT:
+        given = getattr(table, column.name)
+        if given is LEFT_OUT:
             object.__setattr__(table, column.name, column.left_out(n_rows))
+        elif column.unit is Unit.RATIO and not _is_sound(given):
+            sound = (given >= 0) & (given <= MAX_RATIO)
+            object.__setattr__(table, column.name, np.where(sound, given, -1.0))
+
+
+def _is_sound(ratios: NDArray[np.float64]) -> bool:
+    # With a NaN in the column, both the least and the greatest are NaN, and compare as false.
+    return not len(ratios) or bool(ratios.min() >= -1 and ratios.max() <= MAX_RATIO)
 
 
 def objects(values: Iterable[object]) -> NDArray[np.object_]:

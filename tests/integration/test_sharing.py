@@ -4,6 +4,7 @@ and by the agents on the nodes, in real cgroups."""
 
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -253,28 +254,84 @@ def test_a_killed_guest_leaves_at_once_though_no_service_lifts_its_quota(sharing
     cluster.wait_for("its end", lambda: guest not in cluster.queue())
 
 
-def test_in_fallback_slurm_pairs_nobody(sharing: Decider) -> None:
-    cluster = sharing.cluster
-    host = a_host(sharing)
+@contextmanager
+def fallback(cluster: Cluster) -> Iterator[None]:
+    """The service hangs, and Slurm's own schedulers decide."""
     log = cluster.inside("controller", "role", "log", "controller")
+    count = f"grep -c 'falling back' {log} || true"
+    before = cluster.inside("controller", "sh", "-c", count)
     cluster.inside("service", "sh", "-c", "kill -STOP $(cat /tmp/replacement.pid)")
     try:
-        count = f"grep -c 'falling back' {log} || true"
-        before = cluster.inside("controller", "sh", "-c", count)
-        waiting = submit(cluster, "--coschedule=both")
         cluster.wait_for(
             "fallback", lambda: cluster.inside("controller", "sh", "-c", count) != before, 60
         )
-        # A job that can start does, after Slurm has looked at the one that came before it.
-        free = cluster.sbatch("-p", "share", "-N1", "-n2", "-wn2", "--mem=300", "-t1")
-        cluster.wait_for("Slurm's own start", lambda: cluster.state(free) != "PENDING", 120)
-        cluster.wait_for(
-            "a look", lambda: cluster.job(waiting)["LastSchedEval"] not in ("N/A", "Unknown"), 120
-        )
-        assert cluster.state(waiting) == "PENDING"
-        assert cluster.state(host) == "RUNNING"
+        yield
     finally:
         cluster.inside("service", "sh", "-c", "kill -CONT $(cat /tmp/replacement.pid)")
+
+
+def stay_out(cluster: Cluster, *jobs: str) -> None:
+    """Slurm has looked at all of these jobs, and started none."""
+    # A job that can start does, after Slurm has looked at those that came before it.
+    free = cluster.sbatch("-p", "share", "-N1", "-n2", "-wn2", "--mem=300", "-t1")
+    cluster.wait_for("Slurm's own start", lambda: cluster.state(free) != "PENDING", 120)
+    for job in jobs:
+        cluster.wait_for(
+            "a look", lambda job=job: cluster.job(job)["LastSchedEval"] not in ("N/A", "Unknown"),
+            120,
+        )  # fmt: skip
+        assert cluster.state(job) == "PENDING"
+
+
+def test_in_fallback_slurm_pairs_nobody(sharing: Decider) -> None:
+    cluster = sharing.cluster
+    host = a_host(sharing)
+    with fallback(cluster):
+        stay_out(cluster, submit(cluster, "--coschedule=both"))
+        assert cluster.state(host) == "RUNNING"
+
+
+def test_in_fallback_no_other_user_joins_a_host(sharing: Decider) -> None:
+    """Not even with --oversubscribe; and nobody at all joins a host and its guest."""
+    cluster = sharing.cluster
+    host = a_host(sharing)
+    with fallback(cluster):
+        stay_out(cluster, submit(cluster, "--oversubscribe", user="alice"))
+        # A job of the host's user may join if its user wants it: the host lets jobs in.
+        second = submit(cluster, "--oversubscribe")
+        cluster.wait_state(second, "RUNNING", timeout_s=120)
+        stay_out(cluster, submit(cluster, "--oversubscribe"))
+        assert cluster.state(host) == "RUNNING"
+    cluster.root("scancel", host, second)
+    cluster.wait_for(
+        "a node of nobody", lambda: "Owner=N/A" in cluster.run("scontrol", "show", "node", "n1")
+    )
+
+
+def test_in_fallback_nobody_joins_a_host_and_its_guest(sharing: Decider) -> None:
+    cluster = sharing.cluster
+    host, guest = a_pair(sharing)
+    with fallback(cluster):
+        stay_out(
+            cluster,
+            submit(cluster, "--oversubscribe", user="alice"),
+            submit(cluster, "--oversubscribe"),
+        )
+        cluster.root("scancel", host)  # then the guest is alone, and still its user's
+        cluster.wait_for("its end", lambda: host not in cluster.queue())
+        stay_out(cluster, submit(cluster, "--oversubscribe", user="alice"))
+        assert cluster.state(guest) == "RUNNING"
+
+
+def test_a_requeued_guest_is_as_its_user_asked(sharing: Decider) -> None:
+    cluster = sharing.cluster
+    host, guest = a_pair(sharing)
+    assert cluster.job(guest)["OverSubscribe"] == "YES"
+    with fallback(cluster):
+        cluster.root("scontrol", "requeue", guest)
+        cluster.wait_for("its way back", lambda: cluster.job(guest)["OverSubscribe"] == "OK", 60)
+        stay_out(cluster, guest)
+    cluster.root("scancel", host, guest)
 
 
 # ---------------------------------------------------------------- the service's own decisions

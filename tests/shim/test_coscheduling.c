@@ -191,6 +191,13 @@ static void who_is_no_guest(void) {
     job = consenting(9, "guest");
     job->batch_flag = 0;
     expect_refused(job, host, INVALID, "may be requeued");
+    job = consenting(10, "guest");
+    job->details->whole_node = WHOLE_NODE_MCS; // --exclusive=mcs
+    expect_refused(job, host, INVALID, "neither --exclusive nor GRES");
+    job = consenting(11, "guest");
+    job->details->whole_node = WHOLE_NODE_USER; // --exclusive=user, where users do not meet anyway
+    start_guest(job, host, "n2");
+    expect_result(0, APPLIED, "");
     end();
 }
 
@@ -205,6 +212,11 @@ static void who_is_no_host(void) {
     host->job_resrcs->node_req = NODE_CR_ONE_ROW; // started in fallback, say
     expect_refused(guest, host, INVALID, "lets no guest in, or cannot");
     host->job_resrcs->node_req = NODE_CR_AVAILABLE;
+    char note[100]; // without it, Slurm has started the job, and keeps nobody off its nodes
+    snprintf(note, sizeof(note), "%s", note_text(host, "SPANK_SCHEDBRIDGE_SHARES="));
+    note_remove(host, "SPANK_SCHEDBRIDGE_SHARES=");
+    expect_refused(guest, host, INVALID, "lets no guest in, or cannot");
+    note_write(host, "SPANK_SCHEDBRIDGE_SHARES=", note);
     host->job_state = JOB_RUNNING | JOB_COMPLETING;
     expect_refused(guest, host, BUSY, "does not run any more");
     host->job_state = JOB_RUNNING;
@@ -236,6 +248,132 @@ static void a_third_job_is_refused(void) {
     start(third, "n3");
     EXPECT(apply());
     expect_result(0, APPLIED, "");
+    end();
+}
+
+// It is looked for only where two jobs run and may share: the search visits all jobs.
+static void nobody_searches_for_pairs_where_none_can_be(void) {
+    begin_shared();
+    part_record_t *main = part_list->items[0], *other = part_list->items[1];
+    job_record_t *job = consenting(1, NULL);
+    job->details->share_res = 1;
+    start(job, "n3");
+    unsigned scans = mock.scans;
+    EXPECT(apply());
+    expect_result(0, APPLIED, "");
+    EXPECT_NUMBER(mock.scans, scans); // the node was idle
+    main->max_share = SHARED_FORCE | 4;
+    other->max_share = 1;
+    node_record_table_ptr[2]->run_job_cnt = 3;
+    start(consenting(2, NULL), "n3");
+    EXPECT(apply());
+    expect_result(0, APPLIED, "");
+    EXPECT_NUMBER(mock.scans, scans); // nobody can be a guest there
+    end();
+}
+
+// ---------------------------------------------------------------- whose nodes these are
+
+static uint32_t owner(int node) {
+    return node_record_table_ptr[node]->owner;
+}
+
+static void finish(job_record_t *job) {
+    mock_idle(job);
+    job->job_state = JOB_COMPLETE;
+}
+
+static void expect_others_kept_off(uint32_t id, uint32_t user) {
+    job_record_t *stranger = consenting(id, NULL);
+    stranger->user_id = user;
+    bitstr_t *nodes = bit_alloc(8);
+    bit_set(nodes, 1);
+    EXPECT(mock_owned(stranger, nodes));
+    bit_free(nodes);
+    stranger->job_state = JOB_CANCELLED;
+}
+
+static void slurm_keeps_other_users_off_nodes_that_are_shared(void) {
+    begin_shared();
+    job_record_t *host = host_on(1, "n2");
+    EXPECT_NUMBER(host->details->whole_node, WHOLE_NODE_USER);
+    EXPECT_NUMBER(owner(1), host->user_id);
+    expect_others_kept_off(3, host->user_id + 1);
+    job_record_t *guest = guest_of(2, host);
+    EXPECT_NUMBER(node_record_table_ptr[1]->owner_job_cnt, 2);
+    expect_others_kept_off(4, host->user_id + 1);
+    EXPECT_NUMBER(coscheduling_of(host), COSCHEDULE_HOST); // it did not ask for that itself
+    finish(host);
+    expect_others_kept_off(5, host->user_id + 1);
+    finish(guest);
+    EXPECT_NUMBER(owner(1), NO_VAL);
+    end();
+}
+
+static void a_pair_of_two_users_lets_nobody_in(void) {
+    for (int host_first = 0; host_first < 2; host_first++) {
+        begin_shared();
+        settings.coschedule_scope = COSCHEDULE_ALL;
+        coscheduling_configure(&settings);
+        job_record_t *host = host_on(1, "n2"), *guest = consenting(2, "guest");
+        guest->user_id = host->user_id + 1;
+        mock.select_code = ESLURM_NODES_BUSY;
+        start_guest(guest, host, "n2");
+        expect_result(0, BUSY, "");
+        EXPECT_NUMBER(owner(1), host->user_id); // as it was
+        EXPECT_NUMBER(guest->details->whole_node, 0);
+        mock.select_code = 0;
+        start_guest(guest, host, "n2");
+        expect_result(0, APPLIED, "");
+        fill(guest);
+        EXPECT(host_of(guest) == host);
+        for (uint32_t user = 0; user < 3; user++)
+            expect_others_kept_off(3 + user, host->user_id + user);
+        finish(host_first ? host : guest);
+        for (uint32_t user = 0; user < 3; user++)
+            expect_others_kept_off(6 + user, host->user_id + user);
+        finish(host_first ? guest : host);
+        EXPECT_NUMBER(owner(1), NO_VAL);
+        end();
+    }
+}
+
+static void a_job_for_its_user_alone_meets_no_other(void) {
+    begin_shared();
+    settings.coschedule_scope = COSCHEDULE_ALL;
+    coscheduling_configure(&settings);
+    job_record_t *host = host_on(1, "n2"), *guest = consenting(2, "both");
+    guest->details->whole_node = WHOLE_NODE_USER; // --exclusive=user
+    EXPECT_NUMBER(coscheduling_of(guest), COSCHEDULE_NEVER);
+    expect_refused(guest, host, INVALID, "neither --exclusive nor GRES");
+    end();
+}
+
+static void a_guest_is_nobodys_host_until_its_own_is_gone(void) {
+    begin_shared();
+    job_record_t *first = host_on(1, "n2");
+    job_record_t *second = consenting(2, "both");
+    start_guest(second, first, "n2");
+    expect_result(0, APPLIED, "");
+    fill(second);
+    // Though nobody else is counted there, and the first one cannot be a host any more.
+    node_record_table_ptr[1]->run_job_cnt = 1;
+    expect_refused(consenting(3, "guest"), second, INVALID, "a guest itself");
+    node_record_table_ptr[1]->run_job_cnt = 2;
+    // The first one is requeued, and comes back as the guest of the second.
+    mock_idle(first);
+    first->job_state = JOB_PENDING;
+    xfree(first->spank_job_env[0]);
+    first->spank_job_env[0] = xstrdup(OPTION "coschedule=both");
+    start_guest(first, second, "n2");
+    expect_result(0, APPLIED, "");
+    fill(first);
+    EXPECT(host_of(first) == second);
+    EXPECT(!host_of(second));
+    // A note that makes a chain makes no pair.
+    note_write(second, "SPANK_SCHEDBRIDGE_SHARES=", "1:254:0");
+    EXPECT(!host_of(first) || !host_of(second));
+    EXPECT(!host_of(first));
     end();
 }
 
@@ -302,9 +440,16 @@ static void a_guest_is_requeued_and_told_why(void) {
     EXPECT_TEXT(guest->system_comment, "schedbridge: its host was 12 % slower");
     EXPECT_NUMBER(host->job_state, JOB_RUNNING);
     // When it waits it is as if it had never run: Slurm's own backfill pairs it with nobody.
+    guest->job_state = JOB_PENDING | JOB_COMPLETING; // its node is not cleaned up yet
     coscheduling_restore(guest);
+    EXPECT_NUMBER(guest->details->whole_node, WHOLE_NODE_USER);
+    guest->job_state = JOB_PENDING;
+    coscheduling_restore_all();
     EXPECT_NUMBER(guest->details->share_res, UNSTATED);
+    EXPECT_NUMBER(guest->details->whole_node, 0);
     EXPECT(!note_text(guest, "SPANK_SCHEDBRIDGE_SHARES="));
+    EXPECT_NUMBER(host->details->share_res, 1);
+    EXPECT(note_text(host, "SPANK_SCHEDBRIDGE_SHARES="));
     end();
 }
 
@@ -357,11 +502,13 @@ static void the_rest_of_an_array_shares_nothing(void) {
     EXPECT(apply());
     expect_result(0, APPLIED, "");
     EXPECT_NUMBER(array->details->share_res, 1);
+    EXPECT_NUMBER(array->details->whole_node, WHOLE_NODE_USER);
     EXPECT(lock_scope_take(&locks, LOCK_SCOPE_READ));
     job_record_t *rest = find_job_record(5);
     lock_scope_give(&locks);
     EXPECT(rest && rest != array);
     EXPECT_NUMBER(rest->details->share_res, UNSTATED);
+    EXPECT_NUMBER(rest->details->whole_node, 0);
     EXPECT(!note_text(rest, "SPANK_SCHEDBRIDGE_SHARES="));
     end();
 }
@@ -370,7 +517,7 @@ static void an_invented_note_makes_no_guest(void) {
     begin_shared();
     job_record_t *host = host_on(1, "n2");
     job_record_t *liar = consenting(2, "guest");
-    note_write(liar, "SPANK_SCHEDBRIDGE_SHARES=", "1:1");
+    note_write(liar, "SPANK_SCHEDBRIDGE_SHARES=", "1:1:0");
     start(liar, "n3");
     EXPECT(apply());
     expect_result(0, APPLIED, "");
@@ -378,8 +525,8 @@ static void an_invented_note_makes_no_guest(void) {
     EXPECT(!host_of(liar));
     EXPECT(!note_text(liar, "SPANK_SCHEDBRIDGE_SHARES="));
     EXPECT(host->job_state == JOB_RUNNING);
-    for (int i = 0; i < 4; i++) {
-        static const char *const odd[] = {"", "1", "1:1:1", "-1:x"};
+    for (int i = 0; i < 5; i++) {
+        static const char *const odd[] = {"", "1", "1:1", "1:1:0:1", "-1:x"};
         note_write(liar, "SPANK_SCHEDBRIDGE_SHARES=", odd[i]);
         EXPECT(!host_of(liar));
     }
@@ -394,6 +541,11 @@ int main(void) {
     who_is_no_guest();
     who_is_no_host();
     a_third_job_is_refused();
+    nobody_searches_for_pairs_where_none_can_be();
+    slurm_keeps_other_users_off_nodes_that_are_shared();
+    a_pair_of_two_users_lets_nobody_in();
+    a_job_for_its_user_alone_meets_no_other();
+    a_guest_is_nobodys_host_until_its_own_is_gone();
     users_meet_as_the_site_permits();
     the_site_may_consent_for_those_who_say_nothing();
     the_service_chooses_nodes_unless_slurm_may_share_them();

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is derived from the one declaration of a job's columns."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 
 from bridge.model.job import COLUMNS, RUNNING_COLUMNS, JobTable, RunningTable
-from bridge.model.job_columns import Source, Unit, objects
+from bridge.model.job_columns import MAX_RATIO, Source, Unit, objects
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.decode_allocation import Allocated
 from bridge.rpc.reported.decode_request import Lowered
@@ -85,3 +85,18 @@ def test_running_jobs_may_leave_words_out():
     table = RunningTable(**columns)
     assert table.account.tolist() == [""]
     assert table.partition.tolist() == [-1]
+
+
+ABSURD = (float("nan"), float("inf"), float("-inf"), 1e300, -2.0, 2.0 * MAX_RATIO)
+
+
+@pytest.mark.parametrize("value", ABSURD)
+@pytest.mark.parametrize("name", ["cpu_s", "busy_cpus", "progress", "memory_stall"])
+def test_what_is_no_measurement_is_unknown(name, value):
+    running = a_snapshot(running=[a_running_job(), a_running_job(nodes=(1,), id="b")], nodes=2)()
+    column = np.array([value, 0.25])
+    table = replace(running.running, **{name: column})
+    assert getattr(table, name).tolist() == [-1.0, 0.25]
+    assert column[1] == 0.25
+    sound = np.array([-1.0, 0.0])
+    assert getattr(replace(table, **{name: sound}), name) is sound

@@ -35,6 +35,9 @@ LARGEST: Final = 10.0
 CPU_MS, PROGRESS = 0, 1
 """Units of work: milliseconds of CPU time, and parts in `PARTS` of the job's iterations."""
 PARTS: Final = 1_000_000_000
+_MOST_RATE: Final = 1e9
+"""More is no rate: a million CPUs."""
+_MOST_NUMBER: Final = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class Rate:
             return Rate(unit, at_s, work)
         if at_s - self.at_s < APART_S:
             return self
-        rate = (work - self.work) / (at_s - self.at_s)
+        rate = min((work - self.work) / (at_s - self.at_s), _MOST_RATE)
         samples = min(self.samples + 1, most)
         off = rate - self.mean
         mean = self.mean + off / samples
@@ -80,7 +83,7 @@ class Rate:
         """For the state: whole numbers."""
         return [
             self.unit, self.at_s, self.work, self.samples, round(self.mean * 1000),
-            round(self.variance * 1000),
+            min(round(self.variance * 1000), _MOST_NUMBER),
         ]  # fmt: skip
 
     @staticmethod

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "common/slurm_compat.h"
+#include "rules/coscheduling.h"
 
 // A backfill pass that was running when it was stopped ends within this time (bf_max_time is 30 s
 // by default).
@@ -93,11 +94,17 @@ void fallback_assert(const fallback_t *fallback)
 void fallback_tidy(fallback_t *fallback, lock_scope_t *locks)
 {
     int64_t now_ms = clock_ms();
-    if (fallback->active || now_ms < fallback->tidy_ms || fallback->tidy_ms > fallback->tidied_ms)
+    if (now_ms < fallback->tidy_ms ||
+        (!fallback->active && fallback->tidy_ms > fallback->tidied_ms))
         return;
     fallback->tidy_ms = now_ms + TIDY_EVERY_MS;
     if (!lock_scope_take(locks, LOCK_SCOPE_APPLY))
         return;
+    if (fallback->active) {
+        coscheduling_restore_all(); // before Slurm starts those that wait again
+        lock_scope_give(locks);
+        return;
+    }
     for (int i = 0; i < node_record_count; i++) {
         node_record_t *node = compat_node(i);
         if (node && IS_NODE_PLANNED(node)) {

@@ -158,7 +158,7 @@ typedef struct {
     part_record_t *part;
     char *features_use;
     list_t *feature_list_use;
-    uint8_t share_res;
+    uint8_t share_res, whole_node;
 } kept_t;
 
 // Exactly these nodes; or any of them that satisfy the request.
@@ -168,10 +168,10 @@ typedef struct {
     part_record_t *part;
     bitstr_t *nodes;
     scope_t scope;
-    uint16_t *tasks;  // on each node; NULL: Slurm distributes them
-    uint32_t minutes; // the time limit
-    bool shares;      // its CPUs with another job, now or later
-    uint32_t host;    // its host's job id; 0: it is no guest
+    uint16_t *tasks;    // on each node; NULL: Slurm distributes them
+    uint32_t minutes;   // the time limit
+    bool shares;        // its CPUs with another job, now or later
+    job_record_t *host; // NULL: it is no guest
 } terms_t;
 
 static void narrow(job_record_t *job, const terms_t *terms, kept_t *kept)
@@ -194,7 +194,8 @@ static void narrow(job_record_t *job, const terms_t *terms, kept_t *kept)
                      .part = job->part_ptr,
                      .features_use = details->features_use,
                      .feature_list_use = details->feature_list_use,
-                     .share_res = details->share_res};
+                     .share_res = details->share_res,
+                     .whole_node = details->whole_node};
     bitstr_t *required = scope == EXACTLY ? nodes : kept->required;
     if (scope == EXACTLY)
         molded_fit(job, (uint32_t)bit_set_count(nodes));
@@ -212,7 +213,7 @@ static void narrow(job_record_t *job, const terms_t *terms, kept_t *kept)
     details->features_use = details->features;
     details->feature_list_use = details->feature_list;
     if (terms->shares)
-        details->share_res = 1;
+        coscheduling_begin(job, terms->host, nodes);
     if (terms->tasks) {
         details->task_dist = (details->task_dist & ~SLURM_DIST_STATE_BASE) | SLURM_DIST_ARBITRARY;
         *compat_tasks_on_nodes(details) = terms->tasks;
@@ -253,6 +254,7 @@ static void restore_rest(job_record_t *rest, const kept_t *kept)
     }
     reservations_leave(rest);
     details->share_res = kept->share_res;
+    details->whole_node = kept->whole_node;
     rest->req_switch = kept->req_switch;
     rest->time_limit = kept->time_limit;
     if (rest->part_ptr != kept->part) {
@@ -279,6 +281,7 @@ static void restore(job_record_t *job, kept_t *kept, bool started)
         details->features_use = kept->features_use;
         details->feature_list_use = kept->feature_list_use;
         details->share_res = kept->share_res;
+        details->whole_node = kept->whole_node;
         if (job->part_ptr != kept->part) {
             job->part_ptr = kept->part;
             (void)job_limits_check(&job, false);
@@ -392,6 +395,8 @@ static verdict_t start_narrowed(job_record_t *job, const terms_t *terms)
             restore_rest(rest, &kept);
     }
     restore(job, &kept, code == SLURM_SUCCESS);
+    if (terms->shares)
+        coscheduling_end(job, terms->host, terms->nodes, code == SLURM_SUCCESS);
     if (code != SLURM_SUCCESS) {
         fed_mgr_job_unlock(job);
         return refusal(job, &kept, code);
@@ -400,7 +405,7 @@ static verdict_t start_narrowed(job_record_t *job, const terms_t *terms)
     if (job->time_limit > asked)
         raised_limit_note(job, asked);
     if (terms->shares)
-        coscheduling_note(job, terms->host, kept.share_res);
+        coscheduling_note(job, terms->host, kept.share_res, kept.whole_node);
     fed_mgr_job_start(job, job->start_time);
     launch(job);
     return APPLIED;
@@ -414,12 +419,11 @@ static verdict_t judge_sharing(const job_record_t *job, const pb_start_t *start,
             terms->scope == EXACTLY && coscheduling_will_host(job, terms->part, terms->nodes);
         return coscheduling_judge_third(job, terms->part, terms->nodes);
     }
-    const job_record_t *host = job_by_wire_id(start->host_job_id);
     terms->shares = true;
-    terms->host = host ? compat_job_id(host) : 0;
+    terms->host = job_by_wire_id(start->host_job_id);
     if (terms->scope != EXACTLY)
         return INVALID("a guest without the nodes of its host");
-    return coscheduling_judge(job, host, terms->part, terms->nodes);
+    return coscheduling_judge(job, terms->host, terms->part, terms->nodes);
 }
 
 static verdict_t judge_start(job_record_t *job, const pb_start_t *start, terms_t *terms,

@@ -8,6 +8,7 @@
 #include "rules/note.h"
 
 #define NOTE "SPANK_SCHEDBRIDGE_SHARES="
+#define NOBODY (NO_VAL - 1) // a user id that no user has
 #define BUSY(...) verdict_of(PB(OUTCOME__OUTCOME_BUSY), ESLURM_NODES_BUSY, __VA_ARGS__)
 
 static coschedule_t standard = COSCHEDULE_NEVER;
@@ -24,13 +25,46 @@ bool coscheduling_is_shared(const part_record_t *part)
     return part->max_share == 2; // with SHARED_FORCE it would be another number
 }
 
+// ---------------------------------------------------------------- notes
+
+// With a job that was started to share: whose guest (0: nobody's), and what share_res and
+// whole_node were before.
+typedef struct {
+    uint32_t host;
+    uint8_t share_res, whole_node;
+} shares_t;
+
+static bool read_note(const job_record_t *job, shares_t *found)
+{
+    char rest;
+    const char *text = note_text(job, NOTE);
+    return text && sscanf(text, "%" SCNu32 ":%" SCNu8 ":%" SCNu8 "%c", &found->host,
+                          &found->share_res, &found->whole_node, &rest) == 3;
+}
+
+static void write_note(job_record_t *job, const shares_t *shares)
+{
+    char text[32];
+    snprintf(text, sizeof(text), "%u:%u:%u", shares->host, shares->share_res, shares->whole_node);
+    note_write(job, NOTE, text);
+}
+
 // ---------------------------------------------------------------- what jobs want
 
+// What the user asked for. A job that shares has WHOLE_NODE_USER besides.
+static uint8_t asked_whole_node(const job_record_t *job)
+{
+    shares_t shares;
+    return read_note(job, &shares) ? shares.whole_node : job->details->whole_node;
+}
+
+// Including --exclusive=mcs and the like; --exclusive=user where users may meet.
 static bool is_exclusive(const job_record_t *job)
 {
     const struct job_resources *held = job->job_resrcs;
-    return (job->details->whole_node & WHOLE_NODE_REQUIRED) || job->details->share_res == 0 ||
-           (held && (held->whole_node & WHOLE_NODE_REQUIRED));
+    uint8_t asked = asked_whole_node(job);
+    return (asked & ~WHOLE_NODE_USER) || (asked && scope != COSCHEDULE_SAME_USER) ||
+           job->details->share_res == 0 || (held && (held->whole_node & WHOLE_NODE_REQUIRED));
 }
 
 static bool has_gres(const job_record_t *job)
@@ -71,10 +105,13 @@ static bool holds_all(const job_record_t *job)
     return which > 0;
 }
 
+// Only jobs that were started to share: Slurm keeps others' jobs off the nodes of these.
 static bool can_host(const job_record_t *job)
 {
-    return job->part_ptr && coscheduling_is_shared(job->part_ptr) && job->details->share_res == 1 &&
-           job->job_resrcs && job->job_resrcs->node_req == NODE_CR_AVAILABLE && holds_all(job);
+    shares_t shares;
+    return read_note(job, &shares) && job->part_ptr && coscheduling_is_shared(job->part_ptr) &&
+           job->details->share_res == 1 && job->job_resrcs &&
+           job->job_resrcs->node_req == NODE_CR_AVAILABLE && holds_all(job);
 }
 
 coschedule_t coscheduling_of(const job_record_t *job)
@@ -95,14 +132,6 @@ coschedule_t coscheduling_told(const job_record_t *job)
 
 // ---------------------------------------------------------------- pairs
 
-// Whose guest the job was started as (0: nobody's), and what share_res was before.
-static bool read_note(const job_record_t *job, uint32_t *host, uint8_t *share_res)
-{
-    char rest;
-    const char *text = note_text(job, NOTE);
-    return text && sscanf(text, "%" SCNu32 ":%" SCNu8 "%c", host, share_res, &rest) == 2;
-}
-
 static bool same_nodes(bitstr_t *a, bitstr_t *b)
 {
     return a && b && bit_super_set(a, b) && bit_super_set(b, a);
@@ -110,14 +139,14 @@ static bool same_nodes(bitstr_t *a, bitstr_t *b)
 
 job_record_t *coscheduling_host(const job_record_t *guest)
 {
-    uint32_t number;
-    uint8_t share_res;
-    if (!IS_JOB_RUNNING(guest) || IS_JOB_COMPLETING(guest) ||
-        !read_note(guest, &number, &share_res) || !number)
+    shares_t shares, of_host;
+    if (!IS_JOB_RUNNING(guest) || IS_JOB_COMPLETING(guest) || !read_note(guest, &shares) ||
+        !shares.host)
         return NULL;
-    job_record_t *host = find_job_record(number);
+    job_record_t *host = find_job_record(shares.host);
     if (!host || host == guest || !host->details || !IS_JOB_RUNNING(host) ||
         IS_JOB_COMPLETING(host) || host->part_ptr != guest->part_ptr || !can_host(host) ||
+        !read_note(host, &of_host) || of_host.host || // a guest is nobody's host
         !same_nodes(host->node_bitmap, guest->node_bitmap))
         return NULL;
     return host;
@@ -139,9 +168,27 @@ static int look_for_guest(void *record, void *context)
     return search->found ? -1 : 0; // a negative number ends the search
 }
 
+// Whether two jobs or more run on a node on which jobs may share.
+static bool may_have_guest(bitstr_t *nodes)
+{
+    bool found = false;
+    list_itr_t *parts = list_iterator_create(part_list);
+    for (part_record_t *part; !found && (part = list_next(parts));) {
+        if (!coscheduling_is_shared(part) || !part->node_bitmap)
+            continue;
+        for (bitoff_t at = 0; !found && (at = compat_next_bit(nodes, at)) >= 0; at++)
+            found = compat_node((int)at)->run_job_cnt > 1 && bit_test(part->node_bitmap, at);
+    }
+    list_iterator_destroy(parts);
+    return found;
+}
+
+// Looks at all jobs, so only where there may be one.
 static bool has_guest(bitstr_t *nodes)
 {
     search_t search = {.nodes = nodes};
+    if (!may_have_guest(nodes))
+        return false;
     (void)list_for_each_ro(job_list, look_for_guest, &search);
     return search.found;
 }
@@ -220,21 +267,76 @@ bool coscheduling_will_host(const job_record_t *job, const part_record_t *part, 
     return asked >= cpus;
 }
 
-// ---------------------------------------------------------------- notes
+// ---------------------------------------------------------------- starts
 
-void coscheduling_note(job_record_t *job, uint32_t host, uint8_t share_res)
+// Slurm keeps a node that is held with WHOLE_NODE_USER for jobs of its user. A guest of another
+// user gets in while the node is nobody's, and then it is of no user at all: whoever ends first,
+// neither of them lets a third one in.
+static void set_owner(bitstr_t *nodes, uint32_t user_id, int jobs)
 {
-    char text[32];
-    snprintf(text, sizeof(text), "%u:%u", host, share_res);
-    note_write(job, NOTE, text);
+    for (bitoff_t at = 0; (at = compat_next_bit(nodes, at)) >= 0; at++) {
+        node_record_t *node = compat_node((int)at);
+        node->owner = user_id;
+        node->owner_job_cnt += (uint16_t)jobs;
+    }
+}
+
+void coscheduling_begin(job_record_t *job, const job_record_t *host, bitstr_t *nodes)
+{
+    job->details->share_res = 1;
+    if (host && host->user_id != job->user_id)
+        set_owner(nodes, NO_VAL, 0);
+    else
+        job->details->whole_node |= WHOLE_NODE_USER;
+}
+
+void coscheduling_end(job_record_t *job, job_record_t *host, bitstr_t *nodes, bool started)
+{
+    bool meets = host && host->user_id != job->user_id;
+    if (meets && started) {
+        job->details->whole_node |= WHOLE_NODE_USER;
+        set_owner(nodes, NOBODY, 1);
+    } else if (meets) {
+        set_owner(nodes, host->user_id, 0);
+    }
+}
+
+void coscheduling_note(job_record_t *job, job_record_t *host, uint8_t share_res, uint8_t whole_node)
+{
+    shares_t of_host, shares = {.share_res = share_res, .whole_node = whole_node};
+    if (host)
+        shares.host = compat_job_id(host);
+    write_note(job, &shares);
+    // It is alone, so its own host is gone; that may come back as its guest.
+    if (host && read_note(host, &of_host) && of_host.host) {
+        of_host.host = 0;
+        write_note(host, &of_host);
+    }
 }
 
 void coscheduling_restore(job_record_t *job)
 {
-    uint32_t host;
-    uint8_t share_res;
-    // A client that has invented the note could as well have asked for --oversubscribe.
-    if (read_note(job, &host, &share_res) && job->details->share_res == 1)
-        job->details->share_res = share_res;
+    shares_t shares;
+    if (!IS_JOB_PENDING(job) || IS_JOB_COMPLETING(job))
+        return; // Slurm still counts it as one that keeps others off its nodes
+    // A client that has invented the note could as well have asked for what it says.
+    if (read_note(job, &shares) && job->details->share_res == 1) {
+        job->details->share_res = shares.share_res;
+        job->details->whole_node = shares.whole_node;
+    }
     note_remove(job, NOTE);
+}
+
+static int restore_one(void *record, void *context)
+{
+    job_record_t *job = record;
+    (void)context;
+    if (job->details && note_text(job, NOTE))
+        coscheduling_restore(job);
+    return 0;
+}
+
+void coscheduling_restore_all(void)
+{
+    (void)list_for_each_ro(job_list, restore_one, NULL);
 }

@@ -5,7 +5,8 @@
 // CPUs only if details->share_res is 1: a user sets that with --oversubscribe, and this file sets
 // it for jobs that it starts. So Slurm's own schedulers, in fallback, pair only jobs whose users
 // wanted that; --exclusive holds (with FORCE it would not); and there are two rows, so that no
-// third job of the partition fits.
+// third job of the partition fits. Jobs that share also have WHOLE_NODE_USER (--exclusive=user), so
+// that Slurm puts no --oversubscribe job of another user beside them.
 //
 // All functions need LOCK_SCOPE_APPLY, those of const jobs LOCK_SCOPE_READ.
 #ifndef BRIDGE_COSCHEDULING_H
@@ -51,11 +52,20 @@ verdict_t coscheduling_judge_third(const job_record_t *job, const part_record_t 
 // and will hold all CPUs of nodes that are idle.
 bool coscheduling_will_host(const job_record_t *job, const part_record_t *part, bitstr_t *nodes);
 
-// Notes with a job that has just started to share: its host's number (0: it has none), and what
-// share_res was before.
-void coscheduling_note(job_record_t *job, uint32_t host, uint8_t share_res);
+// Before Slurm selects nodes for a job that is to share `nodes`, and after that. `host` is NULL for
+// a job that is no guest. Between the two no lock may be given.
+void coscheduling_begin(job_record_t *job, const job_record_t *host, bitstr_t *nodes);
+void coscheduling_end(job_record_t *job, job_record_t *host, bitstr_t *nodes, bool started);
 
-// Resets a job that waits again.
+// Notes with a job that has just started to share: its host (NULL: it has none), and what share_res
+// and whole_node were before.
+void coscheduling_note(job_record_t *job, job_record_t *host, uint8_t share_res,
+                       uint8_t whole_node);
+
+// Resets a job that waits again; does nothing to others.
 void coscheduling_restore(job_record_t *job);
+
+// All jobs, in fallback.
+void coscheduling_restore_all(void);
 
 #endif

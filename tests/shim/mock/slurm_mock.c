@@ -105,6 +105,7 @@ void *list_find_first(list_t *list, int (*is)(void *, void *), void *key) {
 
 int list_for_each_ro(list_t *list, int (*visit)(void *, void *), void *context) {
     int visited = 0;
+    mock.scans += list == job_list;
     for (; visited < list->count && visit(list->items[visited], context) >= 0; visited++)
         ;
     return visited;

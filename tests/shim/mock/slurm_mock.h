@@ -180,7 +180,7 @@ enum { NO_LOCK, READ_LOCK, WRITE_LOCK };
 enum { ACCOUNTING_ENFORCE_LIMITS = 1, ACCOUNTING_ENFORCE_QOS = 2 };
 enum { CR_MEMORY = 1, CR_CORE = 2, CR_SOCKET = 4 };
 enum { PARTITION_INACTIVE, PARTITION_DOWN, PARTITION_SCHED };
-enum { WHOLE_NODE_REQUIRED = 1 };
+enum { WHOLE_NODE_REQUIRED = 1, WHOLE_NODE_USER = 2, WHOLE_NODE_MCS = 4 };
 enum { SLURM_DIST_CYCLIC = 1, SLURM_DIST_ARBITRARY = 3, SLURM_DIST_STATE_BASE = 0xffff };
 enum { RESERVE_FLAG_MAINT = 1, RESERVE_FLAG_TIME_FLOAT = 2, RESERVE_FLAG_MAGNETIC = 4 };
 enum { RESV_CTLD_USER_NOT = 1 };
@@ -273,7 +273,8 @@ typedef struct {
     uint16_t cpus_efctv, tpc;
     uint64_t real_memory, mem_spec_limit;
     uint32_t node_state, weight;
-    uint16_t no_share_job_cnt, run_job_cnt, comp_job_cnt, sus_job_cnt, tot_cores;
+    uint32_t owner;
+    uint16_t no_share_job_cnt, run_job_cnt, comp_job_cnt, sus_job_cnt, owner_job_cnt, tot_cores;
     uint16_t resume_timeout, suspend_timeout;
     time_t boot_req_time, last_busy;
     config_record_t *config_ptr;
@@ -634,6 +635,7 @@ typedef struct {
     const slurmctld_resv_t *only_in; // where select_nodes() finds nodes; NULL: anywhere
     const char *only_with;           // with which features it does; NULL: with any
     bool split_anyway;
+    unsigned scans; // of all jobs
     unsigned selects, started, launched, allocated, saves, schedules, reservations;
     uint32_t select_nodes, select_time_limit, select_switch, select_dist;
     char select_names[256];
@@ -690,6 +692,13 @@ void mock_run(job_record_t *job, int node, uint16_t cpus);
 slurmctld_resv_t *mock_reservation(char *name, uint64_t flags);
 
 // Ends the suite with a line.
+// Nodes that Slurm keeps for one user: whether a job may not use them, and its start and end there.
+bool mock_owned(job_record_t *job, bitstr_t *nodes);
+void mock_alloc(job_record_t *job, bitstr_t *nodes);
+void mock_idle(job_record_t *job);
+
+// What a job was given.
+void mock_release(job_record_t *job);
 __attribute__((format(printf, 1, 2), noreturn)) void mock_wrong(const char *format, ...);
 // Ends it if these locks are not held: 1 to read, 2 to write; 0: any. A look takes its time.
 void mock_needs(const char *what, int job, int node);

@@ -351,6 +351,8 @@ int select_nodes(job_node_select_t *select, bool test_only, bool defer, uint32_t
     bitstr_t *given = bit_alloc(bit_size(job->details->exc_node_bitmap));
     int code =
         note_request(job, given) ? ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE : mock.select_code;
+    if (!code && mock_owned(job, given))
+        code = ESLURM_NODES_BUSY;
     if (!code && mock.only_in && job->resv_ptr != mock.only_in)
         code = ESLURM_NODES_BUSY;
     if (!code && mock.only_with && xstrcmp(job->details->features_use, mock.only_with))
@@ -378,6 +380,7 @@ int select_nodes(job_node_select_t *select, bool test_only, bool defer, uint32_t
     job->tres_alloc_cnt[TRES_ARRAY_CPU] = job->total_cpus;
     job->tres_alloc_cnt[TRES_ARRAY_NODE] = job->node_cnt;
     job->tres_alloc_cnt[TRES_ARRAY_BILLING] = mock.billing * job->node_cnt;
+    mock_release(job); // of an earlier run
     job->job_resrcs = calloc(1, sizeof(*job->job_resrcs));
     job->job_resrcs->node_bitmap = given;
     job->job_resrcs->nhosts = job->node_cnt;
@@ -385,8 +388,7 @@ int select_nodes(job_node_select_t *select, bool test_only, bool defer, uint32_t
     bool shares = (job->part_ptr->max_share & SHARED_FORCE) ||
                   (job->part_ptr->max_share > 1 && job->details->share_res == 1);
     job->job_resrcs->node_req = shares ? NODE_CR_AVAILABLE : NODE_CR_ONE_ROW;
-    for (bitoff_t i = 0; i < given->size; i++)
-        node_record_table_ptr[i]->run_job_cnt += given->bit[i] != 0;
+    mock_alloc(job, given);
     FREE_NULL_BITMAP(job->node_bitmap);
     job->node_bitmap = bit_copy(given);
     bitoff_t cores = 0;
@@ -509,6 +511,7 @@ void mock_begin(int nodes, int cpus) {
         node->cpus_efctv = (uint16_t)cpus;
         node->tpc = 1;
         node->real_memory = 1024;
+        node->owner = NO_VAL;
         node->node_state = NODE_STATE_IDLE;
         node_record_table_ptr[i] = node;
         bit_set(avail_node_bitmap, i);
@@ -580,13 +583,7 @@ void mock_forget(job_record_t *job) {
     mock_list_free(job->resv_list);
     mock_list_free(job->part_ptr_list);
     mock_list_free(job->step_list);
-    if (job->job_resrcs) {
-        FREE_NULL_BITMAP(job->job_resrcs->node_bitmap);
-        FREE_NULL_BITMAP(job->job_resrcs->core_bitmap);
-        free(job->job_resrcs->cpus);
-        free(job->job_resrcs->memory_allocated);
-    }
-    free(job->job_resrcs);
+    mock_release(job);
     FREE_NULL_BITMAP(job->node_bitmap_cg);
     free(job);
 }

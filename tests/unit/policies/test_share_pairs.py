@@ -343,6 +343,23 @@ def test_what_was_learnt_is_admissible_as_the_entry_says():
     assert highest_admissible(machine.known, apps, 0.5, 3.0) == CEILINGS[-1]
 
 
+@pytest.mark.parametrize("share", ["pairs", "asax", "static-half"])
+@pytest.mark.parametrize("name", ["cpu_s", "busy_cpus", "progress", "memory_stall"])
+def test_absurd_measurements_end_nothing(share, name):
+    """An agent or an application says what it likes; plans are made all the same, and kept."""
+    for value in (np.nan, np.inf, -np.inf, 1e300, 1e12, -7.0):
+        machine = Machine(harmless, share=share)
+        machine.jobs = (a_waiting_job(id="g0", cpus=4),)
+        for at in range(12):
+            machine.extra = {name: value} if at % 3 else {}
+            machine.guest |= at == 6
+            machine.step()
+        gone = ended(("h0", 100, 500, Ending.COMPLETED))
+        machine.cycles.run(a_world([], nodes=1), gone)
+        numbers = machine.known.values()
+        assert all(abs(number) < 1 << 63 for each in numbers for number in each)
+
+
 @pytest.mark.parametrize(
     "parameters",
     [{"most_candidates": 0}, {"least_share": 2.0}, {"calm_s": 1}, {"watch_s": 0}],
