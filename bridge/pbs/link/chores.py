@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Work that may take long or block, each kind on a thread and a connection of its own.
+
+Rules
+    1. Comments and estimated starts are written only when they changed, the newest of each job, in
+       the order in which the service announced them.
+    2. The server has one thread: writing takes at most a share of its time. After a burst the
+       writer waits for the answer to a small query, and then for a multiple of that time.
+    3. Requests that the server passes to a mom (delete, rerun, signals, nodes to release) block
+       while that mom is frozen, for minutes; they delay nothing but each other.
+"""
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bridge.pbs.ifl.port import Ifl, IflError
+from bridge.pbs.tables import Attributes
+
+_log = logging.getLogger(__name__)
+_BURST = 5
+_LOOK_S = 1.0
+_AGAIN_S = 2.0
+
+
+class _OwnConnection:
+    """A connection that is opened when it is needed, and again after it was lost."""
+
+    def __init__(self, ifl: Ifl, server: str) -> None:
+        self.ifl, self._server = ifl, server
+        self._open: int | None = None
+
+    def get(self) -> int:
+        """Returns it.
+
+        Raises:
+            IflError: the server is not there.
+        """
+        if self._open is None:
+            self._open = self.ifl.connect(self._server)
+        return self._open
+
+    def drop(self) -> None:
+        """Closes it."""
+        if self._open is not None:
+            self.ifl.disconnect(self._open)
+            self._open = None
+
+
+@dataclass
+class Written:
+    """What was written, for metrics and benchmarks."""
+
+    jobs: int = 0
+    failed: int = 0
+    waiting: int = 0
+
+
+class Announcer:
+    """Writes comments and estimated starts into jobs."""
+
+    def __init__(self, ifl: Ifl, server: str, share: float) -> None:
+        """Begins to write.
+
+        Args:
+            ifl: the library.
+            server: name of the server; empty: that of pbs.conf.
+            share: part of the server's time that this may take; 0: nothing is written.
+        """
+        self.written = Written()
+        self._own, self._share = _OwnConnection(ifl, server), share
+        self._lock = threading.Lock()
+        self._more = threading.Event()
+        self._waiting: dict[str, Attributes] = {}
+        self._told: dict[str, Attributes] = {}
+        self._held = threading.Event()
+        threading.Thread(target=self._run, name="announcer", daemon=True).start()
+
+    def write(self, job_id: str, attributes: Attributes) -> None:
+        """Writes values some time, if they differ from the last ones."""
+        if not self._share:
+            return
+        with self._lock:
+            if self._told.get(job_id) == attributes:
+                self._waiting.pop(job_id, None)
+                return
+            self._waiting[job_id] = attributes
+        self._more.set()
+
+    def keep_only(self, job_ids: "dict[str, Attributes]") -> None:
+        """Forgets jobs that have left."""
+        with self._lock:
+            for known in (self._told, self._waiting):
+                for gone in [job_id for job_id in known if job_id not in job_ids]:
+                    del known[gone]
+
+    def reset(self) -> None:
+        """Writes everything again when it is announced again."""
+        with self._lock:
+            self._told.clear()
+            self._waiting.clear()
+
+    def pause(self, held: bool) -> None:
+        """Writes nothing while another scheduler does."""
+        if held:
+            self._held.set()
+        else:
+            self._held.clear()
+            self._more.set()
+
+    def _take(self) -> list[tuple[str, Attributes]]:
+        with self._lock:
+            batch = [(job_id, self._waiting[job_id]) for job_id in list(self._waiting)[:_BURST]]
+            for job_id, attributes in batch:
+                del self._waiting[job_id]
+                self._told[job_id] = attributes
+            self.written.waiting = len(self._waiting)
+        return batch
+
+    def _run(self) -> None:
+        while True:
+            self._more.wait()
+            self._more.clear()
+            while not self._held.is_set() and (batch := self._take()):
+                try:
+                    took_s = self._send(batch)
+                except IflError as error:
+                    _log.info("comments are not written: %s", error)
+                    self._own.drop()
+                    with self._lock:
+                        for job_id, _ in batch:
+                            self._told.pop(job_id, None)
+                    time.sleep(_AGAIN_S)
+                    continue
+                time.sleep(took_s * (1 / self._share - 1))
+
+    def _send(self, batch: list[tuple[str, Attributes]]) -> float:
+        """Sends a burst; returns how long it kept the server busy, s."""
+        connection, ifl = self._own.get(), self._own.ifl
+        began = time.monotonic()
+        for job_id, attributes in batch:
+            if ifl.alter(connection, job_id, attributes):
+                self.written.failed += 1
+            else:
+                self.written.jobs += 1
+        ifl.stat_server(connection)
+        return time.monotonic() - began
+
+
+Errand = Callable[[Ifl, int], int]
+"""A request on a connection; returns the server's code."""
+
+
+class Errands:
+    """Requests that may block, one after the other."""
+
+    def __init__(self, ifl: Ifl, server: str) -> None:
+        self._own = _OwnConnection(ifl, server)
+        self._queue: queue.SimpleQueue[tuple[str, Errand, Callable[[int], None]]] = (
+            queue.SimpleQueue()
+        )
+        self._names: set[str] = set()
+        self._lock = threading.Lock()
+        threading.Thread(target=self._run, name="errands", daemon=True).start()
+
+    def add(self, name: str, errand: Errand, done: Callable[[int], None] = lambda _: None) -> bool:
+        """Does it some time; False: one of the same name is under way.
+
+        Args:
+            name: what it is, for the log: "confirm R12.server".
+            errand: the request.
+            done: called with the server's code, by the thread of the errands.
+        """
+        with self._lock:
+            if name in self._names:
+                return False
+            self._names.add(name)
+        self._queue.put((name, errand, done))
+        return True
+
+    def _run(self) -> None:
+        while True:
+            name, errand, done = self._queue.get()
+            code = -1
+            try:
+                code = errand(self._own.ifl, self._own.get())
+                if code:
+                    _log.warning("%s: the server refuses (%d)", name, code)
+            except IflError as error:
+                _log.warning("%s: %s", name, error)
+                self._own.drop()
+            finally:
+                with self._lock:
+                    self._names.discard(name)
+            if code < 0:
+                self._own.drop()
+            done(code)

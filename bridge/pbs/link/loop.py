@@ -1,0 +1,442 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One turn of the link after the other: look, report, carry out.
+
+Terms
+    registered   this link is the server's scheduler.
+    aside        it is not: pbs_sched is, because the service is silent. The service is still asked,
+                 and its decisions are dropped, until it answers in time.
+
+Rules
+    1. Commands are hints, answered by another thread; a turn finds out what has changed.
+    2. A turn with starts reads the server's tables again before it checks and sends them.
+    3. A start counts when it is seen running (`starts.py`). What may block is done by `chores.py`.
+    4. When the service has been silent for `silence_s`, the registration is given back at once. It
+       is taken again after the service has answered a full report in time, and the supervisor has
+       stopped pbs_sched.
+    5. A lost connection to the server loses nothing: everything is read and reported again.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from bridge.errors import BridgeError, StaleSnapshot
+from bridge.pbs.ifl.port import Code, Ifl, IflError
+from bridge.pbs.link.chores import Announcer, Errands
+from bridge.pbs.link.mirror import Mirror
+from bridge.pbs.link.model import Checked, Model
+from bridge.pbs.link.pace import Pace
+from bridge.pbs.link.parent import ABSENT, ALIVE, ASIDE, READY, REGISTERED, Parent
+from bridge.pbs.link.registration import Registration
+from bridge.pbs.link.settings import Settings
+from bridge.pbs.link.starts import Open, Starts
+from bridge.pbs.link.stream import Stream
+from bridge.pbs.orders import Confirmation, Refusal, Run
+from bridge.pbs.tables import Attributes, Tables, text
+from bridge.rpc.pb import scheduler_pb2 as pb
+
+_log = logging.getLogger(__name__)
+
+_RETRY_S, _ASIDE_RETRY_S, _FENCED_RETRY_S, _SERVER_RETRY_S = 0.25, 1.0, 5.0, 1.0
+_BUSY = {Code.UNAVAILABLE, Code.MOM_REJECTED, Code.NO_MOM}
+_STALE = {Code.UNKNOWN_JOB, Code.BAD_STATE, Code.JOB_ALTERED}
+UNCONFIRMED = {"1", "RESV_UNCONFIRMED"}
+_SUSPENDED_BY_SCHEDULER = "45"
+
+
+@dataclass
+class Figures:
+    """Of a link since its start.
+
+    Attributes:
+        turns, calls, starts: how many.
+        fallbacks: times the registration was given back because the service was silent.
+        fallback_s: time spent so.
+        look_ms, call_ms, send_ms: time of the last look at the tables, call and sending of starts.
+    """
+
+    turns: int = 0
+    calls: int = 0
+    starts: int = 0
+    fallbacks: int = 0
+    fallback_s: float = 0.0
+    fallback_reason: str = ""
+    look_ms: float = 0.0
+    call_ms: float = 0.0
+    send_ms: float = 0.0
+
+
+@dataclass
+class _Timing:
+    """When the next call is due, monotonic, s."""
+
+    tick: float = 0.0
+    retry: float = 0.0
+    wake: float = 0.0
+    silent_since: float = 0.0
+    aside_since: float = 0.0
+
+
+@dataclass
+class Link:
+    """The scheduler of a server, for a service.
+
+    Attributes:
+        settings: of the link.
+        ifl: the batch interface.
+        stream: to the service.
+        model: the pure half.
+        parent: the supervisor.
+        announcer, errands: chores.
+        wake: set when something may have changed.
+        clock: monotonic, s.
+        wall: Unix time, s.
+    """
+
+    settings: Settings
+    ifl: Ifl
+    stream: Stream
+    model: Model
+    parent: Parent
+    announcer: Announcer
+    errands: Errands
+    wake: threading.Event = field(default_factory=threading.Event)
+    clock: Callable[[], float] = time.monotonic
+    wall: Callable[[], float] = time.time
+    figures: Figures = field(default_factory=Figures)
+
+    def __post_init__(self) -> None:
+        """Prepares a link that is not registered."""
+        settings = self.settings
+        self.registration = Registration(self.ifl, settings.server, settings.scheduler, self.wake)
+        self._mirror: Mirror | None = None
+        self._starts = Starts()
+        self._pace = Pace()
+        self._times = _Timing()
+        self._offered = False
+        self._told: set[str] = set()
+        self._ended: list[pb.EndedJob] = []
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether this link is the server's scheduler."""
+        return self.registration.commands is not None
+
+    def run(self, ending: threading.Event) -> None:
+        """Takes turns until it is to end; gives the registration back then."""
+        while not ending.is_set():
+            self.wake.wait(self.turn())
+            if self.is_registered:
+                ending.wait(self._pace.rests_s(self.clock()))
+            self.wake.clear()
+        self.registration.drop()
+
+    def turn(self) -> float:
+        """Takes one turn; returns after how many seconds the next is due at the latest."""
+        self.figures.turns += 1
+        self.parent.tell(ALIVE)
+        try:
+            self._register()
+            tables = self._look()
+        except IflError as error:
+            self._server_lost(error)
+            return _SERVER_RETRY_S
+        self._decide(tables)
+        return self._rests_s()
+
+    # ------------------------------------------------------------ the server
+
+    def _register(self) -> None:
+        if self.registration.is_lost:
+            raise IflError("registration", Code.LOST, "the connection has ended")
+        if self.is_registered or not self._offered or not self.parent.may_register():
+            self._connect()
+            return
+        self._offered = False
+        self._mirror = None
+        if self.registration.register():
+            self._times.retry = self.clock() + _FENCED_RETRY_S
+        else:
+            times = self._times
+            if times.aside_since:
+                self.figures.fallback_s += self.clock() - times.aside_since
+                times.aside_since = 0.0
+            self.parent.tell(REGISTERED)
+            self.announcer.pause(False)
+            self.stream.forget()
+            times.tick = times.retry = 0.0
+        self._connect()
+
+    def _connect(self) -> None:
+        connection = self.registration.connect()
+        if self._mirror is None or self._mirror.connection != connection:
+            self._mirror = Mirror(
+                self.ifl, connection, self.settings.scheduler, self.wall, self.clock
+            )
+            self._mirror.settle(self.settings.poll_s)
+
+    def _server_lost(self, error: IflError) -> None:
+        _log.warning("the server does not answer: %s", error)
+        self.registration.drop()
+        self._mirror = None
+        self._starts.clear()
+        self._offered = False
+        self.stream.forget()
+        self.announcer.pause(True)
+        self.announcer.reset()
+        self.parent.tell(ABSENT, str(error))
+
+    def _look(self) -> Tables:
+        mirror, commands = self._mirror, self.registration.commands
+        assert mirror is not None  # _register made it
+        if commands is not None and commands.restarted.is_set():
+            commands.restarted.clear()
+            mirror.read_all()
+        if commands is not None and commands.definitions.is_set():
+            commands.definitions.clear()
+            mirror.expect_change()
+        began = self.clock()
+        tables = mirror.refresh()
+        self.figures.look_ms = (self.clock() - began) * 1e3
+        self.stream.note(self._starts.resolve(tables.jobs, self.clock()))
+        self._note_ended(mirror, tables)
+        self.announcer.keep_only(tables.jobs)
+        return self._starts.overlay(tables)
+
+    def _note_ended(self, mirror: Mirror, tables: Tables) -> None:
+        for job_id, attributes in mirror.take_ended().items():
+            known = dict(attributes)
+            if text(tables.server, "job_history_enable") == "True" and mirror.connection:
+                known |= self.ifl.stat_ended(mirror.connection, job_id)
+            run = self.model.ended(job_id, known, tables.now_s)
+            if run is not None:
+                self._ended.append(run)
+
+    # ------------------------------------------------------------ the service
+
+    def _rests_s(self) -> float:
+        now, times = self.clock(), self._times
+        due = [now + self.settings.poll_s, times.tick]
+        if times.wake:
+            due.append(times.wake)
+        if self._starts or self.stream.owes:
+            due.append(now + self.settings.poll_s / 4)
+        if times.silent_since:
+            due = [max(times.retry, now + _RETRY_S / 2)]
+        return max(min(due) - now, 0.01)
+
+    def _decide(self, tables: Tables) -> None:
+        now, times = self.clock(), self._times
+        if now < times.retry:
+            return
+        report = self.model.report(tables)
+        wanted = self.registration.commands is not None and self.registration.commands.wanted
+        if wanted or self.is_registered:
+            self._obey(tables)
+        is_due = now >= times.tick or (times.wake and now >= times.wake)
+        if not is_due and not self._ended and not self.stream.has_news(report):
+            return
+        self._pace.pay(now)
+        times.tick, times.wake = now + self.settings.tick_s, 0.0
+        ended, self._ended = self._ended, []
+        try:
+            reply = self.stream.ask(
+                report, tables.now_s, timeout_s=self._patience_s(now), ended=ended,
+                status=self._status(),
+            )  # fmt: skip
+        except BridgeError as error:
+            self._silent(error, now)
+            return
+        self.figures.calls += 1
+        self.figures.call_ms = (self.clock() - now) * 1e3
+        self._pace.took(self.clock() - now)
+        self._answered(reply)
+        if self.is_registered:
+            self._carry_out(tables, reply)
+
+    def _patience_s(self, now: float) -> float:
+        silence_s, since = self.settings.silence_s, self._times.silent_since
+        if not since or not self.is_registered:
+            return silence_s
+        return max(silence_s - (now - since), _RETRY_S)
+
+    def _status(self) -> pb.ControllerStatus:
+        figures, since = self.figures, self._times.aside_since
+        return pb.ControllerStatus(
+            fallbacks=figures.fallbacks,
+            fallback_s=figures.fallback_s + (self.clock() - since if since else 0.0),
+            fallback_reason=figures.fallback_reason,
+            round_trip_ms=figures.call_ms,
+        )
+
+    def _silent(self, error: BridgeError, began: float) -> None:
+        times, now = self._times, self.clock()
+        if not times.silent_since:
+            times.silent_since = began
+            _log.warning("the service does not answer: %s", error)
+        self._offered = False
+        fenced = isinstance(error, StaleSnapshot)
+        times.retry = now + (
+            _FENCED_RETRY_S if fenced else _RETRY_S if self.is_registered else _ASIDE_RETRY_S
+        )
+        if now - times.silent_since < self.settings.silence_s - _RETRY_S:
+            return
+        if self.is_registered:
+            self._step_aside(str(error))
+        elif not times.aside_since:
+            times.aside_since = now
+            self.parent.tell(ASIDE, str(error))
+
+    def _step_aside(self, why: str) -> None:
+        _log.error("giving the registration back until the service answers: %s", why)
+        self.registration.drop()
+        self._mirror = None
+        self._starts.clear()
+        self.announcer.pause(True)
+        self.announcer.reset()
+        self.figures.fallbacks += 1
+        self.figures.fallback_reason = why
+        self._times.aside_since = self.clock()
+        self.parent.tell(ASIDE, why)
+
+    def _answered(self, reply: pb.CycleReply) -> None:
+        now, times = self.clock(), self._times
+        if times.silent_since:
+            _log.info("the service answers again after %.1f s", now - times.silent_since)
+        times.silent_since = times.retry = 0.0
+        if reply.wake_after_s:
+            times.wake = now + reply.wake_after_s
+        if reply.wake_after_ms:
+            times.wake = min(times.wake or now + 3600, now + reply.wake_after_ms / 1e3)
+        if not self.is_registered:
+            self.stream.forget()  # its decisions are not carried out: all are needed again
+            if not self._offered:
+                self._offered = True
+                self.parent.tell(READY)
+
+    # ------------------------------------------------------------ decisions
+
+    def _carry_out(self, tables: Tables, reply: pb.CycleReply) -> None:
+        began, fates = self.clock(), []
+        starts = [each for each in reply.decisions if each.WhichOneof("action") == "start"]
+        if starts:
+            tables = self._look()
+            checked = self.model.checked(tables)
+            for decision in starts:
+                fate = self._start(tables, checked, decision)
+                if fate is not None:
+                    fates.append(fate)
+            self.figures.send_ms = (self.clock() - began) * 1e3
+        for decision in reply.decisions:
+            match decision.WhichOneof("action"):
+                case "start":
+                    continue
+                case "planned_start" | "pending":
+                    self.announcer.write(*self.model.announcement(tables, decision))
+                case other:
+                    fates.append(
+                        _fate(decision, Refusal(pb.OUTCOME_INVALID, 0, f"no action '{other}' here"))
+                    )
+        self.stream.note(fates)
+        if starts:
+            self.wake.set()  # to see them running
+
+    def _start(self, tables: Tables, checked: Checked, decision: pb.Decision) -> pb.Fate | None:
+        """Sends a start; None: it was accepted, and its result comes later."""
+        found = checked.admit(decision)
+        if isinstance(found, Refusal):
+            return _fate(decision, found)
+        refusal = self._send(tables, checked, found, decision.id, decision.job_id)
+        return None if refusal is None else _fate(decision, refusal)
+
+    def _send(
+        self, tables: Tables, checked: Checked, run: Run, decision_id: int, wire_id: str
+    ) -> Refusal | None:
+        primary = self.registration.primary
+        if primary is None or run.job_id in self._starts:
+            return Refusal(pb.OUTCOME_BUSY, 0, "a start of it is under way")
+        if run.walltime_s is not None:
+            limit: Attributes = {"Resource_List": {"walltime": str(run.walltime_s)}}
+            if code := self.ifl.alter_checked(primary, run.job_id, limit):
+                checked.withdraw(run)
+                return Refusal(pb.OUTCOME_REFUSED, code, f"its walltime cannot be set ({code})")
+        code = self.ifl.run(primary, run.job_id, run.exec_vnode)
+        if code:
+            checked.withdraw(run)
+            return _refusal(code)
+        known = tables.jobs.get(run.job_id, {})
+        ran = text(known, "run_count")
+        self._starts.add(
+            Open(
+                decision_id, wire_id, run.job_id, run.exec_vnode, self.clock(),
+                int(ran) if ran.isdecimal() else 0,
+            )
+        )  # fmt: skip
+        self.figures.starts += 1
+        return None
+
+    def _obey(self, tables: Tables) -> None:
+        """Runs jobs for operators, resumes suspended ones, and answers reservations."""
+        commands, primary = self.registration.commands, self.registration.primary
+        if commands is None or primary is None:
+            return
+        checked: Checked | None = None
+        while commands.wanted:
+            checked = checked or self.model.checked(tables)
+            self._run_now(tables, checked, commands.wanted.popleft(), primary)
+        for job_id, job in tables.jobs.items():
+            if text(job, "substate") == _SUSPENDED_BY_SCHEDULER:
+                checked = checked or self.model.checked(tables)
+                if checked.resume(job_id) is None:
+                    code = self.ifl.signal(primary, job_id, "resume")
+                    _log.info("resume %s: %s", job_id, code or "accepted")
+                    self.wake.set()
+        for name, reservation in tables.reservations.items():
+            if text(reservation, "reserve_state") in UNCONFIRMED:
+                self._answer(name, self.model.reservation(tables, name))
+
+    def _run_now(self, tables: Tables, checked: Checked, job_id: str, primary: int) -> None:
+        found = checked.run_now(job_id)
+        if isinstance(found, Run):
+            refused = self._send(tables, checked, found, 0, job_id)
+            found = refused if refused is not None else found
+        code = found.code or int(Code.UNAVAILABLE) if isinstance(found, Refusal) else 0
+        said = found.text if isinstance(found, Refusal) else ""
+        self.ifl.answer_run(primary, job_id, code, said)
+        _log.info("qrun %s: %s", job_id, said or "started")
+
+    def _answer(self, name: str, answer: Confirmation | None) -> None:
+        if answer is None:
+            return
+
+        def confirm(ifl: Ifl, connection: int) -> int:
+            return ifl.confirm_reservation(
+                connection, name, answer.location, answer.start_s, answer.extend
+            )
+
+        def seen(_: int) -> None:
+            if self._mirror is not None:
+                self._mirror.expect_change()
+            self.wake.set()
+
+        self.errands.add(f"reservation {name}", confirm, seen)
+
+
+def _fate(decision: pb.Decision, refusal: Refusal) -> pb.Fate:
+    return pb.Fate(
+        decision_id=decision.id,
+        job_id=decision.job_id,
+        outcome=refusal.outcome,
+        code=refusal.code,
+        text=refusal.text,
+    )
+
+
+def _refusal(code: int) -> Refusal:
+    if code in _STALE:
+        return Refusal(pb.OUTCOME_STALE, code, f"the server: not in a state to run ({code})")
+    if code in _BUSY:
+        return Refusal(pb.OUTCOME_BUSY, code, f"the server: its vnodes are not available ({code})")
+    return Refusal(pb.OUTCOME_REFUSED, code, f"the server refuses to run it ({code})")

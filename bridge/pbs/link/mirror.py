@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps the tables of a server up to date with few and small queries.
+
+Rules
+    1. A job is read again when its `mtime` is not older than `SLACK_S` before the last query: the
+       server's instants are whole seconds, and a job can change twice within one.
+    2. Such an answer does not contain jobs that have left. Their number is compared with the
+       server's own count (`total_jobs`); where it differs, all ids are listed.
+    3. All jobs are read when the link starts, after the server has restarted, and every `ALL_S`.
+    4. Vnodes send no command and have no `mtime`: all are read at intervals.
+    5. An object that did not change stays the same dictionary; `mtime` itself, comments and
+       estimates are not read, so that what the link writes is no change.
+    6. Queries of one kind take at most a fifth of the time: `Interval` spaces them.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from bridge.pbs.ifl.port import Ifl
+from bridge.pbs.tables import Attributes, Objects, Tables, text
+
+JOB_ATTRIBUTES = (
+    "job_state", "substate", "Job_Name", "Job_Owner", "euser", "egroup", "project", "queue",
+    "Account_Name", "Priority", "Resource_List", "schedselect", "ctime", "qtime", "etime", "stime",
+    "eligible_time", "accrue_type", "Execution_Time", "Hold_Types", "depend", "exec_vnode", "array",
+    "array_id", "array_index", "array_indices_submitted", "array_indices_remaining",
+    "max_run_subjobs", "run_count", "run_version", "Rerunable", "queue_rank", "topjob_ineligible",
+    "resources_released", "resource_released_list", "sched_hint", "interactive",
+)  # fmt: skip
+"""Of a job, whatever a decision may depend on."""
+
+SLACK_S = 2
+ALL_S = 300.0
+_NODES_S, _DEFINITIONS_S = 1.0, 60.0
+_SHARE = 5
+
+
+@dataclass
+class Interval:
+    """Spaces queries: not before `least_s`, and not more than a fifth of the time."""
+
+    least_s: float
+    due_s: float = 0.0
+
+    def is_due(self, now: float) -> bool:
+        """Tells whether it is time."""
+        return now >= self.due_s
+
+    def took(self, began: float, ended: float) -> None:
+        """Takes the duration of a query."""
+        self.due_s = ended + max(self.least_s, (_SHARE - 1) * (ended - began))
+
+    def force(self) -> None:
+        """Makes it due."""
+        self.due_s = 0.0
+
+
+def keep_same(old: Objects, new: Objects) -> Objects:
+    """Returns the new objects, with unchanged ones as the old dictionaries."""
+    return {
+        name: known if (known := old.get(name)) == attributes and known is not None else attributes
+        for name, attributes in new.items()
+    }
+
+
+@dataclass
+class Counts:
+    """How much was asked, for metrics and benchmarks."""
+
+    refreshes: int = 0
+    all_jobs: int = 0
+    lists: int = 0
+    jobs_read: int = 0
+
+
+@dataclass
+class Mirror:
+    """The tables of one server, read on one connection.
+
+    Attributes:
+        ifl: the library.
+        connection: to ask on.
+        scheduler: name of the scheduler object.
+        clock: wall clock, s; the server's machine and this one must agree within `SLACK_S`.
+        monotonic: for intervals, s.
+    """
+
+    ifl: Ifl
+    connection: int
+    scheduler: str
+    clock: Callable[[], float] = time.time
+    monotonic: Callable[[], float] = time.monotonic
+    counts: Counts = field(default_factory=Counts)
+    ended: dict[str, Attributes] = field(default_factory=dict)
+    _tables: Tables | None = None
+    _asked_s: int = 0
+    _all: Interval = field(default_factory=lambda: Interval(ALL_S))
+    _nodes: Interval = field(default_factory=lambda: Interval(_NODES_S))
+    _definitions: Interval = field(default_factory=lambda: Interval(_DEFINITIONS_S))
+
+    def settle(self, poll_s: float) -> None:
+        """Sets the least time between two looks at vnodes."""
+        self._nodes.least_s = poll_s
+
+    def expect_change(self) -> None:
+        """Reads definitions and reservations again with the next refresh."""
+        self._definitions.force()
+        self._nodes.force()
+
+    def read_all(self) -> None:
+        """Reads everything again with the next refresh."""
+        self._all.force()
+        self.expect_change()
+
+    @property
+    def next_due_s(self) -> float:
+        """When vnodes are to be read again, by `monotonic`."""
+        return self._nodes.due_s
+
+    def take_ended(self) -> dict[str, Attributes]:
+        """Returns the jobs that held vnodes and left since the last call, as they were last."""
+        ended, self.ended = self.ended, {}
+        return ended
+
+    def refresh(self) -> Tables:
+        """Reads what may have changed.
+
+        Raises:
+            IflError: the server does not answer, or refuses.
+        """
+        old = self._tables
+        ifl, connection = self.ifl, self.connection
+        self.counts.refreshes += 1
+        now_s = int(self.clock())
+        name, server = ifl.stat_server(connection)
+        began = self.monotonic()
+        empty: Objects = {}
+        vnodes, reservations = (old.vnodes, old.reservations) if old else (empty, empty)
+        resources, sched = (old.resources, old.sched) if old else (empty, {})
+        if old is None or self._nodes.is_due(began):
+            vnodes = keep_same(vnodes, ifl.stat_vnodes(connection))
+            reservations = keep_same(reservations, ifl.stat_reservations(connection))
+            self._nodes.took(began, self.monotonic())
+        if old is None or self._definitions.is_due(began):
+            resources = keep_same(resources, ifl.stat_resources(connection))
+            sched = ifl.stat_scheduler(connection, self.scheduler)
+            self._definitions.took(began, self.monotonic())
+        queues = keep_same(old.queues if old else empty, ifl.stat_queues(connection))
+        jobs = self._jobs(old.jobs if old else None, server, now_s)
+        self._tables = Tables(
+            now_s, name, server, sched, queues, vnodes, jobs, reservations, resources
+        )
+        return self._tables
+
+    def _jobs(self, old: Objects | None, server: Attributes, now_s: int) -> Objects:
+        began = self.monotonic()
+        if old is None or self._all.is_due(began):
+            return self._read_all(old or {}, now_s)
+        since_s, self._asked_s = self._asked_s - SLACK_S, now_s
+        changed = self.ifl.stat_jobs(self.connection, JOB_ATTRIBUTES, changed_since_s=since_s)
+        self.counts.jobs_read += len(changed)
+        changed = keep_same(old, changed)
+        jobs = old
+        if any(old.get(name) is not attributes for name, attributes in changed.items()):
+            jobs = {**old, **changed}
+        if not _is_complete(jobs, server):
+            jobs = self._without_gone(jobs)
+            if not _is_complete(jobs, self.ifl.stat_server(self.connection)[1]):
+                self.expect_all(began)
+        return jobs
+
+    def expect_all(self, now: float) -> None:
+        """Reads all jobs soon: the server counts others than this link knows."""
+        self._all.due_s = min(self._all.due_s, now + _NODES_S)
+
+    def _read_all(self, old: Objects, now_s: int) -> Objects:
+        began = self.monotonic()
+        self.counts.all_jobs += 1
+        self._asked_s = now_s
+        jobs = keep_same(old, self.ifl.stat_jobs(self.connection, JOB_ATTRIBUTES))
+        self.counts.jobs_read += len(jobs)
+        self._note_ended(old, jobs)
+        self._all.took(began, self.monotonic())
+        return jobs
+
+    def _without_gone(self, jobs: Objects) -> Objects:
+        """Lists the ids, and drops jobs that have left."""
+        self.counts.lists += 1
+        there = self.ifl.stat_jobs(self.connection, ("job_state",))
+        kept = {name: attributes for name, attributes in jobs.items() if name in there}
+        self._note_ended(jobs, kept)
+        return kept
+
+    def _note_ended(self, before: Objects, after: Objects) -> None:
+        for name, attributes in before.items():
+            if name not in after and "exec_vnode" in attributes:
+                self.ended[name] = attributes
+
+
+def _is_complete(jobs: Objects, server: Attributes) -> bool:
+    """Compares the number of jobs with the server's count, which may or may not count tasks."""
+    told = text(server, "total_jobs")
+    if not told.isdecimal():
+        return False
+    tasks = sum("array_index" in attributes for attributes in jobs.values())
+    return int(told) in {len(jobs), len(jobs) - tasks}

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The link's end of the wire: a hello, then full reports and deltas, as the plugin sends them.
+
+Rules
+    1. A report is a delta against the last one that the service acknowledged; after any failure,
+       and after a restart of the service, a full one.
+    2. Results are repeated until a reply acknowledges the report that they were in.
+    3. A decision whose number was used before is ignored.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import grpc
+
+from bridge.errors import ControllerError, Unreachable, UnsupportedVersion
+from bridge.rpc.clients.options import OPTIONS
+from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.pb import scheduler_pb2_grpc
+from bridge.rpc.transport.status_codes import error_of
+
+WIRE_VERSION = 1
+
+
+class Reported(Protocol):
+    """A complete report (`bridge.pbs.report`); unchanged messages are the same objects."""
+
+    @property
+    def nodes(self) -> Mapping[str, pb.Node]:
+        """By name."""
+
+    @property
+    def jobs(self) -> Mapping[str, pb.Job]:
+        """By id."""
+
+    @property
+    def partitions(self) -> pb.Partitions:
+        """All of them."""
+
+    @property
+    def reservations(self) -> pb.Reservations:
+        """All of them."""
+
+    @property
+    def licences(self) -> pb.Licences:
+        """All of them."""
+
+
+@dataclass
+class _Sent:
+    """What the service holds."""
+
+    nodes: Mapping[str, pb.Node] = field(default_factory=dict)
+    jobs: Mapping[str, pb.Job] = field(default_factory=dict)
+    partitions: pb.Partitions | None = None
+    reservations: pb.Reservations | None = None
+    licences: pb.Licences | None = None
+
+
+def _news(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Any]:
+    """Messages that are new or differ."""
+    return [
+        message
+        for name, message in new.items()
+        if (known := old.get(name)) is not message and known != message
+    ]
+
+
+class Stream:
+    """One controller of the service at an address."""
+
+    def __init__(
+        self,
+        address: str,
+        hello: pb.HelloRequest,
+        *,
+        stub: Any = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Prepares it; nothing is sent yet.
+
+        Args:
+            address: in gRPC's form: "unix:/run/schedbridge/bridge.sock".
+            hello: what to say first; the epoch is set here.
+            stub: in place of gRPC's, for tests.
+            clock: Unix time, s: a later life of the link has a larger epoch.
+        """
+        self._address = address
+        self._channel = None if stub is not None else grpc.insecure_channel(address, OPTIONS)
+        self._stub = stub or scheduler_pb2_grpc.SchedulerStub(self._channel)
+        self._hello = pb.HelloRequest()
+        self._hello.CopyFrom(hello)
+        self._hello.wire_version, self._hello.epoch = WIRE_VERSION, int(clock() * 1e6)
+        self._service_epoch = 0
+        self._generation = 0
+        self._decided = 0
+        self._sent: _Sent | None = None
+        self._results: list[pb.Fate] = []
+        self.greeted = pb.HelloReply()
+
+    def close(self) -> None:
+        """Closes the connection."""
+        if self._channel is not None:
+            self._channel.close()
+
+    def forget(self) -> None:
+        """Sends a full report next time."""
+        self._sent = None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the next report is a full one."""
+        return self._sent is None
+
+    @property
+    def owes(self) -> bool:
+        """Whether there are results that no reply has acknowledged."""
+        return bool(self._results)
+
+    def note(self, fates: Sequence[pb.Fate]) -> None:
+        """Sends results of decisions with the next report."""
+        self._results.extend(fates)
+
+    def has_news(self, report: Reported) -> bool:
+        """Tells whether a report would contain anything."""
+        sent = self._sent
+        return sent is None or bool(
+            self._results
+            or _news(sent.jobs, report.jobs)
+            or _news(sent.nodes, report.nodes)
+            or sent.jobs.keys() - report.jobs.keys()
+            or sent.nodes.keys() - report.nodes.keys()
+            or sent.partitions != report.partitions
+            or sent.reservations != report.reservations
+            or sent.licences != report.licences
+        )
+
+    def ask(
+        self,
+        report: Reported,
+        now_s: int,
+        *,
+        timeout_s: float,
+        ended: Sequence[pb.EndedJob] = (),
+        status: pb.ControllerStatus | None = None,
+    ) -> pb.CycleReply:
+        """Sends a report and returns the reply, with decisions that are new.
+
+        Raises:
+            Unreachable: no answer in time.
+            StaleSnapshot: another controller is accepted.
+            ControllerError: the service refuses, or does not understand.
+        """
+        until = time.monotonic() + timeout_s
+        try:
+            for _ in range(3):
+                if not self._service_epoch:
+                    self._greet(until)
+                full = self._sent is None
+                reply = self._cycle(report, now_s, until, ended, status)
+                if reply.service_epoch != self._service_epoch:
+                    self._service_epoch, self._sent = 0, None
+                elif reply.need_full or reply.generation != self._generation:
+                    self._sent = None
+                    if full:
+                        break
+                else:
+                    return self._accept(report, reply)
+            raise ControllerError(f"{self._address} does not take a full report")
+        except BaseException:
+            self._sent = None  # it is unknown what arrived
+            raise
+
+    def _greet(self, until: float) -> None:
+        reply: pb.HelloReply = self._call(self._stub.Hello, self._hello, until)
+        if reply.wire_version != WIRE_VERSION or not reply.service_epoch:
+            raise UnsupportedVersion("the service speaks another wire version")
+        if self._service_epoch != reply.service_epoch:
+            self._results.clear()  # of decisions that no service remembers
+        self._service_epoch, self._decided, self.greeted = reply.service_epoch, 0, reply
+        self._sent = None
+
+    def _cycle(
+        self,
+        report: Reported,
+        now_s: int,
+        until: float,
+        ended: Sequence[pb.EndedJob],
+        status: pb.ControllerStatus | None,
+    ) -> pb.CycleReply:
+        sent = self._sent or _Sent()
+        base = 0 if self._sent is None else self._generation
+        self._generation += 1
+        request = pb.CycleRequest(
+            epoch=self._hello.epoch,
+            generation=self._generation,
+            base_generation=base,
+            now_s=now_s,
+            jobs=_news(sent.jobs, report.jobs),
+            removed_jobs=sorted(sent.jobs.keys() - report.jobs.keys()),
+            nodes=_news(sent.nodes, report.nodes),
+            removed_nodes=sorted(sent.nodes.keys() - report.nodes.keys()),
+            fates=self._results,
+            ended=ended,
+        )
+        if sent.partitions != report.partitions:
+            request.partitions.CopyFrom(report.partitions)
+        if sent.reservations != report.reservations:
+            request.reservations.CopyFrom(report.reservations)
+        if sent.licences != report.licences:
+            request.licences.CopyFrom(report.licences)
+        if status is not None:
+            request.status.CopyFrom(status)
+        reply: pb.CycleReply = self._call(self._stub.Cycle, request, until)
+        return reply
+
+    def _accept(self, report: Reported, reply: pb.CycleReply) -> pb.CycleReply:
+        self._sent = _Sent(
+            dict(report.nodes), dict(report.jobs), report.partitions, report.reservations,
+            report.licences,
+        )  # fmt: skip
+        self._results = []
+        before = self._decided
+        self._decided = max([before, *(decision.id for decision in reply.decisions)])
+        used = [decision for decision in reply.decisions if decision.id <= before]
+        if used:
+            kept = [decision for decision in reply.decisions if decision.id > before]
+            del reply.decisions[:]
+            reply.decisions.extend(kept)
+        return reply
+
+    def _call(self, method: Callable[..., Any], request: Any, until: float) -> Any:
+        left_s = until - time.monotonic()
+        if left_s <= 0:
+            raise Unreachable(f"no answer from {self._address} in time")
+        try:
+            return method(request, timeout=left_s)
+        except grpc.RpcError as error:
+            raise error_of(error, self._address) from None
