@@ -68,10 +68,11 @@ class Child:
     """A process of this one; a `Process`."""
 
     def __init__(self, command: Sequence[str], **options: object) -> None:
-        self._process = subprocess.Popen(  # noqa: S603
+        # The child is one program more: no thread of this process holds a lock then.
+        self._process: subprocess.Popen[bytes] = subprocess.Popen(
             command,
-            preexec_fn=_die_with_parent,
-            **options,  # type: ignore[call-overload]  # noqa: PLW1509
+            preexec_fn=_die_with_parent,  # noqa: PLW1509
+            **options,  # type: ignore[call-overload]
         )
 
     def poll(self) -> int | None:
