@@ -5,14 +5,20 @@ An alias counts each time it is used, because a few lines of nested aliases can 
 values than fit into memory.
 """
 
-from typing import Any, Final
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, TypeVar
 
 import yaml
+
+from bridge import files
+from bridge.errors import ConfigError
 
 MOST_VALUES: Final = 200_000
 MOST_DEPTH: Final = 50
 MOST_CHARACTERS: Final = 1 << 20
 
+_Read = TypeVar("_Read")
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -117,3 +123,19 @@ def _measure(root: yaml.Node) -> None:
         return size, depth
 
     measure(root)
+
+
+def read(path: Path, parse: Callable[[Any], _Read]) -> _Read:
+    """What `parse` makes of the value of a file; its errors name the file.
+
+    Raises:
+        ConfigError: the file cannot be read, is no YAML, or `parse` raised one.
+    """
+    try:
+        return parse(load(files.read_text(path)))
+    except OSError as error:
+        raise ConfigError("", f"cannot be read: {error.strerror}", file=str(path)) from None
+    except (NoYaml, UnicodeDecodeError) as error:
+        raise ConfigError("", f"is neither YAML nor JSON: {error}", file=str(path)) from None
+    except ConfigError as error:
+        raise ConfigError(error.key, error.problem, file=str(path)) from None

@@ -19,7 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from bridge import files, yaml_text
+from bridge import yaml_text
 from bridge.errors import ConfigError
 from bridge.model.rules.power import NO_UPPER_W, Corridor
 from bridge.planning.site_rules.values_text import duration
@@ -91,14 +91,7 @@ def read_corridor(path: Path) -> CorridorSteps:
     Raises:
         ConfigError: it cannot be read, or a key is unknown, missing or impossible.
     """
-    try:
-        return parse_corridor(yaml_text.load(files.read_text(path)))
-    except OSError as error:
-        raise ConfigError("", f"cannot be read: {error.strerror}", file=str(path)) from None
-    except (yaml_text.NoYaml, UnicodeDecodeError) as error:
-        raise ConfigError("", f"is neither YAML nor JSON: {error}", file=str(path)) from None
-    except ConfigError as error:
-        raise ConfigError(error.key, error.problem, file=str(path)) from None
+    return yaml_text.read(path, parse_corridor)
 
 
 def parse_corridor(value: Any) -> CorridorSteps:

@@ -31,7 +31,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from bridge import files, yaml_text
+from bridge import yaml_text
 from bridge.errors import ConfigError
 
 VERSION: Final = 1
@@ -108,14 +108,7 @@ def read_interference(path: Path) -> Interference:
     Raises:
         ConfigError: it cannot be read, or a key is unknown, missing or impossible.
     """
-    try:
-        return parse_interference(yaml_text.load(files.read_text(path)))
-    except OSError as error:
-        raise ConfigError("", f"cannot be read: {error.strerror}", file=str(path)) from None
-    except (yaml_text.NoYaml, UnicodeDecodeError) as error:
-        raise ConfigError("", f"is neither YAML nor JSON: {error}", file=str(path)) from None
-    except ConfigError as error:
-        raise ConfigError(error.key, error.problem, file=str(path)) from None
+    return yaml_text.read(path, parse_interference)
 
 
 def parse_interference(value: Any) -> Interference:
