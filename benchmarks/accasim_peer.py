@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares the simulator with AccaSim, that of the dispatching papers: same jobs, same EASY.
 
-`accasim_peer.py TRACE [--procs N] [--jobs N] [--json FILE]` installs AccaSim from the Python
-package index into a temporary environment, replays the trace in both, and prints JSON.
+`accasim_peer.py TRACE [--procs N] [--jobs N] [--rounds N] [--json FILE]` installs AccaSim from the
+Python package index into a temporary environment, replays the trace in both, and prints JSON.
 
 | run | is |
 |---|---|
@@ -13,13 +13,15 @@ package index into a temporary environment, replays the trace in both, and print
 | cycle | `--engine cycle`: snapshot, plan, check and reasons at every event, as the service does |
 
 Times are those of the replay alone, without reading the trace and starting Python; AccaSim reads
-its trace while it runs. On a shared machine, compare CPU times. Both get the same jobs, cleaned by
-the rules of `bridge.sim.workloads.workload`.
+its trace while it runs. All runs are repeated in turn; times are medians of the rounds, and
+`cpu_s_of_rounds` has them all. On a shared machine, compare CPU times. Both get the same jobs,
+cleaned by the rules of `bridge.sim.workloads.workload`.
 """
 
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -49,8 +51,11 @@ def main() -> None:
     parser.add_argument("trace", type=Path)
     parser.add_argument("--procs", type=int)
     parser.add_argument("--jobs", type=int, default=5000)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path, help="also write the result to this file")
     options = parser.parse_args()
+    if options.rounds < 1:
+        parser.error("--rounds must be 1 or more")
     workload = workload_from(read_swf(options.trace), options.procs).first(options.jobs)
     load = os.getloadavg()
     with tempfile.TemporaryDirectory(prefix="accasim-") as text:
@@ -58,8 +63,7 @@ def main() -> None:
         python = install(home)
         trace = home / "jobs.swf"
         write_plain(trace, workload)
-        runs = [run_peer(python, trace, workload, which, home) for which in ("shipped", "textbook")]
-    runs += [run_fast(workload), run_cycle(workload)]
+        rounds = [one_round(python, trace, workload, home) for _ in range(options.rounds)]
     result = {
         "trace": options.trace.name,
         "jobs": len(workload),
@@ -67,11 +71,28 @@ def main() -> None:
         "accasim": VERSION,
         **about(),
         "load_before": [round(value, 2) for value in load],
-        "runs": compared(workload, runs),
+        "rounds": options.rounds,
+        "runs": compared(workload, list(map(middle, zip(*rounds, strict=True)))),
     }
     print(json.dumps(result, indent=2))
     if options.json:
         options.json.write_text(json.dumps(result, indent=2) + "\n")
+
+
+def one_round(python: Path, trace: Path, workload: Workload, home: Path) -> list[dict[str, object]]:
+    """Every run once."""
+    peers = [run_peer(python, trace, workload, which, home) for which in ("shipped", "textbook")]
+    return [*peers, run_fast(workload), run_cycle(workload)]
+
+
+def middle(repeated: tuple[dict[str, object], ...]) -> dict[str, object]:
+    """One run with the median times of its repetitions, which start every job alike."""
+    first = repeated[0]
+    for other in repeated[1:]:
+        assert np.array_equal(np.asarray(other["start_s"]), np.asarray(first["start_s"]))
+    times = {key: [float(str(one[key])) for one in repeated] for key in ("wall_s", "cpu_s")}
+    medians = {key: statistics.median(values) for key, values in times.items()}
+    return {**first, **medians, "cpu_s_of_rounds": [round(value, 4) for value in times["cpu_s"]]}
 
 
 class Watch:
@@ -114,8 +135,7 @@ def run_peer(
     python: Path, trace: Path, workload: Workload, which: str, home: Path
 ) -> dict[str, object]:
     """One run of AccaSim in a separate process."""
-    work = home / which
-    work.mkdir()
+    work = Path(tempfile.mkdtemp(prefix=which, dir=home))
     command = [python, DRIVER, trace, str(workload.processors_total), which, work]
     # Otherwise AccaSim would read the user's settings.
     done = subprocess.run(
@@ -167,6 +187,7 @@ def compared(workload: Workload, runs: list[dict[str, object]]) -> list[dict[str
                 "run": run["run"],
                 "wall_s": round(float(str(run["wall_s"])), 4),
                 "cpu_s": round(float(str(run["cpu_s"])), 4),
+                "cpu_s_of_rounds": run["cpu_s_of_rounds"],
                 "times_fast_cpu": round(float(str(run["cpu_s"])) / float(str(ours["cpu_s"])), 1),
                 "wait_s_mean": round(found.wait_s.mean, 1),
                 "bounded_slowdown_mean": round(found.bounded_slowdown.mean, 2),

@@ -8,6 +8,7 @@ For each file: the commit that it names, or in brackets the one that added it if
 the later commits that changed the measured code (`MEASURED`).
 """
 
+import argparse
 import json
 import subprocess
 
@@ -27,6 +28,7 @@ def git(*arguments: str) -> str:
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     print("| file | measured at | date | commits since | load average |\n|---|---|---|---:|---|")
     for path in sorted((ROOT / "benchmarks" / "results").glob("*.json*")):
         text = path.read_text()

@@ -8,8 +8,8 @@
 For choosing parameters. On a pool of identical processors the decisions are those of `schedbridge
 simulate --policy search --engine cycle`, except for the seeds; without snapshots, checks and
 reasons a replay takes a tenth of the time. Prints for each setting and predictor: waits, bounded
-slowdowns, also of large and of long jobs, the time of the kernel, and how the searches ended; with
-`--compare` how often other jobs start now than under the given order, and than without random
+slowdowns, also of large and of long jobs, the CPU time of the kernel, and how the searches ended;
+with `--compare` how often other jobs start now than under the given order, and than without random
 changes.
 """
 
@@ -44,7 +44,7 @@ class Searched(Counted):
         compare: also compute the starts of the search without random changes, and of the given
             order.
         unlike: how often either of these would have started another set.
-        times_ms, gaps, stopped: of the searches.
+        times_ms, gaps, stopped: of the searches; CPU time.
         longest: the longest queue.
     """
 
@@ -90,9 +90,9 @@ class Searched(Counted):
             queue[inside], takes_s[inside], weight[inside], due_s[inside],
             lead=min(lead, inside.stop), now_s=now_s,
         )  # fmt: skip
-        began = time.perf_counter()
+        began = time.process_time()
         found = ask(orders, self.patience, self.search.effort)
-        self.times_ms.append((time.perf_counter() - began) * 1e3)
+        self.times_ms.append((time.process_time() - began) * 1e3)
         self.stopped[found.stopped.name] += 1
         self.gaps.append((found.cost - found.bound) / found.cost if found.cost else 0.0)
         if self.compare:
@@ -248,7 +248,7 @@ def figures(workload: Workload, start_s: np.ndarray, times: np.ndarray) -> dict[
         ],
         "wait_h of jobs over half the machine, mean, p90, p99": tail(wide),
         "wait_h of the longest tenth, mean, p90, p99": tail(long),
-        "kernel ms mean, p99, max": [
+        "kernel CPU ms mean, p99, max": [
             round(float(x), 2) for x in (times.mean(), np.percentile(times, 99), times.max())
         ],
     }

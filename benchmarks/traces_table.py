@@ -5,6 +5,7 @@
 benchmarks/traces_table.py [FILE]       (results/traces.json beside this program)
 """
 
+import argparse
 import json
 import sys
 from collections.abc import Callable, Iterable
@@ -98,8 +99,12 @@ def classes(entries: list[Entry]) -> str:
 
 
 def main() -> int:
-    given = sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent / "results/traces.json"
-    runs: list[Entry] = json.loads(Path(given).read_text(encoding="utf-8"))["runs"]
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument(
+        "file", nargs="?", type=Path, default=Path(__file__).parent / "results/traces.json"
+    )
+    given = parser.parse_args()
+    runs: list[Entry] = json.loads(given.file.read_text(encoding="utf-8"))["runs"]
     for name, limit in dict.fromkeys((run["trace"], run["limit_jobs"]) for run in runs):
         entries = [r for r in runs if (r["trace"], r["limit_jobs"]) == (name, limit)]
         known = {policy: at for at, policy in enumerate(ORDER)}

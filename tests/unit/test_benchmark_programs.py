@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every program of `benchmarks/` can be imported and describes itself: a moved module is noticed.
+
+One process calls all of them with `--help`, in turn, so that what they share is imported once.
+"""
+
+import ast
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+ELSEWHERE = {
+    "accasim/run_accasim.py", "elastisim/scheduler.py", "elastic_bench/paced.py",
+    "power_bench/login.py",
+}  # fmt: skip
+"""Run by another simulator's interpreter, or by their drivers on the nodes of a cluster."""
+
+CALL_ALL = """
+import contextlib, io, json, runpy, sys, traceback
+
+def said(program, is_program):
+    sys.path[0], sys.argv = program.rpartition("/")[0], [program, "--help"]
+    out = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(out):
+            runpy.run_path(program, run_name="__main__" if is_program else "imported")
+    except SystemExit as end:
+        return "" if end.code in (0, None) and "usage" in out.getvalue().lower() else (
+            f"exit {end.code}, printed {out.getvalue()[:200]!r}"
+        )
+    except BaseException:
+        return traceback.format_exc()
+    return "does not know --help" if is_program else ""
+
+json.dump({name: said(*each) for name, each in json.load(sys.stdin).items()}, sys.stdout)
+"""
+
+
+def sources() -> dict[str, Path]:
+    found = {path.relative_to(BENCHMARKS).as_posix(): path for path in BENCHMARKS.rglob("*.py")}
+    return {name: path for name, path in sorted(found.items()) if path.name != "__init__.py"}
+
+
+def called(programs: dict[str, Path]) -> dict[str, str]:
+    """By name, why a program could not be called; empty: it could."""
+    wanted = {name: (str(path), "__main__" in path.read_text()) for name, path in programs.items()}
+    done = subprocess.run(
+        [sys.executable, "-c", CALL_ALL], input=json.dumps(wanted), capture_output=True, text=True,
+        check=True, timeout=300,
+    )  # fmt: skip
+    found: dict[str, str] = json.loads(done.stdout)
+    return found
+
+
+@pytest.fixture(scope="module")
+def results() -> dict[str, str]:
+    return called({name: path for name, path in sources().items() if name not in ELSEWHERE})
+
+
+@pytest.mark.parametrize("name", sorted(sources().keys() - ELSEWHERE))
+def test_a_program_can_be_called(name: str, results: dict[str, str]) -> None:
+    assert results[name] == ""
+
+
+@pytest.mark.parametrize("name", sorted(ELSEWHERE))
+def test_what_programs_elsewhere_import_exists(name: str) -> None:
+    assert missing_imports((BENCHMARKS / name).read_text()) == []
+
+
+def missing_imports(text: str) -> list[str]:
+    """What a program imports of this project and does not exist."""
+    lost = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bridge"):
+            try:
+                module = importlib.import_module(str(node.module))
+            except ImportError:
+                lost.append(str(node.module))
+                continue
+            lost += [alias.name for alias in node.names if not hasattr(module, alias.name)]
+    return lost
+
+
+def test_what_cannot_be_called_is_noticed(tmp_path: Path) -> None:
+    texts = {
+        "moved.py": "import bridge.planning.a_module_that_moved",
+        "silent.py": "if __name__ == '__main__':\n    print('ran')",
+        "failing.py": "import sys\nif __name__ == '__main__':\n    sys.exit('usage: no')",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    found = called({name: tmp_path / name for name in texts})
+    assert "ModuleNotFoundError" in found["moved.py"]
+    assert "--help" in found["silent.py"]
+    assert "exit" in found["failing.py"]
+    assert missing_imports("from bridge.elastic.link import Moved\nfrom bridge.no import x") == [
+        "Moved", "bridge.no",
+    ]  # fmt: skip
