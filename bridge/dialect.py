@@ -2,7 +2,7 @@
 """What differs between resource managers, as one port.
 
 Everything that is specific to a resource manager is in the folder of its dialect
-(`bridge/slurm`); other code uses the dialect that the snapshot names. Another resource manager is
+(`bridge/slurm`, `bridge/pbs`); other code uses the dialect that the snapshot names. Another resource manager is
 another folder and one line in `DIALECTS`.
 
 The following have the same form for every resource manager and do not need the port:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 SLURM = "slurm"
 """The dialect of controllers that name none."""
 
-DIALECTS = {SLURM: "bridge.slurm.dialect:SLURM"}
+DIALECTS = {SLURM: "bridge.slurm.dialect:SLURM", "pbs": "bridge.pbs.dialect:PBS"}
 """Name, as in the controller's hello, to the object that implements the port."""
 
 

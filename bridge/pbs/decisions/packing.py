@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Puts the chunks of a job on given vnodes.
+
+Rules
+    1. A chunk is on one host; except for vscatter it may use several of its vnodes, each of which
+       matches its strings and booleans.
+    2. pack: all chunks on one host. scatter: at most one chunk on a host; vscatter: on a vnode.
+       group=R: all vnodes have a value of R in common.
+    3. The planned CPUs of each host are a hint for the first attempt; the second one ignores it.
+    4. Chunks are placed in descending order of what they take, each on the host that it leaves the
+       least CPUs free; in the result they are in the order of the select.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bridge.pbs.decisions.free_vnodes import FreeVnodes, Kept
+from bridge.pbs.objects.jobs import PbsJob
+from bridge.pbs.objects.select import Arrange, PbsChunk
+from bridge.pbs.objects.vnodes import Vnode, mismatch
+
+Parts = list[tuple[str, dict[str, float]]]
+
+MOST_GROUPS = 1024
+_CPUS = "ncpus"
+
+
+@dataclass
+class _Attempt:
+    """One attempt: what is left on vnodes, and of the hint."""
+
+    left: dict[tuple[str, str], float] = field(default_factory=dict)
+    hint: dict[str, float] = field(default_factory=dict)
+    used_hosts: set[str] = field(default_factory=set)
+    used_vnodes: set[str] = field(default_factory=set)
+
+
+def pack_chunks(
+    job: PbsJob,
+    vnodes: Sequence[Vnode],
+    free: FreeVnodes,
+    kept: Kept,
+    hint: Mapping[str, float],
+) -> list[Parts] | None:
+    """Returns for each chunk the vnodes and what it takes there; None: they do not fit.
+
+    Args:
+        job: the job.
+        vnodes: those on which it may start.
+        free: what is free there.
+        kept: what reservations keep.
+        hint: planned CPUs by host.
+    """
+    for candidates in _groups(job, vnodes):
+        for planned in (hint, {}):
+            if (found := _attempt(job, candidates, free, kept, planned)) is not None:
+                return found
+            if not hint:
+                break
+    return None
+
+
+def _groups(job: PbsJob, vnodes: Sequence[Vnode]) -> list[Sequence[Vnode]]:
+    """The sets of vnodes of which one is to be used: all, or those with a value in common."""
+    sets: list[Sequence[Vnode]] = [vnodes]
+    if job.place.group:
+        name = job.place.group
+        values = sorted({value for vnode in vnodes for value in _values(vnode, name)})
+        sets = [[v for v in vnodes if value in _values(v, name)] for value in values[:MOST_GROUPS]]
+    if job.place.arrange is Arrange.PACK:
+        sets = [
+            [vnode for vnode in each if vnode.host == host]
+            for each in sets
+            for host in dict.fromkeys(vnode.host for vnode in each)
+        ]
+    return sets
+
+
+def _values(vnode: Vnode, name: str) -> tuple[str, ...]:
+    if name in ("host", "vnode"):
+        return (vnode.host if name == "host" else vnode.name,)
+    if name in vnode.booleans:
+        return (str(vnode.booleans[name]),)
+    if name in vnode.amounts:
+        return (f"{vnode.amounts[name]:g}",)
+    return vnode.strings.get(name, ())
+
+
+def _attempt(
+    job: PbsJob, vnodes: Sequence[Vnode], free: FreeVnodes, kept: Kept, hint: Mapping[str, float]
+) -> list[Parts] | None:
+    hosts: dict[str, list[Vnode]] = {}
+    for vnode in vnodes:
+        hosts.setdefault(vnode.host, []).append(vnode)
+    at = _Attempt(hint=dict(hint))
+    kinds = sorted(
+        range(len(job.chunks)),
+        key=lambda kind: (-job.wants[kind].get(_CPUS, 0), -sum(job.wants[kind].values())),
+    )
+    # Chunks that name their host or vnode come first: the others can go elsewhere.
+    kinds.sort(key=lambda kind: not {"host", "vnode"} & job.chunks[kind].resources.keys())
+    placed: dict[int, list[Parts]] = {}
+    for kind in kinds:
+        chunk, want = job.chunks[kind], job.wants[kind]
+        for _ in range(chunk.count):
+            parts = _place(job, chunk, want, hosts, free, kept, at)
+            if parts is None:
+                return None
+            placed.setdefault(kind, []).append(parts)
+    return [parts for kind in range(len(job.chunks)) for parts in placed[kind]]
+
+
+def _place(
+    job: PbsJob, chunk: PbsChunk, want: Mapping[str, float], hosts: Mapping[str, list[Vnode]],
+    free: FreeVnodes, kept: Kept, at: _Attempt,
+) -> Parts | None:  # fmt: skip
+    best: tuple[float, Parts, str] | None = None
+    cpus = want.get(_CPUS, 0)
+    for host, vnodes in hosts.items():
+        if job.place.arrange is Arrange.SCATTER and host in at.used_hosts:
+            continue
+        planned = at.hint.get(host)
+        if at.hint and (planned is None or planned < cpus or (planned == 0 and cpus == 0)):
+            continue
+        matching = [
+            vnode
+            for vnode in vnodes
+            if not mismatch(vnode, chunk, free.parsed.definitions)
+            and not (job.place.arrange is Arrange.VSCATTER and vnode.name in at.used_vnodes)
+        ]
+        parts = _on_host(want, matching, free, kept, at, split=_may_split(job))
+        if parts is None:
+            continue
+        rest = (planned if planned is not None else _room(matching, _CPUS, free, kept, at)) - cpus
+        if best is None or rest < best[0]:
+            best = (rest, parts, host)
+        if rest == 0:
+            break
+    if best is None:
+        return None
+    _, parts, host = best
+    at.used_hosts.add(host)
+    if host in at.hint:
+        at.hint[host] -= cpus
+    for name, taken in parts:
+        at.used_vnodes.add(name)
+        for resource, value in taken.items():
+            key = _owner(free.parsed.vnodes[name], resource), resource
+            at.left[key] = at.left.get(key, 0.0) + value
+    return parts
+
+
+def _may_split(job: PbsJob) -> bool:
+    return job.place.arrange is not Arrange.VSCATTER
+
+
+def _on_host(
+    want: Mapping[str, float], vnodes: Sequence[Vnode], free: FreeVnodes, kept: Kept,
+    at: _Attempt, *, split: bool,
+) -> Parts | None:  # fmt: skip
+    """One chunk on one vnode of a host, the fullest that has room, or else on several."""
+    best: tuple[float, Vnode] | None = None
+    for vnode in vnodes:
+        rooms = {name: _free(vnode, name, free, kept, at) for name in want}
+        if all(rooms[name] >= value for name, value in want.items()):
+            rest = rooms.get(_CPUS, 0.0) - want.get(_CPUS, 0.0)
+            if best is None or rest < best[0]:
+                best = (rest, vnode)
+    if best is not None:
+        return [(best[1].name, dict(want))]
+    if not split or len(vnodes) < 2:
+        return None
+    missing = {name: value for name, value in want.items() if value > 0}
+    parts: Parts = []
+    taken_now: dict[tuple[str, str], float] = {}
+    for vnode in vnodes:
+        taken = {}
+        for name, value in missing.items():
+            key = _owner(vnode, name), name
+            room = _free(vnode, name, free, kept, at) - taken_now.get(key, 0.0)
+            if (most := min(value, max(room, 0.0))) > 0:
+                taken[name] = most
+                taken_now[key] = taken_now.get(key, 0.0) + most
+        if taken:
+            parts.append((vnode.name, taken))
+            missing = {
+                name: value - taken.get(name, 0.0)
+                for name, value in missing.items()
+                if value > taken.get(name, 0.0)
+            }
+        if not missing:
+            return parts
+    return None
+
+
+def _owner(vnode: Vnode, resource: str) -> str:
+    return vnode.counted_on.get(resource, vnode.name)
+
+
+def _free(vnode: Vnode, resource: str, free: FreeVnodes, kept: Kept, at: _Attempt) -> float:
+    return free.room(vnode, resource, kept) - at.left.get((_owner(vnode, resource), resource), 0.0)
+
+
+def _room(
+    vnodes: Sequence[Vnode], resource: str, free: FreeVnodes, kept: Kept, at: _Attempt
+) -> float:
+    return sum(_free(vnode, resource, free, kept, at) for vnode in vnodes)

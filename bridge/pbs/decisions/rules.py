@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What must hold immediately before a job runs: a table of rules, each with one message.
+
+The server checks nearly nothing of this: it runs held jobs, jobs of stopped queues and jobs beyond
+every limit. The rules here are about the job; `free_vnodes` and `packing` are about vnodes.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from bridge.pbs.objects import limits
+from bridge.pbs.objects.jobs import PbsJob
+from bridge.pbs.objects.limits import Limits, Used
+from bridge.pbs.objects.parsed import Parsed
+from bridge.pbs.orders import Refusal
+from bridge.rpc.pb import scheduler_pb2 as pb
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What a rule looks at.
+
+    Attributes:
+        used: of the server ("") and each queue, with what was admitted since the tables were read.
+        running: array to running tasks, likewise.
+    """
+
+    parsed: Parsed
+    job: PbsJob
+    used: Mapping[str, Used]
+    running: Mapping[str, int]
+
+    @property
+    def bounds(self) -> list[tuple[Limits, Used]]:
+        """The limits that the job counts against, with what is used."""
+        found = [(self.parsed.limits, self.used.get("", {}))]
+        if self.job.queue in self.parsed.queues:
+            queue = self.parsed.queues[self.job.queue]
+            found.append((queue.limits, self.used.get(self.job.queue, {})))
+        return found
+
+
+Rule = Callable[[Moment], str]
+"""Returns why the job may not run; empty: it may."""
+
+
+def _waits(at: Moment) -> str:
+    return "" if at.job.state in ("Q", "B") else f"the job is in state {at.job.state or 'unknown'}"
+
+
+def _is_understood(at: Moment) -> str:
+    return at.job.problem
+
+
+def _not_held(at: Moment) -> str:
+    if not at.job.holds:
+        return ""
+    if at.job.depend and at.job.holds == "s":
+        return f"the job waits for {at.job.depend}"
+    return f"the job has a hold of type {at.job.holds}"
+
+
+def _has_begun(at: Moment) -> str:
+    if at.job.begin_s <= at.parsed.tables.now_s:
+        return ""
+    return "the time requested with -a has not come"
+
+
+def _queue_starts(at: Moment) -> str:
+    queue = at.parsed.queues.get(at.job.queue)
+    if queue is None:
+        return f"there is no queue {at.job.queue}"
+    return queue.problem
+
+
+def _reservation_is_active(at: Moment) -> str:
+    reservation = at.parsed.by_queue.get(at.job.queue)
+    if reservation is None or (
+        reservation.start_s <= at.parsed.tables.now_s < reservation.end_s and reservation.held
+    ):
+        return ""
+    return f"reservation {reservation.name} is not active"
+
+
+def _below_limits(at: Moment) -> str:
+    return limits.exceeded(at.bounds, at.job.owner, at.job.total, at.parsed.definitions)
+
+
+def _array_may_run_more(at: Moment) -> str:
+    most, running = at.job.most_tasks, at.running.get(at.job.id, 0)
+    if at.job.is_array and most and running >= most:
+        return f"{running} tasks of the array run, its max_run_subjobs is {most}"
+    return ""
+
+
+RULES: tuple[tuple[str, Rule, "pb.Outcome"], ...] = (
+    ("state", _waits, pb.OUTCOME_STALE),
+    ("understood", _is_understood, pb.OUTCOME_REFUSED),
+    ("hold", _not_held, pb.OUTCOME_STALE),
+    ("begin time", _has_begun, pb.OUTCOME_STALE),
+    ("queue", _queue_starts, pb.OUTCOME_REFUSED),
+    ("reservation", _reservation_is_active, pb.OUTCOME_BUSY),
+    ("limits", _below_limits, pb.OUTCOME_LIMITED),
+    ("array", _array_may_run_more, pb.OUTCOME_LIMITED),
+)
+"""Name, rule, and the outcome that is reported if it does not hold."""
+
+REQUIRED_TO_RUN_NOW = frozenset(("state", "understood"))
+"""The rules that hold even if an operator runs a job now (`qrun`)."""
+
+
+def first_refusal(at: Moment, only: frozenset[str] = frozenset()) -> Refusal | None:
+    """Returns the first rule that does not hold, as a refusal.
+
+    Args:
+        at: the job, now.
+        only: names of the rules that count; empty: all.
+    """
+    for name, rule, outcome in RULES:
+        if only and name not in only:
+            continue
+        if why := rule(at):
+            return Refusal(outcome, 0, why)
+    return None

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The resources that a server defines: type, and where they are counted.
+
+Rules
+    1. `type` and `flag` are numbers on the batch interface and words in qmgr; both are read.
+    2. A resource with the flag `h` belongs to vnodes; any other one to the server and its queues.
+    3. Numbers and sizes are consumed by jobs, as for pbs_sched; strings and booleans are matched.
+    4. Resources that are limits of a process or shape a job (`walltime`, `cput`, `place`, ...) are
+       not counted.
+
+Source: OpenPBS 23.06, pbs_resources(7), qmgr(8).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bridge.pbs.objects.values import Kind
+from bridge.pbs.tables import Objects, text
+
+HOST_FLAG = 0x20000
+_BY_NUMBER = {
+    1: Kind.LONG, 3: Kind.STRING, 4: Kind.STRINGS, 5: Kind.SIZE, 9: Kind.LONG, 10: Kind.LONG,
+    11: Kind.BOOLEAN, 14: Kind.FLOAT,
+}  # fmt: skip
+_BY_WORD = {kind.value: kind for kind in Kind}
+_BUILT_IN = {
+    "ncpus": (Kind.LONG, True), "mem": (Kind.SIZE, True), "vmem": (Kind.SIZE, True),
+    "ngpus": (Kind.LONG, True), "naccelerators": (Kind.LONG, True),
+    "accelerator_memory": (Kind.SIZE, True), "arch": (Kind.STRING, True),
+    "host": (Kind.STRING, True), "vnode": (Kind.STRINGS, True), "Qlist": (Kind.STRINGS, True),
+}  # fmt: skip
+NOT_COUNTED = frozenset((
+    "walltime", "min_walltime", "max_walltime", "soft_walltime", "cput", "pcput", "pmem", "pvmem",
+    "nice", "file", "nodect", "nodes", "neednodes", "place", "select", "mpiprocs", "ompthreads",
+    "software", "preempt_targets", "start_time", "exec_vnode", "mpparch", "nchunk", "eoe",
+))  # fmt: skip
+"""Shape a job, or limit its processes."""
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A resource.
+
+    Attributes:
+        on_vnodes: it is counted, or matched, on vnodes; otherwise at the server and the queue.
+    """
+
+    name: str
+    kind: Kind
+    on_vnodes: bool
+
+
+def read_definitions(resources: Objects) -> Mapping[str, Definition]:
+    """Returns the resources by name; those of unknown types are left out."""
+    found = {name: Definition(name, *known) for name, known in _BUILT_IN.items()}
+    for name, attributes in resources.items():
+        kind = _kind(text(attributes, "type"))
+        if kind is not None and name not in NOT_COUNTED and name not in _BUILT_IN:
+            found[name] = Definition(name, kind, _on_vnodes(text(attributes, "flag")))
+    return found
+
+
+def _kind(word: str) -> Kind | None:
+    return _BY_NUMBER.get(int(word)) if word.isdecimal() else _BY_WORD.get(word.strip().lower())
+
+
+def _on_vnodes(flag: str) -> bool:
+    if flag.isdecimal():
+        return bool(int(flag) & HOST_FLAG)
+    return "h" in flag

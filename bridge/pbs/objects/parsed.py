@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of a server, read; what did not change since the last reading is taken over.
+
+Rules
+    1. A job counts for limits while it holds vnodes, or is asked to run; suspended jobs do not.
+    2. A queue starts jobs if it is an execution queue and started. That it is not enabled stops
+       submissions only.
+    3. Reservations in the states of `STANDING` hold their nodes.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from bridge.errors import BadRequest
+from bridge.pbs.objects import values
+from bridge.pbs.objects.definitions import Definition, read_definitions
+from bridge.pbs.objects.exec_vnode import parse_exec_vnode, total_by_vnode
+from bridge.pbs.objects.jobs import SUSPENDED, Held, PbsJob, read_job
+from bridge.pbs.objects.limits import Limits, Used, add_use, read_limits
+from bridge.pbs.objects.vnodes import Vnode, read_vnode, wire_nodes
+from bridge.pbs.tables import Attributes, Objects, Tables, amounts, text
+
+_T = TypeVar("_T")
+
+_RESV_STATES = {
+    "RESV_NONE": 0, "RESV_UNCONFIRMED": 1, "RESV_CONFIRMED": 2, "RESV_WAIT": 3,
+    "RESV_TIME_TO_RUN": 4, "RESV_RUNNING": 5, "RESV_FINISHED": 6, "RESV_BEING_DELETED": 7,
+    "RESV_DELETED": 8, "RESV_DELETING_JOBS": 9, "RESV_DEGRADED": 10, "RESV_BEING_ALTERED": 11,
+    "RESV_IN_CONFLICT": 12,
+    "UN": 1, "CO": 2, "WT": 3, "TR": 4, "RN": 5, "FN": 6, "BD": 7, "DE": 8, "DJ": 9, "DG": 10,
+    "AL": 11, "IC": 12,
+}  # fmt: skip
+UNCONFIRMED, RUNNING, DEGRADED, ALTERED, IN_CONFLICT = 1, 5, 10, 11, 12
+STANDING = frozenset((2, 4, 5, 10, 11, 12))
+"""States of reservations that were confirmed."""
+
+
+@dataclass(frozen=True)
+class Queue:
+    """One queue.
+
+    Attributes:
+        own_vnodes: vnodes that only its jobs may use; empty: it uses those without queue.
+    """
+
+    name: str
+    starts: bool
+    problem: str
+    priority: int
+    limits: Limits
+    attributes: Attributes
+    own_vnodes: bool = False
+
+
+@dataclass(frozen=True)
+class PbsReservation:
+    """One reservation.
+
+    Attributes:
+        held: vnode to what is reserved there.
+        queue: of its jobs.
+    """
+
+    name: str
+    state: int
+    start_s: int
+    end_s: int
+    held: Held
+    queue: str
+    attributes: Attributes
+    problem: str = ""
+
+    @property
+    def is_maintenance(self) -> bool:
+        """Whether it was made for maintenance of hosts (`pbs_rsub --hosts`)."""
+        return self.name.startswith("M")
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """The tables, read.
+
+    Attributes:
+        nodes: of the wire, with their vnodes.
+        jobs: those that could be read, by id; `problem` tells of those that were not.
+        used: of each queue, and of the server under "".
+        tasks_running: array to the number of its tasks that run.
+        by_queue: reservation of a queue.
+        problems: one line for each value that was left out.
+    """
+
+    tables: Tables
+    definitions: Mapping[str, Definition]
+    vnodes: Mapping[str, Vnode]
+    nodes: Mapping[str, tuple[str, ...]]
+    queues: Mapping[str, Queue]
+    jobs: Mapping[str, PbsJob]
+    reservations: Mapping[str, PbsReservation]
+    limits: Limits
+    used: Mapping[str, Used]
+    tasks_running: Mapping[str, int]
+    by_queue: Mapping[str, PbsReservation]
+    problems: tuple[str, ...] = field(default_factory=tuple)
+
+    def limits_of(self, job: PbsJob) -> list[tuple[Limits, Used]]:
+        """The limits that a job counts against, with what is used."""
+        found = [(self.limits, self.used.get("", {}))]
+        if job.queue in self.queues:
+            found.append((self.queues[job.queue].limits, self.used.get(job.queue, {})))
+        return found
+
+
+class Reader:
+    """Reads tables; keeps what it read by the identity of the attributes."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, str], tuple[Attributes, object]] = {}
+        self._definitions: tuple[Objects, Mapping[str, Definition]] | None = None
+        self._partition = ""
+        self._nodes: tuple[Mapping[str, Vnode], Mapping[str, tuple[str, ...]]] | None = None
+
+    def read(self, tables: Tables) -> Parsed:
+        """Reads tables."""
+        definitions = self._defined(tables)
+        fresh: dict[tuple[str, str], tuple[Attributes, object]] = {}
+
+        def each(
+            kind: str, objects: Objects, make: Callable[[str, Attributes], _T]
+        ) -> dict[str, _T]:
+            found: dict[str, _T] = {}
+            for name, attributes in objects.items():
+                kept = self._kept.get((kind, name))
+                if kept is None or kept[0] is not attributes:
+                    kept = (attributes, make(name, attributes))
+                fresh[kind, name] = kept
+                found[name] = kept[1]  # type: ignore[assignment]
+            return found
+
+        vnodes = each(
+            "vnode", tables.vnodes, lambda n, a: read_vnode(n, a, definitions, self._partition)
+        )
+        jobs = each("job", tables.jobs, lambda n, a: read_job(n, a, definitions))
+        queues = each(
+            "queue", tables.queues, lambda n, a: read_queue(n, a, definitions, self._partition)
+        )
+        reservations = each(
+            "reservation", tables.reservations, lambda n, a: read_reservation(n, a, definitions)
+        )
+        limits = each(
+            "server", {"": tables.server}, lambda _, a: read_limits("the server", a, definitions)
+        )
+        self._kept = fresh
+        used: dict[str, Used] = {"": {}}
+        running: dict[str, int] = {}
+        for job in jobs.values():
+            if job.has_vnodes and job.state not in SUSPENDED:
+                add_use(used[""], job.owner, job.total)
+                add_use(used.setdefault(job.queue, {}), job.owner, job.total)
+                if job.array:
+                    running[job.array] = running.get(job.array, 0) + 1
+        problems = [line for vnode in vnodes.values() for line in vnode.problems]
+        problems += [line for queue in queues.values() for line in queue.limits.problems]
+        problems += [
+            f"reservation {r.name}: {r.problem}" for r in reservations.values() if r.problem
+        ]
+        return Parsed(
+            tables, definitions, vnodes, self._grouped(vnodes), queues, jobs, reservations,
+            limits[""], used, running,
+            {r.queue: r for r in reservations.values() if r.queue},
+            (*problems, *limits[""].problems),
+        )  # fmt: skip
+
+    def _defined(self, tables: Tables) -> Mapping[str, Definition]:
+        partition = text(tables.sched, "partition")
+        known = self._definitions
+        if known is None or known[0] != tables.resources or partition != self._partition:
+            known = self._definitions = (tables.resources, read_definitions(tables.resources))
+            self._kept = {}
+            self._partition = partition
+        return known[1]
+
+    def _grouped(self, vnodes: Mapping[str, Vnode]) -> Mapping[str, tuple[str, ...]]:
+        known = self._nodes
+        same = (
+            known is not None
+            and known[0].keys() == vnodes.keys()
+            and all(known[0][name] is vnode for name, vnode in vnodes.items())
+        )
+        if known is None or not same:
+            known = self._nodes = (vnodes, wire_nodes(vnodes))
+        return known[1]
+
+
+def read_queue(
+    name: str, queue: Attributes, definitions: Mapping[str, Definition], partition: str = ""
+) -> Queue:
+    """Reads one queue."""
+    problem = ""
+    if text(queue, "queue_type").lower().startswith("r"):
+        problem = f"queue {name} only routes jobs"
+    elif not values.is_true(text(queue, "started")):
+        problem = f"queue {name} is not started"
+    elif text(queue, "partition") != partition:
+        problem = f"queue {name} is in the partition of another scheduler"
+    try:
+        priority = values.whole(text(queue, "Priority") or "0")
+    except BadRequest:
+        priority = 0
+    return Queue(
+        name, not problem, problem, priority, read_limits(f"queue {name}", queue, definitions),
+        queue, values.is_true(text(queue, "hasnodes")),
+    )  # fmt: skip
+
+
+def read_reservation(
+    name: str, attributes: Attributes, definitions: Mapping[str, Definition]
+) -> PbsReservation:
+    """Reads one reservation."""
+    word, problem, held = text(attributes, "reserve_state"), "", {}
+    state = int(word) if word.isdecimal() else _RESV_STATES.get(word, 0)
+    try:
+        held = (
+            total_by_vnode(parse_exec_vnode(text(attributes, "resv_nodes"), definitions))
+            if (text(attributes, "resv_nodes"))
+            else {}
+        )
+    except BadRequest as error:
+        problem = str(error)
+    start_s = values.instant(text(attributes, "reserve_start"))
+    return PbsReservation(
+        name, state, start_s,
+        values.instant(text(attributes, "reserve_end")) or start_s + _duration(attributes),
+        held, text(attributes, "queue"), attributes, problem,
+    )  # fmt: skip
+
+
+def _duration(attributes: Attributes) -> int:
+    try:
+        return values.duration_s(
+            text(attributes, "reserve_duration")
+            or amounts(attributes, "Resource_List").get("walltime", "0")
+        )
+    except BadRequest:
+        return 0

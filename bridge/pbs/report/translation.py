@@ -1,0 +1,416 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A server's tables as a complete report: nodes, jobs, partitions, reservations, licences.
+
+Rules
+    1. One odd job, vnode or attribute never stops the report: it is held, closed or left out, with
+       a reason.
+    2. A job with vnodes is running, whatever else is stated; an exiting one is completing.
+    3. Why a waiting job is held, the first of: it is not understood; it is held; its queue starts
+       no jobs; its reservation has not begun; a limit is reached; its array runs as many tasks as
+       it may; it begins later.
+    4. A limit holds a job only if the job could not start now even with free nodes. Several jobs
+       that could start one by one are not held; the last check refuses those that are too many.
+    5. A reservation holds whole nodes on the wire; the last check compares amounts.
+    6. Unchanged messages are the same objects as in the report before.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from bridge.errors import BadRequest
+from bridge.pbs.objects import indices, limits, values
+from bridge.pbs.objects.jobs import SUSPENDED, PbsJob
+from bridge.pbs.objects.parsed import STANDING, Parsed, PbsReservation, Queue, Reader
+from bridge.pbs.objects.select import Share
+from bridge.pbs.objects.values import Kind
+from bridge.pbs.objects.vnodes import Vnode
+from bridge.pbs.report import wire_chunks
+from bridge.pbs.report.priorities import Priorities
+from bridge.pbs.report.wire_chunks import Cluster
+from bridge.pbs.tables import Attributes, Tables, amounts, text
+from bridge.rpc.pb import scheduler_pb2 as pb
+
+HELLO_FIELDS: dict[str, Any] = {
+    "dialect": "pbs", "memory_consumable": True, "memory_optional": True, "whole_cores": False,
+}  # fmt: skip
+"""Fields of the hello that follow from PBS's conventions."""
+
+MIDDLE_TIER = 1025
+"""Tier on the wire of queues of priority 0."""
+MIDDLE_WEIGHT = 1024
+_MOST_TEXT = 160
+
+_M = TypeVar("_M", pb.Node, pb.Job, pb.Partitions, pb.Reservations, pb.Licences)
+
+
+@dataclass(frozen=True)
+class Report:
+    """A complete report.
+
+    Attributes:
+        not_modelled: one line for each thing that was left out, or is not supported.
+    """
+
+    nodes: Mapping[str, pb.Node]
+    jobs: Mapping[str, pb.Job]
+    partitions: pb.Partitions
+    reservations: pb.Reservations
+    licences: pb.Licences
+    not_modelled: tuple[str, ...] = field(default_factory=tuple)
+
+
+class Translation:
+    """Makes reports; remembers the last one (rule 6)."""
+
+    def __init__(self) -> None:
+        self.reader = Reader()
+        self._requests: dict[str, tuple[PbsJob, Cluster, pb.Request | str, frozenset[str]]] = {}
+        self._cluster: Cluster | None = None
+        self._demanded: frozenset[str] = frozenset()
+        self._last: Report | None = None
+
+    def report(self, tables: Tables) -> Report:
+        """Returns the tables as messages."""
+        parsed = self.reader.read(tables)
+        cluster = self._clustered(parsed)
+        priorities = Priorities(tables, parsed.definitions)
+        jobs, last = {}, self._last
+        requests = {}
+        demanded: set[str] = set()
+        for job_id, job in parsed.jobs.items():
+            if job.has_vnodes and not job.is_array:
+                made = _running(job, tables.jobs[job_id], parsed, cluster)
+            elif job.is_waiting:
+                kept = self._requests.get(job_id)
+                if kept is None or kept[0] is not job or kept[1] is not cluster:
+                    kept = (job, cluster, *_request(job, cluster, parsed))
+                requests[job_id] = kept
+                demanded |= kept[3]
+                made = _waiting(job, tables.jobs[job_id], kept[2], parsed, priorities)
+            else:
+                continue
+            jobs[job_id] = _same(made, last.jobs.get(job_id) if last else None)
+        self._requests = requests
+        nodes = _nodes(parsed, cluster, frozenset(demanded))
+        report = Report(
+            {
+                name: _same(node, last.nodes.get(name) if last else None)
+                for name, node in nodes.items()
+            },
+            jobs,
+            _same(_partitions(parsed), last.partitions if last else None),
+            _same(_reservations(parsed, cluster), last.reservations if last else None),
+            _same(_licences(parsed), last.licences if last else None),
+            (
+                *parsed.problems,
+                *([priorities.problem] if priorities.problem else []),
+                *_refused(parsed),
+            ),
+        )
+        self._last = report
+        return report
+
+    def _clustered(self, parsed: Parsed) -> Cluster:
+        known = self._cluster
+        if (
+            known is None
+            or known.nodes is not parsed.nodes
+            or known.definitions is not parsed.definitions
+        ):
+            known = wire_chunks.cluster_of(parsed.vnodes, parsed.nodes, parsed.definitions)
+            self._cluster = known
+        return known
+
+
+def _same(made: _M, before: _M | None) -> _M:
+    return before if before is not None and before == made else made
+
+
+# ------------------------------------------------------------------------ nodes
+
+
+def _nodes(parsed: Parsed, cluster: Cluster, demanded: frozenset[str]) -> dict[str, pb.Node]:
+    booleans = sorted(
+        {name for vnode in parsed.vnodes.values() for name in vnode.booleans}
+        | {d.name for d in parsed.definitions.values() if d.kind is Kind.BOOLEAN and d.on_vnodes}
+    )
+    return {
+        name: _node(name, [parsed.vnodes[member] for member in members], parsed, demanded, booleans)
+        for name, members in cluster.nodes.items()
+    }
+
+
+def _node(
+    name: str, members: list[Vnode], parsed: Parsed, demanded: frozenset[str], booleans: list[str]
+) -> pb.Node:
+    total: dict[str, float] = {}
+    for vnode in members:
+        for resource, value in vnode.amounts.items():
+            total[resource] = total.get(resource, 0) + value
+    gres = []
+    for resource, value in sorted(total.items()):
+        known = parsed.definitions[resource]
+        if resource not in ("ncpus", "mem") and known.on_vnodes:
+            count = wire_chunks.amount_down(known.kind, value)
+            gres.append(pb.Gres(name=wire_chunks.gres_name(resource), count=count))
+    first = members[0]
+    weight = MIDDLE_WEIGHT - max(min(first.priority, MIDDLE_WEIGHT), -MIDDLE_WEIGHT)
+    return pb.Node(
+        name=name,
+        cpus=min(int(total.get("ncpus", 0)), 2**31 - 1),
+        threads_per_core=1,
+        memory_mib=int(total.get("mem", 0)) // 1024,
+        gres=gres[:256],
+        features=wire_chunks.node_features(members, demanded, booleans)[:1024],
+        usable=first.usable and total.get("ncpus", 0) > 0,
+        state="+".join(dict.fromkeys(vnode.state for vnode in members))[:64],
+        weight=weight,
+    )
+
+
+def _partitions(parsed: Parsed) -> pb.Partitions:
+    owned: dict[str, list[str]] = {}
+    for name, members in parsed.nodes.items():
+        owned.setdefault(parsed.vnodes[members[0]].queue, []).append(name)
+    items = []
+    for name, queue in parsed.queues.items():
+        reservation = parsed.by_queue.get(name)
+        nodes = owned.get(name) or owned.get("", [])
+        if reservation is not None:
+            nodes = _nodes_of(reservation, parsed)
+        walltime_s = 0
+        for attribute in ("resources_default", "resources_max"):
+            word = amounts(queue.attributes, attribute).get("walltime", "")
+            walltime_s = walltime_s or _duration(word)
+        items.append(
+            pb.Partition(
+                name=name,
+                nodes=",".join(nodes),
+                up=queue.starts,
+                default_time_s=walltime_s,
+                priority_tier=MIDDLE_TIER + max(min(queue.priority, 1024), -1024),
+            )
+        )
+    return pb.Partitions(items=items)
+
+
+def _duration(word: str) -> int:
+    try:
+        return values.duration_s(word) if word else 0
+    except BadRequest:
+        return 0
+
+
+def _reservations(parsed: Parsed, cluster: Cluster) -> pb.Reservations:
+    return pb.Reservations(
+        items=[
+            pb.Reservation(
+                name=each.name,
+                start_s=each.start_s,
+                end_s=each.end_s,
+                nodes=",".join(_nodes_of(each, parsed)),
+                maintenance=each.is_maintenance,
+            )
+            for each in parsed.reservations.values()
+            if each.state in STANDING and each.end_s > max(parsed.tables.now_s, each.start_s)
+        ]
+    )
+
+
+def _nodes_of(reservation: PbsReservation, parsed: Parsed) -> list[str]:
+    return [
+        name
+        for name, members in parsed.nodes.items()
+        if any(member in reservation.held for member in members)
+    ]
+
+
+def _licences(parsed: Parsed) -> pb.Licences:
+    items = []
+    for name, value in amounts(parsed.tables.server, "resources_available").items():
+        known = parsed.definitions.get(name)
+        if known is None or known.on_vnodes or not known.kind.is_amount:
+            continue
+        try:
+            total = wire_chunks.amount_down(known.kind, values.amount(known.kind, value))
+        except BadRequest:
+            continue
+        items.append(pb.Licence(name=name, total=min(total, 2**31 - 1)))
+    return pb.Licences(items=items)
+
+
+def _licence_uses(job: PbsJob, parsed: Parsed) -> list[pb.LicenceUse]:
+    pools = amounts(parsed.tables.server, "resources_available")
+    uses = []
+    for name, value in sorted(job.total.items()):
+        known = parsed.definitions[name]
+        if name in pools and not known.on_vnodes and value:
+            count = wire_chunks.amount_up(known.kind, value)
+            uses.append(pb.LicenceUse(name=name, count=min(count, 2**31 - 1)))
+    return uses
+
+
+# ------------------------------------------------------------------------ jobs
+
+
+def _request(
+    job: PbsJob, cluster: Cluster, parsed: Parsed
+) -> tuple[pb.Request | str, frozenset[str]]:
+    try:
+        request, demanded = wire_chunks.wire_request(job, cluster)
+    except BadRequest as error:
+        return str(error), frozenset()
+    request.licences.extend(_licence_uses(job, parsed))
+    if (reservation := parsed.by_queue.get(job.queue)) is not None:
+        request.reservation = reservation.name
+    return request, demanded
+
+
+def _common(job: PbsJob, attributes: Attributes, state: "pb.JobState") -> pb.Job:
+    return pb.Job(
+        id=job.id,
+        version=job.version,
+        state=state,
+        name=text(attributes, "Job_Name")[:_MOST_TEXT],
+        user=job.owner.user[:_MOST_TEXT],
+        account=(text(attributes, "Account_Name") or job.owner.project)[:_MOST_TEXT],
+        qos=job.owner.group[:_MOST_TEXT],
+        submit_s=_instant(attributes, "qtime") or _instant(attributes, "ctime"),
+        eligible_s=_instant(attributes, "etime"),
+        requeue=text(attributes, "Rerunable").lower() in ("true", "1"),
+    )
+
+
+def _instant(attributes: Attributes, name: str) -> int:
+    return values.instant(text(attributes, name))
+
+
+def _waiting(
+    job: PbsJob, attributes: Attributes, request: pb.Request | str, parsed: Parsed,
+    priorities: Priorities,
+) -> pb.Job:  # fmt: skip
+    made = _common(job, attributes, pb.JOB_STATE_PENDING)
+    now_s, queue = parsed.tables.now_s, parsed.queues.get(job.queue)
+    bounds = parsed.limits_of(job)
+    made.priority, below = priorities.of(
+        job, attributes, queue, above_soft=limits.is_above_soft(bounds, job.owner)
+    )
+    longest = job.max_walltime_s or job.walltime_s
+    made.time_limit_s = longest
+    if job.min_walltime_s and job.min_walltime_s < longest:
+        made.least_time_s = job.min_walltime_s
+    if job.begin_s > now_s:
+        made.begin_s = job.begin_s
+    left = -1
+    if job.is_array:
+        made.array_tasks = indices.count(job.remaining)
+        left = limits.runs_left(bounds, job.owner)
+        startable = made.array_tasks
+        if job.most_tasks:
+            startable = min(startable, max(job.most_tasks - parsed.tasks_running.get(job.id, 0), 0))
+        made.array_startable = startable if left < 0 else min(startable, left)
+    made.hold, made.hold_text = _hold(job, request, parsed, queue, below, made.array_startable)
+    if isinstance(request, pb.Request):
+        made.request.CopyFrom(request)
+    else:
+        made.request.partitions.append(job.queue)
+    made.hold_text = made.hold_text[:_MOST_TEXT]
+    return made
+
+
+def _hold(
+    job: PbsJob, request: pb.Request | str, parsed: Parsed, queue: Queue | None, below: str,
+    startable: int,
+) -> tuple["pb.Hold", str]:  # fmt: skip
+    now_s = parsed.tables.now_s
+    if isinstance(request, str):
+        return pb.HOLD_OTHER, request
+    if job.holds:
+        if job.depend and job.holds == "s":
+            return pb.HOLD_DEPENDENCY, f"waits for {job.depend}"
+        return pb.HOLD_HELD, f"hold of type {job.holds}"
+    if queue is None:
+        return pb.HOLD_PARTITION, f"there is no queue {job.queue}"
+    if not queue.starts:
+        return pb.HOLD_PARTITION, queue.problem
+    reservation = parsed.by_queue.get(job.queue)
+    if reservation is not None and not reservation.start_s <= now_s < reservation.end_s:
+        return pb.HOLD_RESERVATION, f"reservation {reservation.name} is not active"
+    if why := limits.exceeded(parsed.limits_of(job), job.owner, job.total, parsed.definitions):
+        return pb.HOLD_LIMIT, why
+    if below:
+        return pb.HOLD_OTHER, below
+    if job.is_array and not startable:
+        return pb.HOLD_ARRAY_LIMIT, "as many tasks of the array run as may (max_run_subjobs)"
+    if job.begin_s > now_s:
+        return pb.HOLD_BEGIN_TIME, ""
+    if job.state not in ("Q", "B"):
+        return pb.HOLD_OTHER, f"the job is in state {job.state}"
+    return pb.HOLD_NONE, ""
+
+
+def _running(job: PbsJob, attributes: Attributes, parsed: Parsed, cluster: Cluster) -> pb.Job:
+    exiting = job.state == "E"
+    made = _common(job, attributes, pb.JOB_STATE_COMPLETING if exiting else pb.JOB_STATE_RUNNING)
+    start_s = _instant(attributes, "stime") or made.eligible_s or made.submit_s
+    made.time_limit_s = job.walltime_s
+    made.priority = 1
+    held = made.allocation
+    held.start_s = min(start_s or parsed.tables.now_s, parsed.tables.now_s)
+    held.end_s = 0 if exiting or not job.walltime_s else held.start_s + job.walltime_s
+    held.partition = job.queue
+    suspended = job.state in SUSPENDED
+    held.exclusive = not suspended and (
+        job.place.share in (Share.EXCLUSIVE, Share.HOST) or wire_chunks.is_exclusive(job, cluster)
+    )
+    if not suspended:
+        held.licences.extend(_licence_uses(job, parsed))
+    by_node: dict[str, dict[str, float]] = {}
+    for vnode, taken in job.held.items():
+        node = cluster.node_of_vnode.get(vnode)
+        if node is None:
+            continue
+        on_node = by_node.setdefault(node, {})
+        for name, value in taken.items():
+            on_node[name] = on_node.get(name, 0) + value
+    alike: dict[tuple[tuple[str, float], ...], list[str]] = {}
+    for node, taken in by_node.items():
+        alike.setdefault(tuple(sorted(taken.items())), []).append(node)
+    for use, nodes in alike.items():
+        held.uses.append(_use(dict(use), nodes, parsed))
+    head = next(iter(job.held), "")
+    held.head = cluster.node_of_vnode.get(head, "")
+    return made
+
+
+def _use(taken: Mapping[str, float], nodes: list[str], parsed: Parsed) -> pb.NodeUse:
+    gres = []
+    for name, value in taken.items():
+        known = parsed.definitions.get(name)
+        if name not in ("ncpus", "mem") and known is not None and known.on_vnodes and value:
+            count = wire_chunks.amount_up(known.kind, value)
+            gres.append(pb.Gres(name=wire_chunks.gres_name(name), count=count))
+    return pb.NodeUse(
+        nodes=",".join(nodes),
+        cpus=int(taken.get("ncpus", 0)),
+        memory_mib=-(-int(taken.get("mem", 0)) // 1024),
+        gres=gres,
+    )
+
+
+def _refused(parsed: Parsed) -> list[str]:
+    """What the server is configured for, and is not supported."""
+    found = []
+    server = parsed.tables.server
+    for name, queue in parsed.queues.items():
+        for attribute, what in (("route_destinations", ""), ("peer_queue", "peer scheduling")):
+            if what and text(queue.attributes, attribute):
+                found.append(f"queue {name}: {what} is not supported")
+    if any(
+        text(vnode, "provision_enable").lower() == "true" for vnode in parsed.tables.vnodes.values()
+    ):
+        found.append("provisioning of vnodes is not supported: jobs that ask for aoe are held")
+    if values.is_true(text(server, "node_group_enable")):
+        found.append("node_group_enable: placement sets are used only where a job asks for group=")
+    return found

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""States a PBS select in the language of chunks, and vnodes in the same words.
+
+Rules
+    1. `mem` is whole MiB: up for chunks, down for vnodes. Other sizes are amounts in MiB, decimal
+       numbers amounts in hundredths, both rounded likewise.
+    2. A string `color=red` is the feature `color=red`; a boolean the feature `big`, its opposite
+       `big.false`. Characters that features cannot have are written as `.` and two digits.
+    3. `host=n1` in all chunks is the node; in some chunks only, the feature `on.host=n1`. A vnode
+       likewise. Nodes show these features only where a job asks for them, so that equal nodes
+       remain equal.
+    4. A chunk without CPUs asks the planner for one; what it takes is decided by the last check.
+    5. `scatter` on hosts and `vscatter` on vnodes are both one chunk per node.
+    6. `vmem` counts only where some vnode states it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bridge.errors import BadRequest
+from bridge.pbs.objects.definitions import Definition
+from bridge.pbs.objects.jobs import PbsJob, takes_alone
+from bridge.pbs.objects.select import Arrange, PbsChunk, Share
+from bridge.pbs.objects.values import Kind, boolean
+from bridge.pbs.objects.vnodes import SHAPING, Vnode
+from bridge.rpc.pb import scheduler_pb2 as pb
+
+HUNDREDTHS = 100
+ON = "on."
+"""Before `host` and `vnode` in features."""
+_OWN_WORDS = frozenset(("cores", "place", "select", "rset", "gpu", "host", "mem", "ncpus"))
+_PLACES = {
+    Arrange.FREE: "free", Arrange.PACK: "pack", Arrange.SCATTER: "scatter",
+    Arrange.VSCATTER: "scatter",
+}  # fmt: skip
+_MOST_NUMBER = 1 << 20
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What the statement of chunks depends on.
+
+    Attributes:
+        nodes: of the wire, with their vnodes.
+        nodes_of_host, node_of_vnode: names on the wire.
+        stated: resources that any vnode states.
+        sharing: values of the attribute on usable vnodes.
+    """
+
+    vnodes: Mapping[str, Vnode]
+    nodes: Mapping[str, tuple[str, ...]]
+    definitions: Mapping[str, Definition]
+    nodes_of_host: Mapping[str, tuple[str, ...]]
+    node_of_vnode: Mapping[str, str]
+    stated: frozenset[str]
+    sharing: frozenset[str]
+
+
+def cluster_of(
+    vnodes: Mapping[str, Vnode],
+    nodes: Mapping[str, tuple[str, ...]],
+    definitions: Mapping[str, Definition],
+) -> Cluster:
+    """Collects what `wire_request` needs."""
+    of_vnode = {vnode: name for name, members in nodes.items() for vnode in members}
+    of_host: dict[str, list[str]] = {}
+    stated: set[str] = set()
+    for vnode in vnodes.values():
+        for host in {vnode.host, *vnode.strings.get("host", ())}:
+            named = of_host.setdefault(host, [])
+            if of_vnode[vnode.name] not in named:
+                named.append(of_vnode[vnode.name])
+        stated |= vnode.amounts.keys() | vnode.counted_on.keys()
+    return Cluster(
+        vnodes, nodes, definitions, {host: tuple(named) for host, named in of_host.items()},
+        of_vnode, frozenset(stated),
+        frozenset(vnode.sharing for vnode in vnodes.values() if vnode.usable),
+    )  # fmt: skip
+
+
+def wire_request(job: PbsJob, cluster: Cluster) -> tuple[pb.Request, frozenset[str]]:
+    """Returns the request of a job, and the features that only it asks for (rule 3).
+
+    Raises:
+        BadRequest: the language of chunks cannot express it.
+    """
+    if job.problem:
+        raise BadRequest(job.problem)
+    node = _one_node(job, cluster)
+    groups, wanted = [], set[str]()
+    for chunk, want in zip(job.chunks, job.wants, strict=True):
+        words, on = _chunk(chunk, want, cluster, node)
+        groups.append(words)
+        wanted |= on
+    place = _PLACES[job.place.arrange]
+    exclusive = is_exclusive(job, cluster)
+    if job.place.group:
+        place += f":group={wire_name(job.place.group)}"
+    asked = pb.Request(
+        partitions=[job.queue],
+        min_nodes=1,
+        exclusive=exclusive,
+        chunks=pb.Chunks(chunks="+".join(groups), place=place + (":excl" if exclusive else "")),
+    )
+    if node:
+        asked.required_nodes = node
+    return asked, frozenset(wanted)
+
+
+def is_exclusive(job: PbsJob, cluster: Cluster) -> bool:
+    """Tells whether a job takes vnodes alone that it could get."""
+    if job.place.share in (Share.EXCLUSIVE, Share.HOST) and cluster.sharing == {"ignore_excl"}:
+        return False
+    probe = Vnode("", "", "", usable=True)
+    return job.place.share in (Share.EXCLUSIVE, Share.HOST) or any(
+        takes_alone(
+            job.place.share, Vnode(probe.name, probe.host, "", usable=True, sharing=sharing)
+        )
+        in (Share.EXCLUSIVE, Share.HOST)
+        for sharing in cluster.sharing
+    )
+
+
+def _one_node(job: PbsJob, cluster: Cluster) -> str:
+    """The node on which all chunks must be; empty: several, or any."""
+    named: set[str] = set()
+    for chunk in job.chunks:
+        if vnode := chunk.resources.get("vnode"):
+            named.add(cluster.node_of_vnode.get(vnode, ""))
+        elif host := chunk.resources.get("host"):
+            nodes = cluster.nodes_of_host.get(host, ())
+            named.add(nodes[0] if len(nodes) == 1 else "")
+        else:
+            named.add("")
+    return named.pop() if len(named) == 1 else ""
+
+
+def _chunk(
+    chunk: PbsChunk, want: Mapping[str, float], cluster: Cluster, node: str
+) -> tuple[str, set[str]]:
+    words = [str(chunk.count)]
+    if not want.get("ncpus"):
+        words.append("ncpus=1")
+    wanted = set()
+    for name, value in want.items():
+        if name == "ncpus" and value:
+            words.append(f"ncpus={int(value)}")
+        elif name == "mem" and value:
+            words.append(f"mem={-(-int(value) // 1024)}mb")
+        elif value and (name != "vmem" or "vmem" in cluster.stated) and name not in _HANDLED:
+            words.append(f"{_amount_name(name)}={amount_up(cluster.definitions[name].kind, value)}")
+    for name, stated in chunk.resources.items():
+        known = cluster.definitions.get(name)
+        if name in ("host", "vnode"):
+            if not node:
+                feature = f"{ON}{name}={wire_value(stated)}"
+                wanted.add(feature)
+                words.append(feature)
+        elif known is not None and known.kind is Kind.BOOLEAN:
+            words.append(f"{wire_name(name)}{'' if boolean(stated) else '.false'}=true")
+        elif known is not None and not known.kind.is_amount and name not in SHAPING:
+            words.append(f"{wire_name(name)}={wire_value(stated)}")
+    for name in ("mpiprocs", "ompthreads"):
+        if (stated := chunk.resources.get(name, "")).isdecimal() and 0 < int(stated[:6]) < 1 << 16:
+            words.append(f"{name}={int(stated)}")
+    if node:
+        words.append(f"host={node}")
+    return ":".join(words), wanted
+
+
+_HANDLED = frozenset(("ncpus", "mem"))
+
+
+def _amount_name(name: str) -> str:
+    return name if name == "ngpus" else wire_name(name)
+
+
+def gres_name(name: str) -> str:
+    """Returns the name of an amount as a generic resource of a node."""
+    return "gpu" if name == "ngpus" else wire_name(name)
+
+
+def amount_up(kind: Kind, value: float) -> int:
+    """Returns what a chunk asks for in whole units of the wire (rule 1)."""
+    if kind is Kind.SIZE:
+        return -(-int(value) // 1024)
+    if kind is Kind.FLOAT:
+        return int(-(-value * HUNDREDTHS // 1))
+    return int(value)
+
+
+def amount_down(kind: Kind, value: float) -> int:
+    """Returns what a vnode has in whole units of the wire (rule 1)."""
+    if kind is Kind.SIZE:
+        return int(value) // 1024
+    return int(value * HUNDREDTHS) if kind is Kind.FLOAT else int(value)
+
+
+def wire_name(name: str) -> str:
+    """Returns the name of a resource in the language of chunks."""
+    found = f"r.{name}" if name in _OWN_WORDS else name
+    return found[:64]
+
+
+def wire_value(value: str) -> str:
+    """Returns the value of a string as a word of the language of chunks."""
+    found = "".join(
+        letter
+        if letter.isascii() and (letter.isalnum() or letter in "_-.")
+        else f".{ord(letter):02x}"
+        for letter in value
+    )[:64]
+    if found.lower() in ("true", "false"):
+        found += "."
+    if found.isdigit() and int(found[:20]) > _MOST_NUMBER:
+        found = f"0{found}"[:64]
+    return found or "."
+
+
+def node_features(members: list[Vnode], demanded: frozenset[str], booleans: list[str]) -> list[str]:
+    """Returns the features of a node of the wire; its vnodes are alike."""
+    first = members[0]
+    found = {
+        f"{wire_name(name)}={wire_value(value)}"
+        for name, texts in first.strings.items()
+        if name not in ("host", "vnode")
+        for value in texts
+    }
+    for name in booleans:
+        found.add(wire_name(name) if first.booleans.get(name) else f"{wire_name(name)}.false")
+    for vnode in members:
+        for host in {vnode.host, *vnode.strings.get("host", ())}:
+            found.add(f"{ON}host={wire_value(host)}")
+        found.add(f"{ON}vnode={wire_value(vnode.name)}")
+    return sorted(word for word in found if not word.startswith(ON) or word in demanded)
