@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from bridge.errors import BadRequest
 from bridge.model import hostlist
 from bridge.pbs.objects.exec_vnode import format_exec_vnode
-from bridge.pbs.tables import Attributes, Tables
+from bridge.pbs.tables import Attributes
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.units import format_instant
 
@@ -22,12 +22,11 @@ MOST_VNODES = 4096
 
 
 def announcement(
-    tables: Tables, decision: pb.Decision, nodes: Mapping[str, tuple[str, ...]]
+    decision: pb.Decision, nodes: Mapping[str, tuple[str, ...]]
 ) -> tuple[str, Attributes]:
     """Returns the job, and the attributes that show a planned start or a reason.
 
     Args:
-        tables: the server's.
         decision: has a planned start, or a reason.
         nodes: nodes of the wire to their vnodes.
     """

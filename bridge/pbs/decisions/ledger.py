@@ -73,25 +73,28 @@ class Ledger:
         if start.partition and start.partition != job.queue:
             return Refusal(pb.OUTCOME_STALE, 0, f"the job is in queue {job.queue}")
         try:
-            named = hostlist.expand(start.nodes)
-        except ValueError as error:
-            return Refusal(pb.OUTCOME_INVALID, 0, f"nodes: {error}")
+            vnodes, hint = self._named(start)
+        except (ValueError, BadRequest) as error:
+            return Refusal(pb.OUTCOME_INVALID, 0, str(error))
+        if (wall_s := start.time_limit_s) and not self._allowed(job, wall_s):
+            return Refusal(pb.OUTCOME_INVALID, 0, f"{wall_s} s is no time that the job allows")
+        return self._run(job, vnodes, hint, wall_s or None)
+
+    def _named(self, start: pb.Start) -> tuple[list[Vnode], dict[str, float]]:
+        """The vnodes of a start, and the planned CPUs of each host."""
+        named = hostlist.expand(start.nodes)
         if not named or len(named) > MOST_NODES:
-            return Refusal(pb.OUTCOME_INVALID, 0, "names no nodes")
+            raise BadRequest("the start names no nodes")
+        if unknown := [node for node in named if node not in self.parsed.nodes]:
+            raise BadRequest(f"there is no node {unknown[0][:80]}")
+        members = [self.parsed.vnodes[one] for node in named for one in self.parsed.nodes[node]]
         hint: dict[str, float] = {}
-        vnodes: list[Vnode] = []
-        for node in named:
-            if node not in self.parsed.nodes:
-                return Refusal(pb.OUTCOME_INVALID, 0, f"there is no node {node[:80]}")
-            vnodes += [self.parsed.vnodes[member] for member in self.parsed.nodes[node]]
         for use in start.uses:
             for node in hostlist.expand(use.nodes):
                 if node in self.parsed.nodes:
                     host = self.parsed.vnodes[self.parsed.nodes[node][0]].host
                     hint[host] = hint.get(host, 0.0) + use.cpus
-        if (wall_s := start.time_limit_s) and not self._allowed(job, wall_s):
-            return Refusal(pb.OUTCOME_INVALID, 0, f"{wall_s} s is no time that the job allows")
-        return self._run(job, vnodes, hint, wall_s or None)
+        return members, hint
 
     @staticmethod
     def _allowed(job: PbsJob, wall_s: int) -> bool:
@@ -130,7 +133,7 @@ class Ledger:
         except BadRequest as error:
             return Refusal(pb.OUTCOME_REFUSED, 0, str(error))
         own = self.parsed.by_queue.get(job.queue)
-        kept = kept_by_reservations(self.parsed, self._free, own, self._end_s(job, None))
+        kept = kept_by_reservations(self.parsed, self._free, own, self._end_s(job))
         missing = {
             name: {r: v - job.held.get(name, {}).get(r, 0.0) for r, v in taken.items()}
             for name, taken in whole.items()
@@ -161,7 +164,7 @@ class Ledger:
     def _moment(self, job: PbsJob) -> Moment:
         return Moment(self.parsed, job, self._used, self._running)
 
-    def _end_s(self, job: PbsJob, wall_s: int | None) -> int:
+    def _end_s(self, job: PbsJob, wall_s: int | None = None) -> int:
         return self.parsed.tables.now_s + (wall_s or job.walltime_s or UNLIMITED_S)
 
     def _run(
@@ -188,8 +191,10 @@ class Ledger:
         kept = kept_by_reservations(self.parsed, self._free, own, self._end_s(job, wall_s))
         chunks = pack_chunks(job, open_, self._free, kept, hint) if open_ else None
         if chunks is None:
-            return Refusal(pb.OUTCOME_BUSY, 0, closed or "its chunks do not fit on these vnodes now")
-        if refused := self._too_wide(job, chunks):
+            return Refusal(
+                pb.OUTCOME_BUSY, 0, closed or "its chunks do not fit on these vnodes now"
+            )
+        if refused := self._too_wide(chunks):
             return refused
         try:
             written = format_exec_vnode(chunks, self.parsed.definitions)
@@ -198,7 +203,7 @@ class Ledger:
         self._book(job, total_by_vnode(chunks), job_id, index)
         return Run(job_id, written, wall_s)
 
-    def _too_wide(self, job: PbsJob, chunks: list[Parts]) -> Refusal | None:
+    def _too_wide(self, chunks: list[Parts]) -> Refusal | None:
         names = {name for parts in chunks for name, _ in parts}
         alone = [name for name in names if not self.parsed.vnodes[name].multinode]
         if len(names) > 1 and alone:

@@ -27,8 +27,11 @@ _CPUS = "ncpus"
 
 @dataclass
 class _Attempt:
-    """One attempt: what is left on vnodes, and of the hint."""
+    """One attempt: what it took of vnodes so far, and what is left of the hint."""
 
+    job: PbsJob
+    free: FreeVnodes
+    kept: Kept
     left: dict[tuple[str, str], float] = field(default_factory=dict)
     hint: dict[str, float] = field(default_factory=dict)
     used_hosts: set[str] = field(default_factory=set)
@@ -92,7 +95,7 @@ def _attempt(
     hosts: dict[str, list[Vnode]] = {}
     for vnode in vnodes:
         hosts.setdefault(vnode.host, []).append(vnode)
-    at = _Attempt(hint=dict(hint))
+    at = _Attempt(job, free, kept, hint=dict(hint))
     kinds = sorted(
         range(len(job.chunks)),
         key=lambda kind: (-job.wants[kind].get(_CPUS, 0), -sum(job.wants[kind].values())),
@@ -103,7 +106,7 @@ def _attempt(
     for kind in kinds:
         chunk, want = job.chunks[kind], job.wants[kind]
         for _ in range(chunk.count):
-            parts = _place(job, chunk, want, hosts, free, kept, at)
+            parts = _place(chunk, want, hosts, at)
             if parts is None:
                 return None
             placed.setdefault(kind, []).append(parts)
@@ -111,10 +114,10 @@ def _attempt(
 
 
 def _place(
-    job: PbsJob, chunk: PbsChunk, want: Mapping[str, float], hosts: Mapping[str, list[Vnode]],
-    free: FreeVnodes, kept: Kept, at: _Attempt,
-) -> Parts | None:  # fmt: skip
+    chunk: PbsChunk, want: Mapping[str, float], hosts: Mapping[str, list[Vnode]], at: _Attempt
+) -> Parts | None:
     best: tuple[float, Parts, str] | None = None
+    job, definitions = at.job, at.free.parsed.definitions
     cpus = want.get(_CPUS, 0)
     for host, vnodes in hosts.items():
         if job.place.arrange is Arrange.SCATTER and host in at.used_hosts:
@@ -125,13 +128,13 @@ def _place(
         matching = [
             vnode
             for vnode in vnodes
-            if not mismatch(vnode, chunk, free.parsed.definitions)
+            if not mismatch(vnode, chunk, definitions)
             and not (job.place.arrange is Arrange.VSCATTER and vnode.name in at.used_vnodes)
         ]
-        parts = _on_host(want, matching, free, kept, at, split=_may_split(job))
+        parts = _on_host(want, matching, at)
         if parts is None:
             continue
-        rest = (planned if planned is not None else _room(matching, _CPUS, free, kept, at)) - cpus
+        rest = (planned if planned is not None else _room(matching, _CPUS, at)) - cpus
         if best is None or rest < best[0]:
             best = (rest, parts, host)
         if rest == 0:
@@ -145,30 +148,23 @@ def _place(
     for name, taken in parts:
         at.used_vnodes.add(name)
         for resource, value in taken.items():
-            key = _owner(free.parsed.vnodes[name], resource), resource
+            key = _owner(at.free.parsed.vnodes[name], resource), resource
             at.left[key] = at.left.get(key, 0.0) + value
     return parts
 
 
-def _may_split(job: PbsJob) -> bool:
-    return job.place.arrange is not Arrange.VSCATTER
-
-
-def _on_host(
-    want: Mapping[str, float], vnodes: Sequence[Vnode], free: FreeVnodes, kept: Kept,
-    at: _Attempt, *, split: bool,
-) -> Parts | None:  # fmt: skip
+def _on_host(want: Mapping[str, float], vnodes: Sequence[Vnode], at: _Attempt) -> Parts | None:
     """One chunk on one vnode of a host, the fullest that has room, or else on several."""
     best: tuple[float, Vnode] | None = None
     for vnode in vnodes:
-        rooms = {name: _free(vnode, name, free, kept, at) for name in want}
+        rooms = {name: _free(vnode, name, at) for name in want}
         if all(rooms[name] >= value for name, value in want.items()):
             rest = rooms.get(_CPUS, 0.0) - want.get(_CPUS, 0.0)
             if best is None or rest < best[0]:
                 best = (rest, vnode)
     if best is not None:
         return [(best[1].name, dict(want))]
-    if not split or len(vnodes) < 2:
+    if at.job.place.arrange is Arrange.VSCATTER or len(vnodes) < 2:
         return None
     missing = {name: value for name, value in want.items() if value > 0}
     parts: Parts = []
@@ -177,7 +173,7 @@ def _on_host(
         taken = {}
         for name, value in missing.items():
             key = _owner(vnode, name), name
-            room = _free(vnode, name, free, kept, at) - taken_now.get(key, 0.0)
+            room = _free(vnode, name, at) - taken_now.get(key, 0.0)
             if (most := min(value, max(room, 0.0))) > 0:
                 taken[name] = most
                 taken_now[key] = taken_now.get(key, 0.0) + most
@@ -197,11 +193,11 @@ def _owner(vnode: Vnode, resource: str) -> str:
     return vnode.counted_on.get(resource, vnode.name)
 
 
-def _free(vnode: Vnode, resource: str, free: FreeVnodes, kept: Kept, at: _Attempt) -> float:
-    return free.room(vnode, resource, kept) - at.left.get((_owner(vnode, resource), resource), 0.0)
+def _free(vnode: Vnode, resource: str, at: _Attempt) -> float:
+    return at.free.room(vnode, resource, at.kept) - at.left.get(
+        (_owner(vnode, resource), resource), 0.0
+    )
 
 
-def _room(
-    vnodes: Sequence[Vnode], resource: str, free: FreeVnodes, kept: Kept, at: _Attempt
-) -> float:
-    return sum(_free(vnode, resource, free, kept, at) for vnode in vnodes)
+def _room(vnodes: Sequence[Vnode], resource: str, at: _Attempt) -> float:
+    return sum(_free(vnode, resource, at) for vnode in vnodes)

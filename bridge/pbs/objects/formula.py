@@ -27,7 +27,7 @@ MAX_DEPTH = 60
 FUNCTIONS: Mapping[str, Callable[..., float]] = {
     "abs": abs, "min": min, "max": max, "round": lambda x: float(round(x)), "ceil": math.ceil,
     "floor": math.floor, "sqrt": math.sqrt, "exp": math.exp, "log": math.log, "log10": math.log10,
-    "pow": lambda x, y: _power(x, y), "fabs": math.fabs, "trunc": math.trunc,
+    "pow": math.pow, "fabs": math.fabs, "trunc": math.trunc,
 }  # fmt: skip
 
 
@@ -83,7 +83,7 @@ _ARITHMETIC: Mapping[type[ast.operator], Callable[[float, float], float]] = {
     ast.Div: lambda a, b: a / b,
     ast.FloorDiv: lambda a, b: a // b,
     ast.Mod: lambda a, b: a % b,
-    ast.Pow: lambda a, b: _power(a, b),
+    ast.Pow: math.pow,
 }
 _COMPARE: Mapping[type[ast.cmpop], Callable[[float, float], bool]] = {
     ast.Lt: lambda a, b: a < b,
@@ -93,10 +93,6 @@ _COMPARE: Mapping[type[ast.cmpop], Callable[[float, float], bool]] = {
     ast.Eq: lambda a, b: a == b,
     ast.NotEq: lambda a, b: a != b,
 }
-
-
-def _power(base: float, exponent: float) -> float:
-    return math.pow(float(base), float(exponent))
 
 
 def _examine(node: ast.expr, names: set[str], seen: list[int], depth: int) -> None:

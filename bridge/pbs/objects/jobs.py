@@ -186,10 +186,10 @@ def _total(
     for chunk, want in zip(chunks, wants, strict=True):
         for name, value in want.items():
             total[name] = total.get(name, 0) + chunk.count * value
-    for name, value in listed.items():
+    for name, stated in listed.items():
         known = definitions.get(name)
         if known is not None and known.kind.is_amount and name not in NOT_COUNTED:
-            total[name] = max(values.amount(known.kind, value), total.get(name, 0))
+            total[name] = max(values.amount(known.kind, stated), total.get(name, 0))
     return total
 
 

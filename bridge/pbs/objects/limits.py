@@ -152,7 +152,15 @@ def exceeded(
             more = 1.0 if resource == RUNS else wanted.get(resource, 0.0)
             present = used.get((entity, resource), 0.0)
             if more and present + more > most:
-                return _sentence(place.place, entity, resource, present, most, definitions)
+                known = definitions.get(resource)
+                kind = known.kind if known else Kind.LONG
+                used_up = (
+                    f"{int(present)} of at most {int(most)} jobs run"
+                    if resource == RUNS
+                    else f"{format_amount(kind, present)} of at most {format_amount(kind, most)} "
+                    f"{resource} in use"
+                )
+                return f"limit of {place.place} for {_who(entity)}: {used_up}"
     return ""
 
 
@@ -196,17 +204,5 @@ def _of(
                 yield entity, resource, most
 
 
-def _sentence(
-    place: str, entity: str, resource: str, present: float, most: float,
-    definitions: Mapping[str, Definition],
-) -> str:  # fmt: skip
-    who = f"{_NOUNS[entity[0]]} {entity[2:]}" if entity[0] in _NOUNS else "all jobs"
-    if resource == RUNS:
-        what = f"{int(present)} of at most {int(most)} jobs run"
-    else:
-        kind = definitions[resource].kind if resource in definitions else Kind.LONG
-        what = (
-            f"{format_amount(kind, present)} of at most {format_amount(kind, most)} "
-            f"{resource} in use"
-        )
-    return f"limit of {place} for {who}: {what}"
+def _who(entity: str) -> str:
+    return f"{_NOUNS[entity[0]]} {entity[2:]}" if entity[0] in _NOUNS else "all jobs"

@@ -146,7 +146,7 @@ def job_chunks(job: Attributes) -> tuple[PbsChunk, ...]:
     select = text(job, "schedselect") or listed.get("select", "")
     if select:
         return parse_select(select)
-    own = {name: listed[name] for name in ("ncpus", "mem", "ngpus") if name in listed}
+    own: dict[str, str] = {n: listed[n] for n in ("ncpus", "mem", "ngpus") if n in listed}
     return (PbsChunk(1, own or {"ncpus": "1"}),)
 
 

@@ -192,7 +192,7 @@ def chunk_amounts(chunk: PbsChunk, definitions: Mapping[str, Definition]) -> dic
 
 
 def wire_nodes(vnodes: Mapping[str, Vnode]) -> dict[str, tuple[str, ...]]:
-    """Groups vnodes to nodes of the wire: the name of each, and its vnodes in the server's order."""
+    """Returns the nodes of the wire by name, each with its vnodes in the server's order."""
     groups: dict[tuple[object, ...], list[str]] = {}
     per_host: dict[str, int] = {}
     for name, vnode in vnodes.items():

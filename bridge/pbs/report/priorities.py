@@ -19,7 +19,6 @@ from bridge.errors import BadRequest
 from bridge.pbs.objects import values
 from bridge.pbs.objects.definitions import Definition
 from bridge.pbs.objects.formula import Formula, read_formula
-from bridge.pbs.objects.jobs import PbsJob
 from bridge.pbs.objects.parsed import Queue
 from bridge.pbs.tables import Attributes, Tables, amounts, text
 
@@ -59,7 +58,7 @@ class Priorities:
             self.problem = str(error)
 
     def of(
-        self, job: PbsJob, attributes: Attributes, queue: Queue | None, *, above_soft: bool
+        self, attributes: Attributes, queue: Queue | None, *, above_soft: bool
     ) -> tuple[int, str]:
         """Returns the priority of a job, and why it may not start by it (rule 4)."""
         priority, why = MIDDLE, ""

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from bridge.errors import BadRequest
 from bridge.pbs.objects import indices, limits, values
 from bridge.pbs.objects.jobs import SUSPENDED, PbsJob
-from bridge.pbs.objects.parsed import STANDING, Parsed, PbsReservation, Queue, Reader
+from bridge.pbs.objects.parsed import STANDING, Parsed, PbsReservation, Reader
 from bridge.pbs.objects.select import Share
 from bridge.pbs.objects.values import Kind
 from bridge.pbs.objects.vnodes import Vnode
@@ -100,7 +100,7 @@ class Translation:
             },
             jobs,
             _same(_partitions(parsed), last.partitions if last else None),
-            _same(_reservations(parsed, cluster), last.reservations if last else None),
+            _same(_reservations(parsed), last.reservations if last else None),
             _same(_licences(parsed), last.licences if last else None),
             (
                 *parsed.problems,
@@ -202,7 +202,7 @@ def _duration(word: str) -> int:
         return 0
 
 
-def _reservations(parsed: Parsed, cluster: Cluster) -> pb.Reservations:
+def _reservations(parsed: Parsed) -> pb.Reservations:
     return pb.Reservations(
         items=[
             pb.Reservation(
@@ -294,7 +294,7 @@ def _waiting(
     now_s, queue = parsed.tables.now_s, parsed.queues.get(job.queue)
     bounds = parsed.limits_of(job)
     made.priority, below = priorities.of(
-        job, attributes, queue, above_soft=limits.is_above_soft(bounds, job.owner)
+        attributes, queue, above_soft=limits.is_above_soft(bounds, job.owner)
     )
     longest = job.max_walltime_s or job.walltime_s
     made.time_limit_s = longest
@@ -310,7 +310,7 @@ def _waiting(
         if job.most_tasks:
             startable = min(startable, max(job.most_tasks - parsed.tasks_running.get(job.id, 0), 0))
         made.array_startable = startable if left < 0 else min(startable, left)
-    made.hold, made.hold_text = _hold(job, request, parsed, queue, below, made.array_startable)
+    made.hold, made.hold_text = _hold(job, request, parsed, below, made.array_startable)
     if isinstance(request, pb.Request):
         made.request.CopyFrom(request)
     else:
@@ -320,9 +320,10 @@ def _waiting(
 
 
 def _hold(
-    job: PbsJob, request: pb.Request | str, parsed: Parsed, queue: Queue | None, below: str,
-    startable: int,
-) -> tuple["pb.Hold", str]:  # fmt: skip
+    job: PbsJob, request: pb.Request | str, parsed: Parsed, below: str, startable: int
+) -> tuple["pb.Hold", str]:
+    """Why a waiting job may not start now (rule 3)."""
+    queue = parsed.queues.get(job.queue)
     now_s = parsed.tables.now_s
     if isinstance(request, str):
         return pb.HOLD_OTHER, request

@@ -141,14 +141,8 @@ def _chunk(
     words = [str(chunk.count)]
     if not want.get("ncpus"):
         words.append("ncpus=1")
+    words += _amounts(want, cluster)
     wanted = set()
-    for name, value in want.items():
-        if name == "ncpus" and value:
-            words.append(f"ncpus={int(value)}")
-        elif name == "mem" and value:
-            words.append(f"mem={-(-int(value) // 1024)}mb")
-        elif value and (name != "vmem" or "vmem" in cluster.stated) and name not in _HANDLED:
-            words.append(f"{_amount_name(name)}={amount_up(cluster.definitions[name].kind, value)}")
     for name, stated in chunk.resources.items():
         known = cluster.definitions.get(name)
         if name in ("host", "vnode"):
@@ -166,6 +160,18 @@ def _chunk(
     if node:
         words.append(f"host={node}")
     return ":".join(words), wanted
+
+
+def _amounts(want: Mapping[str, float], cluster: Cluster) -> list[str]:
+    words = []
+    for name, value in want.items():
+        if name == "ncpus" and value:
+            words.append(f"ncpus={int(value)}")
+        elif name == "mem" and value:
+            words.append(f"mem={-(-int(value) // 1024)}mb")
+        elif value and (name != "vmem" or "vmem" in cluster.stated) and name not in _HANDLED:
+            words.append(f"{_amount_name(name)}={amount_up(cluster.definitions[name].kind, value)}")
+    return words
 
 
 _HANDLED = frozenset(("ncpus", "mem"))
