@@ -2,8 +2,8 @@
 """What differs between resource managers, as one port.
 
 Everything that is specific to a resource manager is in the folder of its dialect
-(`bridge/slurm`, `bridge/pbs`); other code uses the dialect that the snapshot names. Another resource manager is
-another folder and one line in `DIALECTS`.
+(`bridge/slurm`, `bridge/pbs`); other code uses the dialect that the snapshot names. Another
+resource manager is another folder and one line in `DIALECTS`.
 
 The following have the same form for every resource manager and do not need the port:
     constraints     feature expressions (`bridge.planning.requests.features`)

@@ -27,8 +27,9 @@ from tests.other_dialect import ARRAY
 from tests.unit.rpc import worlds
 
 BRIDGE = Path(__file__).parents[2] / "bridge"
-OWN = ("slurm/", "shim/", "sim/", "cli/", "rpc/pb/")
-"""Folders that may know Slurm: its dialect, its plugin, its simulation, and the command line."""
+OWN = ("slurm/", "pbs/", "shim/", "sim/", "cli/", "rpc/pb/")
+"""Folders that may know Slurm: its dialect and that of PBS, its plugin, its simulation, and the
+command line."""
 KNOWN = {
     "dialect.py": "names the folder",
     "registry.py": "names of a preset and of Slurm's priority order",
@@ -102,7 +103,7 @@ def of(name, **settings):
 
 
 def test_a_dialect_that_nobody_knows_is_refused():
-    with pytest.raises(ConfigError, match="'nqs' is not one of slurm"):
+    with pytest.raises(ConfigError, match="'nqs' is not one of pbs, slurm"):
         dialect.dialect_named("nqs")
     hello = pb.HelloRequest(wire_version=WIRE_VERSION, epoch=1, dialect="nqs")
     with pytest.raises(SnapshotError, match="dialect"):

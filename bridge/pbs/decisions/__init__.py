@@ -1,2 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From decisions of the service to requests to a server. Start with `ledger.py`, the last check."""
+"""From decisions of the service to requests to a server.
+
+Pure. Imports `objects`, `orders` and the wire's messages. Start with `ledger.py`, the last check.
+"""

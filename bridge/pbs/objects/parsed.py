@@ -31,6 +31,9 @@ _RESV_STATES = {
     "UN": 1, "CO": 2, "WT": 3, "TR": 4, "RN": 5, "FN": 6, "BD": 7, "DE": 8, "DJ": 9, "DG": 10,
     "AL": 11, "IC": 12,
 }  # fmt: skip
+DEFAULT_PARTITION = "pbs-default"
+"""Of the default scheduler: queues and vnodes without a partition."""
+
 UNCONFIRMED, RUNNING, DEGRADED, ALTERED, IN_CONFLICT = 1, 5, 10, 11, 12
 STANDING = frozenset((2, 4, 5, 10, 11, 12))
 """States of reservations that were confirmed."""
@@ -173,6 +176,8 @@ class Reader:
 
     def _defined(self, tables: Tables) -> Mapping[str, Definition]:
         partition = text(tables.sched, "partition")
+        if partition == DEFAULT_PARTITION:
+            partition = ""
         known = self._definitions
         if known is None or known[0] != tables.resources or partition != self._partition:
             known = self._definitions = (tables.resources, read_definitions(tables.resources))
