@@ -167,7 +167,7 @@ def test_sources_are_named() -> None:
 
 
 OLDER = {
-    "cluster-rates.json", "dispatch.json", "operators.json", "placement-cluster.json",
+    "cluster-rates.json", "operators.json", "placement-cluster.json",
     "placement-experiment.json", "placement-optimum.json", "placement-waiting.json",
     "predictions.json", "responsive.json", "search_loop.jsonl",
 }  # fmt: skip
