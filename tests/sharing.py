@@ -66,7 +66,7 @@ def random_sharing_world(seed):
     nodes = int(rng.integers(2, 7))
     running, at = [], 0
     while at < nodes:
-        width = int(rng.integers(1, 3))
+        width = int(rng.integers(1, 4))
         held = tuple(range(at, min(at + width, nodes)))
         at += width
         if rng.random() < 0.2:
@@ -80,14 +80,17 @@ def random_sharing_world(seed):
             memory_stall=float(rng.choice([-1, 0, 0, 0.5])), name=f"app{rng.integers(3)}",
         )  # fmt: skip
         running.append(host)
-        if host.shared and host.cpus == 4 and rng.random() < 0.3:
-            running.append(
-                a_guest(held, end_s=NOW_S + int(rng.integers(1, 400)), user=host.user,
-                        requeue=bool(rng.random() < 0.8))
-            )  # fmt: skip
+        if host.shared and host.cpus == 4 and rng.random() < 0.4:
+            for part in [held] if rng.random() < 0.5 else [(node,) for node in held]:
+                if len(part) < len(held) and rng.random() < 0.4:
+                    continue
+                running.append(
+                    a_guest(part, end_s=NOW_S + int(rng.integers(1, 400)), user=host.user,
+                            requeue=bool(rng.random() < 0.8), host_id=host.id)
+                )  # fmt: skip
     jobs = [
         a_waiting_job(
-            int(rng.integers(1, 3)), user=rng.choice(["ann", "bob"]),
+            int(rng.integers(1, 4)), user=rng.choice(["ann", "bob"]),
             mem_mib=int(rng.choice([0, 100, 100, 1500])),
             coschedule=int(rng.choice([0, 0, 1, 2, 3, 3, 4])),
             limit_s=int(rng.integers(1, 500)), requeue=bool(rng.random() < 0.8),
@@ -116,16 +119,22 @@ def naive_sharing_problem(world, site, plan):
     rules, running, jobs = site.coscheduling[0], world.running, world.jobs
     means = {Coschedule.SITE: rules.consent}
     row_of = {job_id: row for row, job_id in enumerate(running.id.tolist())}
-    hosts_taken = [host for host in running.host_id.tolist() if host]
+    taken = []
+    for row, host in enumerate(running.host_id.tolist()):
+        if host:
+            taken += running.nodes[running.indptr[row] : running.indptr[row + 1]].tolist()
     for row in range(len(plan)):
         host_id = plan.host_of(row)
         if not host_id:
             continue
         host, job = row_of[host_id], plan.job[row]
-        hosts_taken.append(host_id)
+        shared = plan.nodes_of(row).tolist()
+        taken += shared
         nodes = running.nodes[running.indptr[host] : running.indptr[host + 1]].tolist()
-        if plan.nodes_of(row).tolist() != nodes or plan.start_s[row] != world.now_s:
-            return "not its host's nodes, now"
+        if not shared or not set(shared) <= set(nodes) or plan.start_s[row] != world.now_s:
+            return "not on nodes of its host, now"
+        if not jobs.min_nodes[job] <= len(shared) <= jobs.max_nodes[job]:
+            return "another width"
         if running.host_id[host] or running.exclusive[host] or jobs.exclusive[job]:
             return "not to be shared"
         says = means.get(int(running.coschedule[host]), int(running.coschedule[host]))
@@ -142,12 +151,23 @@ def naive_sharing_problem(world, site, plan):
             cpus, memory = world.nodes.capacity[node, :2].tolist()
             held = max(int(running.use[entry, 1]), int(running.peak_mib[host]))
             want = int(jobs.per_node[job, 1])
-            if running.use[entry, 0] != cpus or not held or not want:
-                return "not the whole node, or memory unknown"
+            beside = [
+                int(running.use[other, 0])
+                for guest in range(len(running))
+                if running.host_id[guest] == host_id
+                for other in range(running.indptr[guest], running.indptr[guest + 1])
+                if running.nodes[other] == node
+            ]  # what the guest on it keeps after its host is counted there
+            if running.use[entry, 0] + sum(beside) < cpus:
+                return "not the whole node"
+            if node not in shared:
+                continue
+            if not held or not want:
+                return "memory unknown"
             if held + want + rules.memory_margin * memory > memory:
                 return "too little memory"
-    if len(hosts_taken) != len(set(hosts_taken)):
-        return "two guests beside one host"
+    if len(taken) != len(set(taken)):
+        return "two guests on one node"
     guests = {job_id for job_id, host in zip(running.id, running.host_id, strict=True) if host}
     starting = {jobs.id[plan.job[row]] for row in range(len(plan)) if plan.host_of(row)}
     if not set(plan.quotas.id.tolist()) <= guests | starting:

@@ -2,8 +2,9 @@
 """Whether guests start, run and leave as the rules say; without code of the planners.
 
 Rules
-    1. A guest starts now, on exactly the nodes of its host, which runs, is nobody's guest, has no
-       guest, and holds all CPUs of these nodes: so a third job cannot come there.
+    1. A guest starts now, all at once, on some or all nodes of its host, which runs, is nobody's
+       guest, has no guest on these nodes, and holds all CPUs of its nodes: so a third job cannot
+       come there.
     2. Both are in one partition, where the controller can share and the site lets jobs share. Both
        consent, and the scope of the site's rules for that partition covers them.
     3. Neither asked for whole nodes, neither uses anything but CPUs and memory, neither has asked
@@ -25,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.coscheduling import NO_REQUEUES, counted_once
+from bridge.model.coscheduling import NO_REQUEUES, as_reported, counted_once, pairs
 from bridge.model.decisions.quotas import LEAST_WEIGHT, MOST_WEIGHT, NO_QUOTAS
 from bridge.model.job import RUNNING_COLUMNS, RunningTable
 from bridge.model.job_columns import objects
@@ -61,30 +62,45 @@ def _starts(snapshot: Snapshot, site: Site, plan: Plan) -> Iterator[Broken]:
     for at, job_id in enumerate(running.id.tolist()):
         if not running.releasing[at]:
             rows_of[job_id] = at
-    taken = set(running.host_id.tolist())
+    shared = set[int]()
+    for guest in pairs(running):
+        shared.update(running.nodes[running.indptr[guest] : running.indptr[guest + 1]].tolist())
+    reported = as_reported(running)
     for row in plan.guest_starts.tolist():
         job, host_id = int(plan.job[row]), str(plan.host_id[row])  # type: ignore[index]
-        host = rows_of.get(host_id)
+        host, nodes = rows_of.get(host_id), plan.nodes_of(row)
         if host is None:
             text = f"is to be the guest of {host_id:.60}, which does not run"
-        elif host_id in taken:
-            text = f"is to be a second guest of {host_id:.60}"
+        elif not shared.isdisjoint(nodes.tolist()):
+            text = f"is to be a second guest of {host_id:.60} on a node"
         else:
-            text = _pair(snapshot, site, plan, row, host)
-        taken.add(host_id)
+            text = _pair(snapshot, site, plan, (row, host), reported)
+        shared.update(nodes.tolist())
         if text:
             yield row, str(ids[job]), text
 
 
-def _pair(snapshot: Snapshot, site: Site, plan: Plan, row: int, host: int) -> str:
-    """What speaks against one guest on its host; empty: nothing does."""
+def _pair(
+    snapshot: Snapshot, site: Site, plan: Plan, at: tuple[int, int], reported: NDArray[np.int64]
+) -> str:
+    """What speaks against one guest on its host; empty: nothing does.
+
+    Args:
+        snapshot: the cluster.
+        site: its rules.
+        plan: with the guest.
+        at: the guest's row there, and its host's in the running jobs.
+        reported: what running jobs hold, as `RunningTable.use`, each by itself.
+    """
+    row, host = at
     jobs, running, job = snapshot.jobs, snapshot.running, int(plan.job[row])
     held = slice(int(running.indptr[host]), int(running.indptr[host + 1]))
-    nodes, use = running.nodes[held], running.use[held]
+    nodes, use = running.nodes[held], reported[held]
     capacity = snapshot.nodes.capacity[nodes]
     rules = _rules(snapshot, site, int(running.partition[host]))
-    if plan.start_s[row] != plan.now_s or not np.array_equal(plan.nodes_of(row), nodes):
-        return "starts as a guest, but not now on exactly its host's nodes"
+    inside = np.isin(nodes, plan.nodes_of(row))
+    if plan.start_s[row] != plan.now_s or not np.array_equal(plan.nodes_of(row), nodes[inside]):
+        return "starts as a guest, but not now on nodes of its host"
     if running.host_id[host] or running.adapting[host]:
         return "is to be the guest of a job that is a guest or is being resized"
     if (use[:, CPUS] != capacity[:, CPUS]).any():
@@ -111,7 +127,7 @@ def _pair(snapshot: Snapshot, site: Site, plan: Plan, row: int, host: int) -> st
         return "is to be a guest and asked in chunks"
     if not jobs.requeue[job]:
         return "is to be a guest and may not be requeued"
-    return _memory(capacity, use, wants, int(running.peak_mib[host]), rules)
+    return _memory(capacity[inside], use[inside], wants, int(running.peak_mib[host]), rules)
 
 
 def _memory(
@@ -184,13 +200,15 @@ def as_ordinary(plan: Plan) -> Plan:
 
 
 def host_cpus_free(snapshot: Snapshot, plan: Plan) -> Snapshot:
-    """The snapshot in which the hosts of the plan's guests hold no CPU."""
+    """The snapshot in which the hosts of the plan's guests hold no CPU on the guests' nodes."""
     running = snapshot.running
     hosts = set(plan.host_id[plan.guest_starts].tolist())  # type: ignore[index]
+    shared = np.concatenate([plan.nodes_of(row) for row in plan.guest_starts.tolist()])
     use = running.use.copy()
     for row, job_id in enumerate(running.id.tolist()):
         if job_id in hosts:
-            use[running.indptr[row] : running.indptr[row + 1], CPUS] = 0
+            held = np.arange(running.indptr[row], running.indptr[row + 1])
+            use[held[np.isin(running.nodes[held], shared)], CPUS] = 0
     return snapshot.with_running(replace(running, use=use))
 
 

@@ -3,15 +3,17 @@
 
 Terms
     host    a running job that holds all CPUs of its nodes.
-    guest   the one job that runs on exactly these nodes beside it, on the host's CPUs and on
-            memory of its own (`RunningTable.host_id`).
+    guest   a job that runs on some or all of these nodes beside it, on the host's CPUs and on
+            memory of its own (`RunningTable.host_id`). A host may have several guests, each on
+            nodes of its own; a guest has one host.
 
 Rules
-    1. The CPUs of host and guest are counted once. As long as both run, what the guest holds is
-       part of what the host holds. Then the one that ends last holds it alone. So a guest that ends
-       first frees no CPU, and one whose host ends first keeps its own.
+    1. The CPUs of host and guest are counted once, node by node. As long as both run, what the
+       guest holds is part of what the host holds. Then the one that ends last holds it alone. So a
+       guest that ends first frees no CPU, and one whose host ends first keeps its own: the host's
+       other CPUs become free.
     2. A guest whose host is not among the running jobs is an ordinary job.
-    3. A host and its guest keep their nodes: neither is resized.
+    3. Hosts and guests keep their nodes: none of them is resized.
 """
 
 from dataclasses import dataclass, field, replace
@@ -33,7 +35,7 @@ class GuestStart:
         row: of the plan, which it replaces.
         job_id: of the job.
         host_id: of its host.
-        nodes: (n,) int32, ascending: exactly the host's.
+        nodes: (n,) int32, ascending: some or all of the host's.
         tasks: (n,) int32 on each of them; 0 for jobs without tasks.
         partition: index of the one in which it starts.
         end_s: now + its time limit.

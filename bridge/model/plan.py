@@ -51,8 +51,8 @@ class Plan:
         widths: why running malleable jobs change or keep their widths; empty: the policy resizes
             none.
         power: nodes to be powered down or up.
-        host_id: (n_rows,) object (str): the running job whose guest a row starts as, on exactly the
-            host's nodes (`bridge.model.coscheduling`); empty: an ordinary row. None: all are.
+        host_id: (n_rows,) object (str): the running job whose guest a row starts as, on nodes
+            of the host (`bridge.model.coscheduling`); empty: an ordinary row. None: all are.
         requeues: guests that go back to the queue.
         notes: deviations from the configured policy, e.g. that it failed and a fallback was used.
     """

@@ -160,7 +160,7 @@ def test_a_third_job_and_others_without_consent_are_refused(sharing: Decider) ->
     assert "guest" in str(said["text"]), said
     cluster.root("scancel", guest)
     cluster.wait_for("the node", lambda: sharing.start_guest(third, host, on="n2")["text"] ==
-                     "the nodes are not exactly the host's")  # fmt: skip
+                     "some of the nodes are not the host's")  # fmt: skip
     for options, words in (
         ((), "does not let it run as a guest"),
         (("--coschedule=host",), "does not let it run as a guest"),

@@ -109,6 +109,38 @@ static void a_guest_starts_on_its_hosts_nodes(void) {
     end();
 }
 
+static void guests_start_on_some_nodes_of_their_host(void) {
+    begin_shared();
+    job_record_t *host = consenting(1, "host");
+    host->details->num_tasks = host->details->min_cpus = 12;
+    host->details->min_nodes = host->details->max_nodes = 3;
+    start(host, "n[1-3]");
+    EXPECT(apply());
+    expect_result(0, APPLIED, "");
+    fill(host);
+    job_record_t *first = consenting(2, "guest"), *second = consenting(3, "guest");
+    start_guest(first, host, "n2");
+    expect_result(0, APPLIED, "");
+    fill(first);
+    expect_refused(consenting(4, "guest"), host, BUSY, "not alone on these nodes");
+    start_guest(second, host, "n4");
+    expect_result(0, BUSY, "not the host's");
+    start_guest(second, host, "n3");
+    expect_result(0, APPLIED, "");
+    fill(second);
+    EXPECT(host_of(first) == host && host_of(second) == host);
+    // On the node without a guest another job may not start either: the host holds all its CPUs.
+    job_record_t *wide = consenting(5, "guest");
+    wide->details->min_nodes = wide->details->max_nodes = 2;
+    wide->details->num_tasks = wide->details->min_cpus = 8;
+    start_guest(wide, host, "n[1-2]");
+    expect_result(0, BUSY, "not alone on these nodes");
+    // When the host ends they are ordinary jobs on their nodes.
+    host->job_state = JOB_COMPLETE;
+    EXPECT(!host_of(first) && !host_of(second));
+    end();
+}
+
 static void both_are_reported(void) {
     begin_shared();
     arena_t arena = {0};
@@ -221,10 +253,10 @@ static void who_is_no_host(void) {
     expect_refused(guest, host, BUSY, "does not run any more");
     host->job_state = JOB_RUNNING;
     node_record_table_ptr[1]->comp_job_cnt = 1;
-    expect_refused(guest, host, BUSY, "not alone on its nodes");
+    expect_refused(guest, host, BUSY, "not alone on these nodes");
     node_record_table_ptr[1]->comp_job_cnt = 0;
     start_guest(guest, host, "n3");
-    expect_result(0, BUSY, "not exactly the host's");
+    expect_result(0, BUSY, "not the host's");
     job_record_t *other = host_on(3, "n4");
     other->part_ptr = part_list->items[1];
     expect_refused(guest, other, INVALID, "not in partition main");
@@ -238,7 +270,7 @@ static void a_third_job_is_refused(void) {
     start_guest(guest, host, "n2");
     expect_result(0, APPLIED, "");
     fill(guest);
-    expect_refused(consenting(3, "guest"), host, BUSY, "not alone on its nodes");
+    expect_refused(consenting(3, "guest"), host, BUSY, "not alone on these nodes");
     expect_refused(consenting(4, "guest"), guest, INVALID, "a guest itself");
     job_record_t *third = consenting(5, NULL);
     third->details->share_res = 1; // --oversubscribe
@@ -535,6 +567,7 @@ static void an_invented_note_makes_no_guest(void) {
 
 int main(void) {
     a_guest_starts_on_its_hosts_nodes();
+    guests_start_on_some_nodes_of_their_host();
     both_are_reported();
     only_jobs_that_hold_all_cpus_of_idle_nodes_become_hosts();
     the_partition_must_let_jobs_share();

@@ -2,8 +2,9 @@
 """Watches pairs: measures hosts alone and beside their guests, and learns from pairs that end.
 
 Rules
-    1. A host is measured alone while it has no guest, and beside its guest from the instant at
-       which the guest got its ceiling on.
+    1. A host is measured alone while it has no guest, and beside a guest from the instant at
+       which the guest got its ceiling on. With several guests, what is measured counts for each
+       pair: who of them slows the host down cannot be seen.
     2. A pair teaches when its host's bound is passed, every `QUIET_S` while it is not, and when it
        ends.
     3. When a host ends whose application is known from runs alone, its whole run teaches as well,
@@ -116,18 +117,21 @@ class Watch:
 
     def _measure(self) -> None:
         """Rule 1."""
-        running, guest_of = self.snapshot.running, {host: row for row, host in self.host_of.items()}
+        running, guests_of = self.snapshot.running, dict[int, list[int]]()
+        for guest, host in self.host_of.items():
+            guests_of.setdefault(host, []).append(guest)
         for row, job_id in enumerate(running.id.tolist()):
             found = self.work(row)
             if row in self.host_of or found is None or not is_measured(self.snapshot, row):
                 continue
             (unit, work), at_s = found, int(running.measured_s[row])
-            alone, guest = self.alone(job_id), guest_of.get(row)
+            alone, guests = self.alone(job_id), guests_of.get(row, ())
             before = Rate(unit, at_s, work) if alone is None or alone.unit != unit else alone
-            if guest is None:
+            if not guests:
                 after = before.after(unit, at_s, work, LONG)
-            else:  # what it does beside the guest is no rate alone
+            else:  # what it does beside guests is no rate alone
                 after = replace(before, at_s=at_s, work=work)
+            for guest in guests:
                 self._measure_beside(guest, unit, work)
             if after != alone:
                 self.learning.running[_key(_ALONE, job_id)] = after.numbers()

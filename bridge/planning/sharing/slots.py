@@ -11,19 +11,25 @@ Rules
        arrays all the same.
     4. A host gets a guest only while it is measured: then an agent is there that holds the guest
        back. And not while its processes wait for memory (`STALLED`).
-    5. A job that may not use the host's nodes (features, excluded and required nodes) is passed
-       over: else the check would refuse it in each cycle, and the host would never have a guest.
+    5. A guest uses as many of its host's nodes as it may at most. Nodes that it may not use
+       (features, excluded and required nodes), without room in memory, or with a guest already
+       are left out: else the check would refuse it in each cycle. If too few are left, the job is
+       passed over.
+    6. Of the nodes left, a guest takes the first ones, or the last ones (`spares_head`): a
+       sequential stage runs on its host's first node alone.
+    7. Nodes are shared whole: no node has two guests, however few CPUs they ask for. Slurm's rows
+       keep a third job out.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.coscheduling import GuestStart, pairs
+from bridge.model.coscheduling import GuestStart, as_reported, pairs
 from bridge.model.job import Hold, WidthRule
 from bridge.model.node import CPUS, MEMORY_MIB
 from bridge.model.plan import Plan
@@ -42,23 +48,30 @@ _WAITING: Final = frozenset({ReasonCode.RESOURCES, ReasonCode.PRIORITY})
 
 @dataclass(frozen=True)
 class Host:
-    """A running job without a guest, which may have one.
+    """A running job, and its nodes that may have a guest.
 
     Attributes:
         row: in `Snapshot.running`.
-        nodes: (n,) int32 ascending.
-        cpus: of each node, the least.
-        spare_mib: memory that a guest may ask for on each node.
+        nodes: (n,) int32 ascending: without a guest.
+        cpus: (n,) of each of them.
+        spare_mib: (n,) memory that a guest may ask for there.
         rules: of its partition.
-        until_s: when the plan first uses one of its nodes for another job; NEVER: not.
+        width: how many nodes it has, those with guests included.
     """
 
     row: int
     nodes: NDArray[np.int32]
-    cpus: int
-    spare_mib: int
+    cpus: NDArray[np.int64]
+    spare_mib: NDArray[np.int64]
     rules: CoschedulingRules
-    until_s: int
+    width: int
+
+    def without(self, nodes: NDArray[np.int32]) -> "Host":
+        """The same host after a guest has got these nodes."""
+        left = ~np.isin(self.nodes, nodes)
+        return replace(
+            self, nodes=self.nodes[left], cpus=self.cpus[left], spare_mib=self.spare_mib[left]
+        )
 
 
 @dataclass(frozen=True)
@@ -69,6 +82,8 @@ class Guest:
         row: of the plan.
         job: row in `Snapshot.jobs`.
         host: where.
+        nodes: (n,) int32 ascending: of the host's.
+        cpus: of each of them, the least.
         partition: in which it starts.
         tasks: (n,) int32 on each node; 0 for jobs without tasks.
         limit_s: its time limit.
@@ -77,6 +92,8 @@ class Guest:
     row: int
     job: int
     host: Host
+    nodes: NDArray[np.int32]
+    cpus: int
     partition: int
     tasks: NDArray[np.int32]
     limit_s: int
@@ -85,8 +102,26 @@ class Guest:
 class Slots:
     """Hosts and guests of one snapshot and the plan for it."""
 
-    def __init__(self, snapshot: Snapshot, site: Site, plan: Plan, *, delays: bool = False) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        site: Site,
+        plan: Plan,
+        *,
+        delays: bool = False,
+        spares_head: bool = False,
+    ) -> None:
+        """Reads nothing yet.
+
+        Args:
+            snapshot: of the plan.
+            site: its rules.
+            plan: without guests.
+            delays: rule 3.
+            spares_head: rule 6.
+        """
         self.snapshot, self.plan, self.delays = snapshot, plan, delays
+        self._spares_head = spares_head
         self._rules = [
             rules_of(site.coscheduling, part.name) if part.shared and part.up else None
             for part in snapshot.partitions
@@ -106,12 +141,20 @@ class Slots:
         """All hosts, in the order of the running jobs."""
         if not self.open:
             return ()
-        running = self.snapshot.running
-        busy = {row for pair in pairs(running).items() for row in pair}
-        found = (self._host(row) for row in range(len(running)) if row not in busy)
+        running, guests = self.snapshot.running, pairs(self.snapshot.running)
+        shared = np.zeros(len(self.snapshot.nodes), dtype=bool)
+        for row in guests:
+            shared[running.nodes[running.indptr[row] : running.indptr[row + 1]]] = True
+        found = (self._host(row, shared) for row in range(len(running)) if row not in guests)
         return tuple(host for host in found if host is not None)
 
-    def _host(self, row: int) -> Host | None:
+    def _host(self, row: int, shared: NDArray[np.bool_]) -> Host | None:
+        """A running job as a host; None: it is none.
+
+        Args:
+            row: nobody's guest.
+            shared: (n_nodes,) whether a guest is there.
+        """
         running = self.snapshot.running
         rules = self.rules(int(running.partition[row]))
         if rules is None or not rules.allows_host(int(running.coschedule[row])):
@@ -121,19 +164,23 @@ class Slots:
         if running.memory_stall[row] > STALLED or not is_measured(self.snapshot, row):
             return None
         held = slice(int(running.indptr[row]), int(running.indptr[row + 1]))
-        nodes, use = running.nodes[held], running.use[held]
+        nodes, use = running.nodes[held], self._reported[held]
         capacity = self.snapshot.nodes.capacity[nodes]
         own = np.maximum(use[:, MEMORY_MIB], int(running.peak_mib[row]))
         whole = len(nodes) > 0 and (use[:, CPUS] == capacity[:, CPUS]).all()
         if not whole or use[:, MEMORY_MIB + 1 :].any() or not own.all():
             return None
-        if not self.snapshot.nodes.usable[nodes].all():
+        free = self.snapshot.nodes.usable[nodes] & ~shared[nodes]
+        if not free.any():
             return None
-        spare = capacity[:, MEMORY_MIB] * (1 - rules.memory_margin) - own
+        spare = np.floor(capacity[:, MEMORY_MIB] * (1 - rules.memory_margin) - own)
         return Host(
-            row, nodes, int(capacity[:, CPUS].min()), int(np.floor(spare.min())), rules,
-            int(self._used_from_s[nodes].min()),
-        )  # fmt: skip
+            row, nodes[free], capacity[free, CPUS], spare[free].astype(np.int64), rules, len(nodes)
+        )
+
+    @cached_property
+    def _reported(self) -> NDArray[np.int64]:
+        return as_reported(self.snapshot.running)
 
     @cached_property
     def _used_from_s(self) -> NDArray[np.int64]:
@@ -189,7 +236,7 @@ class Slots:
             row=guest.row,
             job_id=str(snapshot.jobs.id[guest.job]),
             host_id=str(snapshot.running.id[guest.host.row]),
-            nodes=guest.host.nodes,
+            nodes=guest.nodes,
             tasks=guest.tasks,
             partition=guest.partition,
             end_s=self.plan.now_s + guest.limit_s,
@@ -202,77 +249,126 @@ class Slots:
             if found is not None:
                 yield found
 
+    def first_fit(self, host: Host, taken: set[int]) -> Iterator[Guest]:
+        """The first guest for a host, the first one for the nodes left, and so on.
+
+        Args:
+            host: with free nodes.
+            taken: rows of jobs that start elsewhere; those yielded are added.
+        """
+        for row in self._rows:
+            if not len(host.nodes):
+                return
+            guest = None if row in taken else self._guest(host, row)
+            if guest is not None:
+                taken.add(row)
+                host = host.without(guest.nodes)
+                yield guest
+
     def _guest(self, host: Host, row: int) -> Guest | None:
         plan, jobs, running = self.plan, self.snapshot.jobs, self.snapshot.running
-        job, width = int(plan.job[row]), len(host.nodes)
-        if not jobs.min_nodes[job] <= width <= jobs.max_nodes[job]:
-            return None
-        if not WidthRule(int(jobs.width_rule[job])).allows(width):
-            return None
-        if not host.rules.together(
+        job = int(plan.job[row])
+        if jobs.min_nodes[job] > len(host.nodes) or not host.rules.together(
             (str(running.user[host.row]), str(running.account[host.row])),
             (str(jobs.user[job]), str(jobs.account[job])),
         ):
             return None
         partition = int(running.partition[host.row])
-        if not self._admits(host, job, partition):
+        if partition not in jobs.partitions[job]:
+            return None
+        if not host.rules.allows_guest(int(jobs.coschedule[job])):
             return None
         part = self.snapshot.partitions[partition]
         limit_s = int(jobs.time_limit_s[job]) or part.default_time_s or part.max_time_s
         limit_s = limit_s or UNLIMITED_S
-        free = self.delays and not jobs.array_tasks[job]
-        until_s = NEVER if free else self._until_s(host, row)
         if part.max_time_s and limit_s > part.max_time_s:
             return None
-        if plan.now_s + limit_s > until_s or jobs.least_time_s[job] not in (0, limit_s):
+        if jobs.least_time_s[job] not in (0, limit_s):
             return None
-        tasks = self._tasks(host, job)
-        if tasks is None or not self._allows(host, job):
+        free = self.delays and not jobs.array_tasks[job]
+        in_time = free or self._until_s(host, row) >= plan.now_s + limit_s
+        for mask in self._masks(job):
+            may = in_time & mask[host.nodes] & self._in_partition[partition][host.nodes]
+            if (found := self._placed(host, job, may)) is not None:
+                nodes, cpus, tasks = found
+                return Guest(row, job, host, nodes, cpus, partition, tasks, limit_s)
+        return None
+
+    def _placed(
+        self, host: Host, job: int, may: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int32], int, NDArray[np.int32]] | None:
+        """Nodes, the least CPUs of one, and tasks of a guest (rules 5 and 6); None: no room.
+
+        Args:
+            host: where.
+            job: its row.
+            may: (n,) which of the host's nodes it may use.
+        """
+        jobs, part = self.snapshot.jobs, self.snapshot.partitions[self._partition(host)]
+        most = min(int(jobs.max_nodes[job]), int(may.sum()), part.max_nodes or len(may))
+        required = np.isin(host.nodes, jobs.required[job])
+        if required.sum() < len(set(jobs.required[job])):
             return None
-        want = jobs.per_node[job] + jobs.per_task[job] * tasks[:, None]
-        fits = want[:, MEMORY_MIB].min() > 0 and want[:, MEMORY_MIB].max() <= host.spare_mib
-        if not fits or want[:, CPUS].max() > host.cpus or want[:, MEMORY_MIB + 1 :].any():
-            return None
-        return Guest(row, job, host, partition, tasks, limit_s)
+        for width in range(most, max(int(jobs.min_nodes[job]), part.min_nodes, 1) - 1, -1):
+            tasks = self._tasks(job, width)
+            if tasks is None or not WidthRule(int(jobs.width_rule[job])).allows(width):
+                continue
+            want = jobs.per_node[job] + jobs.per_task[job] * tasks[:, None]
+            if want[:, MEMORY_MIB].min() <= 0 or want[:, MEMORY_MIB + 1 :].any():
+                return None
+            room = may & (host.spare_mib >= want[:, MEMORY_MIB].max())
+            room &= host.cpus >= want[:, CPUS].max()
+            at = np.flatnonzero(room & ~required)
+            first = at[::-1] if self._spares_head else at
+            chosen = np.sort(np.concatenate((np.flatnonzero(room & required), first))[:width])
+            if len(chosen) == width and (
+                required.sum() == np.isin(chosen, required.nonzero()).sum()
+            ):
+                return host.nodes[chosen], int(host.cpus[chosen].min()), tasks
+        return None
+
+    def _partition(self, host: Host) -> int:
+        return int(self.snapshot.running.partition[host.row])
+
+    @cached_property
+    def _in_partition(self) -> list[NDArray[np.bool_]]:
+        """(n_nodes,) for each partition, whether a node is in it."""
+        found = [np.zeros(len(self.snapshot.nodes), dtype=bool) for _ in self.snapshot.partitions]
+        for mask, part in zip(found, self.snapshot.partitions, strict=True):
+            mask[part.nodes] = True
+        return found
 
     @cached_property
     def _eligibility(self) -> Eligibility:
         return Eligibility(self.snapshot)
 
-    def _allows(self, host: Host, job: int) -> bool:
-        """Rule 5."""
-        if not set(self.snapshot.jobs.required[job]) <= set(host.nodes.tolist()):
-            return False
+    def _masks(self, job: int) -> list[NDArray[np.bool_]]:
+        """(n_nodes,) for each alternative of a job, the nodes that it may use."""
         (found,) = self._eligibility.alternatives(np.array([job], dtype=np.int64))
-        masks = self._eligibility.classes
-        return not isinstance(found, Reason) and any(
-            masks.mask(each.class_)[host.nodes].all() for each in found
-        )
+        if isinstance(found, Reason):
+            return []
+        return [self._eligibility.classes.mask(each.class_) for each in found]
 
-    def _until_s(self, host: Host, row: int) -> int:
-        """As `Host.until_s`, without what the row itself is planned for."""
+    def _until_s(self, host: Host, row: int) -> NDArray[np.int64]:
+        """(n,) when the plan first uses each of a host's nodes for another job than the row's."""
         plan = self.plan
-        if plan.start_s[row] in (NEVER, UNPLANNED) or plan.start_s[row] > host.until_s:
-            return host.until_s
-        if not np.isin(plan.nodes_of(row), host.nodes).any():
-            return host.until_s
-        others = np.repeat(np.arange(len(plan)), np.diff(plan.indptr))
-        there = np.isin(plan.nodes, host.nodes) & (others != row)
-        return int(plan.start_s[others[there]].min(initial=NEVER))
+        found: NDArray[np.int64] = self._used_from_s[host.nodes]
+        if plan.start_s[row] in (NEVER, UNPLANNED):
+            return found
+        own = np.isin(host.nodes, plan.nodes_of(row))
+        if not (own & (found >= plan.start_s[row])).any():
+            return found
+        others = np.repeat(np.arange(len(plan)), np.diff(plan.indptr)) != row
+        found = found.copy()
+        for at in np.flatnonzero(own).tolist():
+            there = others & (plan.nodes == host.nodes[at])
+            starts = np.repeat(plan.start_s, np.diff(plan.indptr))
+            found[at] = int(starts[there].min(initial=NEVER))
+        return found
 
-    def _admits(self, host: Host, job: int, partition: int) -> bool:
-        """Whether a job may be a guest in its host's partition."""
-        jobs, part = self.snapshot.jobs, self.snapshot.partitions[partition]
-        if partition not in jobs.partitions[job]:
-            return False
-        if not host.rules.allows_guest(int(jobs.coschedule[job])):
-            return False
-        least, most = part.min_nodes, part.max_nodes or len(self.snapshot.nodes)
-        return least <= len(host.nodes) <= most and bool(np.isin(host.nodes, part.nodes).all())
-
-    def _tasks(self, host: Host, job: int) -> NDArray[np.int32] | None:
-        """The job's tasks, spread over the nodes evenly; None: they do not fit."""
-        jobs, width = self.snapshot.jobs, len(host.nodes)
+    def _tasks(self, job: int, width: int) -> NDArray[np.int32] | None:
+        """The job's tasks, spread over so many nodes evenly; None: they do not fit."""
+        jobs = self.snapshot.jobs
         tasks, most = int(jobs.tasks[job]), int(jobs.max_tasks_per_node[job])
         found = np.full(width, tasks // width, dtype=np.int32)
         found[: tasks % width] += 1

@@ -7,15 +7,16 @@ Terms
              0 to 1 (`bridge.planning.sharing.observation.overrun_loss`).
 
 Rules
-    1. Outer loop: hosts without a guest are taken in the order of the running jobs. Each that is
-       measured, and for which a job waits that may be its guest, gets a choice
-       (`bridge.planning.sharing.learner`, rule 1). At 0 % the next host is looked for; it is asked
-       again when something was learnt, or after `ask_again_s`.
+    1. Outer loop: hosts with nodes that have no guest are taken in the order of the running jobs.
+       Each that is measured, and for which a job waits that may be its guest there, gets a choice
+       (`bridge.planning.sharing.learner`, rule 1), and then one for its next guest. At 0 % the next
+       host is looked for; it is asked again when something was learnt, or after `ask_again_s`.
     2. The guest is the first waiting job, in the order of the plan, that may be one there (first
-       fit). It starts on all of its host's nodes at once, and has one host. Others that are
-       planned on these nodes are planned again: their starts may move.
-    3. When a job that shared its nodes ends, its loss is told for the last choice made with it.
-       A job that was killed at its limit has a loss of 1.
+       fit). It starts on all its nodes at once, and has one host. Others that are planned on these
+       nodes are planned again: their starts may move.
+    3. When a guest ends, its loss is told for the last choice made for it. When a host ends, its
+       loss is told for the last choice made for each guest that it still has, or without a guest
+       for the last one made with it. A job that was killed at its limit has a loss of 1.
     4. Inner loop: a host gets one guest after the other until its losses, and those of its guests,
        sum to `threshold`. Then it gets no further one; its sum is reset.
     5. When something was learnt, the quotas of all running guests are chosen anew.
@@ -24,7 +25,8 @@ Source: A. Souza, K. Pelckmans, J. Tordsson, A HPC co-scheduler with reinforceme
 JSSPP 2021, sections 3 and 4, Algorithm 1.
 Deviates: equations and algorithm are lost; what the learner, the experts and the happiness are is
 said in `bridge.planning.sharing`. The text does not say whose overrun the loss is: here each of
-both jobs has one when it ends. Nor does it say what becomes of a running guest for which 0 % is
+both jobs has one when it ends, and so does each pair of a host with several guests, since each has
+a choice of its own. Nor does it say what becomes of a running guest for which 0 % is
 drawn: here it keeps the least positive quota. A killed job's overrun is not seen, hence rule 3.
 Hosts have no quota of their own: what a guest leaves is theirs anyhow. Consent, memory and scope
 are the site's. Hosts that nobody measures get no guest.
@@ -125,11 +127,24 @@ class _Cycle:
                 numbers = self.learning.running.get(key)
                 if numbers is None or loss is None or len(numbers) != 4 + len(self.experts):
                     continue
-                self.learner = self.learner.told(_choice(numbers), loss)
+                for choice in self._choices(key, numbers):
+                    self.learner = self.learner.told(choice, loss)
                 self.learnt = True
                 self._add_to_round(key, numbers, loss)
         if self.learnt:
             write_learner(self.learning, self.learner)
+
+    def _choices(self, key: str, numbers: list[int]) -> list[Choice]:
+        """Those of which the end of a job tells something (rule 3)."""
+        if not key.startswith(_HOST + APART):
+            return [_choice(numbers)]
+        kept = (
+            self.learning.running.get(each)
+            for each in self.learning.running.in_order()
+            if each.startswith(_GUEST + APART)
+        )
+        found = [_choice(one) for one in kept if one is not None and one[3] == numbers[3]]
+        return found or [_choice(numbers)]
 
     def _add_to_round(self, key: str, numbers: list[int], loss: float) -> None:
         """Rule 4: a guest's loss counts for its host."""
@@ -165,18 +180,16 @@ class _Cycle:
             seen = self._seen(host.row)
             if seen is None or not self._asks(job_id):
                 continue
-            guest = next((each for each in self.slots.guests(host) if each.row not in taken), None)
-            if guest is None:
-                continue
-            choice = self.learner.choose(self.experts, seen, self.rng)
-            self.learning.running[_key(_ASKED, job_id)] = [self.snapshot.now_s]
-            if choice.quota_percent == 0:
-                continue
-            taken.add(guest.row)
-            self.starts.append(self.slots.start(guest))
-            name = self.starts[-1].job_id
-            self._note(job_id, name, choice, choice.quota_percent)
-            self.orders.limit(name, host.cpus, choice.quota_percent / 100)
+            for guest in self.slots.first_fit(host, taken):
+                choice = self.learner.choose(self.experts, seen, self.rng)
+                if choice.quota_percent == 0:
+                    taken.discard(guest.row)
+                    self.learning.running[_key(_ASKED, job_id)] = [self.snapshot.now_s]
+                    break
+                self.starts.append(self.slots.start(guest))
+                name = self.starts[-1].job_id
+                self._note(job_id, name, choice, choice.quota_percent)
+                self.orders.limit(name, guest.cpus, choice.quota_percent / 100)
 
     def _asks(self, host_id: str) -> bool:
         """Whether a host is to be asked for a choice now."""

@@ -91,7 +91,7 @@ class Pairs:
     def share(self, world: Callable[[], Snapshot], plan: Plan, context: Context) -> Shared:
         """Learns, guides guests and starts some; see `bridge.ports.SharePolicy`."""
         snapshot = world()
-        slots = Slots(snapshot, context.site, plan)
+        slots = Slots(snapshot, context.site, plan, spares_head=True)
         if not slots.open and not has_guests(snapshot.running):
             return NOTHING_SHARED
         cycle = _Cycle(self, slots, Learning(context.state.learnt_by(NAME)))
@@ -216,16 +216,16 @@ class _Cycle:
     def start(self) -> None:
         """Rules 1 and 2."""
         taken = set[int]()
-        for host in self.slots.hosts:
-            best = self._best(host, taken) if self._may_have_one(host) else None
-            if best is None:
-                continue
-            guest, ceiling = best
-            taken.add(guest.row)
-            start = self.slots.start(guest)
-            self.starts.append(start)
-            self.orders.limit(start.job_id, host.cpus, ceiling / 100, LEAST_WEIGHT)
-            self.watch.begin(start.job_id, start.host_id, self._apps(host, guest), ceiling)
+        for each in self.slots.hosts:
+            host, may = each, self._may_have_one(each)
+            while may and (best := self._best(host, taken)) is not None:
+                guest, ceiling = best
+                taken.add(guest.row)
+                host = host.without(guest.nodes)
+                start = self.slots.start(guest)
+                self.starts.append(start)
+                self.orders.limit(start.job_id, guest.cpus, ceiling / 100, LEAST_WEIGHT)
+                self.watch.begin(start.job_id, start.host_id, self._apps(host, guest), ceiling)
 
     def _may_have_one(self, host: Host) -> bool:
         """Whether a host's slowdown will be known, and it will end within its limit (rule 4)."""
@@ -248,26 +248,29 @@ class _Cycle:
             )
             if ceiling is None or guest.row in taken:
                 continue
-            gets = self._expected_share(host, apps, ceiling)
+            gets = self._expected_share(guest, apps, ceiling)
             score = self.now_s + guest.limit_s <= end_s, round(gets, 1), -guest.row
             if gets >= self.policy.least_share and (most is None or score > most):
                 most, best = score, (guest, ceiling)
         return best
 
-    def _expected_share(self, host: Host, apps: tuple[str, str], ceiling: int) -> float:
-        """What a guest is expected to get, as a share of the CPUs it wants, 0 to 1."""
-        total = host.cpus * len(host.nodes)
+    def _expected_share(self, guest: Guest, apps: tuple[str, str], ceiling: int) -> float:
+        """What a guest is expected to get, as a share of the CPUs it wants, 0 to 1.
+
+        The host is taken to be as busy on each of its nodes.
+        """
+        total = guest.cpus * len(guest.nodes)
         history = history_of(self.learning, apps[1])
         wants = float(total) if history is None else min(history.busy_cpus, total)
         known = Entry.of_numbers(self.learning.known.get(pair_key(*apps))).guest_cpus
-        free = max(total - float(self.snapshot.running.busy_cpus[host.row]), 0.0)
+        free = total * (1 - self.watch.busy(guest.host.row))
         gets = known if known >= 0 else min(free, total * ceiling / 100)
         return min(gets / max(wants, 0.01), 1.0)
 
     def _apps(self, host: Host, guest: Guest) -> tuple[str, str]:
         """Applications of a host and of a waiting job."""
         jobs, job = self.snapshot.jobs, guest.job
-        own = application(str(jobs.user[job]), str(jobs.name[job]), len(host.nodes))
+        own = application(str(jobs.user[job]), str(jobs.name[job]), len(guest.nodes))
         return self.watch.apps[host.row], own
 
     def _bound(self, host: int) -> float:

@@ -3,7 +3,8 @@
 
 Rules
     1. Hosts are taken in the order of the running jobs. Each gets the first waiting job, in the
-       order of the plan, that may be its guest (first fit), on all its nodes at once.
+       order of the plan, that may be its guest (first fit), then the next one on the nodes that are
+       left, and so on. A guest starts on all its nodes at once; it has one host.
     2. Others that are planned on these nodes are planned again: their starts may move.
     3. A guest has a quota of half of each node's CPUs. Nothing is learnt.
 
@@ -43,9 +44,7 @@ class StaticHalf:
             orders.limit(str(snapshot.running.id[row]), cpus_of(snapshot, row), _HALF)
         starts, taken = [], set[int]()
         for host in () if off else slots.hosts:
-            guest = next((each for each in slots.guests(host) if each.row not in taken), None)
-            if guest is not None:
-                taken.add(guest.row)
+            for guest in slots.first_fit(host, taken):
                 starts.append(slots.start(guest))
-                orders.limit(starts[-1].job_id, host.cpus, _HALF)
+                orders.limit(starts[-1].job_id, guest.cpus, _HALF)
         return Shared(orders.quotas(), orders.requeues(), guests=starts, delays=True)

@@ -132,9 +132,9 @@ coschedule_t coscheduling_told(const job_record_t *job)
 
 // ---------------------------------------------------------------- pairs
 
-static bool same_nodes(bitstr_t *a, bitstr_t *b)
+static bool are_nodes_of(bitstr_t *nodes, const job_record_t *host)
 {
-    return a && b && bit_super_set(a, b) && bit_super_set(b, a);
+    return nodes && host->node_bitmap && bit_super_set(nodes, host->node_bitmap);
 }
 
 job_record_t *coscheduling_host(const job_record_t *guest)
@@ -147,7 +147,7 @@ job_record_t *coscheduling_host(const job_record_t *guest)
     if (!host || host == guest || !host->details || !IS_JOB_RUNNING(host) ||
         IS_JOB_COMPLETING(host) || host->part_ptr != guest->part_ptr || !can_host(host) ||
         !read_note(host, &of_host) || of_host.host || // a guest is nobody's host
-        !same_nodes(host->node_bitmap, guest->node_bitmap))
+        !are_nodes_of(guest->node_bitmap, host))
         return NULL;
     return host;
 }
@@ -235,12 +235,12 @@ verdict_t coscheduling_judge(const job_record_t *job, const job_record_t *host,
         return INVALID("a guest must be a batch job that may be requeued");
     if (!may_meet(job, host))
         return INVALID("the jobs are of different users (bridge_coschedule_scope)");
-    if (!same_nodes(nodes, host->node_bitmap))
-        return BUSY("the nodes are not exactly the host's");
+    if (!are_nodes_of(nodes, host))
+        return BUSY("some of the nodes are not the host's");
     if (coscheduling_host(host))
         return INVALID("the host is a guest itself");
     if (!has_jobs(nodes, 1))
-        return BUSY("the host is not alone on its nodes");
+        return BUSY("the host is not alone on these nodes");
     return APPLIED;
 }
 

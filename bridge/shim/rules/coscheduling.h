@@ -8,6 +8,9 @@
 // third job of the partition fits. Jobs that share also have WHOLE_NODE_USER (--exclusive=user), so
 // that Slurm puts no --oversubscribe job of another user beside them.
 //
+// A guest runs on some or all nodes of one host. A host holds all CPUs of all its nodes, and may
+// have several guests, each on nodes of its own.
+//
 // All functions need LOCK_SCOPE_APPLY, those of const jobs LOCK_SCOPE_READ.
 #ifndef BRIDGE_COSCHEDULING_H
 #define BRIDGE_COSCHEDULING_H
@@ -40,7 +43,7 @@ uint32_t coscheduling_slowdown(const job_record_t *job);
 // The running job on whose nodes a running one was started as a guest, while both run; else NULL.
 job_record_t *coscheduling_host(const job_record_t *guest);
 
-// Whether `job` may start as the guest of `host` on these nodes.
+// Whether `job` may start as the guest of `host` on these of its nodes.
 verdict_t coscheduling_judge(const job_record_t *job, const job_record_t *host,
                              const part_record_t *part, bitstr_t *nodes);
 

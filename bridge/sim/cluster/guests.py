@@ -2,8 +2,8 @@
 """Guests of the simulated controller: their conditions, and the ownership of CPUs.
 
 Rules
-    1. A guest starts on exactly the nodes of its host, all of them. The host runs, holds all CPUs
-       of its nodes, is not a guest, and has none.
+    1. A guest starts on nodes of its host, some or all of them. The host runs, holds all CPUs of
+       its nodes, is not a guest, and has no guest on these nodes.
     2. Both have consented, neither is exclusive, and the guest may be requeued.
     3. A guest takes memory of its own, but no CPUs. When its host ends before it, it takes its own
        CPUs out of those that become free.
@@ -37,7 +37,7 @@ class Guests:
             occupancy: likewise.
         """
         self._jobs, self._running, self._occupancy = jobs, running, occupancy
-        self._guest_of: dict[int, int] = {}
+        self._guests_of: dict[int, list[int]] = {}
         self._row: dict[str, int] | None = None
 
     def row(self, job_id: str) -> int | None:
@@ -62,15 +62,20 @@ class Guests:
             return f"is started as guest of {host_id:.40}, which does not run"
         if not partition.shared:
             return f"is started as a guest in {partition.name}, which shares no nodes"
-        if held.host >= 0 or host in self._guest_of:
-            return f"is started as guest of {host_id}, which shares its nodes already"
+        if held.host >= 0:
+            return f"is started as guest of {host_id}, which is a guest itself"
+        if any(
+            np.isin(nodes, self._running.allocations[guest].nodes).any()
+            for guest in self._guests_of.get(host, ())
+        ):
+            return f"is started as guest of {host_id}, which shares some of these nodes already"
         if jobs.coschedule[host] not in _HOSTS or jobs.coschedule[job] not in _GUESTS:
             return f"is started as guest of {host_id} without consent of both"
         if held.exclusive or jobs.exclusive[job]:
             return f"is started as guest of {host_id} though one of them is exclusive"
         if not jobs.requeue[job]:
             return f"is started as guest of {host_id} but may not be requeued"
-        if not np.array_equal(nodes, held.nodes):
+        if not np.isin(nodes, held.nodes).all():
             return f"is started as guest of {host_id} on other nodes than the host's"
         if (held.use[:, CPUS] < self._occupancy.capacity[held.nodes, CPUS]).any():
             return f"is started as guest of {host_id}, which does not hold all CPUs of its nodes"
@@ -78,7 +83,7 @@ class Guests:
 
     def begin(self, guest: int, host: int) -> None:
         """A guest has started; its allocation names its host."""
-        self._guest_of[host] = guest
+        self._guests_of.setdefault(host, []).append(guest)
 
     def taken(self, held: Allocation) -> NDArray[np.int64]:
         """(n, R) what an allocation takes from its nodes in addition to that of its host."""
@@ -88,16 +93,13 @@ class Guests:
         use[:, CPUS] = 0
         return use
 
-    def end(self, job: int, held: Allocation) -> int | None:
-        """A job has released its nodes; returns the guest that continues alone (rule 3)."""
+    def end(self, job: int, held: Allocation) -> None:
+        """A job has released its nodes: its guests continue alone (rule 3)."""
         if held.host >= 0:
-            del self._guest_of[held.host]
-            return None
-        guest = self._guest_of.pop(job, None)
-        if guest is None:
-            return None
-        alone = self._running.allocations[guest]
-        cpus = alone.use - self.taken(alone)
-        self._occupancy.change(alone.nodes, cpus)
-        self._running.hold(guest, replace(alone, host=-1))
-        return guest
+            self._guests_of[held.host].remove(job)
+            return
+        for guest in self._guests_of.pop(job, ()):
+            alone = self._running.allocations[guest]
+            cpus = alone.use - self.taken(alone)
+            self._occupancy.change(alone.nodes, cpus)
+            self._running.hold(guest, replace(alone, host=-1))

@@ -105,7 +105,7 @@ class PlanChecks:
             return why
         want = self.want(job, tasks if wanted else np.zeros_like(tasks))
         if host is not None:
-            if (want[:, CPUS] > host.use[:, CPUS]).any():
+            if (want[:, CPUS] > host.use[np.isin(host.nodes, nodes), CPUS]).any():
                 return "asks for more CPUs than its host holds"
             want[:, CPUS] = 0
         occupied = self._occupancy.occupied(nodes, want, bool(jobs.exclusive[job]))

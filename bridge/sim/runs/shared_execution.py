@@ -18,7 +18,7 @@ from bridge.model.node import CPUS, MEMORY_MIB
 from bridge.model.plan import Plan
 from bridge.sim.cluster.controller import Controller
 from bridge.sim.runs.execution import Execution
-from bridge.sim.sharing.progress import Limits
+from bridge.sim.sharing.progress import Limits, Meets
 from bridge.sim.sharing.running import SharedRunning, SharingLog, limits_of
 from bridge.sim.workloads.workload import Workload
 from bridge.units import NEVER
@@ -49,7 +49,7 @@ class SharedExecution(Execution):
 
     @property
     def pairs(self) -> int:
-        """How many hosts have a guest."""
+        """How many guests there are."""
         return self._running.pairs
 
     def next_s(self) -> int:
@@ -60,20 +60,25 @@ class SharedExecution(Execution):
         """Starts a job that has started in the controller."""
         held = self._controller.running[job]
         host = held.host if held.host >= 0 else None
-        self._running.start(job, int(held.use[:, CPUS].sum()), now_s, host)
-        self._account(job, now_s)
-        self._expect(job, now_s)
+        self._running.start(job, int(held.use[:, CPUS].sum()), len(held.nodes), now_s)
         if host is not None:
-            self._expect(host, now_s)
+            nodes, head = held.nodes, int(self._controller.running[host].nodes[0])
+            meets = Meets(bool((nodes == head).any()), int(nodes[0]) == head)
+            self._running.pair(host, job, now_s, meets)
+        self._account(job, now_s)
+        for each in (job, *self._running.beside(job)):
+            self._expect(each, now_s)
 
     def stop(self, job: int, now_s: int, *, requeued: bool = False) -> None:
         """Ends a job that has ended or lost its nodes in the controller."""
-        partner = self._running.stop(job, now_s, requeued=requeued)
+        beside = self._running.beside(job)
+        self._running.stop(job, now_s, requeued=requeued)
         self._latest.pop(job, None)
         self._account(job, now_s)
-        if partner is not None and partner in self._controller.running:
-            self._account(partner, now_s)
-            self._expect(partner, now_s)
+        for each in beside:
+            if each in self._controller.running:
+                self._account(each, now_s)
+                self._expect(each, now_s)
 
     def take_ended(self, now_s: int) -> Iterator[int]:
         """Yields the jobs that end now; the caller ends each in turn."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The speed of two stages that share nodes at one instant, relative to having them alone.
+"""The speed of two stages that share a node at one instant, relative to having it alone.
 
 Terms
     demand      share of the CPUs, or of the disk's time, that a stage uses alone
@@ -16,12 +16,13 @@ Rules
        caches, scheduling delays): the speed is divided by 1 + sensitivity * pressure of the other *
        its speed by rule 3. It uses CPU time in proportion to its speed: work takes the same CPU
        time with any partner (measured: docs/results/coscheduling.md).
-    5. A job alone has no ceiling and speed 1.
+    5. A job alone has no ceiling and speed 1. On a node where only one of two jobs is busy, its
+       ceiling holds all the same.
+
+`bridge.sim.sharing.progress` says what follows for jobs on several nodes.
 
 Source: rules 1 and 2 are the max-min shares of Linux' fair scheduler; rule 4 is the separation of
 J. Mars et al., Bubble-Up (MICRO 2011), into sensitivity and pressure.
-Deviates: jobs on several nodes are treated as one node with all their CPUs, so a stage that uses
-one CPU competes with the other job as if its load were spread over all of them.
 """
 
 from dataclasses import dataclass
@@ -31,10 +32,10 @@ from bridge.sim.sharing.interference import Application, Stage
 
 @dataclass(frozen=True)
 class Side:
-    """One of two jobs on shared nodes.
+    """One of two jobs on a shared node.
 
     Attributes:
-        cpus: used by it alone, on all nodes together.
+        cpus: that it has there.
         of: that both share; a guest may have requested fewer.
         ceiling: 0 to 1; 1: no quota.
         weight: above 0.
@@ -71,8 +72,14 @@ def alone(side: Side) -> Rate:
     return Rate(1.0, side.stage.busy(side.cpus))
 
 
+def undisturbed(side: Side) -> Rate:
+    """The rate under its ceiling where the other job is not busy."""
+    speed = _part(min(side.demand, side.ceiling), side.demand)
+    return Rate(speed, speed * side.demand * side.of)
+
+
 def together(one: Side, other: Side) -> tuple[Rate, Rate]:
-    """The rates of two jobs on the same nodes."""
+    """The rates of two jobs on the same node."""
     wanted = one.demand, other.demand
     capped = min(wanted[0], one.ceiling), min(wanted[1], other.ceiling)
     cpu = _shared(*capped, one.weight, other.weight)

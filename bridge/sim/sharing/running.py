@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.sim.sharing.progress import UNLIMITED, Limits, SharedWork, Used
+from bridge.sim.sharing.progress import UNLIMITED, Limits, Meets, SharedWork, Used
 from bridge.sim.sharing.setting import Sharing
 
 _NOBODY = -1
@@ -73,36 +73,42 @@ class SharedRunning:
             requeued=np.zeros(n_jobs, dtype=np.int64),
         )
 
-    def start(self, job: int, cpus: int, now_s: int, host: int | None = None) -> None:
-        """Starts a job, on separate nodes or on those of its host.
+    def start(self, job: int, cpus: int, nodes: int, now_s: int) -> None:
+        """Starts a job on nodes of its own.
 
         Args:
             job: not running.
             cpus: used by it, on all nodes together.
+            nodes: how many.
             now_s: the present.
-            host: running alone; None: the job is not a guest.
         """
         kind = self._sharing.interference.applications[self._sharing.application[job]]
-        self._work.start(job, kind, cpus=cpus, runtime_s=float(self._runtime_s[job]), now_s=now_s)
+        self._work.start(
+            job, kind, cpus=cpus, runtime_s=float(self._runtime_s[job]), now_s=now_s, nodes=nodes
+        )
         self._began_s[job] = now_s
-        self.log.host[job] = _NOBODY if host is None else host
-        if host is not None:
-            self._work.pair(host, job, now_s)
-            self._guest_of[job] = host
+        self.log.host[job] = _NOBODY
 
-    def stop(self, job: int, now_s: int, *, requeued: bool = False) -> int | None:
-        """Ends a job that has ended, or lost its nodes; returns its partner, whose end changes."""
-        partner = self._work.partner(job)
+    def pair(self, host: int, guest: int, now_s: int, meets: Meets) -> None:
+        """A job that has just started is on nodes of another one."""
+        self._work.pair(host, guest, now_s, meets)
+        self.log.host[guest] = host
+        self._guest_of[guest] = host
+
+    def beside(self, job: int) -> tuple[int, ...]:
+        """The other jobs whose ends depend on a running one."""
+        return self._work.beside(job)
+
+    def stop(self, job: int, now_s: int, *, requeued: bool = False) -> None:
+        """Ends a job that has ended, or lost its nodes."""
         self.log.killed[job] = not requeued and self._killed_s(job, now_s) <= now_s
         used = self._work.end(job, now_s)
         self._note(job, used)
         self.log.requeued[job] += requeued and job in self._guest_of
-        for one in (job, partner):
-            if one is not None:
-                self._guest_of.pop(one, None)
-                self._limits.pop(one, None)
+        for one in (job, *(guest for guest, host in self._guest_of.items() if host == job)):
+            self._guest_of.pop(one, None)
+            self._limits.pop(one, None)
         del self._began_s[job]
-        return partner
 
     def _note(self, job: int, used: Used) -> None:
         log = self.log
@@ -114,16 +120,15 @@ class SharedRunning:
         """Puts quotas and weights into force; jobs that are left out have none.
 
         Returns:
-            The jobs of pairs whose limits have changed: their ends change.
+            The jobs whose ends change: those whose limits have changed, and those beside them.
         """
         changed: set[int] = set()
-        for guest, host in self._guest_of.items():
-            for job in (guest, host):
-                new = limits.get(job, UNLIMITED)
-                if new != self._limits.get(job, UNLIMITED):
-                    self._work.limit(job, new, now_s)
-                    self._limits[job] = new
-                    changed |= {guest, host}
+        for job in sorted({*self._guest_of, *self._guest_of.values()}):
+            new = limits.get(job, UNLIMITED)
+            if new != self._limits.get(job, UNLIMITED):
+                self._work.limit(job, new, now_s)
+                self._limits[job] = new
+                changed |= {job, *self._work.beside(job)}
         return sorted(changed)
 
     def host_of(self, job: int) -> int | None:
@@ -132,7 +137,7 @@ class SharedRunning:
 
     @property
     def pairs(self) -> int:
-        """How many hosts have a guest."""
+        """How many guests there are."""
         return len(self._guest_of)
 
     def due_s(self, job: int, now_s: int) -> int:

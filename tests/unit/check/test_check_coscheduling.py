@@ -106,16 +106,54 @@ def test_the_memory_of_a_host_is_known_by_its_peak():
     assert texts(world, a_plan(world)) == ""
 
 
-@pytest.mark.parametrize("nodes", [(0, 2), (0,), (0, 1, 2)])
-def test_a_guest_has_exactly_its_hosts_nodes(nodes):
+@pytest.mark.parametrize("nodes", [(0, 2), (2,), (0, 1, 2)])
+def test_a_guest_has_nodes_of_its_host_only(nodes):
     world = a_world({"nodes": len(nodes)})
-    assert "exactly its host's nodes" in texts(world, a_plan(world, nodes=nodes))
+    assert "not now on nodes of its host" in texts(world, a_plan(world, nodes=nodes))
+
+
+@pytest.mark.parametrize("nodes", [(0,), (1,)])
+def test_a_guest_has_some_of_its_hosts_nodes(nodes):
+    world = a_world({"nodes": 1})
+    assert texts(world, a_plan(world, nodes=nodes)) == ""
+    world = a_world({"nodes": 2})
+    assert "the wrong number of nodes" in texts(world, a_plan(world, nodes=nodes))
+
+
+def test_a_guest_whose_node_is_its_hosts_has_room_only_there():
+    """The memory of the node counts on which it runs, and the CPUs that are its host's."""
+    world = a_world({"nodes": 1}, nodes=[a_node(mem_mib=2500), a_node(), a_node()])
+    assert "does not hold both" in texts(world, a_plan(world, nodes=(0,)))
+    assert texts(world, a_plan(world, nodes=(1,))) == ""
+
+
+@pytest.mark.parametrize("guest_end_s", [50, 300])
+def test_a_host_has_several_guests_on_different_nodes(guest_end_s):
+    beside = a_running_job((0,), guest_end_s, shared=True, cpus=1, mem_mib=100, id="g", host_id="h")
+    world = a_world({"nodes": 1}, running=[beside])
+    assert texts(world, a_plan(world, nodes=(1,))) == ""
+    assert "a second guest of h on a node" in texts(world, a_plan(world, nodes=(0,)))
+
+
+def test_two_jobs_start_beside_one_host_on_different_nodes():
+    world = a_world({"nodes": 1}, jobs=[a_job(**(GUEST | {"nodes": 1}))])
+    plan = replace(a_plan(world, nodes=(0,), later=(0, (1,))), host_id=objects(["h", "h"]))
+    assert texts(world, plan) == ""
+
+
+def test_idle_cpus_of_a_host_that_ended_early_are_not_given_twice():
+    """Its guest outlives it on one node; the other is free then, and no CPU before."""
+    later = a_job(1, 100, shared=True, cpus=4, mem_mib=100)
+    world = a_world({"nodes": 1, "limit_s": 150}, jobs=[later])
+    assert texts(world, a_plan(world, nodes=(0,), later=(100, (1,)))) == ""
+    assert "oversubscribes a node" in texts(world, a_plan(world, nodes=(0,), later=(100, (0,))))
+    assert "oversubscribes a node" in texts(world, a_plan(world, nodes=(0,), later=(99, (1,))))
 
 
 def test_a_guest_starts_now_or_not_at_all():
     world = a_world()
     plan = a_plan(world, start_s=10, reasons=(WAITS,))
-    assert "not now on exactly its host's nodes" in texts(world, plan)
+    assert "not now on nodes of its host" in texts(world, plan)
 
 
 def test_the_site_lets_nobody_share_by_default():
@@ -150,14 +188,14 @@ def test_scopes():
     assert texts(world, a_plan(world), replace(RULES, scope=Scope.ALL)) == ""
 
 
-def test_a_host_has_one_guest():
+def test_a_node_has_one_guest():
     beside = a_running_job((0, 1), 50, shared=True, cpus=1, mem_mib=100, id="g", host_id="h")
     world = a_world(running=[beside])
     assert "a second guest of h" in texts(world, a_plan(world))
-    assert "guest of a job that is a guest" in texts(world, a_plan(world, host_id="g"))
+    assert "a second guest" in texts(world, a_plan(world, host_id="g"))
 
 
-def test_two_jobs_do_not_start_beside_one_host():
+def test_two_jobs_do_not_start_on_one_node_beside_its_host():
     world = a_world(jobs=[a_job(**GUEST)])
     plan = a_plan(world, later=(0, (0, 1)), host_id="h")
     plan = replace(plan, host_id=objects(["h", "h"]))

@@ -70,13 +70,51 @@ def test_the_first_job_that_fits_starts_at_half():
     assert quota_of(plan) == {"3": 2000, "4": 2000}
 
 
-def test_a_guest_takes_all_nodes_of_one_host():
-    world = a_world([a_host((0, 1))], [a_waiting_job(), a_waiting_job(2, tasks=3, cpus=0)])
+def test_a_guest_takes_nodes_of_one_host():
+    world = a_world([a_host((0, 1)), a_host((2,))], [a_waiting_job(3), a_waiting_job(2, tasks=3)],
+                    nodes=3)  # fmt: skip
     plan = Cycles("static-half").run(world)
     (row,) = plan.guest_starts
     assert world.jobs.id[plan.job[row]] == "2"
+    assert plan.host_of(row) == "h0"
     assert plan.nodes_of(row).tolist() == [0, 1]
     assert plan.tasks_of(row).tolist() == [2, 1]
+
+
+def test_a_host_has_several_guests_on_nodes_of_their_own():
+    waiting = [a_waiting_job(), a_waiting_job(2), a_waiting_job(), a_waiting_job()]
+    beside = a_guest((1,), host_id="h0")
+    world = a_world([a_host((0, 1, 2, 3)), beside], waiting, nodes=4)
+    plan = Cycles("static-half").run(world)
+    started = {
+        world.jobs.id[plan.job[row]]: plan.nodes_of(row).tolist() for row in plan.guest_starts
+    }
+    assert started == {"1": [0], "2": [2, 3]}
+    assert quota_of(plan) == {"1": 2000, "2": 2000, "g1": 2000}
+
+
+def test_pairs_leaves_the_first_node_where_a_sequential_stage_runs():
+    world = a_world([a_host((0, 1, 2))], [a_waiting_job()], nodes=3)
+    for spares_head, node in ((False, 0), (True, 2)):
+        plan = Cycles("none").run(world)
+        slots = Slots(world, SHARING, plan, spares_head=spares_head)
+        (host,) = slots.hosts
+        assert [guest.nodes.tolist() for guest in slots.guests(host)] == [[node]]
+
+
+def test_a_guest_leaves_out_nodes_without_room_or_that_it_may_not_use():
+    world = a_world([a_host((0, 1, 2))], [a_waiting_job(2, excluded=(1,))], nodes=3)
+    plan = Cycles("static-half").run(world)
+    assert [plan.nodes_of(row).tolist() for row in plan.guest_starts] == [[0, 2]]
+    world = a_world([a_host((0, 1, 2))], [a_waiting_job(2, required=(2,))], nodes=3)
+    plan = Cycles("static-half").run(world)
+    assert [plan.nodes_of(row).tolist() for row in plan.guest_starts] == [[0, 2]]
+
+
+def test_a_guest_without_fixed_width_takes_as_many_nodes_as_it_may():
+    world = a_world([a_host((0, 1, 2))], [a_waiting_job(1, max_nodes=2)], nodes=3)
+    plan = Cycles("static-half").run(world)
+    assert [plan.nodes_of(row).tolist() for row in plan.guest_starts] == [[0, 1]]
 
 
 @pytest.mark.parametrize("kept_out", [{"excluded": (0,)}, {"required": (1,)}, {"features": "none"}])

@@ -174,7 +174,7 @@ def test_when_the_host_ends_its_guest_gets_all_that_there_is() -> None:
     work.limit(1, Limits(0.1), 0)
     assert (work.end_s(0), work.end_s(1)) == (100, 190)
     assert work.end(0, 100).lost_s == pytest.approx(10)
-    assert work.partner(1) is None
+    assert work.beside(1) == ()
     reading = work.read(1, 150)
     assert reading.busy == 4
     assert reading.used.cpu_s == pytest.approx(0.4 * 100 + 4 * 50)
