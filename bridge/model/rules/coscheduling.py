@@ -30,7 +30,7 @@ class CoschedulingRules:
         max_slowdown: by how much a host may be slowed down at most, as a share of its run time
             alone, where it does not say itself.
         memory_margin: share of a node's memory that host and guest leave free.
-        max_mean_harm: mean slowdown of hosts at which sharing ends on the whole site.
+        max_mean_harm: mean slowdown of hosts at which sharing ends, of a user or the whole site.
     """
 
     partition: str

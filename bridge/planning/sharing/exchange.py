@@ -21,15 +21,14 @@ from bridge.model.layers import Layers
 from bridge.model.learnt import Learnt
 from bridge.planning.sharing.experts import default_experts
 from bridge.planning.sharing.histories import (
-    APART,
     History,
     application_of,
     histories,
     history_key,
 )
+from bridge.planning.sharing.kept_keys import APART, BESIDE
 from bridge.planning.sharing.kept_learner import COUNTS, RISK, TINY
 from bridge.planning.sharing.pair_knowledge import (
-    BESIDE,
     CEILINGS,
     LARGEST_HARM,
     MEMORY,

@@ -10,7 +10,8 @@ Rules
        end, or within the last tenth of its run, and was never a host or a guest.
     2. Means are over at most the last `MEMORY` runs or so: each new one has a weight of at least
        1 / `MEMORY`. So what was learnt is forgotten slowly when an application changes.
-    3. Of running jobs the last measurement is followed; after a restart it begins again.
+    3. A name is taken without control characters, and cut after `_MOST_NAME` characters.
+    4. Of running jobs the last measurement is followed; after a restart it begins again.
 """
 
 from collections.abc import Mapping
@@ -21,13 +22,15 @@ from bridge.model.job import Ending
 from bridge.model.layers import Layers
 from bridge.model.learnt import Learning, Learnt
 from bridge.model.snapshot import Snapshot
+from bridge.planning.sharing.kept_keys import APART, keep
 
 MEMORY: Final = 10
 LATE_S: Final = 60
-APART: Final = "\x1f"
 _APPLICATION, _FOLLOWED = "app", "seen"
 _MILLI: Final = 1000
 _DIGITS: Final = "0123456789"
+_MOST_NAME: Final = 128
+_CONTROL: Final = dict.fromkeys((*range(32), 127), "?")
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,8 @@ class History:
 
 def application(user: str, name: str, nodes: int) -> str:
     """What the jobs of an application have in common."""
-    return APART.join((user, name.rstrip(_DIGITS), str(nodes)))
+    plain = name.rstrip(_DIGITS)[:_MOST_NAME].translate(_CONTROL)
+    return APART.join((user, plain, str(nodes)))
 
 
 def application_of(app: str) -> tuple[str, str, int]:
@@ -103,7 +107,7 @@ def history_of(learnt: Learnt | Learning, app: str) -> History | None:
 
 
 def follow(snapshot: Snapshot, apps: list[str], learning: Learning) -> None:
-    """Learns from jobs that ended, and follows those that run (rules 1 to 3)."""
+    """Learns from jobs that ended, and follows those that run (rules 1, 2 and 4)."""
     ended = snapshot.ended
     for row, job_id in enumerate(ended.id.tolist()):
         keys = [key for key in learning.running.in_order() if _is_of(key, job_id)]
@@ -152,9 +156,10 @@ def _teach(learning: Learning, app: str, numbers: list[int], end_s: int, run_s: 
     runs = min((before.runs if before else 0) + 1, MEMORY)
     weight = 1 / runs
     cpu_s, mean_s = (before.cpu_s, before.run_s) if before else (0.0, 0.0)
-    learning.known[history_key(app)] = History(
+    after = History(
         runs,
         cpu_s * (1 - weight) + cpu_ms / _MILLI * weight,
         mean_s * (1 - weight) + run_s * weight,
         max(peak_mib, before.peak_mib if before else 0),
-    ).numbers()
+    )
+    keep(learning, history_key(app), after.numbers())

@@ -18,7 +18,9 @@ Rules
     4. A ceiling is admissible if mean and half-width together are within the host's bound.
     5. What is within the bound under a ceiling is so under lower ones, and what passes it there
        does so under higher ones: an observation counts for these, too.
-    6. Counts are cut at `MEMORY`: later observations then weigh 1 / `MEMORY`. So what was learnt is
+    6. A pair that was short of memory is one that passes any bound, at any ceiling: that says
+       nothing of its host's application beside other guests.
+    7. Counts are cut at `MEMORY`: later observations then weigh 1 / `MEMORY`. So what was learnt is
        forgotten slowly.
 """
 
@@ -28,7 +30,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from bridge.model.layers import Draft
-from bridge.planning.sharing.histories import APART
+from bridge.model.learnt import Learning
+from bridge.planning.sharing.kept_keys import APART, BESIDE, keep
 
 PAIRS: Final = "pairs"
 """Of what the policy has learnt, in `bridge.ports.State.learnt`."""
@@ -39,8 +42,6 @@ DEVIATION: Final = 0.05
 """Of a single observation: noise alone is 5 to 10 %."""
 LARGEST_HARM: Final = 5.0
 _PAIR, _HOST = "pair", "with-any"
-BESIDE: Final = "\x1e"
-"""Between the two applications of a pair."""
 _UNIT: Final = 1_000_000
 Known = Mapping[str, list[int]] | Draft[list[int]]
 
@@ -53,7 +54,7 @@ class Seen:
     harm: float = 0.0
 
     def after(self, harm: float) -> "Seen":
-        """With one more (rule 6)."""
+        """With one more (rule 7)."""
         count = min(self.count + 1, MEMORY)
         return Seen(count, self.harm + (harm - self.harm) / count)
 
@@ -147,7 +148,7 @@ def hosts_in(known: Mapping[str, list[int]]) -> dict[str, Entry]:
 
 
 def note(
-    known: Draft[list[int]],
+    learning: Learning,
     apps: tuple[str, str],
     ceiling: int,
     harm: float,
@@ -158,7 +159,7 @@ def note(
     """Learns from one observation.
 
     Args:
-        known: is changed.
+        learning: is changed.
         apps: of host and guest.
         ceiling: one of `CEILINGS`.
         harm: as seen.
@@ -167,8 +168,15 @@ def note(
     """
     harm = min(max(harm, -1.0), LARGEST_HARM)
     for key in (pair_key(*apps), host_key(apps[0])):
-        entry = Entry.of_numbers(known.get(key))
-        known[key] = entry.after(ceiling, harm, guest_cpus, bad=bad).numbers()
+        entry = Entry.of_numbers(learning.known.get(key))
+        keep(learning, key, entry.after(ceiling, harm, guest_cpus, bad=bad).numbers())
+
+
+def note_short_of_memory(learning: Learning, apps: tuple[str, str]) -> None:
+    """Learns that a host and a guest were short of memory together (rule 6)."""
+    key = pair_key(*apps)
+    entry = Entry.of_numbers(learning.known.get(key))
+    keep(learning, key, entry.after(CEILINGS[0], LARGEST_HARM, -1.0, bad=True).numbers())
 
 
 def belief(known: Known, apps: tuple[str, str], ceiling: int, busy: float) -> Belief:

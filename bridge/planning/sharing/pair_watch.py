@@ -23,9 +23,16 @@ from bridge.model.coscheduling import pairs
 from bridge.model.job import Ending
 from bridge.model.learnt import Learning
 from bridge.model.snapshot import Snapshot
-from bridge.planning.sharing.histories import APART, applications, follow, history_of
+from bridge.planning.sharing.histories import (
+    application_of,
+    applications,
+    follow,
+    history_of,
+)
+from bridge.planning.sharing.kept_keys import APART, BESIDE
+from bridge.planning.sharing.left_hosts import LeftHosts
 from bridge.planning.sharing.orders import cpus_of
-from bridge.planning.sharing.pair_knowledge import BESIDE, CEILINGS, note
+from bridge.planning.sharing.pair_knowledge import CEILINGS, note, note_short_of_memory
 from bridge.planning.sharing.seen import is_measured
 from bridge.planning.sharing.site_harm import SiteHarm
 from bridge.planning.sharing.slowdown import (
@@ -49,6 +56,8 @@ _LEAST_SHARED: Final = 0.2
 """A good part of a run (rule 3)."""
 _MUCH: Final = 0.10
 """Harm from which on a pair that has ended speaks against higher ceilings, not for lower ones."""
+_MOST_BESIDE: Final = 32
+"""Applications of guests of one host whose time beside it is counted."""
 _LONGEST_GAP_S: Final = 120
 """Between two looks at a pair; more does not count as time together."""
 
@@ -97,7 +106,8 @@ class Watch:
         snapshot: the cluster.
         apps: application of each running job.
         host_of: row of each guest to the row of its host.
-        harm: of the whole site.
+        harm: of the hosts of each user, and of the whole site.
+        left: the guests that were sent away.
     """
 
     def __init__(self, snapshot: Snapshot, learning: Learning) -> None:
@@ -105,6 +115,7 @@ class Watch:
         self.apps = applications(snapshot)
         self.host_of = pairs(snapshot.running)
         self.harm = SiteHarm(learning)
+        self.left = LeftHosts(learning, self.now_s)
 
     def learn(self) -> None:
         """Takes ends and measurements of this snapshot in."""
@@ -154,9 +165,17 @@ class Watch:
         """Counts the time for which a host had a guest (rule 3)."""
         host_id = str(self.snapshot.running.id[self.host_of[guest]])
         key = _key(_RAN, host_id, BESIDE.join(self.pair_apps(guest)))
+        if key not in self.learning.running:
+            self._drop_shortest(_key(_RAN, host_id, ""))
         seconds, last_s, _ = self.learning.running.get(key) or [0, self.now_s, 0]
         gap_s = min(max(self.now_s - last_s, 0), _LONGEST_GAP_S)
         self.learning.running[key] = [seconds + gap_s, self.now_s, ceiling]
+
+    def _drop_shortest(self, start: str) -> None:
+        """Of many guests' applications beside one host, few were there for a good part of it."""
+        keys = [key for key in self.learning.running.in_order() if key.startswith(start)]
+        if len(keys) >= _MOST_BESIDE:
+            self.learning.running.pop(min(keys, key=lambda key: self.learning.running[key][0]))
 
     # ------------------------------------------------------------ questions
 
@@ -266,8 +285,20 @@ class Watch:
         self, apps: tuple[str, str], ceiling: int, harm: float, cpus: float, *, bad: bool
     ) -> None:
         """One observation, for the pair and for the site."""
-        note(self.learning.known, apps, ceiling, harm, cpus, bad=bad)
-        self.harm.add(harm)
+        note(self.learning, apps, ceiling, harm, cpus, bad=bad)
+        self.harm.add(application_of(apps[0])[0], harm)
+
+    def sent_away(self, guest: int, *, short_of_memory: bool) -> None:
+        """A guest is to go back to the queue; the first time that this is said of its run counts.
+
+        Args:
+            guest: its row.
+            short_of_memory: why; that says something of the pair.
+        """
+        running = self.snapshot.running
+        new = self.left.leaves(str(running.id[guest]), int(running.start_s[guest]))
+        if new and short_of_memory:
+            note_short_of_memory(self.learning, self.pair_apps(guest))
 
     def _whole_runs(self) -> None:
         """Rule 3."""
@@ -303,6 +334,7 @@ class Watch:
             kind, _, rest = key.partition(APART)
             if kind in (_ALONE, _RAN) and rest.partition(APART)[0] not in here:
                 self.learning.running.pop(key)
+        self.left.forget(here | set(self.snapshot.jobs.id.tolist()))
 
     def _pair_ended(self, key: str) -> None:
         _, _, host_id, rest = key.split(APART, 3)

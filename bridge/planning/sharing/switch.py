@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether jobs share nodes at present: operators, and policies, can end it for the whole site."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from bridge.model.coscheduling import pairs
 from bridge.model.learnt import Learning, Learnt
+from bridge.planning.sharing.kept_keys import APART
 from bridge.planning.sharing.orders import Orders, cpus_of
 from bridge.planning.sharing.slots import Slots
 from bridge.ports import State
@@ -12,7 +14,11 @@ from bridge.ports import State
 NAME: Final = "coscheduling"
 """Of what is kept, in `bridge.ports.State.learnt`."""
 OFF: Final = "off"
-"""Key: [since, Unix seconds; 1: a policy did it (0: an operator)]."""
+"""Key: [since, Unix seconds; 1: a policy did it (0: an operator)]. With a user behind it: jobs of
+this user are nobody's hosts since then."""
+
+
+_OF_USER: Final = OFF + APART
 
 
 def off_since_s(state: State) -> int | None:
@@ -42,9 +48,23 @@ def turned_off(before: Learnt, now_s: int, *, by_policy: bool) -> Learnt:
 def turned_on(before: Learnt) -> Learnt:
     """What is kept when jobs may share again."""
     learning = Learning(before)
-    if OFF in learning.known:
-        learning.known.pop(OFF)
+    for key in learning.known.in_order():
+        learning.known.pop(key)
     return learning.done()
+
+
+def stopped(before: Learnt, users: Iterable[str], now_s: int) -> Learnt:
+    """What is kept when the jobs of some users are to be nobody's hosts."""
+    learning = Learning(before)
+    for user in users:
+        learning.known[_OF_USER + user] = [now_s, 1]
+    return learning.done()
+
+
+def stopped_users(state: State) -> frozenset[str]:
+    """Users whose jobs are nobody's hosts at present."""
+    keys = state.learnt_by(NAME).known
+    return frozenset(key.removeprefix(_OF_USER) for key in keys if key.startswith(_OF_USER))
 
 
 def send_away(slots: Slots, orders: Orders, *, off: bool) -> set[int]:

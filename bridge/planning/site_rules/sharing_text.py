@@ -41,8 +41,8 @@ class CoschedulingSection(Section):
     )
     max_mean_harm: Share = Field(
         default=0.05,
-        description="Mean slowdown of hosts at which `pairs` ends sharing on the whole site, until "
-        "`schedbridge coschedule on`.",
+        description="Mean slowdown of hosts at which `pairs` ends sharing, for a user or on the "
+        "whole site, until `schedbridge coschedule on`.",
     )
 
     def rules(self) -> CoschedulingRules:

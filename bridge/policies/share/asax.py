@@ -45,7 +45,8 @@ from bridge.model.learnt import Learning
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.planning.sharing.experts import QUOTAS_PERCENT, Expert, default_experts
-from bridge.planning.sharing.histories import APART, applications, follow, history_of
+from bridge.planning.sharing.histories import applications, follow, history_of
+from bridge.planning.sharing.kept_keys import APART
 from bridge.planning.sharing.kept_learner import ASAX, TINY, read_learner, write_learner
 from bridge.planning.sharing.learner import THRESHOLD, Choice, HostRound
 from bridge.planning.sharing.observation import Observation, overrun_loss

@@ -23,12 +23,15 @@ Rules
        that is expected, or whose rate alone is not known, gets no guest. A guest is held to the
        floor while its host is not measured.
     5. Pairs teach as `bridge.planning.sharing.pair_watch` says.
-    6. When the mean harm of the last observations, on the whole site, is above the least
-       `max_mean_harm` of the site's rules, with the certainty of an interval, sharing ends on the
-       whole site until an operator switches it on (`schedbridge coschedule on`).
-
+    6. When the mean harm of the last observations is above the least `max_mean_harm` of the site's
+       rules, with the certainty of an interval, sharing ends until an operator switches it on
+       (`schedbridge coschedule on`): for the hosts of one user, or, if that holds for the mean over
+       several users, on the whole site (`bridge.planning.sharing.site_harm`).
     7. While guests run the policy is asked every `watch_s`. A bound that is passed is seen with the
        second measurement after the guest came, at the earliest.
+    8. A job that was sent away is no guest for a while that grows each time, and after some times
+       never again (`bridge.planning.sharing.left_hosts`). A pair that was short of memory is not
+       tried again.
 
 Source: ours. The bandit has a bound in place of a loss: it maximises what guests get subject to it.
 """
@@ -97,13 +100,17 @@ class Pairs:
         cycle = _Cycle(self, slots, Learning(context.state.learnt_by(NAME)))
         off = switch.off_since_s(context.state) is not None
         cycle.watch.learn()
+        cycle.stopped = switch.stopped_users(context.state)
         reverted = not off and cycle.revert(context.site)
+        stopped = cycle.stop_users(context.site)
         cycle.guide(switch.send_away(slots, cycle.orders, off=off or reverted))
         if not off and not reverted:
             cycle.start()
         learnt: dict[str, Learnt] = {NAME: cycle.learning.done()}
+        kept = context.state.learnt_by(switch.NAME)
+        if stopped:
+            learnt[switch.NAME] = kept = switch.stopped(kept, stopped, snapshot.now_s)
         if reverted:
-            kept = context.state.learnt_by(switch.NAME)
             learnt[switch.NAME] = switch.turned_off(kept, snapshot.now_s, by_policy=True)
         return Shared(
             quotas=cycle.orders.quotas(),
@@ -122,15 +129,21 @@ class _Cycle:
     slots: Slots
     learning: Learning
     starts: list[GuestStart] = field(default_factory=list)
+    stopped: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         self.snapshot, self.now_s = self.slots.snapshot, self.slots.snapshot.now_s
         self.orders, self.watch = Orders(self.snapshot), Watch(self.snapshot, self.learning)
 
     def revert(self, site: Site) -> bool:
-        """Rule 6."""
-        limit = min((rules.max_mean_harm for rules in site.coscheduling), default=1.0)
-        return self.watch.harm.passes(limit)
+        """Rule 6, of the whole site."""
+        return self.watch.harm.passes(_most_harm(site))
+
+    def stop_users(self, site: Site) -> list[str]:
+        """Rule 6, of single users; returns them."""
+        found = self.watch.harm.users_above(_most_harm(site))
+        self.stopped |= frozenset(found)
+        return found
 
     def again_s(self, *, off: bool) -> int:
         """Rule 7; without guests, hosts are measured alone as long as somebody might join them."""
@@ -147,10 +160,13 @@ class _Cycle:
         for guest in sorted(guests):
             job_id, cpus = str(self.snapshot.running.id[guest]), cpus_of(self.snapshot, guest)
             pair, host = self._pair(guest), self.watch.host_of[guest]
-            reason = self._must_go(guest, pair)
+            short = self._short_of_memory(guest)
+            reason = short or self._must_go(guest, pair)
             if not reason and is_measured(self.snapshot, host):
                 pair, reason = self._within_bound(guest, pair)
             self.watch.keep(guest, pair)
+            if reason:
+                self.watch.sent_away(guest, short_of_memory=bool(short))
             if reason and self.snapshot.running.requeue[guest]:
                 self.orders.requeue(job_id, cpus, reason)
             elif reason or pair.floor_s or not is_measured(self.snapshot, host):
@@ -171,8 +187,8 @@ class _Cycle:
         pair = Pair(ceiling or 0, self.now_s, told_s=self.now_s)
         return pair if ceiling is not None else replace(pair, floor_s=self.now_s, ceiling=10)
 
-    def _must_go(self, guest: int, pair: Pair) -> str:
-        """Rule 4: why a guest has to go, however little it slows its host down; empty: need not."""
+    def _short_of_memory(self, guest: int) -> str:
+        """Rule 4, of memory: why a guest has to go; empty: need not."""
         running, host = self.snapshot.running, self.watch.host_of[guest]
         if max(float(running.memory_stall[host]), float(running.memory_stall[guest])) > STALLED:
             return "memory is short on the nodes that it shares"
@@ -182,6 +198,13 @@ class _Cycle:
         margin = 0.0 if rules is None else rules.memory_margin
         if int(running.peak_mib[host] + running.peak_mib[guest]) > least_mib * (1 - margin):
             return "its memory and its host's do not fit on the nodes that they share"
+        return ""
+
+    def _must_go(self, guest: int, pair: Pair) -> str:
+        """Rules 4 and 6, however little it slows its host down; empty: need not."""
+        running, host = self.snapshot.running, self.watch.host_of[guest]
+        if str(running.user[host]) in self.stopped:
+            return "guests have slowed down the jobs of its host's user too much"
         needs_s = self.watch.needs_s(host, pair.rate)
         if needs_s is not None and needs_s > int(running.end_s[host]) - self.now_s:
             return "beside it, its host would not end within its time limit"
@@ -229,6 +252,8 @@ class _Cycle:
 
     def _may_have_one(self, host: Host) -> bool:
         """Whether a host's slowdown will be known, and it will end within its limit (rule 4)."""
+        if str(self.snapshot.running.user[host.row]) in self.stopped:
+            return False
         found = self.watch.work(host.row)
         rate = None if found is None else self.watch.rate_alone(host.row, found[0])
         if rate is None:
@@ -242,6 +267,8 @@ class _Cycle:
         end_s, best = int(self.snapshot.running.end_s[host.row]), None
         most: tuple[bool, float, int] | None = None
         for guest in islice(self.slots.guests(host), self.policy.most_candidates):
+            if not self.watch.left.may_be_guest(str(self.snapshot.jobs.id[guest.job])):
+                continue
             apps = self._apps(host, guest)
             ceiling = highest_admissible(
                 self.learning.known, apps, self.watch.busy(host.row), self._bound(host.row)
@@ -278,6 +305,10 @@ class _Cycle:
         running = self.snapshot.running
         rules = self.slots.rules(int(running.partition[host]))
         return 0.0 if rules is None else rules.bound(int(running.max_slowdown_permille[host]))
+
+
+def _most_harm(site: Site) -> float:
+    return min((rules.max_mean_harm for rules in site.coscheduling), default=1.0)
 
 
 def _too_slow(found: Slowdown, bound: float) -> str:

@@ -8,12 +8,15 @@ import pytest
 
 from bridge.errors import ConfigError
 from bridge.model.job import Ending
+from bridge.model.learnt import Learnt
 from bridge.planning.sharing.histories import application
+from bridge.planning.sharing.left_hosts import MOST_TIMES
 from bridge.planning.sharing.orders import FLOOR
 from bridge.planning.sharing.pair_knowledge import CEILINGS, Entry, highest_admissible, pair_key
 from bridge.planning.sharing.switch import NAME as SWITCH
-from bridge.planning.sharing.switch import OFF, turned_on
+from bridge.planning.sharing.switch import OFF, off_since_s, stopped, stopped_users, turned_on
 from bridge.policies.share.pairs import NAME
+from bridge.ports import State
 from bridge.registry import build, parse_policy
 from tests.sharing import NOW_S, SHARING, a_guest, a_host, a_waiting_job, a_world
 from tests.unit.policies.test_share import Cycles, ended, quota_of
@@ -35,6 +38,7 @@ class Machine:
         self.host = host or {}
         self.now_s, self.work_s, self.guest_s = NOW_S, 100.0, 0.0
         self.guest, self.quota = False, 0.0
+        self.guest_id, self.began_s = "g0", NOW_S - 50
         self.jobs = ()
         self.extra = {}
         self.plans = []
@@ -57,17 +61,19 @@ class Machine:
         running = [a_host(**host)]
         if self.guest:
             running.append(
-                a_guest(name="job", cpu_s=self.guest_s, end_s=self.now_s + 500,
-                        measured_s=self.now_s)
+                a_guest(id=self.guest_id, name="job", cpu_s=self.guest_s, end_s=self.now_s + 500,
+                        measured_s=self.now_s, start_s=self.began_s,
+                        user=self.host.get("user", "user"))
             )  # fmt: skip
         return a_world(running, [] if self.guest else self.jobs, nodes=1, now_s=self.now_s)
 
     def _obey(self, plan):
         quotas = quota_of(plan)
         if len(plan.guest_starts):
-            self.guest, self.guest_s = True, 0.0
+            self.guest, self.guest_s, self.began_s = True, 0.0, self.now_s
+            self.guest_id = str(self.jobs[0].id) if self.jobs else self.guest_id
         if self.guest:
-            self.quota = quotas["g0"] / 4000
+            self.quota = quotas[self.guest_id] / 4000
         if len(plan.requeues):
             self.guest = False
 
@@ -298,24 +304,38 @@ def test_the_guest_that_gets_most_of_what_it_wants_is_taken():
     assert world.jobs.id[plan.job[row]] == "g2"
 
 
-def test_sharing_ends_on_the_whole_site_when_hosts_are_harmed_on_the_mean():
-    machine = Machine(harmful)
-    names = iter(range(1000))
+def harm_again_and_again(machine, users, until):
+    """Another pair after each one that was parted, of one of these users after the other."""
+    names = (f"app{a}{b}" for a in "abcdefghij" for b in "abcdefghij")
+    guests = 0
 
     def another_pair():
-        machine.host = {"name": f"app{'abcdefghijklmnopqrstuvwxyz'[next(names)]}"}
-        machine.jobs = (a_waiting_job(id="g0", cpus=4),)
+        nonlocal guests
+        guests += 1
+        user = users[guests % len(users)]
+        machine.host = {"name": next(names), "user": user}
+        machine.jobs = (a_waiting_job(id=f"g{guests}", cpus=4, user=user),)
 
     another_pair()
-    for _ in range(300):
+    for _ in range(600):
         machine.step()
         if not machine.guest and len(machine.plans[-1].requeues):
             another_pair()
-        if OFF in machine.cycles.state.learnt_by(SWITCH).known:
+        if until():
             break
-    assert machine.cycles.state.learnt_by(SWITCH).known[OFF][1] == 1
+    else:
+        raise AssertionError("nothing has ended")
     for _ in range(5):
         assert not len(machine.step().guest_starts)
+    another_pair()
+    return another_pair
+
+
+def test_sharing_ends_on_the_whole_site_when_hosts_are_harmed_on_the_mean():
+    machine = Machine(harmful)
+    known = lambda: machine.cycles.state.learnt_by(SWITCH).known  # noqa: E731
+    another_pair = harm_again_and_again(machine, ["ann", "bob", "eve"], lambda: OFF in known())
+    assert known()[OFF][1] == 1
     state = machine.cycles.state
     kept = turned_on(state.learnt_by(SWITCH))
     machine.cycles.state = replace(state, learnt={**state.learnt, SWITCH: kept})
@@ -323,6 +343,63 @@ def test_sharing_ends_on_the_whole_site_when_hosts_are_harmed_on_the_mean():
     for _ in range(10):
         machine.step()
     assert machine.guest or any(len(plan.guest_starts) for plan in machine.plans[-10:])
+
+
+def test_a_user_whose_hosts_are_harmed_ends_sharing_for_himself_alone():
+    machine = Machine(harmful)
+    harm_again_and_again(machine, ["eve"], lambda: stopped_users(machine.cycles.state) == {"eve"})
+    for _ in range(20):
+        assert not len(machine.step().guest_starts)
+    assert off_since_s(machine.cycles.state) is None
+    machine.host = {"name": "other", "user": "ann"}
+    machine.jobs = (a_waiting_job(id="g", cpus=4, user="ann"),)
+    assert any(len(machine.step().guest_starts) for _ in range(10))
+    kept = turned_on(machine.cycles.state.learnt_by(SWITCH))
+    assert not stopped_users(State(learnt={SWITCH: kept}))
+
+
+def test_a_running_guest_leaves_the_host_of_a_stopped_user():
+    machine = Machine(harmless).with_guest()
+    kept = stopped(Learnt(), ["user"], NOW_S)
+    machine.cycles.state = replace(
+        machine.cycles.state, learnt={**machine.cycles.state.learnt, SWITCH: kept}
+    )
+    (reason,) = machine.step().requeues.reasons
+    assert "its host's user" in reason
+
+
+@pytest.mark.parametrize("extra", [{"memory_stall": 0.2}, {"peak_mib": 3900}])
+def test_a_guest_that_was_short_of_memory_does_not_come_back_to_its_host(extra):
+    machine = Machine(harmless)
+    machine.step(4)
+    starts = 0
+    for _ in range(300):
+        machine.jobs = (a_waiting_job(id="g0", cpus=4),)
+        machine.extra = extra if machine.guest else {}
+        starts += len(machine.step().guest_starts)
+    assert starts == 1
+    assert highest_admissible(machine.known, (HOST, GUEST), 0.1, 0.5) is None
+    other = application("user", "other", 1)  # beside which nothing was seen
+    assert highest_admissible(machine.known, (HOST, other), 0.1, 0.1) is not None
+
+
+def test_a_guest_that_is_sent_away_everywhere_stops_being_one():
+    """Beside ever other applications, of which nothing is known."""
+    machine = Machine(harmless)
+    starts = []
+    names = iter(f"app{a}{b}{c}" for a in "abcdefgh" for b in "abcdefgh" for c in "abcdefgh")
+    for _ in range(1300):
+        if not machine.guest:
+            machine.jobs = (a_waiting_job(id="g0", cpus=4),)
+        machine.extra = {"memory_stall": 0.2} if machine.guest else {}
+        plan = machine.step()
+        if len(plan.requeues):
+            machine.host = {"name": next(names)}
+        if len(plan.guest_starts):
+            starts.append(machine.now_s)
+    assert len(starts) == MOST_TIMES
+    pauses = np.diff(starts)
+    assert (pauses[1:] >= 1.9 * pauses[:-1]).all()
 
 
 def test_an_unknown_running_guest_is_taken_over():

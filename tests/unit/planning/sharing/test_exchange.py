@@ -29,7 +29,7 @@ def learnt(seed):
         host, guest = rng.choice(apps, 2)
         harm, bad = float(rng.normal(0.05, 0.1)), bool(rng.random() < 0.3)
         ceiling = int(rng.choice(CEILINGS))
-        note(pairs.known, (str(host), str(guest)), ceiling, harm, 1.5, bad=bad)
+        note(pairs, (str(host), str(guest)), ceiling, harm, 1.5, bad=bad)
     learner = Learner.new(len(default_experts()))
     for _ in range(9):
         learner = learner.told(Choice(25, rng.random(len(default_experts()))), float(rng.random()))

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.model.layers import Draft, Layers
 from bridge.model.learnt import Learning, Learnt
 from bridge.planning.sharing import site_harm
 from bridge.planning.sharing.histories import History
@@ -119,10 +118,6 @@ def test_a_rate_survives_its_numbers(rates):
 # ---------------------------------------------------------------- pairs
 
 
-def a_draft():
-    return Draft(Layers[list[int]]())
-
-
 @given(
     st.lists(
         st.tuples(st.sampled_from(CEILINGS), st.floats(-0.5, 2), st.booleans()), max_size=25
@@ -130,9 +125,9 @@ def a_draft():
 )  # fmt: skip
 def test_a_belief_is_the_mean_of_its_levels(observations):
     """Counts below `MEMORY`: nothing is forgotten yet."""
-    known, harms = a_draft(), {ceiling: [] for ceiling in CEILINGS}
+    learning, harms = Learning(Learnt()), {ceiling: [] for ceiling in CEILINGS}
     for ceiling, harm, bad in observations:
-        note(known, ("a", "b"), ceiling, harm, -1.0, bad=bad)
+        note(learning, ("a", "b"), ceiling, harm, -1.0, bad=bad)
         for other in CEILINGS:
             if other >= ceiling if bad else other <= ceiling:
                 harms[other].append(harm)
@@ -141,10 +136,10 @@ def test_a_belief_is_the_mean_of_its_levels(observations):
         n, total = len(harms[ceiling]), sum(harms[ceiling])
         host = (STRENGTH * prior + total) / (STRENGTH + n)
         pair = (STRENGTH * host + total) / (STRENGTH + n)
-        found = belief(known, ("a", "b"), ceiling, 0.5)
+        found = belief(learning.known, ("a", "b"), ceiling, 0.5)
         assert found.mean == pytest.approx(pair, abs=1e-3)
         assert found.half_width == pytest.approx(DEVIATION / math.sqrt(STRENGTH + 2 * n), abs=1e-3)
-        other = belief(known, ("a", "other"), ceiling, 0.5)
+        other = belief(learning.known, ("a", "other"), ceiling, 0.5)
         assert other.mean == pytest.approx(host, abs=1e-3)
 
 
@@ -156,15 +151,15 @@ def test_the_default_bound_admits_an_unknown_pair_and_a_strict_one_less():
 
 
 def test_harm_is_forgotten_slowly():
-    known = a_draft()
+    learning = Learning(Learnt())
     for _ in range(200):
-        note(known, ("a", "b"), 100, 0.5, 2.0, bad=True)
+        note(learning, ("a", "b"), 100, 0.5, 2.0, bad=True)
     steps = 0
-    while highest_admissible(known, ("a", "b"), 0.5, 0.10) != 100:
-        note(known, ("a", "b"), 100, 0.0, 2.0, bad=False)
+    while highest_admissible(learning.known, ("a", "b"), 0.5, 0.10) != 100:
+        note(learning, ("a", "b"), 100, 0.0, 2.0, bad=False)
         steps += 1
     assert MEMORY < steps < 4 * MEMORY
-    (((host, guest), entry),) = pairs_in(dict(known.done())).items()
+    (((host, guest), entry),) = pairs_in(dict(learning.done().known)).items()
     assert (host, guest) == ("a", "b")
     assert entry.guest_cpus == pytest.approx(2.0)
 
@@ -181,23 +176,40 @@ def test_what_does_not_fit_is_nothing():
 
 def test_the_site_reverts_only_when_it_is_sure():
     learning = Learning(Learnt())
-    for _ in range(site_harm.LEAST - 1):
-        SiteHarm(learning).add(0.5)
-        assert not SiteHarm(learning).passes(0.05)
-    SiteHarm(learning).add(0.5)
+    for user in ("ann", "bob", "eve"):
+        for _ in range(site_harm.LEAST_OF_USER):
+            assert not SiteHarm(learning).passes(0.05)
+            SiteHarm(learning).add(user, 0.5)
     assert SiteHarm(learning).passes(0.05)
     assert SiteHarm(learning).count == 0
 
     rng = np.random.default_rng(1)
-    for harm in rng.normal(0.04, 0.05, 500):
-        SiteHarm(learning).add(float(harm))
+    for at, harm in enumerate(rng.normal(0.04, 0.05, 500)):
+        SiteHarm(learning).add(f"user{at % 5}", float(harm))
         assert not SiteHarm(learning).passes(0.05)
+        assert not SiteHarm(learning).users_above(0.05)
 
 
-def test_a_few_observations_of_one_pair_do_not_end_sharing():
+@pytest.mark.parametrize("harm", [0.06, 0.3, 9.0])
+@pytest.mark.parametrize("others", range(4))
+def test_no_user_ends_sharing_for_others(harm, others):
+    """However bad all pairs of one user are, and however many."""
+    learning = Learning(Learnt())
+    for other in range(others):
+        for _ in range(site_harm.LEAST_OF_USER):
+            SiteHarm(learning).add(f"other{other}", 0.0)
+    for _ in range(2 * site_harm.MEMORY):
+        SiteHarm(learning).add("eve", harm)
+        assert not SiteHarm(learning).passes(0.05)
+    assert SiteHarm(learning).users_above(0.05) == ["eve"]
+    assert SiteHarm(learning).users_above(0.05) == []
+
+
+def test_nobody_hides_the_harm_to_others():
     learning = Learning(Learnt())
     for _ in range(site_harm.MEMORY):
-        SiteHarm(learning).add(0.0)
-    for _ in range(10):
-        SiteHarm(learning).add(9.0)
-        assert not SiteHarm(learning).passes(0.05)
+        SiteHarm(learning).add("eve", -5.0)
+    for user in range(9):
+        for _ in range(site_harm.LEAST_OF_USER):
+            SiteHarm(learning).add(f"user{user}", 0.1)
+    assert SiteHarm(learning).passes(0.05)

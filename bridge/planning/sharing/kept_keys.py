@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How much is kept of applications and pairs: bounded for each user, and in total.
+
+Terms
+    key     kind and application, or applications of host and guest, with separators in between.
+    owner   of a key: the user of the application; of a pair, that of the host's.
+
+Rules
+    1. A user has at most `MOST_OF_USER` keys of a kind. Beyond them the oldest go, of pairs those
+       with the guests' user who has most of them first. So nobody can push out what is known of
+       others, with however many job names.
+    2. There are at most `MOST` keys. Beyond them the oldest go of the users who have most.
+    3. Bounds are looked at with every `EVERY`-th new key, and may be exceeded by that many.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from bridge.model.layers import Draft
+from bridge.model.learnt import Learning
+
+APART: Final = "\x1f"
+BESIDE: Final = "\x1e"
+"""Between the two applications of a pair."""
+MOST_OF_USER: Final = 1_000
+MOST: Final = 50_000
+EVERY: Final = 64
+_ROOM: Final = 16
+"""When there are too many, 1 / `_ROOM` more are dropped, so that the search is rare."""
+
+
+def keep(learning: Learning, key: str, numbers: list[int]) -> None:
+    """Keeps what was learnt under a key."""
+    made = key not in learning.known
+    learning.known[key] = numbers
+    if made and len(learning.known) % EVERY == 0:
+        _drop_beyond(learning.known)
+
+
+def _drop_beyond(known: Draft[list[int]]) -> None:
+    """Rules 1 and 2; O(all keys)."""
+    of_user: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for key in known.in_order():
+        kind, owner, other = _parts(key)
+        of_user.setdefault((kind, owner), {}).setdefault(other, []).append(key)
+    for groups in of_user.values():
+        if sum(map(len, groups.values())) > MOST_OF_USER:
+            _drop_oldest(known, groups, MOST_OF_USER - MOST_OF_USER // _ROOM)
+    if len(known) > MOST:
+        owned: dict[str, list[str]] = {}
+        for key in known.in_order():
+            owned.setdefault(_parts(key)[1], []).append(key)
+        _drop_oldest(known, owned, MOST - MOST // _ROOM)
+
+
+def _parts(key: str) -> tuple[str, str, str]:
+    """Kind and owner of a key, and the user of a pair's guest."""
+    kind, _, rest = key.partition(APART)
+    host, _, guest = rest.partition(BESIDE)
+    return kind, host.partition(APART)[0], guest.partition(APART)[0]
+
+
+def _drop_oldest(known: Draft[list[int]], groups: Mapping[str, list[str]], most: int) -> None:
+    """Drops the oldest keys of the largest groups, until `most` or fewer are left."""
+    each = _level(map(len, groups.values()), most)
+    for keys in groups.values():
+        for key in keys[: max(len(keys) - each, 0)]:
+            known.pop(key)
+
+
+def _level(sizes: Iterable[int], most: int) -> int:
+    """The largest size to which all are cut so that they come to at most `most`."""
+    found, left = 0, sorted(sizes)
+    for at, size in enumerate(left):
+        share = (most - sum(left[:at])) // (len(left) - at)
+        if size > share:
+            return max(share, 0)
+        found = size
+    return found
