@@ -23,6 +23,7 @@ COMMANDS: Final = {
     # name: (module of bridge.cli, function or typer app in it, one line for --help)
     "serve": ("serve", "serve", "Run the service."),
     "agent": ("agent", "agent", "Run the agent of a node."),
+    "pbs-link": ("pbs_link", "pbs_link", "Take the place of pbs_sched on an OpenPBS server."),
     "check-config": ("check_config", "check_config", "Check a configuration file."),
     "status": ("operators.status", "status", "Show the state of the service and its controller."),
     "plan": ("operators.plan", "plan", "Show what starts when and where."),

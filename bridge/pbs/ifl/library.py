@@ -6,8 +6,10 @@ connection of their own do not wait for each other. The library checks attribute
 side by freeing values that it did not allocate: that is switched off.
 """
 
+import contextlib
 import ctypes
 import os
+import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -132,7 +134,13 @@ class Library:
         return found
 
     def disconnect(self, connection: int) -> None:
-        """Closes it."""
+        """Closes it.
+
+        The library says goodbye and waits for the server's end, which does not come on a
+        connection that carries commands. So the socket is shut down first.
+        """
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(connection)) as own:
+            own.shutdown(socket.SHUT_RDWR)
         self._calls["pbs_disconnect"](connection)
 
     def register(self, scheduler: str, primary: int, secondary: int) -> int:
@@ -192,11 +200,10 @@ class Library:
         self, connection: int, attributes: Sequence[str], *, changed_since_s: int = 0
     ) -> Objects:
         """Returns jobs that have not ended, arrays, and tasks that have started."""
+        # Extend "S": jobs, arrays, and the tasks that hold vnodes, as pbs_sched asks for them.
         asked = AttributeList.named(attributes)
-        if not changed_since_s:
-            return self._stat("jobs", connection, "pbs_statjob", None, asked.head, b"t")
-        since = AttributeList([("mtime", "", str(changed_since_s), AT_LEAST)])
-        return self._stat("changed jobs", connection, "pbs_selstat", since.head, asked.head, b"TS")
+        since = AttributeList([("mtime", "", str(max(changed_since_s, 0)), AT_LEAST)])
+        return self._stat("jobs", connection, "pbs_selstat", since.head, asked.head, b"S")
 
     def stat_ended(self, connection: int, job_id: str) -> Attributes:
         """Returns what the server remembers of a job that has ended."""

@@ -200,6 +200,7 @@ class Link:
         began = self.clock()
         tables = mirror.refresh()
         self.figures.look_ms = (self.clock() - began) * 1e3
+        self.stream.name_cluster(tables.server_name)
         self.stream.note(self._starts.resolve(tables.jobs, self.clock()))
         self._note_ended(mirror, tables)
         self.announcer.keep_only(tables.jobs)

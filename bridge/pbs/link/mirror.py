@@ -5,7 +5,8 @@ Rules
     1. A job is read again when its `mtime` is not older than `SLACK_S` before the last query: the
        server's instants are whole seconds, and a job can change twice within one.
     2. Such an answer does not contain jobs that have left. Their number is compared with the
-       server's own count (`total_jobs`); where it differs, all ids are listed.
+       server's own count (`total_jobs`: arrays, and tasks that have started, included); where it
+       differs, all ids are listed.
     3. All jobs are read when the link starts, after the server has restarted, and every `ALL_S`.
     4. Vnodes send no command and have no `mtime`: all are read at intervals.
     5. An object that did not change stays the same dictionary; `mtime` itself, comments and
@@ -96,6 +97,7 @@ class Mirror:
     _tables: Tables | None = None
     _asked_s: int = 0
     _all: Interval = field(default_factory=lambda: Interval(ALL_S))
+    _lists: Interval = field(default_factory=lambda: Interval(0.0))
     _nodes: Interval = field(default_factory=lambda: Interval(_NODES_S))
     _definitions: Interval = field(default_factory=lambda: Interval(_DEFINITIONS_S))
 
@@ -164,10 +166,11 @@ class Mirror:
         jobs = old
         if any(old.get(name) is not attributes for name, attributes in changed.items()):
             jobs = {**old, **changed}
-        if not _is_complete(jobs, server):
+        if not _is_complete(jobs, server) and self._lists.is_due(began):
             jobs = self._without_gone(jobs)
             if not _is_complete(jobs, self.ifl.stat_server(self.connection)[1]):
                 self.expect_all(began)
+            self._lists.took(began, self.monotonic())
         return jobs
 
     def expect_all(self, now: float) -> None:
@@ -199,9 +202,6 @@ class Mirror:
 
 
 def _is_complete(jobs: Objects, server: Attributes) -> bool:
-    """Compares the number of jobs with the server's count, which may or may not count tasks."""
+    """Compares the number of jobs with the server's count: with arrays and started tasks."""
     told = text(server, "total_jobs")
-    if not told.isdecimal():
-        return False
-    tasks = sum("array_index" in attributes for attributes in jobs.values())
-    return int(told) in {len(jobs), len(jobs) - tasks}
+    return told.isdecimal() and int(told) == len(jobs)

@@ -105,6 +105,10 @@ class Stream:
         if self._channel is not None:
             self._channel.close()
 
+    def name_cluster(self, name: str) -> None:
+        """States the server's name in hellos to come."""
+        self._hello.cluster = name
+
     def forget(self) -> None:
         """Sends a full report next time."""
         self._sent = None

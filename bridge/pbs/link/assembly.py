@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pure half of the link, put together: a `Model` of `bridge.pbs.report` and `decisions`."""
+
+import logging
+
+from bridge.pbs.decisions.announcement import announcement
+from bridge.pbs.decisions.ledger import Ledger
+from bridge.pbs.orders import Confirmation
+from bridge.pbs.report.ended import ended
+from bridge.pbs.report.translation import HELLO_FIELDS, Report, Translation
+from bridge.pbs.tables import Attributes, Tables, text
+from bridge.rpc.pb import scheduler_pb2 as pb
+
+_log = logging.getLogger(__name__)
+
+FEATURES = ("start", "planned_start", "pending_reason")
+"""What a link can carry out."""
+
+
+class PbsModel:
+    """Tables to messages, and decisions to requests."""
+
+    def __init__(self) -> None:
+        self._translation = Translation()
+        self._ledger: tuple[Tables, Ledger] | None = None
+        self._said: set[str] = set()
+
+    def hello(self) -> pb.HelloRequest:
+        """The hello, without the server's name."""
+        return pb.HelloRequest(controller="OpenPBS pbs-link", features=FEATURES, **HELLO_FIELDS)
+
+    def report(self, tables: Tables) -> Report:
+        """Returns the tables as messages; says once what is not modelled."""
+        report = self._translation.report(tables)
+        for line in report.not_modelled:
+            if line not in self._said and len(self._said) < 1000:
+                self._said.add(line)
+                _log.warning("%s", line)
+        return report
+
+    def checked(self, tables: Tables) -> Ledger:
+        """Returns a new last check against some tables."""
+        return Ledger(tables, self._translation.reader)
+
+    def announcement(self, tables: Tables, decision: pb.Decision) -> tuple[str, Attributes]:
+        """Returns the job and the attributes that show a planned start, or a reason."""
+        if self._ledger is None or self._ledger[0] is not tables:
+            self._ledger = tables, self.checked(tables)
+        return announcement(decision, self._ledger[1].parsed.nodes)
+
+    def reservation(self, tables: Tables, name: str) -> Confirmation | None:
+        """Answers an unconfirmed reservation: not yet; it stays unconfirmed."""
+        del tables, name
+        return None
+
+    def ended(self, job_id: str, attributes: Attributes, end_s: int) -> pb.EndedJob | None:
+        """Returns the run of a job that held vnodes, for predictions."""
+        return ended(job_id, attributes, end_s) if text(attributes, "stime") else None
