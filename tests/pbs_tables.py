@@ -42,7 +42,8 @@ def a_job(select="1:ncpus=1", place="free", user="ann", state="Q", **settings):
 
 
 def running(exec_vnode, **settings):
-    return a_job(state="R", substate="42", exec_vnode=exec_vnode, stime=str(NOW_S - 10), **settings)
+    settings = {"stime": str(NOW_S - 10), "substate": "42"} | settings
+    return a_job(state="R", exec_vnode=exec_vnode, **settings)
 
 
 def some_tables(jobs=None, vnodes=None, **settings):
@@ -67,7 +68,7 @@ def violations(tables):
         hosts = [parsed.vnodes[chunk[0][0]].host for chunk in chunks]
         if any(len({parsed.vnodes[name].host for name, _ in chunk}) > 1 for chunk in chunks):
             found.append(f"{job_id}: a chunk on two hosts")
-        place = job["Resource_List"]["place"]
+        place = job["Resource_List"].get("place", "")
         if "pack" in place and len(set(hosts)) > 1:
             found.append(f"{job_id}: not packed")
         if place.startswith("scatter") and len(set(hosts)) < len(hosts):

@@ -187,14 +187,14 @@ def kept_by_reservations(
         left = _less(each.held, free.in_reservation.get(each.queue, {})) if active else each.held
         for vnode, taken in left.items():
             on_vnode = outside.setdefault(vnode, {})
-            whole = parsed.vnodes[vnode].amounts if _is_whole(each, vnode, parsed) else taken
+            whole = parsed.vnodes[vnode].amounts if takes_whole(each, vnode, parsed) else taken
             for name, value in whole.items():
                 on_vnode[name] = on_vnode.get(name, 0.0) + value
     return Kept(None, outside)
 
 
-def _is_whole(reservation: PbsReservation, vnode: str, parsed: Parsed) -> bool:
-    """Whether a reservation takes a vnode alone."""
+def takes_whole(reservation: PbsReservation, vnode: str, parsed: Parsed) -> bool:
+    """Tells whether a reservation takes a vnode alone."""
     listed = reservation.attributes.get("Resource_List")
     place = listed.get("place", "") if isinstance(listed, dict) else ""
     return vnode in parsed.vnodes and ("excl" in place or reservation.is_maintenance)

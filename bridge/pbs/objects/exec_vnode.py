@@ -18,7 +18,7 @@ Chunks = Sequence[Sequence[Part]]
 """For each chunk its parts."""
 
 MAX_LENGTH = 4 << 20
-_VNODE = re.compile(r"[A-Za-z0-9_.\-\[\]#^,]{1,255}")
+_VNODE = re.compile(r"[A-Za-z0-9_.\-\[\]]{1,255}")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_\-]{0,63}")
 
 

@@ -4,7 +4,8 @@
 Rules
     1. One odd job, vnode or attribute never stops the report: it is held, closed or left out, with
        a reason.
-    2. A job with vnodes is running, whatever else is stated; an exiting one is completing.
+    2. A job with vnodes is running, whatever else is stated; an exiting one is completing. An array
+       of which no task remains is not reported.
     3. Why a waiting job is held, the first of: it is not understood; it is held; its queue starts
        no jobs; its reservation has not begun; a limit is reached; its array runs as many tasks as
        it may; it begins later.
@@ -81,7 +82,7 @@ class Translation:
         for job_id, job in parsed.jobs.items():
             if job.has_vnodes and not job.is_array:
                 made = _running(job, tables.jobs[job_id], parsed, cluster)
-            elif job.is_waiting:
+            elif job.is_waiting and not (job.is_array and not indices.count(job.remaining)):
                 kept = self._requests.get(job_id)
                 if kept is None or kept[0] is not job or kept[1] is not cluster:
                     kept = (job, cluster, *_request(job, cluster, parsed))

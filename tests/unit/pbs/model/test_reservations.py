@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reservations are confirmed where nothing else is, and with texts that the server can read."""
+
+import re
+
+import pytest
+
+from bridge.pbs.decisions.reservations import DENIED, answer
+from tests.pbs_tables import NOW_S, a_vnode, running, some_tables
+
+FORM = re.compile(r"([0-9]+#)?(\([^(){}#]+\)(\+\([^(){}#]+\))*(\{[0-9,-]+\})?)+")
+
+
+def asked(select="2:ncpus=2", place="free", start_s=NOW_S + 1000, length_s=600, **settings):
+    return {
+        "reserve_state": "1", "reserve_start": str(start_s), "reserve_end": str(start_s + length_s),
+        "reserve_duration": str(length_s), "schedselect": select, "queue": "R1",
+        "Resource_List": {"select": select, "place": place}, "Reserve_Owner": "ann@host",
+        **settings,
+    }  # fmt: skip
+
+
+def confirmed(nodes, start_s=NOW_S + 1000, length_s=600, **settings):
+    return asked(start_s=start_s, length_s=length_s, **settings) | {
+        "reserve_state": "2", "resv_nodes": nodes, "queue": "R9",
+    }  # fmt: skip
+
+
+def located(reservation, **settings):
+    others = settings.pop("others", {})
+    tables = some_tables(reservations={"R1.srv": reservation, **others}, **settings)
+    found = answer(tables, "R1.srv")
+    if found is not None and found != DENIED:
+        assert FORM.fullmatch(found.location), found.location
+        assert found.extend == "PBS_RESV_CONFIRM_SUCCESS:partition=pbs-default"
+    return found
+
+
+def test_confirmed_on_free_vnodes():
+    found = located(asked("2:ncpus=2", "scatter"))
+    assert (found.location, found.start_s) == ("(n1:ncpus=2)+(n2:ncpus=2)", NOW_S + 1000)
+
+
+def test_only_what_is_not_decided_yet_is_answered():
+    assert located(asked(reserve_state="2")) is None
+    assert located(asked(reserve_state="10")) is not None
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"select": "9:ncpus=4"},
+        {"select": "1:foo=2"},
+        {"select": "not a select"},
+        {"length_s": 0},
+        {"start_s": NOW_S - 9000},
+        {"reserve_rrule": "FREQ=NONSENSE", "reserve_count": "2"},
+        {"reserve_rrule": "FREQ=DAILY", "reserve_count": "99999"},
+    ],
+)
+def test_denied_if_it_cannot_be(changed):
+    assert located(asked(**changed)) == DENIED
+
+
+def test_running_jobs_that_end_before_it_begins_are_no_hindrance():
+    vnodes = {"n1": a_vnode("n1")}
+    for walltime, found in (("00:10:00", "(n1:ncpus=4)"), ("01:00:00", "null"), ("0", "null")):
+        job = running("(n1:ncpus=4)", listed={"walltime": walltime})
+        answered = located(asked("1:ncpus=4"), vnodes=vnodes, jobs={"1.srv": job})
+        assert answered.location == found
+
+
+def test_other_reservations_keep_their_vnodes():
+    vnodes = {"n1": a_vnode("n1"), "n2": a_vnode("n2")}
+    for place, start_s, found in (
+        ("free", NOW_S + 1000, "(n1:ncpus=2)"),
+        ("excl", NOW_S + 1000, "(n2:ncpus=2)"),
+        ("excl", NOW_S + 1600, "(n1:ncpus=2)"),
+    ):
+        others = {"R9.srv": confirmed("(n1:ncpus=1)", place=place, start_s=start_s)}
+        assert located(asked("1:ncpus=2"), vnodes=vnodes, others=others).location == found
+    whole = located(asked("1:ncpus=2", "excl"), vnodes=vnodes,
+                    others={"R9.srv": confirmed("(n1:ncpus=1)")})  # fmt: skip
+    assert whole.location == "(n2:ncpus=2)"
+
+
+def test_a_standing_one_needs_vnodes_for_each_occurrence():
+    day = {"reserve_rrule": "FREQ=DAILY;COUNT=3", "reserve_count": "3", "reserve_timezone": "UTC"}
+    vnodes = {"n1": a_vnode("n1"), "n2": a_vnode("n2")}
+    assert located(asked("1:ncpus=3", **day), vnodes=vnodes).location == "3#(n1:ncpus=3){0-2}"
+    others = {"R9.srv": confirmed("(n1:ncpus=4)", start_s=NOW_S + 1000 + 86_400)}
+    found = located(asked("1:ncpus=3", **day), vnodes=vnodes, others=others)
+    assert found.location == "3#(n1:ncpus=3){0,2}(n2:ncpus=3){1}"
