@@ -12,7 +12,8 @@ Rules
        the cgroup removed, when there is no order for them any more or they have ended.
     4. A job that forks faster than it is moved is frozen while it is moved, for `MOST_MOVE_S` at
        most. What is frozen is recorded before, and thawed by whoever keeps the shares next. A
-       process that cannot be moved stops no other.
+       process that cannot be moved stops no other. A process of others that got the number of one
+       that ended meanwhile is moved out again before anything else is done.
     5. The weights of jobs of several users are compared between their users' cgroups where rule 1
        applies: a user's cgroup gets the largest weight of its jobs.
 """
@@ -153,6 +154,19 @@ class CgroupV1:
 
     def _gather(self, key: Key, own: Path) -> None:
         """Moves the job's processes until none is new (rule 4)."""
+        try:
+            self._gather_all(key, own)
+        finally:
+            self._expel(key, own)
+
+    def _expel(self, key: Key, own: Path) -> None:
+        """Moves out what Slurm does not list as the job's; listed after it was read."""
+        inside = pids_in(own)
+        for pid in set(inside) - set(self._with_slurms(key)):
+            with contextlib.suppress(OSError):
+                self._attach(pid, own.parent)
+
+    def _gather_all(self, key: Key, own: Path) -> None:
         done = set(pids_in(own))  # or Slurm's, ended, or a real-time one
         until = self._clock() + MOST_MOVE_S
         for _ in range(PASSES):

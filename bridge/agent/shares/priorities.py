@@ -5,7 +5,8 @@ Rules
     1. The least weight is SCHED_IDLE; other small weights are the niceness that comes next to them.
        A weight that is not small is none: who is at the usual priority stays there.
     2. There are no quotas.
-    3. New processes inherit the priority. Whose a process is, is looked at every `SCAN_S`.
+    3. New processes inherit the priority. Whose a process is, is looked at every `SCAN_S`, and once
+       more right before its priority is changed: its number may have been given out again.
     4. Which processes are a job's is taken from /proc; where Slurm makes no cgroups, one that hides
        what it belongs to is not found.
     5. Who gets the full share back gets niceness 0, whatever it had.
@@ -82,17 +83,36 @@ class Priorities:
     def _set(self, key: Key, priority: Priority) -> bool:
         found, problem = False, None
         for pid in self.processes(key):
-            for thread in self._threads(pid):
-                try:
-                    _prioritise(thread, priority)
-                    found = True
-                except ProcessLookupError:
-                    continue
-                except OSError as error:
-                    problem = error
+            try:
+                found |= self._set_process(pid, key, priority)
+            except OSError as error:
+                problem = error
         if problem is not None:
             raise problem
         return found
+
+    def _set_process(self, pid: int, key: Key, priority: Priority) -> bool:
+        """Sets the priority of all threads; whether there are any, and they are the job's."""
+        found, sure, problem = False, False, None
+        for thread in self._threads(pid):
+            try:
+                if not _has(thread, priority):
+                    sure = sure or self._belongs(pid, key)
+                    if not sure:
+                        return False
+                    _prioritise(thread, priority)
+                found = True
+            except ProcessLookupError:
+                continue
+            except OSError as error:
+                problem = error
+        if problem is not None:
+            raise problem
+        return found
+
+    def _belongs(self, pid: int, key: Key) -> bool:
+        node, job = key
+        return self._processes.job_of(pid) in ((job, node), (job, ""))
 
     def _threads(self, pid: int) -> list[int]:
         try:
@@ -101,12 +121,16 @@ class Priorities:
             return []
 
 
-def _prioritise(thread: int, priority: Priority) -> None:
-    policy, nice = priority
+def _has(thread: int, priority: Priority) -> bool:
     now = os.sched_getscheduler(thread)
     if now not in (os.SCHED_OTHER, os.SCHED_BATCH, os.SCHED_IDLE):
-        return  # a real-time one
-    if now != policy:
+        return True  # a real-time one stays as it is
+    return (now, os.getpriority(os.PRIO_PROCESS, thread)) == priority
+
+
+def _prioritise(thread: int, priority: Priority) -> None:
+    policy, nice = priority
+    if os.sched_getscheduler(thread) != policy:
         os.sched_setscheduler(thread, policy, os.sched_param(0))
     if os.getpriority(os.PRIO_PROCESS, thread) != nice:
         os.setpriority(os.PRIO_PROCESS, thread, nice)

@@ -52,6 +52,7 @@ class Shares:
         self._woken, self._stopped = threading.Event(), threading.Event()
         self._order: tuple[int, float, tuple[Share, ...]] | None = None
         self._sequence = 0
+        self._guarded = False
         self._thread = threading.Thread(target=self._run, name="shares", daemon=True)
 
     def start(self) -> None:
@@ -77,6 +78,7 @@ class Shares:
     def order(self, sequence: int, lease_s: float, shares: Iterable[Share]) -> None:
         """Takes an order (`Keeper.order`)."""
         order = sequence, lease_s, tuple(shares)
+        self._guarded |= bool(order[2])
         if self._keeper is None:
             self._order = order
         elif not self._keeper.order(*order):
@@ -92,6 +94,7 @@ class Shares:
                 if self._keeper is None and not self._take():
                     continue
                 assert self._keeper is not None
+                self._feed()  # before anything is in force that somebody would have to lift
                 found = self._sequence, self._keeper.look()
                 if found != told:
                     told = found
@@ -119,7 +122,7 @@ class Shares:
         """Tells the guardian that the agent lives; starts one when there is something to guard."""
         guardian = self._guardian
         if guardian is None or guardian.poll() is not None:
-            if self._keeper is None or self._keeper.is_idle:
+            if not self._guarded and (self._keeper is None or self._keeper.is_idle):
                 return
             self._guardian = guardian = self._start_guardian()
         assert guardian.stdin is not None

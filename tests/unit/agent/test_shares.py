@@ -389,6 +389,26 @@ def test_a_job_that_forks_faster_than_it_is_moved_is_frozen_meanwhile(
     assert state.read_text() == "THAWED"
 
 
+def test_a_number_that_was_given_out_again_bounds_nobody_else(
+    old: OldTree, method: CgroupV1
+) -> None:
+    """Process 12 ends before it is moved, and a process of others gets its number."""
+    folder, outside = old.job("7", 11, 12), old.root / "cpu" / "docker" / "x"
+    seen = list[list[str]]()
+
+    def attach(pid: int, own: Path) -> None:
+        if pid == 12:
+            (folder / "cgroup.procs").write_text("11\n")
+        old.attach(pid, own)
+        seen.append((outside / own_name((NODE, "7")) / "cgroup.procs").read_text().split())
+
+    method._attach = attach
+    assert method.apply(guest("7", 250))
+    assert ["12"] in [[pid for pid in each if pid == "12"] for each in seen]
+    assert (outside / own_name((NODE, "7")) / "cgroup.procs").read_text().split() == ["11"]
+    assert "12" in (outside / "cgroup.procs").read_text().split()
+
+
 def test_a_hierarchy_shared_with_cpuacct_is_written_in_place(tmp_path: Path, proc: Path) -> None:
     root = tmp_path / "both"
     user = OldTree.group(root / "cpu,cpuacct" / "slurm_n1" / "uid_1000")
@@ -531,7 +551,7 @@ def test_without_cgroups_processes_get_a_priority(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may raise a priority again")
 def test_priorities_are_given_back() -> None:
-    asleep = subprocess.Popen(["sleep", "600"])
+    asleep = subprocess.Popen(["sleep", "600"], env={"SLURM_JOB_ID": "7"})
     try:
 
         class Known(Processes):
@@ -546,6 +566,24 @@ def test_priorities_are_given_back() -> None:
         assert method.restore((NODE, "7"))
         assert os.sched_getscheduler(asleep.pid) == os.SCHED_OTHER
         assert os.getpriority(os.PRIO_PROCESS, asleep.pid) == 0
+    finally:
+        asleep.kill()
+        asleep.wait()
+
+
+def test_a_process_that_got_the_number_of_a_jobs_keeps_its_priority() -> None:
+    """The processes of job 7 were looked up a moment ago; this one is of another job by now."""
+    asleep = subprocess.Popen(["sleep", "600"], env={"SLURM_JOB_ID": "8"})
+    try:
+
+        class Known(Processes):
+            def with_jobs(self) -> Iterator[tuple[int, tuple[str, str]]]:
+                return iter([(asleep.pid, ("7", NODE))])
+
+        method = Priorities(Known())
+        assert not method.apply(guest("7"))
+        assert os.sched_getscheduler(asleep.pid) == os.SCHED_OTHER
+        assert os.getpriority(os.PRIO_PROCESS, asleep.pid) == os.getpriority(os.PRIO_PROCESS, 0)
     finally:
         asleep.kill()
         asleep.wait()
