@@ -85,14 +85,15 @@ _verdicts: list[tuple[NDArray[np.object_], bool]] = []
 
 
 def pairs(running: RunningTable) -> dict[int, int]:
-    """Row of each guest to the row of its host; of those whose host runs."""
+    """Row of each guest to the row of its host; of those whose host runs and is no guest itself."""
     if not has_guests(running):
         return {}
     guests = running.host_id.nonzero()[0].tolist()
     releasing = running.releasing.tolist()
     row_of = {job_id: row for row, job_id in enumerate(running.id.tolist()) if not releasing[row]}
-    found = ((row, row_of.get(running.host_id[row])) for row in guests)
-    return {row: host for row, host in found if host is not None and host != row}
+    beside = ((row, row_of.get(running.host_id[row])) for row in guests)
+    found = {row: host for row, host in beside if host is not None and host != row}
+    return {row: host for row, host in found.items() if host not in found}
 
 
 def counted_once(running: RunningTable) -> RunningTable:

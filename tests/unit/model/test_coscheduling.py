@@ -53,6 +53,19 @@ def test_a_guest_whose_host_ends_first_keeps_its_own():
     assert busy_cpus(running, 100) == [2, 2, 0]
 
 
+def test_a_guest_is_nobodys_host():
+    """Neither in a chain nor in a ring; but once its own host is gone, it may be one."""
+
+    def running(**hosts):
+        jobs = [a_running_job((0,), id=job, host_id=host) for job, host in hosts.items()]
+        return a_snapshot(nodes=1, running=jobs)().running
+
+    assert pairs(running(a="", b="a", c="b")) == {1: 0}
+    assert pairs(running(a="b", b="a")) == {}
+    assert pairs(running(a="a")) == {}
+    assert pairs(running(b="gone", c="b")) == {1: 0}
+
+
 def test_memory_is_never_shared():
     running = counted_once(a_pair())
     assert running.use[:, 1].tolist() == [1000, 1000, 10, 10]

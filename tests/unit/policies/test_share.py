@@ -10,6 +10,7 @@ from bridge.cycle import run_cycle
 from bridge.errors import ConfigError
 from bridge.model.job import EndedTable, Ending
 from bridge.model.job_columns import objects
+from bridge.planning.sharing import kept_keys
 from bridge.planning.sharing.histories import application, history_of
 from bridge.planning.sharing.kept_learner import read_learner
 from bridge.planning.sharing.learner import Learner
@@ -54,6 +55,28 @@ class Cycles:
 
 def quota_of(plan):
     return dict(zip(plan.quotas.id.tolist(), plan.quotas.milli_cpus_per_node.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("share", ["asax", "pairs"])
+def test_ever_new_names_of_jobs_fill_no_memory(share, monkeypatch):
+    monkeypatch.setattr(kept_keys, "MOST_OF_USER", 50)
+    cycles = Cycles(share)
+
+    def run(*names, user):
+        jobs = [
+            a_host((node,), id=name, name=name, user=user, start_s=NOW_S - 50)
+            for node, name in enumerate(names)
+        ]
+        cycles.run(a_world(jobs, nodes=4))
+        gone = ended(*((name, 50, 99, Ending.COMPLETED) for name in names))
+        cycles.run(a_world([], nodes=4), gone)
+
+    run("kept", user="ann")
+    for at in range(0, 400, 4):
+        run(*(f"{number}x" for number in range(at, at + 4)), user="eve")
+    learnt = cycles.state.learnt_by(share)
+    assert 0 < len(learnt.known) <= 50 + kept_keys.EVERY + 4
+    assert history_of(learnt, application("ann", "kept", 1)) is not None
 
 
 # ---------------------------------------------------------------- who is started

@@ -21,6 +21,7 @@ from bridge.planning.sharing.pair_knowledge import (
     belief,
     highest_admissible,
     note,
+    note_short_of_memory,
     pairs_in,
 )
 from bridge.planning.sharing.site_harm import SiteHarm
@@ -162,6 +163,14 @@ def test_harm_is_forgotten_slowly():
     (((host, guest), entry),) = pairs_in(dict(learning.done().known)).items()
     assert (host, guest) == ("a", "b")
     assert entry.guest_cpus == pytest.approx(2.0)
+
+
+def test_a_pair_that_was_short_of_memory_is_not_admissible_and_others_are():
+    learning = Learning(Learnt())
+    note_short_of_memory(learning, ("a", "b"))
+    assert highest_admissible(learning.known, ("a", "b"), 0.0, 0.5) is None
+    assert highest_admissible(learning.known, ("a", "c"), 0.0, 0.1) == 100
+    assert highest_admissible(learning.known, ("c", "b"), 0.0, 0.1) == 100
 
 
 def test_what_does_not_fit_is_nothing():
