@@ -90,7 +90,7 @@ def on_cluster(strategy: str, given: argparse.Namespace) -> dict[str, object]:
         more = [*own, *options(strategy, given.compression, Path(folder))]
         with Stand(given.name, scheduler, given.nodes, say, options=more) as stand:
             expected_s = 14_000 / given.compression * max(given.jobs / 230, 0.2)
-            return run(stand, jobs, 3 * expected_s + 120, say)
+            return run(stand, jobs, 3 * expected_s + 120)
 
 
 def simulated(strategy: str, given: argparse.Namespace, costs: Costs) -> dict[str, object]:

@@ -5,7 +5,6 @@ Each node has its own /sys with `cray/pm_counters` (`scripts/cluster up --power-
 draws the power of the job that holds it, and idle power without one.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,13 +86,3 @@ class Truth:
         else:
             self.at_s.append(second)
             self.power_w.append(power_w)
-
-
-def named(nodelist: str) -> list[str]:
-    """The nodes of a list as Slurm prints it: n3, n[1-4,7] or n1,n[3-4]."""
-    found = []
-    for part in re.findall(r"n(\d+|\[[^\]]+\])", nodelist):
-        for span in part.strip("[]").split(","):
-            low, _, high = span.partition("-")
-            found += [f"n{number}" for number in range(int(low), int(high or low) + 1)]
-    return found

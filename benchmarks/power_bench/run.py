@@ -12,16 +12,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cluster_bench.batch import (
+    Ran,
+    cancel_all,
+    common_figures,
+    common_row,
+    nodes_of,
+    outputs,
+    read_log,
+    spread,
+)
 from cluster_bench.meters import load_between
 from cluster_bench.stand import BenchError, Stand
 from elastic_bench import programs
-from elastic_bench.esp_run import Ran, read_log, spread
 from elastic_bench.steps import changes, resizes, stages
 
 from bridge.sim.corridor.steps import CorridorStep
 from power_bench import judge
 from power_bench.jobs import Costs, Experiment, Job
-from power_bench.rig import NodeMeters, Truth, named
+from power_bench.rig import NodeMeters, Truth
 
 _HERE = Path(__file__).parent
 _READ = 'for job; do echo "== $job"; cat power/$job.out; done'
@@ -96,14 +105,14 @@ def run(
         raise BenchError(f"the corridor was not changed: {switches.failed}")
     ids = [found.ids[job.number] for job in jobs]
     called_s = [found.called_s[job.number] for job in jobs]
-    ran = [Ran(job, *each) for job, *each in zip(jobs, ids, called_s, strict=True)]  # type: ignore[arg-type]
+    ran = [Ran(job, *each) for job, *each in zip(jobs, ids, called_s, strict=True)]
     log = stand.script("logs", "controller")
     read_log(ran, log)
-    outputs = _outputs(stand.shell("sh", "-c", _READ, "sh", *ids, timeout_s=600))
-    _check(ran, outputs, expected)
+    said = outputs(stand.shell("sh", "-c", _READ, "sh", *ids, timeout_s=600))
+    _check(ran, said, expected)
     service = stand.script("logs", "service") if bridge else ""
     return {
-        **_figures(ran, outputs, service, log),
+        **_figures(ran, said, service, log),
         **judge.figures(judge.measured(given, found.truth, ids, called_s, _end_s(ran))),
         "switches": switches.made,
         "decision": _decisions(stand) if bridge else {},
@@ -131,7 +140,7 @@ def _followed(
             if job.number == 0:
                 switches.begin(line["called"])
         elif "held" in line:
-            held = {job: named(nodelist) for job, nodelist in line["held"]}
+            held = {job: nodes_of(nodelist) for job, nodelist in line["held"]}
             watts = found.truth.note(line["at"], held)
             rig.show(line["at"], watts)
             if time.monotonic() - told_s > 30:
@@ -160,7 +169,7 @@ def _lines(stand: Stand, jobs: Sequence[Job], bound_s: float) -> Iterator[dict]:
             yield json.loads(line)
             if time.monotonic() > until_s:
                 teller.kill()
-                stand.shell("sh", "-c", "squeue -h -o %i | xargs -r scancel", user="root")
+                cancel_all(stand)
                 raise BenchError(f"not all jobs have ended after {bound_s:.0f} s")
         if teller.wait():
             raise BenchError(f"submitting failed: {teller.stderr.read()[-300:]}")
@@ -171,22 +180,18 @@ def _expected(stand: Stand, jobs: Sequence[Job]) -> Mapping[str, str]:
     commands = sorted({job.command for job in jobs})
     settings = [f"{name}={value}" for name, value in programs.SETTINGS.items()]
     said = stand.shell("env", *settings, "sh", "-c", _EXPECTED, stdin="\n".join(commands) + "\n")
-    found = {command: _RESULT.findall(text) for command, text in _outputs(said).items()}
+    found = {command: _RESULT.findall(text) for command, text in outputs(said).items()}
     if missing := [command for command in commands if len(found.get(command, [])) != 1]:
         raise BenchError(f"'{missing[0]}' has no result: {said[-300:]}")
     return {command: lines[0] for command, lines in found.items()}
 
 
-def _outputs(text: str) -> dict[str, str]:
-    """Parts of a text by their titles."""
-    parts = (part.partition("\n") for part in re.split(r"^== ", text, flags=re.MULTILINE)[1:])
-    return {title: body for title, _, body in parts}
-
-
-def _check(ran: Sequence[Ran], outputs: Mapping[str, str], expected: Mapping[str, str]) -> None:
+def _check(
+    ran: Sequence[Ran[Job]], said_by: Mapping[str, str], expected: Mapping[str, str]
+) -> None:
     for one in ran:
-        said = outputs.get(one.job_id, "")
-        one.right = _RESULT.findall(said) == [expected[one.job.command]]  # type: ignore[attr-defined]
+        said = said_by.get(one.job_id, "")
+        one.right = _RESULT.findall(said) == [expected[one.job.command]]
         paced = _PACE.findall(said)
         one.program_s = float(paced[0]) if len(paced) == 1 else 0.0
         each = [made for _, outcome, made in stages(said) if outcome == "done"]
@@ -195,30 +200,22 @@ def _check(ran: Sequence[Ran], outputs: Mapping[str, str], expected: Mapping[str
             one.why = " / ".join(said.splitlines()[-3:])[:300] or "no output"
 
 
-def _end_s(ran: Sequence[Ran]) -> int:
+def _end_s(ran: Sequence[Ran[Job]]) -> int:
     return math.ceil(max(one.end_s for one in ran))
 
 
 def _figures(
-    ran: Sequence[Ran], outputs: Mapping[str, str], service: str, log: str
+    ran: Sequence[Ran[Job]], said_by: Mapping[str, str], service: str, log: str
 ) -> dict[str, object]:
-    missing = [one.job_id for one in ran if not (one.start_s and one.end_s and one.width)]
-    if missing:
-        raise BenchError(f"the log does not tell all of jobs {', '.join(missing[:5])}")
-    made = [one for one in changes(service) if one.job in outputs]
+    made = [one for one in changes(service) if one.job in said_by]
     good = [one for one in made if one.done]
     lasted = [one.end_s - one.begin_s for one in good]
     windows = [s for one in ran for s in one.windows_s]
     around = [one.end_s - one.start_s - one.program_s for one in ran if one.right and one.program_s]
-    locks = [one.lock_ms for one in resizes(log) if one.job in outputs]
+    locks = [one.lock_ms for one in resizes(log) if one.job in said_by]
     costs = Costs(*(round(statistics.mean(x), 3) if x else 0.0 for x in (lasted, windows, around)))
     return {
-        "makespan_s": round(max(one.end_s for one in ran) - min(o.submitted_s for o in ran), 2),
-        "wait_s": round(statistics.mean(one.start_s - one.submitted_s for one in ran), 2),
-        "response_s": round(statistics.mean(one.end_s - one.submitted_s for one in ran), 2),
-        "right": sum(one.right for one in ran),
-        "count": len(ran),
-        "wrong": [f"{one.job_id}: {one.why}" for one in ran if not one.right],
+        **common_figures(ran),
         "resizes": len(good),
         "not_done": len(made) - len(good),
         "why": sorted({one.why for one in made if one.why}),
@@ -264,10 +261,8 @@ def _series(truth: Truth, origin_s: float, end_s: int) -> dict[str, list[int]]:
             "end_s": [end_s - first]}  # fmt: skip
 
 
-def _row(one: Ran) -> dict[str, object]:
+def _row(one: Ran[Job]) -> dict[str, object]:
     return {
-        "job": one.job.number, "program": one.job.program, "nodes": one.job.nodes,  # type: ignore[attr-defined]
-        "draw_w": one.job.draw_w, "wait_s": round(one.start_s - one.submitted_s, 2),  # type: ignore[attr-defined]
-        "ran_s": round(one.end_s - one.start_s, 2), "model_s": round(one.job.runs_s, 2),
-        "width": one.width, "widths": [width for _, width in one.widths], "right": one.right,
+        "job": one.job.number, "program": one.job.program, "nodes": one.job.nodes,
+        "draw_w": one.job.draw_w, "model_s": round(one.job.runs_s, 2), **common_row(one),
     }  # fmt: skip

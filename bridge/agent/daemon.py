@@ -26,6 +26,7 @@ from pathlib import Path
 import grpc
 
 from bridge import files
+from bridge.agent import progress
 from bridge.agent.counts import Counts
 from bridge.agent.cpu_times import CpuTimes
 from bridge.agent.launchers import LauncherSocket, user_name
@@ -36,6 +37,7 @@ from bridge.agent.power.choice import PowerSettings
 from bridge.agent.power.meter import READ_S, Meter
 from bridge.agent.privileges import check_secret
 from bridge.agent.processes import Processes
+from bridge.agent.public_folder import make_public
 from bridge.agent.shares.keeper import InForce
 from bridge.agent.shares.running import Shares
 from bridge.agent.shares.wanted import Share
@@ -67,6 +69,7 @@ class Settings:
         power: sensors of power.
         shares: it keeps CPU shares of jobs, where the service orders some.
         cgroups: where cgroups are mounted.
+        progress: directory of the files in which jobs tell their progress.
     """
 
     service: str
@@ -80,6 +83,7 @@ class Settings:
     power: PowerSettings = field(default_factory=PowerSettings)
     shares: bool = True
     cgroups: Path = ROOT
+    progress: Path = progress.FOLDER
 
 
 class Agent:
@@ -98,7 +102,10 @@ class Agent:
         self._cpu = CpuTimes(self._processes)
         self._reports: asyncio.Queue[pb.AgentReport] | None = None
         self._counts = Counts(self._processes, settings.nodes, self._send)
-        self._meter = Meter(settings.nodes, settings.power, self._processes, settings.cgroups)
+        told = progress.ProgressFiles(self._processes, settings.progress)
+        self._meter = Meter(
+            settings.nodes, settings.power, self._processes, settings.cgroups, progress=told.read
+        )
         self._batches = Batches()
         self._takes_use = False
         self._shares = self._keep_shares(settings) if settings.shares else None
@@ -161,6 +168,8 @@ class Agent:
         tasks.append(asyncio.create_task(self._read_power()))
         if not self._pages.open():
             _log.warning("%s belongs to another agent: no time in MPI", self._settings.pages)
+        if not make_public(self._settings.progress):
+            _log.warning("%s is not ours: jobs tell no progress", self._settings.progress)
         try:
             await stop.wait()
         finally:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from bridge.agent.processes import Processes
+from bridge.agent.public_folder import entries, make_public
 
 FOLDER: Final = Path("/dev/shm/schedbridge-mpi")
 MAGIC: Final = b"BRIDGEMT"
@@ -66,15 +67,7 @@ class Pages:
         Returns:
             False: it cannot be made, or belongs to another user; then nothing is measured.
         """
-        try:
-            self._folder.mkdir(exist_ok=True)
-            found = self._folder.lstat()
-            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-                return False
-            self._folder.chmod(0o1777)
-        except OSError:
-            return False
-        return True
+        return make_public(self._folder)
 
     def read(self, now_ns: int) -> dict[tuple[str, str], MpiUse]:
         """The differences to the last reading, by job and node (empty: unknown).
@@ -104,7 +97,7 @@ class Pages:
 
     def _pages(self) -> Iterator[tuple[int, int, Page]]:
         """Pages of living processes: by process, so that other files cannot hide them."""
-        for entry in _entries(self._proc):
+        for entry in entries(self._proc):
             if not entry.name.isdecimal():
                 continue
             try:
@@ -116,7 +109,7 @@ class Pages:
                 yield int(entry.name), *read
 
     def _remove_old(self) -> None:
-        for entry in islice(_entries(self._folder), MOST_NAMES):
+        for entry in islice(entries(self._folder), MOST_NAMES):
             name = _NAME.fullmatch(entry.name)
             if name is None or (self._proc / name[2]).exists():
                 continue
@@ -125,14 +118,6 @@ class Pages:
                     os.unlink(entry.path)  # noqa: PTH108 - never follows a link
             except OSError:
                 continue
-
-
-def _entries(folder: Path) -> "Iterator[os.DirEntry[str]]":
-    try:
-        with os.scandir(folder) as found:
-            yield from found
-    except OSError:
-        return
 
 
 def _read(path: Path, user: int) -> tuple[int, Page] | None:

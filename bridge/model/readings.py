@@ -18,6 +18,7 @@ class JobReading:
             not known.
         age_s: of the oldest of these readings.
         nodes: of how many of its nodes there are readings.
+        progress: share of its work that is done, in [0, 1], as the job tells it; -1: it does not.
         method: how its CPU share is kept: cgroup-v1, cgroup-v2, priorities (which keep no quota);
             empty: it is not.
     """
@@ -29,4 +30,5 @@ class JobReading:
     pressure: float
     age_s: float
     nodes: int
+    progress: float = -1.0
     method: str = ""

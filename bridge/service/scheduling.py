@@ -26,6 +26,7 @@ from bridge.service.config import ServiceConfig
 from bridge.service.observers import Keeper, Meter, PowerMeter, Reader, Sharer
 from bridge.service.power_memory import PowerMemory
 from bridge.service.resize_memory import ResizeMemory
+from bridge.service.sharing_meter import SharingMeter
 from bridge.service.telemetry import Metrics
 from bridge.state.store import Store
 
@@ -122,6 +123,7 @@ class Scheduling:
             observers=(
                 Meter(metrics, self.decider),
                 PowerMeter(metrics, lambda: self.decider.site),
+                SharingMeter(metrics, lambda: self.decider.site, lambda: self.decider.state),
                 Keeper(store),
                 self._reader,
                 *(() if hub is None else (Sharer(hub.shares),)),

@@ -36,6 +36,13 @@
 | schedbridge_power_lower_watts, _power_upper_watts | gauge | bounds of system power; +Inf: none |
 | schedbridge_power_estimate_watts | gauge | system power in the last snapshot, upper estimate |
 | schedbridge_power_signal_up | gauge | 1 while power.signal_file is read, or none is wanted |
+| schedbridge_coschedule_guests | gauge | guests that run beside their hosts |
+| schedbridge_coschedule_starts_total | counter | guests that have started |
+| schedbridge_coschedule_requeues_total{reason} | counter | guests put back into the queue |
+| schedbridge_coschedule_guest_cpu_seconds_total | counter | CPU time of guests beside hosts |
+| schedbridge_coschedule_host_slowdown_ratio | histogram | hosts beside guests, each measurement |
+| schedbridge_coschedule_hosts_above_bound | gauge | hosts slowed down by more than allowed |
+| schedbridge_coschedule_off | gauge | 1 while no jobs may share nodes |
 | schedbridge_gate_refusals_total{socket, reason} | counter | connections turned away |
 | schedbridge_controller_up | gauge | 1 while the controller called within the last minute |
 | schedbridge_memory_up | gauge | 1 while the memory's file is in use, or none is wanted |
@@ -58,6 +65,7 @@ _ERROR_BUCKETS_S = (
     -14_400, -3600, -600, -60, -10, -1, 0, 1, 10, 60, 600, 3600, 14_400, 86_400
 )  # fmt: skip
 _ADAPTATION_BUCKETS_S = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600)
+_SLOWDOWN_BUCKETS = (-0.1, 0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2, 5)
 _UP_S = 60
 
 
@@ -80,6 +88,9 @@ _GAUGES: Final = (
     ("power_upper_watts", "Upper bound of system power; +Inf: none"),
     ("power_estimate_watts", "System power in the last snapshot, upper estimate"),
     ("power_signal_up", "1 while power.signal_file is read, or none is wanted"),
+    ("coschedule_guests", "Guests that run beside their hosts"),
+    ("coschedule_hosts_above_bound", "Hosts that are slowed down by more than their bound"),
+    ("coschedule_off", "1 while an operator or a policy has ended sharing"),
     ("memory_up", "1 while the file memory.path is in use, or none is wanted"),
     ("controller_fallbacks", "Times the controller fell back to its own scheduler"),
     ("controller_fallback_seconds", "Seconds it spent there"),
@@ -151,6 +162,17 @@ class Metrics:
             "Hop cost of jobs that started, where the plan stage put them and where they went",
             "when",
         )
+        self._guests = counter("coschedule_starts", "Guests that have started beside a host")
+        self._guests_requeued = counter(
+            "coschedule_requeues", "Guests that were put back into the queue", "reason"
+        )
+        self._guest_cpu = counter(
+            "coschedule_guest_cpu_seconds", "CPU time of guests while beside their hosts"
+        )
+        self._slowdown = seconds(
+            "coschedule_host_slowdown_ratio", "Rate alone over rate beside a guest, minus 1",
+            buckets=_SLOWDOWN_BUCKETS,
+        )  # fmt: skip
         self._run_times_seen: dict[str, tuple[float, ...]] = {}
         self._failures_seen = 0
 
@@ -180,6 +202,22 @@ class Metrics:
         self._resizes.labels(direction, outcome).inc()
         if outcome == "completed" and lasted_s is not None:
             self._adaptation.labels(direction).observe(lasted_s)
+
+    def guest_started(self) -> None:
+        """Counts a guest."""
+        self._guests.inc()
+
+    def guest_requeued(self, reason: str) -> None:
+        """Counts a requeue of a guest, by one of `bridge.planning.sharing.leaving.KINDS`."""
+        self._guests_requeued.labels(reason).inc()
+
+    def guest_used(self, cpu_s: float) -> None:
+        """Counts CPU time of a guest, s."""
+        self._guest_cpu.inc(cpu_s)
+
+    def host_slowed(self, slowdown: float) -> None:
+        """Counts a measured slowdown of a host."""
+        self._slowdown.observe(slowdown)
 
     def policy(self, name: str) -> None:
         """Sets the policy in force."""

@@ -2,14 +2,15 @@
 """Four workflows whose stages are jobs that depend on each other: load for co-scheduling.
 
     workflow.py list
-    workflow.py run NAME [STAGE] --cores N --size S --folder DIR
-    workflow.py submit NAME --cores N --size S --folder DIR [-- SBATCH OPTIONS]
+    workflow.py run NAME [STAGE] --cores N --size S --times T --folder DIR
+    workflow.py submit NAME --cores N --size S --times T --folder DIR [-- SBATCH OPTIONS]
 
 `run` without a stage runs all of them here, one after the other. `submit` gives Slurm one job for
-each stage, which starts when the one before has succeeded: parallel stages with N tasks, sequential
-ones with one task, on as many CPUs. DIR is a folder that all nodes see; each workflow needs one of
-its own. Every stage writes one line of JSON: seconds of wall and CPU time, MiB of memory, and
-whether its result is right. The exit code is 1 if it is wrong.
+each stage, which starts when the one before has succeeded: on N CPUs, parallel stages with N tasks,
+sequential ones with one task. DIR is a folder that all nodes see; each workflow needs one of
+its own. A stage does its work T times, and tells its progress after each. Every stage writes one
+line of JSON: seconds of wall and CPU time, MiB of memory, and whether its results are right. The
+exit code is 1 if one is wrong.
 
 | name | bound by | stages |
 |---|---|---|
@@ -33,6 +34,7 @@ import blast
 import montage
 import readings
 import synthetic
+from progress import tell
 from tasks import start
 
 WORKFLOWS = {each.__name__: each.STAGES for each in (montage, blast, readings, synthetic)}
@@ -44,7 +46,11 @@ def run(name, stage, options):
     cores = options.cores if stage.parallel else 1
     tasks, children, forked = start(cores, options.folder / f"{name}-{stage.name}.address")
     with tasks:
-        result = stage.work(tasks, options.size, options.folder)
+        results = []
+        for done in range(1, options.times + 1):
+            results.append(stage.work(tasks, options.size, options.folder))
+            if tasks.rank == 0:
+                tell(done / options.times)
         cpu_s = sum(tasks.exchange(time.process_time() - began_cpu_s * (not forked)))
         rss_mib = sum(tasks.exchange(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024))
     if forked:
@@ -52,11 +58,11 @@ def run(name, stage, options):
     if tasks.rank:
         return True
     wall_s = time.monotonic() - began_s
-    right = result == stage.expected(options.size)
+    right = set(map(repr, results)) == {repr(stage.expected(options.size))}
     line = {
         "workflow": name, "stage": stage.name, "cores": cores, "size": options.size,
-        "wall_s": round(wall_s, 3), "cpu_s": round(cpu_s, 3), "rss_mib": round(rss_mib, 1),
-        "right": right,
+        "times": options.times, "wall_s": round(wall_s, 3), "cpu_s": round(cpu_s, 3),
+        "rss_mib": round(rss_mib, 1), "right": right,
     }  # fmt: skip
     print(json.dumps(line), flush=True)
     ended = [os.waitpid(child, 0)[1] for child in children]
@@ -69,14 +75,14 @@ def submit(name, options):
     for stage in WORKFLOWS[name]:
         tasks = options.cores if stage.parallel else 1
         command = [
-            "srun", f"-n{tasks}", f"-c{options.cores // tasks}", sys.executable,
-            str(Path(__file__).resolve()), "run", name, stage.name,
-            "--cores", str(options.cores), "--size", str(options.size),
+            "srun", f"-n{tasks}", *(["-N1"] if tasks == 1 else []), sys.executable,
+            str(Path(__file__).resolve()), "run", name, stage.name, "--cores", str(options.cores),
+            "--size", str(options.size), "--times", str(options.times),
             "--folder", str(options.folder.resolve()),
         ]  # fmt: skip
         words = [
             "sbatch", "--parsable", f"--job-name={name}-{stage.name}",
-            f"-n{tasks}", f"-c{options.cores // tasks}",
+            f"-n{options.cores}",
             f"--output={options.folder.resolve()}/{stage.name}.out",
             *([f"--dependency=afterok:{before}"] if before else []),
             *options.sbatch, "--wrap", shlex.join(command),
@@ -111,6 +117,7 @@ def main():
     parser.add_argument("stage", nargs="?")
     parser.add_argument("--cores", type=positive, default=1)
     parser.add_argument("--size", type=positive, default=1)
+    parser.add_argument("--times", type=positive, default=1)
     parser.add_argument("--folder", type=Path, default=Path())
     words = sys.argv[1:]
     split = words.index("--") if "--" in words else len(words)

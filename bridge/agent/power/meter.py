@@ -8,7 +8,7 @@ Rules
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +20,7 @@ from bridge.agent.processes import Processes
 from bridge.rpc.pb import agent_pb2 as pb
 
 READ_S: Final = 1.0
+PROGRESS_S: Final = 2.0
 
 
 class Meter:
@@ -34,6 +35,7 @@ class Meter:
         *,
         clock: Callable[[], float] = time.monotonic,
         proc: Path = Path("/proc"),
+        progress: Callable[[], Mapping[tuple[str, str], float]] = dict,
     ) -> None:
         """Finds sensors and cgroups.
 
@@ -44,7 +46,9 @@ class Meter:
             root: where cgroups are mounted.
             clock: monotonic, s.
             proc: where processes and the machine's pressure are shown.
+            progress: reads what jobs tell, by job and node (empty: unknown).
         """
+        self._progress, self._nodes = progress, tuple(nodes)
         self._pressure = proc / "pressure" / "memory"
         cpus = settings.cpus or usable_cpus(root)
         self._sensors = {
@@ -52,10 +56,11 @@ class Meter:
         }
         self._stated = settings.model is not None
         self._use, self._clock = JobUse(nodes, processes, root), clock
+        self._told_before: tuple[float, Mapping[tuple[str, str], float]] | None = None
 
     def read(self) -> pb.Use:
         """All nodes and jobs."""
-        message = pb.Use()
+        message, told = pb.Use(), self._told()
         for name, use in self._use.read(self._clock()).items():
             sensors = self._sensors[name]
             sensors.load.busy_cpus = use.busy_cpus
@@ -73,9 +78,18 @@ class Meter:
                 message.jobs.add(
                     job=job, node=name, cpus=used.cpus, memory_mib=used.memory_mib,
                     cpu_s=used.cpu_s, peak_memory_mib=used.peak_mib,
-                    memory_pressure=used.pressure,
+                    memory_pressure=used.pressure, progress=told.get((job, name)),
                 )  # fmt: skip
         return message
+
+    def _told(self) -> Mapping[tuple[str, str], float]:
+        """Progress by job and node; read every `PROGRESS_S`."""
+        now_s = self._clock()
+        if self._told_before is None or now_s - self._told_before[0] >= PROGRESS_S:
+            found = self._progress().items()
+            told = {(job, node or self._nodes[0]): done for (job, node), done in found}
+            self._told_before = now_s, told
+        return self._told_before[1]
 
     def state_model(self, node: str, idle_w: float, max_w: float) -> None:
         """Sets the bounds of the model by the service; the agent's own options prevail."""

@@ -7,6 +7,7 @@ from typing import Final
 from bridge.model.coscheduling import pairs
 from bridge.model.learnt import Learning, Learnt
 from bridge.planning.sharing.kept_keys import APART
+from bridge.planning.sharing.leaving import NOT_NOW
 from bridge.planning.sharing.orders import Orders, cpus_of
 from bridge.planning.sharing.slots import Slots
 from bridge.ports import State
@@ -81,8 +82,7 @@ def send_away(slots: Slots, orders: Orders, *, off: bool) -> set[int]:
         if not off and slots.rules(int(running.partition[host])) is not None:
             stay.add(guest)
         elif running.requeue[guest]:
-            reason = "jobs may not share nodes at present: it starts again on nodes of its own"
-            orders.requeue(job_id, cpus, reason)
+            orders.requeue(job_id, cpus, NOT_NOW)
         else:
             orders.floor(job_id, cpus)
     return stay

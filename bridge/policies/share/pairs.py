@@ -51,12 +51,20 @@ from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.sharing import switch
 from bridge.planning.sharing.histories import application, history_of
+from bridge.planning.sharing.leaving import (
+    ALWAYS_SLOW,
+    NO_MEMORY,
+    NO_ROOM,
+    STOPPED,
+    TOO_LATE,
+    too_slow,
+)
 from bridge.planning.sharing.orders import Orders, cpus_of
 from bridge.planning.sharing.pair_knowledge import PAIRS, Entry, highest_admissible, pair_key
 from bridge.planning.sharing.pair_watch import QUIET_S, Pair, Watch
 from bridge.planning.sharing.seen import is_measured
 from bridge.planning.sharing.slots import STALLED, Guest, Host, Slots
-from bridge.planning.sharing.slowdown import SHORT, Slowdown
+from bridge.planning.sharing.slowdown import SHORT
 from bridge.ports import NOTHING_SHARED, Context, Shared
 from bridge.units import NEVER
 
@@ -191,23 +199,23 @@ class _Cycle:
         """Rule 4, of memory: why a guest has to go; empty: need not."""
         running, host = self.snapshot.running, self.watch.host_of[guest]
         if max(float(running.memory_stall[host]), float(running.memory_stall[guest])) > STALLED:
-            return "memory is short on the nodes that it shares"
+            return NO_MEMORY
         nodes = running.nodes[running.indptr[host] : running.indptr[host + 1]]
         rules = self.slots.rules(int(running.partition[host]))
         least_mib = int(self.snapshot.nodes.capacity[nodes, MEMORY_MIB].min())
         margin = 0.0 if rules is None else rules.memory_margin
         if int(running.peak_mib[host] + running.peak_mib[guest]) > least_mib * (1 - margin):
-            return "its memory and its host's do not fit on the nodes that they share"
+            return NO_ROOM
         return ""
 
     def _must_go(self, guest: int, pair: Pair) -> str:
         """Rules 4 and 6, however little it slows its host down; empty: need not."""
         running, host = self.snapshot.running, self.watch.host_of[guest]
         if str(running.user[host]) in self.stopped:
-            return "guests have slowed down the jobs of its host's user too much"
+            return STOPPED
         needs_s = self.watch.needs_s(host, pair.rate)
         if needs_s is not None and needs_s > int(running.end_s[host]) - self.now_s:
-            return "beside it, its host would not end within its time limit"
+            return TOO_LATE
         return ""
 
     def _within_bound(self, guest: int, pair: Pair) -> tuple[Pair, str]:
@@ -217,7 +225,7 @@ class _Cycle:
         if found is not None and found.at_least > bound:
             pair = self.watch.teach(guest, pair, found, bound)
             if pair.floor_s:
-                return pair, _too_slow(found, bound)
+                return pair, too_slow(found, bound)
             return replace(self.watch.anew(guest, pair), floor_s=self.now_s), ""
         if not pair.floor_s:
             quiet = self.now_s - pair.told_s >= QUIET_S
@@ -231,7 +239,7 @@ class _Cycle:
             below=pair.ceiling,
         )  # fmt: skip
         if lower is None:
-            return pair, "it slows its host down by more than is allowed, however little it uses"
+            return pair, ALWAYS_SLOW
         return replace(self.watch.anew(guest, pair), ceiling=lower, floor_s=0), ""
 
     # ------------------------------------------------------------ guests that start
@@ -309,10 +317,3 @@ class _Cycle:
 
 def _most_harm(site: Site) -> float:
     return min((rules.max_mean_harm for rules in site.coscheduling), default=1.0)
-
-
-def _too_slow(found: Slowdown, bound: float) -> str:
-    return (
-        f"it slows its host down by {found.mean:.0%} even at the floor (at least "
-        f"{found.at_least:.0%}, 95 % sure); {bound:.0%} are allowed"
-    )

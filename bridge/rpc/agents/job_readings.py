@@ -7,6 +7,8 @@ Rules
     2. A reading older than `STALE_S` is ignored.
     3. CPU time never decreases while a job stays: after a restart of an agent without cgroups it
        continues from the last value.
+    4. A job's progress is the least that it tells on any of its nodes. It counts as told: a false
+       one speaks of its own job only (`bridge.agent.progress`).
 """
 
 import math
@@ -36,6 +38,7 @@ class _Read:
     memory_mib: int
     peak_mib: int
     pressure: float
+    progress: float
 
 
 class JobReadings:
@@ -110,12 +113,14 @@ class JobReadings:
             return None
         times = [read.cpu_s for read in known if read.cpu_s >= 0]
         rates = [read.cpus for read in known if read.cpus >= 0]
+        told = [read.progress for read in known if read.progress >= 0]
         return JobReading(
             cpu_s=sum(times) if times else -1.0,
             cpus=sum(rates) if rates else -1.0,
             memory_mib=max(read.memory_mib for read in known),
             peak_mib=max(read.peak_mib for read in known),
             pressure=max(read.pressure for read in known),
+            progress=min(told, default=-1.0),
             age_s=now_s - min(read.at_s for read in known),
             nodes=len(known),
             method="priorities" if "priorities" in methods else min(methods),
@@ -133,12 +138,15 @@ def _read(job: pb.JobUse, at_s: float, before: _Read | None, waits: float) -> _R
     cpu_s = job.cpu_s if job.HasField("cpu_s") else -1.0
     cpus = job.cpus if job.HasField("cpus") else -1.0
     pressure = job.memory_pressure if job.HasField("memory_pressure") else waits
+    progress = job.progress if job.HasField("progress") else -1.0
+    if not 0 <= progress <= 1:
+        progress = -1.0  # also what is not a number: it is no reason to refuse the rest
     numbers = cpu_s, cpus, pressure
     if not all(map(math.isfinite, numbers)) or not (cpu_s <= _MOST_CPU_S and cpus <= _MOST_CPUS):
         return before
     if max(job.memory_mib, job.peak_memory_mib) > _MOST_MIB or pressure > 1:
         return before
-    read = _Read(at_s, cpu_s, 0.0, cpus, job.memory_mib, job.peak_memory_mib, pressure)
+    read = _Read(at_s, cpu_s, 0.0, cpus, job.memory_mib, job.peak_memory_mib, pressure, progress)
     if before is None or cpu_s < 0:
         return read
     # Rule 3: an agent that counts processes begins anew when it starts.

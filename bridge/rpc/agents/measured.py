@@ -47,7 +47,7 @@ def used(snapshot: Snapshot, readings: JobReadings, bound: Container[str]) -> Sn
     names, ends, held = snapshot.nodes.names, running.indptr.tolist(), running.nodes.tolist()
     columns = {
         name: getattr(running, name).copy()
-        for name in ("cpu_s", "busy_cpus", "peak_mib", "memory_stall", "measured_s")
+        for name in ("cpu_s", "busy_cpus", "peak_mib", "memory_stall", "measured_s", "progress")
     }
     for row, (job_id, number) in enumerate(
         zip(running.id.tolist(), running.number.tolist(), strict=True)
@@ -60,6 +60,7 @@ def used(snapshot: Snapshot, readings: JobReadings, bound: Container[str]) -> Sn
             continue  # sums over some of its nodes mislead
         columns["cpu_s"][row], columns["busy_cpus"][row] = read.cpu_s, read.cpus
         columns["peak_mib"][row], columns["memory_stall"][row] = read.peak_mib, read.pressure
+        columns["progress"][row] = read.progress
         columns["measured_s"][row] = max(snapshot.now_s - round(read.age_s), 1)
     return replace(snapshot, running=replace(running, **columns))
 

@@ -118,7 +118,7 @@ class NodePower(_message.Message):
     def __init__(self, node: _Optional[str] = ..., watts: _Optional[float] = ..., source: _Optional[str] = ..., age_ms: _Optional[int] = ..., busy_cpus: _Optional[float] = ..., cpus: _Optional[float] = ..., memory_pressure: _Optional[float] = ...) -> None: ...
 
 class JobUse(_message.Message):
-    __slots__ = ("job", "node", "cpus", "memory_mib", "cpu_s", "peak_memory_mib", "memory_pressure")
+    __slots__ = ("job", "node", "cpus", "memory_mib", "cpu_s", "peak_memory_mib", "memory_pressure", "progress")
     JOB_FIELD_NUMBER: _ClassVar[int]
     NODE_FIELD_NUMBER: _ClassVar[int]
     CPUS_FIELD_NUMBER: _ClassVar[int]
@@ -126,6 +126,7 @@ class JobUse(_message.Message):
     CPU_S_FIELD_NUMBER: _ClassVar[int]
     PEAK_MEMORY_MIB_FIELD_NUMBER: _ClassVar[int]
     MEMORY_PRESSURE_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
     job: str
     node: str
     cpus: float
@@ -133,7 +134,8 @@ class JobUse(_message.Message):
     cpu_s: float
     peak_memory_mib: int
     memory_pressure: float
-    def __init__(self, job: _Optional[str] = ..., node: _Optional[str] = ..., cpus: _Optional[float] = ..., memory_mib: _Optional[int] = ..., cpu_s: _Optional[float] = ..., peak_memory_mib: _Optional[int] = ..., memory_pressure: _Optional[float] = ...) -> None: ...
+    progress: float
+    def __init__(self, job: _Optional[str] = ..., node: _Optional[str] = ..., cpus: _Optional[float] = ..., memory_mib: _Optional[int] = ..., cpu_s: _Optional[float] = ..., peak_memory_mib: _Optional[int] = ..., memory_pressure: _Optional[float] = ..., progress: _Optional[float] = ...) -> None: ...
 
 class SharesInForce(_message.Message):
     __slots__ = ("sequence", "shares")

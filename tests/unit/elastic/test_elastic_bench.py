@@ -16,6 +16,7 @@ from tests.unit.elastic.test_run import started  # noqa: F401 - a fixture
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 sys.path.append(str(BENCHMARKS))
 
+from cluster_bench import batch  # noqa: E402
 from elastic_bench import esp_run, paced  # noqa: E402
 from elastic_bench.esp_jobs import Costs, Esp, real_jobs, simulated_jobs  # noqa: E402
 from elastic_bench.steps import changes, resizes, stages  # noqa: E402
@@ -111,8 +112,8 @@ CONTROLLER = """
 
 def test_widths_and_node_seconds_are_read_from_slurmctlds_log():
     jobs = real_jobs(Esp(100, 0, 32, 20, 3))
-    ran = [esp_run.Ran(job, job_id, 0.0) for job, job_id in zip(jobs, ("5", "6", "7"), strict=True)]
-    esp_run.read_log(ran, CONTROLLER)
+    ran = [batch.Ran(job, job_id, 0.0) for job, job_id in zip(jobs, ("5", "6", "7"), strict=True)]
+    batch.read_log(ran, CONTROLLER)
     assert [one.width for one in ran] == [3, 1, 2]
     assert [one.node_s() for one in ran] == [3 * 10 + 5 * 10, 20, 2 * 21]
     assert [one.lock_ms for one in resizes(CONTROLLER)] == [0.37, 0.1]
@@ -122,7 +123,7 @@ def test_a_lost_unit_is_noticed():
     (job,) = real_jobs(Esp(0, 0, 32, 20, 1))
     right, wrong = (paced.expected(job.units - lost, str(job.number)) for lost in (0, 1))
     for value, expected in ((right, True), (wrong, False)):
-        one = esp_run.Ran(job, "5", 0.0)
+        one = batch.Ran(job, "5", 0.0)
         esp_run.read_outputs([one], f"== 5\npaced: result {value} in 1.0 s\n")
         assert one.right is expected
 

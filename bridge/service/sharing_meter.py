@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counts guests, what they get and what they cost, in the metrics.
+
+Rules
+    1. A guest is counted as started when it is first reported as running beside its host.
+    2. A requeue is counted when it is first planned; plans repeat it until the guest has gone.
+    3. Slowdowns are those that the policy `pairs` measures, one for each measurement of a host.
+    4. A host is above its bound if the lower end of its interval is, as for the policy.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from bridge.model.coscheduling import pairs
+from bridge.model.learnt import Learning
+from bridge.model.plan import Plan
+from bridge.model.rules.coscheduling import rules_of
+from bridge.model.rules.site import Site
+from bridge.model.snapshot import Snapshot
+from bridge.planning.sharing import switch
+from bridge.planning.sharing.leaving import kind_of
+from bridge.planning.sharing.pair_knowledge import PAIRS
+from bridge.planning.sharing.pair_watch import Watch
+from bridge.ports import State
+from bridge.rpc.controller.cycles import CycleReport
+from bridge.service.telemetry import Metrics
+
+_Guest = tuple[str, int]
+"""Job and start: a requeued job is another guest."""
+_NONE: Final[frozenset[_Guest]] = frozenset()
+
+
+class SharingMeter:
+    """An observer of cycles."""
+
+    def __init__(
+        self, metrics: Metrics, site: Callable[[], Site], state: Callable[[], State]
+    ) -> None:
+        """Starts without guests.
+
+        Args:
+            metrics: where they are counted.
+            site: its rules.
+            state: what was learnt, by the last cycle.
+        """
+        self._metrics, self._site, self._state = metrics, site, state
+        self._cpu_s: dict[_Guest, float] = {}
+        self._going: frozenset[_Guest] = _NONE
+        self._measured: dict[_Guest, int] = {}
+        metrics.watch("coschedule_off", lambda: float(switch.off_since_s(state()) is not None))
+
+    def cycle(self, report: CycleReport) -> None:
+        """Records a cycle."""
+        if report.published is None:
+            return
+        snapshot = report.published.snapshot
+        host_of = pairs(snapshot.running)
+        self._metrics.set("coschedule_guests", len(host_of))
+        if not host_of and not self._cpu_s:
+            return
+        guests = {self._guest(snapshot, row): row for row in host_of}
+        self._count_use(snapshot, guests)
+        self._count_requeues(report.published.plan, guests)
+        self._measure(snapshot, guests)
+
+    @staticmethod
+    def _guest(snapshot: Snapshot, row: int) -> _Guest:
+        return str(snapshot.running.id[row]), int(snapshot.running.start_s[row])
+
+    def _count_use(self, snapshot: Snapshot, guests: dict[_Guest, int]) -> None:
+        used = {}
+        for guest, row in guests.items():
+            before = self._cpu_s.get(guest)
+            if before is None:
+                self._metrics.guest_started()
+            used[guest] = max(float(snapshot.running.cpu_s[row]), before or 0.0)
+            self._metrics.guest_used(used[guest] - (before or 0.0))
+        self._cpu_s = used
+
+    def _count_requeues(self, plan: Plan, guests: dict[_Guest, int]) -> None:
+        reasons = dict(zip(plan.requeues.id.tolist(), plan.requeues.reasons, strict=True))
+        going = frozenset(guest for guest in guests if guest[0] in reasons)
+        for guest in going - self._going:
+            self._metrics.guest_requeued(kind_of(reasons[guest[0]]))
+        self._going = going
+
+    def _measure(self, snapshot: Snapshot, guests: dict[_Guest, int]) -> None:
+        """Rules 3 and 4."""
+        above, measured = 0, {}
+        watch = Watch(snapshot, Learning(self._state().learnt_by(PAIRS)))
+        for guest, row in guests.items():
+            pair = watch.pair(row)
+            found = None if pair is None else watch.slowdown(row, pair)
+            if pair is None or found is None:
+                continue
+            measured[guest] = pair.rate.at_s
+            if self._measured.get(guest) != pair.rate.at_s:
+                self._metrics.host_slowed(found.mean)
+            above += found.at_least > self._bound(snapshot, watch.host_of[row])
+        self._measured = measured
+        self._metrics.set("coschedule_hosts_above_bound", above)
+
+    def _bound(self, snapshot: Snapshot, host: int) -> float:
+        running = snapshot.running
+        partition = snapshot.partitions[int(running.partition[host])].name
+        rules = rules_of(self._site().coscheduling, partition)
+        return 0.0 if rules is None else rules.bound(int(running.max_slowdown_permille[host]))

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the service's metrics say of guests, while `pairs` guides them."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from bridge.planning.sharing import leaving
+from bridge.planning.sharing.slowdown import Slowdown
+from bridge.planning.sharing.switch import NAME as SWITCH
+from bridge.planning.sharing.switch import turned_off
+from bridge.rpc.controller.cycles import CycleReport, Published
+from bridge.service.sharing_meter import SharingMeter
+from bridge.service.telemetry import Metrics
+from tests.sharing import SHARING
+from tests.unit.policies.test_share_pairs import Machine, harmful, harmless
+
+
+class Metered(Machine):
+    """A node whose cycles are counted."""
+
+    def __init__(self, harm, **more):
+        super().__init__(harm, **more)
+        self.metrics = Metrics("1", "pairs")
+        self.meter = SharingMeter(self.metrics, lambda: SHARING, lambda: self.cycles.state)
+
+    def step(self, steps=1, by_s=5):
+        for _ in range(steps):
+            had_guest = self.guest
+            plan = super().step(1, by_s)
+            self._show(had_guest, plan)
+        return plan
+
+    def _show(self, had_guest, plan):
+        has_guest, self.guest = self.guest, had_guest
+        world = self.world()
+        self.guest = has_guest
+        report = CycleReport(0.0, 0.0, None, Counter(), None, None, Published(world, plan, None))
+        self.meter.cycle(report)
+
+    def value(self, name, **labels):
+        found = self.metrics.registry.get_sample_value(f"schedbridge_coschedule_{name}", labels)
+        return 0.0 if found is None else found
+
+
+def test_without_guests_all_is_zero():
+    machine = Metered(harmless)
+    machine.step(3)
+    assert machine.value("guests") == machine.value("starts_total") == 0
+    assert machine.value("guest_cpu_seconds_total") == 0
+    assert machine.value("off") == 0
+
+
+def test_a_guest_is_counted_once_with_its_cpu_time():
+    machine = Metered(harmless).with_guest()
+    machine.step(10)
+    assert machine.value("guests") == machine.value("starts_total") == 1
+    assert machine.value("guest_cpu_seconds_total") == pytest.approx(machine.guest_s)
+    assert machine.value("hosts_above_bound") == 0
+    # Each measurement once, though the page is read and cycles run more often.
+    before = machine.value("host_slowdown_ratio_count")
+    assert before > 0
+    machine._show(True, machine.plans[-1])
+    assert machine.value("host_slowdown_ratio_count") == before
+    assert machine.value("host_slowdown_ratio_sum") == pytest.approx(0, abs=0.01 * before)
+    machine.guest = False
+    machine.step(2)
+    assert machine.value("guests") == 0
+    assert machine.value("starts_total") == 1
+
+
+def test_a_host_above_its_bound_and_the_requeue_of_its_guest_are_counted():
+    machine = Metered(harmful).with_guest()
+    above = 0.0
+    while machine.guest:
+        machine.step()
+        above = max(above, machine.value("hosts_above_bound"))
+    machine.step(2)
+    assert above == 1
+    assert machine.value("hosts_above_bound") == 0
+    assert machine.value("requeues_total", reason="slowdown") == 1
+    assert machine.value("host_slowdown_ratio_bucket", le="0.1") < machine.value(
+        "host_slowdown_ratio_count"
+    )
+
+
+def test_a_requeue_that_is_planned_again_is_counted_once():
+    machine = Metered(harmful).with_guest()
+    while machine.guest:
+        machine.step()
+    for _ in range(3):
+        machine._show(True, machine.plans[-1])
+    assert machine.value("requeues_total", reason="slowdown") == 1
+
+
+def test_the_switch_is_shown():
+    machine = Metered(harmless)
+    state = machine.cycles.state
+    off = turned_off(state.learnt_by(SWITCH), 5, by_policy=True)
+    machine.cycles.state = replace(state, learnt={**state.learnt, SWITCH: off})
+    assert machine.value("off") == 1
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind"),
+    [
+        (leaving.NO_MEMORY, "memory"), (leaving.NO_ROOM, "memory"),
+        (leaving.TOO_LATE, "time-limit"), (leaving.ALWAYS_SLOW, "slowdown"),
+        (leaving.NOT_NOW, "switched-off"), (leaving.STOPPED, "switched-off"), ("", "other"),
+        (leaving.too_slow(Slowdown(0.5, 0.1), 0.1), "slowdown"),
+    ],
+)  # fmt: skip
+def test_reasons_are_counted_by_few_kinds(reason, kind):
+    assert leaving.kind_of(reason) == kind
+    assert kind in leaving.KINDS
