@@ -20,6 +20,7 @@ import json
 import signal
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,13 @@ from coscheduling_bench.run import prepare, run, set_policy
 from coscheduling_bench.workload import workflows
 from progress import say
 
-POLICIES = ("easy", "static-half", "asax", "pairs")
+POLICIES: Mapping[str, Mapping[str, object]] = {
+    "easy": {"preset": "easy"},
+    "static-half": {"preset": "static-half"},
+    "asax": {"preset": "asax", "share": {"name": "asax", "ask_again_s": 10}},
+    "pairs": {"preset": "pairs", "share": {"name": "pairs", "watch_s": 1, "calm_s": 10}},
+}
+"""Their own times are compressed like the jobs'."""
 _BOUND_S = 900.0
 _REQUEUE_S = 10
 """How long a requeued job waits (`cred_expire`), s: two minutes, compressed like the jobs."""
@@ -84,7 +91,7 @@ def one_run(
     }  # fmt: skip
     flows = workflows(given.seed + repeat, given.workflows, given.nodes)
     try:
-        set_policy(stand, policy)
+        set_policy(stand, POLICIES[policy])
         result = run(stand, nodes, flows, _BOUND_S)
     except (BenchError, ValueError, TimeoutError) as error:
         return {**head, **about(), "error": str(error)}
@@ -111,6 +118,8 @@ def arguments() -> argparse.Namespace:
     given.policies = given.policies.split(",")
     if given.add and not given.json:
         parser.error("--add needs --json FILE")
+    if unknown := set(given.policies) - set(POLICIES):
+        parser.error(f"'{min(unknown)}' is none of {', '.join(POLICIES)}")
     if not 1 <= given.workflows <= 15:
         parser.error("--workflows: 1 to 15")
     return given

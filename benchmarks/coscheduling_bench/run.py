@@ -220,7 +220,8 @@ def _row(one: Ran[StageJob], printed: Mapping[str, Any], shared: Shared) -> dict
     }  # fmt: skip
 
 
-def set_policy(stand: Stand, policy: str) -> None:
+def set_policy(stand: Stand, policy: Mapping[str, Any]) -> None:
     """Switches the service's policy; jobs may share again, should the one before have ended it."""
-    stand.shell("schedbridge", "policy", "set", policy, user="root")
+    put = "cat >/tmp/policy.yaml && schedbridge policy set /tmp/policy.yaml"
+    stand.shell("sh", "-c", put, user="root", stdin=json.dumps(policy))
     stand.shell("schedbridge", "coschedule", "on", user="root")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The progress that jobs tell: what users write is read with care, and speaks of their jobs only."""
+"""The progress that jobs tell: users write it, and it counts for their own jobs only."""
 
 import os
 from pathlib import Path

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two jobs on a node of a real Slurm that makes no cgroups: the agent falls back on priorities."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.integration.conftest import KEEP
+from tests.integration.decider import Decider, deciding
+from tests.integration.slurm import Cluster
+from tests.integration.test_sharing import SPIN, a_pair
+
+CLUSTER = "sbshareprio"
+PRIORITIES = """
+for folder in /proc/[0-9]*; do
+    [ "$(stat -c %u $folder 2>/dev/null)" = 0 ] && continue
+    tr '\\0' '\\n' 2>/dev/null <$folder/environ | grep -qx "SLURM_JOB_ID=$0" || continue
+    sed 's/.*) //' $folder/stat 2>/dev/null | cut -d' ' -f 17,39
+done
+"""
+"""Niceness and policy of each process of a job: fields 19 and 41 of stat, behind two others."""
+USUAL, LEAST = (0, os.SCHED_OTHER), (19, os.SCHED_IDLE)
+
+
+@pytest.fixture(scope="module")
+def plain_cluster() -> Iterator[Cluster]:
+    cluster = Cluster(
+        CLUSTER, "--nodes", "2", "--containers", "2", "--cpus", "2", "--agents",
+        "--set", "PartitionName=share Nodes=n[1-2] OverSubscribe=YES:2 MaxTime=INFINITE State=UP",
+    )  # fmt: skip
+    if not (KEEP and CLUSTER in cluster.process("scontrol", "show", "config").stdout):
+        cluster.up()
+    yield cluster
+    if not KEEP:
+        cluster.down()
+
+
+@pytest.fixture
+def sharing(plain_cluster: Cluster) -> Iterator[Decider]:
+    with deciding(plain_cluster) as found:
+        yield found
+        found.tell_agents()
+
+
+def priorities(cluster: Cluster, job: str) -> list[tuple[int, int]]:
+    """Of each process of a job on n1."""
+    lines = cluster.inside("n1", "sh", "-c", PRIORITIES, job).splitlines()
+    found = [tuple(map(int, line.split())) for line in lines]
+    return [(nice, policy) for nice, policy in found]
+
+
+def test_without_cgroups_a_guest_has_the_lowest_priority_until_its_host_ends(
+    sharing: Decider,
+) -> None:
+    cluster = sharing.cluster
+    host, guest = a_pair(sharing, guest_runs=SPIN)
+    cluster.wait_for("all processes", lambda: len(priorities(cluster, guest)) >= 5)
+    assert set(priorities(cluster, guest)) == {USUAL}
+    sharing.tell_agents(job=guest, node="n1", milli_cpus=250, weight=1, guest=True)
+    cluster.wait_for(
+        "the lowest priority of all", lambda: set(priorities(cluster, guest)) == {LEAST}
+    )
+    assert set(priorities(cluster, host)) == {USUAL}
+    cluster.root("scancel", host)
+    cluster.wait_for("a report", lambda: sharing.reported(guest)["host"] == "")
+    sharing.tell_agents()  # a plan without quotas
+    cluster.wait_for("its priority", lambda: set(priorities(cluster, guest)) == {USUAL})
+    assert cluster.state(guest) == "RUNNING"
+
+
+def test_without_an_agent_a_guest_falls_to_the_lowest_priority(sharing: Decider) -> None:
+    cluster = sharing.cluster
+    host, guest = a_pair(sharing, guest_runs=SPIN)
+    sharing.tell_agents(job=guest, node="n1", milli_cpus=1500, weight=100, guest=True)
+    cluster.wait_for("all processes", lambda: len(priorities(cluster, guest)) >= 5)
+    cluster.inside("n1", "role", "signal", "KILL", "agent")
+    try:
+        cluster.wait_for("the least share", lambda: set(priorities(cluster, guest)) == {LEAST})
+        assert set(priorities(cluster, host)) == {USUAL}
+    finally:
+        cluster.inside("n1", "role", "start", "agent")
