@@ -34,8 +34,8 @@ import blast
 import montage
 import readings
 import synthetic
-from progress import tell
 from tasks import start
+from telling import tell
 
 WORKFLOWS = {each.__name__: each.STAGES for each in (montage, blast, readings, synthetic)}
 

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The experiment of ASA_X on a cluster: its workload, and what it reads from logs."""
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+sys.path.append(str(ROOT / "benchmarks"))
+
+from coscheduling_bench import table  # noqa: E402
+from coscheduling_bench.run import read_stays  # noqa: E402
+from coscheduling_bench.workload import STAGES, workflows  # noqa: E402
+
+LOG = """
+[2026-11-24T16:00:00.000] bridge: start JobId=1 NodeList=n[1-2] #CPUs=2 Partition=share
+[2026-11-24T16:00:05.000] bridge: start JobId=2 NodeList=n2 #CPUs=1 Partition=share
+[2026-11-24T16:00:06.000] bridge: start JobId=9 NodeList=n1 #CPUs=1 Partition=main
+[2026-11-24T16:00:09.000] bridge: requeue JobId=2, the guest of JobId=1
+[2026-11-24T16:00:10.000] bridge: start JobId=3 NodeList=n1 #CPUs=1 Partition=share
+[2026-11-24T16:00:20.000] _job_complete: JobId=1 done
+[2026-11-24T16:00:30.000] bridge: start JobId=2 NodeList=n2 #CPUs=1 Partition=share
+[2026-11-24T16:00:40.000] _job_complete: JobId=3 done
+[2026-11-24T16:00:50.000] _job_complete: JobId=2 done
+"""
+
+
+def test_guests_are_those_that_start_beside_another_job():
+    found = read_stays(LOG, dict.fromkeys("123"))
+    said = [(s.job_id, s.hosts, s.requeued, s.end_s - s.start_s) for s in found.stays]
+    assert said == [
+        ("1", (), False, 20), ("2", ("1",), True, 4), ("3", ("1",), False, 30),
+        ("2", (), False, 20),
+    ]  # fmt: skip
+    assert found.hosts == {"1"}
+
+
+def test_a_set_is_the_papers():
+    found = workflows(seed=3, count=15, most_nodes=2)
+    assert Counter(flow.kind for flow in found) == {
+        "montage": 4, "blast": 4, "readings": 4, "synthetic": 3,
+    }  # fmt: skip
+    assert [flow.nodes for flow in found].count(2) == 1
+    assert {flow.number for flow in found} == set(range(15))
+    assert {flow.nodes for flow in workflows(3, 15, most_nodes=1)} == {1}
+
+
+def test_stages_are_those_of_the_workflows():
+    sys.path.append(str(ROOT / "examples" / "workloads"))
+    import workflow
+
+    known = {name: tuple(s.name for s in stages) for name, stages in workflow.WORKFLOWS.items()}
+    assert known == STAGES
+
+
+def a_run(policy, **walls):
+    jobs = [
+        {"kind": "blast", "stage": stage, "nodes": 1, "wall_s": wall_s, "right": True,
+         "host": stage == "scan", "guest": False}
+        for stage, wall_s in walls.items()
+    ]  # fmt: skip
+    return {"policy": policy, "jobs": jobs}
+
+
+def test_slowdowns_are_beyond_the_mean_alone_of_long_stages():
+    runs = [a_run("easy", scan=10, rank=1), a_run("easy", scan=30), a_run("asax", scan=25, rank=9)]
+    alone = table.alone_s(runs)
+    assert table.slowdowns(runs[2], alone, "host") == [pytest.approx(0.25)]
+    assert table.slowdowns(runs[2], alone, "guest") == []
+    runs[2]["jobs"][0]["right"] = False
+    assert table.slowdowns(runs[2], alone, "") == []
