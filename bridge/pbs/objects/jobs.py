@@ -154,9 +154,11 @@ def version_of(job: Attributes) -> int:
 
 _NOT_REQUESTED = frozenset((
     "eligible_time", "accrue_type", "estimated", "comment", "mtime", "resources_used", "qtime",
-    "array_indices_remaining", "array_state_count", "queue_rank",
+    "array_indices_remaining", "array_state_count", "queue_rank", "run_count", "run_version",
+    "stime",
 ))  # fmt: skip
-"""Attributes that change without the job's request."""
+"""Attributes that change without the job's request. A start that failed raises `run_count`: with it
+in the version, the service would not know that it has tried these vnodes."""
 
 
 def _held(state: str, job: Attributes, definitions: Mapping[str, Definition]) -> Held:

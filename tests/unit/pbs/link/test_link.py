@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The link in virtual time, beside a double of a server and the real cycles of the service."""
+
+import random
+from collections import Counter
+
+import pytest
+
+from tests.unit.pbs.link.world import World, judge, without_threads
+
+
+@pytest.fixture
+def world(monkeypatch):
+    with without_threads(monkeypatch):
+        yield World()
+
+
+def states(world):
+    return Counter(job["job_state"] for job in world.pbs.jobs.values())
+
+
+def ended(world):
+    return Counter(job_id for _, what, job_id, _ in world.pbs.history if what == "ended")
+
+
+def test_jobs_start_where_the_service_says(world):
+    wide = world.pbs.submit("2:ncpus=2:mem=1gb+1:ncpus=1", place="scatter")
+    small = world.pbs.submit("1:ncpus=4", runs_s=5)
+    world.run(3)
+    assert {world.pbs.jobs[job]["substate"] for job in (wide, small)} == {"42"}
+    assert str(world.pbs.jobs[wide]["exec_vnode"]).count("(") == 3
+    assert judge(world.pbs) == []
+
+
+def test_a_job_that_waits_gets_its_reason_and_its_start(world):
+    world.pbs.submit("4:ncpus=4")
+    waits = world.pbs.submit("1:ncpus=2")
+    never = world.pbs.submit("9:ncpus=4")
+    world.run(3)
+    assert "expected to start" in world.written.told[waits]["comment"]
+    assert int(world.written.told[waits]["estimated"]["start_time"]) > world.pbs.now
+    assert world.written.told[never]["comment"].startswith("Not Running: ")
+    assert "estimated" not in world.written.told[never]
+
+
+def test_a_hold_sends_no_command_and_is_found(world):
+    world.pbs.submit("4:ncpus=4", runs_s=4)
+    waits = world.pbs.submit("1:ncpus=1")
+    world.run(2)
+    world.pbs.hold(waits)
+    world.run(10)
+    assert world.pbs.jobs[waits]["job_state"] == "H"
+    assert ended(world) == {"0.srv": 1}
+
+
+def test_the_tasks_of_an_array_start_once_each(world):
+    world.pbs.submit("1:ncpus=4", runs_s=1)
+    array = "7[].srv"
+    world.pbs.jobs[array] = {
+        **world.pbs.jobs["0.srv"], "array": "True", "array_indices_submitted": "1,2,3,4,5,6",
+        "array_indices_remaining": "1,2,3,4,5,6",
+    }  # fmt: skip
+    world.pbs.runs_s[array] = 2
+    world.run(30)
+    tasks = {f"7[{index}].srv": 1 for index in range(1, 7)}
+    assert ended(world) == {"0.srv": 1, **tasks}
+    assert judge(world.pbs) == []
+
+
+def test_a_start_on_a_dead_mom_is_refused_and_tried_elsewhere(world):
+    world.pbs.moms["n1"] = "dead"  # the server has not noticed
+    for _ in range(4):
+        world.pbs.submit("1:ncpus=4", runs_s=2)
+    world.run(60)
+    assert sum(ended(world).values()) == 4
+    assert any(what == "queued again" for _, what, _, _ in world.pbs.history)
+    assert "n1" not in {where[1:3] for _, what, _, where in world.pbs.history if what == "ended"}
+    assert judge(world.pbs) == []
+
+
+def test_a_frozen_mom_gets_no_more_jobs(world):
+    world.pbs.freeze_mom("n1")
+    for _ in range(8):
+        world.pbs.submit("1:ncpus=2", runs_s=30, place="pack")
+    world.run(200)
+    asked = [job for _, what, job, where in world.pbs.history if what == "asked" and "n1" in where]
+    assert len(asked) <= 2
+    assert sum(ended(world).values()) == 8 - len(asked)
+
+
+def test_an_unanswered_mom_that_is_back_ends_the_wait(world):
+    world.pbs.freeze_mom("n1")
+    job = world.pbs.submit("1:ncpus=4:vnode=n1", runs_s=5)
+    world.run(100)
+    assert world.pbs.jobs[job]["substate"] == "41"
+    world.pbs.moms["n1"] = "up"
+    world.run(30)
+    assert ended(world) == {job: 1}
+
+
+def test_the_registration_is_given_back_when_the_service_is_silent(world):
+    world.run(2)
+    assert world.link.is_registered
+    world.service.silent = True
+    world.pbs.submit("1:ncpus=1")
+    world.run(8)
+    assert not world.link.is_registered
+    assert world.pbs.registered is None
+    assert world.parent.words.count("aside") == 1
+    assert world.link.figures.fallbacks == 1
+    world.service.silent = False
+    world.run(6)
+    assert world.link.is_registered
+    assert states(world) == {"R": 1}
+
+
+def test_a_restart_of_the_service_loses_nothing(world):
+    world.pbs.submit("4:ncpus=4", runs_s=5)
+    waits = world.pbs.submit("1:ncpus=1", runs_s=1)
+    world.run(2)
+    world.service.restart()
+    world.run(20)
+    assert ended(world) == {"0.srv": 1, waits: 1}
+    assert judge(world.pbs) == []
+
+
+def test_another_scheduler_that_is_registered_is_not_disturbed(world):
+    pbs = world.pbs
+    pair = pbs.connect(""), pbs.connect("")
+    assert pbs.register("default", *pair) == 0
+    pbs.submit("1:ncpus=1")
+    world.run(20)
+    assert not world.link.is_registered
+    assert pbs.registered == pair
+    assert "run" not in pbs.calls
+    for handle in pair:
+        pbs.disconnect(handle)
+    world.run(20)
+    assert world.link.is_registered
+    assert states(world) == {"R": 1}
+
+
+def test_an_operator_who_runs_a_job_is_answered(world):
+    world.run(2)
+    held = world.pbs.submit("1:ncpus=1")
+    world.pbs.hold(held)
+    world.pbs.tell(11, held)
+    world.run(2)
+    assert [job for job, _ in world.pbs.answers] == [held]
+
+
+FAULTS = ("server", "service", "link", "mom dies", "mom freezes", "silence", "none")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_whatever_fails_nothing_is_lost_or_started_twice(world, seed):
+    rng = random.Random(seed)
+    pbs, submitted = world.pbs, 0
+    for _ in range(40):
+        for _ in range(rng.randrange(4)):
+            count, ncpus = rng.choice([(1, 1), (1, 2), (2, 2), (1, 4), (3, 1)])
+            pbs.submit(f"{count}:ncpus={ncpus}", runs_s=rng.uniform(0.5, 20))
+            submitted += 1
+        match rng.choice(FAULTS):
+            case "server":
+                pbs.restart()
+            case "service":
+                world.service.restart()
+            case "link":
+                world.new_link()
+            case "mom dies":
+                pbs.kill_mom(rng.choice(list(pbs.moms)))
+            case "mom freezes":
+                pbs.freeze_mom(rng.choice(list(pbs.moms)))
+            case "silence":
+                world.service.silent = True
+        world.run(rng.uniform(0.25, 4))
+        world.service.silent = False
+        for name, state in list(pbs.moms.items()):
+            if state == "frozen":
+                pbs.moms[name] = "up"
+            elif state == "dead" and rng.random() < 0.5:
+                pbs.revive_mom(name)
+    for name in list(pbs.moms):
+        pbs.revive_mom(name)
+    for _ in range(90):
+        if sum(ended(world).values()) < submitted:
+            world.run(10, step_s=1)
+    assert judge(pbs) == []
+    assert sum(ended(world).values()) == submitted
+    assert set(ended(world).values()) <= {1}
