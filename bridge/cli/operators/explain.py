@@ -58,7 +58,7 @@ def print_changes(changes: Iterable[pb.Change]) -> None:
     """Prints what would let a job start earlier, best first."""
     now_s = int(time.time())
     table = Table(title="It could start earlier:", title_justify="left")
-    for name in ("start", "", "how", "options of sbatch"):
+    for name in ("start", "", "how", "options"):
         table.add_column(name, overflow="fold")
     for change in changes:
         row = (when(change.start_s), until(change.start_s, now_s))
