@@ -16,7 +16,7 @@ Source: OpenPBS 23.06, pbs_rsub(1B); RFC 5545 for recurrence.
 
 import dataclasses
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC
 from zoneinfo import ZoneInfo
 
 from dateutil.rrule import rrulestr  # type: ignore[import-untyped,unused-ignore]
@@ -39,6 +39,7 @@ from bridge.pbs.objects.select import Share
 from bridge.pbs.objects.vnodes import Vnode
 from bridge.pbs.orders import Confirmation
 from bridge.pbs.tables import Tables, text
+from bridge.units import local_time
 
 MOST_OCCURRENCES = 1000
 MOST_RULE = 512
@@ -96,7 +97,7 @@ def occurrences(asked: PbsReservation) -> list[int]:
     try:
         zone_name = text(asked.attributes, "reserve_timezone")
         zone = ZoneInfo(zone_name) if zone_name else UTC
-        begin = datetime.fromtimestamp(asked.start_s, zone)
+        begin = local_time(asked.start_s, zone)
         found = []
         rest = ";".join(part for part in rule.split(";") if not part.upper().startswith("UNTIL="))
         for each in rrulestr(rest.removeprefix("RRULE:"), dtstart=begin):
