@@ -2,6 +2,7 @@
 """Two jobs on the CPUs of a node of a real Slurm: decided by the tests, carried out by the plugin
 and by the agents on the nodes, in real cgroups."""
 
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -363,4 +364,45 @@ def test_the_service_pairs_two_jobs_and_holds_the_guest_to_half(sharing_cluster:
         cluster.root("schedbridge", "policy", "set", "slurm-like")
         cluster.root("sh", "-c", "squeue -h -o %A | sort -u | xargs -r scancel --quiet")
         cluster.wait_empty()
+    no_trace_is_left(cluster)
+
+
+# ---------------------------------------------------------------- restarts
+
+
+def test_a_pair_survives_a_restart_of_the_controller(sharing: Decider) -> None:
+    cluster = sharing.cluster
+    host, guest = a_pair(sharing)
+    cluster.script("restart", "controller")
+    cluster.wait_for("a report", lambda: sharing.reported(guest)["host"] == host, 60)
+    assert consent(sharing, host) == "COSCHEDULE_HOST"
+    assert "Owner=user(" in cluster.run("scontrol", "show", "node", "n1")
+    with fallback(cluster):
+        stay_out(cluster, submit(cluster, "--oversubscribe", user="alice"))
+    cluster.root("scancel", host, guest)
+    cluster.wait_for(
+        "a node of nobody", lambda: "Owner=N/A" in cluster.run("scontrol", "show", "node", "n1")
+    )
+
+
+def test_after_a_reboot_of_the_node_both_wait_and_nothing_is_left(sharing: Decider) -> None:
+    cluster = sharing.cluster
+    host, guest = a_pair(sharing)
+    bound(sharing, guest)
+    subprocess.run(["docker", "restart", "-t", "0", f"{cluster.name}-n1"], check=True)
+    cluster.inside("n1", "role", "start", "munge")
+    cluster.inside("n1", "role", "start", "node", "n1")
+    cluster.inside("n1", "role", "start", "agent", "n1")
+    for job in (host, guest):
+        cluster.wait_for(
+            f"another run of job {job}", lambda job=job: cluster.job(job)["Restarts"] == "1", 120
+        )
+        cluster.wait_for(
+            "what its user asked for",
+            lambda job=job: cluster.state(job) == "RUNNING"
+            or cluster.job(job)["OverSubscribe"] == "OK",
+            60,
+        )  # fmt: skip
+    both = {cluster.state(host), cluster.state(guest)}
+    assert both != {"RUNNING"}  # whoever starts again is alone
     no_trace_is_left(cluster)

@@ -142,7 +142,13 @@ def _state(reply: pb.CoschedulingReply) -> list[str]:
         lines = [f"policy {shown(reply.policy)}, in {where}"]
     if reply.observations:
         lines.append(
-            f"mean harm of the last {reply.observations} observations: {reply.mean_harm:.1%}"
+            f"mean harm over users: {reply.mean_harm:.1%}, of {reply.observations} observations"
+        )
+    if reply.stopped_users:
+        users = ", ".join(map(shown, reply.stopped_users))
+        lines.append(
+            f"guests slowed the jobs of {users} down too much: these are no hosts; "
+            "'schedbridge coschedule on' allows it"
         )
     return lines
 

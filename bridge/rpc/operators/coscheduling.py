@@ -85,6 +85,9 @@ class Coscheduling:
         if off_s is not None:
             reply.off_since_s = max(off_s, 1)
             reply.off_by_policy = switch.by_policy(state)
+        reply.stopped_users.extend(
+            each for each in sorted(switch.stopped_users(state)) if user in ("", each)
+        )
         known, asax = state.learnt_by(PAIRS), state.learnt_by(ASAX)
         harm = SiteHarm(Learning(known))
         reply.mean_harm, reply.observations = harm.mean, round(harm.count)

@@ -29,7 +29,7 @@ class CoschedulingRequest(_message.Message):
     def __init__(self, order: _Optional[_Union[CoschedulingRequest.Order, str]] = ..., text: _Optional[str] = ...) -> None: ...
 
 class CoschedulingReply(_message.Message):
-    __slots__ = ("now_s", "policy", "partitions", "off_since_s", "off_by_policy", "mean_harm", "observations", "guests", "pairs", "experts", "text")
+    __slots__ = ("now_s", "policy", "partitions", "off_since_s", "off_by_policy", "mean_harm", "observations", "guests", "pairs", "experts", "text", "stopped_users")
     NOW_S_FIELD_NUMBER: _ClassVar[int]
     POLICY_FIELD_NUMBER: _ClassVar[int]
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
@@ -41,6 +41,7 @@ class CoschedulingReply(_message.Message):
     PAIRS_FIELD_NUMBER: _ClassVar[int]
     EXPERTS_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
+    STOPPED_USERS_FIELD_NUMBER: _ClassVar[int]
     now_s: int
     policy: str
     partitions: _containers.RepeatedScalarFieldContainer[str]
@@ -52,7 +53,8 @@ class CoschedulingReply(_message.Message):
     pairs: _containers.RepeatedCompositeFieldContainer[SharedPair]
     experts: _containers.RepeatedCompositeFieldContainer[SharingExpert]
     text: str
-    def __init__(self, now_s: _Optional[int] = ..., policy: _Optional[str] = ..., partitions: _Optional[_Iterable[str]] = ..., off_since_s: _Optional[int] = ..., off_by_policy: bool = ..., mean_harm: _Optional[float] = ..., observations: _Optional[int] = ..., guests: _Optional[_Iterable[_Union[RunningGuest, _Mapping]]] = ..., pairs: _Optional[_Iterable[_Union[SharedPair, _Mapping]]] = ..., experts: _Optional[_Iterable[_Union[SharingExpert, _Mapping]]] = ..., text: _Optional[str] = ...) -> None: ...
+    stopped_users: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, now_s: _Optional[int] = ..., policy: _Optional[str] = ..., partitions: _Optional[_Iterable[str]] = ..., off_since_s: _Optional[int] = ..., off_by_policy: bool = ..., mean_harm: _Optional[float] = ..., observations: _Optional[int] = ..., guests: _Optional[_Iterable[_Union[RunningGuest, _Mapping]]] = ..., pairs: _Optional[_Iterable[_Union[SharedPair, _Mapping]]] = ..., experts: _Optional[_Iterable[_Union[SharingExpert, _Mapping]]] = ..., text: _Optional[str] = ..., stopped_users: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class RunningGuest(_message.Message):
     __slots__ = ("job_id", "user", "name", "host_job_id", "nodes", "quota_milli_cpus", "weight", "requeued")

@@ -8,7 +8,7 @@ import pytest
 
 from bridge.errors import ConfigError, PolicyError
 from bridge.planning.sharing.pair_knowledge import PAIRS
-from bridge.planning.sharing.switch import NAME, off_since_s
+from bridge.planning.sharing.switch import NAME, off_since_s, stopped
 from bridge.policies.share.pairs import Pairs
 from bridge.ports import State
 from bridge.registry import build, parse_policy
@@ -75,6 +75,17 @@ def test_off_ends_it_with_the_next_cycle_and_on_allows_it(desk):
     reply = ask(desk, ORDER.ON)
     assert reply.off_since_s == 0
     assert not len(desk.decider.decide(a_world([a_host(), a_guest()])).requeues)
+
+
+def test_users_that_were_stopped_are_shown_and_may_go_on(desk):
+    state = desk.decider.state
+    kept = stopped(state.learnt_by(NAME), ["eve", "user"], 1000)
+    desk.decider.state = replace(state, learnt={**state.learnt, NAME: kept})
+    assert list(ask(desk).stopped_users) == ["eve", "user"]
+    assert list(ask(desk, user="user").stopped_users) == ["user"]
+    plan = desk.decider.decide(a_world([a_host(), a_guest()]))
+    assert "its host's user" in plan.requeues.reasons[0]
+    assert not list(ask(desk, ORDER.ON).stopped_users)
 
 
 def test_off_is_kept_over_a_restart(desk):
