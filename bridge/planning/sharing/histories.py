@@ -11,7 +11,9 @@ Rules
     2. Means are over at most the last `MEMORY` runs or so: each new one has a weight of at least
        1 / `MEMORY`. So what was learnt is forgotten slowly when an application changes.
     3. A name is taken without control characters, and cut after `_MOST_NAME` characters.
-    4. Of running jobs the last measurement is followed; after a restart it begins again.
+    4. A running job keeps the name under which it was measured first: its user may rename it, and
+       would escape from what is measured of it.
+    5. Of running jobs the last measurement is followed; after a restart it begins again.
 """
 
 from collections.abc import Mapping
@@ -87,13 +89,20 @@ def histories(known: Mapping[str, list[int]]) -> dict[str, History]:
     return {app: history for app, history in found if history is not None}
 
 
-def applications(snapshot: Snapshot) -> list[str]:
-    """(n_running,) of the running jobs."""
+def applications(snapshot: Snapshot, learning: Learning) -> list[str]:
+    """(n_running,) of the running jobs (rule 4)."""
     running = snapshot.running
     widths = (running.indptr[1:] - running.indptr[:-1]).tolist()
+    start, first = _FOLLOWED + APART, dict[str, str]()
+    for key in learning.running.in_order():
+        if key.startswith(start):
+            job_id, _, app = key.removeprefix(start).partition(APART)
+            first[job_id] = app
     return [
-        application(str(user), str(name), width)
-        for user, name, width in zip(running.user, running.name, widths, strict=True)
+        first.get(job_id) or application(str(user), str(name), width)
+        for job_id, user, name, width in zip(
+            running.id.tolist(), running.user, running.name, widths, strict=True
+        )
     ]
 
 
@@ -107,7 +116,7 @@ def history_of(learnt: Learnt | Learning, app: str) -> History | None:
 
 
 def follow(snapshot: Snapshot, apps: list[str], learning: Learning) -> None:
-    """Learns from jobs that ended, and follows those that run (rules 1, 2 and 4)."""
+    """Learns from jobs that ended, and follows those that run (rules 1, 2 and 5)."""
     ended = snapshot.ended
     for row, job_id in enumerate(ended.id.tolist()):
         keys = [key for key in learning.running.in_order() if _is_of(key, job_id)]

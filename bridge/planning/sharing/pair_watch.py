@@ -112,7 +112,7 @@ class Watch:
 
     def __init__(self, snapshot: Snapshot, learning: Learning) -> None:
         self.snapshot, self.learning, self.now_s = snapshot, learning, snapshot.now_s
-        self.apps = applications(snapshot)
+        self.apps = applications(snapshot, learning)
         self.host_of = pairs(snapshot.running)
         self.harm = SiteHarm(learning)
         self.left = LeftHosts(learning, self.now_s)

@@ -116,7 +116,7 @@ class _Cycle:
         self.snapshot = self.slots.snapshot
         self.orders, self.starts = Orders(self.snapshot), []  # type: ignore[var-annotated]
         self.learner, self.learnt = read_learner(self.learning, len(self.experts)), False
-        self.apps = applications(self.snapshot)
+        self.apps = applications(self.snapshot, self.learning)
 
     def learn(self) -> None:
         """Rule 3, and what applications take."""

@@ -38,6 +38,7 @@ class Machine:
         self.host = host or {}
         self.now_s, self.work_s, self.guest_s = NOW_S, 100.0, 0.0
         self.guest, self.quota = False, 0.0
+        self.guest_name = "job"
         self.guest_id, self.began_s = "g0", NOW_S - 50
         self.jobs = ()
         self.extra = {}
@@ -61,8 +62,8 @@ class Machine:
         running = [a_host(**host)]
         if self.guest:
             running.append(
-                a_guest(id=self.guest_id, name="job", cpu_s=self.guest_s, end_s=self.now_s + 500,
-                        measured_s=self.now_s, start_s=self.began_s,
+                a_guest(id=self.guest_id, name=self.guest_name, cpu_s=self.guest_s,
+                        end_s=self.now_s + 500, measured_s=self.now_s, start_s=self.began_s,
                         user=self.host.get("user", "user"))
             )  # fmt: skip
         return a_world(running, [] if self.guest else self.jobs, nodes=1, now_s=self.now_s)
@@ -146,6 +147,20 @@ def test_a_guest_that_harms_is_held_to_the_floor_within_two_measurements():
         assert machine.now_s - began_s <= 20
     assert machine.guest
     assert machine.plans[-1].quotas.milli_cpus_per_node.tolist() == [200]
+
+
+@pytest.mark.parametrize("renamed", ["guest", "host"])
+def test_a_job_that_is_renamed_again_and_again_is_bound_all_the_same(renamed):
+    machine = Machine(harmful).with_guest()
+    began_s = machine.now_s
+    while machine.guest:
+        name = f"app{'x' * (machine.now_s % 7)}{machine.now_s}y"
+        if renamed == "guest":
+            machine.guest_name = name
+        else:
+            machine.host = {"name": name}
+        machine.step()
+        assert machine.now_s - began_s <= 40
 
 
 def test_below_the_floor_it_gets_a_lower_ceiling_after_a_while():
