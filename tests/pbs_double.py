@@ -275,7 +275,12 @@ class PbsDouble:
 
     def stat_server(self, connection: int) -> tuple[str, Attributes]:
         self._call("stat_server", connection)
-        return "srv", {**self.server, "total_jobs": str(len(self.jobs))}
+        return "srv", {
+            **self.server,
+            # What has ended counts as well while the server keeps its history.
+            "total_jobs": str(self._next_job),
+            "state_count": f"Transit:0 Queued:{len(self.jobs)} Held:0 Running:0 ",
+        }
 
     def stat_scheduler(self, connection: int, name: str) -> Attributes:
         self._call("stat_scheduler", connection)

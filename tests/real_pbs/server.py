@@ -99,7 +99,7 @@ class Server:
 
     def qsub(self, *words: str, user: str = "alice", script: str = "sleep 3600") -> str:
         """Submits a job; returns its id."""
-        return self.run("qsub", "-m", "n", "-o", "/dev/null", "-e", "/dev/null", *words,
+        return self.run("qsub", "-f", "-m", "n", "-o", "/dev/null", "-e", "/dev/null", *words,
                         user=user, stdin=f"#!/bin/sh\n{script}\n")  # fmt: skip
 
     def jobs(self, *words: str) -> dict[str, Any]:

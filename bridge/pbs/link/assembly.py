@@ -5,6 +5,7 @@ import logging
 
 from bridge.pbs.decisions.announcement import announcement
 from bridge.pbs.decisions.ledger import Ledger
+from bridge.pbs.decisions.reservations import answer
 from bridge.pbs.orders import Confirmation
 from bridge.pbs.report.ended import ended
 from bridge.pbs.report.translation import HELLO_FIELDS, Report, Translation
@@ -49,9 +50,8 @@ class PbsModel:
         return announcement(decision, self._ledger[1].parsed.nodes)
 
     def reservation(self, tables: Tables, name: str) -> Confirmation | None:
-        """Answers an unconfirmed reservation: not yet; it stays unconfirmed."""
-        del tables, name
-        return None
+        """Answers an unconfirmed reservation."""
+        return answer(tables, name, self._translation.reader)
 
     def ended(self, job_id: str, attributes: Attributes, end_s: int) -> pb.EndedJob | None:
         """Returns the run of a job that held vnodes, for predictions."""

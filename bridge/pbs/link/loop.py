@@ -42,7 +42,9 @@ _log = logging.getLogger(__name__)
 _RETRY_S, _ASIDE_RETRY_S, _FENCED_RETRY_S, _SERVER_RETRY_S = 0.25, 1.0, 5.0, 1.0
 _BUSY = {Code.UNAVAILABLE, Code.MOM_REJECTED, Code.NO_MOM}
 _STALE = {Code.UNKNOWN_JOB, Code.BAD_STATE, Code.JOB_ALTERED}
-UNCONFIRMED = {"1", "RESV_UNCONFIRMED"}
+_UNCONFIRMED, _DEGRADED = {"1", "11"}, {"10", "12"}
+_ANSWER_S, _AGAIN_S = 5.0, 60.0
+"""A reservation that still needs an answer after one was sent gets another one so much later."""
 _SUSPENDED_BY_SCHEDULER = "45"
 
 
@@ -116,7 +118,7 @@ class Link:
         self._pace = Pace()
         self._times = _Timing()
         self._offered = False
-        self._told: set[str] = set()
+        self._answered_s: dict[str, float] = {}
         self._ended: list[pb.EndedJob] = []
 
     @property
@@ -395,8 +397,19 @@ class Link:
                     _log.info("resume %s: %s", job_id, code or "accepted")
                     self.wake.set()
         for name, reservation in tables.reservations.items():
-            if text(reservation, "reserve_state") in UNCONFIRMED:
+            new = text(reservation, "reserve_state") in _UNCONFIRMED
+            if (new or text(reservation, "reserve_substate") in _DEGRADED) and self._may_answer(
+                name, _ANSWER_S if new else _AGAIN_S
+            ):
                 self._answer(name, self.model.reservation(tables, name))
+
+    def _may_answer(self, name: str, wait_s: float) -> bool:
+        now = self.clock()
+        if now < self._answered_s.get(name, now):
+            return False
+        self._answered_s = {n: at for n, at in self._answered_s.items() if at > now}
+        self._answered_s[name] = now + wait_s
+        return True
 
     def _run_now(self, tables: Tables, checked: Checked, job_id: str, primary: int) -> None:
         found = checked.run_now(job_id)

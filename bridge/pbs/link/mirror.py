@@ -5,8 +5,8 @@ Rules
     1. A job is read again when its `mtime` is not older than `SLACK_S` before the last query: the
        server's instants are whole seconds, and a job can change twice within one.
     2. Such an answer does not contain jobs that have left. Their number is compared with the
-       server's own count (`total_jobs`: arrays, and tasks that have started, included); where it
-       differs, all ids are listed.
+       server's own count (`state_count`: arrays, and tasks that have started, included); where it
+       differs, all ids are listed. `total_jobs` also counts ended jobs that the server remembers.
     3. All jobs are read when the link starts, after the server has restarted, and every `ALL_S`.
     4. Vnodes send no command and have no `mtime`: all are read at intervals.
     5. An object that did not change stays the same dictionary; `mtime` itself, comments and
@@ -202,6 +202,8 @@ class Mirror:
 
 
 def _is_complete(jobs: Objects, server: Attributes) -> bool:
-    """Compares the number of jobs with the server's count: with arrays and started tasks."""
-    told = text(server, "total_jobs")
-    return told.isdecimal() and int(told) == len(jobs)
+    """Compares the number of jobs with the server's counts by state, which leave out ended jobs."""
+    counts = [word.rpartition(":")[2] for word in text(server, "state_count").split()]
+    if not counts or not all(count.isdecimal() for count in counts):
+        return False
+    return sum(map(int, counts)) == len(jobs)

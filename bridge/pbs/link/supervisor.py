@@ -34,6 +34,8 @@ _log = logging.getLogger(__name__)
 _LOOK_S = 0.2
 _END_S = 2.0
 _AGAIN_S = 1.0
+_BEGIN_S = 60.0
+"""A link that has just been started may be silent for so long: it loads its modules."""
 _PR_SET_PDEATHSIG = 1
 
 
@@ -220,7 +222,7 @@ class Supervisor:
             self._link_gone(now)
         if self.link is None and now >= self._link_retry:
             self.link = self.start_link()
-            self._heard = now
+            self._heard = now + _BEGIN_S - self.settings.watchdog_s
 
     def _link_gone(self, now: float) -> None:
         self.link = None
