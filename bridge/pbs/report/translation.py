@@ -61,12 +61,45 @@ class Report:
     not_modelled: tuple[str, ...] = field(default_factory=tuple)
 
 
+@dataclass(frozen=True)
+class _Standing:
+    """What a waiting job's message says beside its request."""
+
+    priority: int
+    hold: "pb.Hold"
+    words: str
+    tasks: int
+    startable: int
+    begin_s: int
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """One job's message, and what it was made of.
+
+    Attributes:
+        around: the server's pools and reservations.
+        request: or why there is none.
+        demanded: features that only this job asks for.
+        standing: of waiting jobs.
+    """
+
+    job: PbsJob
+    cluster: Cluster
+    around: object
+    request: pb.Request | str
+    demanded: frozenset[str]
+    standing: _Standing | None
+    message: pb.Job
+
+
 class Translation:
     """Makes reports; remembers the last one (rule 6)."""
 
     def __init__(self) -> None:
         self.reader = Reader()
-        self._requests: dict[str, tuple[PbsJob, Cluster, pb.Request | str, frozenset[str]]] = {}
+        self._kept: dict[str, _Kept] = {}
+        self._around: object = None
         self._cluster: Cluster | None = None
         self._demanded: frozenset[str] = frozenset()
         self._last: Report | None = None
@@ -76,23 +109,23 @@ class Translation:
         parsed = self.reader.read(tables)
         cluster = self._clustered(parsed)
         priorities = Priorities(tables, parsed.definitions)
-        jobs, last = {}, self._last
-        requests = {}
+        last = self._last
+        around = self._around = _around(parsed)
+        jobs: dict[str, pb.Job] = {}
+        kept: dict[str, _Kept] = {}
         demanded: set[str] = set()
         for job_id, job in parsed.jobs.items():
-            if job.has_vnodes and not job.is_array:
-                made = _running(job, tables.jobs[job_id], parsed, cluster)
-            elif job.is_waiting and not (job.is_array and not indices.count(job.remaining)):
-                kept = self._requests.get(job_id)
-                if kept is None or kept[0] is not job or kept[1] is not cluster:
-                    kept = (job, cluster, *_request(job, cluster, parsed))
-                requests[job_id] = kept
-                demanded |= kept[3]
-                made = _waiting(job, tables.jobs[job_id], kept[2], parsed, priorities)
-            else:
-                continue
-            jobs[job_id] = _same(made, last.jobs.get(job_id) if last else None)
-        self._requests = requests
+            known = self._kept.get(job_id)
+            if known is not None and (
+                known.job is not job or known.cluster is not cluster or known.around != around
+            ):
+                known = None
+            made = self._job(job, tables.jobs[job_id], parsed, priorities, known)
+            if made is not None:
+                kept[job_id] = made
+                demanded |= made.demanded
+                jobs[job_id] = made.message
+        self._kept = kept
         nodes = _nodes(parsed, cluster, frozenset(demanded))
         report = Report(
             {
@@ -112,6 +145,32 @@ class Translation:
         self._last = report
         return report
 
+    def _job(
+        self, job: PbsJob, attributes: Attributes, parsed: Parsed, priorities: Priorities,
+        known: "_Kept | None",
+    ) -> "_Kept | None":  # fmt: skip
+        """One job's message; None: it is not reported."""
+        cluster, around = self._clustered(parsed), self._around
+        if job.has_vnodes and not job.is_array:
+            if known is not None:
+                return known
+            message = _running(job, attributes, parsed, cluster)
+            return _Kept(job, cluster, around, "", frozenset(), None, self._as_before(message))
+        if not job.is_waiting or (job.is_array and not indices.count(job.remaining)):
+            return None
+        if known is None:
+            request, demanded = _request(job, cluster, parsed)
+        else:
+            request, demanded = known.request, known.demanded
+        standing = _standing(job, attributes, request, parsed, priorities)
+        if known is not None and known.standing == standing:
+            return known
+        message = _waiting(job, attributes, request, standing)
+        return _Kept(job, cluster, around, request, demanded, standing, self._as_before(message))
+
+    def _as_before(self, message: pb.Job) -> pb.Job:
+        return _same(message, self._last.jobs.get(message.id) if self._last else None)
+
     def _clustered(self, parsed: Parsed) -> Cluster:
         known = self._cluster
         if (
@@ -122,6 +181,12 @@ class Translation:
             known = wire_chunks.cluster_of(parsed.vnodes, parsed.nodes, parsed.definitions)
             self._cluster = known
         return known
+
+
+def _around(parsed: Parsed) -> object:
+    """What requests depend on beside the job and the vnodes."""
+    pools = amounts(parsed.tables.server, "resources_available")
+    return tuple(pools.items()), tuple((q, r.name) for q, r in parsed.by_queue.items())
 
 
 def _same(made: _M, before: _M | None) -> _M:
@@ -287,36 +352,40 @@ def _instant(attributes: Attributes, name: str) -> int:
     return values.instant(text(attributes, name))
 
 
-def _waiting(
+def _standing(
     job: PbsJob, attributes: Attributes, request: pb.Request | str, parsed: Parsed,
     priorities: Priorities,
-) -> pb.Job:  # fmt: skip
-    made = _common(job, attributes, pb.JOB_STATE_PENDING)
-    now_s, queue = parsed.tables.now_s, parsed.queues.get(job.queue)
+) -> _Standing:  # fmt: skip
     bounds = parsed.limits_of(job)
-    made.priority, below = priorities.of(
-        attributes, queue, above_soft=limits.is_above_soft(bounds, job.owner)
-    )
-    longest = job.max_walltime_s or job.walltime_s
-    made.time_limit_s = longest
-    if job.min_walltime_s and job.min_walltime_s < longest:
-        made.least_time_s = job.min_walltime_s
-    if job.begin_s > now_s:
-        made.begin_s = job.begin_s
-    left = -1
+    above_soft = limits.is_above_soft(bounds, job.owner)
+    queue = parsed.queues.get(job.queue)
+    priority, below = priorities.of(attributes, queue, above_soft=above_soft)
+    tasks = startable = 0
     if job.is_array:
-        made.array_tasks = indices.count(job.remaining)
+        tasks = startable = indices.count(job.remaining)
         left = limits.runs_left(bounds, job.owner)
-        startable = made.array_tasks
         if job.most_tasks:
             startable = min(startable, max(job.most_tasks - parsed.tasks_running.get(job.id, 0), 0))
-        made.array_startable = startable if left < 0 else min(startable, left)
-    made.hold, made.hold_text = _hold(job, request, parsed, below, made.array_startable)
+        startable = startable if left < 0 else min(startable, left)
+    begin_s = job.begin_s if job.begin_s > parsed.tables.now_s else 0
+    hold, words = _hold(job, request, parsed, below, startable)
+    return _Standing(priority, hold, words[:_MOST_TEXT], tasks, startable, begin_s)
+
+
+def _waiting(
+    job: PbsJob, attributes: Attributes, request: pb.Request | str, standing: _Standing
+) -> pb.Job:
+    made = _common(job, attributes, pb.JOB_STATE_PENDING)
+    made.priority, made.begin_s = standing.priority, standing.begin_s
+    made.array_tasks, made.array_startable = standing.tasks, standing.startable
+    made.hold, made.hold_text = standing.hold, standing.words
+    made.time_limit_s = job.max_walltime_s or job.walltime_s
+    if job.min_walltime_s and job.min_walltime_s < made.time_limit_s:
+        made.least_time_s = job.min_walltime_s
     if isinstance(request, pb.Request):
         made.request.CopyFrom(request)
     else:
         made.request.partitions.append(job.queue)
-    made.hold_text = made.hold_text[:_MOST_TEXT]
     return made
 
 

@@ -85,8 +85,6 @@ CASES: dict[str, str] = {
     "group too small": "a: -l select=3:ncpus=3 -l place=scatter:group=rack",
     "group by host": "a: -l select=3:ncpus=1 -l place=group=host",
     "group with one value": "a: -l select=1:ncpus=1 -l place=group=color",
-    "default_excl vnode": "qmgr set node n1 sharing=default_excl; a: -l select=1:ncpus=1:vnode=n1; "
-    "settle; b: -l select=1:ncpus=1:vnode=n1",
     # ---- what is in use
     "waits for CPUs": f"{ALL_FOUR}; a: -l select=1:ncpus=1",
     "waits for one of four": "z: -l select=3:ncpus=4 -l place=scatter; settle; "
