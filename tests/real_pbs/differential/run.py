@@ -73,7 +73,9 @@ class Case:
             options = options.replace(f"{{{other}}}", job_id)
         try:  # -f: no qsub in the background, which would outlive the world
             script = f"sleep {seconds or 3600}"
-            self.ids[name] = self.server.qsub("-f", *options.split(), user=user or "alice", script=script)
+            self.ids[name] = self.server.qsub(
+                "-f", *options.split(), user=user or "alice", script=script
+            )
         except RuntimeError as error:
             self.notes[name] = f"refused: {str(error).rpartition('qsub: ')[2][:60]}"
 
