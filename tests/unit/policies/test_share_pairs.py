@@ -64,7 +64,7 @@ class Machine:
             running.append(
                 a_guest(id=self.guest_id, name=self.guest_name, cpu_s=self.guest_s,
                         end_s=self.now_s + 500, measured_s=self.now_s, start_s=self.began_s,
-                        user=self.host.get("user", "user"))
+                        user=self.host.get("user", "user"), host_id=self.host.get("id", "h0"))
             )  # fmt: skip
         return a_world(running, [] if self.guest else self.jobs, nodes=1, now_s=self.now_s)
 
@@ -328,7 +328,7 @@ def harm_again_and_again(machine, users, until):
         nonlocal guests
         guests += 1
         user = users[guests % len(users)]
-        machine.host = {"name": next(names), "user": user}
+        machine.host = {"id": f"h{guests}", "name": next(names), "user": user}
         machine.jobs = (a_waiting_job(id=f"g{guests}", cpus=4, user=user),)
 
     another_pair()
@@ -366,7 +366,7 @@ def test_a_user_whose_hosts_are_harmed_ends_sharing_for_himself_alone():
     for _ in range(20):
         assert not len(machine.step().guest_starts)
     assert off_since_s(machine.cycles.state) is None
-    machine.host = {"name": "other", "user": "ann"}
+    machine.host = {"id": "other", "name": "other", "user": "ann"}
     machine.jobs = (a_waiting_job(id="g", cpus=4, user="ann"),)
     assert any(len(machine.step().guest_starts) for _ in range(10))
     kept = turned_on(machine.cycles.state.learnt_by(SWITCH))
@@ -409,7 +409,7 @@ def test_a_guest_that_is_sent_away_everywhere_stops_being_one():
         machine.extra = {"memory_stall": 0.2} if machine.guest else {}
         plan = machine.step()
         if len(plan.requeues):
-            machine.host = {"name": next(names)}
+            machine.host = {"id": f"h{machine.now_s}", "name": next(names)}
         if len(plan.guest_starts):
             starts.append(machine.now_s)
     assert len(starts) == MOST_TIMES
