@@ -175,9 +175,11 @@ def dispatchers_table(runs: list[dict[str, Any]]) -> list[str]:
             row = [
                 one for one in own if (one["case"]["log"], one["case"]["preset"]) == (log, preset)
             ]
-            cells = [
-                f"{one['wait_s_mean']:,.0f} / {one['bounded_slowdown_mean']:.1f}" for one in row
-            ]
+            known = {
+                one["case"]["predict"]: f"{one['wait_s_mean']:,.0f} / "
+                f"{one['bounded_slowdown_mean']:.1f}" for one in row
+            }  # fmt: skip
+            cells = [known.get(name, "–") for name in PREDICTORS]
             if row:
                 lines.append(
                     f"| {log if preset == 'easy' else ''} | `{preset}` | {' | '.join(cells)} "

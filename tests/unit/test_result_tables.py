@@ -171,7 +171,6 @@ OLDER = {
     "operators.json": "needs both cores of a quiet machine",
     "placement-cluster.json": "needs over an hour of five clusters of 64 nodes at once",
     "placement-experiment.json": "takes over half an hour of a core, most of it in SCIP",
-    "predictions.json": "takes half an hour of a core",
 }
 """Measured before the programs called `about`, and why not since: the set only shrinks."""
 
