@@ -45,6 +45,7 @@ from bridge.sim.runs.outcome import Outcome
 from bridge.sim.runs.sharing_measures import BOUND, sharing_measures
 from bridge.sim.sharing.interference import Interference, read_interference
 from bridge.sim.workloads.coscheduling_paper import (
+    CORES,
     SET,
     WORKFLOWS,
     paper_model,
@@ -80,15 +81,18 @@ class Case:
 
 
 def model_of(path: Path | None) -> Interference:
-    """The interference model in a file, or the bundled one, with the paper's memory.
+    """The interference model in a file, or the bundled one.
 
     Raises:
         ConfigError: the file is wrong, or lacks one of the workflows.
     """
     if path is not None:
-        return paper_model(read_interference(path))
-    with as_file(files("bridge.sim").joinpath("data", "interference.json")) as bundled:
-        return paper_model(read_interference(bundled))
+        found = read_interference(path)
+    else:
+        with as_file(files("bridge.sim").joinpath("data", "interference.json")) as bundled:
+            found = read_interference(bundled)
+    paper_model(found, CORES[0])
+    return found
 
 
 def cases(policies: str, cores: str, seeds: Sequence[int]) -> list[Case]:
@@ -117,7 +121,7 @@ def run_case(model: Interference, case: Case, repeats: int) -> dict[str, Any]:
     When a set begins is known only when the one before has ended: so with each further set all are
     simulated again from the first one, with the same result.
     """
-    system = paper_system(case.cores)
+    system, model = paper_system(case.cores), paper_model(model, case.cores)
     site = parse_site({"coscheduling": [dict(EVERYWHERE)]})
     begins_s = [ORIGIN_S]
     while True:

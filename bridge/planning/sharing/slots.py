@@ -43,6 +43,8 @@ from bridge.units import NEVER, UNLIMITED_S, UNPLANNED
 
 STALLED: Final = 0.10
 """Share of time in which processes wait for memory; from here on there is too little of it."""
+LOOK_S: Final = 10
+"""By then a job that has just started is measured."""
 _WAITING: Final = frozenset({ReasonCode.RESOURCES, ReasonCode.PRIORITY})
 
 
@@ -216,6 +218,20 @@ class Slots:
     def anybody_waits(self) -> bool:
         """Whether there is a waiting job that may be somebody's guest."""
         return bool(self._rows)
+
+    @property
+    def look_again_s(self) -> int:
+        """When jobs that start now, or are not measured yet, may be hosts; NEVER: nobody waits."""
+        if not self.open or not self._rows:
+            return NEVER
+        running = self.snapshot.running
+        news = len(self.plan.starts_now) > 0 or any(
+            not running.host_id[row] and not is_measured(self.snapshot, row)
+            for row in range(len(running))
+            if (rules := self.rules(int(running.partition[row]))) is not None
+            and rules.allows_host(int(running.coschedule[row]))
+        )
+        return self.snapshot.now_s + LOOK_S if news else NEVER
 
     def _startable(self) -> dict[int, int]:
         """Row of each array to the number of tasks that may start besides those of the plan."""

@@ -55,6 +55,7 @@ from bridge.planning.sharing.seen import observed
 from bridge.planning.sharing.slots import Slots
 from bridge.planning.sharing.switch import off_since_s, send_away
 from bridge.ports import NOTHING_SHARED, Context, Shared
+from bridge.units import NEVER
 
 NAME: Final = ASAX
 _HOST, _GUEST, _ASKED = "host", "guest", "asked"
@@ -97,6 +98,7 @@ class AsaX:
             quotas=cycle.orders.quotas(),
             requeues=cycle.orders.requeues(),
             learnt={NAME: learning.done()},
+            again_s=NEVER if off else min(slots.look_again_s, cycle.ask_again_s),
             guests=cycle.starts,
             delays=True,
         )
@@ -115,6 +117,7 @@ class _Cycle:
     def __post_init__(self) -> None:
         self.snapshot = self.slots.snapshot
         self.orders, self.starts = Orders(self.snapshot), []  # type: ignore[var-annotated]
+        self.ask_again_s = NEVER
         self.learner, self.learnt = read_learner(self.learning, len(self.experts)), False
         self.apps = applications(self.snapshot, self.learning)
 
@@ -179,13 +182,18 @@ class _Cycle:
         for host in self.slots.hosts:
             job_id = str(self.snapshot.running.id[host.row])
             seen = self._seen(host.row)
-            if seen is None or not self._asks(job_id):
+            if seen is None:
+                continue
+            if not self._asks(job_id):
+                if not self._is_closed(job_id) and any(self.slots.guests(host)):
+                    self._ask_later(job_id)
                 continue
             for guest in self.slots.first_fit(host, taken):
                 choice = self.learner.choose(self.experts, seen, self.rng)
                 if choice.quota_percent == 0:
                     taken.discard(guest.row)
                     self.learning.running[_key(_ASKED, job_id)] = [self.snapshot.now_s]
+                    self._ask_later(job_id)
                     break
                 self.starts.append(self.slots.start(guest))
                 name = self.starts[-1].job_id
@@ -194,13 +202,20 @@ class _Cycle:
 
     def _asks(self, host_id: str) -> bool:
         """Whether a host is to be asked for a choice now."""
-        found = self.learning.running.get(_key(_HOST, host_id))
-        if found is not None and found[1]:
+        if self._is_closed(host_id):
             return False
         asked = self.learning.running.get(_key(_ASKED, host_id))
         if asked is None or self.learnt:
             return True
         return self.snapshot.now_s - asked[0] >= self.policy.ask_again_s
+
+    def _is_closed(self, host_id: str) -> bool:
+        found = self.learning.running.get(_key(_HOST, host_id))
+        return found is not None and bool(found[1])
+
+    def _ask_later(self, host_id: str) -> None:
+        asked = self.learning.running.get(_key(_ASKED, host_id)) or [self.snapshot.now_s]
+        self.ask_again_s = min(self.ask_again_s, asked[0] + self.policy.ask_again_s)
 
     def _seen(self, row: int) -> Observation | None:
         return observed(self.snapshot, row, history_of(self.learning, self.apps[row]))

@@ -159,7 +159,7 @@ class _Cycle:
             return self.now_s + self.policy.watch_s
         if not off and self.slots.hosts and self.slots.anybody_waits:
             return self.now_s + _PATIENT * self.policy.watch_s
-        return NEVER
+        return NEVER if off else self.slots.look_again_s
 
     # ------------------------------------------------------------ guests that run
 

@@ -5,8 +5,9 @@ Rules
     1. Hosts are taken in the order of the running jobs. Each gets the first waiting job, in the
        order of the plan, that may be its guest (first fit), then the next one on the nodes that are
        left, and so on. A guest starts on all its nodes at once; it has one host.
-    2. Others that are planned on these nodes are planned again: their starts may move.
-    3. A guest has a quota of half of each node's CPUs. Nothing is learnt.
+    2. While jobs wait it asks to be called again soon after jobs have started: they may be hosts.
+    3. Others that are planned on these nodes are planned again: their starts may move.
+    4. A guest has a quota of half of each node's CPUs. Nothing is learnt.
 
 Source: A. Souza, K. Pelckmans, J. Tordsson, A HPC co-scheduler with reinforcement learning,
 JSSPP 2021, section 4: the setting "Static".
@@ -25,6 +26,7 @@ from bridge.planning.sharing.orders import Orders, cpus_of
 from bridge.planning.sharing.slots import Slots
 from bridge.planning.sharing.switch import off_since_s, send_away
 from bridge.ports import NOTHING_SHARED, Context, Shared
+from bridge.units import NEVER
 
 _HALF = 0.5
 
@@ -47,4 +49,10 @@ class StaticHalf:
             for guest in slots.first_fit(host, taken):
                 starts.append(slots.start(guest))
                 orders.limit(starts[-1].job_id, guest.cpus, _HALF)
-        return Shared(orders.quotas(), orders.requeues(), guests=starts, delays=True)
+        return Shared(
+            orders.quotas(),
+            orders.requeues(),
+            again_s=NEVER if off else slots.look_again_s,
+            guests=starts,
+            delays=True,
+        )

@@ -247,10 +247,14 @@ def _resizable(shown: Snapshot, reported: Snapshot, row: int) -> Snapshot:
 
 def _pairs(running: RunningTable) -> Iterator[tuple[str, str]]:
     """What guests and their hosts are told of each other."""
+    guests_of: dict[str, list[str]] = {}
     for row in running.host_id.nonzero()[0].tolist():
         guest, host = str(running.id[row]), str(running.host_id[row])
+        guests_of.setdefault(host, []).append(guest)
         yield guest, plain(f"a guest on the nodes of job {host}")
-        yield host, plain(f"shares its nodes with a guest, job {guest}")
+    for host, guests in guests_of.items():
+        who = "a guest, job" if len(guests) == 1 else f"{len(guests)} guests, jobs"
+        yield host, plain(f"shares its nodes with {who} {', '.join(guests)}")
 
 
 def _rows(running: RunningTable) -> dict[str, int]:

@@ -10,8 +10,11 @@ Rules
        paper's Table 2 (Slurm): it falls evenly with each doubling of the cores. Runs scatter by
        `SCATTER`, by the seed. Time limits are `LIMIT` times what it takes without scatter.
     5. A job asks for the memory that Table 2 says (`MEMORY`), of each of its nodes.
-    6. What the stages demand, and how they get in each other's way, is the interference model's;
-       Statistics is its application `readings`.
+    6. Stages, their demands, and how they get in each other's way are the interference model's;
+       Statistics is its application `readings`. A job holds all its CPUs in sequential stages, too.
+       Demands are scaled so that a workflow uses as much CPU time of its allocation as in Table 2
+       (Slurm), which differs between the sizes of the cluster: parallel stages use more of their
+       CPUs, and if that does not suffice, sequential ones take less of the time.
     7. Every job may be host and guest, and be requeued. No job is killed for its time limit.
 
 Source: A. Souza, K. Pelckmans, J. Tordsson, A HPC co-scheduler with reinforcement learning,
@@ -34,7 +37,7 @@ from bridge.model.job import Coschedule, JobTable
 from bridge.model.job_columns import objects
 from bridge.model.node import NodeTable
 from bridge.model.snapshot import Partition
-from bridge.sim.sharing.interference import Interference
+from bridge.sim.sharing.interference import Interference, Stage
 from bridge.sim.sharing.setting import Sharing
 from bridge.sim.workloads.system import System
 from bridge.sim.workloads.workload import Workload
@@ -55,12 +58,14 @@ class Workflow:
         cores: of its jobs in a set.
         mean_h, deviation: run time alone over these, and its standard deviation relative to it.
         memory: of the memory of its nodes.
+        cpu: CPU time used of that allocated, on clusters of `CORES`.
     """
 
     cores: tuple[int, ...]
     mean_h: float
     deviation: float
     memory: float
+    cpu: tuple[float, float, float]
 
     def runtime_s(self, cores: int) -> float:
         """What it takes alone (rule 4)."""
@@ -71,10 +76,10 @@ class Workflow:
 
 WORKFLOWS: Final[Mapping[str, Workflow]] = MappingProxyType(
     {
-        "montage": Workflow((8, 16, 32, 64), 0.35, 0.04, 0.10),
-        "blast": Workflow((8, 16, 32, 64), 0.71, 0.21, 0.44),
-        "readings": Workflow((8, 16, 32, 64), 0.69, 0.10, 0.05),
-        "synthetic": Workflow((16, 32, 64), 0.49, 0.15, 0.95),
+        "montage": Workflow((8, 16, 32, 64), 0.35, 0.04, 0.10, (0.45, 0.33, 0.21)),
+        "blast": Workflow((8, 16, 32, 64), 0.71, 0.21, 0.44, (0.96, 0.95, 0.91)),
+        "readings": Workflow((8, 16, 32, 64), 0.69, 0.10, 0.05, (0.26, 0.16, 0.10)),
+        "synthetic": Workflow((16, 32, 64), 0.49, 0.15, 0.95, (0.99, 0.99, 0.99)),
     }
 )
 _JOBS: Final = tuple((name, cores) for name, flow in WORKFLOWS.items() for cores in flow.cores)
@@ -104,8 +109,12 @@ def paper_system(cores: int) -> System:
     return System(f"{cores} cores", ("cpus", "mem_mib"), nodes, (everything,))
 
 
-def paper_model(interference: Interference) -> Interference:
-    """The model with the memory of the paper's workflows.
+def paper_model(interference: Interference, cores: int) -> Interference:
+    """The model with the memory and the CPU use of the paper's workflows.
+
+    Args:
+        interference: with the four workflows.
+        cores: of the cluster; the CPU use is that on the nearest of `CORES`.
 
     Raises:
         ConfigError: one of them is missing.
@@ -115,9 +124,32 @@ def paper_model(interference: Interference) -> Interference:
         if name not in interference.number:
             raise ConfigError("applications", f"has no '{name}', which the paper's experiment runs")
         found = interference.applications[interference.number[name]]
-        stages = tuple(replace(stage, memory=flow.memory) for stage in found.stages)
+        cpu = flow.cpu[int(np.argmin([abs(size - cores) for size in CORES]))]
+        stages = tuple(
+            replace(stage, memory=flow.memory) for stage in _busy_stages(found.stages, cpu)
+        )
         made.append(replace(found, stages=stages))
     return Interference(tuple(made), interference.source)
+
+
+def _busy_stages(stages: tuple[Stage, ...], cpu: float) -> tuple[Stage, ...]:
+    """The stages so that they use this share of the CPUs (rule 6); one CPU counts as none."""
+    parallel = sum(stage.share for stage in stages if stage.parallel)
+    if parallel < cpu:
+        rest = (1 - cpu) / (1 - parallel)
+        stages = tuple(
+            replace(stage, share=stage.share * (cpu / parallel if stage.parallel else rest))
+            for stage in stages
+        )
+    low, high = 0.0, 1000.0
+    for _ in range(100):  # so that no stage uses more than its CPUs
+        factor = (low + high) / 2
+        used = sum(stage.share * min(factor * stage.cpu, 1.0) for stage in stages if stage.parallel)
+        low, high = (factor, high) if used < cpu else (low, factor)
+    return tuple(
+        replace(stage, cpu=min(high * stage.cpu, 1.0)) if stage.parallel else stage
+        for stage in stages
+    )
 
 
 def paper_sets(

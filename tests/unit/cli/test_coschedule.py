@@ -109,7 +109,17 @@ def test_what_is_wrong_is_said_in_a_line(
 def test_a_model_without_one_of_the_workflows_is_refused() -> None:
     whole = model_of(None)
     with pytest.raises(ConfigError, match="has no 'synthetic'"):
-        paper_model(Interference(whole.applications[:3]))
+        paper_model(Interference(whole.applications[:3]), 64)
+
+
+@pytest.mark.parametrize("cores", CORES)
+def test_workflows_use_the_cpu_time_of_the_papers_table(cores: int) -> None:
+    for application in paper_model(model_of(None), cores).applications:
+        stages, wanted = application.stages, WORKFLOWS[application.name].cpu[CORES.index(cores)]
+        assert sum(stage.share for stage in stages) == pytest.approx(1, abs=1e-3)
+        assert all(stage.cpu <= 1 for stage in stages)
+        used = sum(stage.share * stage.cpu for stage in stages if stage.parallel)
+        assert used == pytest.approx(wanted, rel=2e-3)
 
 
 def test_a_trace_with_a_model_but_without_guests(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,6 +18,7 @@ from bridge.planning.sharing.slots import Slots
 from bridge.policies.share.asax import NAME
 from bridge.ports import State
 from bridge.registry import build, parse_policy
+from bridge.units import NEVER
 from tests.sharing import NOW_S, SHARING, a_guest, a_host, a_waiting_job, a_world
 
 
@@ -132,6 +133,30 @@ def test_a_guest_leaves_out_nodes_without_room_or_that_it_may_not_use():
     world = a_world([a_host((0, 1, 2))], [a_waiting_job(2, required=(2,))], nodes=3)
     plan = Cycles("static-half").run(world)
     assert [plan.nodes_of(row).tolist() for row in plan.guest_starts] == [[0, 2]]
+
+
+@pytest.mark.parametrize("share", ["static-half", "asax", "pairs"])
+def test_jobs_that_have_just_started_are_looked_at_soon(share):
+    """They may be hosts as soon as they are measured; until a job ends nothing else calls."""
+    waits = a_waiting_job(2, limit_s=5000)
+    plan = Cycles(share).run(a_world([a_host(cpus=4)], [a_waiting_job(cpus=4), waits]))
+    assert len(plan.starts_now)
+    assert NOW_S < plan.again_s <= NOW_S + 30
+    fresh = a_host(measured_s=0, busy_cpus=-1.0)
+    plan = Cycles(share).run(a_world([fresh, a_host((1,), coschedule=4)], [waits]))
+    assert NOW_S < plan.again_s <= NOW_S + 30
+    plan = Cycles(share).run(a_world([fresh]))
+    assert plan.again_s == NEVER
+
+
+def test_a_host_that_drew_nothing_is_asked_again():
+    for seed in range(40):
+        cycles = Cycles("asax", seed=seed)
+        plan = cycles.run(a_world([a_host(busy_cpus=3.9)], [a_waiting_job()], nodes=1))
+        if not len(plan.guest_starts):
+            assert plan.again_s == NOW_S + 60
+            return
+    raise AssertionError("never drew 0 %")
 
 
 def test_a_guest_without_fixed_width_takes_as_many_nodes_as_it_may():
