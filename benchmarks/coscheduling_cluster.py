@@ -4,7 +4,7 @@
 
 usage: benchmarks/coscheduling_cluster.py [--policies NAME,...] [--repeats N] [--workflows N]
                                           [--nodes N] [--seed N] [--json FILE [--add]]
-       benchmarks/coscheduling_cluster.py --show FILE [--table policies|workflows|harm]
+       benchmarks/coscheduling_cluster.py --show FILE [--table policies|paper|workflows|harm]
 
 Each node is a container on a core of its own, which outweighs other processes of the machine. The
 workflows of `examples/workloads` are submitted by stages; every job computes for real and checks
@@ -113,7 +113,7 @@ def arguments() -> argparse.Namespace:
     add("--json", type=Path, help="write all figures to this file")
     add("--add", action="store_true", help="keep the runs in FILE")
     add("--show", type=Path, help="only print a table of this file")
-    add("--table", choices=("policies", "workflows", "harm"), default="policies")
+    add("--table", choices=tuple(table.TABLES), default="policies")
     given = parser.parse_args()
     given.policies = given.policies.split(",")
     if given.add and not given.json:
@@ -135,7 +135,7 @@ def main() -> int:
     if given.add and given.json.exists():
         found = json.loads(given.json.read_text())["runs"]
     measure(given, found)
-    for name in ("policies", "workflows", "harm"):
+    for name in table.TABLES:
         print("\n".join([*table.lines({"runs": found}, name), ""]))
     return int(any("error" in one or one["right"] != one["count"] for one in found))
 

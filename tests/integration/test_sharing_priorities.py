@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two jobs on a node of a real Slurm that makes no cgroups: the agent falls back on priorities."""
+"""Two jobs on a node of a real Slurm that makes no cgroups: the agent falls back on priorities.
+
+Also what does not depend on cgroups: jobs of several users.
+"""
 
 import os
+import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from tests.integration.conftest import KEEP
 from tests.integration.decider import Decider, deciding
 from tests.integration.slurm import Cluster
-from tests.integration.test_sharing import SPIN, a_pair
+from tests.integration.test_sharing import SPIN, a_pair, consent, submit
 
 CLUSTER = "sbshareprio"
 PRIORITIES = """
@@ -27,6 +32,7 @@ USUAL, LEAST = (0, os.SCHED_OTHER), (19, os.SCHED_IDLE)
 def plain_cluster() -> Iterator[Cluster]:
     cluster = Cluster(
         CLUSTER, "--nodes", "2", "--containers", "2", "--cpus", "2", "--agents",
+        "--set", "AuthInfo=cred_expire=10",  # how long a requeued job waits, s
         "--set", "PartitionName=share Nodes=n[1-2] OverSubscribe=YES:2 MaxTime=INFINITE State=UP",
     )  # fmt: skip
     if not (KEEP and CLUSTER in cluster.process("scontrol", "show", "config").stdout):
@@ -56,7 +62,6 @@ def test_without_cgroups_a_guest_has_the_lowest_priority_until_its_host_ends(
     cluster = sharing.cluster
     host, guest = a_pair(sharing, guest_runs=SPIN)
     cluster.wait_for("all processes", lambda: len(priorities(cluster, guest)) >= 5)
-    assert set(priorities(cluster, guest)) == {USUAL}
     sharing.tell_agents(job=guest, node="n1", milli_cpus=250, weight=1, guest=True)
     cluster.wait_for(
         "the lowest priority of all", lambda: set(priorities(cluster, guest)) == {LEAST}
@@ -80,3 +85,79 @@ def test_without_an_agent_a_guest_falls_to_the_lowest_priority(sharing: Decider)
         assert set(priorities(cluster, host)) == {USUAL}
     finally:
         cluster.inside("n1", "role", "start", "agent")
+
+
+def test_after_a_reboot_of_its_node_no_job_has_the_share_of_one_before(sharing: Decider) -> None:
+    cluster = sharing.cluster
+    host, guest = a_pair(sharing, guest_runs=SPIN)
+    sharing.tell_agents(job=guest, node="n1", milli_cpus=250, weight=1, guest=True)
+    cluster.wait_for(
+        "the lowest priority of all", lambda: set(priorities(cluster, guest)) == {LEAST}
+    )
+    subprocess.run(["docker", "restart", "-t", "0", f"{cluster.name}-n1"], check=True)
+    for words in (("munge",), ("node", "n1"), ("agent", "n1")):
+        cluster.inside("n1", "role", "start", *words)
+    # Both have lost their processes; Slurm puts them back into the queue, with the same numbers.
+    for job in (host, guest):
+        cluster.wait_for("its loss", lambda job=job: cluster.state(job) == "PENDING", 120)
+    cluster.root("scancel", host)
+    cluster.wait_state(guest, "RUNNING", timeout_s=180)
+    cluster.wait_for("all processes", lambda: len(priorities(cluster, guest)) >= 5)
+    sharing.tell_agents()  # a plan without quotas
+    cluster.wait_for("its priority", lambda: set(priorities(cluster, guest)) == {USUAL})
+    cluster.root("scancel", guest)
+    cluster.wait_empty()
+
+
+# ---------------------------------------------------------------- jobs of several users
+
+
+@contextmanager
+def scope(cluster: Cluster, value: str) -> Iterator[None]:
+    """Whose jobs may share, until the end of the block."""
+    path, silence = "/etc/slurm/scheduler.conf", "bridge_silence_s=5"
+    more = f"{silence},bridge_coschedule_scope={value}"
+    shown = "scontrol show config | grep -q coschedule_scope"
+    try:
+        cluster.inside("controller", "sed", "-i", f"s/{silence}/{more}/", path)
+        cluster.root("scontrol", "reconfigure")
+        cluster.wait_for("the scope", lambda: cluster.root("sh", "-c", f"{shown} && echo yes"))
+        yield
+    finally:
+        cluster.inside("controller", "sed", "-i", f"s/{more}/{silence}/", path)
+        cluster.root("scontrol", "reconfigure")
+
+
+def a_host_of(decider: Decider, *options: str) -> str:
+    """A host of the user `user` with these options."""
+    cluster = decider.cluster
+    for _ in range(5):
+        job = submit(cluster, "--coschedule=host", *options)
+        cluster.wait_state(job, "RUNNING")
+        if consent(decider, job) == "COSCHEDULE_HOST":
+            return job
+        cluster.root("scancel", job)
+        cluster.wait_empty()
+    raise AssertionError("no job became a host")
+
+
+@pytest.mark.parametrize(
+    ("value", "account", "may"),
+    [("account", "chemistry", True), ("account", "biology", False), ("all", "biology", True)],
+)
+def test_jobs_of_several_users_share_where_the_site_says_so(
+    sharing: Decider, value: str, account: str, may: bool
+) -> None:
+    cluster = sharing.cluster
+    with scope(cluster, value):
+        host = a_host_of(sharing, "-A", "chemistry")
+        guest = submit(cluster, "--coschedule=guest", "-A", account, user="alice")
+        said = sharing.start_guest(guest, host)
+        assert (said["outcome"] == "OUTCOME_APPLIED") is may, said
+        if may:
+            cluster.wait_state(guest, "RUNNING")
+            assert " CPUAlloc=2 " in cluster.run("scontrol", "show", "node", "n1")
+        else:
+            assert "different users" in str(said["text"]), said
+        cluster.root("scancel", host, guest)
+        cluster.wait_empty()
