@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two jobs on a node of a real Slurm that makes no cgroups: the agent falls back on priorities.
-
-Also what does not depend on cgroups: jobs of several users.
-"""
+"""Two jobs on a node of a real Slurm that makes no cgroups: the agent falls back on priorities."""
 
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
 from tests.integration.conftest import KEEP
 from tests.integration.decider import Decider, deciding
 from tests.integration.slurm import Cluster
-from tests.integration.test_sharing import SPIN, a_pair, consent, submit
+from tests.integration.test_sharing import SPIN, a_pair
 
 CLUSTER = "sbshareprio"
 PRIORITIES = """
@@ -107,57 +103,3 @@ def test_after_a_reboot_of_its_node_no_job_has_the_share_of_one_before(sharing: 
     cluster.wait_for("its priority", lambda: set(priorities(cluster, guest)) == {USUAL})
     cluster.root("scancel", guest)
     cluster.wait_empty()
-
-
-# ---------------------------------------------------------------- jobs of several users
-
-
-@contextmanager
-def scope(cluster: Cluster, value: str) -> Iterator[None]:
-    """Whose jobs may share, until the end of the block."""
-    path, silence = "/etc/slurm/scheduler.conf", "bridge_silence_s=5"
-    more = f"{silence},bridge_coschedule_scope={value}"
-    shown = "scontrol show config | grep -q coschedule_scope"
-    try:
-        cluster.inside("controller", "sed", "-i", f"s/{silence}/{more}/", path)
-        cluster.root("scontrol", "reconfigure")
-        cluster.wait_for("the scope", lambda: cluster.root("sh", "-c", f"{shown} && echo yes"))
-        yield
-    finally:
-        cluster.inside("controller", "sed", "-i", f"s/{more}/{silence}/", path)
-        cluster.root("scontrol", "reconfigure")
-
-
-def a_host_of(decider: Decider, *options: str) -> str:
-    """A host of the user `user` with these options."""
-    cluster = decider.cluster
-    for _ in range(5):
-        job = submit(cluster, "--coschedule=host", *options)
-        cluster.wait_state(job, "RUNNING")
-        if consent(decider, job) == "COSCHEDULE_HOST":
-            return job
-        cluster.root("scancel", job)
-        cluster.wait_empty()
-    raise AssertionError("no job became a host")
-
-
-@pytest.mark.parametrize(
-    ("value", "account", "may"),
-    [("account", "chemistry", True), ("account", "biology", False), ("all", "biology", True)],
-)
-def test_jobs_of_several_users_share_where_the_site_says_so(
-    sharing: Decider, value: str, account: str, may: bool
-) -> None:
-    cluster = sharing.cluster
-    with scope(cluster, value):
-        host = a_host_of(sharing, "-A", "chemistry")
-        guest = submit(cluster, "--coschedule=guest", "-A", account, user="alice")
-        said = sharing.start_guest(guest, host)
-        assert (said["outcome"] == "OUTCOME_APPLIED") is may, said
-        if may:
-            cluster.wait_state(guest, "RUNNING")
-            assert " CPUAlloc=2 " in cluster.run("scontrol", "show", "node", "n1")
-        else:
-            assert "different users" in str(said["text"]), said
-        cluster.root("scancel", host, guest)
-        cluster.wait_empty()
