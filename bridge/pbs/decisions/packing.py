@@ -5,7 +5,7 @@ Rules
     1. A chunk is on one host; except for vscatter it may use several of its vnodes, each of which
        matches its strings and booleans.
     2. pack: all chunks on one host. scatter: at most one chunk on a host; vscatter: on a vnode.
-       group=R: all vnodes have a value of R in common.
+       group=R: all vnodes have a value of R in common (`bridge.pbs.objects.placement_sets`).
     3. The planned CPUs of each host are a hint for the first attempt; the second one ignores it.
     4. Chunks are placed in descending order of what they take, each on the host that it leaves the
        least CPUs free; in the result they are in the order of the select.
@@ -16,12 +16,13 @@ from dataclasses import dataclass, field
 
 from bridge.pbs.decisions.free_vnodes import FreeVnodes, Kept
 from bridge.pbs.objects.jobs import PbsJob
+from bridge.pbs.objects.parsed import Parsed
+from bridge.pbs.objects.placement_sets import is_grouped, placement_sets
 from bridge.pbs.objects.select import Arrange, PbsChunk
 from bridge.pbs.objects.vnodes import Vnode, mismatch
 
 Parts = list[tuple[str, dict[str, float]]]
 
-MOST_GROUPS = 1024
 _CPUS = "ncpus"
 
 
@@ -54,7 +55,7 @@ def pack_chunks(
         kept: what reservations keep.
         hint: planned CPUs by host.
     """
-    for candidates in _groups(job, vnodes):
+    for candidates in _groups(job, vnodes, free.parsed):
         for planned in (hint, {}):
             if (found := _attempt(job, candidates, free, kept, planned)) is not None:
                 return found
@@ -63,30 +64,14 @@ def pack_chunks(
     return None
 
 
-def _groups(job: PbsJob, vnodes: Sequence[Vnode]) -> list[Sequence[Vnode]]:
+def _groups(job: PbsJob, vnodes: Sequence[Vnode], parsed: Parsed) -> Sequence[Sequence[Vnode]]:
     """The sets of vnodes of which one is to be used: all, or those with a value in common."""
-    sets: list[Sequence[Vnode]] = [vnodes]
-    if job.place.group:
-        name = job.place.group
-        values = sorted({value for vnode in vnodes for value in _values(vnode, name)})
-        sets = [[v for v in vnodes if value in _values(v, name)] for value in values[:MOST_GROUPS]]
+    sets: Sequence[Sequence[Vnode]] = [vnodes]
+    if is_grouped(job, parsed.vnodes.values(), parsed.tables, parsed.definitions):
+        sets = placement_sets(vnodes, job.place.group)
     if job.place.arrange is Arrange.PACK:
-        sets = [
-            [vnode for vnode in each if vnode.host == host]
-            for each in sets
-            for host in dict.fromkeys(vnode.host for vnode in each)
-        ]
+        sets = [each for part in sets for each in placement_sets(part, "host")]
     return sets
-
-
-def _values(vnode: Vnode, name: str) -> tuple[str, ...]:
-    if name in ("host", "vnode"):
-        return (vnode.host if name == "host" else vnode.name,)
-    if name in vnode.booleans:
-        return (str(vnode.booleans[name]),)
-    if name in vnode.amounts:
-        return (f"{vnode.amounts[name]:g}",)
-    return vnode.strings.get(name, ())
 
 
 def _attempt(

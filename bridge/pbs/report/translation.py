@@ -324,7 +324,7 @@ def _request(
     job: PbsJob, cluster: Cluster, parsed: Parsed
 ) -> tuple[pb.Request | str, frozenset[str]]:
     try:
-        request, demanded = wire_chunks.wire_request(job, cluster)
+        request, demanded = wire_chunks.wire_request(job, cluster, parsed.tables)
     except BadRequest as error:
         return str(error), frozenset()
     request.licences.extend(_licence_uses(job, parsed))

@@ -10,7 +10,8 @@ Rules
        likewise. Nodes show these features only where a job asks for them, so that equal nodes
        remain equal.
     4. A chunk without CPUs asks the planner for one; what it takes is decided by the last check.
-    5. `scatter` on hosts and `vscatter` on vnodes are both one chunk per node.
+    5. `group=host` and `group=vnode` are `pack`. `scatter` on hosts and `vscatter` on vnodes are
+       both one chunk per node.
     6. `vmem` counts only where some vnode states it.
 """
 
@@ -20,9 +21,11 @@ from dataclasses import dataclass
 from bridge.errors import BadRequest
 from bridge.pbs.objects.definitions import Definition
 from bridge.pbs.objects.jobs import PbsJob, takes_alone
+from bridge.pbs.objects.placement_sets import is_grouped
 from bridge.pbs.objects.select import Arrange, PbsChunk, Share
 from bridge.pbs.objects.values import Kind, boolean
 from bridge.pbs.objects.vnodes import SHAPING, Vnode
+from bridge.pbs.tables import Tables
 from bridge.rpc.pb import scheduler_pb2 as pb
 
 HUNDREDTHS = 100
@@ -78,7 +81,9 @@ def cluster_of(
     )  # fmt: skip
 
 
-def wire_request(job: PbsJob, cluster: Cluster) -> tuple[pb.Request, frozenset[str]]:
+def wire_request(
+    job: PbsJob, cluster: Cluster, tables: Tables
+) -> tuple[pb.Request, frozenset[str]]:
     """Returns the request of a job, and the features that only it asks for (rule 3).
 
     Raises:
@@ -94,8 +99,9 @@ def wire_request(job: PbsJob, cluster: Cluster) -> tuple[pb.Request, frozenset[s
         wanted |= on
     place = _PLACES[job.place.arrange]
     exclusive = is_exclusive(job, cluster)
-    if job.place.group:
-        place += f":group={wire_name(job.place.group)}"
+    if is_grouped(job, cluster.vnodes.values(), tables, cluster.definitions):
+        on_one = job.place.group in ("host", "vnode")
+        place = "pack" if on_one else f"{place}:group={wire_name(job.place.group)}"
     asked = pb.Request(
         partitions=[job.queue],
         min_nodes=1,

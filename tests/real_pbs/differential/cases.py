@@ -219,3 +219,8 @@ CASES: dict[str, str] = {
     "a: -l select=1:ncpus=2:vnode=n1 -l walltime=01:00:00; "
     "b: -l select=1:ncpus=1:vnode=n1 -l walltime=01:00:00",
 }  # fmt: skip
+
+BY_POLICY: dict[str, str] = {
+    "long one behind a wide one": "the wide job keeps its planned start; pbs_sched plans none",
+}
+"""Kinds that differ because the policy decides otherwise, and how."""

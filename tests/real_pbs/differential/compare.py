@@ -4,7 +4,8 @@
 Usage: python -m tests.real_pbs.differential.compare PBS_SCHED.json BRIDGE.json
 
 Verdicts: `same`; `other vnodes`, with the same chunks in the same states; `better`, if more jobs
-run; `worse`, if fewer do, or chunks differ. The exit code is 1 if a kind is worse or has no result.
+run; `worse`, if fewer do, or chunks differ; `policy`,
+if the table of cases says why. The exit code is 1 if a kind is worse or has no result.
 """
 
 import json
@@ -13,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.real_pbs.differential.cases import CASES
+from tests.real_pbs.differential.cases import BY_POLICY, CASES
 
 
 def verdict(stock: Mapping[str, Any], bridge: Mapping[str, Any]) -> str:
@@ -69,6 +70,8 @@ def main(stock_file: str, bridge_file: str) -> int:
     for kind in CASES:
         if kind in stock and kind in bridge:
             found = verdict(stock[kind], bridge[kind])
+            if found == "worse" and kind in BY_POLICY:
+                found = "policy"
             print(f"| {kind} | {shown(stock[kind])} | {shown(bridge[kind])} | {found} |")
         else:
             found = "not run"

@@ -99,6 +99,10 @@ RUNS = {
     "a size": (a_job("1:ncpus=1:scratch=3gb"), "(n3:ncpus=1:scratch=3145728kb)"),
     "no CPU": (a_job("1:ncpus=0:scratch=1gb"), "(n3:ncpus=0:scratch=1048576kb)"),
     "one rack": (a_job("2:ncpus=3", "scatter:group=rack"), "(n3:ncpus=3)+(n4:ncpus=3)"),
+    "no rack is large enough": (
+        a_job("3:ncpus=3", "scatter:group=rack"), "(n1:ncpus=3)+(n2:ncpus=3)+(n4:ncpus=3)",
+    ),
+    "grouped by host": (a_job("2:ncpus=2", "group=host"), "(n1:ncpus=2)+(n1:ncpus=2)"),
     "alone": (a_job("1:ncpus=1", "excl"), "(n1:ncpus=1)"),
     "shares": (a_job("1:ncpus=1", "free:shared"), "(n1:ncpus=1)"),
     "licences": (a_job("1:ncpus=1", listed={"lic": "2"}), "(n1:ncpus=1)"),
