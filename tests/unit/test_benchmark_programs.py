@@ -23,8 +23,8 @@ ELSEWHERE = {
 CALL_ALL = """
 import contextlib, io, json, runpy, sys, traceback
 
-def said(program, is_program):
-    sys.path[0], sys.argv = program.rpartition("/")[0], [program, "--help"]
+def said(program, folder, is_program):
+    sys.path[0], sys.argv = folder, [program, "--help"]
     out = io.StringIO()
     try:
         with contextlib.redirect_stdout(out):
@@ -48,13 +48,21 @@ def sources() -> dict[str, Path]:
 
 def called(programs: dict[str, Path]) -> dict[str, str]:
     """By name, why a program could not be called; empty: it could."""
-    wanted = {name: (str(path), "__main__" in path.read_text()) for name, path in programs.items()}
+    wanted = {
+        name: (str(path), str(found_from(path)), "__main__" in path.read_text())
+        for name, path in programs.items()
+    }
     done = subprocess.run(
         [sys.executable, "-c", CALL_ALL], input=json.dumps(wanted), capture_output=True, text=True,
         check=True, timeout=300,
     )  # fmt: skip
     found: dict[str, str] = json.loads(done.stdout)
     return found
+
+
+def found_from(path: Path) -> Path:
+    """The folder from which a program imports: its own, or that which holds its package."""
+    return path.parents[1] if (path.parent / "__init__.py").exists() else path.parent
 
 
 @pytest.fixture(scope="module")
