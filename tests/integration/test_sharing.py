@@ -326,6 +326,51 @@ def test_in_fallback_nobody_joins_a_host_and_its_guest(sharing: Decider) -> None
         assert cluster.state(guest) == "RUNNING"
 
 
+@contextmanager
+def users_meet(cluster: Cluster) -> Iterator[None]:
+    """Jobs of different users may share nodes."""
+    file, silence = "/etc/slurm/schedbridge/bridge.conf", "bridge_silence_s=5"
+    more = f"{silence},bridge_coschedule_scope=all"
+
+    def replace(old: str, new: str) -> None:
+        cluster.inside("controller", "sed", "-i", f"s/{old}/{new}/", file)
+        cluster.root("scontrol", "reconfigure")
+
+    replace(silence, more)
+    try:
+        yield
+    finally:
+        replace(more, silence)
+
+
+def test_in_fallback_nobody_joins_a_host_and_a_guest_of_another_user(sharing: Decider) -> None:
+    cluster = sharing.cluster
+    host = a_host(sharing)
+    guest = submit(cluster, "--coschedule=guest", user="alice")
+
+    def nobody_joins() -> None:
+        jobs = [submit(cluster, "--oversubscribe", user=user) for user in ("user", "alice")]
+        stay_out(cluster, *jobs)
+        cluster.root("scancel", *jobs)
+
+    with users_meet(cluster):
+        cluster.wait_for(
+            "the guest's start",
+            lambda: sharing.start_guest(guest, host)["outcome"] == "OUTCOME_APPLIED",
+        )
+        cluster.wait_for("a report", lambda: sharing.reported(guest)["host"] == host)
+        with fallback(cluster):
+            nobody_joins()
+            cluster.root("scancel", host)
+            cluster.wait_for("its end", lambda: host not in cluster.queue())
+            nobody_joins()
+            assert cluster.state(guest) == "RUNNING"
+        cluster.root("scancel", guest)
+        cluster.wait_for(
+            "a node of nobody", lambda: "Owner=N/A" in cluster.run("scontrol", "show", "node", "n1")
+        )
+
+
 def test_a_requeued_guest_is_as_its_user_asked(sharing: Decider) -> None:
     cluster = sharing.cluster
     host, guest = a_pair(sharing)
