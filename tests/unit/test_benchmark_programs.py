@@ -43,7 +43,9 @@ json.dump({name: said(*each) for name, each in json.load(sys.stdin).items()}, sy
 
 def sources() -> dict[str, Path]:
     found = {path.relative_to(BENCHMARKS).as_posix(): path for path in BENCHMARKS.rglob("*.py")}
-    return {name: path for name, path in sorted(found.items()) if path.name != "__init__.py"}
+    # Programs first: their parts import each other from the directory of the program.
+    order = sorted(found, key=lambda name: ("/" in name, name))
+    return {name: found[name] for name in order if found[name].name != "__init__.py"}
 
 
 def called(programs: dict[str, Path]) -> dict[str, str]:
