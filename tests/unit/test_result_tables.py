@@ -27,8 +27,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "benchmarks"
-GENERATED = ("differential.md", "slurm-suite.md")
-"""Written by tests/differential and tests/slurm_suite from their runs."""
+GENERATED = ("differential.md", "pbs-differential.md", "slurm-suite.md")
+"""Written by tests/differential, tests/real_pbs and tests/slurm_suite from their runs."""
 MARK = re.compile(r"<!-- (rows|values|no file)(?:: (.*))? -->")
 NUMBER = re.compile(r"(?<![\w.])(?:\d[\d,]*\d|\d)?(?:\.\d+)?(?![\w])")
 NOT_KEPT = "not kept in a file."

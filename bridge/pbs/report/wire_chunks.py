@@ -12,7 +12,8 @@ Rules
     4. A chunk without CPUs asks the planner for one; what it takes is decided by the last check.
     5. `group=host` and `group=vnode` are `pack`. `scatter` on hosts and `vscatter` on vnodes are
        both one chunk per node.
-    6. `vmem` counts only where some vnode states it.
+    6. A job of several chunks that are not packed is not planned on vnodes with no_multinode_jobs.
+    7. `vmem` counts only where some vnode states it.
 """
 
 from collections.abc import Mapping
@@ -47,6 +48,7 @@ class Cluster:
         nodes: of the wire, with their vnodes.
         nodes_of_host, node_of_vnode: names on the wire.
         stated: resources that any vnode states.
+        single: nodes that accept no jobs of several vnodes.
         sharing: values of the attribute on usable vnodes.
     """
 
@@ -56,6 +58,7 @@ class Cluster:
     nodes_of_host: Mapping[str, tuple[str, ...]]
     node_of_vnode: Mapping[str, str]
     stated: frozenset[str]
+    single: tuple[str, ...]
     sharing: frozenset[str]
 
 
@@ -77,6 +80,7 @@ def cluster_of(
     return Cluster(
         vnodes, nodes, definitions, {host: tuple(named) for host, named in of_host.items()},
         of_vnode, frozenset(stated),
+        tuple(name for name, members in nodes.items() if not vnodes[members[0]].multinode),
         frozenset(vnode.sharing for vnode in vnodes.values() if vnode.usable),
     )  # fmt: skip
 
@@ -110,6 +114,8 @@ def wire_request(
     )
     if node:
         asked.required_nodes = node
+    elif job.n_chunks > 1 and job.place.arrange is not Arrange.PACK:
+        asked.excluded_nodes = ",".join(cluster.single)
     return asked, frozenset(wanted)
 
 

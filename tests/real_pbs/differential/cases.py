@@ -175,7 +175,7 @@ CASES: dict[str, str] = {
     "offline leaves three": "offline n1; a: -l select=3:ncpus=4",
     "fewer CPUs": "qmgr set node n1 resources_available.ncpus=2; a: -l select=4:ncpus=3; "
     "b: -l select=1:ncpus=2:vnode=n1",
-    "no jobs of several vnodes": "qmgr set node n1 no_multinode_jobs=True; "
+    "no jobs of several vnodes": "qmgr set node n1 no_multinode_jobs=True; settle; "
     "a: -l select=4:ncpus=1 -l place=scatter; b: -l select=1:ncpus=1:vnode=n1",
     "vnode of higher priority": "qmgr set node n4 priority=100; a: -l select=1:ncpus=1",
     # ---- changes

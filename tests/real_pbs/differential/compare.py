@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares two results of `run.py`: kind | pbs_sched | the service.
 
-Usage: python -m tests.real_pbs.differential.compare PBS_SCHED.json BRIDGE.json
+Usage: python -m tests.real_pbs.differential.compare PBS_SCHED.json BRIDGE.json [COMMIT]
+           > docs/results/pbs-differential.md
 
 Verdicts: `same`; `other vnodes`, with the same chunks in the same states; `better`, if more jobs
 run; `worse`, if fewer do, or chunks differ; `policy`,
@@ -62,22 +63,54 @@ def shown(jobs: Mapping[str, Any]) -> str:
     return "; ".join(words)
 
 
-def main(stock_file: str, bridge_file: str) -> int:
-    """Prints the table."""
+_HEAD = """# Comparison with pbs_sched
+
+Each kind of job is submitted to a real OpenPBS 23.06.06 server with four vnodes, once with
+pbs_sched (its `sched_config` as installed, with the resources of the cases in its line
+`resources:`) and once with `schedbridge pbs-link` and the policy `slurm-like`. The cases are in
+`tests/real_pbs/differential`, which writes this page.
+
+Compared are each job's state once nothing changes any more, the chunks that it got, and on how many
+vnodes. `R`: it runs; `Q`: it waits; `H`, `W`, `S`: it is held, waits for its time, is suspended.
+
+| verdict | kinds | meaning |
+| --- | ---: | --- |"""
+_MEANINGS = {
+    "same": "the same states, chunks and vnodes",
+    "other vnodes": "the same states and chunks, on other vnodes",
+    "better": "more jobs run",
+    "policy": "the policy decides otherwise",
+    "worse": "fewer jobs run, or others",
+    "error": "the case could not be carried out",
+    "not run": "",
+}
+
+
+def main(stock_file: str, bridge_file: str, commit: str = "") -> int:
+    """Prints the page."""
     stock, bridge = (json.loads(Path(file).read_text()) for file in (stock_file, bridge_file))
-    counts: dict[str, int] = {}
-    print("| kind | pbs_sched | schedbridge | |\n|---|---|---|---|")
+    counts = dict.fromkeys(_MEANINGS, 0)
+    rows = []
     for kind in CASES:
+        found = "not run"
         if kind in stock and kind in bridge:
             found = verdict(stock[kind], bridge[kind])
             if found == "worse" and kind in BY_POLICY:
                 found = "policy"
-            print(f"| {kind} | {shown(stock[kind])} | {shown(bridge[kind])} | {found} |")
-        else:
-            found = "not run"
-        counts[found] = counts.get(found, 0) + 1
-    print("\n" + ", ".join(f"{number} {word}" for word, number in sorted(counts.items())))
-    return int(any(counts.get(word) for word in ("worse", "error", "not run")))
+            why = BY_POLICY.get(kind, "") if found == "policy" else ""
+            cells = (kind, shown(stock[kind]), shown(bridge[kind]), found, why)
+            rows.append(f"| {' | '.join(cells)} |")
+        counts[found] += 1
+    print(_HEAD)
+    for word, number in counts.items():
+        if number or word == "worse":
+            print(f"| {word} | {number} | {_MEANINGS[word]} |")
+    print(f"| total | {len(CASES)} | |\n")
+    if commit:
+        print(f"Run: {len(rows)} kinds at commit {commit}.\n")
+    print("| kind | pbs_sched | schedbridge | verdict | why |\n| --- | --- | --- | --- | --- |")
+    print("\n".join(rows))
+    return int(any(counts[word] for word in ("worse", "error", "not run")))
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ class Case:
             self._configure(rest)
         elif word == "offline":
             self.offline.append(rest)
-            self.server.run("pbsnodes", "-o", rest)
+            self.server.qmgr(f"set node {rest} state=offline")
         elif word == "reserve":
             self._reserve(rest.split())
         elif word == "settle":
@@ -145,7 +145,7 @@ class Case:
             self.server.run("pbs_rdel", name, check=False)
         self.server.delete_all()
         for node in self.offline:
-            self.server.run("pbsnodes", "-r", node, check=False)
+            self.server.run("qmgr", "-c", f"set node {node} state=free", check=False)
         for line in reversed(self.undo):
             self.server.run("qmgr", "-c", line, check=False)
         configure(self.server)

@@ -150,6 +150,14 @@ def test_waits_and_says_why(kind):
     assert any(word in comment for word in why.split("|")), comment
 
 
+def test_a_vnode_that_takes_no_part_of_a_job_is_not_planned_for_it():
+    tables = world({"1.srv": a_job("2:ncpus=3"), "2.srv": a_job("1:ncpus=1:vnode=n4")})
+    tables.vnodes["n4"]["no_multinode_jobs"] = "True"
+    answers = Service(tables).cycle()
+    assert answers["1.srv"].exec_vnode == "(n1:ncpus=3)+(n2:ncpus=3)"
+    assert answers["2.srv"].exec_vnode == "(n4:ncpus=1)"
+
+
 def test_an_array_runs_task_by_task_within_its_limit():
     array = a_job("1:ncpus=1", state="Q", array_indices_remaining="1,2,3", max_run_subjobs="2")
     service = Service(world({"5[].srv": array}))
