@@ -5,6 +5,7 @@
 #include "rules/coscheduling.h"
 #include "rules/note.h"
 #include "rules/unmodelled.h"
+#include "slurm_launch.h"
 
 #define OPTION "_SLURM_SPANK_OPTION_schedbridge_"
 #define UNSTATED 254 // NO_VAL8: the user said nothing of sharing

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // What the mock of slurmctld does when a job is launched, and put back into the queue; and the
 // users that nodes are kept for meanwhile (filter_by_node_owner, make_node_alloc, make_node_idle).
-#include "slurm_mock.h"
+#include "slurm_launch.h"
 
 typedef struct {
     const job_record_t *job;

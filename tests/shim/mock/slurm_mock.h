@@ -635,8 +635,7 @@ typedef struct {
     const slurmctld_resv_t *only_in; // where select_nodes() finds nodes; NULL: anywhere
     const char *only_with;           // with which features it does; NULL: with any
     bool split_anyway;
-    unsigned scans; // of all jobs
-    unsigned selects, started, launched, allocated, saves, schedules, reservations;
+    unsigned scans, selects, started, launched, allocated, saves, schedules, reservations;
     uint32_t select_nodes, select_time_limit, select_switch, select_dist;
     char select_names[256];
     uint32_t select_tasks[64];
@@ -692,13 +691,6 @@ void mock_run(job_record_t *job, int node, uint16_t cpus);
 slurmctld_resv_t *mock_reservation(char *name, uint64_t flags);
 
 // Ends the suite with a line.
-// Nodes that Slurm keeps for one user: whether a job may not use them, and its start and end there.
-bool mock_owned(job_record_t *job, bitstr_t *nodes);
-void mock_alloc(job_record_t *job, bitstr_t *nodes);
-void mock_idle(job_record_t *job);
-
-// What a job was given.
-void mock_release(job_record_t *job);
 __attribute__((format(printf, 1, 2), noreturn)) void mock_wrong(const char *format, ...);
 // Ends it if these locks are not held: 1 to read, 2 to write; 0: any. A look takes its time.
 void mock_needs(const char *what, int job, int node);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // What the mock of slurmctld does with jobs, and the cluster that it begins with.
-#include "slurm_mock.h"
+#include "slurm_launch.h"
 
 // ---------------------------------------------------------------- Slurm's judgement
 
