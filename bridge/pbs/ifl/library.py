@@ -124,6 +124,12 @@ class Library:
         self._free.argtypes, self._free.restype = (ctypes.c_void_p,), None
         self._calls["set_no_attribute_verification"]()
 
+    def function(self, name: str, result: Any) -> Callable[..., Any]:
+        """Returns another function of the library, for programs that measure or test."""
+        call = self._lib[name]
+        call.restype = result
+        return call
+
     # ------------------------------------------------------------ connections
 
     def connect(self, server: str) -> int:

@@ -346,8 +346,15 @@ class Link:
         if starts:
             self.wake.set()  # to see them running
 
+    def _is_off(self, tables: Tables) -> bool:
+        """Whether an administrator has switched scheduling off; the server enforces nothing."""
+        default = self.settings.scheduler == "default"
+        return text(tables.server if default else tables.sched, "scheduling") == "False"
+
     def _start(self, tables: Tables, checked: Checked, decision: pb.Decision) -> pb.Fate | None:
         """Sends a start; None: it was accepted, and its result comes later."""
+        if self._is_off(tables):
+            return _fate(decision, Refusal(pb.OUTCOME_BUSY, 0, "scheduling is off (qmgr)"))
         found = checked.admit(decision)
         if isinstance(found, Refusal):
             return _fate(decision, found)

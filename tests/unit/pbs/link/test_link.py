@@ -140,6 +140,16 @@ def test_another_scheduler_that_is_registered_is_not_disturbed(world):
     assert states(world) == {"R": 1}
 
 
+def test_nothing_starts_while_scheduling_is_off(world):
+    world.pbs.server["scheduling"] = "False"
+    job = world.pbs.submit("1:ncpus=1")
+    world.run(10)
+    assert world.pbs.jobs[job]["job_state"] == "Q"
+    world.pbs.server["scheduling"] = "True"
+    world.run(5)
+    assert world.pbs.jobs[job]["job_state"] == "R"
+
+
 def test_an_operator_who_runs_a_job_is_answered(world):
     world.run(2)
     held = world.pbs.submit("1:ncpus=1")

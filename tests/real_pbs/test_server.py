@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs and faults on a real server (`scripts/test pbs`)."""
+
+import os
+import signal
+
+import pytest
+
+from tests.real_pbs.server import Server, wait_for
+from tests.real_pbs.service import Bridge
+
+
+@pytest.fixture(scope="module")
+def server():
+    started = Server()
+    started.start()
+    started.add_moms(4, "resources_available.ncpus=4,resources_available.mem=8gb")
+    return started
+
+
+@pytest.fixture(scope="module")
+def bridge(server):
+    started = Bridge()
+    started.start_service()
+    started.start_link()
+    yield started
+    started.stop()
+
+
+@pytest.fixture(autouse=True)
+def no_jobs(server, bridge):
+    yield
+    server.delete_all()
+
+
+def held(server, job_id):
+    return server.jobs("-t", job_id)[job_id]
+
+
+def test_chunks_get_their_vnodes(server, bridge):
+    job = server.qsub("-l", "select=2:ncpus=2:mem=1gb+1:ncpus=1", "-l", "place=scatter")
+    server.wait_state(job, "R")
+    where = held(server, job)["exec_vnode"]
+    assert where.count("(") == 3
+    assert len({part.split(":")[0] for part in where.split("+")}) == 3
+
+
+def test_a_waiting_job_has_a_reason_and_an_expected_start(server, bridge):
+    server.wait_state(server.qsub("-l", "select=4:ncpus=4"), "R")
+    waits, never = server.qsub("-l", "select=1:ncpus=2"), server.qsub("-l", "select=9:ncpus=4")
+    wait_for("an estimate", lambda: "estimated" in held(server, waits))
+    assert held(server, waits)["comment"].startswith("Not Running: ")
+    wait_for("a reason", lambda: "comment" in held(server, never))
+    assert "can never run" in bridge.ask("explain", never)
+    assert waits in bridge.ask("plan")
+    assert "OpenPBS" in bridge.ask("status")
+
+
+def test_the_tasks_of_an_array_run(server, bridge):
+    server.qsub("-J", "1-6", "-l", "select=1:ncpus=4", script="true")
+    wait_for("an empty queue", lambda: not server.run("qselect"), 120)
+
+
+def test_a_held_job_waits_until_it_is_released(server, bridge):
+    job = server.qsub("-h", "-l", "select=1:ncpus=1")
+    other = server.qsub("-l", "select=1:ncpus=1")
+    server.wait_state(other, "R")
+    assert server.state(job) == "H"
+    server.run("qrls", job)
+    server.wait_state(job, "R")
+
+
+def test_pbs_sched_takes_over_and_hands_back(server, bridge):
+    before = bridge.registrations()
+    bridge.service.kill()
+    bridge.service.wait()
+    server.wait_state(server.qsub("-l", "select=1:ncpus=1"), "R")
+    assert "pbs_sched takes over" in bridge.log.read_text()
+    bridge.start_service()
+    wait_for("the registration", lambda: bridge.registrations() > before)
+    server.wait_state(server.qsub("-l", "select=1:ncpus=1"), "R")
+
+
+def test_a_frozen_link_is_killed(server, bridge):
+    os.kill(bridge.link_pid(), signal.SIGSTOP)
+    server.wait_state(server.qsub("-l", "select=1:ncpus=1"), "R", limit_s=120)
+    assert "it is killed" in bridge.log.read_text()
+
+
+def test_a_restart_of_the_server_loses_nothing(server, bridge):
+    runs = server.qsub("-l", "select=1:ncpus=1")
+    server.wait_state(runs, "R")
+    server.stop()
+    server.start_again()
+    server.wait_state(server.qsub("-l", "select=1:ncpus=1"), "R", limit_s=120)
+    assert server.state(runs) == "R"
+
+
+def test_a_dead_mom_gets_no_jobs(server, bridge):
+    server.signal_mom("n1", signal.SIGKILL)
+    jobs = [server.qsub("-l", "select=1:ncpus=4") for _ in range(3)]
+    for job in jobs:
+        server.wait_state(job, "R", limit_s=120)
+    wait_for("three that run elsewhere", lambda: not any(
+        "n1" in held(server, job).get("exec_vnode", "") for job in jobs
+    ))  # fmt: skip
+    server.start_mom("n1")
+    wait_for("the mom", lambda: server.nodes()["n1"]["state"] == "free")
