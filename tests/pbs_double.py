@@ -284,7 +284,9 @@ class PbsDouble:
 
     def stat_scheduler(self, connection: int, name: str) -> Attributes:
         self._call("stat_scheduler", connection)
-        return {"partition": "pbs-default", "scheduling": "True"} if name == "default" else {}
+        state = "down" if self._registered is None else "idle"
+        found: Attributes = {"partition": "pbs-default", "scheduling": "True", "state": state}
+        return found if name == "default" else {}
 
     def stat_queues(self, connection: int) -> Objects:
         self._call("stat_queues", connection)
@@ -321,6 +323,11 @@ class PbsDouble:
         self._call("stat_ended", connection)
         del job_id
         return {}
+
+    def start_cycle(self, connection: int) -> int:
+        self._call("start_cycle", connection)
+        self.tell(Command.CMD)
+        return Code.NONE
 
     def run(self, connection: int, job_id: str, exec_vnode: str) -> int:
         self._call("run", connection)

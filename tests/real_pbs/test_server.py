@@ -74,9 +74,11 @@ def test_pbs_sched_takes_over_and_hands_back(server, bridge):
     before = bridge.registrations()
     bridge.service.kill()
     bridge.service.wait()
-    server.wait_state(server.qsub("-l", "select=1:ncpus=1"), "R")
-    assert "pbs_sched takes over" in bridge.log.read_text()
-    bridge.start_service()
+    try:
+        server.wait_state(server.qsub("-l", "select=1:ncpus=1"), "R")
+        assert "pbs_sched takes over" in bridge.log.read_text()
+    finally:
+        bridge.start_service()
     wait_for("the registration", lambda: bridge.registrations() > before)
     server.wait_state(server.qsub("-l", "select=1:ncpus=1"), "R")
 

@@ -29,6 +29,8 @@ from bridge.pbs.tables import Attributes, Objects
 NAME = "libpbs.so.0"
 _TEXT, _INT = ctypes.c_char_p, ctypes.c_int
 _LIST, _FOUND = ctypes.POINTER(Attribute), ctypes.POINTER(Status)
+_SET, _SERVER = 2, 0
+"""MGR_CMD_SET and MGR_OBJ_SERVER."""
 _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "pbs_connect": (_INT, (_TEXT,)),
     "pbs_disconnect": (_INT, (_INT,)),
@@ -45,6 +47,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "pbs_statfree": (None, (_FOUND,)),
     "pbs_asyrunjob_ack": (_INT, (_INT, _TEXT, _TEXT, _TEXT)),
     "pbs_asyalterjob": (_INT, (_INT, _TEXT, _LIST, _TEXT)),
+    "pbs_manager": (_INT, (_INT, _INT, _INT, _TEXT, _LIST, _TEXT)),
     "pbs_alterjob": (_INT, (_INT, _TEXT, _LIST, _TEXT)),
     "pbs_sigjob": (_INT, (_INT, _TEXT, _TEXT, _TEXT)),
     "pbs_rerunjob": (_INT, (_INT, _TEXT, _TEXT)),
@@ -238,6 +241,11 @@ class Library:
         return (None,) * (len(_FUNCTIONS[function][1]) - 1 - len(arguments))
 
     # ------------------------------------------------------------ actions
+
+    def start_cycle(self, connection: int) -> int:
+        """Has the server tell its default scheduler to look."""
+        on = AttributeList.set_to({"scheduling": "True"})
+        return self._done("pbs_manager", connection, _SET, _SERVER, b"", on.head, None)
 
     def run(self, connection: int, job_id: str, exec_vnode: str) -> int:
         """Starts a job."""

@@ -146,6 +146,9 @@ class Ifl(Protocol):
     def stat_ended(self, connection: int, job_id: str) -> Attributes:
         """Returns what the server remembers of a job that has ended; empty: nothing."""
 
+    def start_cycle(self, connection: int) -> int:
+        """Has the server tell its default scheduler to look: sets `scheduling` to True."""
+
     def run(self, connection: int, job_id: str, exec_vnode: str) -> int:
         """Starts a job; returns when the server has accepted it (pbs_asyrunjob_ack)."""
 

@@ -119,6 +119,7 @@ class Link:
         self._times = _Timing()
         self._offered = False
         self._answered_s: dict[str, float] = {}
+        self._is_going = False
         self._ended: list[pb.EndedJob] = []
 
     @property
@@ -142,11 +143,30 @@ class Link:
         try:
             self._register()
             tables = self._look()
+            self._set_going(tables)
         except IflError as error:
             self._server_lost(error)
             return _SERVER_RETRY_S
         self._decide(tables)
         return self._rests_s()
+
+    def _set_going(self, tables: Tables) -> None:
+        """Has pbs_sched look at the queue when it has taken over.
+
+        The server told this link of the jobs that wait, and tells nobody again: without this
+        pbs_sched would begin with the next event, or after `scheduler_iteration`.
+        """
+        primary = self.registration.primary
+        if self.is_registered or not self._times.aside_since or primary is None:
+            self._is_going = False
+            return
+        state = text(self.ifl.stat_scheduler(primary, self.settings.scheduler), "state")
+        if state in {"", "down"}:
+            self._is_going = False
+        elif not self._is_going and not self._is_off(tables):
+            code = self.ifl.start_cycle(primary)
+            self._is_going = not code
+            _log.info("pbs_sched is told to look: %s", code or "done")
 
     # ------------------------------------------------------------ the server
 

@@ -114,6 +114,18 @@ def test_the_registration_is_given_back_when_the_service_is_silent(world):
     assert states(world) == {"R": 1}
 
 
+def test_whoever_takes_over_is_told_to_look_once(world):
+    world.run(2)
+    world.service.silent = True
+    world.pbs.submit("1:ncpus=1")
+    world.run(8)
+    assert "start_cycle" not in world.pbs.calls
+    pair = world.pbs.connect(""), world.pbs.connect("")
+    world.pbs.register("default", *pair)
+    world.run(4)
+    assert world.pbs.calls.count("start_cycle") == 1
+
+
 def test_a_restart_of_the_service_loses_nothing(world):
     world.pbs.submit("4:ncpus=4", runs_s=5)
     waits = world.pbs.submit("1:ncpus=1", runs_s=1)
