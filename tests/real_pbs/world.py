@@ -40,6 +40,8 @@ def _prepare(scratch: str) -> None:
     _sh("mount", "-t", "overlay", "overlay", "-o",
         f"lowerdir=/etc,upperdir={scratch}/upper,workdir={scratch}/work", "/etc")  # fmt: skip
     _sh("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/var/spool")
+    # Moms make the jobs' TMPDIR there, by job id: another world has the same ids.
+    _sh("mount", "-t", "tmpfs", "-o", "mode=1777", "tmpfs", "/var/tmp")
     _sh("ip", "link", "set", "lo", "up")
     _sh("ip", "link", "add", "pbs0", "type", "veth", "peer", "name", "pbs1")
     lines = ["127.0.0.1 localhost", f"{_NET}.1 {SERVER}"]
