@@ -181,7 +181,7 @@ def main() -> None:
         for side in SIDES if at % 2 == 0 else SIDES[::-1]:
             rows.append({"round": at, **measure(stand, side, options)})
             print(rows[-1], flush=True)
-            write(options.out, {"about": about(), "rows": rows})
+            write(options.out, {**about(), "rows": rows})
     stand.bridge.stop()
 
 
