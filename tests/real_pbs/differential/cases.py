@@ -221,6 +221,7 @@ CASES: dict[str, str] = {
 }  # fmt: skip
 
 BY_POLICY: dict[str, str] = {
+    "reservation": "b would delay the planned start of a; pbs_sched plans none",
     "long one behind a wide one": "the wide job keeps its planned start; pbs_sched plans none",
 }
 """Kinds that differ because the policy decides otherwise, and how."""
