@@ -3,5 +3,6 @@
 
 `mirror.py` keeps the server's tables; `starts.py` follows starts under way; `stream.py` speaks the
 wire; `chores.py` does what may block; `loop.py` is one turn after the other; `supervisor.py` starts
-it, watches it, and starts pbs_sched in its place. Start with `loop.py`.
+it, watches it, and starts pbs_sched in its place. Imports all other parts of the package. Start
+with `loop.py`.
 """
