@@ -4,8 +4,9 @@
 Rules
     1. Comments and estimated starts are written only when they changed, the newest of each job, in
        the order in which the service announced them.
-    2. The server has one thread: writing takes at most a share of its time. After a burst the
-       writer waits for the answer to a small query, and then for a multiple of that time.
+    2. The server has one thread: writing takes at most a share of its time. After every few jobs
+       the writer waits for the answer to a small query, so that other clients get their turn, and
+       when it has used up what it had saved, for a multiple of that time.
     3. Requests that the server passes to a mom (delete, rerun, signals, nodes to release) block
        while that mom is frozen, for minutes; they delay nothing but each other.
 """
@@ -22,6 +23,8 @@ from bridge.pbs.tables import Attributes
 
 _log = logging.getLogger(__name__)
 _BURST = 5
+_SAVED_S = 0.3
+"""Of the server's time, at most so much is used at once after a pause."""
 _LOOK_S = 1.0
 _AGAIN_S = 2.0
 
@@ -51,6 +54,32 @@ class _OwnConnection:
 
 
 @dataclass
+class Allowance:
+    """A share of the server's time, which is saved up to `_SAVED_S`.
+
+    Attributes:
+        share: greater than 0, at most 1.
+    """
+
+    share: float
+    _saved_s: float = _SAVED_S
+    _at: float | None = None
+
+    def rests_s(self, took_s: float, now: float) -> float:
+        """Spends time of the server; returns how long to wait before more is spent.
+
+        Args:
+            took_s: what was spent until now.
+            now: monotonic, s.
+        """
+        if self._at is not None:
+            self._saved_s = min(self._saved_s + (now - self._at) * self.share, _SAVED_S)
+        self._at = now
+        self._saved_s -= took_s
+        return max(-self._saved_s / self.share, 0.0)
+
+
+@dataclass
 class Written:
     """What was written, for metrics and benchmarks."""
 
@@ -72,6 +101,7 @@ class Announcer:
         """
         self.written = Written()
         self._own, self._share = _OwnConnection(ifl, server), share
+        self._allowance = Allowance(share)
         self._lock = threading.Lock()
         self._more = threading.Event()
         self._waiting: dict[str, Attributes] = {}
@@ -135,7 +165,7 @@ class Announcer:
                             self._told.pop(job_id, None)
                     time.sleep(_AGAIN_S)
                     continue
-                time.sleep(took_s * (1 / self._share - 1))
+                time.sleep(self._allowance.rests_s(took_s, time.monotonic()))
 
     def _send(self, batch: list[tuple[str, Attributes]]) -> float:
         """Sends a burst; returns how long it kept the server busy, s."""

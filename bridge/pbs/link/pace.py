@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """How often the service is asked under load.
 
-The first calls after a pause are immediate. Beyond that one goes out every `PACE_S`, so that
-thousands of short jobs share cycles; where calls take long, they take a fiftieth of the time, at
-most `LONGEST_S` apart. The plugin for Slurm has the same figures.
+Calls are immediate until they take more than a share of the time. Beyond that they are spaced by a
+multiple of their usual duration, so that thousands of short jobs share cycles, and never by more
+than `LONGEST_S`. The plugin for Slurm spaces calls further: they hold slurmctld's locks, whereas
+nothing waits for this process.
 """
 
 from dataclasses import dataclass
 
-PACE_S = 0.2
+PACE_S = 0.02
 LONGEST_S = 0.5
-_BURST, _FACTOR = 5, 50
+_BURST, _FACTOR = 5, 5
 
 
 @dataclass
@@ -33,7 +34,7 @@ class Pace:
         """Counts a call that goes out now."""
         self._paid_s = max(self._paid_s, now) + self.step_s
 
-    def took(self, round_trip_s: float) -> None:
-        """Takes the duration of a call."""
-        bounded = min(round_trip_s, LONGEST_S / _FACTOR)
+    def took(self, call_s: float) -> None:
+        """Takes the duration of a call, with the report before it."""
+        bounded = min(call_s, LONGEST_S / _FACTOR)
         self._usual_s += (bounded - self._usual_s) / 4

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How often the service is asked, and how much is written into jobs."""
+
+import pytest
+
+from bridge.pbs.link.chores import Allowance
+from bridge.pbs.link.pace import LONGEST_S, Pace
+
+
+def rests(pace, call_s, period_s, calls):
+    """The rest before each of some calls that become due at a period, s."""
+    now, found = 100.0, []
+    for _ in range(calls):
+        found.append(pace.rests_s(now))
+        now += found[-1]
+        pace.pay(now)
+        pace.took(call_s)
+        now += period_s
+    return found
+
+
+def test_short_calls_of_single_jobs_never_rest():
+    assert rests(Pace(), 0.004, 0.05, 100) == [0.0] * 100
+
+
+def test_calls_without_a_pause_take_a_share_of_the_time():
+    found = rests(Pace(), 0.02, 0.02, 100)
+    assert found[:3] == [0.0] * 3
+    assert found[-1] == pytest.approx(0.08, abs=0.005)
+
+
+def test_long_calls_are_not_spaced_further_than_the_longest():
+    assert max(rests(Pace(), 3.0, 0.0, 50)) <= LONGEST_S
+
+
+def test_what_was_saved_is_written_at_once_and_the_rest_at_its_share():
+    allowance, now, waited = Allowance(0.25), 50.0, 0.0
+    for _ in range(100):
+        now += 0.01
+        rest = allowance.rests_s(0.01, now)
+        waited += rest
+        now += rest
+    assert now - 50.0 == pytest.approx((1.0 - 0.3) / 0.25, rel=0.02)
+    assert allowance.rests_s(0.0, now + 60) == 0.0
+    assert allowance.rests_s(0.29, now + 60) == 0.0
+    assert allowance.rests_s(0.02, now + 60) > 0.0
