@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What jobs use, from made-up trees of cgroups and processes; and the message made of it."""
 
+import itertools
 import os
 
 import pytest
@@ -216,7 +217,7 @@ def test_the_message_names_the_source_of_each_value(tmp_path):
 def test_what_the_agents_own_options_state_wins(tmp_path):
     settings = PowerSettings(("model",), model=(10, 20), cpus=1)
     meter = Meter(
-        ["n1"], settings, Processes(tmp_path), V1(tmp_path).root, clock=iter((1, 2)).__next__
+        ["n1"], settings, Processes(tmp_path), V1(tmp_path).root, clock=itertools.count().__next__
     )
     V1(tmp_path).total(0)
     meter.read()
