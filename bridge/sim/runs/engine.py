@@ -17,7 +17,8 @@ Rules
        jobs end and arrive but nothing else is decided; the rest, less than a second, is added to
        the jobs' waits (`ExecutedSchedule.lag_s`), not to any event.
     7. Guests that a plan requeues leave after its starts, then its quotas are put into force. While
-       jobs share nodes, decisions are also requested when no job waits.
+       jobs share nodes, decisions are also requested when no job waits, and whenever the plan asks
+       for one: a policy that watches guests changes nothing as long as their hosts are well.
     8. A significantly different time in MPI of a running job is an event
        (`bridge.sim.runs.mpi_reports`), and so are changes of a corridor of power and reports of
        what a job draws (`bridge.sim.corridor.power`).
@@ -119,7 +120,7 @@ class _Run:
         self.faults = sorted(faults, key=lambda fault: fault.at_s)
         self.submitted = self.struck = 0
         self.patience = Patience()
-        self.wake_s = NEVER
+        self.wake_s = self.asked_s = NEVER
         self.due: _Due | None = None
         self.owed = False
 
@@ -143,9 +144,15 @@ class _Run:
                 changed += self._decide_at(now_s)
             if self.meter is not None:
                 self.meter.read(now_s)
-            self.wake_s = self.patience.wake_s(now_s, self.wake_s, changed)
+            self.wake_s = self._next_decision_s(now_s, changed)
         power = None if self.meter is None else self.meter.log()
         return self.history.outcome(self.execution, self.controller.refusals, power)
+
+    def _next_decision_s(self, now_s: int, changed: int) -> int:
+        """When to decide next, event or not (rules 3 and 7)."""
+        wake_s = self.patience.wake_s(now_s, self.wake_s, changed)
+        watches = self.execution.pairs > 0 and self.asked_s > now_s
+        return min(wake_s, self.asked_s) if watches else wake_s
 
     def _undecided(self) -> bool:
         """Whether there are jobs that wait, or running ones that can grow or share nodes."""
@@ -272,7 +279,8 @@ class _Run:
             self.execution.resize(job, now_s)
         self.history.carry_out(started, now_s, due.lag_s)
         self.history.announce(*controller.announced(plan), now_s)
-        self.wake_s = min(_earliest_planned(plan, now_s), max(plan.again_s, now_s + 1))
+        self.asked_s = max(plan.again_s, now_s + 1)
+        self.wake_s = min(_earliest_planned(plan, now_s), self.asked_s)
         if due.again_s is not None:
             self.wake_s = max(min(self.wake_s, due.again_s), now_s)
         if len(controller.refusals) > refused or due.failed:

@@ -260,6 +260,28 @@ def test_killed_after_limit_and_grace_but_not_for_what_a_guest_has_cost() -> Non
     assert ends[50] == ([176, 161], [False, True])
 
 
+def test_a_policy_that_watches_guests_is_asked_as_often_as_it_wants() -> None:
+    """However long nothing changes: a host's harm would be seen minutes later otherwise."""
+    everybody = np.full(2, Coschedule.BOTH, dtype=np.int8)
+    jobs = [(1, 3000, 3000, PROCESSORS), (11, 3000, 3000, PROCESSORS)]
+    setting = Sharing(QUIET, np.zeros(2, dtype=np.int64), everybody)
+    workload = replace(a_workload(jobs, PROCESSORS), sharing=setting)
+    policy, watched_s = RandomGuests(0, quotas=False), []
+    policy.rng = np.random.default_rng(1)
+
+    def decide(snapshot: Snapshot) -> Plan:
+        if pairs(snapshot.running):
+            watched_s.append(snapshot.now_s)
+        return replace(policy.decide(snapshot), again_s=snapshot.now_s + 5)
+
+    outcome = simulate(workload, shared_pool(), decide)
+    assert outcome.sharing is not None
+    assert outcome.sharing.host.tolist() == [-1, 0]
+    assert watched_s[0] == outcome.schedule.start_s[1] + 5
+    assert set(np.diff(watched_s).tolist()) == {5}
+    assert watched_s[-1] + 5 >= outcome.schedule.end_s.min()
+
+
 def test_consent_is_drawn_by_the_seed_and_applications_stay_together() -> None:
     executable = np.arange(1000) % 10
     user = np.zeros(1000, dtype=np.int64)
