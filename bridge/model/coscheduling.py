@@ -14,6 +14,8 @@ Rules
        other CPUs become free.
     2. A guest whose host is not among the running jobs is an ordinary job.
     3. Hosts and guests keep their nodes: none of them is resized.
+    4. A host or guest that is completing is nobody's any more, although it still holds its CPUs. On
+       each node completing jobs count with the CPUs that running jobs leave.
 """
 
 from dataclasses import dataclass, field, replace
@@ -113,6 +115,30 @@ def counted_once(running: RunningTable) -> RunningTable:
         _count_pair(running, guest, host, use, own_cpus)
         most[[guest, host]] = 0
     return replace(running, host_id=host_id, own_cpus=own_cpus, use=use, max_nodes=most)
+
+
+def beside_completing(running: RunningTable, capacity: NDArray[np.int64]) -> RunningTable:
+    """The table by rule 4; itself if no node has more CPUs in use than it has.
+
+    Args:
+        running: `counted_once`; jobs that are completing have an `end_s` of 0.
+        capacity: (n_nodes, R) of the nodes.
+    """
+    completing = (running.end_s == 0).repeat(np.diff(running.indptr))
+    if not completing.any():
+        return running
+    held, cpus = np.zeros(len(capacity), dtype=np.int64), running.use[:, CPUS]
+    np.add.at(held, running.nodes, cpus)
+    over = completing & (held > capacity[:, CPUS])[running.nodes]
+    if not over.any():
+        return running
+    excess, use = held - capacity[:, CPUS], running.use.copy()
+    for entry in over.nonzero()[0].tolist():
+        node = int(running.nodes[entry])
+        less = min(int(use[entry, CPUS]), max(int(excess[node]), 0))
+        use[entry, CPUS] -= less
+        excess[node] -= less
+    return replace(running, use=use)
 
 
 def _count_pair(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import SnapshotError
-from bridge.model.coscheduling import counted_once
+from bridge.model.coscheduling import beside_completing, counted_once
 from bridge.model.decisions.resizes import Resizes, resized
 from bridge.model.job import EndedTable, JobTable, RunningTable
 from bridge.model.snapshot import Partition, Reservation, Snapshot
@@ -294,10 +294,12 @@ class ReportedCluster:
     def _running_jobs(self) -> RunningTable:
         if self._running_table is None:
             table = self._running.table()
-            if Feature.SHARE not in self._hello.features:
+            if Feature.SHARE in self._hello.features:
+                table = beside_completing(counted_once(table), self.nodes.table().capacity)
+            else:
                 nobody = np.full(len(table), "", dtype=object)
                 table = dataclasses.replace(table, host_id=nobody)
-            self._running_table = counted_once(table)
+            self._running_table = table
         return self._running_table
 
     def irregularities(self, now_s: int) -> dict[str, str]:

@@ -81,6 +81,31 @@ def test_a_controller_without_the_feature_has_no_guests():
     assert not found.partitions[0].shared
 
 
+@pytest.mark.parametrize("completing", [("h",), ("g",), ("h", "g")], ids="-".join)
+def test_a_pair_of_which_one_is_completing_holds_each_cpu_once(completing, caplog):
+    """The controller then names no host any more, and both jobs hold their CPUs."""
+    world = a_world(guest_end_s=300, host_id="")
+    messages = Messages(world)
+    jobs = [messages.running(world, row) for row in range(2)]
+    for job in jobs:
+        if job.id in completing:
+            job.state, job.allocation.end_s = pb.JOB_STATE_COMPLETING, 0
+    session = Session()
+    session.greet(a_hello(features=SHARE))
+    request = pb.CycleRequest(
+        epoch=1, generation=1, now_s=10, jobs=jobs, partitions=messages.partitions(world),
+        nodes=[messages.node(world.nodes, row) for row in range(3)],
+    )  # fmt: skip
+    assert session.apply(request)
+    found = session.snapshot()[0].running
+    used = {job_id: found.use[2 * row : 2 * row + 2, 0] for row, job_id in enumerate(found.id)}
+    assert (used["h"] + used["g"]).tolist() == [4, 4]
+    for job_id, cpus in (("h", 4), ("g", 2)):
+        if job_id not in completing:  # a running job keeps all that it holds
+            assert used[job_id].tolist() == [cpus, cpus]
+    assert "jobs hold" not in caplog.text
+
+
 def test_an_unknown_consent_is_none():
     message = Messages(a_world()).running(a_world(), 1)
     for odd in (5, 99, -3):
