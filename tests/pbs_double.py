@@ -2,8 +2,8 @@
 """A double of a PBS server behind its batch interface, in virtual time.
 
 Like the real one it accepts nearly everything: starts on full, offline or unknown amounts, of held
-jobs, beyond limits. What it refuses, and with which code, was recorded from a real server
-(`tests/real_pbs`). It runs no policy.
+jobs, beyond limits. Codes and states after a request are compared with a record of a real server
+(`tests/unit/pbs/link/test_double.py`). It runs no policy, and leaves the states of vnodes alone.
 
 An accepted start is in substate 41, and in 42 after `START_S`; unless a mom of its
 vnodes is dead (the job is queued again, without a word) or frozen (it stays in 41).

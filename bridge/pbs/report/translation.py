@@ -474,10 +474,6 @@ def _refused(parsed: Parsed) -> list[str]:
     """What the server is configured for, and is not supported."""
     found = []
     server = parsed.tables.server
-    for name, queue in parsed.queues.items():
-        for attribute, what in (("route_destinations", ""), ("peer_queue", "peer scheduling")):
-            if what and text(queue.attributes, attribute):
-                found.append(f"queue {name}: {what} is not supported")
     if any(
         text(vnode, "provision_enable").lower() == "true" for vnode in parsed.tables.vnodes.values()
     ):
