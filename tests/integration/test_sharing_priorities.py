@@ -2,7 +2,6 @@
 """Two jobs on a node of a real Slurm that makes no cgroups: the agent falls back on priorities."""
 
 import os
-import subprocess
 from collections.abc import Iterator
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from tests.integration.conftest import KEEP
 from tests.integration.decider import Decider, deciding
 from tests.integration.slurm import Cluster
-from tests.integration.test_sharing import SPIN, a_pair
+from tests.integration.test_sharing import SPIN, a_pair, reboot
 
 CLUSTER = "sbshareprio"
 PRIORITIES = """
@@ -90,9 +89,7 @@ def test_after_a_reboot_of_its_node_no_job_has_the_share_of_one_before(sharing: 
     cluster.wait_for(
         "the lowest priority of all", lambda: set(priorities(cluster, guest)) == {LEAST}
     )
-    subprocess.run(["docker", "restart", "-t", "0", f"{cluster.name}-n1"], check=True)
-    for words in (("munge",), ("node", "n1"), ("agent", "n1")):
-        cluster.inside("n1", "role", "start", *words)
+    reboot(cluster, host, guest)
     # Both have lost their processes; Slurm puts them back into the queue, with the same numbers.
     for job in (host, guest):
         cluster.wait_for("its loss", lambda job=job: cluster.state(job) == "PENDING", 120)
