@@ -72,8 +72,12 @@ def test_without_cgroups_a_guest_has_the_lowest_priority_until_its_host_ends(
 def test_without_an_agent_a_guest_falls_to_the_lowest_priority(sharing: Decider) -> None:
     cluster = sharing.cluster
     host, guest = a_pair(sharing, guest_runs=SPIN)
-    sharing.tell_agents(job=guest, node="n1", milli_cpus=1500, weight=100, guest=True)
     cluster.wait_for("all processes", lambda: len(priorities(cluster, guest)) >= 5)
+    # Two orders, because the second one cannot be seen but by what it changes of the first.
+    sharing.tell_agents(job=guest, node="n1", milli_cpus=250, weight=1, guest=True)
+    cluster.wait_for("the first order", lambda: set(priorities(cluster, guest)) == {LEAST})
+    sharing.tell_agents(job=guest, node="n1", milli_cpus=1500, weight=100, guest=True)
+    cluster.wait_for("the second order", lambda: LEAST not in priorities(cluster, guest))
     cluster.inside("n1", "role", "signal", "KILL", "agent")
     try:
         cluster.wait_for("the least share", lambda: set(priorities(cluster, guest)) == {LEAST})
