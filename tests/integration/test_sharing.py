@@ -58,14 +58,14 @@ def submit(cluster: Cluster, *options: str, run: str = "sleep 600", user: str = 
     )  # fmt: skip
 
 
-def a_host(decider: Decider) -> str:
+def a_host(decider: Decider, *options: str) -> str:
     """A job that may have guests.
 
     While the service is replaced, Slurm's own scheduler may start it; then it is none.
     """
     cluster = decider.cluster
     for _ in range(5):
-        job = submit(cluster, "--coschedule=host")
+        job = submit(cluster, "--coschedule=host", *options)
         cluster.wait_state(job, "RUNNING")
         if consent(decider, job) == "COSCHEDULE_HOST":
             return job
@@ -93,27 +93,37 @@ def a_pair(decider: Decider, *, guest_runs: str = "sleep 600") -> tuple[str, str
     return host, guest
 
 
-def bound(decider: Decider, guest: str, milli_cpus: int = 250, weight: int = 1) -> None:
+def bound(
+    decider: Decider, guest: str, milli_cpus: int = 250, weight: int = 1, node: str = "n1"
+) -> None:
     """The guest's share is ordered and in force."""
-    decider.tell_agents(job=guest, node="n1", milli_cpus=milli_cpus, weight=weight, guest=True)
+    decider.tell_agents(job=guest, node=node, milli_cpus=milli_cpus, weight=weight, guest=True)
     wanted = str(milli_cpus * 100), str(weight * 1024 // 100)
-    decider.cluster.wait_for("the guest's share", lambda: shown(decider.cluster, guest) == wanted)
+    decider.cluster.wait_for(
+        "the guest's share", lambda: shown(decider.cluster, guest, node) == wanted
+    )
 
 
-def cgroup(cluster: Cluster, job: str, file: str) -> str:
+def cgroup(cluster: Cluster, job: str, file: str, node: str = "n1") -> str:
     """A file of the cgroup that the agent has made for a job; empty: there is none."""
-    words = f"cat $(find /sys/fs/cgroup/cpu -name {own_name(('n1', job))})/{file} 2>/dev/null"
-    return cluster.inside("n1", "sh", "-c", f"{words} || true")
+    words = f"cat $(find /sys/fs/cgroup/cpu -name {own_name((node, job))})/{file} 2>/dev/null"
+    return cluster.inside(node, "sh", "-c", f"{words} || true")
 
 
-def shown(cluster: Cluster, job: str) -> tuple[str, str]:
+def shown(cluster: Cluster, job: str, node: str = "n1") -> tuple[str, str]:
     """Quota and shares of a job."""
-    return cgroup(cluster, job, "cpu.cfs_quota_us"), cgroup(cluster, job, "cpu.shares")
+    quota, shares = (
+        cgroup(cluster, job, file, node) for file in ("cpu.cfs_quota_us", "cpu.shares")
+    )
+    return quota, shares
 
 
 def no_trace_is_left(cluster: Cluster) -> None:
     find = "find /sys/fs/cgroup/cpu -name 'schedbridge_*'"
-    cluster.wait_for("no trace", lambda: not cluster.inside("n1", "sh", "-c", find), 30)
+    for node in ("n1", "n2"):
+        cluster.wait_for(
+            "no trace", lambda node=node: not cluster.inside(node, "sh", "-c", find), 30
+        )
 
 
 # ---------------------------------------------------------------- pairs

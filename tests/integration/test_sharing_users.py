@@ -8,7 +8,7 @@ import pytest
 
 from tests.integration.decider import Decider
 from tests.integration.slurm import Cluster
-from tests.integration.test_sharing import consent, submit
+from tests.integration.test_sharing import a_host, submit
 from tests.integration.test_sharing_priorities import plain_cluster, sharing
 
 __all__ = ["plain_cluster", "sharing"]
@@ -31,19 +31,6 @@ def scope(cluster: Cluster, value: str) -> Iterator[None]:
         cluster.root("scontrol", "reconfigure")
 
 
-def a_host_of(decider: Decider, *options: str) -> str:
-    """A host of the user `user` with these options."""
-    cluster = decider.cluster
-    for _ in range(5):
-        job = submit(cluster, "--coschedule=host", *options)
-        cluster.wait_state(job, "RUNNING")
-        if consent(decider, job) == "COSCHEDULE_HOST":
-            return job
-        cluster.root("scancel", job)
-        cluster.wait_empty()
-    raise AssertionError("no job became a host")
-
-
 @pytest.mark.parametrize(
     ("value", "account", "may"),
     [("account", "chemistry", True), ("account", "biology", False), ("all", "biology", True)],
@@ -53,7 +40,7 @@ def test_jobs_of_several_users_share_where_the_site_says_so(
 ) -> None:
     cluster = sharing.cluster
     with scope(cluster, value):
-        host = a_host_of(sharing, "-A", "chemistry")
+        host = a_host(sharing, "-A", "chemistry")
         guest = submit(cluster, "--coschedule=guest", "-A", account, user="alice")
         said = sharing.start_guest(guest, host)
         assert (said["outcome"] == "OUTCOME_APPLIED") is may, said
