@@ -194,7 +194,36 @@ def test_a_host_that_ends_frees_the_node_without_a_guest(sharing: Decider) -> No
     held_by = {each.raw_id: (each.nodes, each.cpus) for each in _ended(cluster)}
     assert held_by[host] == (NODES, 4)
     assert held_by[guest] == held_by[waits] == (("n2",), 2)
+    assert "jobs hold" not in cluster.inside("service", "cat", "/tmp/replacement.log")
 
 
 def _ended(cluster: Cluster) -> list[Record]:
     return [each for each in cluster.records() if each.end_s is not None]
+
+
+def test_the_service_starts_two_guests_on_one_host(parts_cluster: Cluster) -> None:
+    cluster = parts_cluster
+    cluster.root("schedbridge", "policy", "set", "static-half")
+    try:
+        host = submit(cluster, "--coschedule=host", *OF_BOTH, "-J", "host", run="srun sleep 600")
+        cluster.wait_state(host, "RUNNING")
+        guests = [
+            cluster.sbatch("-p", "share", "-N1", "-n2", "--mem=300", "-t10", "--requeue",
+                           "--coschedule=guest", "-J", f"guest-{node}", run=SPIN)
+            for node in NODES
+        ]  # fmt: skip
+        for guest in guests:
+            cluster.wait_state(guest, "RUNNING", timeout_s=120)
+        node_of = {guest: cluster.job(guest)["NodeList"] for guest in guests}
+        assert sorted(node_of.values()) == list(NODES)
+        for guest, node in node_of.items():
+            cluster.wait_for(
+                "its quota",
+                lambda guest=guest, node=node: shown(cluster, guest, node)[0] == "100000", 60,
+            )  # fmt: skip
+        own_comment(cluster, host, f"shares its nodes with 2 guests, jobs {', '.join(guests)}")
+    finally:
+        cluster.root("schedbridge", "policy", "set", "slurm-like")
+        cluster.root("sh", "-c", "squeue -h -o %A | sort -u | xargs -r scancel --quiet")
+        cluster.wait_empty()
+    no_trace_is_left(cluster)
