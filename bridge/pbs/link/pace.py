@@ -3,8 +3,7 @@
 
 Calls are immediate until they take more than a share of the time. Beyond that they are spaced by a
 multiple of their usual duration, so that thousands of short jobs share cycles, and never by more
-than `LONGEST_S`. The plugin for Slurm spaces calls further: they hold slurmctld's locks, whereas
-nothing waits for this process.
+than `LONGEST_S`.
 """
 
 from dataclasses import dataclass
