@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -528,11 +529,27 @@ def test_weights_become_priorities() -> None:
     assert priority_of(33) == (os.SCHED_OTHER, 5)
 
 
-def test_without_cgroups_processes_get_a_priority(tmp_path: Path) -> None:
-    """Own processes may be lowered by anybody; what root may raise again is left to the cluster."""
-    asleep = subprocess.Popen(["sleep", "600"], env={"SLURM_JOB_ID": "7", "SLURMD_NODENAME": NODE})
+@contextmanager
+def sleeping(environment: dict[str, str]) -> Iterator[int]:
+    """A process that sleeps; its id.
+
+    `Popen` returns a moment before the kernel shows the environment of the new program: whoever
+    reads it at once finds it empty.
+    """
+    asleep = subprocess.Popen(["sleep", "600"], env=environment)
     try:
-        found = [(asleep.pid, ("7", NODE))]
+        while asleep.poll() is None and not Path(f"/proc/{asleep.pid}/environ").read_bytes():
+            time.sleep(0.001)
+        yield asleep.pid
+    finally:
+        asleep.kill()
+        asleep.wait()
+
+
+def test_without_cgroups_processes_get_a_priority() -> None:
+    """Own processes may be lowered by anybody; what root may raise again is left to the cluster."""
+    with sleeping({"SLURM_JOB_ID": "7", "SLURMD_NODENAME": NODE}) as pid:
+        found = [(pid, ("7", NODE))]
 
         class Known(Processes):
             def with_jobs(self) -> Iterator[tuple[int, tuple[str, str]]]:
@@ -541,52 +558,41 @@ def test_without_cgroups_processes_get_a_priority(tmp_path: Path) -> None:
         method = Priorities(Known())
         assert method.is_weaker
         assert method.apply(guest("7"))
-        assert os.sched_getscheduler(asleep.pid) == os.SCHED_IDLE
-        assert os.getpriority(os.PRIO_PROCESS, asleep.pid) == 19
+        assert os.sched_getscheduler(pid) == os.SCHED_IDLE
+        assert os.getpriority(os.PRIO_PROCESS, pid) == 19
         assert not method.apply(guest("8"))
-    finally:
-        asleep.kill()
-        asleep.wait()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may raise a priority again")
 def test_priorities_are_given_back() -> None:
-    asleep = subprocess.Popen(["sleep", "600"], env={"SLURM_JOB_ID": "7"})
-    try:
+    with sleeping({"SLURM_JOB_ID": "7"}) as pid:
 
         class Known(Processes):
             def with_jobs(self) -> Iterator[tuple[int, tuple[str, str]]]:
-                return iter([(asleep.pid, ("7", ""))])
+                return iter([(pid, ("7", ""))])
 
         method = Priorities(Known())
         assert method.apply(guest("7", weight=33))
-        assert os.getpriority(os.PRIO_PROCESS, asleep.pid) == 5
+        assert os.getpriority(os.PRIO_PROCESS, pid) == 5
         assert method.apply(guest("7"))
-        assert os.sched_getscheduler(asleep.pid) == os.SCHED_IDLE
+        assert os.sched_getscheduler(pid) == os.SCHED_IDLE
         assert method.restore((NODE, "7"))
-        assert os.sched_getscheduler(asleep.pid) == os.SCHED_OTHER
-        assert os.getpriority(os.PRIO_PROCESS, asleep.pid) == 0
-    finally:
-        asleep.kill()
-        asleep.wait()
+        assert os.sched_getscheduler(pid) == os.SCHED_OTHER
+        assert os.getpriority(os.PRIO_PROCESS, pid) == 0
 
 
 def test_a_process_that_got_the_number_of_a_jobs_keeps_its_priority() -> None:
     """The processes of job 7 were looked up a moment ago; this one is of another job by now."""
-    asleep = subprocess.Popen(["sleep", "600"], env={"SLURM_JOB_ID": "8"})
-    try:
+    with sleeping({"SLURM_JOB_ID": "8"}) as pid:
 
         class Known(Processes):
             def with_jobs(self) -> Iterator[tuple[int, tuple[str, str]]]:
-                return iter([(asleep.pid, ("7", NODE))])
+                return iter([(pid, ("7", NODE))])
 
         method = Priorities(Known())
         assert not method.apply(guest("7"))
-        assert os.sched_getscheduler(asleep.pid) == os.SCHED_OTHER
-        assert os.getpriority(os.PRIO_PROCESS, asleep.pid) == os.getpriority(os.PRIO_PROCESS, 0)
-    finally:
-        asleep.kill()
-        asleep.wait()
+        assert os.sched_getscheduler(pid) == os.SCHED_OTHER
+        assert os.getpriority(os.PRIO_PROCESS, pid) == os.getpriority(os.PRIO_PROCESS, 0)
 
 
 # ---------------------------------------------------------------- record, guardian, thread
