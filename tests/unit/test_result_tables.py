@@ -6,7 +6,6 @@ A comment above each table with figures names its source, relative to `benchmark
     <!-- rows: PROGRAM ARGUMENTS -->       each row is a line that the program prints
     <!-- values: SOURCE; ... -->           each number is, rounded as shown, a value in one of the
                                            files, or a number that one of the programs prints
-    <!-- no file -->                       nothing was kept; the text says so, too
 
 `; without NAME / NAME` at the end of `values` leaves out columns and rows with that title: figures
 that others have published, and ratios of two values. Numbers of one digit are not compared.
@@ -29,9 +28,8 @@ ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "benchmarks"
 GENERATED = ("differential.md", "pbs-differential.md", "slurm-suite.md")
 """Written by tests/differential, tests/real_pbs and tests/slurm_suite from their runs."""
-MARK = re.compile(r"<!-- (rows|values|no file)(?:: (.*))? -->")
+MARK = re.compile(r"<!-- (rows|values): (.*) -->")
 NUMBER = re.compile(r"(?<![\w.])(?:\d[\d,]*\d|\d)?(?:\.\d+)?(?![\w])")
-NOT_KEPT = "not kept in a file."
 MOST_UNMARKED = 20
 """Numbers in a table that is about something else: what was replayed, how networks were trained."""
 SCALES = (1.0, 100.0, 1e-3, 1e3, 1 / 60, 1 / 3600, 1 / 86_400)
@@ -49,10 +47,9 @@ class Table:
     def __init__(self, page: Path, head: int, end: int, lines: list[str]) -> None:
         self.name = f"{page.name}:{head + 1}"
         self.titles, self.rows = cells(lines[head]), lines[head + 2 : end]
-        self.above = lines[max(head - 4, 0) : head]
         mark = MARK.fullmatch(lines[head - 2])
         self.kind = mark[1] if mark else None
-        text, _, without = (mark[2] or "" if mark else "").partition("; without ")
+        text, _, without = (mark[2] if mark else "").partition("; without ")
         self.sources = tuple(text.split("; ")) if text else ()
         self.without = without.split(" / ") if without else []
 
@@ -143,8 +140,6 @@ def missing(table: Table) -> list[str]:
 def test_a_table_shows_what_its_source_holds(table: Table) -> None:
     if table.kind is None:
         assert len(table.numbers()) < MOST_UNMARKED, "name the source of this table"
-    elif table.kind == "no file":
-        assert any(line.endswith(NOT_KEPT) for line in table.above)
     else:
         assert missing(table) == []
 
