@@ -17,7 +17,7 @@ class JobReading:
             largest of its nodes: of the job where the kernel counts it, else of the machine; -1:
             not known.
         age_s: of the oldest of these readings.
-        nodes: of how many of its nodes there are readings.
+        nodes: of how many of its nodes there are readings, those on which it uses nothing included.
         progress: share of its work that is done, in [0, 1], as the job tells it; -1: it does not.
         method: how its CPU share is kept: cgroup-v1, cgroup-v2, priorities (which keep no quota);
             empty: it is not.

@@ -9,12 +9,16 @@ Rules
        continues from the last value.
     4. A job's progress is the least that it tells on any of its nodes. It counts as told: a false
        one speaks of its own job only (`bridge.agent.progress`).
+    5. A job that has processes on some of its nodes uses nothing on the others if their agents have
+       reported since it was first seen, without it: a sequential stage leaves nodes idle. Its CPU
+       time and its peak there stay as they were until it has ended. A node whose agent is silent is
+       unknown. So is a job without any process: nobody can tell it from one that cannot be seen.
 """
 
 import math
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -31,7 +35,10 @@ _MOST_MIB: Final = 1 << 40
 
 @dataclass(frozen=True, slots=True)
 class _Read:
+    """Of a job on a node; `here`: it has processes there; `since_s`: when it was first seen."""
+
     at_s: float
+    since_s: float
     cpu_s: float
     before_s: float
     cpus: float
@@ -39,6 +46,18 @@ class _Read:
     peak_mib: int
     pressure: float
     progress: float
+    here: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """The last reading of a node, and its jobs."""
+
+    at_s: float
+    jobs: dict[str, _Read]
+
+
+_NEVER_READ: Final = _Node(-math.inf, {})
 
 
 class JobReadings:
@@ -52,7 +71,7 @@ class JobReadings:
         """
         self._clock = clock
         self._lock = threading.Lock()
-        self._nodes: dict[str, dict[str, _Read]] = {}
+        self._nodes: dict[str, _Node] = {}
         self._methods: dict[str, dict[str, str]] = {}
 
     @property
@@ -76,17 +95,29 @@ class JobReadings:
                     for node in use.nodes
                     if node.HasField("memory_pressure")
                 }
-                found: dict[str, dict[str, _Read]] = {
-                    node.node: {} for node in use.nodes if node.node in mine
-                }
+                found = {node.node: _Node(at_s, {}) for node in use.nodes if node.node in mine}
                 for job in use.jobs:
-                    of_node = found.get(job.node)
-                    if of_node is not None and len(of_node) < MOST_JOBS:
-                        before = self._nodes.get(job.node, {}).get(job.job)
+                    node = found.get(job.node)
+                    if node is not None and len(node.jobs) < MOST_JOBS:
+                        before = self._nodes.get(job.node, _NEVER_READ).jobs.get(job.job)
                         read = _read(job, at_s, before, waits.get(job.node, -1.0))
                         if read is not None:
-                            of_node[job.job] = read
+                            node.jobs[job.job] = read
+                for name, node in found.items():
+                    _keep_gone(self._nodes.get(name, _NEVER_READ), node)
                 self._nodes |= found
+
+    def forget_ended(self, running: Container[str]) -> None:
+        """Forgets the use of jobs on nodes that they have left.
+
+        Args:
+            running: the jobs that run, by their ids on the nodes.
+        """
+        with self._lock:
+            for node in self._nodes.values():
+                for job in [job for job, read in node.jobs.items() if not read.here]:
+                    if job not in running:
+                        del node.jobs[job]
 
     def kept(self, mine: Collection[str], shares: pb.SharesInForce) -> None:
         """Takes in how shares are kept on an agent's nodes."""
@@ -106,23 +137,37 @@ class JobReadings:
         """
         now_s = self._clock()
         with self._lock:
-            reads = [self._nodes.get(node, {}).get(job) for node in nodes]
-            methods = {self._methods.get(node, {}).get(job, "") for node in nodes}
-        known = [read for read in reads if read is not None and now_s - read.at_s <= STALE_S]
-        if not known:
+            read_on = {node: self._nodes.get(node, _NEVER_READ) for node in nodes}
+            reads = {node: read.jobs.get(job) for node, read in read_on.items()}
+            methods = {
+                self._methods.get(node, {}).get(job, "")
+                for node, read in reads.items()
+                if read is not None and read.here
+            }
+        fresh = {node for node, read in read_on.items() if now_s - read.at_s <= STALE_S}
+        here = [read for node, read in reads.items() if read and read.here and node in fresh]
+        if not here:
             return None
-        times = [read.cpu_s for read in known if read.cpu_s >= 0]
-        rates = [read.cpus for read in known if read.cpus >= 0]
-        told = [read.progress for read in known if read.progress >= 0]
+        since_s = min(read.since_s for read in here)
+        unused = {
+            node
+            for node in fresh
+            if not ((read := reads[node]) and read.here) and read_on[node].at_s >= since_s
+        }  # rule 5
+        left = [read for node in unused if (read := reads[node]) is not None]
+        times = [read.cpu_s for read in (*here, *left) if read.cpu_s >= 0]
+        rates = [read.cpus for read in here if read.cpus >= 0]
+        told = [read.progress for read in here if read.progress >= 0]
+        oldest_s = min([read.at_s for read in here] + [read_on[node].at_s for node in unused])
         return JobReading(
             cpu_s=sum(times) if times else -1.0,
             cpus=sum(rates) if rates else -1.0,
-            memory_mib=max(read.memory_mib for read in known),
-            peak_mib=max(read.peak_mib for read in known),
-            pressure=max(read.pressure for read in known),
+            memory_mib=max(read.memory_mib for read in here),
+            peak_mib=max(read.peak_mib for read in (*here, *left)),
+            pressure=max(read.pressure for read in here),
             progress=min(told, default=-1.0),
-            age_s=now_s - min(read.at_s for read in known),
-            nodes=len(known),
+            age_s=now_s - oldest_s,
+            nodes=len(here) + len(unused),
             method="priorities" if "priorities" in methods else min(methods),
         )
 
@@ -146,7 +191,10 @@ def _read(job: pb.JobUse, at_s: float, before: _Read | None, waits: float) -> _R
         return before
     if max(job.memory_mib, job.peak_memory_mib) > _MOST_MIB or pressure > 1:
         return before
-    read = _Read(at_s, cpu_s, 0.0, cpus, job.memory_mib, job.peak_memory_mib, pressure, progress)
+    since_s = at_s if before is None else before.since_s
+    memory_mib = job.memory_mib
+    peak_mib = max(job.peak_memory_mib, before.peak_mib if before is not None else 0)
+    read = _Read(at_s, since_s, cpu_s, 0.0, cpus, memory_mib, peak_mib, pressure, progress)
     if before is None or cpu_s < 0:
         return read
     # Rule 3: an agent that counts processes begins anew when it starts.
@@ -154,3 +202,11 @@ def _read(job: pb.JobUse, at_s: float, before: _Read | None, waits: float) -> _R
     if before.cpu_s >= 0 and cpu_s + lost_s < before.cpu_s:
         lost_s = before.cpu_s
     return replace(read, cpu_s=cpu_s + lost_s, before_s=lost_s)
+
+
+def _keep_gone(before: _Node, now: _Node) -> None:
+    """Keeps what jobs have used on a node on which they have no process any more (rule 5)."""
+    for job, read in before.jobs.items():
+        if job not in now.jobs and len(now.jobs) < MOST_JOBS:
+            gone = replace(read, at_s=now.at_s, cpus=0.0, memory_mib=0, here=False)
+            now.jobs[job] = replace(gone, pressure=-1.0, progress=-1.0)

@@ -42,22 +42,25 @@ def used(snapshot: Snapshot, readings: JobReadings, bound: Container[str]) -> Sn
             gets no guest: nobody could hold that one back.
     """
     running = snapshot.running
-    if not len(running) or not readings.some:
+    jobs = [
+        str(number) if number > 0 else job_id
+        for job_id, number in zip(running.id.tolist(), running.number.tolist(), strict=True)
+    ]
+    readings.forget_ended(frozenset(jobs))
+    if not jobs or not readings.some:
         return snapshot
     names, ends, held = snapshot.nodes.names, running.indptr.tolist(), running.nodes.tolist()
     columns = {
         name: getattr(running, name).copy()
         for name in ("cpu_s", "busy_cpus", "peak_mib", "memory_stall", "measured_s", "progress")
     }
-    for row, (job_id, number) in enumerate(
-        zip(running.id.tolist(), running.number.tolist(), strict=True)
-    ):
+    for row, job in enumerate(jobs):
         nodes = [names[node] for node in held[ends[row] : ends[row + 1]]]
         if not all(node in bound for node in nodes):
             continue
-        read = readings.of(str(number) if number > 0 else job_id, nodes)
+        read = readings.of(job, nodes)
         if read is None or read.nodes < len(nodes):
-            continue  # sums over some of its nodes mislead
+            continue  # of one node nothing is known: sums over the others mislead
         columns["cpu_s"][row], columns["busy_cpus"][row] = read.cpu_s, read.cpus
         columns["peak_mib"][row], columns["memory_stall"][row] = read.peak_mib, read.pressure
         columns["progress"][row] = read.progress

@@ -224,5 +224,66 @@ def test_what_is_read_of_all_its_nodes_is_in_the_snapshot(hub, clock):
         [20, -1], [3, -1], [7, 0], [0.25, -1], [997, 0],
     ]  # fmt: skip
     assert used(world, hub.readings, {names[0]}).running.cpu_s.tolist() == [-1, -1]
-    node.says(pb.Use(nodes=powers, jobs=both[:1]))  # sums over some of its nodes would mislead
-    assert used(world, hub.readings, hub.shares.nodes).running.cpu_s.tolist() == [-1, -1]
+    node.says(pb.Use(nodes=powers, jobs=both[:1]))  # its processes have left the second node
+    found = used(world, hub.readings, hub.shares.nodes).running
+    assert (found.cpu_s[0], found.busy_cpus[0]) == (20, 1.5)
+
+
+def test_a_node_without_processes_of_a_job_counts_as_unused_while_its_agent_reports(hub, clock):
+    running = [a_running_job((0, 1), id="8"), a_running_job((2,), id="9")]
+    world = a_snapshot(nodes=3, running=running, now_s=1000)()
+    names = world.nodes.names
+    one, two, three = (Node(hub, name) for name in names)
+
+    def read():
+        found = used(world, hub.readings, hub.shares.nodes).running
+        return found.cpu_s.tolist(), found.busy_cpus.tolist(), found.measured_s.tolist()
+
+    unknown = [-1, -1], [-1, -1], [0, 0]
+    two.says(idle(names[1]))
+    clock.s += 1
+    one.says(use(node=names[0], cpu_s=10, cpus=1, memory_mib=5, progress=0.5))
+    assert read() == unknown  # the other node was read before the job came
+    three.says(idle(names[2]))
+    assert read() == unknown  # of the second job nobody sees a process
+    clock.s += 2
+    two.says(idle(names[1]))
+    assert read() == ([10, -1], [1, -1], [998, 0])
+    assert hub.readings.of("8", list(names[:2])).progress == 0.5
+    clock.s += STALE_S - 1
+    one.says(use(node=names[0], cpu_s=11, cpus=1))
+    assert read()[0] == [11, -1]
+    clock.s += 2  # by now the second agent is silent
+    assert read() == unknown
+    two.says(idle(names[1]))
+    assert read()[0] == [11, -1]
+    hub.left(two.agent)
+    assert read() == unknown
+
+
+def test_what_a_job_has_used_on_a_node_stays_after_its_step_there(hub):
+    running = [a_running_job((0, 1), id="8")]
+    world = a_snapshot(nodes=2, running=running, now_s=1000)()
+    empty = a_snapshot(nodes=2, now_s=1000)()
+    names = world.nodes.names
+    one, two = (Node(hub, name) for name in names)
+
+    def read(world=world):
+        found = used(world, hub.readings, hub.shares.nodes).running
+        return found.cpu_s.tolist(), found.busy_cpus.tolist(), found.peak_mib.tolist()
+
+    one.says(use(node=names[0], cpu_s=1, cpus=0.5, memory_mib=5, peak_memory_mib=5))
+    two.says(use(node=names[1], cpu_s=20, cpus=2, memory_mib=50, peak_memory_mib=70))
+    assert read() == ([21], [2.5], [70])
+    two.says(idle(names[1]))
+    assert read() == ([21], [0.5], [70])
+    two.says(use(node=names[1], cpu_s=3, cpus=1))  # its next step, in a new cgroup
+    assert read() == ([24], [1.5], [70])
+    two.says(idle(names[1]))
+    read(empty)  # it waits again: its next run begins with nothing
+    assert read()[0] == [1]
+
+
+def idle(node):
+    """A reading of a node without jobs."""
+    return pb.Use(nodes=[pb.NodePower(node=node)])
