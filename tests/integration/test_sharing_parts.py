@@ -223,7 +223,30 @@ def test_the_service_starts_two_guests_on_one_host(parts_cluster: Cluster) -> No
             )  # fmt: skip
         own_comment(cluster, host, f"shares its nodes with 2 guests, jobs {', '.join(guests)}")
     finally:
-        cluster.root("schedbridge", "policy", "set", "slurm-like")
-        cluster.root("sh", "-c", "squeue -h -o %A | sort -u | xargs -r scancel --quiet")
-        cluster.wait_empty()
+        all_end(cluster)
+
+
+def test_a_sequential_job_gets_a_guest_on_its_idle_node(parts_cluster: Cluster) -> None:
+    cluster = parts_cluster
+    cluster.root("schedbridge", "policy", "set", "pairs")
+    try:
+        run = "while :; do :; done"  # on the first node; no process is on the second one
+        host = submit(cluster, "--coschedule=host", *OF_BOTH, "-J", "sequential", run=run)
+        cluster.wait_state(host, "RUNNING")
+        guest = cluster.sbatch(
+            "-p", "share", "-N1", "-n2", "--mem=300", "-t10", "--requeue", "--coschedule=guest",
+            "-J", "guest", run=SPIN,
+        )  # fmt: skip
+        cluster.wait_state(guest, "RUNNING", timeout_s=180)
+        assert cluster.job(guest)["NodeList"] == "n2"
+        own_comment(cluster, guest, f"a guest on the nodes of job {host}")
+        cluster.wait_for("the least weight", lambda: shown(cluster, guest, "n2")[1] == "10", 60)
+    finally:
+        all_end(cluster)
+
+
+def all_end(cluster: Cluster) -> None:
+    cluster.root("schedbridge", "policy", "set", "slurm-like")
+    cluster.root("sh", "-c", "squeue -h -o %A | sort -u | xargs -r scancel --quiet")
+    cluster.wait_empty()
     no_trace_is_left(cluster)

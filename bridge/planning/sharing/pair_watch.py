@@ -3,8 +3,10 @@
 
 Rules
     1. A host is measured alone while it has no guest, and beside a guest from the instant at
-       which the guest got its ceiling on. With several guests, what is measured counts for each
-       pair: who of them slows the host down cannot be seen.
+       which the guest got its ceiling on. The CPU time of a job that was first measured within
+       `YOUNG_S` of its start counts from there, so that its second measurement gives a rate. With
+       several guests, what is measured counts for each pair: who of them slows the host down cannot
+       be seen.
     2. A pair teaches when its host's bound is passed, every `QUIET_S` while it is not, and when it
        ends.
     3. When a host ends whose application is known from runs alone, its whole run teaches as well,
@@ -36,6 +38,7 @@ from bridge.planning.sharing.pair_knowledge import CEILINGS, note, note_short_of
 from bridge.planning.sharing.seen import is_measured
 from bridge.planning.sharing.site_harm import SiteHarm
 from bridge.planning.sharing.slowdown import (
+    CPU_MS,
     LARGEST,
     LEAST_SAMPLES,
     LONG,
@@ -51,6 +54,7 @@ from bridge.planning.sharing.slowdown import (
 )
 
 QUIET_S: Final = 600
+YOUNG_S: Final = 60
 _ALONE, _BESIDE, _RAN = "alone", "beside", "ran"
 _LEAST_SHARED: Final = 0.2
 """A good part of a run (rule 3)."""
@@ -137,7 +141,9 @@ class Watch:
                 continue
             (unit, work), at_s = found, int(running.measured_s[row])
             alone, guests = self.alone(job_id), guests_of.get(row, ())
-            before = Rate(unit, at_s, work) if alone is None or alone.unit != unit else alone
+            before = self._from_its_start(row, unit) if alone is None else alone
+            if before is None or before.unit != unit:
+                before = Rate(unit, at_s, work)
             if not guests:
                 after = before.after(unit, at_s, work, LONG)
             else:  # what it does beside guests is no rate alone
@@ -146,6 +152,15 @@ class Watch:
                 self._measure_beside(guest, unit, work)
             if after != alone:
                 self.learning.running[_key(_ALONE, job_id)] = after.numbers()
+
+    def _from_its_start(self, row: int, unit: int) -> Rate | None:
+        """Of a job that was not measured before; None: nobody knows what it had used when."""
+        start_s, at_s = (
+            int(column[row])
+            for column in (self.snapshot.running.start_s, self.snapshot.running.measured_s)
+        )
+        young = unit == CPU_MS and at_s - start_s <= YOUNG_S
+        return Rate(unit, start_s, 0) if young else None
 
     def _measure_beside(self, guest: int, unit: int, work: int) -> None:
         pair = self.pair(guest)

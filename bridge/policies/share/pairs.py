@@ -27,8 +27,9 @@ Rules
        rules, with the certainty of an interval, sharing ends until an operator switches it on
        (`schedbridge coschedule on`): for the hosts of one user, or, if that holds for the mean over
        several users, on the whole site (`bridge.planning.sharing.site_harm`).
-    7. While guests run the policy is asked every `watch_s`. A bound that is passed is seen with the
-       second measurement after the guest came, at the earliest.
+    7. While guests run, or a host whose rate alone is not known may get one, the policy is asked
+       every `watch_s`. A bound that is passed is seen with the second measurement after the guest
+       came, at the earliest.
     8. A job that was sent away is no guest for a while that grows each time, and after some times
        never again (`bridge.planning.sharing.left_hosts`). A pair that was short of memory is not
        tried again.
@@ -64,7 +65,7 @@ from bridge.planning.sharing.pair_knowledge import PAIRS, Entry, highest_admissi
 from bridge.planning.sharing.pair_watch import QUIET_S, Pair, Watch
 from bridge.planning.sharing.seen import is_measured
 from bridge.planning.sharing.slots import STALLED, Guest, Host, Slots
-from bridge.planning.sharing.slowdown import SHORT
+from bridge.planning.sharing.slowdown import SHORT, Rate
 from bridge.ports import NOTHING_SHARED, Context, Shared
 from bridge.units import NEVER
 
@@ -154,12 +155,19 @@ class _Cycle:
         return found
 
     def again_s(self, *, off: bool) -> int:
-        """Rule 7; without guests, hosts are measured alone as long as somebody might join them."""
+        """Rule 7; otherwise hosts are measured alone as long as somebody might join them."""
         if self.starts or self.watch.host_of:
             return self.now_s + self.policy.watch_s
-        if not off and self.slots.hosts and self.slots.anybody_waits:
-            return self.now_s + _PATIENT * self.policy.watch_s
-        return NEVER if off else self.slots.look_again_s
+        if off or not self.slots.anybody_waits:
+            return NEVER
+        if any(self._rate_alone(host) is None for host in self.slots.hosts):
+            return self.now_s + self.policy.watch_s
+        patient_s = self.now_s + _PATIENT * self.policy.watch_s if self.slots.hosts else NEVER
+        return min(patient_s, self.slots.look_again_s)
+
+    def _rate_alone(self, host: Host) -> Rate | None:
+        found = self.watch.work(host.row)
+        return None if found is None else self.watch.rate_alone(host.row, found[0])
 
     # ------------------------------------------------------------ guests that run
 
@@ -262,8 +270,7 @@ class _Cycle:
         """Whether a host's slowdown will be known, and it will end within its limit (rule 4)."""
         if str(self.snapshot.running.user[host.row]) in self.stopped:
             return False
-        found = self.watch.work(host.row)
-        rate = None if found is None else self.watch.rate_alone(host.row, found[0])
+        rate = self._rate_alone(host)
         if rate is None:
             return False
         needs_s = self.watch.needs_s(host.row, rate)

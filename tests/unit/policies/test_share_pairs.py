@@ -118,6 +118,17 @@ def test_no_guest_before_the_host_was_measured_alone():
     assert machine.plans[-1].again_s <= machine.now_s + 30
 
 
+@pytest.mark.parametrize(("started_s", "steps"), [(NOW_S, 2), (NOW_S - 300, 3)])
+def test_a_young_host_gets_its_guest_with_the_second_measurement(started_s, steps):
+    machine = Machine(harmless)
+    machine.work_s, machine.extra = 0.0, {"start_s": started_s}
+    machine.jobs = (a_waiting_job(id="g0", cpus=4),)
+    for _ in range(steps - 1):
+        assert not len(machine.step().guest_starts)
+        assert machine.plans[-1].again_s <= machine.now_s + STEP_S
+    assert len(machine.step().guest_starts) == 1
+
+
 def test_a_guest_starts_at_the_least_weight_under_a_high_ceiling():
     machine = Machine(harmless).with_guest()
     plan = machine.plans[-1]
