@@ -162,8 +162,8 @@ class _Cycle:
             return NEVER
         if any(self._rate_alone(host) is None for host in self.slots.hosts):
             return self.now_s + self.policy.watch_s
-        patient_s = self.now_s + _PATIENT * self.policy.watch_s if self.slots.hosts else NEVER
-        return min(patient_s, self.slots.look_again_s)
+        look_s, patient_s = self.slots.look_again_s, self.now_s + _PATIENT * self.policy.watch_s
+        return min(look_s, patient_s) if self.slots.hosts or look_s < NEVER else NEVER
 
     def _rate_alone(self, host: Host) -> Rate | None:
         found = self.watch.work(host.row)
