@@ -21,6 +21,7 @@ intervals, depth, saturation at ``NEVER``), then `book/book.hpp`.
 * ``write_announcements``: planned starts and reasons in the encoding of the wire.
 * ``group_numbers`` and ``group_objects``: which entries are the same.
 * ``match_ids``: the rows of jobs in the table of an earlier cycle.
+* ``read_status_lists``: a C library's lists of objects with attributes, as dictionaries.
 * ``pack_nodes`` and ``unpack_nodes``: the bitsets in which node sets are passed.
 """
 
@@ -62,6 +63,7 @@ from bridge.core._core import (
     match_ids,
     plan_counts,
     plan_nodes,
+    read_status_lists,
     replay_counts,
     search_orders,
     write_announcements,
@@ -107,6 +109,7 @@ __all__ = [
     "pack_nodes",
     "plan_counts",
     "plan_nodes",
+    "read_status_lists",
     "replay_counts",
     "search_orders",
     "unpack_nodes",

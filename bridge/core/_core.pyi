@@ -443,6 +443,21 @@ def match_ids(former: Sequence[str], ids: Sequence[str]) -> NDArray[np.int64]:
         ValueError: not a list or tuple.
     """
 
+def read_status_lists(address: int) -> dict[str, dict[str, str | dict[str, str]]]:
+    """Read a C library's linked list of objects with attributes. O(attributes).
+
+    An object is ``{next, name, attributes, text}``, an attribute ``{next, name, resource, value,
+    int}``: pointers, and texts that end with a zero byte. Bytes that are no UTF-8 are replaced.
+
+    Args:
+        address: of the first object; 0: there is none. Memory at any other address ends the
+            process, so it must come from the library at once.
+
+    Returns:
+        By object and attribute: its values by resource, or its only value. Values without a
+        resource that are stated repeatedly are joined by commas.
+    """
+
 def write_announcements(
     folder: HostlistFolder,
     *,

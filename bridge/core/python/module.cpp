@@ -211,6 +211,7 @@ NB_MODULE(_core, m) {
         .def("fold_many", &fold_many_py, "indptr"_a, "nodes"_a);
     define_grouping(m);
     define_ids(m);
+    define_status_lists(m);
     define_announcements(m);
 }
 

@@ -41,6 +41,9 @@ void define_grouping(nanobind::module_ &m);
 // Defines match_ids.
 void define_ids(nanobind::module_ &m);
 
+// Defines read_status_lists.
+void define_status_lists(nanobind::module_ &m);
+
 // Defines write_announcements; must follow HostlistFolder.
 void define_announcements(nanobind::module_ &m);
 

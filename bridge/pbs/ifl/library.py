@@ -14,21 +14,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from bridge.core import read_status_lists
 from bridge.errors import ConfigError
 from bridge.pbs.ifl.port import Code, Command, IflError, Told
-from bridge.pbs.ifl.structures import (
-    AT_LEAST,
-    Attribute,
-    AttributeList,
-    Status,
-    decoded,
-    objects_of,
-)
+from bridge.pbs.ifl.structures import AT_LEAST, Attribute, AttributeList, decoded
 from bridge.pbs.tables import Attributes, Objects
 
 NAME = "libpbs.so.0"
 _TEXT, _INT = ctypes.c_char_p, ctypes.c_int
-_LIST, _FOUND = ctypes.POINTER(Attribute), ctypes.POINTER(Status)
+_LIST, _FOUND = ctypes.POINTER(Attribute), ctypes.c_void_p
 _SET, _SERVER = 2, 0
 """MGR_CMD_SET and MGR_OBJ_SERVER."""
 _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
@@ -123,6 +117,7 @@ class Library:
                 raise ConfigError(str(path), f"lacks {name}: it is of another version") from None
             call.restype, call.argtypes = result, arguments
             self._calls[name] = call
+        self._asked: dict[tuple[str, ...], AttributeList] = {}
         self._free = ctypes.CDLL(None).free
         self._free.argtypes, self._free.restype = (ctypes.c_void_p,), None
         self._calls["set_no_attribute_verification"]()
@@ -210,7 +205,8 @@ class Library:
     ) -> Objects:
         """Returns jobs that have not ended, arrays, and tasks that have started."""
         # Extend "S": jobs, arrays, and the tasks that hold vnodes, as pbs_sched asks for them.
-        asked = AttributeList.named(attributes)
+        asked = self._asked.get(tuple(attributes)) or AttributeList.named(attributes)
+        self._asked[tuple(attributes)] = asked
         since = AttributeList([("mtime", "", str(max(changed_since_s, 0)), AT_LEAST)])
         return self._stat("jobs", connection, "pbs_selstat", since.head, asked.head, b"S")
 
@@ -231,7 +227,7 @@ class Library:
                 raise IflError(what, code, self._said(connection))
             return {}
         try:
-            return objects_of(head)
+            return read_status_lists(head)
         finally:
             self._calls["pbs_statfree"](head)
 

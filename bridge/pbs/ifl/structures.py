@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lists of libpbs (pbs_ifl.h) as ctypes structures, and from and to dictionaries."""
+"""Lists of attributes for libpbs (pbs_ifl.h), as ctypes structures."""
 
 import ctypes
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
-from bridge.pbs.tables import Attributes, Objects
+from bridge.pbs.tables import Attributes
 
 EQUAL, AT_LEAST = 4, 6
 """Comparisons of a selection (enum batch_op)."""
@@ -21,20 +21,6 @@ Attribute._fields_ = [
     ("value", ctypes.c_char_p),
     ("op", ctypes.c_int),
 ]
-
-
-class Status(ctypes.Structure):
-    """struct batch_status."""
-
-
-Status._fields_ = [
-    ("next", ctypes.POINTER(Status)),
-    ("name", ctypes.c_char_p),
-    ("attributes", ctypes.POINTER(Attribute)),
-    ("text", ctypes.c_char_p),
-]
-
-Attributed = "ctypes._Pointer[Attribute]"
 
 
 def decoded(text: bytes | None) -> str:
@@ -82,38 +68,3 @@ class AttributeList:
             for name, stated in attributes.items()
             for resource, value in ([("", stated)] if isinstance(stated, str) else stated.items())
         )
-
-
-def _chain(head: "ctypes._Pointer[Attribute]") -> Iterator[Attribute]:
-    at = head
-    while at:
-        found = at.contents
-        yield found
-        at = found.next
-
-
-def attributes_of(head: "ctypes._Pointer[Attribute]") -> Attributes:
-    """Reads a list of attributes."""
-    found: Attributes = {}
-    for each in _chain(head):
-        name, value = decoded(each.name), decoded(each.value)
-        resource = each.resource
-        known = found.get(name)
-        if not resource:
-            found[name] = f"{known},{value}" if isinstance(known, str) else value
-        elif isinstance(known, dict):
-            known[decoded(resource)] = value
-        else:
-            found[name] = {decoded(resource): value}
-    return found
-
-
-def objects_of(head: "ctypes._Pointer[Status]") -> Objects:
-    """Reads a list of objects."""
-    found: Objects = {}
-    at = head
-    while at:
-        status = at.contents
-        found[decoded(status.name)] = attributes_of(status.attributes)
-        at = status.next
-    return found

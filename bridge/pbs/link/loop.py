@@ -8,12 +8,15 @@ Terms
 
 Rules
     1. Commands are hints, answered by another thread; a turn finds out what has changed.
-    2. A turn with starts reads the server's tables again before it checks and sends them.
+    2. A turn with starts reads again before it checks and sends them: the jobs that have changed,
+       and everything else too unless it was read less than `BRIEF_S` ago.
     3. A start counts when it is seen running (`starts.py`). What may block is done by `chores.py`.
-    4. When the service has been silent for `silence_s`, the registration is given back at once. It
+    4. That jobs run as the service has decided is reported with the next change, at the latest
+       after `CONFIRM_S`: one call for a job that is submitted, and one when it ends.
+    5. When the service has been silent for `silence_s`, the registration is given back at once. It
        is taken again after the service has answered a full report in time, and the supervisor has
        stopped pbs_sched.
-    5. A lost connection to the server loses nothing: everything is read and reported again.
+    6. A lost connection to the server loses nothing: everything is read and reported again.
 """
 
 import logging
@@ -32,7 +35,7 @@ from bridge.pbs.link.parent import ABSENT, ALIVE, ASIDE, READY, REGISTERED, Pare
 from bridge.pbs.link.registration import Registration
 from bridge.pbs.link.settings import Settings
 from bridge.pbs.link.starts import Open, Starts
-from bridge.pbs.link.stream import Stream
+from bridge.pbs.link.stream import News, Reported, Stream
 from bridge.pbs.orders import Confirmation, Refusal, Run
 from bridge.pbs.tables import Attributes, Tables, text
 from bridge.rpc.pb import scheduler_pb2 as pb
@@ -40,6 +43,7 @@ from bridge.rpc.pb import scheduler_pb2 as pb
 _log = logging.getLogger(__name__)
 
 _RETRY_S, _ASIDE_RETRY_S, _FENCED_RETRY_S, _SERVER_RETRY_S = 0.25, 1.0, 5.0, 1.0
+BRIEF_S, CONFIRM_S = 0.05, 0.5
 _BUSY = {Code.UNAVAILABLE, Code.MOM_REJECTED, Code.NO_MOM}
 _STALE = {Code.UNKNOWN_JOB, Code.BAD_STATE, Code.JOB_ALTERED}
 _UNCONFIRMED, _DEGRADED = {"1", "11"}, {"10", "12"}
@@ -77,6 +81,7 @@ class _Timing:
     tick: float = 0.0
     retry: float = 0.0
     wake: float = 0.0
+    confirm: float = 0.0
     silent_since: float = 0.0
     aside_since: float = 0.0
 
@@ -117,6 +122,7 @@ class Link:
         self._starts = Starts()
         self._pace = Pace()
         self._times = _Timing()
+        self._looked_s = 0.0
         self._offered = False
         self._answered_s: dict[str, float] = {}
         self._is_going = False
@@ -211,6 +217,7 @@ class Link:
         self.parent.tell(ABSENT, str(error))
 
     def _look(self) -> Tables:
+        """Reads whatever may have changed."""
         mirror, commands = self._mirror, self.registration.commands
         assert mirror is not None  # _register made it
         if commands is not None and commands.restarted.is_set():
@@ -226,7 +233,15 @@ class Link:
         self.stream.note(self._starts.resolve(tables.jobs, self.clock()))
         self._note_ended(mirror, tables)
         self.announcer.keep_only(tables.jobs)
+        self._looked_s = began
         return self._starts.overlay(tables)
+
+    def _look_again(self) -> Tables:
+        """Reads what may have changed since the service was asked: rule 2."""
+        mirror = self._mirror
+        if mirror is None or self.clock() - self._looked_s >= BRIEF_S:
+            return self._look()
+        return self._starts.overlay(mirror.refresh_jobs())
 
     def _note_ended(self, mirror: Mirror, tables: Tables) -> None:
         for job_id, attributes in mirror.take_ended().items():
@@ -244,7 +259,9 @@ class Link:
         due = [now + self.settings.poll_s, times.tick]
         if times.wake:
             due.append(times.wake)
-        if self._starts or self.stream.owes:
+        if times.confirm:
+            due.append(times.confirm)
+        if self._starts:
             due.append(now + self.settings.poll_s / 4)
         if times.silent_since:
             due = [max(times.retry, now + _RETRY_S / 2)]
@@ -258,11 +275,10 @@ class Link:
         wanted = self.registration.commands is not None and self.registration.commands.wanted
         if wanted or self.is_registered:
             self._obey(tables)
-        is_due = now >= times.tick or (times.wake and now >= times.wake)
-        if not is_due and not self._ended and not self.stream.has_news(report):
+        if not self._is_due(now, report):
             return
         self._pace.pay(now)
-        times.tick, times.wake = now + self.settings.tick_s, 0.0
+        times.tick, times.wake, times.confirm = now + self.settings.tick_s, 0.0, 0.0
         ended, self._ended = self._ended, []
         try:
             reply = self.stream.ask(
@@ -278,6 +294,16 @@ class Link:
         self._answered(reply)
         if self.is_registered:
             self._carry_out(tables, reply)
+
+    def _is_due(self, now: float, report: Reported) -> bool:
+        """Whether the service is to be asked now."""
+        times = self._times
+        if now >= times.tick or (times.wake and now >= times.wake) or self._ended:
+            return True
+        news = self.stream.news(report)
+        if news is News.RUNS:
+            times.confirm = times.confirm or now + CONFIRM_S
+        return news is News.CHANGES or (news is News.RUNS and now >= times.confirm)
 
     def _patience_s(self, now: float) -> float:
         silence_s, since = self.settings.silence_s, self._times.silent_since
@@ -345,7 +371,7 @@ class Link:
         began, fates = self.clock(), []
         starts = [each for each in reply.decisions if each.WhichOneof("action") == "start"]
         if starts:
-            tables = self._look()
+            tables = self._look_again()
             checked = self.model.checked(tables)
             for decision in starts:
                 fate = self._start(tables, checked, decision)
@@ -363,8 +389,8 @@ class Link:
                         _fate(decision, Refusal(pb.OUTCOME_INVALID, 0, f"no action '{other}' here"))
                     )
         self.stream.note(fates)
-        if starts:
-            self.wake.set()  # to see them running
+        if fates or any("[" in start.job_id for start in starts):
+            self.wake.set()  # other vnodes, or further tasks, may be decided on
 
     def _is_off(self, tables: Tables) -> bool:
         """Whether an administrator has switched scheduling off; the server enforces nothing."""

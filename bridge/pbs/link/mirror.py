@@ -11,12 +11,14 @@ Rules
     4. Vnodes send no command and have no `mtime`: all are read at intervals.
     5. An object that did not change stays the same dictionary; `mtime` itself, comments and
        estimates are not read, so that what the link writes is no change.
-    6. Queries of one kind take at most a fifth of the time: `Interval` spaces them.
+    6. Just before starts are sent, the jobs that have changed are enough if everything was read a
+       moment ago (`refresh_jobs`). A job that has left by then is refused by the server.
+    7. Queries of one kind take at most a fifth of the time: `Interval` spaces them.
 """
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bridge.pbs.ifl.port import Ifl
 from bridge.pbs.tables import Attributes, Objects, Tables, text
@@ -155,23 +157,40 @@ class Mirror:
         )
         return self._tables
 
+    def refresh_jobs(self) -> Tables:
+        """Reads the jobs that may have changed, and nothing else: rule 6.
+
+        Raises:
+            IflError: the server does not answer, or refuses.
+        """
+        if self._tables is None:
+            return self.refresh()
+        now_s = int(self.clock())
+        jobs = self._changed(self._tables.jobs, now_s)
+        self._tables = replace(self._tables, now_s=now_s, jobs=jobs)
+        return self._tables
+
     def _jobs(self, old: Objects | None, server: Attributes, now_s: int) -> Objects:
         began = self.monotonic()
         if old is None or self._all.is_due(began):
             return self._read_all(old or {}, now_s)
-        since_s, self._asked_s = self._asked_s - SLACK_S, now_s
-        changed = self.ifl.stat_jobs(self.connection, JOB_ATTRIBUTES, changed_since_s=since_s)
-        self.counts.jobs_read += len(changed)
-        changed = keep_same(old, changed)
-        jobs = old
-        if any(old.get(name) is not attributes for name, attributes in changed.items()):
-            jobs = {**old, **changed}
+        jobs = self._changed(old, now_s)
         if not _is_complete(jobs, server) and self._lists.is_due(began):
             jobs = self._without_gone(jobs)
             if not _is_complete(jobs, self.ifl.stat_server(self.connection)[1]):
                 self.expect_all(began)
             self._lists.took(began, self.monotonic())
         return jobs
+
+    def _changed(self, old: Objects, now_s: int) -> Objects:
+        """Reads jobs that are new or may have changed; none has left."""
+        since_s, self._asked_s = self._asked_s - SLACK_S, now_s
+        changed = self.ifl.stat_jobs(self.connection, JOB_ATTRIBUTES, changed_since_s=since_s)
+        self.counts.jobs_read += len(changed)
+        changed = keep_same(old, changed)
+        if any(old.get(name) is not attributes for name, attributes in changed.items()):
+            return {**old, **changed}
+        return old
 
     def expect_all(self, now: float) -> None:
         """Reads all jobs soon: the server counts others than this link knows."""

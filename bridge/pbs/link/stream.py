@@ -11,6 +11,7 @@ Rules
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any, Protocol
 
 import grpc
@@ -22,6 +23,15 @@ from bridge.rpc.pb import scheduler_pb2_grpc
 from bridge.rpc.transport.status_codes import error_of
 
 WIRE_VERSION = 1
+
+
+class News(IntEnum):
+    """What a report contains beside what the service knows."""
+
+    NONE = 0
+    RUNS = 1
+    """Jobs run, and starts were carried out: nothing else is decided because of it."""
+    CHANGES = 2
 
 
 class Reported(Protocol):
@@ -118,21 +128,23 @@ class Stream:
         """Whether the next report is a full one."""
         return self._sent is None
 
-    @property
-    def owes(self) -> bool:
-        """Whether there are results that no reply has acknowledged."""
-        return bool(self._results)
-
     def note(self, fates: Sequence[pb.Fate]) -> None:
         """Sends results of decisions with the next report."""
         self._results.extend(fates)
 
-    def has_news(self, report: Reported) -> bool:
-        """Tells whether a report would contain anything."""
+    def news(self, report: Reported) -> News:
+        """Tells what a report would contain."""
         sent = self._sent
-        return sent is None or bool(
-            self._results
-            or _news(sent.jobs, report.jobs)
+        if sent is None or self._has_changes(sent, report):
+            return News.CHANGES
+        jobs = _news(sent.jobs, report.jobs)
+        if any(job.state != pb.JOB_STATE_RUNNING for job in jobs):
+            return News.CHANGES
+        return News.RUNS if jobs or self._results else News.NONE
+
+    def _has_changes(self, sent: _Sent, report: Reported) -> bool:
+        return bool(
+            any(fate.outcome != pb.OUTCOME_APPLIED for fate in self._results)
             or _news(sent.nodes, report.nodes)
             or sent.jobs.keys() - report.jobs.keys()
             or sent.nodes.keys() - report.nodes.keys()
