@@ -3,7 +3,9 @@
 
 Rules
     1. Comments and estimated starts are written only when they changed, the newest of each job, in
-       the order in which the service announced them.
+       the order in which the service announced them; of one job at most every `REWRITE_S`, because
+       estimates of a queue that moves change with every job that starts or ends. Nothing is
+       written into a job after its start was sent.
     2. The server has one thread: writing takes at most a share of its time. After every few jobs
        the writer waits for the answer to a small query, so that other clients get their turn, and
        when it has used up what it had saved, for a multiple of that time.
@@ -11,22 +13,26 @@ Rules
        while that mom is frozen, for minutes; they delay nothing but each other.
 """
 
+import itertools
 import logging
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from bridge.pbs.ifl.port import Ifl, IflError
 from bridge.pbs.tables import Attributes
 
 _log = logging.getLogger(__name__)
+REWRITE_S = 10.0
 _BURST = 5
 _SAVED_S = 0.3
 """Of the server's time, at most so much is used at once after a pause."""
 _LOOK_S = 1.0
 _AGAIN_S = 2.0
+_LATER_S = 0.5
+"""Between two looks at announcements that were held back."""
 
 
 class _OwnConnection:
@@ -88,6 +94,58 @@ class Written:
     waiting: int = 0
 
 
+class Backlog:
+    """What is to be written into jobs, and when (rule 1). Times are monotonic, s."""
+
+    def __init__(self) -> None:
+        self._ready: dict[str, Attributes] = {}
+        self._later: dict[str, Attributes] = {}
+        self._told: dict[str, tuple[Attributes, float]] = {}
+
+    def __len__(self) -> int:
+        return len(self._ready) + len(self._later)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether something may be written at once."""
+        return bool(self._ready)
+
+    def add(self, job_id: str, attributes: Attributes, now: float) -> None:
+        """Takes the newest announcement of a job."""
+        known, at = self._told.get(job_id, (None, -REWRITE_S))
+        self._later.pop(job_id, None)
+        if known == attributes:
+            self._ready.pop(job_id, None)
+        elif job_id in self._ready or now - at >= REWRITE_S:
+            self._ready[job_id] = attributes
+        else:
+            self._later[job_id] = attributes
+
+    def ripen(self, now: float) -> None:
+        """Makes ready what was held back for long enough."""
+        for job_id in [j for j in self._later if now - self._told[j][1] >= REWRITE_S]:
+            self._ready[job_id] = self._later.pop(job_id)
+
+    def take(self, most: int, now: float) -> list[tuple[str, Attributes]]:
+        """Returns what is to be written next, and counts it as written."""
+        batch = [(job_id, self._ready[job_id]) for job_id in itertools.islice(self._ready, most)]
+        for job_id, attributes in batch:
+            del self._ready[job_id]
+            self._told[job_id] = attributes, now
+        return batch
+
+    def forget(self, job_ids: Iterable[str]) -> None:
+        """Drops jobs, also that they were written."""
+        for job_id in job_ids:
+            for known in (self._ready, self._later, self._told):
+                known.pop(job_id, None)
+
+    def keep_only(self, job_ids: Mapping[str, Attributes]) -> None:
+        """Forgets jobs that have left."""
+        there = job_ids.keys()
+        self.forget((self._told.keys() | self._ready.keys()) - there)
+
+
 class Announcer:
     """Writes comments and estimated starts into jobs."""
 
@@ -104,8 +162,7 @@ class Announcer:
         self._allowance = Allowance(share)
         self._lock = threading.Lock()
         self._more = threading.Event()
-        self._waiting: dict[str, Attributes] = {}
-        self._told: dict[str, Attributes] = {}
+        self._backlog = Backlog()
         self._held = threading.Event()
         threading.Thread(target=self._run, name="announcer", daemon=True).start()
 
@@ -114,24 +171,23 @@ class Announcer:
         if not self._share:
             return
         with self._lock:
-            if self._told.get(job_id) == attributes:
-                self._waiting.pop(job_id, None)
-                return
-            self._waiting[job_id] = attributes
+            self._backlog.add(job_id, attributes, time.monotonic())
         self._more.set()
 
-    def keep_only(self, job_ids: "dict[str, Attributes]") -> None:
+    def forget(self, job_id: str) -> None:
+        """Writes nothing into a job that is being started."""
+        with self._lock:
+            self._backlog.forget((job_id,))
+
+    def keep_only(self, job_ids: Mapping[str, Attributes]) -> None:
         """Forgets jobs that have left."""
         with self._lock:
-            for known in (self._told, self._waiting):
-                for gone in [job_id for job_id in known if job_id not in job_ids]:
-                    del known[gone]
+            self._backlog.keep_only(job_ids)
 
     def reset(self) -> None:
         """Writes everything again when it is announced again."""
         with self._lock:
-            self._told.clear()
-            self._waiting.clear()
+            self._backlog = Backlog()
 
     def pause(self, held: bool) -> None:
         """Writes nothing while another scheduler does."""
@@ -143,16 +199,16 @@ class Announcer:
 
     def _take(self) -> list[tuple[str, Attributes]]:
         with self._lock:
-            batch = [(job_id, self._waiting[job_id]) for job_id in list(self._waiting)[:_BURST]]
-            for job_id, attributes in batch:
-                del self._waiting[job_id]
-                self._told[job_id] = attributes
-            self.written.waiting = len(self._waiting)
+            now = time.monotonic()
+            if not self._backlog.is_ready:
+                self._backlog.ripen(now)
+            batch = self._backlog.take(_BURST, now)
+            self.written.waiting = len(self._backlog)
         return batch
 
     def _run(self) -> None:
         while True:
-            self._more.wait()
+            self._more.wait(_LATER_S if self.written.waiting else None)
             self._more.clear()
             while not self._held.is_set() and (batch := self._take()):
                 try:
@@ -161,8 +217,7 @@ class Announcer:
                     _log.info("comments are not written: %s", error)
                     self._own.drop()
                     with self._lock:
-                        for job_id, _ in batch:
-                            self._told.pop(job_id, None)
+                        self._backlog.forget(job_id for job_id, _ in batch)
                     time.sleep(_AGAIN_S)
                     continue
                 time.sleep(self._allowance.rests_s(took_s, time.monotonic()))

@@ -430,6 +430,8 @@ class Link:
                 int(ran) if ran.isdecimal() else 0,
             )
         )  # fmt: skip
+        if run.job_id == wire_id:
+            self.announcer.forget(wire_id)
         self.figures.starts += 1
         return None
 

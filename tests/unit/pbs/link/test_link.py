@@ -162,6 +162,46 @@ def test_nothing_starts_while_scheduling_is_off(world):
     assert world.pbs.jobs[job]["job_state"] == "R"
 
 
+@pytest.mark.parametrize("decides_s", [0.0, 1.0])
+def test_a_job_held_while_the_service_decides_is_not_started(world, decides_s):
+    world.run(2)
+    job = world.pbs.submit("1:ncpus=1")
+    world.service.meanwhile = lambda: (world.pbs.hold(job), world.pbs.advance(decides_s))
+    world.run(3)
+    assert states(world) == {"H": 1}
+    assert "asked" not in {what for _, what, _, _ in world.pbs.history}
+
+
+def test_a_limit_set_while_the_service_decides_for_long_is_kept(world):
+    world.run(2)
+    world.pbs.submit("1:ncpus=1")
+
+    def meanwhile():
+        world.pbs.server["max_run"] = "[u:PBS_GENERIC=0]"
+        world.pbs.advance(1.0)
+
+    world.service.meanwhile = meanwhile
+    world.run(3)
+    assert states(world) == {"Q": 1}
+
+
+def test_a_short_job_takes_two_calls_of_the_service(world):
+    world.run(2)
+    before = world.service.calls
+    for _ in range(10):
+        world.pbs.submit("1:ncpus=1", runs_s=0.1)
+        world.run(2)
+    assert sum(ended(world).values()) == 10
+    assert world.service.calls - before <= 22
+
+
+def test_that_a_job_runs_is_reported_soon(world):
+    world.pbs.submit("1:ncpus=1")
+    world.run(3)
+    assert len(world.service.cycles.session.snapshot()[0].running) == 1
+    assert not world.service.cycles._announcements._open
+
+
 def test_an_operator_who_runs_a_job_is_answered(world):
     world.run(2)
     held = world.pbs.submit("1:ncpus=1")

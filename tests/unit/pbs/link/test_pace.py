@@ -3,7 +3,7 @@
 
 import pytest
 
-from bridge.pbs.link.chores import Allowance
+from bridge.pbs.link.chores import REWRITE_S, Allowance, Backlog
 from bridge.pbs.link.pace import LONGEST_S, Pace
 
 
@@ -44,3 +44,48 @@ def test_what_was_saved_is_written_at_once_and_the_rest_at_its_share():
     assert allowance.rests_s(0.0, now + 60) == 0.0
     assert allowance.rests_s(0.29, now + 60) == 0.0
     assert allowance.rests_s(0.02, now + 60) > 0.0
+
+
+def test_an_announcement_that_moves_is_written_at_once_and_then_at_intervals():
+    backlog, written = Backlog(), []
+    for tenth in range(300):
+        now = 100.0 + tenth / 10
+        backlog.add("1.srv", {"comment": str(tenth)}, now)
+        backlog.ripen(now)
+        written += [(now, attributes["comment"]) for _, attributes in backlog.take(5, now)]
+    assert [text for _, text in written] == ["0", "100", "200"]
+    assert written[1][0] - written[0][0] == pytest.approx(REWRITE_S)
+
+
+def test_the_newest_announcement_is_written_when_its_time_has_come():
+    backlog = Backlog()
+    backlog.add("1.srv", {"comment": "old"}, 0.0)
+    assert backlog.take(5, 0.0) == [("1.srv", {"comment": "old"})]
+    backlog.add("1.srv", {"comment": "newer"}, 1.0)
+    backlog.add("1.srv", {"comment": "newest"}, 2.0)
+    backlog.ripen(REWRITE_S - 0.1)
+    assert backlog.take(5, REWRITE_S - 0.1) == []
+    backlog.ripen(REWRITE_S)
+    assert backlog.take(5, REWRITE_S) == [("1.srv", {"comment": "newest"})]
+
+
+def test_an_announcement_that_is_as_it_was_is_not_written():
+    backlog = Backlog()
+    backlog.add("1.srv", {"comment": "old"}, 0.0)
+    backlog.take(5, 0.0)
+    backlog.add("1.srv", {"comment": "other"}, 1.0)
+    backlog.add("1.srv", {"comment": "old"}, 2.0)
+    backlog.ripen(100.0)
+    assert len(backlog) == 0
+
+
+def test_jobs_that_start_or_leave_are_forgotten():
+    backlog = Backlog()
+    for job_id in ("1.srv", "2.srv", "3.srv"):
+        backlog.add(job_id, {"comment": "waits"}, 0.0)
+    backlog.take(1, 0.0)
+    backlog.add("1.srv", {"comment": "differs"}, 1.0)
+    backlog.forget(["2.srv"])
+    backlog.keep_only({"3.srv": {}})
+    backlog.ripen(100.0)
+    assert backlog.take(5, 100.0) == [("3.srv", {"comment": "waits"})]

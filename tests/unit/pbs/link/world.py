@@ -35,6 +35,7 @@ class Service:
 
     def __init__(self, policy="conservative"):
         self.policy, self.silent, self.calls = policy, False, 0
+        self.meanwhile = lambda: None  # what happens, once, while a decision is made
         self.restart()
 
     def restart(self):
@@ -53,7 +54,11 @@ class Service:
         self.calls += 1
         if self.silent:
             raise Silent
-        return method(request)
+        reply = method(request)
+        if getattr(reply, "decisions", None):
+            self.meanwhile()
+            self.meanwhile = lambda: None
+        return reply
 
 
 class Supervised:
@@ -79,6 +84,9 @@ class Written:
 
     def write(self, job_id, attributes):
         self.told[job_id] = attributes
+
+    def forget(self, job_id):
+        self.told.pop(job_id, None)
 
     def keep_only(self, job_ids):
         pass
