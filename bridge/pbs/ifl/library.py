@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bridge.core import read_status_lists
+from bridge.core._core import read_status_lists
 from bridge.errors import ConfigError
 from bridge.pbs.ifl.port import Code, Command, IflError, Told
 from bridge.pbs.ifl.structures import AT_LEAST, Attribute, AttributeList, decoded

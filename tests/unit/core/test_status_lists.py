@@ -4,7 +4,7 @@
 import ctypes
 import itertools
 
-from bridge.core import read_status_lists
+from bridge.core._core import read_status_lists
 
 
 class Attribute(ctypes.Structure):
