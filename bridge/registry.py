@@ -34,6 +34,7 @@ _ALGORITHMS: Final[Mapping[str, Mapping[str, tuple[str, Mapping[str, object]]]]]
     "order": {
         "fcfs": ("order.fcfs:Fcfs", {}),
         "slurm": ("order.slurm:SlurmPriority", {}),
+        "pbs": ("order.pbs:PbsOrder", {}),
         "shortest": ("order.shortest:Shortest", {}),
         "slowdown": ("order.slowdown:Slowdown", {}),
         "waiting-periods": ("order.waiting_periods:WaitingPeriods", {}),
@@ -105,6 +106,7 @@ PRESETS: Final[Mapping[str, PolicySpec]] = MappingProxyType(
             _preset(DEFAULT, "slurm", "conservative", "best-fit"),
             _preset("easy", "fcfs", "easy", "sequential"),
             _preset("conservative", "fcfs", "conservative", "sequential"),
+            _preset("pbs", "pbs", "conservative", "weighted"),
             _preset("openccs", "slurm", "openccs", "weighted"),
             _preset("responsive", "slowdown", "easy", "best-fit", "last-two"),
             _preset("pcp19", "slowdown", "pcp19", "best-fit"),

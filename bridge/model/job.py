@@ -214,6 +214,14 @@ class JobTable:
     """Maximum slowdown by sharing, in thousandths; 0: the site's value."""
     requeue: Annotated[Flags, Column(MESSAGE, Unit.FLAG)] = LEFT_OUT
     """It may be put back into the queue after it started."""
+    share_of: Annotated[Objects, Column(MESSAGE, Unit.TEXT)] = LEFT_OUT
+    """Fair share: the entity that the job counts for; empty: the controller computes none."""
+    share_ppm: Annotated[Ints, Column(MESSAGE, Unit.COUNT)] = LEFT_OUT
+    """The part of the machine that this entity is to have, in millionths."""
+    share_usage: Annotated[Ints, Column(MESSAGE, Unit.NUMBER)] = LEFT_OUT
+    """Its usage so far, in the controller's units."""
+    share_cost: Annotated[Ints, Column(MESSAGE, Unit.NUMBER)] = LEFT_OUT
+    """What the job would add to the usage."""
 
     def __post_init__(self) -> None:
         fill_left_out(self, COLUMNS, len(self.id))

@@ -172,7 +172,25 @@ class Server:
             lambda: names <= {n for n, held in self.nodes().items() if held["state"] == "free"},
         )
 
-    def _add_mom(self, name: str, port: int, attributes: str) -> None:
+    def add_host_of_vnodes(self, *vnodes: str) -> str:
+        """Starts a mom with several vnodes, and returns its name.
+
+        Args:
+            vnodes: the resources of each: "ncpus=2,mem=4gb".
+        """
+        number = len(self._moms) + 1
+        name = f"n{number}"
+        lines = ["$configversion 2", f"{name}: resources_available.ncpus=0"]
+        lines += [
+            f"{name}[{at}]: resources_available.{resource}"
+            for at, resources in enumerate(vnodes)
+            for resource in resources.split(",")
+        ]
+        self._add_mom(name, _PORT + 10 * number, "", "\n".join(lines) + "\n")
+        wait_for(f"the vnodes of {name}", lambda: f"{name}[{len(vnodes) - 1}]" in self.nodes())
+        return name
+
+    def _add_mom(self, name: str, port: int, attributes: str, vnodes: str = "") -> None:
         home = Path("/var/spool") / f"mom-{name}"
         for folder, mode in (
             ("aux", 0o755), ("mom_logs", 0o755), ("mom_priv", 0o751), ("mom_priv/jobs", 0o751),
@@ -192,6 +210,11 @@ class Server:
             "PBS_START_MOM=1",
         ]) + "\n")  # fmt: skip
         self._moms[name] = home
+        if vnodes:
+            (home / "vnodes").write_text(vnodes, encoding="utf-8")
+            env = {**self.env, "PBS_CONF_FILE": str(conf)}
+            subprocess.run([self.exec / "sbin/pbs_mom", "-s", "insert", "own", home / "vnodes"],
+                           env=env, check=True)  # fmt: skip
         self.start_mom(name)
         self.qmgr(f"create node {name} Port={port}")
         if attributes:
@@ -209,7 +232,7 @@ class Server:
 
     def nodes(self) -> dict[str, Any]:
         """Returns the vnodes."""
-        told = self.run("pbsnodes", "-a", "-F", "json", check=False)
+        told = self.run("pbsnodes", "-a", "-v", "-F", "json", check=False)
         try:
             found: dict[str, Any] = json.loads(told)["nodes"]
         except (ValueError, KeyError):

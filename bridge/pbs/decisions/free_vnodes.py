@@ -10,6 +10,7 @@ Rules
        its own jobs only, up to the reserved amounts. Another job may use what is not reserved.
 """
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -96,6 +97,9 @@ class FreeVnodes:
 
     def room(self, vnode: Vnode, resource: str, kept: "Kept") -> float:
         """Returns how much of a resource a job can take of a vnode."""
+        known = self.parsed.definitions.get(resource)
+        if known is not None and not known.compared:
+            return math.inf
         on = vnode.counted_on.get(resource, vnode.name)
         owner = self.parsed.vnodes.get(on)
         total = owner.amounts.get(resource, 0.0) if owner else 0.0

@@ -65,9 +65,9 @@ class Ledger:
             return Refusal(pb.OUTCOME_STALE, 0, "the job is gone")
         if job.version != decision.job_version:
             return Refusal(pb.OUTCOME_STALE, 0, "the job was changed after the decision")
-        if refused := first_refusal(self._moment(job)):
-            return refused
         start = decision.start
+        if refused := first_refusal(self._moment(job, start.time_limit_s)):
+            return refused
         if start.host_job_id:
             return Refusal(pb.OUTCOME_INVALID, 0, "jobs of PBS are no guests of others")
         if start.partition and start.partition != job.queue:
@@ -161,8 +161,8 @@ class Ledger:
         self._count(booked.job, -1)
         self._tasks.get(booked.job.id, set()).discard(booked.index)
 
-    def _moment(self, job: PbsJob) -> Moment:
-        return Moment(self.parsed, job, self._used, self._running)
+    def _moment(self, job: PbsJob, wall_s: int = 0) -> Moment:
+        return Moment(self.parsed, job, self._used, self._running, wall_s)
 
     def _end_s(self, job: PbsJob, wall_s: int | None = None) -> int:
         return self.parsed.tables.now_s + (wall_s or job.walltime_s or UNLIMITED_S)

@@ -23,12 +23,14 @@ class Moment:
     Attributes:
         used: of the server ("") and each queue, with what was admitted since the tables were read.
         running: array to running tasks, likewise.
+        wall_s: the time limit with which it would start; 0: its own.
     """
 
     parsed: Parsed
     job: PbsJob
     used: Mapping[str, Used]
     running: Mapping[str, int]
+    wall_s: int = 0
 
     @property
     def bounds(self) -> list[tuple[Limits, Used]]:
@@ -82,6 +84,11 @@ def _reservation_is_active(at: Moment) -> str:
     return f"reservation {reservation.name} is not active"
 
 
+def _time_allows(at: Moment) -> str:
+    limit_s = at.wall_s or at.job.min_walltime_s or at.job.walltime_s
+    return at.parsed.files.calendar.closed(at.job.queue, at.parsed.tables.now_s, limit_s)
+
+
 def _below_limits(at: Moment) -> str:
     return limits.exceeded(at.bounds, at.job.owner, at.job.total, at.parsed.definitions)
 
@@ -100,6 +107,7 @@ RULES: tuple[tuple[str, Rule, "pb.Outcome"], ...] = (
     ("begin time", _has_begun, pb.OUTCOME_STALE),
     ("queue", _queue_starts, pb.OUTCOME_REFUSED),
     ("reservation", _reservation_is_active, pb.OUTCOME_BUSY),
+    ("time of day", _time_allows, pb.OUTCOME_BUSY),
     ("limits", _below_limits, pb.OUTCOME_LIMITED),
     ("array", _array_may_run_more, pb.OUTCOME_LIMITED),
 )

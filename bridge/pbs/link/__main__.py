@@ -12,6 +12,7 @@ from bridge.pbs.link.assembly import PbsModel
 from bridge.pbs.link.chores import Announcer, Errands
 from bridge.pbs.link.loop import Link
 from bridge.pbs.link.parent import Pipe
+from bridge.pbs.link.sched_priv import SchedPriv, default_sched_priv
 from bridge.pbs.link.settings import Settings
 from bridge.pbs.link.stream import Stream
 
@@ -23,7 +24,7 @@ def main(read_from: int, write_to: int, settings: Settings) -> None:
     ending = threading.Event()
     parent = Pipe(read_from, write_to)
     ifl = Library(find_library(settings.pbs_exec))
-    model = PbsModel()
+    model = PbsModel(SchedPriv(default_sched_priv()))
     link = Link(
         settings,
         ifl,

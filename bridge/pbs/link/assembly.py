@@ -6,6 +6,7 @@ import logging
 from bridge.pbs.decisions.announcement import announcement
 from bridge.pbs.decisions.ledger import Ledger
 from bridge.pbs.decisions.reservations import answer
+from bridge.pbs.link.sched_priv import SchedPriv
 from bridge.pbs.orders import Confirmation
 from bridge.pbs.report.ended import ended
 from bridge.pbs.report.translation import HELLO_FIELDS, Report, Translation
@@ -21,7 +22,13 @@ FEATURES = ("start", "planned_start", "pending_reason")
 class PbsModel:
     """Tables to messages, and decisions to requests."""
 
-    def __init__(self) -> None:
+    def __init__(self, sched_priv: SchedPriv | None = None) -> None:
+        """Starts with nothing read.
+
+        Args:
+            sched_priv: the files of pbs_sched; None: they are not read.
+        """
+        self._sched_priv = sched_priv
         self._translation = Translation()
         self._ledger: tuple[Tables, Ledger] | None = None
         self._said: set[str] = set()
@@ -32,6 +39,10 @@ class PbsModel:
 
     def report(self, tables: Tables) -> Report:
         """Returns the tables as messages; says once what is not modelled."""
+        if self._sched_priv is not None:
+            self._translation.reader.files = self._sched_priv.files(
+                text(tables.sched, "sched_priv")
+            )
         report = self._translation.report(tables)
         for line in report.not_modelled:
             if line not in self._said and len(self._said) < 1000:

@@ -5,15 +5,18 @@ Rules
     1. `type` and `flag` are numbers on the batch interface and words in qmgr; both are read.
     2. A resource with the flag `h` belongs to vnodes; any other one to the server and its queues.
     3. Numbers and sizes are consumed by jobs, as for pbs_sched; strings and booleans are matched.
-    4. Resources that are limits of a process or shape a job (`walltime`, `cput`, `place`, ...) are
+    4. A resource that the line `resources:` of sched_config leaves out is not compared; booleans
+       always are.
+    5. Resources that are limits of a process or shape a job (`walltime`, `cput`, `place`, ...) are
        not counted.
 
 Source: OpenPBS 23.06, pbs_resources(7), qmgr(8).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from bridge.pbs.objects.sched_config import DEFAULTS, SchedConfig
 from bridge.pbs.objects.values import Kind
 from bridge.pbs.tables import Objects, text
 
@@ -43,21 +46,30 @@ class Definition:
 
     Attributes:
         on_vnodes: it is counted, or matched, on vnodes; otherwise at the server and the queue.
+        compared: what jobs ask for is compared with what there is; otherwise any vnode will do.
     """
 
     name: str
     kind: Kind
     on_vnodes: bool
+    compared: bool = True
 
 
-def read_definitions(resources: Objects) -> Mapping[str, Definition]:
+def read_definitions(
+    resources: Objects, config: SchedConfig = DEFAULTS
+) -> Mapping[str, Definition]:
     """Returns the resources by name; those of unknown types are left out."""
     found = {name: Definition(name, *known) for name, known in _BUILT_IN.items()}
     for name, attributes in resources.items():
         kind = _kind(text(attributes, "type"))
         if kind is not None and name not in NOT_COUNTED and name not in _BUILT_IN:
             found[name] = Definition(name, kind, _on_vnodes(text(attributes, "flag")))
-    return found
+    return {
+        name: known
+        if known.kind is Kind.BOOLEAN or config.compares(name)
+        else replace(known, compared=False)
+        for name, known in found.items()
+    }
 
 
 def _kind(word: str) -> Kind | None:

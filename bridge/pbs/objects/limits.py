@@ -88,7 +88,9 @@ def read_limits(
         ("resources_available", "o:PBS_ALL", hard),
     ):
         for resource, value in amounts(attributes, attribute).items():
-            reader.put(into, resource, value, entities)
+            known = definitions.get(resource)
+            if attribute != "resources_available" or known is None or known.compared:
+                reader.put(into, resource, value, entities)
     for attribute, into in (("max_run", hard), ("max_run_soft", soft)):
         reader.items(into, RUNS, text(attributes, attribute))
     for attribute, into in (("max_run_res", hard), ("max_run_res_soft", soft)):

@@ -18,6 +18,8 @@ from bridge.pbs.objects.definitions import Definition, read_definitions
 from bridge.pbs.objects.exec_vnode import parse_exec_vnode, total_by_vnode
 from bridge.pbs.objects.jobs import SUSPENDED, Held, PbsJob, read_job
 from bridge.pbs.objects.limits import Limits, Used, add_use, read_limits
+from bridge.pbs.objects.sched_config import Settings
+from bridge.pbs.objects.sched_files import NO_FILES, SchedFiles
 from bridge.pbs.objects.vnodes import Vnode, read_vnode, wire_nodes
 from bridge.pbs.tables import Attributes, Objects, Tables, amounts, text
 
@@ -91,6 +93,7 @@ class Parsed:
         tasks_running: array to the number of its tasks that run.
         by_queue: reservation of a queue.
         problems: one line for each value that was left out.
+        files: of sched_priv.
     """
 
     tables: Tables
@@ -105,6 +108,13 @@ class Parsed:
     tasks_running: Mapping[str, int]
     by_queue: Mapping[str, PbsReservation]
     problems: tuple[str, ...] = field(default_factory=tuple)
+    files: SchedFiles = NO_FILES
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the present time of day."""
+        now_s = self.tables.now_s
+        return self.files.config.at(prime=self.files.calendar.is_prime(now_s))
 
     def limits_of(self, job: PbsJob) -> list[tuple[Limits, Used]]:
         """The limits that a job counts against, with what is used."""
@@ -117,7 +127,14 @@ class Parsed:
 class Reader:
     """Reads tables; keeps what it read by the identity of the attributes."""
 
-    def __init__(self) -> None:
+    def __init__(self, files: SchedFiles = NO_FILES) -> None:
+        """Starts with nothing read.
+
+        Args:
+            files: of sched_priv; may be replaced at any time.
+        """
+        self.files = files
+        self._compared = files.config.compared
         self._kept: dict[tuple[str, str], tuple[Attributes, object]] = {}
         self._definitions: tuple[Objects, Mapping[str, Definition]] | None = None
         self._partition = ""
@@ -172,6 +189,7 @@ class Reader:
             limits[""], used, running,
             {r.queue: r for r in reservations.values() if r.queue},
             (*problems, *limits[""].problems),
+            self.files,
         )  # fmt: skip
 
     def _defined(self, tables: Tables) -> Mapping[str, Definition]:
@@ -179,9 +197,16 @@ class Reader:
         if partition == DEFAULT_PARTITION:
             partition = ""
         known = self._definitions
-        if known is None or known[0] != tables.resources or partition != self._partition:
-            known = self._definitions = (tables.resources, read_definitions(tables.resources))
+        compared = self.files.config.compared
+        if (
+            known is None
+            or known[0] != tables.resources
+            or (partition, compared) != (self._partition, self._compared)
+        ):
+            made = read_definitions(tables.resources, self.files.config)
+            known = self._definitions = (tables.resources, made)
             self._kept = {}
+            self._compared = compared
             self._partition = partition
         return known[1]
 

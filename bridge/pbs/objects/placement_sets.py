@@ -62,7 +62,7 @@ def _may_fit(job: PbsJob, vnodes: Sequence[Vnode], definitions: Mapping[str, Def
         room = 0
         for vnode in vnodes:
             if not mismatch(vnode, chunk, definitions):
-                each = _count(vnode, want, chunk.count)
+                each = _count(vnode, want, chunk.count, definitions)
                 room += min(each, 1) if apart else each
         # Chunks over several vnodes of a host are not counted here: their sum decides.
         if room < chunk.count and len(vnodes) == len({vnode.host for vnode in vnodes}):
@@ -70,16 +70,19 @@ def _may_fit(job: PbsJob, vnodes: Sequence[Vnode], definitions: Mapping[str, Def
         for name, value in want.items():
             asked[name] = asked.get(name, 0.0) + chunk.count * value
     return all(
-        value <= sum(vnode.amounts.get(name, 0.0) for vnode in vnodes if name in vnode.amounts)
+        not definitions[name].compared
+        or value <= sum(vnode.amounts.get(name, 0.0) for vnode in vnodes if name in vnode.amounts)
         or any(name in vnode.counted_on for vnode in vnodes)
         for name, value in asked.items()
     )
 
 
-def _count(vnode: Vnode, want: Mapping[str, float], most: int) -> int:
+def _count(
+    vnode: Vnode, want: Mapping[str, float], most: int, definitions: Mapping[str, Definition]
+) -> int:
     """How many chunks fit on an empty vnode."""
     found = most
     for name, value in want.items():
-        if value > 0 and name not in vnode.counted_on:
+        if value > 0 and name not in vnode.counted_on and definitions[name].compared:
             found = min(found, int(vnode.amounts.get(name, 0.0) // value))
     return found

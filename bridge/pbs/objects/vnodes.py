@@ -166,7 +166,9 @@ def mismatch(vnode: Vnode, chunk: PbsChunk, definitions: Mapping[str, Definition
             if known.kind is Kind.BOOLEAN:
                 if boolean(wanted) != vnode.booleans.get(name, False):
                     return f"{name}={wanted}"
-            elif not known.kind.is_amount and wanted not in vnode.strings.get(name, ()):
+            elif not (
+                known.kind.is_amount or not known.compared or wanted in vnode.strings.get(name, ())
+            ):
                 return f"{name}={wanted}"
     return ""
 

@@ -2,30 +2,53 @@
 """Priorities of waiting jobs: `job_sort_formula`, and soft limits.
 
 Rules
-    1. Without a formula all priorities are equal: jobs are considered in the order of their queues'
-       priority and of their arrival, as pbs_sched does without `job_sort_key`.
-    2. The priority on the wire is the formula's value in thousandths, above `MIDDLE` if positive. A
-       job for which it has no value is considered last.
+    1. Without a formula and without `job_sort_key` all priorities are equal: jobs are considered in
+       the order of their queues' priority and of their arrival.
+    2. The priority on the wire is the formula's value in thousandths, above `MIDDLE` if positive.
+       Where it has no value, that is 0. With one `job_sort_key` it is that key's value; with
+       several, the place of the job's values among all that there are.
     3. Jobs of an entity above its soft limit are considered after all others.
     4. A job below `job_sort_formula_threshold` does not start.
     5. eligible_time is taken as the server states it.
+    6. With fair share a job's message states its entity's share and usage, rounded to three digits
+       so that it seldom changes; order policies such as `pbs` make use of it. Jobs of entities
+       without shares do not start, unless fairshare_enforce_no_shares is False.
 
 Source: OpenPBS 23.06, pbs_server_attributes(7), pbs_sched_attributes(7).
 """
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from bridge.errors import BadRequest
 from bridge.pbs.objects import values
 from bridge.pbs.objects.definitions import Definition
+from bridge.pbs.objects.fair_share import FairShare, Standing, entity_of, usage_of
 from bridge.pbs.objects.formula import Formula, read_formula
-from bridge.pbs.objects.parsed import Queue
-from bridge.pbs.tables import Attributes, Tables, amounts, text
+from bridge.pbs.objects.jobs import PbsJob
+from bridge.pbs.objects.parsed import Parsed, Queue
+from bridge.pbs.tables import Attributes, amounts, text
 
 MIDDLE = 1 << 60
 _MOST = (1 << 59) / 1000
 _BELOW_SOFT = 1 << 61
-_FAIRSHARE = frozenset(("fairshare_perc", "fairshare_tree_usage", "fairshare_factor"))
+_FAIRSHARE = frozenset(("fair_share_perc", "fairshare_perc", "fairshare_tree_usage",
+                        "fairshare_factor"))  # fmt: skip
+_PPM = 1_000_000
+
+
+@dataclass(frozen=True)
+class Shares:
+    """What a job's message says of fair share."""
+
+    of: str = ""
+    ppm: int = 0
+    usage: int = 0
+    cost: int = 0
+
+
+NO_SHARES = Shares()
 
 
 class Priorities:
@@ -35,7 +58,15 @@ class Priorities:
         problem: of the formula; empty: it is understood, or there is none.
     """
 
-    def __init__(self, tables: Tables, definitions: Mapping[str, Definition]) -> None:
+    def __init__(self, parsed: Parsed, usage: FairShare) -> None:
+        """Reads the settings.
+
+        Args:
+            parsed: the server.
+            usage: of all entities.
+        """
+        tables, definitions = parsed.tables, parsed.definitions
+        self._config, settings = parsed.files.config, parsed.settings
         self._definitions = definitions
         self._formula: Formula | None = None
         self._threshold: float | None = None
@@ -45,8 +76,6 @@ class Priorities:
             if written:
                 formula = read_formula(written)
                 known = {*definitions, "walltime", "cput", *_VARIABLES}
-                if strange := sorted(formula.names & _FAIRSHARE):
-                    raise BadRequest(f"job_sort_formula: {strange[0]} is not supported")
                 if strange := sorted(formula.names - known):
                     raise BadRequest(f"job_sort_formula: '{strange[0][:40]}' is not a resource")
                 self._formula = formula
@@ -56,28 +85,83 @@ class Priorities:
                 )
         except BadRequest as error:
             self.problem = str(error)
+        self._keys = () if written else settings.job_sort
+        self._fair = settings.fair_share
+        self._standings: dict[str, Standing] = {}
+        named = self._formula.names if self._formula else {key.name for key in self._keys}
+        if self._fair or named & _FAIRSHARE:
+            if self._fair and self._keys:
+                self.problem = "job_sort_key is not used beside fair_share: arrival decides"
+                self._keys = ()
+            self._standings = usage.standings(
+                parsed.files.members,
+                {
+                    entity_of(job, tables.jobs[job.id], self._config)
+                    for job in parsed.jobs.values()
+                    if job.is_waiting
+                },
+                self._config,
+            )
+        self._places = self._ranked(parsed) if len(self._keys) > 1 else {}
+
+    def _ranked(self, parsed: Parsed) -> dict[tuple[float, ...], int]:
+        """The values of several sort keys to their places, the first job's highest."""
+        found = {
+            self._key_values(job, parsed.tables.jobs[job.id])
+            for job in parsed.jobs.values()
+            if job.is_waiting
+        }
+        return {key: at for at, key in enumerate(sorted(found))}
+
+    def _key_values(self, job: PbsJob, attributes: Attributes) -> tuple[float, ...]:
+        names = [key.name for key in self._keys]
+        found = self._variables(job, attributes, None, names)
+        return tuple(found.get(key.name, 0.0) * (1 if key.descending else -1) for key in self._keys)
 
     def of(
-        self, attributes: Attributes, queue: Queue | None, *, above_soft: bool
+        self, job: PbsJob, attributes: Attributes, queue: Queue | None, *, above_soft: bool
     ) -> tuple[int, str]:
-        """Returns the priority of a job, and why it may not start by it (rule 4)."""
+        """Returns the priority of a job, and why it may not start by it (rules 4 and 6)."""
         priority, why = MIDDLE, ""
         if self._formula is not None:
-            try:
-                value = self._formula.value(self._variables(attributes, queue))
-                priority = MIDDLE + int(max(min(value, _MOST), -_MOST) * 1000)
-                if self._threshold is not None and value <= self._threshold:
-                    why = f"its job_sort_formula is {value:g}, not above {self._threshold:g}"
-            except BadRequest:
-                priority = 1
+            value = 0.0
+            with contextlib.suppress(BadRequest):
+                value = self._formula.value(
+                    self._variables(job, attributes, queue, self._formula.names)
+                )
+            priority += _scaled(value)
+            if self._threshold is not None and value <= self._threshold:
+                why = f"its job_sort_formula is {value:g}, not above {self._threshold:g}"
+        elif self._keys:
+            key = self._key_values(job, attributes)
+            priority += self._places.get(key, 0) if self._places else _scaled(key[0])
+        if self._fair and self._config.no_shares_no_run:
+            entity = entity_of(job, attributes, self._config)
+            if not self._standings[entity].share:
+                why = f"{entity} has no shares (fairshare_enforce_no_shares)"
         return (priority if above_soft else priority + _BELOW_SOFT), why
 
-    def _variables(self, attributes: Attributes, queue: Queue | None) -> dict[str, float]:
+    def shares(self, job: PbsJob, attributes: Attributes) -> Shares:
+        """Returns what the message of a waiting job says of fair share (rule 6)."""
+        if not self._fair:
+            return NO_SHARES
+        entity = entity_of(job, attributes, self._config)
+        standing = self._standings[entity]
+        cost = usage_of(self._config.usage, attributes, self._definitions, job.walltime_s)
+        return Shares(
+            entity, round(standing.share * _PPM), _rounded(standing.usage), _rounded(cost)
+        )
+
+    def _variables(
+        self, job: PbsJob, attributes: Attributes, queue: Queue | None, names: Iterable[str]
+    ) -> dict[str, float]:
         listed = amounts(attributes, "Resource_List")
         found: dict[str, float] = {"queue_priority": float(queue.priority if queue else 0)}
-        assert self._formula is not None
-        for name in self._formula.names:
-            if name == "job_priority":
+        standing = self._standings.get(entity_of(job, attributes, self._config), _NOBODY)
+        for name in names:
+            if name in _FAIRSHARE:
+                found[name] = _of_share(name, standing)
+            elif name in ("job_priority", "sort_priority"):
                 found[name] = _number(text(attributes, "Priority"))
             elif name == "eligible_time":
                 found[name] = _duration(text(attributes, "eligible_time"))
@@ -93,6 +177,24 @@ class Priorities:
 _VARIABLES = frozenset(
     ("queue_priority", "job_priority", "eligible_time", "accrue_type", *_FAIRSHARE)
 )
+
+
+_NOBODY = Standing(0.0, 0.0, 0.0)
+
+
+def _of_share(name: str, standing: Standing) -> float:
+    if name == "fairshare_tree_usage":
+        return standing.tree_usage
+    return standing.factor if name == "fairshare_factor" else standing.share
+
+
+def _scaled(value: float) -> int:
+    return int(max(min(value, _MOST), -_MOST) * 1000)
+
+
+def _rounded(value: float) -> int:
+    """Three digits are enough to compare, and change seldom."""
+    return int(float(f"{min(max(value, 0.0), 1e15):.3g}"))
 
 
 def _number(word: str) -> float:

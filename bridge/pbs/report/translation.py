@@ -8,7 +8,7 @@ Rules
        of which no task remains is not reported.
     3. Why a waiting job is held, the first of: it is not understood; it is held; its queue starts
        no jobs; its reservation has not begun; a limit is reached; its array runs as many tasks as
-       it may; it begins later.
+       it may; dedicated time has not begun; it begins later, or the time of day does not suit it.
     4. A limit holds a job only if the job could not start now even with free nodes. Several jobs
        that could start one by one are not held; the last check refuses those that are too many.
     5. A reservation holds whole nodes on the wire; the last check compares amounts.
@@ -21,13 +21,16 @@ from typing import Any, TypeVar
 
 from bridge.errors import BadRequest
 from bridge.pbs.objects import indices, limits, values
+from bridge.pbs.objects.calendar import FOREVER, Span
+from bridge.pbs.objects.fair_share import FairShare
 from bridge.pbs.objects.jobs import SUSPENDED, PbsJob
-from bridge.pbs.objects.parsed import STANDING, Parsed, PbsReservation, Reader
+from bridge.pbs.objects.parsed import STANDING, Parsed, PbsReservation, Queue, Reader
 from bridge.pbs.objects.select import Share
 from bridge.pbs.objects.values import Kind
 from bridge.pbs.objects.vnodes import Vnode
 from bridge.pbs.report import wire_chunks
-from bridge.pbs.report.priorities import Priorities
+from bridge.pbs.report.node_weights import node_weights
+from bridge.pbs.report.priorities import Priorities, Shares
 from bridge.pbs.report.wire_chunks import Cluster
 from bridge.pbs.tables import Attributes, Tables, amounts, text
 from bridge.rpc.pb import scheduler_pb2 as pb
@@ -39,8 +42,9 @@ HELLO_FIELDS: dict[str, Any] = {
 
 MIDDLE_TIER = 1025
 """Tier on the wire of queues of priority 0."""
-MIDDLE_WEIGHT = 1024
 _MOST_TEXT = 160
+_EXPRESS = 150
+"""Priority from which queues are express queues, unless preempt_queue_prio says otherwise."""
 
 _M = TypeVar("_M", pb.Node, pb.Job, pb.Partitions, pb.Reservations, pb.Licences)
 
@@ -66,6 +70,7 @@ class _Standing:
     """What a waiting job's message says beside its request."""
 
     priority: int
+    shares: Shares
     hold: "pb.Hold"
     words: str
     tasks: int
@@ -98,6 +103,7 @@ class Translation:
 
     def __init__(self) -> None:
         self.reader = Reader()
+        self.usage = FairShare()
         self._kept: dict[str, _Kept] = {}
         self._around: object = None
         self._cluster: Cluster | None = None
@@ -108,7 +114,8 @@ class Translation:
         """Returns the tables as messages."""
         parsed = self.reader.read(tables)
         cluster = self._clustered(parsed)
-        priorities = Priorities(tables, parsed.definitions)
+        self._observe(parsed)
+        priorities = Priorities(parsed, self.usage)
         last = self._last
         around = self._around = _around(parsed)
         jobs: dict[str, pb.Job] = {}
@@ -139,11 +146,21 @@ class Translation:
             (
                 *parsed.problems,
                 *([priorities.problem] if priorities.problem else []),
+                *parsed.files.problems,
                 *_refused(parsed),
             ),
         )
         self._last = report
         return report
+
+    def _observe(self, parsed: Parsed) -> None:
+        """Counts usage for fair share, where it is used."""
+        config, jobs = parsed.files.config, parsed.tables.jobs
+        if parsed.files.members or config.prime.fair_share or config.non_prime.fair_share:
+            self.usage.observe(
+                ((job, jobs[job_id]) for job_id, job in parsed.jobs.items()),
+                config, parsed.definitions, parsed.tables.now_s,
+            )  # fmt: skip
 
     def _job(
         self, job: PbsJob, attributes: Attributes, parsed: Parsed, priorities: Priorities,
@@ -186,7 +203,8 @@ class Translation:
 def _around(parsed: Parsed) -> object:
     """What requests depend on beside the job and the vnodes."""
     pools = amounts(parsed.tables.server, "resources_available")
-    return tuple(pools.items()), tuple((q, r.name) for q, r in parsed.by_queue.items())
+    span = parsed.files.calendar.span(parsed.tables.now_s)
+    return tuple(pools.items()), tuple((q, r.name) for q, r in parsed.by_queue.items()), span
 
 
 def _same(made: _M, before: _M | None) -> _M:
@@ -201,15 +219,17 @@ def _nodes(parsed: Parsed, cluster: Cluster, demanded: frozenset[str]) -> dict[s
         {name for vnode in parsed.vnodes.values() for name in vnode.booleans}
         | {d.name for d in parsed.definitions.values() if d.kind is Kind.BOOLEAN and d.on_vnodes}
     )
-    return {
-        name: _node(name, [parsed.vnodes[member] for member in members], parsed, demanded, booleans)
-        for name, members in cluster.nodes.items()
-    }
+    weights = node_weights(parsed, cluster.nodes)
+    found = {}
+    for name, members in cluster.nodes.items():
+        vnodes = [parsed.vnodes[member] for member in members]
+        found[name] = _node(name, vnodes, parsed, weights[name])
+        found[name].features.extend(wire_chunks.node_features(vnodes, demanded, booleans)[:1024])
+    return found
 
 
-def _node(
-    name: str, members: list[Vnode], parsed: Parsed, demanded: frozenset[str], booleans: list[str]
-) -> pb.Node:
+def _node(name: str, members: list[Vnode], parsed: Parsed, weight: int) -> pb.Node:
+    """A node, without features."""
     total: dict[str, float] = {}
     for vnode in members:
         for resource, value in vnode.amounts.items():
@@ -221,14 +241,12 @@ def _node(
             count = wire_chunks.amount_down(known.kind, value)
             gres.append(pb.Gres(name=wire_chunks.gres_name(resource), count=count))
     first = members[0]
-    weight = MIDDLE_WEIGHT - max(min(first.priority, MIDDLE_WEIGHT), -MIDDLE_WEIGHT)
     return pb.Node(
         name=name,
         cpus=min(int(total.get("ncpus", 0)), 2**31 - 1),
         threads_per_core=1,
         memory_mib=int(total.get("mem", 0)) // 1024,
         gres=gres[:256],
-        features=wire_chunks.node_features(members, demanded, booleans)[:1024],
         usable=first.usable and total.get("ncpus", 0) > 0,
         state="+".join(dict.fromkeys(vnode.state for vnode in members))[:64],
         weight=weight,
@@ -255,10 +273,19 @@ def _partitions(parsed: Parsed) -> pb.Partitions:
                 nodes=",".join(nodes),
                 up=queue.starts,
                 default_time_s=walltime_s,
-                priority_tier=MIDDLE_TIER + max(min(queue.priority, 1024), -1024),
+                priority_tier=_tier(queue, parsed),
             )
         )
     return pb.Partitions(items=items)
+
+
+def _tier(queue: Queue, parsed: Parsed) -> int:
+    settings = parsed.settings
+    if settings.by_queue:
+        return MIDDLE_TIER + max(min(queue.priority, 1024), -1024)
+    word = text(parsed.tables.sched, "preempt_queue_prio")
+    express = int(word) if word.isdecimal() and len(word) < 9 else _EXPRESS
+    return MIDDLE_TIER + int(settings.preemptive and queue.priority >= express)
 
 
 def _duration(word: str) -> int:
@@ -268,9 +295,23 @@ def _duration(word: str) -> int:
         return 0
 
 
+def _dedicated_name(span: Span) -> str:
+    return f"dedicated.{span[0]}"
+
+
 def _reservations(parsed: Parsed) -> pb.Reservations:
+    """Reservations, and the present or next dedicated time as one of all nodes."""
+    span = parsed.files.calendar.span(parsed.tables.now_s)
+    dedicated = [
+        pb.Reservation(
+            name=_dedicated_name(each), start_s=each[0], end_s=each[1],
+            nodes=",".join(parsed.nodes),
+        )
+        for each in ([span] if span else [])
+    ]  # fmt: skip
     return pb.Reservations(
-        items=[
+        items=dedicated
+        + [
             pb.Reservation(
                 name=each.name,
                 start_s=each.start_s,
@@ -330,6 +371,10 @@ def _request(
     request.licences.extend(_licence_uses(job, parsed))
     if (reservation := parsed.by_queue.get(job.queue)) is not None:
         request.reservation = reservation.name
+    elif parsed.files.calendar.is_dedicated(job.queue) and (
+        span := parsed.files.calendar.span(parsed.tables.now_s)
+    ):
+        request.reservation = _dedicated_name(span)
     return request, demanded
 
 
@@ -359,7 +404,7 @@ def _standing(
     bounds = parsed.limits_of(job)
     above_soft = limits.is_above_soft(bounds, job.owner)
     queue = parsed.queues.get(job.queue)
-    priority, below = priorities.of(attributes, queue, above_soft=above_soft)
+    priority, below = priorities.of(job, attributes, queue, above_soft=above_soft)
     tasks = startable = 0
     if job.is_array:
         tasks = startable = indices.count(job.remaining)
@@ -367,9 +412,26 @@ def _standing(
         if job.most_tasks:
             startable = min(startable, max(job.most_tasks - parsed.tasks_running.get(job.id, 0), 0))
         startable = startable if left < 0 else min(startable, left)
-    begin_s = job.begin_s if job.begin_s > parsed.tables.now_s else 0
-    hold, words = _hold(job, request, parsed, below, startable)
-    return _Standing(priority, hold, words[:_MOST_TEXT], tasks, startable, begin_s)
+    begin_s, late = _begin(job, parsed)
+    hold, words = _hold(job, request, parsed, below or late, startable)
+    if hold == pb.HOLD_NONE and begin_s:
+        hold = pb.HOLD_BEGIN_TIME
+    shares = priorities.shares(job, attributes)
+    return _Standing(priority, shares, hold, words[:_MOST_TEXT], tasks, startable, begin_s)
+
+
+def _begin(job: PbsJob, parsed: Parsed) -> tuple[int, str]:
+    """When a job may start at the earliest, 0: now; and why it may never, by the time of day."""
+    now_s, calendar = parsed.tables.now_s, parsed.files.calendar
+    begin_s = max(job.begin_s, now_s)
+    if calendar.holidays.in_force:
+        limit_s = job.min_walltime_s or job.walltime_s
+        begin_s = calendar.begin_s(job.queue, begin_s, limit_s)
+        if begin_s == FOREVER:
+            return 0, "is longer than each period of prime and non-prime time in which it may run"
+    if calendar.is_dedicated(job.queue) and calendar.span(now_s) is None:
+        return 0, f"queue {job.queue} runs jobs in dedicated time only, and none is planned"
+    return (begin_s if begin_s > now_s else 0), ""
 
 
 def _waiting(
@@ -379,6 +441,9 @@ def _waiting(
     made.priority, made.begin_s = standing.priority, standing.begin_s
     made.array_tasks, made.array_startable = standing.tasks, standing.startable
     made.hold, made.hold_text = standing.hold, standing.words
+    shares = standing.shares
+    made.share_of, made.share_ppm = shares.of[:_MOST_TEXT], shares.ppm
+    made.share_usage, made.share_cost = shares.usage, shares.cost
     made.time_limit_s = job.max_walltime_s or job.walltime_s
     if job.min_walltime_s and job.min_walltime_s < made.time_limit_s:
         made.least_time_s = job.min_walltime_s
@@ -394,7 +459,7 @@ def _hold(
 ) -> tuple["pb.Hold", str]:
     """Why a waiting job may not start now (rule 3)."""
     queue = parsed.queues.get(job.queue)
-    now_s = parsed.tables.now_s
+    now_s, calendar = parsed.tables.now_s, parsed.files.calendar
     if isinstance(request, str):
         return pb.HOLD_OTHER, request
     if job.holds:
@@ -414,6 +479,8 @@ def _hold(
         return pb.HOLD_OTHER, below
     if job.is_array and not startable:
         return pb.HOLD_ARRAY_LIMIT, "as many tasks of the array run as may (max_run_subjobs)"
+    if calendar.is_dedicated(job.queue) and not calendar.is_within(now_s):
+        return pb.HOLD_RESERVATION, f"queue {job.queue} runs jobs in dedicated time only"
     if job.begin_s > now_s:
         return pb.HOLD_BEGIN_TIME, ""
     if job.state not in ("Q", "B"):

@@ -164,7 +164,12 @@ def _chunk(
                 words.append(feature)
         elif known is not None and known.kind is Kind.BOOLEAN:
             words.append(f"{wire_name(name)}{'' if boolean(stated) else '.false'}=true")
-        elif known is not None and not known.kind.is_amount and name not in SHAPING:
+        elif (
+            known is not None
+            and known.compared
+            and not known.kind.is_amount
+            and (name not in SHAPING)
+        ):
             words.append(f"{wire_name(name)}={wire_value(stated)}")
     for name in ("mpiprocs", "ompthreads"):
         if (stated := chunk.resources.get(name, "")).isdecimal() and 0 < int(stated[:6]) < 1 << 16:
@@ -181,7 +186,12 @@ def _amounts(want: Mapping[str, float], cluster: Cluster) -> list[str]:
             words.append(f"ncpus={int(value)}")
         elif name == "mem" and value:
             words.append(f"mem={-(-int(value) // 1024)}mb")
-        elif value and (name != "vmem" or "vmem" in cluster.stated) and name not in _HANDLED:
+        elif (
+            value
+            and cluster.definitions[name].compared
+            and (name != "vmem" or "vmem" in cluster.stated)
+            and name not in _HANDLED
+        ):
             words.append(f"{_amount_name(name)}={amount_up(cluster.definitions[name].kind, value)}")
     return words
 

@@ -26,14 +26,18 @@ class SlurmPriority:
     def order(self, snapshot: Snapshot) -> NDArray[np.int64]:
         """Returns the rows by reservation, tier, priority, submission and id."""
         jobs = snapshot.jobs
-        tiers = np.array([part.priority_tier for part in snapshot.partitions], dtype=np.int64)
-        if len(tiers) == 0 or (tiers == tiers[0]).all():
-            tier = np.zeros(len(jobs), dtype=np.int64)
-        else:
-            tier = np.fromiter(
-                (max((tiers[p] for p in parts), default=0) for parts in jobs.partitions),
-                dtype=np.int64,
-                count=len(jobs),
-            )
-        keys = (jobs.submit_s, -jobs.priority, -tier, jobs.reservation < 0)
+        keys = (jobs.submit_s, -jobs.priority, -partition_tiers(snapshot), jobs.reservation < 0)
         return np.lexsort(keys).astype(np.int64, copy=False)
+
+
+def partition_tiers(snapshot: Snapshot) -> NDArray[np.int64]:
+    """(n_jobs,) the highest tier of each job's partitions; zeros if all have the same."""
+    jobs = snapshot.jobs
+    tiers = np.array([part.priority_tier for part in snapshot.partitions], dtype=np.int64)
+    if len(tiers) == 0 or (tiers == tiers[0]).all():
+        return np.zeros(len(jobs), dtype=np.int64)
+    return np.fromiter(
+        (max((tiers[p] for p in parts), default=0) for parts in jobs.partitions),
+        dtype=np.int64,
+        count=len(jobs),
+    )

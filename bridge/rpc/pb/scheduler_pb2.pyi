@@ -269,7 +269,7 @@ class EndedJob(_message.Message):
     def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., start_s: _Optional[int] = ..., end_s: _Optional[int] = ..., time_limit_s: _Optional[int] = ..., ending: _Optional[_Union[Ending, str]] = ...) -> None: ...
 
 class Job(_message.Message):
-    __slots__ = ("id", "version", "state", "name", "user", "account", "qos", "priority", "submit_s", "eligible_s", "begin_s", "time_limit_s", "hold", "hold_text", "request", "array_tasks", "array_startable", "allocation", "deadline_s", "least_time_s", "coschedule", "max_slowdown_permille", "requeue", "host_job_id")
+    __slots__ = ("id", "version", "state", "name", "user", "account", "qos", "priority", "submit_s", "eligible_s", "begin_s", "time_limit_s", "hold", "hold_text", "request", "array_tasks", "array_startable", "allocation", "deadline_s", "least_time_s", "coschedule", "max_slowdown_permille", "requeue", "host_job_id", "share_of", "share_ppm", "share_usage", "share_cost")
     ID_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -294,6 +294,10 @@ class Job(_message.Message):
     MAX_SLOWDOWN_PERMILLE_FIELD_NUMBER: _ClassVar[int]
     REQUEUE_FIELD_NUMBER: _ClassVar[int]
     HOST_JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    SHARE_OF_FIELD_NUMBER: _ClassVar[int]
+    SHARE_PPM_FIELD_NUMBER: _ClassVar[int]
+    SHARE_USAGE_FIELD_NUMBER: _ClassVar[int]
+    SHARE_COST_FIELD_NUMBER: _ClassVar[int]
     id: str
     version: int
     state: JobState
@@ -318,7 +322,11 @@ class Job(_message.Message):
     max_slowdown_permille: int
     requeue: bool
     host_job_id: str
-    def __init__(self, id: _Optional[str] = ..., version: _Optional[int] = ..., state: _Optional[_Union[JobState, str]] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., account: _Optional[str] = ..., qos: _Optional[str] = ..., priority: _Optional[int] = ..., submit_s: _Optional[int] = ..., eligible_s: _Optional[int] = ..., begin_s: _Optional[int] = ..., time_limit_s: _Optional[int] = ..., hold: _Optional[_Union[Hold, str]] = ..., hold_text: _Optional[str] = ..., request: _Optional[_Union[Request, _Mapping]] = ..., array_tasks: _Optional[int] = ..., array_startable: _Optional[int] = ..., allocation: _Optional[_Union[Allocation, _Mapping]] = ..., deadline_s: _Optional[int] = ..., least_time_s: _Optional[int] = ..., coschedule: _Optional[_Union[Coschedule, str]] = ..., max_slowdown_permille: _Optional[int] = ..., requeue: bool = ..., host_job_id: _Optional[str] = ...) -> None: ...
+    share_of: str
+    share_ppm: int
+    share_usage: int
+    share_cost: int
+    def __init__(self, id: _Optional[str] = ..., version: _Optional[int] = ..., state: _Optional[_Union[JobState, str]] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., account: _Optional[str] = ..., qos: _Optional[str] = ..., priority: _Optional[int] = ..., submit_s: _Optional[int] = ..., eligible_s: _Optional[int] = ..., begin_s: _Optional[int] = ..., time_limit_s: _Optional[int] = ..., hold: _Optional[_Union[Hold, str]] = ..., hold_text: _Optional[str] = ..., request: _Optional[_Union[Request, _Mapping]] = ..., array_tasks: _Optional[int] = ..., array_startable: _Optional[int] = ..., allocation: _Optional[_Union[Allocation, _Mapping]] = ..., deadline_s: _Optional[int] = ..., least_time_s: _Optional[int] = ..., coschedule: _Optional[_Union[Coschedule, str]] = ..., max_slowdown_permille: _Optional[int] = ..., requeue: bool = ..., host_job_id: _Optional[str] = ..., share_of: _Optional[str] = ..., share_ppm: _Optional[int] = ..., share_usage: _Optional[int] = ..., share_cost: _Optional[int] = ...) -> None: ...
 
 class Request(_message.Message):
     __slots__ = ("partitions", "min_nodes", "max_nodes", "tasks", "cpus_per_task", "tasks_per_node", "min_cpus", "min_cpus_per_node", "memory_per_node_mib", "memory_per_cpu_mib", "gres_per_node", "exclusive", "features", "required_nodes", "excluded_nodes", "licences", "reservation", "contiguous", "malleable", "chunks", "fixed_start", "switches", "switches_wait_s", "controller_chooses", "no_place")

@@ -1,17 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kinds of jobs, each as a little program for a server of four vnodes of four CPUs and 8 GiB.
 
-Steps, separated by `;`
+Steps, separated by `; `
     a: OPTIONS      submits job `a` as alice; `a@bob:` as bob; `a~3:` one that runs for 3 s
     qmgr LINE       changes the configuration; undone after the case
     offline n1      takes a vnode offline; undone after the case
     hold a, release a, delete a, rerun a, suspend a, resume a, run a
     alter a OPTIONS
-    reserve OPTIONS pbs_rsub as alice
+    reserve OPTIONS pbs_rsub as alice; `reserve! OPTIONS` as the administrator
+    begun           waits until the last reservation runs
+    config LINE     changes a line of sched_config; undone after the case
+    file NAME TEXT  writes another file of sched_priv, with `|` for line breaks; undone likewise
     settle          waits until nothing changes any more; also at the end of each case
 
 n1 and n2 have rack=r1, n3 and n4 rack=r2; n3 is red and n4 is big; n2 has 100 GiB of scratch and
-two GPUs; the server has three licences `lic`.
+two GPUs; the server has three licences `lic`. The host n5 has two vnodes of two CPUs, n5[0] and
+n5[1], of the queue vq.
+
+In options and texts, `{a}` is the id of job a; `{R}` the queue of the last reservation; `{+600}`
+the instant in 600 s as MM/DD/YYYY HH:MM, and `{@600}` its hour and minute as HHMM.
 """
 
 ALL_FOUR = "z: -l select=4:ncpus=4 -l place=scatter; settle"
@@ -218,6 +225,164 @@ CASES: dict[str, str] = {
     "job beside part of a vnode": "reserve -R +600 -D 600 -l select=1:ncpus=2:vnode=n1; settle; "
     "a: -l select=1:ncpus=2:vnode=n1 -l walltime=01:00:00; "
     "b: -l select=1:ncpus=1:vnode=n1 -l walltime=01:00:00",
+
+    # ---- reservations
+    "standing reservation": 'reserve -R +60 -D 600 -r "FREQ=DAILY;COUNT=3" -l select=2:ncpus=4; '
+    "settle",
+    "standing reservation beside a job": "z: -l select=4:ncpus=4 -l walltime=05:00:00; settle; "
+    'reserve -R +21600 -D 600 -r "FREQ=DAILY;COUNT=3" -l select=4:ncpus=4; settle',
+    "standing reservation that meets another": "reserve -R +90000 -D 3600 -l select=4:ncpus=4; "
+    'settle; reserve -R +3600 -D 7200 -r "FREQ=DAILY;COUNT=3" -l select=4:ncpus=4; settle',
+    "long job before a later occurrence": "z: -l select=4:ncpus=4; settle; "
+    'reserve -R +7200 -D 600 -r "FREQ=DAILY;COUNT=3" -l select=4:ncpus=4; settle; '
+    "delete z; settle; "
+    "a: -l select=1:ncpus=1 -l walltime=30:00:00; b: -l select=1:ncpus=1 -l walltime=01:00:00",
+    "reservation for maintenance": "z: -l select=1:ncpus=1:vnode=n1; settle; "
+    "reserve! --hosts n1 n2 -R +600 -D 600; settle; a: -l select=1:ncpus=1:vnode=n2; "
+    "b: -l select=1:ncpus=1:vnode=n2 -l walltime=00:05:00; c: -l select=1:ncpus=1:vnode=n3",
+    "job in a reservation": "reserve -R +2 -D 600 -l select=2:ncpus=4; begun; "
+    "a: -q {R} -l select=2:ncpus=4 -l walltime=00:05:00; b: -l select=3:ncpus=4; settle",
+    "job in a reservation of part of a vnode": "reserve -R +2 -D 600 -l select=1:ncpus=2:vnode=n1; "
+    "begun; a: -q {R} -l select=1:ncpus=2 -l walltime=00:05:00; "
+    "b: -l select=1:ncpus=2:vnode=n1; c: -l select=1:ncpus=1:vnode=n1; settle",
+    "job too large for its reservation": "reserve -R +2 -D 600 -l select=1:ncpus=2:vnode=n1; "
+    "begun; a: -q {R} -l select=1:ncpus=3 -l walltime=00:05:00; settle",
+    "short job on part of a vnode": "reserve -R +1800 -D 600 -l select=1:ncpus=2:vnode=n1; "
+    "settle; a: -l select=1:ncpus=4:vnode=n1 -l walltime=00:10:00",
+    "two reservations of one vnode": "reserve -R +600 -D 600 -l select=1:ncpus=2:vnode=n1; settle; "
+    "reserve -R +600 -D 600 -l select=1:ncpus=1:vnode=n1; settle; "
+    "a: -l select=1:ncpus=1:vnode=n1; settle; b: -l select=1:ncpus=1:vnode=n1",
+    # ---- a host of several vnodes
+    "one vnode of a host": "a: -q vq -l select=1:ncpus=2",
+    "chunk over the vnodes of a host": "a: -q vq -l select=1:ncpus=3",
+    "vscatter on one host": "a: -q vq -l select=2:ncpus=1 -l place=vscatter",
+    "vscatter too wide for a host": "a: -q vq -l select=3:ncpus=1 -l place=vscatter",
+    "scatter on one host": "a: -q vq -l select=2:ncpus=1 -l place=scatter",
+    "pack on a host": "a: -q vq -l select=4:ncpus=1 -l place=pack",
+    "exclhost on a host of several vnodes": "a: -q vq -l select=1:ncpus=1 -l place=exclhost; "
+    "settle; b: -q vq -l select=1:ncpus=1",
+    "excl on a host of several vnodes": "a: -q vq -l select=1:ncpus=1 -l place=excl; settle; "
+    "b: -q vq -l select=1:ncpus=1",
+    "group by vnode": "a: -q vq -l select=2:ncpus=1 -l place=group=vnode",
+    # ---- placement sets
+    "node_group_key": "qmgr set server node_group_key=rack; "
+    "qmgr set server node_group_enable=True; a: -l select=2:ncpus=3 -l place=scatter",
+    "node_group_key and no free set": "qmgr set server node_group_key=rack; "
+    "qmgr set server node_group_enable=True; z: -l select=1:ncpus=4:vnode=n1; settle; "
+    "y: -l select=1:ncpus=4:vnode=n3; settle; a: -l select=2:ncpus=3 -l place=scatter",
+    "node_group_key and no set large enough": "qmgr set server node_group_key=rack; "
+    "qmgr set server node_group_enable=True; a: -l select=3:ncpus=3 -l place=scatter",
+    "node_group_key of a queue": "qmgr set server node_group_enable=True; "
+    "qmgr set queue workq node_group_key=rack; z: -l select=1:ncpus=4:vnode=n1; settle; "
+    "y: -l select=1:ncpus=4:vnode=n3; settle; a: -l select=2:ncpus=3 -l place=scatter",
+    # ---- what only the server checks, at submission
+    "users of the queue changed": f"{ALL_FOUR}; a: -l ncpus=1; qmgr set queue workq acl_users=bob; "
+    "qmgr set queue workq acl_user_enable=True; delete z",
+    "groups of the queue changed": f"{ALL_FOUR}; a: -l ncpus=1; "
+    "qmgr set queue workq acl_groups=bob; qmgr set queue workq acl_group_enable=True; delete z",
+    "hosts of the queue changed": f"{ALL_FOUR}; a: -l ncpus=1; qmgr set queue workq acl_hosts=n9; "
+    "qmgr set queue workq acl_host_enable=True; delete z",
+    "users of the server changed": f"{ALL_FOUR}; a: -l ncpus=1; qmgr set server acl_users=bob; "
+    "qmgr set server acl_user_enable=True; delete z",
+    "maximum lowered": f"{ALL_FOUR}; a: -l ncpus=3; "
+    "qmgr set queue workq resources_max.ncpus=2; delete z",
+    "minimum raised": f"{ALL_FOUR}; a: -l ncpus=1; "
+    "qmgr set queue workq resources_min.ncpus=2; delete z",
+    "maximum of the server lowered": f"{ALL_FOUR}; a: -l ncpus=3; "
+    "qmgr set server resources_max.ncpus=2; delete z",
+    # ---- sched_config
+    "resource that is not compared": 'config resources: "ncpus, mem, host, vnode"; '
+    "a: -l select=4:ncpus=1:scratch=50gb -l place=scatter; b: -l select=1:ncpus=1:color=blue",
+    "boolean that is not listed": 'config resources: "ncpus, mem, host, vnode"; '
+    "a: -l select=2:ncpus=1:big=true -l place=scatter",
+    "node_sort_key by memory": 'config node_sort_key: "mem LOW" ALL; '
+    "qmgr set node n3 resources_available.mem=4gb; a: -l select=1:ncpus=1",
+    "node_sort_key by unused CPUs": 'config node_sort_key: "ncpus HIGH unused" ALL; '
+    "z: -l select=1:ncpus=2:vnode=n1; settle; a: -l select=1:ncpus=1",
+    "node_sort_key by assigned CPUs": 'config node_sort_key: "ncpus HIGH assigned" ALL; '
+    "z: -l select=1:ncpus=2:vnode=n3; settle; a: -l select=1:ncpus=1",
+    "not by queue": "config by_queue: False ALL; qmgr create queue q2 "
+    "queue_type=e,enabled=t,started=t,priority=100; "
+    f"{ALL_FOUR}; a: -l select=1:ncpus=4:vnode=n1; settle; "
+    "b: -q q2 -l select=1:ncpus=4:vnode=n1; settle; delete z",
+    "express queue": "config by_queue: False ALL; qmgr create queue q2 "
+    "queue_type=e,enabled=t,started=t,priority=200; "
+    "config preemptive_sched: False ALL; "
+    f"{ALL_FOUR}; a: -l select=1:ncpus=4:vnode=n1; settle; "
+    "b: -q q2 -l select=1:ncpus=4:vnode=n1; settle; delete z",
+    "job_sort_key": 'config job_sort_key: "ncpus HIGH" ALL; '
+    f"{ALL_FOUR}; a: -l select=1:ncpus=1:vnode=n1 -l place=excl; settle; "
+    "b: -l select=1:ncpus=3:vnode=n1 -l place=excl; settle; delete z",
+    "job_sort_key by priority": 'config job_sort_key: "job_priority HIGH" ALL; '
+    f"{ALL_FOUR}; a: -l select=1:ncpus=4:vnode=n1; settle; "
+    "b: -p 100 -l select=1:ncpus=4:vnode=n1; settle; delete z",
+    "job_sort_key by walltime": 'config job_sort_key: "walltime LOW" ALL; '
+    f"{ALL_FOUR}; a: -l select=1:ncpus=4:vnode=n1 -l walltime=05:00:00; settle; "
+    "b: -l select=1:ncpus=4:vnode=n1 -l walltime=04:00:00; settle; delete z",
+    "two job_sort_keys": 'config job_sort_key: "ncpus HIGH" ALL; '
+    'config+ job_sort_key: "job_priority HIGH" ALL; '
+    f"{ALL_FOUR}; a: -l select=1:ncpus=4:vnode=n1; settle; "
+    "b: -p 100 -l select=1:ncpus=4:vnode=n1; settle; delete z",
+    "formula that fails": "qmgr set server job_sort_formula=1/(ncpus-3); "
+    f"{ALL_FOUR}; a: -l select=1:ncpus=2:vnode=n1 -l place=excl; settle; "
+    "b: -l select=1:ncpus=3:vnode=n1 -l place=excl; settle; delete z",
+    # ---- fair share
+    "fair share by shares": "file resource_group alice 50 root 10|bob 51 root 90|carol 52 root 10; "
+    "config fair_share: True ALL; config fairshare_usage_res: ncpus*walltime; "
+    "z@carol: -l select=4:ncpus=4 -l place=scatter; settle; a: -l select=1:ncpus=4:vnode=n1; "
+    "settle; b@bob: -l select=1:ncpus=4:vnode=n1; settle; delete z",
+    "fair share in turns": "file resource_group pbsadm 50 root 10|bob 51 root 10|carol 52 root 10; "
+    "config fair_share: True ALL; config fairshare_usage_res: ncpus*walltime; "
+    "z@bob: -l select=4:ncpus=4 -l place=scatter; settle; a@carol: -l select=2:ncpus=4; "
+    "b@carol: -l select=2:ncpus=4; settle; c@pbsadm: -l select=2:ncpus=4; "
+    "d@pbsadm: -l select=2:ncpus=4; settle; delete z",
+    "fair share without shares": "file resource_group alice 50 root 10|bob 51 root 0; "
+    "config fair_share: True ALL; config fairshare_enforce_no_shares: True; a:; b@bob:",
+    "fair share of unknown users": "file resource_group alice 50 root 10|bob 51 root 0; "
+    "config fair_share: True ALL; config unknown_shares: 10; "
+    f"{ALL_FOUR}; b@bob: -l select=1:ncpus=4:vnode=n1; settle; "
+    "c@carol: -l select=1:ncpus=4:vnode=n1; settle; delete z",
+    "formula of fair share": "file resource_group alice 50 root 10|bob 51 root 90; "
+    "qmgr set server job_sort_formula=fairshare_perc; "
+    f"{ALL_FOUR}; a: -l select=1:ncpus=4:vnode=n1; settle; "
+    "b@bob: -l select=1:ncpus=4:vnode=n1; settle; delete z",
+    # ---- dedicated and prime time
+    "dedicated time": "qmgr create queue ded1 queue_type=e,enabled=t,started=t; "
+    "file dedicated_time {-120} {+7200}; a: -l ncpus=1; b: -q ded1 -l ncpus=1; "
+    "c: -q ded1 -l ncpus=1 -l walltime=05:00:00",
+    "before dedicated time": "qmgr create queue ded1 queue_type=e,enabled=t,started=t; "
+    "file dedicated_time {+1800} {+7200}; a: -l ncpus=1 -l walltime=00:10:00; "
+    "b: -l ncpus=1 -l walltime=02:00:00; c: -q ded1 -l ncpus=1",
+    "queue of dedicated time alone": "qmgr create queue ded1 queue_type=e,enabled=t,started=t; "
+    "a: -q ded1 -l ncpus=1; b: -l ncpus=1",
+    "reservation in dedicated time": "file dedicated_time {+1800} {+7200}; "
+    "reserve -R +3600 -D 600 -l select=1:ncpus=1; settle",
+    "prime time": "qmgr create queue p_q queue_type=e,enabled=t,started=t; "
+    "qmgr create queue np_q queue_type=e,enabled=t,started=t; "
+    "file holidays YEAR 2026|weekday all none|saturday all none|sunday all none; "
+    "a: -q p_q -l ncpus=1; b: -q np_q -l ncpus=1; c: -l ncpus=1",
+    "non-prime time": "qmgr create queue p_q queue_type=e,enabled=t,started=t; "
+    "qmgr create queue np_q queue_type=e,enabled=t,started=t; "
+    "file holidays YEAR 2026|weekday none all|saturday none all|sunday none all; "
+    "a: -q p_q -l ncpus=1; b: -q np_q -l ncpus=1; c: -l ncpus=1",
+    "across the end of prime time": "config backfill_prime: True ALL; "
+    "file holidays YEAR 2026|weekday {@-3600} {@+3600}|saturday {@-3600} {@+3600}|"
+    "sunday {@-3600} {@+3600}; a: -l ncpus=1 -l walltime=00:10:00; "
+    "b: -l ncpus=1 -l walltime=02:00:00",
+    "across the end of prime time with a spill": "config backfill_prime: True ALL; "
+    "config prime_spill: 02:00:00 ALL; "
+    "file holidays YEAR 2026|weekday {@-3600} {@+3600}|saturday {@-3600} {@+3600}|"
+    "sunday {@-3600} {@+3600}; a: -l ncpus=1 -l walltime=02:00:00; "
+    "b: -l ncpus=1 -l walltime=05:00:00",
+    "queues of any time across it": "config backfill_prime: True ALL; "
+    "config prime_exempt_anytime_queues: True; "
+    "qmgr create queue p_q queue_type=e,enabled=t,started=t; "
+    "file holidays YEAR 2026|weekday {@-3600} {@+3600}|saturday {@-3600} {@+3600}|"
+    "sunday {@-3600} {@+3600}; a: -l ncpus=1 -l walltime=02:00:00; "
+    "b: -q p_q -l ncpus=1 -l walltime=02:00:00",
+    # ---- released vnodes
+    "released vnode": "a: -l select=2:ncpus=4 -l place=scatter; settle; free a; "
+    "b: -l select=3:ncpus=4 -l place=scatter",
 }  # fmt: skip
 
 BY_POLICY: dict[str, str] = {
