@@ -75,6 +75,10 @@ class a_job:  # noqa: N801
     coschedule: int = 0
     max_slowdown_permille: int = 0
     requeue: bool = False
+    share_of: str = ""
+    share_ppm: int = 0
+    share_usage: int = 0
+    share_cost: int = 0
     chunks: str = ""
     """A request in chunks, in place of nodes, tasks and amounts; shared unless it says excl."""
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from bridge.pbs.decisions.free_vnodes import FreeVnodes, Kept
 from bridge.pbs.objects.jobs import PbsJob
 from bridge.pbs.objects.parsed import Parsed
-from bridge.pbs.objects.placement_sets import is_grouped, placement_sets
+from bridge.pbs.objects.placement_sets import group_key, is_grouped, placement_sets
 from bridge.pbs.objects.select import Arrange, PbsChunk
 from bridge.pbs.objects.vnodes import Vnode, mismatch
 
@@ -68,7 +68,7 @@ def _groups(job: PbsJob, vnodes: Sequence[Vnode], parsed: Parsed) -> Sequence[Se
     """The sets of vnodes of which one is to be used: all, or those with a value in common."""
     sets: Sequence[Sequence[Vnode]] = [vnodes]
     if is_grouped(job, parsed.vnodes.values(), parsed.tables, parsed.definitions):
-        sets = placement_sets(vnodes, job.place.group)
+        sets = placement_sets(vnodes, group_key(job, parsed.tables))
     if job.place.arrange is Arrange.PACK:
         sets = [each for part in sets for each in placement_sets(part, "host")]
     return sets

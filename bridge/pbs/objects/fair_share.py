@@ -28,11 +28,10 @@ from functools import lru_cache
 
 from bridge.errors import BadRequest
 from bridge.pbs.objects import values
-from bridge.pbs.objects.definitions import Definition
 from bridge.pbs.objects.formula import Formula
 from bridge.pbs.objects.jobs import SUSPENDED, PbsJob
 from bridge.pbs.objects.sched_config import SchedConfig
-from bridge.pbs.tables import Attributes, amounts, text
+from bridge.pbs.tables import Attributes, text
 
 ROOT, UNKNOWN = "root", "unknown"
 LEAST = 1.0
@@ -103,18 +102,13 @@ class FairShare:
     _seen_s: int = 0
 
     def observe(
-        self,
-        jobs: Iterable[tuple[PbsJob, Attributes]],
-        config: SchedConfig,
-        definitions: Mapping[str, Definition],
-        now_s: int,
+        self, jobs: Iterable[tuple[PbsJob, Attributes]], config: SchedConfig, now_s: int
     ) -> None:
         """Counts what running jobs used since the last call, and lets all usage decay.
 
         Args:
             jobs: all.
             config: of the scheduler.
-            definitions: of the resources.
             now_s: the clock.
         """
         since_s = self._seen_s or now_s
@@ -123,8 +117,7 @@ class FairShare:
             if not job.has_vnodes or job.state in SUSPENDED or not 0 < start_s < now_s:
                 continue
             used = [
-                usage_of(config.usage, attributes, definitions, max(at - start_s, 0))
-                for at in (since_s, now_s)
+                usage_of(config.usage, job, float(max(at - start_s, 0))) for at in (since_s, now_s)
             ]
             entity = entity_of(job, attributes, config)
             self.usage[entity] = self.usage.get(entity, 0.0) + max(used[1] - used[0], 0.0)
@@ -195,24 +188,10 @@ def entity_of(job: PbsJob, attributes: Attributes, config: SchedConfig) -> str:
     return found or f"{owner.group}:{owner.user}"
 
 
-def usage_of(
-    formula: Formula,
-    attributes: Attributes,
-    definitions: Mapping[str, Definition],
-    elapsed_s: float,
-) -> float:
+def usage_of(formula: Formula, job: PbsJob, elapsed_s: float) -> float:
     """Returns what a job has used after some time, by the formula; 0: it has no value."""
-    listed = amounts(attributes, "Resource_List")
-    variables = {"walltime": float(elapsed_s)}
-    for name in formula.names - variables.keys():
-        known = definitions.get(name)
-        try:
-            if name == "cput":
-                variables[name] = elapsed_s * max(values.whole(listed.get("ncpus", "1")), 0)
-            elif known is not None and known.kind.is_amount and name in listed:
-                variables[name] = values.amount(known.kind, listed[name])
-        except BadRequest:
-            continue
+    cpus = max(job.total.get("ncpus", 1.0), 1.0)
+    variables = {**job.total, "walltime": elapsed_s, "cput": elapsed_s * cpus}
     try:
         return formula.value(variables)
     except BadRequest:

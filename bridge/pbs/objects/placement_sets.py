@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement sets: vnodes with a value of a resource in common, for `place=group=RESOURCE`.
+"""Placement sets: vnodes with a value of a resource in common.
 
 Rules
-    1. A job that fits into no set even if all its vnodes were free uses any vnodes, unless the
+    1. The resource is that of `place=group=RESOURCE`; otherwise, with `node_group_enable`, that of
+       the queue's or else the server's node_group_key: of several its first.
+    2. A job that fits into no set even if all its vnodes were free uses any vnodes, unless the
        scheduler's do_not_span_psets is True. So does pbs_sched.
-    2. Whether it fits is estimated from above: each kind of chunks alone, and the sum of all.
+    3. Whether it fits is estimated from above: each kind of chunks alone, and the sum of all.
 
 Source: OpenPBS 23.06, pbs_sched_attributes(7): do_not_span_psets.
 """
@@ -41,16 +43,26 @@ def placement_sets(vnodes: Iterable[Vnode], name: str) -> list[list[Vnode]]:
     return [sets[value] for value in sorted(sets)[:MOST_SETS]]
 
 
+def group_key(job: PbsJob, tables: Tables) -> str:
+    """Returns the resource by whose values a job's vnodes are chosen; empty: none (rule 1)."""
+    if job.place.group or not is_true(text(tables.server, "node_group_enable")):
+        return job.place.group
+    queue = tables.queues.get(job.queue, {})
+    keys = text(queue, "node_group_key") or text(tables.server, "node_group_key")
+    return keys.partition(",")[0].strip().strip('"')
+
+
 def is_grouped(
     job: PbsJob, vnodes: Iterable[Vnode], tables: Tables, definitions: Mapping[str, Definition]
 ) -> bool:
-    """Tells whether a job stays within one set (rule 1)."""
-    if not job.place.group:
+    """Tells whether a job stays within one set (rule 2)."""
+    key = group_key(job, tables)
+    if not key:
         return False
     if is_true(text(tables.sched, "do_not_span_psets")):
         return True
     usable = [vnode for vnode in vnodes if vnode.usable]
-    return any(_may_fit(job, each, definitions) for each in placement_sets(usable, job.place.group))
+    return any(_may_fit(job, each, definitions) for each in placement_sets(usable, key))
 
 
 def _may_fit(job: PbsJob, vnodes: Sequence[Vnode], definitions: Mapping[str, Definition]) -> bool:

@@ -147,7 +147,7 @@ class Priorities:
             return NO_SHARES
         entity = entity_of(job, attributes, self._config)
         standing = self._standings[entity]
-        cost = usage_of(self._config.usage, attributes, self._definitions, job.walltime_s)
+        cost = usage_of(self._config.usage, job, float(job.walltime_s))
         return Shares(
             entity, round(standing.share * _PPM), _rounded(standing.usage), _rounded(cost)
         )

@@ -159,7 +159,7 @@ class Translation:
         if parsed.files.members or config.prime.fair_share or config.non_prime.fair_share:
             self.usage.observe(
                 ((job, jobs[job_id]) for job_id, job in parsed.jobs.items()),
-                config, parsed.definitions, parsed.tables.now_s,
+                config, parsed.tables.now_s,
             )  # fmt: skip
 
     def _job(
@@ -202,9 +202,12 @@ class Translation:
 
 def _around(parsed: Parsed) -> object:
     """What requests depend on beside the job and the vnodes."""
-    pools = amounts(parsed.tables.server, "resources_available")
+    server, queues = parsed.tables.server, parsed.tables.queues
+    pools = amounts(server, "resources_available")
+    sets = [text(server, "node_group_enable"), text(server, "node_group_key")]
+    sets += [text(queue, "node_group_key") for queue in queues.values()]
     span = parsed.files.calendar.span(parsed.tables.now_s)
-    return tuple(pools.items()), tuple((q, r.name) for q, r in parsed.by_queue.items()), span
+    return tuple(pools.items()), tuple((q, r.name) for q, r in parsed.by_queue.items()), sets, span
 
 
 def _same(made: _M, before: _M | None) -> _M:
@@ -283,9 +286,13 @@ def _tier(queue: Queue, parsed: Parsed) -> int:
     settings = parsed.settings
     if settings.by_queue:
         return MIDDLE_TIER + max(min(queue.priority, 1024), -1024)
+    return MIDDLE_TIER + int(settings.preemptive and queue.priority >= _express(parsed))
+
+
+def _express(parsed: Parsed) -> int:
+    """The priority from which queues are express queues."""
     word = text(parsed.tables.sched, "preempt_queue_prio")
-    express = int(word) if word.isdecimal() and len(word) < 9 else _EXPRESS
-    return MIDDLE_TIER + int(settings.preemptive and queue.priority >= express)
+    return int(word) if word.isdecimal() and len(word) < 9 else _EXPRESS
 
 
 def _duration(word: str) -> int:
@@ -546,5 +553,13 @@ def _refused(parsed: Parsed) -> list[str]:
     ):
         found.append("provisioning of vnodes is not supported: jobs that ask for aoe are held")
     if values.is_true(text(server, "node_group_enable")):
-        found.append("node_group_enable: placement sets are used only where a job asks for group=")
+        keys = [server, *(queue.attributes for queue in parsed.queues.values())]
+        if any("," in text(attributes, "node_group_key") for attributes in keys):
+            found.append("node_group_key: only the first of several resources is used")
+    express = [name for name, queue in parsed.queues.items() if queue.priority >= _express(parsed)]
+    if express and parsed.settings.preemptive:
+        found.append(
+            f"preemption is not supported: jobs of the express queue {express[0]} go first,"
+            " but no running job is stopped for them"
+        )
     return found

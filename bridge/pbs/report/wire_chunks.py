@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from bridge.errors import BadRequest
 from bridge.pbs.objects.definitions import Definition
 from bridge.pbs.objects.jobs import PbsJob, takes_alone
-from bridge.pbs.objects.placement_sets import is_grouped
+from bridge.pbs.objects.placement_sets import group_key, is_grouped
 from bridge.pbs.objects.select import Arrange, PbsChunk, Share
 from bridge.pbs.objects.values import Kind, boolean
 from bridge.pbs.objects.vnodes import SHAPING, Vnode
@@ -104,8 +104,8 @@ def wire_request(
     place = _PLACES[job.place.arrange]
     exclusive = is_exclusive(job, cluster)
     if is_grouped(job, cluster.vnodes.values(), tables, cluster.definitions):
-        on_one = job.place.group in ("host", "vnode")
-        place = "pack" if on_one else f"{place}:group={wire_name(job.place.group)}"
+        key = group_key(job, tables)
+        place = "pack" if key in ("host", "vnode") else f"{place}:group={wire_name(key)}"
     asked = pb.Request(
         partitions=[job.queue],
         min_nodes=1,

@@ -52,8 +52,6 @@ def _in_turns(
 ) -> NDArray[np.int64]:
     """Equal rows by fair share; `used` is the usage of entities, with the jobs ordered so far."""
     jobs = snapshot.jobs
-    if len(rows) < 2:
-        return rows
     queues: dict[str, list[int]] = {}
     for row in rows.tolist():
         queues.setdefault(jobs.share_of[row], []).append(row)
