@@ -25,6 +25,7 @@ from functools import lru_cache
 
 from bridge.errors import BadRequest
 from bridge.pbs.objects.sched_config import SchedConfig
+from bridge.units import local_time
 
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 ALL, NONE = -1, -2
@@ -109,7 +110,7 @@ def period_end_s(holidays: Holidays, now_s: int, zone: tzinfo | None = None) -> 
     """Returns when the period ends, Unix seconds; FOREVER: not within a week."""
     if not holidays.in_force:
         return FOREVER
-    now = datetime.fromtimestamp(now_s, zone)
+    now = local_time(now_s, zone)
     present = is_prime(holidays, now)
     day = now.replace(hour=0, minute=0, second=0, microsecond=0)
     for ahead in range(9):
@@ -171,7 +172,7 @@ class Calendar:
 
     def is_prime(self, now_s: int) -> bool:
         """Tells whether it is prime time."""
-        return is_prime(self.holidays, datetime.fromtimestamp(now_s, self.zone))
+        return is_prime(self.holidays, local_time(now_s, self.zone))
 
     def is_dedicated(self, queue: str) -> bool:
         """Tells whether a queue's jobs run in dedicated time only."""
