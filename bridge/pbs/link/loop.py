@@ -383,7 +383,8 @@ class Link:
                 case "start":
                     continue
                 case "planned_start" | "pending":
-                    self.announcer.write(*self.model.announcement(tables, decision))
+                    if decision.job_id in tables.jobs:  # not what stands for a reservation
+                        self.announcer.write(*self.model.announcement(tables, decision))
                 case other:
                     fates.append(
                         _fate(decision, Refusal(pb.OUTCOME_INVALID, 0, f"no action '{other}' here"))

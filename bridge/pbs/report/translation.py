@@ -11,7 +11,8 @@ Rules
        it may; dedicated time has not begun; it begins later, or the time of day does not suit it.
     4. A limit holds a job only if the job could not start now even with free nodes. Several jobs
        that could start one by one are not held; the last check refuses those that are too many.
-    5. A reservation holds whole nodes on the wire; the last check compares amounts.
+    5. A reservation holds whole nodes on the wire, or is there as a job (`shared_vnodes.py`); the
+       last check compares amounts.
     6. Unchanged messages are the same objects as in the report before.
 """
 
@@ -31,6 +32,7 @@ from bridge.pbs.objects.vnodes import Vnode
 from bridge.pbs.report import wire_chunks
 from bridge.pbs.report.node_weights import node_weights
 from bridge.pbs.report.priorities import Priorities, Shares
+from bridge.pbs.report.shared_vnodes import SharedVnodes, shared_vnodes
 from bridge.pbs.report.wire_chunks import Cluster
 from bridge.pbs.tables import Attributes, Tables, amounts, text
 from bridge.rpc.pb import scheduler_pb2 as pb
@@ -109,6 +111,7 @@ class Translation:
         self._cluster: Cluster | None = None
         self._demanded: frozenset[str] = frozenset()
         self._last: Report | None = None
+        self._shared = SharedVnodes()
 
     def report(self, tables: Tables) -> Report:
         """Returns the tables as messages."""
@@ -116,6 +119,7 @@ class Translation:
         cluster = self._clustered(parsed)
         self._observe(parsed)
         priorities = Priorities(parsed, self.usage)
+        shared = self._shared = shared_vnodes(parsed, cluster)
         last = self._last
         around = self._around = _around(parsed)
         jobs: dict[str, pb.Job] = {}
@@ -132,6 +136,8 @@ class Translation:
                 kept[job_id] = made
                 demanded |= made.demanded
                 jobs[job_id] = made.message
+        for message in shared.jobs:
+            jobs[message.id] = self._as_before(message)
         self._kept = kept
         nodes = _nodes(parsed, cluster, frozenset(demanded))
         report = Report(
@@ -141,7 +147,7 @@ class Translation:
             },
             jobs,
             _same(_partitions(parsed), last.partitions if last else None),
-            _same(_reservations(parsed), last.reservations if last else None),
+            _same(_reservations(parsed, shared), last.reservations if last else None),
             _same(_licences(parsed), last.licences if last else None),
             (
                 *parsed.problems,
@@ -179,7 +185,9 @@ class Translation:
             request, demanded = _request(job, cluster, parsed)
         else:
             request, demanded = known.request, known.demanded
-        standing = _standing(job, attributes, request, parsed, priorities)
+        standing = _standing(
+            job, attributes, request, parsed, priorities, beyond=self._shared.held.get(job.id, "")
+        )
         if known is not None and known.standing == standing:
             return known
         message = _waiting(job, attributes, request, standing)
@@ -306,7 +314,7 @@ def _dedicated_name(span: Span) -> str:
     return f"dedicated.{span[0]}"
 
 
-def _reservations(parsed: Parsed) -> pb.Reservations:
+def _reservations(parsed: Parsed, shared: SharedVnodes) -> pb.Reservations:
     """Reservations, and the present or next dedicated time as one of all nodes."""
     span = parsed.files.calendar.span(parsed.tables.now_s)
     dedicated = [
@@ -323,7 +331,7 @@ def _reservations(parsed: Parsed) -> pb.Reservations:
                 name=each.name,
                 start_s=each.start_s,
                 end_s=each.end_s,
-                nodes=",".join(_nodes_of(each, parsed)),
+                nodes="" if each.name in shared.names else ",".join(_nodes_of(each, parsed)),
                 maintenance=each.is_maintenance,
             )
             for each in parsed.reservations.values()
@@ -406,7 +414,7 @@ def _instant(attributes: Attributes, name: str) -> int:
 
 def _standing(
     job: PbsJob, attributes: Attributes, request: pb.Request | str, parsed: Parsed,
-    priorities: Priorities,
+    priorities: Priorities, *, beyond: str,
 ) -> _Standing:  # fmt: skip
     bounds = parsed.limits_of(job)
     above_soft = limits.is_above_soft(bounds, job.owner)
@@ -420,7 +428,7 @@ def _standing(
             startable = min(startable, max(job.most_tasks - parsed.tasks_running.get(job.id, 0), 0))
         startable = startable if left < 0 else min(startable, left)
     begin_s, late = _begin(job, parsed)
-    hold, words = _hold(job, request, parsed, below or late, startable)
+    hold, words = _hold(job, request, parsed, below or late or beyond, startable)
     if hold == pb.HOLD_NONE and begin_s:
         hold = pb.HOLD_BEGIN_TIME
     shares = priorities.shares(job, attributes)

@@ -150,10 +150,7 @@ def _one_node(job: PbsJob, cluster: Cluster) -> str:
 def _chunk(
     chunk: PbsChunk, want: Mapping[str, float], cluster: Cluster, node: str
 ) -> tuple[str, set[str]]:
-    words = [str(chunk.count)]
-    if not want.get("ncpus"):
-        words.append("ncpus=1")
-    words += _amounts(want, cluster)
+    words = [str(chunk.count), *amount_words(want, cluster)]
     wanted = set()
     for name, stated in chunk.resources.items():
         known = cluster.definitions.get(name)
@@ -177,6 +174,12 @@ def _chunk(
     if node:
         words.append(f"host={node}")
     return ":".join(words), wanted
+
+
+def amount_words(want: Mapping[str, float], cluster: Cluster) -> list[str]:
+    """Returns what a chunk takes in the language of chunks, at least one CPU (rule 4)."""
+    words = [] if want.get("ncpus") else ["ncpus=1"]
+    return words + _amounts(want, cluster)
 
 
 def _amounts(want: Mapping[str, float], cluster: Cluster) -> list[str]:

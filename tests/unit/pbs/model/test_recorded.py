@@ -54,8 +54,12 @@ def test_resources_are_defined_as_the_server_says(tables):
 
 
 def test_a_confirmed_reservation_keeps_its_vnodes(tables):
-    (reservation,) = Translation().report(tables).reservations.items
-    assert (reservation.nodes, reservation.end_s - reservation.start_s) == ("n2", 600)
+    report = Translation().report(tables)
+    (reservation,) = report.reservations.items
+    assert (reservation.nodes, reservation.end_s - reservation.start_s) == ("", 600)
+    kept = report.jobs["R4.pbssrv"]  # two of four CPUs
+    assert (kept.begin_s, kept.time_limit_s) == (reservation.start_s, 600)
+    assert kept.request.chunks.chunks == "1:ncpus=2:host=n2"
     assert answer(tables, "R4.pbssrv") is None
     asked = tables.reservations["R4.pbssrv"] | {"reserve_state": "1"}
     again = dataclasses.replace(tables, reservations={"R4.pbssrv": asked})

@@ -6,7 +6,9 @@ import re
 import pytest
 
 from bridge.pbs.decisions.reservations import DENIED, answer
-from tests.pbs_tables import NOW_S, a_vnode, running, some_tables
+from bridge.pbs.orders import Run
+from tests.pbs_tables import NOW_S, a_job, a_queue, a_vnode, running, some_tables
+from tests.unit.pbs.model.test_translation import Service
 
 FORM = re.compile(r"([0-9]+#)?(\([^(){}#]+\)(\+\([^(){}#]+\))*(\{[0-9,-]+\})?)+")
 
@@ -91,3 +93,64 @@ def test_a_standing_one_needs_vnodes_for_each_occurrence():
     others = {"R9.srv": confirmed("(n1:ncpus=4)", start_s=NOW_S + 1000 + 86_400)}
     found = located(asked("1:ncpus=3", **day), vnodes=vnodes, others=others)
     assert found.location == "3#(n1:ncpus=3){0,2}(n2:ncpus=3){1}"
+
+
+# ------------------------------------------------------------------ of parts of vnodes
+
+
+def planned(jobs, nodes="(n1:ncpus=2)", start_s=NOW_S + 1000, cycles=1, **settings):
+    """The service's answers to jobs beside a reservation R9.srv of a vnode."""
+    begun = start_s <= NOW_S
+    reservation = confirmed(nodes, start_s=start_s) | ({"reserve_state": "5"} if begun else {})
+    queues = {"workq": a_queue(), "R9": a_queue(started="True" if begun else "False")}
+    tables = some_tables(
+        jobs, {"n1": a_vnode("n1")}, queues=queues, reservations={"R9.srv": reservation} | settings
+    )
+    service, found = Service(tables, judge=lambda _: []), {}
+    for _ in range(cycles):
+        found |= {n: a.exec_vnode for n, a in service.cycle().items() if isinstance(a, Run)}
+    return found
+
+
+LONG = {"walltime": "05:00:00"}
+
+
+@pytest.mark.parametrize(
+    ("select", "listed", "runs"),
+    [
+        ("1:ncpus=2", LONG, True),
+        ("1:ncpus=3", LONG, False),
+        ("1:ncpus=4", {}, True),
+        ("1:ncpus=4", {"walltime": "00:17:00"}, False),
+    ],
+)
+def test_the_rest_of_a_vnode_is_free(select, listed, runs):
+    assert bool(planned({"1.srv": a_job(select, listed=listed)})) is runs
+
+
+def test_two_jobs_do_not_take_what_is_reserved():
+    jobs = {f"{at}.srv": a_job("1:ncpus=2", listed=LONG) for at in (1, 2)}
+    assert planned(jobs, cycles=3).keys() == {"1.srv"}
+
+
+def test_two_reservations_of_one_vnode():
+    other = confirmed("(n1:ncpus=1)") | {"queue": "R8"}
+    jobs = {f"{at}.srv": a_job("1:ncpus=1", listed=LONG) for at in (1, 2)}
+    assert planned(jobs, cycles=3, **{"R8.srv": other}).keys() == {"1.srv"}
+
+
+def test_jobs_in_a_part_of_a_vnode():
+    jobs = {
+        "1.srv": a_job("1:ncpus=3"), "2.srv": a_job("1:ncpus=2", listed={"walltime": "00:05:00"}),
+        "3.srv": a_job("1:ncpus=3", queue="R9", listed={"walltime": "00:05:00"}),
+        "4.srv": a_job("1:ncpus=2", queue="R9", listed={"walltime": "00:05:00"}),
+        "5.srv": a_job("1:ncpus=1", queue="R9", listed={"walltime": "00:05:00"}),
+        "6.srv": a_job("1:ncpus=1"),
+    }  # fmt: skip
+    found = planned(jobs, start_s=NOW_S - 10, cycles=4)
+    assert found == {"2.srv": "(n1:ncpus=2)", "4.srv": "(n1:ncpus=2)"}
+
+
+def test_an_unused_part_stays_reserved():
+    found = planned({"1.srv": a_job("1:ncpus=3"), "2.srv": a_job()}, start_s=NOW_S - 10, cycles=2)
+    assert found.keys() == {"2.srv"}
