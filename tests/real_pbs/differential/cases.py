@@ -240,12 +240,12 @@ CASES: dict[str, str] = {
     "reservation for maintenance": "z: -l select=1:ncpus=1:vnode=n1; settle; "
     "reserve! --hosts n1 n2 -R +600 -D 600; settle; a: -l select=1:ncpus=1:vnode=n2; "
     "b: -l select=1:ncpus=1:vnode=n2 -l walltime=00:05:00; c: -l select=1:ncpus=1:vnode=n3",
-    "job in a reservation": "reserve -R +2 -D 600 -l select=2:ncpus=4; begun; "
+    "job in a reservation": "reserve -R +8 -D 600 -l select=2:ncpus=4; begun; "
     "a: -q {R} -l select=2:ncpus=4 -l walltime=00:05:00; b: -l select=3:ncpus=4; settle",
-    "job in a reservation of part of a vnode": "reserve -R +2 -D 600 -l select=1:ncpus=2:vnode=n1; "
+    "job in a reservation of part of a vnode": "reserve -R +8 -D 600 -l select=1:ncpus=2:vnode=n1; "
     "begun; a: -q {R} -l select=1:ncpus=2 -l walltime=00:05:00; "
     "b: -l select=1:ncpus=2:vnode=n1; c: -l select=1:ncpus=1:vnode=n1; settle",
-    "job too large for its reservation": "reserve -R +2 -D 600 -l select=1:ncpus=2:vnode=n1; "
+    "job too large for its reservation": "reserve -R +8 -D 600 -l select=1:ncpus=2:vnode=n1; "
     "begun; a: -q {R} -l select=1:ncpus=3 -l walltime=00:05:00; settle",
     "short job on part of a vnode": "reserve -R +1800 -D 600 -l select=1:ncpus=2:vnode=n1; "
     "settle; a: -l select=1:ncpus=4:vnode=n1 -l walltime=00:10:00",

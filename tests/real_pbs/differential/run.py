@@ -23,6 +23,7 @@ from tests.real_pbs.server import HOME, Server, wait_for
 from tests.real_pbs.service import Bridge
 
 STABLE_S, MOST_S = 1.5, 20.0
+BEGUN_S = 40.0
 RESOURCES = (
     "create resource scratch type=size,flag=hn", "create resource color type=string,flag=h",
     "create resource rack type=string_array,flag=h", "create resource big type=boolean,flag=h",
@@ -114,7 +115,7 @@ class Case:
         wait_for(
             "a reservation that runs",
             lambda: "RESV_RUNNING" in self.server.run("pbs_rstat", "-F", check=False),
-            MOST_S,
+            BEGUN_S,
         )
 
     def _set(self, line: str, *, more: bool) -> None:
