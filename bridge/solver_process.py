@@ -179,7 +179,7 @@ class _Child:
             [sys.executable, "-c", _PROGRAM],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            start_new_session=True,  # an interrupt at the terminal is this process's to handle
+            start_new_session=True,  # this process handles an interrupt at the terminal
         )
         for pipe in (self.process.stdin, self.process.stdout):
             assert pipe is not None

@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether guests start, run and leave as the rules say; without code of the planners.
+"""Checks that guests start, run and leave by the rules, without code of the planners.
 
 Rules
-    1. A guest starts now, all at once, on some or all nodes of its host, which runs, is nobody's
-       guest, has no guest on these nodes, and holds all CPUs of its nodes: so a third job cannot
-       come there.
+    1. A guest starts now, all at once, on some or all nodes of its host. The host runs, is not
+       itself a guest, has no guest on these nodes, and holds all CPUs of its nodes, so that no
+       third job can start there.
     2. Both are in one partition, where the controller can share and the site lets jobs share. Both
        consent, and the scope of the site's rules for that partition covers them.
-    3. Neither asked for whole nodes, neither uses anything but CPUs and memory, neither has asked
-       in chunks, and the guest may be requeued.
+    3. Neither requested whole nodes or chunks, both use only CPUs and memory, and the guest may be
+       requeued.
     4. On each node the memory of the host, as requested or as measured if that is more, the memory
-       that the guest asks for, and the margin fit. A host whose memory nobody knows has no guest,
-       and no job is a guest that does not state its memory.
-    5. A guest keeps all rules of an ordinary start, but for the CPUs, which are its host's
-       (`host_cpus_free`). All other rows keep the rules with the guests running
-       (`guests_running`).
+       that the guest asks for, and the margin fit. A host whose memory is unknown has no guest, and
+       a job that does not state its memory is no guest.
+    5. A guest obeys all rules of an ordinary start, except that its CPUs are its host's
+       (`host_cpus_free`). All other rows obey the rules with the guests running (`guests_running`).
     6. Quotas are for guests that run or start now, one for each, with valid values.
     7. A guest is requeued only if it runs and may be requeued, once.
 """
@@ -44,7 +43,7 @@ _WAITS = Reason(ReasonCode.OTHER, "starts as a guest")
 
 
 def broken_coscheduling(snapshot: Snapshot, site: Site, plan: Plan) -> list[Broken]:
-    """What breaks rules 1 to 4, 6 and 7."""
+    """The violations of rules 1 to 4, 6 and 7."""
     if plan.host_id is None and not len(plan.quotas) and not len(plan.requeues):
         return []
     if plan.host_id is not None and len(plan.host_id) != len(plan):
@@ -83,7 +82,7 @@ def _starts(snapshot: Snapshot, site: Site, plan: Plan) -> Iterator[Broken]:
 def _pair(
     snapshot: Snapshot, site: Site, plan: Plan, at: tuple[int, int], reported: NDArray[np.int64]
 ) -> str:
-    """What speaks against one guest on its host; empty: nothing does.
+    """Why a guest may not run on its host; empty: it may.
 
     Args:
         snapshot: the cluster.
@@ -106,7 +105,7 @@ def _pair(
     if (use[:, CPUS] != capacity[:, CPUS]).any():
         return "is to be the guest of a job that does not hold all CPUs of its nodes"
     if rules is None:
-        return "is to share nodes in a partition where jobs do not"
+        return "is to share nodes in a partition without sharing"
     if plan.partition[row] != running.partition[host]:
         return "is to share nodes with a job of another partition"
     if not rules.allows_host(int(running.coschedule[host])):
@@ -119,12 +118,12 @@ def _pair(
     ):
         return f"is to share nodes with a job of another {rules.scope}"
     if running.exclusive[host] or jobs.exclusive[job]:
-        return "is to share nodes that it or its host holds whole"
+        return "is to share nodes that it or its host requested whole"
     wants = jobs.per_node[job] + jobs.per_task[job] * plan.tasks_of(row)[:, None]
     if wants[:, MEMORY_MIB + 1 :].any() or use[:, MEMORY_MIB + 1 :].any():
-        return "is to share nodes beside generic resources"
+        return "is to share nodes and uses generic resources"
     if jobs.chunks[job] is not None:
-        return "is to be a guest and asked in chunks"
+        return "is to be a guest and requests chunks"
     if not jobs.requeue[job]:
         return "is to be a guest and may not be requeued"
     return _memory(capacity[inside], use[inside], wants, int(running.peak_mib[host]), rules)
@@ -144,7 +143,7 @@ def _memory(
         return "is to share nodes, but its memory or its host's is not known"
     margin = rules.memory_margin * capacity[:, MEMORY_MIB]
     if (host + guest + margin > capacity[:, MEMORY_MIB]).any():
-        return "is to share nodes whose memory does not hold both"
+        return "is to share nodes that lack the memory for both"
     return ""
 
 
@@ -195,7 +194,7 @@ def _requeues(snapshot: Snapshot, plan: Plan) -> Iterator[Broken]:
 
 
 def as_ordinary(plan: Plan) -> Plan:
-    """The plan in which guests are rows like others."""
+    """The plan with guests as ordinary rows."""
     return replace(plan, host_id=None, quotas=NO_QUOTAS, requeues=NO_REQUEUES)
 
 
@@ -235,7 +234,7 @@ def guests_running(snapshot: Snapshot, plan: Plan) -> tuple[Snapshot, Plan]:
 
 
 def _with_guests(snapshot: Snapshot, plan: Plan, rows: NDArray[np.intp]) -> RunningTable:
-    """The running jobs with guests as reported, each holding CPUs of its own."""
+    """The running jobs and guests as reported, each with CPUs of its own."""
     jobs, running = snapshot.jobs, snapshot.running
     job, more = plan.job[rows], len(rows)
     columns: dict[str, NDArray[Any]] = {

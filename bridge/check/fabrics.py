@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which nodes are connected by any switches at all."""
+"""Determines which nodes switches connect."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -33,14 +33,14 @@ def broken_power_changes(snapshot: Snapshot, rules: PowerRules | None, plan: Pla
         yield "names a node twice or out of order in its changes of power"
         return
     if named and not 0 <= min(named) <= max(named) < len(names):
-        yield "powers a node that is not there"
+        yield "powers a node that does not exist"
         return
     if saving is None:
-        yield "powers nodes, which this controller cannot"
+        yield "powers nodes, which this controller does not support"
         return
     for node in up:
         if not saving.off[node] or saving.resuming[node]:
-            yield f"powers up {names[node]}, which is on or on its way"
+            yield f"powers up {names[node]}, which is on or powering up"
     yield from _broken_downs(snapshot, None if rules is None else rules.power_down, plan, saving)
 
 

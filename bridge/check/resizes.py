@@ -206,7 +206,7 @@ def _problems(snapshot: Snapshot, resizes: Resizes, row: int, job: int) -> Itera
         bound = snapshot.partitions[partition].max_nodes
         if 0 < bound < len(after):
             name = snapshot.partitions[partition].name
-            yield f"is resized to {len(after)} nodes, partition {name} lets a job have {bound}"
+            yield f"is resized to {len(after)} nodes; partition {name} allows {bound}"
     if len(added) and snapshot.topology is not None:
         fabric = fabrics(snapshot.topology)[after]
         if len(after) > 1 and ((fabric < 0) | (fabric != fabric[0])).any():

@@ -152,7 +152,7 @@ def _limits_of(world: Counted, who: _Consumer, limits: Sequence[Limit], sums: li
             if limit.area is not None:
                 over |= amounts > limit.area // np.maximum(world.limit_s[rows], 1)
             for row in rows[over & meets(world, rows, times)].tolist():
-                yield int(world.rows[row]), f"is longer than the limit of {what} lets one job be"
+                yield int(world.rows[row]), f"is longer than the limit of {what} allows one job"
         for each in bounds:
             text = f"is more than the limit of {what} leaves"
             held = world.running[who.running, column]
@@ -160,7 +160,7 @@ def _limits_of(world: Counted, who: _Consumer, limits: Sequence[Limit], sums: li
 
 
 def _without(times: Ints, others: Sequence[Ints]) -> Ints:
-    """The parts of some windows that lie in none of the others."""
+    """The parts of some windows that lie outside all others."""
     for closed in others:
         parts = []
         for start, end in times.tolist():

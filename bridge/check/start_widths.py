@@ -70,7 +70,7 @@ def broken_start_widths(snapshot: Snapshot, widths: StartWidths) -> list[tuple[s
 
 
 def _fine(snapshot: Snapshot, widths: StartWidths) -> list[bool]:
-    """Which of them break no rule, by columns; False: perhaps."""
+    """Which of them break no rule, by columns; False: one may be broken."""
     jobs, job = snapshot.jobs, widths.job
     fine = (widths.nodes >= np.maximum(jobs.least_start[job], 1)) & ~jobs.fixed[job]
     fine &= (widths.nodes <= jobs.most_start[job]) & (jobs.tasks[job] == 0)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sums over time that are compared with bounds, and the rows to blame if one is exceeded.
 
-A sweep over all sums finds those that are exceeded; the rows to blame are then searched in each of
-these. If several rows together exceed a sum, the last ones in the plan are blamed.
+A sweep over all sums finds those that are exceeded; then the rows to blame are determined in each
+of these. If several rows together exceed a sum, the last ones in the plan are blamed.
 """
 
 from collections.abc import Iterator, Sequence

@@ -3,9 +3,8 @@
 
 Rules
     1. `12[].srv` is an array, `12[3].srv` one of its tasks.
-    2. All jobs ask in chunks. A request without chunks comes only from a person who tries what
-       would happen; its tasks are chunks anywhere, nothing is rounded to cores, and memory that is
-       not stated is none.
+    2. All jobs request chunks. A request without chunks comes only from a what-if query; its tasks
+       are chunks anywhere, nothing is rounded to cores, and unstated memory is 0.
     3. A chunk takes exactly what it states.
     4. An amount of a resource that no node counts is the feature `name=number`.
 
@@ -81,7 +80,7 @@ class PbsDialect:
             raise BadRequest("asks for memory per CPU: state mem in each chunk (-l select)")
         tasks, each = max(stated.tasks, min_nodes, 1), max(stated.cpus_per_task, 1)
         if tasks * each > MAX_COUNT:
-            raise BadRequest("asks for more CPUs than there could ever be")
+            raise BadRequest("asks for more CPUs than any cluster can have")
         return NodeDemand(
             max_nodes=max(min_nodes, min(max_nodes or tasks, tasks)),
             tasks=tasks,
@@ -90,7 +89,7 @@ class PbsDialect:
         )
 
     def state_demand(self, asked: NodeDemand, min_nodes: int) -> ControllerRequest | None:
-        """Returns tasks; None for what is needed once on every node."""
+        """Returns tasks; None for amounts needed once on every node."""
         if asked.cpus_per_node or asked.memory_per_node_mib or not asked.tasks:
             return None
         return ControllerRequest(
@@ -102,7 +101,7 @@ class PbsDialect:
         )
 
     def takes_all_memory(self, accounting: Accounting, *, memory_stated: bool) -> bool:
-        """Returns False: memory that is not stated is none."""
+        """Returns False: unstated memory is 0."""
         return False
 
     def check_chunks(self, request: ChunkRequest, stated: StatedRequest) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is to be asked of a server, after the last check."""
+"""Requests to a server, after the last check."""
 
 from dataclasses import dataclass
 
@@ -36,7 +36,7 @@ class Confirmation:
 
     Attributes:
         location: where; "null": it is denied.
-        extend: what the server is told with it.
+        extend: the extension field of the request.
         start_s: of the first occurrence; 0: as requested.
     """
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 Attributes = dict[str, str | dict[str, str]]
 """Attribute to value, or to its values by resource, as `qstat -f -F json` prints them. Every value
-is a text; instants are Unix seconds. What an attribute states repeatedly is joined by commas."""
+is a text; instants are Unix seconds. Repeated values of an attribute are joined by commas."""
 
 Objects = dict[str, Attributes]
 """By name: `12.server` (a job), `12[].server` (an array), `12[3].server` (a task that has

@@ -30,7 +30,7 @@ _REQUEST = tuple(each for each in COLUMNS if each.source is Source.REQUEST)
 _RUNNING = tuple(each for each in RUNNING_COLUMNS if each.source is Source.MESSAGE)
 _HOLDS = {
     hold: int(hold) if hold <= pb.HOLD_OTHER else int(pb.HOLD_OTHER) for hold in Hold
-}  # the service's own holds are none of the wire's
+}  # the service's own holds are not on the wire
 
 
 class Messages:
@@ -130,7 +130,7 @@ class Messages:
         )
         held = dialect_of(snapshot).state_demand(demand, int(jobs.min_nodes[row]))
         if held is None or (tasks and any(per_task[MEMORY_MIB + 1 :])):
-            raise SnapshotError(f"jobs[{jobs.id[row]}]", "asks for more than the wire can state")
+            raise SnapshotError(f"jobs[{jobs.id[row]}]", "requests more than the wire can state")
         reservation = int(jobs.reservation[row])
         rule = WidthRule(int(jobs.width_rule[row]))
         request = pb.Request(

@@ -109,7 +109,7 @@ class CulpritSearch:
                 if found and rest and not self._fails(snapshot, rest):
                     return
             except Spent:
-                self.open += asked[at + 1 : -1]  # the last ones are just all others
+                self.open += asked[at + 1 : -1]  # the last ones are exactly all others
                 raise
 
     def _others(self, snapshot: Snapshot) -> None:

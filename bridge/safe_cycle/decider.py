@@ -196,7 +196,7 @@ class Decider:
         try:
             return self._tried(snapshot, policy, over)
         except Exception as error:  # the conservative policy may still have a plan
-            _log.exception("policy %s: culprits cannot be looked for", policy.name)
+            _log.exception("policy %s: the search for culprits failed", policy.name)
             return _Tried(None, _as_policy_error(policy, error), snapshot)
 
     def _tried(self, snapshot: Snapshot, policy: Policy, over: Callable[[], bool]) -> _Tried:
@@ -213,7 +213,7 @@ class Decider:
             return _Tried(_completed(snapshot, problem, left), None, world)
         if aside.is_skipped(problem):
             return _Tried(None, problem, world)
-        _log.error("%s; looking for what makes it fail", _one_line(str(problem)))
+        _log.error("%s; searching for the cause", _one_line(str(problem)))
         search = CulpritSearch(
             lambda some: self._run(policy, some, state, solver=False),
             over,
@@ -287,7 +287,7 @@ class Decider:
         for what, state in (
             ("what was announced", State(learnt=self.state.learnt)),
             ("what was learnt", State(self.state.promises, switch.only(self.state))),
-            ("all that was remembered", State(learnt=switch.only(self.state))),
+            ("everything that was remembered", State(learnt=switch.only(self.state))),
         ):
             found = self._problem(policy, world, state)
             if isinstance(found, CycleResult):

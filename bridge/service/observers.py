@@ -83,7 +83,7 @@ class Meter:
         if (savings := report.telemetry.placement) is not None:
             metrics.placement_improved(savings.before, savings.after)
         for predictor, learnt in self._decider.state.learnt.items():
-            if predictor == SPEED_UPS:  # of which nothing is judged
+            if predictor == SPEED_UPS:  # no prediction has been judged yet
                 continue
             metrics.run_times(
                 predictor, (learnt.judged, learnt.under, learnt.off_s, learnt.accuracy)

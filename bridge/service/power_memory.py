@@ -56,8 +56,8 @@ class PowerMemory:
         """The snapshot with measured and learnt power; learns from it."""
         try:
             return self._overlaid(snapshot)
-        except Exception:  # estimates are then those that users and the site state
-            _log.exception("nothing is known of what jobs draw in this cycle")
+        except Exception:  # the estimates of users and the site are then used
+            _log.exception("the power of jobs is unknown in this cycle")
             return snapshot
 
     def _overlaid(self, snapshot: Snapshot) -> Snapshot:

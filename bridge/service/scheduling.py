@@ -159,8 +159,8 @@ class Scheduling:
         self.corridor.plan_with(config.planning.calendar())
         told = self.switch.obey(config.planning, self.cycles)
         for sentence in told:
-            _log.warning("stranded by the new rules, planned again: %s", sentence)
-        _log.info("limits and FreePools reloaded; %d planned jobs stranded", len(told))
+            _log.warning("no longer valid under the new rules, planned again: %s", sentence)
+        _log.info("limits and FreePools reloaded; %d planned starts no longer valid", len(told))
         if self.cycles.published is not None:
             self._reader.read(self.cycles.published.snapshot)
 

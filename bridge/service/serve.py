@@ -140,7 +140,7 @@ class Service:
         self._private = tempfile.TemporaryDirectory(prefix="schedbridge-")  # mode 0700
         controller = str(Path(self._private.name) / "c")
 
-        # The sockets first: that shows whether another service lives here.
+        # The sockets first: they show whether another service runs here.
         at_controllers = self._gates.listen(config.controller.socket, "controller.socket")
         # The operators' process of a service that was killed ends a moment after it.
         at_operators = self._gates.listen(config.operator.socket, "operator.socket", patience_s=2.0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts guests, what they get and what they cost, in the metrics.
+"""Counts guests, their CPU time and their cost in the metrics.
 
 Rules
     1. A guest is counted as started when it is first reported as running beside its host.
@@ -41,7 +41,7 @@ class SharingMeter:
         Args:
             metrics: where they are counted.
             site: its rules.
-            state: what was learnt, by the last cycle.
+            state: what was learnt up to the last cycle.
         """
         self._metrics, self._site, self._state = metrics, site, state
         self._cpu_s: dict[_Guest, float] = {}

@@ -4,8 +4,8 @@
 Rules
     1. The file is examined once a second and read when it has changed. Its entries replace all that
        it had before; a missing file has none.
-    2. It must be a regular file of root, of the service's user or of an administrator, which
-       nobody else may write.
+    2. It must be a regular file that belongs to root, the service's user or an administrator, and
+       that nobody else may write.
     3. A file that cannot be read or is invalid changes nothing: the last good entries stay in
        force, and the problem is reported in the log, in `power show` and by a metric.
 """
@@ -141,7 +141,7 @@ class SignalFile:
         if len(content) > MOST_BYTES:
             raise OSError(errno.EFBIG, f"Is longer than {MOST_BYTES} bytes", str(self._path))
         text = content.decode()
-        if not text.strip():  # it may be being written
+        if not text.strip():  # another program may be writing it
             raise ConfigError("", "is empty: write [] for no entry", file=str(self._path))
         return text, seen, user_name(found.st_uid)
 
@@ -151,7 +151,7 @@ class SignalFile:
         if found.st_uid not in self._owners:
             raise ConfigError(
                 "",
-                f"belongs to {user_name(found.st_uid)}, who is no administrator"
+                f"belongs to {user_name(found.st_uid)}, who is not an administrator"
                 " (operator.admins): change its owner",
                 file=str(self._path),
             )

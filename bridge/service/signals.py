@@ -76,7 +76,7 @@ class Signals:
 
 def _end_later() -> None:
     time.sleep(END_S)
-    _log.error("not ended after %.0f s: something does not answer; it is abandoned", END_S)
+    _log.error("the service has not ended within %.0f s: its process is killed", END_S)
     leave(1)
 
 

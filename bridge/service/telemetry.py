@@ -24,8 +24,8 @@
 | schedbridge_solver_gap | gauge | (found - bound) / found over the last window; NaN: unknown |
 | schedbridge_solver_window_jobs | gauge | jobs in that window |
 | schedbridge_solver_saved_ratio | gauge | (greedy - found) / greedy of its objective |
-| schedbridge_solver_plans_total | counter | cycles in which the solver's plan served |
-| schedbridge_solver_fallbacks_total{reason} | counter | cycles in which the greedy plan served |
+| schedbridge_solver_plans_total | counter | cycles in which the solver's plan was used |
+| schedbridge_solver_fallbacks_total{reason} | counter | cycles in which the greedy plan was used |
 | schedbridge_solver_killed_total | counter | solvers ended because they overran |
 | schedbridge_resizes_total{direction, outcome} | counter | requests and their results |
 | schedbridge_adaptation_seconds{direction} | histogram | decision to completion of a resize |
@@ -35,7 +35,7 @@
 | schedbridge_power_refusals_total{agent, reason} | counter | impossible values of agents |
 | schedbridge_power_lower_watts, _power_upper_watts | gauge | bounds of system power; +Inf: none |
 | schedbridge_power_estimate_watts | gauge | system power in the last snapshot, upper estimate |
-| schedbridge_power_signal_up | gauge | 1 while power.signal_file is read, or none is wanted |
+| schedbridge_power_signal_up | gauge | 1 while power.signal_file is read, or none is configured |
 | schedbridge_coschedule_guests | gauge | guests that run beside their hosts |
 | schedbridge_coschedule_starts_total | counter | guests that have started |
 | schedbridge_coschedule_requeues_total{reason} | counter | guests put back into the queue |
@@ -45,8 +45,8 @@
 | schedbridge_coschedule_off | gauge | 1 while no jobs may share nodes |
 | schedbridge_gate_refusals_total{socket, reason} | counter | connections turned away |
 | schedbridge_controller_up | gauge | 1 while the controller called within the last minute |
-| schedbridge_memory_up | gauge | 1 while the memory's file is in use, or none is wanted |
-| schedbridge_controller_fallbacks, _controller_fallback_seconds | gauge | Slurm on its own |
+| schedbridge_memory_up | gauge | 1 while the memory's file is in use, or none is configured |
+| schedbridge_controller_fallbacks, _controller_fallback_seconds | gauge | fallback to Slurm |
 | schedbridge_controller_lock_ms | gauge | longest lock of the plugin since its last call |
 | schedbridge_controller_round_trip_ms | gauge | the last call, seen by the controller |
 """
@@ -87,11 +87,11 @@ _GAUGES: Final = (
     ("power_lower_watts", "Lower bound of system power; 0: none"),
     ("power_upper_watts", "Upper bound of system power; +Inf: none"),
     ("power_estimate_watts", "System power in the last snapshot, upper estimate"),
-    ("power_signal_up", "1 while power.signal_file is read, or none is wanted"),
+    ("power_signal_up", "1 while power.signal_file is read, or none is configured"),
     ("coschedule_guests", "Guests that run beside their hosts"),
     ("coschedule_hosts_above_bound", "Hosts that are slowed down by more than their bound"),
     ("coschedule_off", "1 while an operator or a policy has ended sharing"),
-    ("memory_up", "1 while the file memory.path is in use, or none is wanted"),
+    ("memory_up", "1 while the file memory.path is in use, or none is configured"),
     ("controller_fallbacks", "Times the controller fell back to its own scheduler"),
     ("controller_fallback_seconds", "Seconds it spent there"),
     ("controller_lock_ms", "Longest lock of the plugin since its last call"),
@@ -150,7 +150,7 @@ class Metrics:
         self._changed = counter("announcements_changed", "Announced starts that moved", "direction")
         self._run_times = [counter(name, text, "predictor") for name, text in _RUN_TIMES]
         self._resizes = counter(
-            "resizes", "Resizes of running jobs: asked, completed, withdrawn, failed, ended",
+            "resizes", "Resizes of running jobs: requested, completed, withdrawn, failed, ended",
             "direction", "outcome",
         )  # fmt: skip
         self._adaptation = seconds(

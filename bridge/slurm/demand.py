@@ -104,7 +104,7 @@ def _shape(stated: StatedRequest, low: int, high: int, threads: int) -> _Shape:
     tasks, each, on_node = stated.tasks, max(stated.cpus_per_task, 1), stated.tasks_per_node
     least, wanted = stated.min_cpus_per_node, stated.min_cpus
     if max(tasks * each, on_node * each, least, wanted) > MAX_COUNT:
-        raise BadRequest("asks for more CPUs than there could ever be")
+        raise BadRequest("asks for more CPUs than any cluster can have")
     total = max(tasks * each, wanted)
     alike = on_node if on_node and tasks in (0, low * on_node) else 1
     share = _ceil(max(alike * each, least), threads) * threads

@@ -226,7 +226,7 @@ class TestReservation:
             "schedbridge", "reserve", name, "--start", slurm_time(at_s), "--users", "user",
             *options, "--licenses", "matlab:5", user="root",
         )  # fmt: skip
-        assert "of licence matlab there are 1 to 4" in done.stderr
+        assert "licence matlab has 1 to 4 items" in done.stderr
         self.reserve(early, name, at_s, *options, "--licenses", "matlab:3")
         assert "Licenses=matlab:3" in early.run("scontrol", "show", "reservation", "-o", name)
         outside = early.sbatch("-n1", "-t10", "-L", "matlab:2")

@@ -188,7 +188,7 @@ def test_the_paper_s_large_node_is_for_large_chunks_and_short_jobs(cluster: Clus
         assert announced_s(cluster, small) == free_s
         told = explained(cluster, small)
         assert "FreePool large keeps nodes from it; with access it would start" in told
-        assert "lets in: cpus >= 3 in one chunk, or time <= 2m" in " ".join(told.split())
+        assert "access: cpus >= 3 in one chunk, or time <= 2m" in " ".join(told.split())
         large = cluster.sbatch("-t3", "--chunks=1:ncpus=3", run="sleep 60")
         assert held(cluster, large) == {"n8": 3}
         short = cluster.sbatch("-t2", "--chunks=1:ncpus=1", run="sleep 60")

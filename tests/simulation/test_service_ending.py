@@ -144,7 +144,7 @@ def test_what_cannot_be_interrupted_is_left_behind(home):
         assert process.stdout.readline() == "held\n"
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE_S) == 1
-    assert "not ended after" in (home / "log").read_text()
+    assert "has not ended within" in (home / "log").read_text()
 
 
 def make_pipe(file):

@@ -265,7 +265,7 @@ def test_a_signal_file_of_a_stranger_does_not_count(home):
     file.write_text('{"upper": "1W"}')
     os.chown(file, 65534, 65534)
     with a_service(home, planning=PLANNING, power={"signal_file": str(file)}) as service:
-        assert "who is no administrator" in service._signal.problem
+        assert "who is not an administrator" in service._signal.problem
         assert service.scheduling.corridor.entry_log().entries == ()
 
 

@@ -330,7 +330,7 @@ def test_sighup_reads_limits_again(home):
         limit = {"limits": [{"user": "*", "resource": "cpus", "items": 1}]}
         (home / "bridge.yaml").write_text(a_config(home, policy="openccs", planning=limit))
         process.send_signal(signal.SIGHUP)
-        wait_for_log(home, "1 planned jobs stranded")
+        wait_for_log(home, "1 planned starts no longer valid")
         (home / "bridge.yaml").write_text(a_config(home, planning={"limits": 3}))
         process.send_signal(signal.SIGHUP)
         wait_for_log(home, "was not reloaded")

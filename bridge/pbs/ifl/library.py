@@ -140,8 +140,8 @@ class Library:
     def disconnect(self, connection: int) -> None:
         """Closes it.
 
-        The library says goodbye and waits for the server's end, which does not come on a
-        connection that carries commands. So the socket is shut down first.
+        The library sends a disconnect request and waits for the server to close, which it does not
+        on a connection that carries commands. So the socket is shut down first.
         """
         with contextlib.suppress(OSError), socket.socket(fileno=os.dup(connection)) as own:
             own.shutdown(socket.SHUT_RDWR)
@@ -168,7 +168,7 @@ class Library:
         return Told(command, job_id)
 
     def end_cycle(self, secondary: int) -> bool:
-        """Tells the server that its command is dealt with."""
+        """Tells the server that its command has been handled."""
         self._calls["DIS_tcp_funcs"]()
         written, flushed = self._calls["diswsl"](secondary, 0), self._calls["dis_flush"](secondary)
         return bool(written == 0 and flushed == 0)
@@ -211,7 +211,7 @@ class Library:
         return self._stat("jobs", connection, "pbs_selstat", since.head, asked.head, b"S")
 
     def stat_ended(self, connection: int, job_id: str) -> Attributes:
-        """Returns what the server remembers of a job that has ended."""
+        """Returns the server's record of an ended job."""
         try:
             found = self._stat("job", connection, "pbs_statjob", job_id.encode(), None, b"x")
         except IflError:
@@ -233,13 +233,13 @@ class Library:
 
     @staticmethod
     def _open_end(function: str, arguments: tuple[Any, ...]) -> tuple[None, ...]:
-        """The arguments that a query leaves out."""
+        """The arguments that a query omits."""
         return (None,) * (len(_FUNCTIONS[function][1]) - 1 - len(arguments))
 
     # ------------------------------------------------------------ actions
 
     def start_cycle(self, connection: int) -> int:
-        """Has the server tell its default scheduler to look."""
+        """Makes the server request a scheduling cycle of its default scheduler."""
         on = AttributeList.set_to({"scheduling": "True"})
         return self._done("pbs_manager", connection, _SET, _SERVER, b"", on.head, None)
 

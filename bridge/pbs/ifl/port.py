@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the link uses of the batch interface, as a protocol.
+"""The part of the batch interface that the link uses, as a protocol.
 
 Rules of the interface
     1. A connection serves one call at a time; calls on different connections run at the same time.
@@ -42,7 +42,7 @@ class Code(IntEnum):
 
 
 class Command(IntEnum):
-    """What the server tells its scheduler (SCH_...)."""
+    """The commands of the server to its scheduler (SCH_...)."""
 
     NEW = 1
     TERM = 2
@@ -112,7 +112,7 @@ class Ifl(Protocol):
         """Reads a command that has arrived; None: the server is gone."""
 
     def end_cycle(self, secondary: int) -> bool:
-        """Tells the server that its command is dealt with; False: the server is gone."""
+        """Tells the server that its command has been handled; False: the server is gone."""
 
     def stat_server(self, connection: int) -> tuple[str, Attributes]:
         """Returns the server's name and attributes."""
@@ -144,10 +144,10 @@ class Ifl(Protocol):
         """
 
     def stat_ended(self, connection: int, job_id: str) -> Attributes:
-        """Returns what the server remembers of a job that has ended; empty: nothing."""
+        """Returns the server's record of an ended job; empty: there is none."""
 
     def start_cycle(self, connection: int) -> int:
-        """Has the server tell its default scheduler to look: sets `scheduling` to True."""
+        """Makes the server start a cycle of its default scheduler (`scheduling` = True)."""
 
     def run(self, connection: int, job_id: str, exec_vnode: str) -> int:
         """Starts a job; returns when the server has accepted it (pbs_asyrunjob_ack)."""

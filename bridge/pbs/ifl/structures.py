@@ -24,7 +24,7 @@ Attribute._fields_ = [
 
 
 def decoded(text: bytes | None) -> str:
-    """A text of the server; error texts may be no UTF-8."""
+    """A text of the server; error texts may not be UTF-8."""
     return "" if text is None else text.decode("utf-8", "replace")
 
 

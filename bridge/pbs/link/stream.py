@@ -186,7 +186,7 @@ class Stream:
                     return self._accept(report, reply)
             raise ControllerError(f"{self._address} does not take a full report")
         except BaseException:
-            self._sent = None  # it is unknown what arrived
+            self._sent = None  # unknown what arrived
             raise
 
     def _greet(self, until: float) -> None:

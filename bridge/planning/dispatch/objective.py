@@ -8,7 +8,7 @@
 | wait | wait, s |
 | priority | wait, s, times its priority by the highest of the queue |
 
-d is the predicted run time. All are linear in the start, except for the bound of the second.
+d is the predicted run time. All are linear in the start, except for the bound in the second one.
 
 Ageing: for each `ageing_s` that a job has waited, the cost of a second grows by that of a job of
 that length (and of the highest priority). So long jobs eventually weigh as much as short ones.

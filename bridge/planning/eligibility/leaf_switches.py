@@ -45,7 +45,7 @@ _MOST_INSTANTS = 48
 _OF_RESERVATIONS = (ReasonCode.RESERVATION, ReasonCode.MAINTENANCE)
 
 Closed = Iterable[tuple[int, int, NDArray[np.bool_]]]
-"""When which nodes are closed: start, end and (n_nodes,) bool."""
+"""The times at which nodes are closed: start, end and (n_nodes,) bool."""
 
 
 def since_s(jobs: JobTable) -> NDArray[np.int64]:
@@ -56,7 +56,7 @@ def since_s(jobs: JobTable) -> NDArray[np.int64]:
 
 
 def waits_until_s(jobs: JobTable) -> NDArray[np.int64]:
-    """(n_jobs,) the instant from which a job takes any nodes; 0: always."""
+    """(n_jobs,) the instant from which a job can use any nodes; 0: always."""
     wishes = (jobs.switches > 0) & (jobs.max_nodes > 1)
     until: NDArray[np.int64] = np.where(wishes, since_s(jobs) + jobs.switches_wait_s, 0)
     return until
@@ -120,7 +120,7 @@ def wish_reason(
 
 @dataclass(frozen=True)
 class Leaves:
-    """The leaf switches of a topology that have nodes, renumbered.
+    """The leaf switches with nodes of a topology, renumbered.
 
     Attributes:
         of_node: (n_nodes,) each node's; -1: on no switch.
@@ -277,7 +277,7 @@ def unions(
     chosen = np.zeros((len(ranked), len(leaves.fabric) + 1), dtype=bool)
     for at, union in enumerate(ranked):
         chosen[at, list(union)] = True
-    return [mask & those[leaves.of_node] for those in chosen]  # -1, on no switch: the last, no one
+    return [mask & those[leaves.of_node] for those in chosen]  # -1, on no switch: the last
 
 
 class _LeafCapacity:

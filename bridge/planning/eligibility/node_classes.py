@@ -53,7 +53,7 @@ class NodeClasses:
         return self._reservation[class_]
 
     def opens_s(self, class_: int) -> int:
-        """From when on a job that waits for leaf switches may use a class; 0: from now."""
+        """The instant from which a job that waits for leaf switches may use a class; 0: now."""
         return self._opens[class_]
 
     def mask(self, class_: int) -> NDArray[np.bool_]:
@@ -105,7 +105,7 @@ class NodeClasses:
         return self._reservation[class_], self._opens[class_]
 
     def closed(self, class_: int) -> list[tuple[int, int, NDArray[np.bool_]]]:
-        """When which nodes of a class are closed to it: start, end and (n_nodes,) bool."""
+        """The times at which nodes of a class are closed to it: start, end and (n_nodes,) bool."""
         snapshot, own = self._snapshot, self._reservation[class_]
         opens_s = self._opens[class_]
         if own >= 0:

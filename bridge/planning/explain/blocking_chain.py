@@ -11,7 +11,7 @@ Rules
     2. If several end in that second, running jobs are preferred to waiting ones, then the job with
        most of the nodes, then the first by id.
     3. A job that waits for a limit waits for jobs of its user, account or partition on any nodes;
-       those of its user are preferred, then those of its account. One that waits for power waits
+       those of its user are preferred, then those of its account. A job that waits for power waits
        for any job.
     4. The chain continues from a waiting job with what that job waits for. It ends with a running
        job, a reservation, a begin time, or if nothing in the plan explains the start.

@@ -260,7 +260,7 @@ def describe(
 def let_in(start_s: int, closures: Sequence[Closure]) -> Change:
     """Describes access to FreePools."""
     names = tuple(closure.name for closure in closures)
-    words = [f"{closure.name} (lets in: {closure.access or 'nobody'})" for closure in closures]
+    words = [f"{closure.name} (access: {closure.access or 'none'})" for closure in closures]
     text = f"with access to FreePool{'s' if len(names) > 1 else ''} {' and '.join(words)}"
     return Change(start_s, 0, 0, None, -1, "", text, names)
 

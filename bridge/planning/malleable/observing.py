@@ -6,8 +6,8 @@ Rules
        from: once for each width that it had.
     2. The run time of a job that completed on the nodes that it started on is learnt from, too; not
        that of one that failed or was killed, as it might have taken any time.
-    3. A job counts as malleable from when it is first seen to be so, even if it rests or loses its
-       launcher later.
+    3. A job counts as malleable once it has been seen as malleable, even if it is stopped or loses
+       its launcher later.
 """
 
 from dataclasses import dataclass, replace
@@ -121,7 +121,7 @@ class _Seen:
 
 
 _noted: list[tuple[Learnt, _Seen]] = []
-"""The last record and its input, as most snapshots are like the one before."""
+"""The last record and its input, as most snapshots equal the one before."""
 
 
 def observed(snapshot: Snapshot, before: Learnt) -> Learnt:

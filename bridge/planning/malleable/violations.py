@@ -34,7 +34,7 @@ def why_not_ended(
     lower_w, upper_w = power.bounds_w
     if not outside.over_w and not found.over_w:
         return (
-            f"{NOT_KEPT}: {found.under_w} W are missing to "
+            f"{NOT_KEPT}: the draw is {found.under_w} W below "
             f"the lower bound of {lower_w} W. What would end it: waiting jobs that draw so much "
             f"more than idle nodes, or a lower bound of {lower_w - found.under_w} W"
         )

@@ -112,7 +112,7 @@ class _Reasons:
         self._until_s = np.zeros(len(rows), dtype=np.int64)
 
     def for_no_growth(self) -> None:
-        """Sets what is missing, for all of them."""
+        """Sets the reasons for what is missing, for all of them."""
         snapshot, rows, demands = self._snapshot, self._rows, self._demands
         most = most_nodes(snapshot)[rows]
         following = allowed(snapshot.running.width_rule[rows], self._width + 1)
@@ -143,7 +143,7 @@ class _Reasons:
         return np.array(usable.counts)[group], np.array(calm_counts)[group]
 
     def for_no_change(self, left_out: set[int]) -> None:
-        """Sets what forbids any change, and the changes."""
+        """Sets the reasons that forbid any change, and the changes."""
         running, rows, demands = self._snapshot.running, self._rows, self._demands
         now_s, resizes = self._snapshot.now_s, self._plan.resizes
         left_s = running.end_s[rows] - now_s

@@ -176,7 +176,7 @@ def fitted(load: NDArray[np.float64], watts: NDArray[np.float64]) -> Line:
         )
     slope, idle_w = np.polyfit(points[:, 0], points[:, 1], 1)
     if slope < 0 or idle_w < 0:
-        what = "less the busier they are" if slope < 0 else "less than nothing when idle"
+        what = "less power under a higher load" if slope < 0 else "less than nothing when idle"
         return Line(
             least_load=least,
             most_load=most,

@@ -62,12 +62,12 @@ class NodePowers:
 
     @cached_property
     def floor_w(self) -> Watts:
-        """(n_nodes,) what each draws when a job begins there."""
+        """(n_nodes,) the power that each draws when a job begins there."""
         return np.where(self.before, self.idle_w, 0)
 
     @cached_property
     def span_w(self) -> Watts:
-        """(n_nodes,) what each may draw beyond idle."""
+        """(n_nodes,) the maximum that each draws beyond idle."""
         return self.max_w - self.floor_w
 
     @property

@@ -7,8 +7,8 @@ Terms
 
 Rules
     1. Results are kept only if they depend on nothing but the request, the nodes, the partitions,
-       the nodes of reservations and the switches. Requests and all others are compared by content,
-       not by a job's name or version. So plans do not depend on what was kept.
+       the nodes of reservations and the switches. All of these are compared by content, not by a
+       job's name or version. So plans do not depend on what was kept.
     2. Nothing is kept where alternatives depend on more (leaf switches that a job waits for, a
        time limit that is cut for a deadline).
     3. Classes are renumbered in every cycle, in the order in which its rows use them.

@@ -39,9 +39,9 @@ HELD_TEXT = {
     Hold.LIMIT: "a limit of its user, account or QOS is reached",
     Hold.ARRAY_LIMIT: "as many tasks of the array run as it allows",
     Hold.PARTITION: "its partition is not available",
-    Hold.OTHER: "the controller holds it back",
+    Hold.OTHER: "the controller holds it",
     Hold.REFUSED: "the controller refused to start it",
-    Hold.BAD_REQUEST: "its request cannot be understood",
+    Hold.BAD_REQUEST: "its request is invalid",
 }
 """Text for each hold of the controller."""
 

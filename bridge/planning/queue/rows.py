@@ -73,7 +73,7 @@ class Rows:
     """
 
     def __init__(self, snapshot: Snapshot, job: NDArray[np.int64]) -> None:
-        """Sorts the rows out.
+        """Separates the rows that can be planned from the others.
 
         Args:
             snapshot: the cluster.
@@ -194,7 +194,7 @@ class Rows:
         own = int(jobs.reservation[job])
         if own >= 0 and self.snapshot.reservations[own].end_s <= start_s < NEVER:
             name = self.snapshot.reservations[own].name
-            # The reservation exists, so Slurm's reason for waiting for one would be wrong.
+            # The reservation exists, so Slurm's reason for a missing reservation would be wrong.
             return Reason(code, f"reservation {name} ends before the job can start")
         return too_late(jobs, job, start_s, time_limit_s, now_s=self.snapshot.now_s, code=code)
 

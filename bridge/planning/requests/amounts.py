@@ -33,7 +33,7 @@ _ALSO = {"mem": "mem_mib", "vmem": "mem_mib", "ncpus": "cpus", "cores": "cpus"}
 
 
 def largest(capacity: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(n + 1, 2) the most CPUs, and the most memory, of any 0, 1 ... n of n nodes."""
+    """(n + 1, 2) the maximum CPUs and memory of any 0, 1 ... n of n nodes."""
     both = capacity[:, : MEMORY_MIB + 1]
     found = np.zeros((len(both) + 1, MEMORY_MIB + 1), dtype=np.int64)
     np.cumsum(np.sort(both, axis=0)[::-1], axis=0, out=found[1:])

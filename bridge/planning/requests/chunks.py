@@ -12,8 +12,8 @@
 Rules
     1. `ncpus` defaults to 1 (`cores` is the same word), counts to 1, place to `free`.
     2. Sizes (`mem`, `vmem`) have a unit: b, kb, mb, gb, tb, or k, m, g, t; 1 kb is 1024 b. They
-       are rounded up to whole MiB. Slurm has no limit of virtual memory: `vmem` counts as
-       memory, the larger of the two holds.
+       are rounded up to whole MiB. Slurm has no limit of virtual memory: `vmem` counts as memory;
+       the larger of the two applies.
     3. `ngpus` is the generic resource `gpu`. `mpiprocs` and `ompthreads` shape the processes and
        take nothing from the node. `host` names the node.
     4. Any other name with a number is an amount of it; with a word it is the feature
@@ -237,7 +237,8 @@ class _Reader:
             group.features.add(name)
         elif word.lower() == "false":
             self._fail(
-                "only what a node must have can be requested; leave it out or name what it has",
+                "only features that a node must have can be requested; leave it out or name such a "
+                "feature",
                 value_at,
             )
         else:

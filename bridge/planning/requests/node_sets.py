@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nodes that a rule of a site means."""
+"""The nodes that a site rule selects."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from bridge.planning.requests.features import parse_features
 
 
 def members(nodes: NodeSet, snapshot: Snapshot) -> NDArray[np.bool_]:
-    """(n_nodes,) which nodes are meant; no node has a resource that the cluster does not have."""
+    """(n_nodes,) which nodes are selected; none has a resource that the cluster does not have."""
     table = snapshot.nodes
     meant = np.ones(len(table), dtype=bool)
     if nodes.names:

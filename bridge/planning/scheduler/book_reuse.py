@@ -89,9 +89,8 @@ class BookReuse(BookedView):
             kept: the rows, in order.
             former: their placements.
 
-        Returns:
-            Where the rows are; None: it cannot be told so, and the book holds only those that it
-            held.
+        Returns: Where the rows are; None: this is not conclusive, and the book holds only those
+            that it held.
         """
         all_ = self._candidates
         stands = kept.position >= 0
@@ -193,7 +192,7 @@ class BookReuse(BookedView):
         Args:
             kept: the rows.
             former: their placements.
-            known: which rows have a request; that of all others is none of theirs.
+            known: which rows have a request; the request of all others is invalid.
         """
         all_, position = self._candidates, np.maximum(kept.position, 0)
         width = np.where(kept.position < 0, 0, np.diff(former.indptr)[kept.row])

@@ -119,7 +119,7 @@ class PlacementColumns:
     @classmethod
     def of(cls, placements: Sequence[Placement]) -> "PlacementColumns":
         """The columns of some placements."""
-        layouts = {id(one.layout): one.layout for one in placements}  # jobs that ask alike share
+        layouts = {id(one.layout): one.layout for one in placements}  # shared by equal jobs
         number = {key: at for at, key in enumerate(layouts)}
         keys: dict[str, int] = {}
         table = [

@@ -296,7 +296,7 @@ class ClusterBook:
     def _changed_class(self, mask: NDArray[np.bool_]) -> int | None:
         """A class of the cycle before with nearly these nodes, made to have them; None: none.
 
-        So what is known of its requests is kept when a node fails or returns.
+        So the cached results of its requests are kept when a node fails or returns.
         """
         if self.kept is None or self._marks:
             return None

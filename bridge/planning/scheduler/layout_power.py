@@ -33,7 +33,7 @@ class LayoutPower:
         self._least: dict[tuple[int, ...], int] = {}
         self._shared: dict[tuple[tuple[int, ...], int], int] = {}
         self._known: dict[tuple[int, int, bool], int] = {}
-        self._kept: list[Layout] = []  # so that no other one gets an id that is known
+        self._kept: list[Layout] = []  # so that no other one gets an id that is in use
 
     def most(self, layout: Layout, stated_w: int, *, whole: bool) -> int:
         """The most that its nodes draw, W.

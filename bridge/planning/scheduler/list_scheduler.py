@@ -95,7 +95,7 @@ class ListScheduler:
         array_depth: int = 1000,
         by_book: bool = False,
     ) -> None:
-        """Sorts the rows out and chooses the kernel.
+        """Separates the rows that can be planned from the others, and chooses the kernel.
 
         Args:
             snapshot: the cluster.

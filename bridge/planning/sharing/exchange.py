@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was learnt of two jobs on a node, as plain values that people can read and edit.
+"""What was learnt about two jobs on a node, as plain values that people can read and edit.
 
     {"format": "schedbridge coscheduling", "version": 1,
      "applications": [{"user": "ann", "name": "blast", "nodes": 2, "runs": 4, "cpu_s": 310.5,
@@ -10,7 +10,7 @@
      "with_any": [{"host": {...}, "guest_cpus": 1.2, "ceilings": {...}}],
      "asax": {"experts": {"idle CPUs": 0.4}, "decisions": 12, "mixture_risk": 1.0, "allowed": 0.9}}
 
-An import replaces all of it. What is left out is then not known.
+An import replaces everything. Omitted entries are then unknown.
 """
 
 from collections.abc import Mapping
@@ -46,7 +46,7 @@ _MOST: Final = 1e12
 
 
 def exported(pairs: Learnt, asax: Learnt) -> dict[str, Any]:
-    """All that was learnt."""
+    """Everything that was learnt."""
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -100,7 +100,7 @@ def _learner(asax: Learnt) -> dict[str, Any]:
 
 
 def imported(value: object) -> tuple[Learnt, Learnt]:
-    """What `pairs` and `asax` know after an import.
+    """The state of `pairs` and `asax` after an import.
 
     Raises:
         ConfigError: it does not fit; with the place.

@@ -31,7 +31,7 @@ from bridge.planning.sharing.observation import FEATURES, Observation
 from bridge.yaml_text import NoYaml, load
 
 QUOTAS_PERCENT: Final = (0, 10, 25, 50, 75)
-"""The actions: the guest's share of the CPUs. 0: no guest. The host has the rest."""
+"""The actions: the guest's share of the CPUs; 0: no guest. The host has the rest."""
 MOST_EXPERTS, MOST_NODES, MOST_DEPTH = 100, 1_000, 16
 
 _COMPARE: Final[Mapping[str, Callable[[float, float], bool]]] = {

@@ -12,7 +12,7 @@ from bridge.model.plan import Plan
 
 
 def with_guests(plan: Plan, guests: Sequence[GuestStart]) -> Plan:
-    """Returns the plan with these starts in place of what their rows said; O(nodes planned).
+    """Returns the plan with these starts in place of those of their rows; O(nodes planned).
 
     Args:
         plan: without guests.

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What applications take when they run alone: CPU time, run time, memory.
+"""What applications use when they run alone: CPU time, run time, memory.
 
 Terms
     application   jobs of one user whose names differ in trailing digits only, on one number of
                   nodes.
 
 Rules
-    1. A job teaches when it ends by itself (COMPLETED), if it was measured within `LATE_S` of its
-       end, or within the last tenth of its run, and was never a host or a guest.
-    2. Means are over at most the last `MEMORY` runs or so: each new one has a weight of at least
-       1 / `MEMORY`. So what was learnt is forgotten slowly when an application changes.
-    3. A name is taken without control characters, and cut after `_MOST_NAME` characters.
-    4. A running job keeps the name under which it was measured first: its user may rename it, and
-       would escape from what is measured of it.
-    5. Of running jobs the last measurement is followed; after a restart it begins again.
+    1. A job is learnt from if it ends by itself (COMPLETED), was measured within `LATE_S` of its
+       end or within the last tenth of its run, and was never a host or a guest.
+    2. Means cover about the last `MEMORY` runs: each new run has a weight of at least 1 / `MEMORY`.
+       So old runs are forgotten slowly when an application changes.
+    3. Control characters are removed from names, which are cut after `_MOST_NAME` characters.
+    4. A running job keeps the name under which it was first measured, so that a user cannot discard
+       its measurements by renaming it.
+    5. The last measurement of each running job is kept; after a restart this begins again.
 """
 
 from collections.abc import Mapping
@@ -37,13 +37,13 @@ _CONTROL: Final = dict.fromkeys((*range(32), 127), "?")
 
 @dataclass(frozen=True)
 class History:
-    """What an application takes alone, as means.
+    """What an application uses alone, as means.
 
     Attributes:
-        runs: how many were seen, at most `MEMORY`.
+        runs: number of runs observed, at most `MEMORY`.
         cpu_s: CPU time of a run, s.
         run_s: its run time, s.
-        peak_mib: the most memory on a node, MiB, the largest of the runs.
+        peak_mib: the maximum memory on a node, MiB, over all runs.
     """
 
     runs: int
@@ -64,7 +64,7 @@ class History:
 
 
 def application(user: str, name: str, nodes: int) -> str:
-    """What the jobs of an application have in common."""
+    """The key of an application."""
     plain = name.rstrip(_DIGITS)[:_MOST_NAME].translate(_CONTROL)
     return APART.join((user, plain, str(nodes)))
 
@@ -81,7 +81,7 @@ def history_key(app: str) -> str:
 
 
 def histories(known: Mapping[str, list[int]]) -> dict[str, History]:
-    """All applications of which something is known."""
+    """All known applications."""
     start = _APPLICATION + APART
     apps = [key.removeprefix(start) for key in known if key.startswith(start)]
     learnt = Learnt(known=Layers(dict(known)))
@@ -107,7 +107,7 @@ def applications(snapshot: Snapshot, learning: Learning) -> list[str]:
 
 
 def history_of(learnt: Learnt | Learning, app: str) -> History | None:
-    """What is known of an application; None: nothing."""
+    """What is known about an application; None: nothing."""
     numbers = learnt.known.get(history_key(app))
     if numbers is None or len(numbers) != 4 or numbers[0] < 1:
         return None
@@ -116,7 +116,7 @@ def history_of(learnt: Learnt | Learning, app: str) -> History | None:
 
 
 def follow(snapshot: Snapshot, apps: list[str], learning: Learning) -> None:
-    """Learns from jobs that ended, and follows those that run (rules 1, 2 and 5)."""
+    """Learns from ended jobs, and follows running ones (rules 1, 2 and 5)."""
     ended = snapshot.ended
     for row, job_id in enumerate(ended.id.tolist()):
         keys = [key for key in learning.running.in_order() if _is_of(key, job_id)]

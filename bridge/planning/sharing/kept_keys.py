@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much is kept of applications and pairs: bounded for each user, and in total.
+"""Bounds what is kept about applications and pairs, for each user and in total.
 
 Terms
     key     kind and application, or applications of host and guest, with separators in between.
-    owner   of a key: the user of the application; of a pair, that of the host's.
+    owner of a key: the user of the application; of a pair, the host's user.
 
 Rules
-    1. A user has at most `MOST_OF_USER` keys of a kind. Beyond them the oldest go, of pairs those
-       with the guests' user who has most of them first. So nobody can push out what is known of
-       others, with however many job names.
-    2. There are at most `MOST` keys. Beyond them the oldest go of the users who have most.
-    3. Bounds are looked at with every `EVERY`-th new key, and may be exceeded by that many.
+    1. A user has at most `MOST_OF_USER` keys of a kind. Beyond that the oldest are dropped; of
+       pairs, first those of the guests' user who has most of them. So no user can push out the
+       records of others by using many job names.
+    2. There are at most `MOST` keys. Beyond that the oldest keys of the users with most keys are
+    dropped.
+    3. Bounds are checked at every `EVERY`-th new key, and may be exceeded by that many.
 """
 
 from collections.abc import Iterable, Mapping
@@ -69,7 +70,7 @@ def _drop_oldest(known: Draft[list[int]], groups: Mapping[str, list[str]], most:
 
 
 def _level(sizes: Iterable[int], most: int) -> int:
-    """The largest size to which all are cut so that they come to at most `most`."""
+    """The largest size to which all are cut so that their sum is at most `most`."""
     found, left = 0, sorted(sizes)
     for at, size in enumerate(left):
         share = (most - sum(left[:at])) // (len(left) - at)

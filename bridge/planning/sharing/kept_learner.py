@@ -10,15 +10,15 @@ from bridge.model.learnt import Learning, Learnt
 from bridge.planning.sharing.learner import Learner
 
 ASAX: Final = "asax"
-"""Of what the policy has learnt, in `bridge.ports.State.learnt`."""
+"""The name of this part of `bridge.ports.State.learnt`."""
 RISK, COUNTS = "risk", "counts"
-"""Keys: the risk of each expert, by their order; and decisions, risk of the mixture, what the bound
-allows. All but the decisions in units of `TINY`."""
+"""Keys: the risk of each expert, in order; and the decisions, the risk of the mixture, and the
+bound. All except the decisions are in units of `TINY`."""
 TINY: Final = 1e-9
 
 
 def read_learner(learning: Learning | Learnt, n_experts: int) -> Learner:
-    """What was learnt; nothing, if it was by other experts."""
+    """What was learnt; nothing if it was learnt with other experts."""
     risk, counts = learning.known.get(RISK), learning.known.get(COUNTS)
     if risk is None or counts is None or len(risk) != n_experts or len(counts) != 3:
         return Learner.new(n_experts)

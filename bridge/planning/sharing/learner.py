@@ -18,11 +18,11 @@ Rules
        ln(E) / gamma_T + sum_t gamma_t / 8, whatever the losses and the actions are.
 
 Source: as of `observation.py`, section 3.2, Algorithm 1 and Theorem 1.
-Deviates: equations and algorithm are lost, so all rules are reconstructed from the prose and from
-the outline of the proof. Losses arrive late and in any order; a decision is charged with the
-advice that was given when it was made. Rule 4 bounds the risk of the actions that were taken, not
-the loss that an expert would have had by its own actions: p_i(a|s) l is no unbiased estimate of
-it, so an expert that avoids the actions taken so far seems to be without risk.
+Deviates: our copy lacks the equations and the algorithm, so all rules are reconstructed from the
+prose and from the outline of the proof. Losses arrive late and in any order; a decision is charged
+with the advice given when it was made. Rule 4 bounds the risk of the actions that were taken, not
+the loss of an expert's own actions: p_i(a|s) l is not an unbiased estimate of it, so an expert that
+avoids the actions taken so far seems to be without risk.
 """
 
 import math

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why guests go back to the queue: what their users are told, and how it is counted."""
+"""Why guests go back to the queue: the text for users, and how it is counted."""
 
 from typing import Final
 

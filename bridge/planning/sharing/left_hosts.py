@@ -2,10 +2,11 @@
 """Guests that were sent back to the queue, and when they may be guests again.
 
 Rules
-    1. After the n-th time a job is no guest for `PAUSE_S` * 2^(n - 1), and after `MOST_TIMES` none
-       at all: it starts on nodes of its own. So no job goes round in circles, whatever the reason.
-    2. A run counts once, however often its end is asked for.
-    3. What is kept of a job is forgotten `KEPT_S` after it was seen last.
+    1. After the n-th requeue a job is no guest for `PAUSE_S` * 2^(n - 1), and after `MOST_TIMES`
+       requeues never again: it starts on its own nodes. So no job is requeued for ever, whatever
+       the reason.
+    2. A run counts once, however often its requeue is requested.
+    3. The record of a job is dropped `KEPT_S` after the job was last seen.
 """
 
 from collections.abc import Container
@@ -21,14 +22,14 @@ _LEFT: Final = "left"
 
 
 class LeftHosts:
-    """The jobs that were guests, as they are kept from cycle to cycle."""
+    """The jobs that were guests, kept from cycle to cycle."""
 
     def __init__(self, learning: Learning, now_s: int) -> None:
-        """Begins with what is known."""
+        """Begins with the kept records."""
         self._running, self._now_s = learning.running, now_s
 
     def leaves(self, job_id: str, start_s: int) -> bool:
-        """A guest that started then is to go; whether that is new (rule 2)."""
+        """Records that a guest that started then must leave; whether that is new (rule 2)."""
         times, _, run_s, _ = self._running.get(_key(job_id)) or [0, 0, -1, 0]
         if run_s == start_s:
             return False

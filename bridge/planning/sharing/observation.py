@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the learner sees of a host before it chooses, and the loss that it is told afterwards.
+"""What the learner knows about a host before a choice, and the loss that it gets afterwards.
 
 Terms
     host        a job whose nodes are shared
@@ -16,11 +16,11 @@ Terms
 | 4 | happiness | see above | - | 0 to 10 |
 
 Source: A. Souza, K. Pelckmans, J. Tordsson, A HPC co-scheduler with reinforcement learning,
-JSSPP 2021, section 3. Its equations are lost in the published text.
-Deviates: the paper does not say how the remaining work is measured. Here work is CPU seconds, and
-performance is CPU seconds a second. The total is what earlier runs of the application took. Where
-there are none, the job is expected to be busy until its limit at the rate it has had so far: then
-Hp is the present performance relative to the mean one.
+JSSPP 2021, section 3. Our copy of the text lacks its equations. Deviates: the paper does not say
+how the remaining work is measured. Here work is CPU seconds, and performance is CPU seconds per
+second. The total work is that of earlier runs of the application. Without any, the job is expected
+to continue until its limit at its mean rate so far: then Hp is the present performance relative to
+the mean.
 """
 
 import math
@@ -29,7 +29,7 @@ from dataclasses import astuple, dataclass
 from typing import Final
 
 MOST_HAPPY: Final = 10.0
-"""Hp is cut here: of jobs that have nearly finished, or for which nothing is left to do."""
+"""Upper bound of Hp, for jobs with little or no remaining work."""
 FULL_LOSS_AT: Final = 0.5
 """An overrun of this share of the time limit, or more, is a loss of 1."""
 

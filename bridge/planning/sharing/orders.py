@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quotas, weights and requeues of guests, put together for a plan.
+"""Collects quotas, weights and requeues of guests for a plan.
 
 Terms
-    floor   what a guest is held to that is about to go: little, but enough to end when it is
-            cancelled.
+    floor the limit for a guest that is about to leave: low, but enough to end when it is cancelled.
 """
 
 from dataclasses import dataclass, field
@@ -18,12 +17,12 @@ from bridge.model.node import CPUS
 from bridge.model.snapshot import Snapshot
 
 FLOOR: Final = 0.05
-"""Share of the CPUs; a guest at 1 % of a CPU was seen not to end for seconds when cancelled."""
+"""Share of the CPUs; at 1 % of a CPU, a cancelled guest took seconds to end."""
 
 
 @dataclass
 class Orders:
-    """Collects what guests are told.
+    """Collects the orders for guests.
 
     Attributes:
         snapshot: the cluster.
@@ -49,7 +48,7 @@ class Orders:
         self.limit(job_id, cpus, FLOOR, LEAST_WEIGHT)
 
     def requeue(self, job_id: str, cpus: int, reason: str) -> None:
-        """A running guest goes, and is held to the floor until it has gone."""
+        """A running guest is requeued, and held to the floor until it has left."""
         self.floor(job_id, cpus)
         self._requeues.append((job_id, reason))
 

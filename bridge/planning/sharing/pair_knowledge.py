@@ -1,26 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was learnt of pairs of applications: the harm to the host, by how much the guest might use.
+"""What was learnt about pairs of applications: the harm to the host at each ceiling of the guest.
 
 Terms
     ceiling     the most CPU time that a guest may use, in percent of the CPUs of its nodes. Its
                 weight is always the least, so it gets only what its host leaves.
     harm        slowdown of the host (`slowdown.py`) while the guest had a ceiling.
-    belief      mean and half-width of what the harm is expected to be.
+    belief mean and half-width of the expected harm.
 
 Rules
-    1. Before anything was seen, the harm of a ceiling is taken to be what was measured of guests
-       with the least weight: a few percent, more for busy hosts and high ceilings (`_prior`).
-    2. What was seen of a host's application with any guest moves that, and what was seen of this
-       pair moves it further. Each level counts as `STRENGTH` observations for the next one. So the
-       second encounter is informed by the first one.
+    1. Without observations, the expected harm of a ceiling is that measured for guests with the
+       least weight: a few percent, more for busy hosts and high ceilings (`_prior`).
+    2. Observations of the host's application with any guest correct that, and observations of this
+       pair correct it further. Each level counts as `STRENGTH` observations for the next one.
     3. The half-width is one standard deviation of a single observation, over the root of the
        number of observations, those of rule 2 included.
     4. A ceiling is admissible if mean and half-width together are within the host's bound.
-    5. What is within the bound under a ceiling is so under lower ones, and what passes it there
-       does so under higher ones: an observation counts for these, too.
-    6. A pair that was short of memory is one that passes any bound, at any ceiling: that says
-       nothing of its host's application beside other guests.
-    7. Counts are cut at `MEMORY`: later observations then weigh 1 / `MEMORY`. So what was learnt is
+    5. An observation within the bound also counts for all lower ceilings, and one above the bound
+       for all higher ceilings.
+    6. A pair that ran short of memory exceeds any bound at any ceiling. This says nothing about its
+       host's application with other guests.
+    7. Counts are at most `MEMORY`, so later observations weigh 1 / `MEMORY` and old ones are
        forgotten slowly.
 """
 
@@ -34,12 +33,12 @@ from bridge.model.learnt import Learning
 from bridge.planning.sharing.kept_keys import APART, BESIDE, keep
 
 PAIRS: Final = "pairs"
-"""Of what the policy has learnt, in `bridge.ports.State.learnt`."""
+"""The name of this part of `bridge.ports.State.learnt`."""
 CEILINGS: Final = (10, 25, 50, 75, 100)
 STRENGTH: Final = 2.0
 MEMORY: Final = 30.0
 DEVIATION: Final = 0.05
-"""Of a single observation: noise alone is 5 to 10 %."""
+"""Standard deviation of a single observation: noise alone is 5 to 10 %."""
 LARGEST_HARM: Final = 5.0
 _PAIR, _HOST = "pair", "with-any"
 _UNIT: Final = 1_000_000
@@ -54,7 +53,7 @@ class Seen:
     harm: float = 0.0
 
     def after(self, harm: float) -> "Seen":
-        """With one more (rule 7)."""
+        """Adds an observation (rule 7)."""
         count = min(self.count + 1, MEMORY)
         return Seen(count, self.harm + (harm - self.harm) / count)
 
@@ -74,7 +73,7 @@ class Belief:
 
 @dataclass(frozen=True)
 class Entry:
-    """What was seen of a pair, or of a host's application with any guest.
+    """The observations of a pair, or of a host's application with any guest.
 
     Attributes:
         seen: for each of `CEILINGS`.
@@ -85,7 +84,7 @@ class Entry:
     guest_cpus: float = -1.0
 
     def after(self, ceiling: int, harm: float, guest_cpus: float, *, bad: bool) -> "Entry":
-        """With one more observation (rule 5)."""
+        """Adds an observation (rule 5)."""
         seen = tuple(
             each.after(harm) if (at >= ceiling if bad else at <= ceiling) else each
             for at, each in zip(CEILINGS, self.seen, strict=True)
@@ -103,7 +102,7 @@ class Entry:
 
     @staticmethod
     def of_numbers(numbers: list[int] | None) -> "Entry":
-        """The inverse; of nothing, or of what does not fit: nothing was seen."""
+        """The inverse; no observations if the numbers are missing or invalid."""
         if numbers is None or len(numbers) != 2 * len(CEILINGS) + 1:
             return Entry()
         seen = tuple(
@@ -127,7 +126,7 @@ def host_key(host: str) -> str:
 
 
 def pairs_in(known: Mapping[str, list[int]]) -> dict[tuple[str, str], Entry]:
-    """All pairs of applications of which something is known."""
+    """All known pairs of applications."""
     start = _PAIR + APART
     return {
         (host, guest): Entry.of_numbers(numbers)
@@ -138,7 +137,7 @@ def pairs_in(known: Mapping[str, list[int]]) -> dict[tuple[str, str], Entry]:
 
 
 def hosts_in(known: Mapping[str, list[int]]) -> dict[str, Entry]:
-    """All applications of hosts of which something is known, with any guest."""
+    """All known applications of hosts, with any guest."""
     start = _HOST + APART
     return {
         key.removeprefix(start): Entry.of_numbers(numbers)

@@ -2,19 +2,20 @@
 """Watches pairs: measures hosts alone and beside their guests, and learns from pairs that end.
 
 Rules
-    1. A host is measured alone while it has no guest, and beside a guest from the instant at
-       which the guest got its ceiling on. The CPU time of a job that was first measured within
-       `YOUNG_S` of its start counts from there, so that its second measurement gives a rate. With
-       several guests, what is measured counts for each pair: who of them slows the host down cannot
-       be seen.
-    2. A pair teaches when its host's bound is passed, every `QUIET_S` while it is not, and when it
-       ends.
-    3. When a host ends whose application is known from runs alone, its whole run teaches as well,
-       if it had a guest for a good part of it: what is lost in time is then laid on the time with
-       the guest. Interference that CPU time does not show, as on memory, is seen so.
-    4. So does a host that still runs after it should have ended alone: the time since then is lost
-       for sure. The larger of the two slowdowns, by the lower ends of their intervals, counts.
-    5. What is kept of running jobs is forgotten when they are gone.
+    1. A host is measured alone while it has no guest, and beside a guest from the instant at which
+       the guest gets its ceiling. The CPU time of a job that was first measured within `YOUNG_S` of
+       its start counts from its start, so that its second measurement gives a rate. With several
+       guests, a measurement counts for each pair, as it does not show which guest slows the host
+       down.
+    2. A pair is learnt from when its host's bound is passed, every `QUIET_S` while it is not, and
+       when it ends.
+    3. If the application of an ended host is known from runs alone, and it had a guest for a good
+       part of the run, the whole run is learnt from as well: the time lost is attributed to the
+       time with the guest. This shows interference that CPU time does not, as on memory.
+    4. The same holds for a host that still runs after it would have ended alone: at least the time
+       since then is lost. The larger of the two slowdowns, by the lower ends of their intervals,
+       counts.
+    5. The records of running jobs are dropped when the jobs have left.
 """
 
 import math
@@ -59,11 +60,11 @@ _ALONE, _BESIDE, _RAN = "alone", "beside", "ran"
 _LEAST_SHARED: Final = 0.2
 """A good part of a run (rule 3)."""
 _MUCH: Final = 0.10
-"""Harm from which on a pair that has ended speaks against higher ceilings, not for lower ones."""
+"""From this harm on, an ended pair counts against higher ceilings, not for lower ones."""
 _MOST_BESIDE: Final = 32
 """Applications of guests of one host whose time beside it is counted."""
 _LONGEST_GAP_S: Final = 120
-"""Between two looks at a pair; more does not count as time together."""
+"""Maximum time between two observations of a pair; more does not count as time together."""
 
 
 _UNKNOWN: Final = Rate(PROGRESS, 0, 0)
@@ -71,13 +72,13 @@ _UNKNOWN: Final = Rate(PROGRESS, 0, 0)
 
 @dataclass(frozen=True)
 class Pair:
-    """A guest beside its host, as it is kept from cycle to cycle.
+    """A guest beside its host, kept from cycle to cycle.
 
     Attributes:
         ceiling: of the guest.
-        since_s: from when on the host is measured beside it; later when it is measured anew.
+        since_s: start of the host's measurement beside it; later if the measurement was restarted.
         floor_s: since when the guest is held to the floor; 0: it is not.
-        told_s: when the pair taught last.
+        told_s: when the pair was last learnt from.
         guest_cpu_ms: CPU time of the guest at `since_s`; -1: not known.
         rate: of the host's work beside it.
     """
@@ -104,14 +105,14 @@ class Pair:
 
 
 class Watch:
-    """The pairs of one snapshot, and what is learnt of them.
+    """The pairs of one snapshot, and what is learnt from them.
 
     Attributes:
         snapshot: the cluster.
         apps: application of each running job.
         host_of: row of each guest to the row of its host.
         harm: of the hosts of each user, and of the whole site.
-        left: the guests that were sent away.
+        left: the guests that were requeued.
     """
 
     def __init__(self, snapshot: Snapshot, learning: Learning) -> None:
@@ -122,7 +123,7 @@ class Watch:
         self.left = LeftHosts(learning, self.now_s)
 
     def learn(self) -> None:
-        """Takes ends and measurements of this snapshot in."""
+        """Takes in the ends and measurements of this snapshot."""
         self._whole_runs()
         follow(self.snapshot, self.apps, self.learning)
         self._forget()
@@ -146,7 +147,7 @@ class Watch:
                 before = Rate(unit, at_s, work)
             if not guests:
                 after = before.after(unit, at_s, work, LONG)
-            else:  # what it does beside guests is no rate alone
+            else:  # its rate beside guests is not its rate alone
                 after = replace(before, at_s=at_s, work=work)
             for guest in guests:
                 self._measure_beside(guest, unit, work)
@@ -169,7 +170,7 @@ class Watch:
         at_s = int(self.snapshot.running.measured_s[self.host_of[guest]])
         if pair.guest_cpu_ms < 0:
             pair = replace(pair, guest_cpu_ms=self.guest_cpu_ms(guest))
-        if at_s >= pair.since_s:  # what was measured before says nothing of the two together
+        if at_s >= pair.since_s:  # earlier measurements say nothing about the two together
             fresh = pair.rate.at_s < pair.since_s
             after = Rate(unit, at_s, work) if fresh else pair.rate.after(unit, at_s, work, SHORT)
             pair = replace(pair, rate=after)
@@ -205,18 +206,18 @@ class Watch:
         return None if numbers is None else Rate.of_numbers(numbers)
 
     def rate_alone(self, row: int, unit: int) -> Rate | None:
-        """The rate at which a running job is taken to work alone; None: not known."""
+        """The rate at which a running job is assumed to work alone; None: not known."""
         job_id = str(self.snapshot.running.id[row])
         return alone_rate(self.alone(job_id), unit, history_of(self.learning, self.apps[row]))
 
     def slowdown(self, guest: int, pair: Pair) -> Slowdown | None:
-        """Of a guest's host at present; None: too little is known."""
+        """The present slowdown of a guest's host; None: too little is known."""
         rates = slowdown(self.rate_alone(self.host_of[guest], pair.rate.unit), pair.rate)
         found = [each for each in (rates, self._overdue(guest)) if each is not None]
         return max(found, key=lambda each: each.at_least, default=None)
 
     def _overdue(self, guest: int) -> Slowdown | None:
-        """Rule 4; None: the host is not late, or nobody knows when it ends alone."""
+        """Rule 4; None: the host is not late, or its end alone is unknown."""
         running, host = self.snapshot.running, self.host_of[guest]
         history = history_of(self.learning, self.apps[host])
         key = _key(_RAN, str(running.id[host]), BESIDE.join(self.pair_apps(guest)))
@@ -261,7 +262,7 @@ class Watch:
         return self.apps[self.host_of[guest]], self.apps[guest]
 
     def pair(self, guest: int) -> Pair | None:
-        """A running guest and its host as kept; None: nothing is kept of them."""
+        """The record of a running guest and its host; None: there is none."""
         numbers = self.learning.running.get(self._key_of(guest))
         return None if numbers is None else Pair.of_numbers(numbers)
 
@@ -270,12 +271,12 @@ class Watch:
         self.learning.running[self._key_of(guest)] = pair.numbers()
 
     def begin(self, guest_id: str, host_id: str, apps: tuple[str, str], ceiling: int) -> None:
-        """A guest is to start."""
+        """Records that a guest is to start."""
         key = _key(_BESIDE, guest_id, host_id, BESIDE.join(apps))
         self.learning.running[key] = Pair(ceiling, self.now_s, told_s=self.now_s).numbers()
 
     def anew(self, guest: int, pair: Pair) -> Pair:
-        """The pair whose host is measured anew from now on."""
+        """The pair, with its host's measurement restarted."""
         rate = replace(pair.rate, at_s=0, samples=0)
         return replace(pair, since_s=self.now_s, guest_cpu_ms=self.guest_cpu_ms(guest), rate=rate)
 
@@ -287,7 +288,7 @@ class Watch:
     # ------------------------------------------------------------ lessons
 
     def teach(self, guest: int, pair: Pair, found: Slowdown, bound: float) -> Pair:
-        """A running pair teaches; returns it as taught."""
+        """Learns from a running pair; returns its new record."""
         lasted_s, now_ms = self.now_s - pair.since_s, self.guest_cpu_ms(guest)
         cpus = -1.0
         if lasted_s > 0 and 0 <= pair.guest_cpu_ms <= now_ms:
@@ -304,11 +305,11 @@ class Watch:
         self.harm.add(application_of(apps[0])[0], harm)
 
     def sent_away(self, guest: int, *, short_of_memory: bool) -> None:
-        """A guest is to go back to the queue; the first time that this is said of its run counts.
+        """Records that a guest is to be requeued; counts once per run.
 
         Args:
             guest: its row.
-            short_of_memory: why; that says something of the pair.
+            short_of_memory: whether that is why, which is learnt about the pair.
         """
         running = self.snapshot.running
         new = self.left.leaves(str(running.id[guest]), int(running.start_s[guest]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is seen of a running job: the observation that experts and bounds are about."""
+"""The observation of a running job, for experts and bounds."""
 
 from typing import Final
 
@@ -9,9 +9,9 @@ from bridge.planning.sharing.histories import History
 from bridge.planning.sharing.observation import Observation, happiness
 
 STALE_S: Final = 30
-"""A measurement that is older says nothing of the present."""
+"""Older measurements are not used."""
 _SEVERAL_CPUS: Final = 1.5
-"""So many busy CPUs are a parallel stage."""
+"""From this many busy CPUs on, a stage counts as parallel."""
 
 
 def is_measured(snapshot: Snapshot, row: int) -> bool:
@@ -22,7 +22,7 @@ def is_measured(snapshot: Snapshot, row: int) -> bool:
 
 
 def observed(snapshot: Snapshot, row: int, history: History | None) -> Observation | None:
-    """What is seen of a running job; None: it is not measured."""
+    """The observation of a running job; None: it is not measured."""
     if not is_measured(snapshot, row):
         return None
     running, now_s = snapshot.running, snapshot.now_s

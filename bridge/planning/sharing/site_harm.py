@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The mean harm to the hosts of each user and on the whole site, which end sharing when too large.
+"""The mean harm to the hosts of each user and of the whole site; if too large, it ends sharing.
 
 Rules
-    1. An observation counts for the host's user, as `MOST_HARM` at most in both directions, over
-       about the last `MEMORY` of the user.
-    2. A user's jobs are nobody's hosts any more when the mean of at least `LEAST` observations of
-       the user is above the limit, for sure.
-    3. Sharing ends on the whole site when the mean over users is above the limit, for sure: of at
-       least `USERS` users with `LEAST_OF_USER` observations or more. Each of them counts once: no
-       user can end it for all. One whose hosts were faster with guests counts as not harmed: nobody
-       can hide the harm to others.
-    4. The error of the mean over users is that of their observations, or their spread if that is
+    1. An observation counts for the host's user, cut to `MOST_HARM` in both directions. The mean
+       covers about the user's last `MEMORY` observations.
+    2. A user's jobs are no longer hosts when the mean of at least `LEAST` observations of the user
+       exceeds the limit by its confidence interval.
+    3. Sharing ends on the whole site when the mean over users exceeds the limit by its confidence
+       interval: over at least `USERS` users with `LEAST_OF_USER` observations or more. Each counts
+       once, so no single user can end sharing for all. A user whose hosts were faster with guests
+       counts as not harmed, so none can mask the harm to others.
+    4. The error of the mean over users is that of their observations, or that of their spread if
        larger.
 """
 
@@ -54,12 +54,12 @@ class SiteHarm:
 
     @property
     def mean(self) -> float:
-        """Over users, whatever the number of their observations; 0: nobody was observed."""
+        """The mean over users, whatever the number of their observations; 0: there are none."""
         means = [self._of(user)[1] for user in self._users()]
         return sum(means) / max(len(means), 1)
 
     def users_above(self, limit: float) -> list[str]:
-        """Rule 2; what was seen of these users is forgotten."""
+        """Rule 2; the observations of these users are dropped."""
         found = []
         for user in self._users():
             count, mean, _ = self._of(user)
@@ -70,7 +70,7 @@ class SiteHarm:
         return found
 
     def passes(self, limit: float) -> bool:
-        """Rules 3 and 4; then all of it is forgotten."""
+        """Rules 3 and 4; then all observations are dropped."""
         users = [user for user in self._users() if self._of(user)[0] >= LEAST_OF_USER]
         if len(users) < USERS:
             return False

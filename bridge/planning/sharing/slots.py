@@ -1,24 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running jobs that may have a guest, and the waiting jobs that may be theirs.
+"""Running jobs that may have a guest, and the waiting jobs that may be their guests.
 
 Rules
-    1. A host and a guest are as `bridge.check.coscheduling` demands, which has code of its own for
-       that. What it finds wrong all the same is left out of the plan by the cycle.
-    2. Only jobs that wait for nodes or for others are looked at, and no job that asks for
-       licences or a reservation, or whose width or limit somebody else decides.
-    3. A guest ends, by its time limit, before the plan uses its nodes for another job: so no
-       planned start moves. A policy may do without that rule (`delays`); it holds for tasks of
-       arrays all the same.
-    4. A host gets a guest only while it is measured: then an agent is there that holds the guest
-       back. And not while its processes wait for memory (`STALLED`).
-    5. A guest uses as many of its host's nodes as it may at most. Nodes that it may not use
-       (features, excluded and required nodes), without room in memory, or with a guest already
-       are left out: else the check would refuse it in each cycle. If too few are left, the job is
-       passed over.
-    6. Of the nodes left, a guest takes the first ones, or the last ones (`spares_head`): a
-       sequential stage runs on its host's first node alone.
-    7. Nodes are shared whole: no node has two guests, however few CPUs they ask for. Slurm's rows
-       keep a third job out.
+    1. Hosts and guests meet the rules of `bridge.check.coscheduling`, which is independent code.
+       The cycle drops guests that the check refuses.
+    2. Only jobs that wait for nodes or for other jobs are considered, and none that requests
+       licences or a reservation, or whose width or limit is decided elsewhere.
+    3. A guest ends, by its time limit, before the plan uses its nodes for another job, so that no
+       planned start moves. A policy may waive this rule (`delays`), except for tasks of arrays.
+    4. A host gets a guest only while it is measured, as then an agent can limit the guest, and not
+       while its processes wait for memory (`STALLED`).
+    5. A guest uses as many of its host's nodes as it may. Nodes that it may not use (features,
+       excluded and required nodes), that lack memory, or that have a guest already are left out. If
+       too few are left, the job is passed over.
+    6. A guest takes the first of the remaining nodes, or the last ones (`spares_head`), as a
+       sequential stage of its host runs on the host's first node alone.
+    7. Nodes are shared whole: no node has two guests, however few CPUs they request. Slurm lets at
+       most two jobs share a node.
 """
 
 from collections.abc import Iterator
@@ -42,9 +40,9 @@ from bridge.planning.sharing.seen import is_measured
 from bridge.units import NEVER, UNLIMITED_S, UNPLANNED
 
 STALLED: Final = 0.10
-"""Share of time in which processes wait for memory; from here on there is too little of it."""
+"""Share of time in which processes wait for memory, from which on memory is short."""
 LOOK_S: Final = 10
-"""By then a job that has just started is measured."""
+"""Time after which a started job has been measured."""
 _WAITING: Final = frozenset({ReasonCode.RESOURCES, ReasonCode.PRIORITY})
 
 
@@ -135,7 +133,7 @@ class Slots:
         return any(rules is not None for rules in self._rules)
 
     def rules(self, partition: int) -> CoschedulingRules | None:
-        """Of a partition by index; None: nobody shares there."""
+        """The rules of a partition by index; None: no jobs share nodes there."""
         return self._rules[partition] if partition >= 0 else None
 
     @cached_property
@@ -151,7 +149,7 @@ class Slots:
         return tuple(host for host in found if host is not None)
 
     def _host(self, row: int, shared: NDArray[np.bool_]) -> Host | None:
-        """A running job as a host; None: it is none.
+        """A running job as a host; None: it cannot be one.
 
         Args:
             row: nobody's guest.
@@ -186,7 +184,7 @@ class Slots:
 
     @cached_property
     def _used_from_s(self) -> NDArray[np.int64]:
-        """(n_nodes,) the first start that the plan has on each node; NEVER: none."""
+        """(n_nodes,) the first planned start on each node; NEVER: none."""
         plan = self.plan
         found = np.full(len(self.snapshot.nodes), NEVER, dtype=np.int64)
         starts = np.repeat(plan.start_s, np.diff(plan.indptr))
@@ -216,12 +214,12 @@ class Slots:
 
     @property
     def anybody_waits(self) -> bool:
-        """Whether there is a waiting job that may be somebody's guest."""
+        """Whether a waiting job may be a guest."""
         return bool(self._rows)
 
     @property
     def look_again_s(self) -> int:
-        """When jobs that start now, or are not measured yet, may be hosts; NEVER: nobody waits."""
+        """When jobs that start now or are not yet measured may be hosts; NEVER: no guest waits."""
         if not self.open or not self._rows:
             return NEVER
         running = self.snapshot.running
@@ -234,7 +232,7 @@ class Slots:
         return self.snapshot.now_s + LOOK_S if news else NEVER
 
     def _startable(self) -> dict[int, int]:
-        """Row of each array to the number of tasks that may start besides those of the plan."""
+        """Row of each array to the number of tasks that may start besides the planned ones."""
         plan, jobs = self.plan, self.snapshot.jobs
         left = {
             job: int(jobs.array_startable[job]) for job in jobs.array_tasks.nonzero()[0].tolist()
@@ -266,7 +264,7 @@ class Slots:
                 yield found
 
     def first_fit(self, host: Host, taken: set[int]) -> Iterator[Guest]:
-        """The first guest for a host, the first one for the nodes left, and so on.
+        """The first guest for a host, then the first one for the remaining nodes, and so on.
 
         Args:
             host: with free nodes.

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much a host is slowed down by its guest, from measurements, with an interval.
+"""Measures how much a guest slows its host down, with a confidence interval.
 
 Terms
-    work    what a job has done so far: the share of its iterations where the application tells it,
-            else CPU seconds.
+    work progress so far: the share of its iterations if the application reports it, else CPU
+            seconds.
     rate    work per second between two measurements that are at least `APART_S` apart.
 
 Rules
     1. The slowdown is the rate of the host alone over its rate beside the guest, minus 1.
-    2. The rate alone is the mean of the same run before the guest came; until `LEAST_SAMPLES` were
-       seen, what the application used alone in earlier runs (`histories.py`), for CPU seconds.
-       If neither is known, nothing is.
-    3. Means weigh the last samples more: those of a host alone over about `LONG` of them, beside a
-       guest over `SHORT`.
-    4. The interval has its standard error from the samples' variance, which is at least that of
-       `NOISE`: two runs of the same program differ by that much without a guest. Rates are then
-       divided to first order (delta method).
+    2. The rate alone is the mean of the same run before the guest started; with fewer than
+       `LEAST_SAMPLES` samples, and for CPU seconds, that of earlier runs of the application
+       (`histories.py`). If neither is known, the slowdown is unknown.
+    3. Means weigh recent samples more: over about `LONG` samples for a host alone, and `SHORT`
+       beside a guest.
+    4. The standard error of the interval follows from the samples' variance, which is at least that
+       of `NOISE`, the difference of two runs of the same program without a guest. The error of the
+       quotient of rates is to first order (delta method).
 """
 
 import math
@@ -30,13 +30,13 @@ LONG, SHORT = 60, 6
 NOISE: Final = 0.05
 """Relative standard deviation of a sample."""
 SURE: Final = 1.645
-"""Standard errors: one side of 95 %."""
+"""Half-width of the 95 % interval, in standard errors."""
 LARGEST: Final = 10.0
 CPU_MS, PROGRESS = 0, 1
 """Units of work: milliseconds of CPU time, and parts in `PARTS` of the job's iterations."""
 PARTS: Final = 1_000_000_000
 _MOST_RATE: Final = 1e9
-"""More is no rate: a million CPUs."""
+"""Larger rates are invalid: a million CPUs."""
 _MOST_NUMBER: Final = (1 << 63) - 1
 
 
@@ -47,7 +47,7 @@ class Rate:
     Attributes:
         unit: of the work.
         at_s, work: the last measurement.
-        samples: how many rates the mean is of, at most `LONG` or `SHORT`.
+        samples: number of rates in the mean, at most `LONG` or `SHORT`.
         mean, variance: of the rates.
     """
 
@@ -59,7 +59,7 @@ class Rate:
     variance: float = 0.0
 
     def after(self, unit: int, at_s: int, work: int, most: int) -> "Rate":
-        """Returns the mean after another measurement; begins again if it does not fit."""
+        """Returns the mean after another measurement; starts again if the unit or job differs."""
         if unit != self.unit or at_s < self.at_s or work < self.work:
             return Rate(unit, at_s, work)
         if at_s - self.at_s < APART_S:
@@ -95,7 +95,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class Slowdown:
-    """By how much a host is slowed down, as a share of its time alone.
+    """The slowdown of a host, as a share of its time alone.
 
     Attributes:
         mean: the estimate; negative: it was faster.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether jobs share nodes at present: operators, and policies, can end it for the whole site."""
+"""Whether jobs may share nodes at present; operators and policies can end it for the whole site."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -13,41 +13,41 @@ from bridge.planning.sharing.slots import Slots
 from bridge.ports import State
 
 NAME: Final = "coscheduling"
-"""Of what is kept, in `bridge.ports.State.learnt`."""
+"""The name of this part of `bridge.ports.State.learnt`."""
 OFF: Final = "off"
-"""Key: [since, Unix seconds; 1: a policy did it (0: an operator)]. With a user behind it: jobs of
-this user are nobody's hosts since then."""
+"""Key: [since, Unix seconds; 1: a policy did it (0: an operator)]. With a user appended: jobs of
+this user are no hosts since then."""
 
 
 _OF_USER: Final = OFF + APART
 
 
 def off_since_s(state: State) -> int | None:
-    """Since when nobody shares; None: jobs may."""
+    """Since when no jobs share nodes; None: they may."""
     numbers = state.learnt_by(NAME).known.get(OFF)
     return None if numbers is None else int(numbers[0])
 
 
 def by_policy(state: State) -> bool:
-    """Whether a policy has ended it, as the mean harm was too large."""
+    """Whether a policy has ended sharing, as the mean harm was too large."""
     numbers = state.learnt_by(NAME).known.get(OFF)
     return numbers is not None and len(numbers) > 1 and bool(numbers[1])
 
 
 def only(state: State) -> dict[str, Learnt]:
-    """Of what was learnt, the switch alone."""
+    """The switch alone, out of what was learnt."""
     return {NAME: state.learnt[NAME]} if NAME in state.learnt else {}
 
 
 def turned_off(before: Learnt, now_s: int, *, by_policy: bool) -> Learnt:
-    """What is kept when sharing ends."""
+    """The state after sharing ends."""
     learning = Learning(before)
     learning.known[OFF] = [now_s, int(by_policy)]
     return learning.done()
 
 
 def turned_on(before: Learnt) -> Learnt:
-    """What is kept when jobs may share again."""
+    """The state after sharing is switched on again."""
     learning = Learning(before)
     for key in learning.known.in_order():
         learning.known.pop(key)
@@ -55,7 +55,7 @@ def turned_on(before: Learnt) -> Learnt:
 
 
 def stopped(before: Learnt, users: Iterable[str], now_s: int) -> Learnt:
-    """What is kept when the jobs of some users are to be nobody's hosts."""
+    """The state after the jobs of some users may no longer be hosts."""
     learning = Learning(before)
     for user in users:
         learning.known[_OF_USER + user] = [now_s, 1]
@@ -63,18 +63,18 @@ def stopped(before: Learnt, users: Iterable[str], now_s: int) -> Learnt:
 
 
 def stopped_users(state: State) -> frozenset[str]:
-    """Users whose jobs are nobody's hosts at present."""
+    """Users whose jobs may not be hosts at present."""
     keys = state.learnt_by(NAME).known
     return frozenset(key.removeprefix(_OF_USER) for key in keys if key.startswith(_OF_USER))
 
 
 def send_away(slots: Slots, orders: Orders, *, off: bool) -> set[int]:
-    """Requeues the guests that may not be any more; returns the rows of those that stay.
+    """Requeues guests that may no longer share; returns the rows of those that stay.
 
     Args:
         slots: of the cluster.
         orders: gets the requeues; a guest that may not be requeued is held to the floor.
-        off: nobody shares at present.
+        off: no jobs share nodes at present.
     """
     running, stay = slots.snapshot.running, set()
     for guest, host in pairs(running).items():

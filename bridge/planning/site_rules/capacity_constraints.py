@@ -74,7 +74,7 @@ class CapacityConstraints:
                 return Reason(ReasonCode.POWER, f"{text} while idle nodes are on")
             return Reason(ReasonCode.NEVER, text)
         text = (
-            self.refusals[constraint] or f"asks for {amount}, more than the {peak} of the {label}"
+            self.refusals[constraint] or f"requests {amount}, more than the {peak} of the {label}"
         )
         return Reason(ReasonCode.NEVER, text)
 

@@ -28,7 +28,7 @@ MOST_ENTRIES = 1000
 
 
 def power_text(value: object) -> object:
-    """Checks a power; the text stays as it was written: what is shown can be read again."""
+    """Checks a power; the text is kept as written, so that what is shown can be read again."""
     if value is not None:
         watts(value)
     return None if value is None else str(value)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is kept free and for whom, as text: the list `free_pools`."""
+"""FreePools in YAML: the list `free_pools`."""
 
 from functools import cached_property
 from typing import Self

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A site's bounds of power as they are written in YAML: the section `planning.power`.
+"""A site's bounds of power in YAML: the section `planning.power`.
 
     base: 12kW
     nodes:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may share nodes, as it is written in YAML: the section `planning.coscheduling`.
+"""Who may share nodes, in YAML: the section `planning.coscheduling`.
 
 - {partition: batch, scope: account, consent: host, max_slowdown: 0.1}
 - {partition: "*", consent: both, max_mean_harm: 0.05}
@@ -18,7 +18,7 @@ Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
 class CoschedulingSection(Section):
-    """Two jobs on a node, in one partition."""
+    """Rules for two jobs on a node, in one partition."""
 
     partition: str = Field(
         min_length=1,
@@ -29,7 +29,7 @@ class CoschedulingSection(Section):
         default="user", description="Whose jobs share a node: of one user, of one account, or all."
     )
     consent: Literal["host", "guest", "both", "never"] = Field(
-        default="never", description="What jobs without `--coschedule` are taken to have said."
+        default="never", description="Consent of jobs without `--coschedule`."
     )
     max_slowdown: Share = Field(
         default=0.10,

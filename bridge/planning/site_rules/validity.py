@@ -172,7 +172,7 @@ def _starts(cron: str, from_s: int, until_s: int) -> Iterator[int]:
 def _changes(
     timezone: str, from_s: int, until_s: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """When the zone's offset changes: (n,) instants, (n + 1,) offsets before, between and after."""
+    """Changes of the zone's offset: (n,) instants, (n + 1,) offsets before, between and after."""
     zone = ZoneInfo(timezone)
 
     def offset(at: int) -> int:

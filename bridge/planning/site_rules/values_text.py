@@ -56,7 +56,7 @@ def duration(text: object) -> int:
 
 
 def _duration_text(value: object) -> object:
-    """The text stays as it was written: what is shown can be read again."""
+    """The text is kept as written, so that what is shown can be read again."""
     if value in (None, "none"):
         return None
     duration(value)
@@ -153,7 +153,7 @@ def bounds(value: object, what: str) -> Bound:
         if sign not in (">", ">="):
             most = min(most, amount - (sign == "<"))
     if least > most:
-        raise ValueError(f"'{value!s:.60}' is met by nothing")
+        raise ValueError(f"'{value!s:.60}' can never be met")
     return Bound(what, least, most)
 
 

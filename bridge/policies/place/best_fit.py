@@ -25,5 +25,5 @@ class BestFit:
     """Prefers the nodes with the least left over."""
 
     def preference(self, snapshot: Snapshot) -> Preference:
-        """Returns the best-fit rule; nodes of one weight are of one rank."""
+        """Returns the best-fit rule; nodes of equal weight have equal rank."""
         return Preference(Selection.BEST_FIT, rank_by_weight(snapshot))

@@ -25,7 +25,7 @@ from bridge.model.hop_tree import HopTree, NodeSets
 from bridge.policies.place.sequential import Sequential
 
 STEPS_PER_MS = 600_000
-"""Of this kernel, whose steps are longer than those of `bridge.units`."""
+"""Work of this kernel; its steps are longer than those of `bridge.units`."""
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ class Neural(Annealing):
         if not 0 <= self.since <= 1:
             raise ConfigError("since", f"must be from 0 to 1, not {self.since}")
         if self.weights and self.network != DEFAULT:
-            raise ConfigError("network", "the file of weights says which one: give one of the two")
+            raise ConfigError("network", "the weights file names its network: give one of the two")
         chosen = from_file(Path(self.weights)) if self.weights else shipped(self.network)
         object.__setattr__(self, "_network", chosen)
 

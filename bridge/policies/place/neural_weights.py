@@ -44,7 +44,7 @@ NUMBERS: Final = 5.0
 LARGEST: Final = 40
 """Nodes of the largest job that the networks were trained with."""
 MOST_BYTES: Final = 16 << 20
-"""Of all arrays of a file, unpacked."""
+"""Maximum size of all arrays of a file, unpacked."""
 SHIPPED: Final = Path(__file__).parent / "weights"
 
 _UNREADABLE: Final = (
@@ -143,7 +143,7 @@ def read_weights(path: Path) -> tuple[str, Weights]:
             raise ConfigError("weights", f"{path}: array {i} holds numbers that are not finite")
         weights.append(array)
     if arrays:
-        raise ConfigError("weights", f"{path}: holds arrays that {network} has no use for")
+        raise ConfigError("weights", f"{path}: holds arrays that {network} does not use")
     return network, weights
 
 
@@ -181,7 +181,7 @@ def shipped(network: str) -> RepairNetwork:
 
 
 def from_file(path: Path) -> RepairNetwork:
-    """A network with the weights that a file has now.
+    """A network with the weights that are in a file now.
 
     Raises:
         ConfigError: the file has none.

@@ -56,7 +56,7 @@ class Backfill(QueuePlanner):
 
     @property
     def whole_queue(self) -> bool:
-        """Only without a depth."""
+        """True only without a depth."""
         return self.depth is None
 
     def planned(

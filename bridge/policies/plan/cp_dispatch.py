@@ -19,7 +19,7 @@ Rules
        bounded by `effort` alone.
     6. Starts later than now are announced and recomputed in the next cycle.
     7. The window is as large as can be solved in the remaining time (`reach`), at most `most_jobs`.
-       With `startable` it has only the jobs that could start now, as in the papers.
+       With `startable` it holds only the jobs that could start now, as in the papers.
     8. A gap is reported only if it is exact: if there is nothing to gain, or for a bound that the
        solver proved over all schedules of the window's jobs. It is that of the plan used.
 """
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 DEFAULT_EFFORT = 1.0
 LEAST_BUDGET_S = 0.005
-"""With less time left the solver is not called, s."""
+"""The solver is not called with less time left than this, s."""
 SPARE = 0.08
 """Share of the budget that is kept as a margin."""
 AHEAD = 1.0

@@ -287,7 +287,7 @@ class Pcp20(CpDispatcher):
 
     name = "pcp20"
     reach = Reach(jobs=14, units=70, nodes=90, power=0.5)
-    bounds = False  # cores are exchangeable, positions are not
+    bounds = False  # cores are interchangeable, positions are not
 
     def solve(
         self, instance: Instance, weights: list[int], ask: AskFor, solving_s: float = 1.0

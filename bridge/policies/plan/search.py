@@ -27,8 +27,8 @@ Rules
     5. The best order is planned by the scheduler of the conservative plan, so all its rules hold.
        This plan is used if it leaves no more jobs without a start than the given plan and has a
        lower objective; otherwise the given plan is used.
-    6. No job that meets its deadline or fixed start in the given plan misses it for the sake of the
-       objective: a miss costs more than everything else.
+    6. A job that meets its deadline or fixed start in the given plan meets it in the new one, too:
+       a miss costs more than everything else.
 
 Source: none; local search over priority lists is textbook (serial schedule generation: R. Kolisch,
 S. Hartmann, Heuristic Algorithms for the Resource-Constrained Project Scheduling Problem, 1999).
@@ -74,8 +74,8 @@ class Search(QueuePlanner):
         ageing_s: a job's weight grows by one for each such time that it has waited
             (`bridge.planning.dispatch.objective`); None: no ageing.
         most_wait_s: jobs that have waited this long go first; None: no such rule.
-        budget_ms: of the search, in `STEPS_PER_MS`; of the decision by the clock, where one is
-            handed in; 0: no bound.
+        budget_ms: of the search, in `STEPS_PER_MS`; with a clock, also of the whole decision; 0: no
+            bound.
         effort: of the search, in jobs booked; 0: no bound.
         window: jobs whose order is searched.
         array_depth: tasks of one array planned at a time.
@@ -208,7 +208,7 @@ class _Cycle:
         ends = {
             Stopped.BOUND: "none is better",
             Stopped.EXHAUSTED: "all orders tried",
-            Stopped.PATIENCE: "nothing better for long",
+            Stopped.PATIENCE: "no improvement for long",
             Stopped.BUDGET: "budget spent",
         }
         above = "" if done.gap is None else f", at most {done.gap:.1%} above the least"
@@ -297,7 +297,7 @@ class _Window:
         return np.argsort(table, axis=1, kind="stable").astype(np.int32)
 
     def _shares(self) -> NDArray[np.float64]:
-        """(n_rows,) of the cluster each takes, of the resource of which it takes most."""
+        """(n_rows,) the largest share of any of the cluster's resources that each row takes."""
         jobs, nodes, job = self._cycle._snapshot.jobs, self._cycle._snapshot.nodes, self._job
         alternatives = self._cycle._scheduler.rows.alternatives
         width = alternatives.min_nodes[alternatives.indptr[self._rows]][:, np.newaxis]

@@ -12,9 +12,9 @@ Rules
        ends the window, unless nothing is to be reserved for it (`JobTable.no_place`).
     3. Nothing starts between two windows. The selected jobs are announced for the next window, so
        that the controller calls then. The window opens in the first cycle after its instant, as a
-       call seldom comes in exactly that second.
-    4. The first `depth` jobs that have to wait longer are announced their earliest start after the
-       window, not before the next one. It is not reserved.
+       call rarely arrives in exactly that second.
+    4. For the first `depth` jobs that wait longer, the earliest start after the window is
+       announced, not before the next window. It is not reserved.
     5. Jobs with a fixed start keep it, inside or outside windows. Deadlines, begin times, limits,
        FreePools etc. hold as under every policy (`bridge.planning.scheduler.list_scheduler`).
     6. With a period of 0 s, every cycle opens a window.
@@ -48,7 +48,7 @@ from bridge.ports import Conditions, Context, Planned, Preference, Promises
 from bridge.units import NEVER, UNPLANNED, format_instant
 
 _FEW = 30
-"""Up to this many waiting jobs, making both plans takes no longer than choosing one."""
+"""With at most this many waiting jobs, making both plans takes no longer than choosing one."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class WindowPlanner(QueuePlanner):
 
     @property
     def whole_queue(self) -> bool:
-        """Only without a depth."""
+        """True only without a depth."""
         return self.depth is None
 
     def planned(

@@ -24,7 +24,7 @@ still be broken if a job ends later than its latest planned end, and where nodes
 
 Source: ours. That nodes beyond a share may be taken back is known from FPSMA
 (`bridge.policies.reshape.fpsma`); rule 2 is the argument of list scheduling: a job that is
-considered after those that start before it finds the nodes that it had.
+considered after those that start before it finds its former nodes free.
 """
 
 import math

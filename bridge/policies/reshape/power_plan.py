@@ -111,7 +111,7 @@ class PowerPlan(Effort, LentNodes):
     def _kept(
         self, snapshot: Snapshot, planned: Planned, watched: Watched, context: Context
     ) -> Planned:
-        """With reasons, and the promises of the cycle before, so that announcements are kept."""
+        """The plan with reasons, and with the previous promises, so that announcements are kept."""
         demands = Demands(self.adaptation_s, one_at_a_time=True)
         promises = context.state.promised_by("malleable")
         found = with_reasons(snapshot, planned, watched.left_out, demands)

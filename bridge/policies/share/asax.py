@@ -2,34 +2,36 @@
 """ASA_X: CPU quotas for guests, learnt by a mixture of experts from overruns of time limits.
 
 Terms
-    choice   a quota drawn from the mixture for a host as it is seen, whose loss is not known yet.
-    loss     of a job that shared its nodes and has ended: by how much it overran its time limit,
+    choice a quota drawn from the mixture for the present state of a host; its loss is not known
+    yet. loss of a job that shared its nodes and has ended: by how much it overran its time limit,
              0 to 1 (`bridge.planning.sharing.observation.overrun_loss`).
 
 Rules
     1. Outer loop: hosts with nodes that have no guest are taken in the order of the running jobs.
-       Each that is measured, and for which a job waits that may be its guest there, gets a choice
-       (`bridge.planning.sharing.learner`, rule 1), and then one for its next guest. At 0 % the next
-       host is looked for; it is asked again when something was learnt, or after `ask_again_s`.
-    2. The guest is the first waiting job, in the order of the plan, that may be one there (first
-       fit). It starts on all its nodes at once, and has one host. Others that are planned on these
-       nodes are planned again: their starts may move.
-    3. When a guest ends, its loss is told for the last choice made for it. When a host ends, its
-       loss is told for the last choice made for each guest that it still has, or without a guest
-       for the last one made with it. A job that was killed at its limit has a loss of 1.
+       A choice (`bridge.planning.sharing.learner`, rule 1) is made for each that is measured and
+       has an admissible guest among the waiting jobs, and then for each further guest. At 0 % the
+       next host follows; a new choice is made for this one when something was learnt, or after
+       `ask_again_s`.
+    2. The guest is the first waiting job, in the order of the plan, that is admissible there (first
+       fit). It starts on all its nodes at once, and has one host. Other jobs planned on these nodes
+       are planned again: their starts may move.
+    3. When a guest ends, the learner gets its loss for the last choice made for it. When a host
+       ends, the learner gets its loss for the last choice made for each of its present guests;
+       without a guest, for the last choice made for the host. A job killed at its limit has a loss
+       of 1.
     4. Inner loop: a host gets one guest after the other until its losses, and those of its guests,
        sum to `threshold`. Then it gets no further one; its sum is reset.
-    5. When something was learnt, the quotas of all running guests are chosen anew.
+    5. When something was learnt, new quotas are chosen for all running guests.
 
 Source: A. Souza, K. Pelckmans, J. Tordsson, A HPC co-scheduler with reinforcement learning,
 JSSPP 2021, sections 3 and 4, Algorithm 1.
-Deviates: equations and algorithm are lost; what the learner, the experts and the happiness are is
-said in `bridge.planning.sharing`. The text does not say whose overrun the loss is: here each of
-both jobs has one when it ends, and so does each pair of a host with several guests, since each has
-a choice of its own. Nor does it say what becomes of a running guest for which 0 % is
-drawn: here it keeps the least positive quota. A killed job's overrun is not seen, hence rule 3.
-Hosts have no quota of their own: what a guest leaves is theirs anyhow. Consent, memory and scope
-are the site's. Hosts that nobody measures get no guest.
+Deviates: our copy lacks the equations and the algorithm; `bridge.planning.sharing` defines the
+learner, the experts and the happiness. The text does not say whose overrun is the loss: here both
+jobs have a loss when they end, and a host with several guests has one for each, as each has its
+own choice. The text does not say what happens to a running guest for which 0 % is drawn: here it
+keeps the least positive quota. The overrun of a killed job cannot be seen, hence rule 3. Hosts have
+no quota, as they get what their guests leave. The site decides on consent, memory and scope.
+Hosts that are not measured get no guest.
 """
 
 from collections.abc import Callable, Sequence
@@ -68,7 +70,7 @@ class AsaX:
 
     Attributes:
         threshold: sum of losses at which a host gets no further guest.
-        ask_again_s: when a host is asked again for which 0 % was drawn, s.
+        ask_again_s: time after which a new choice is made for a host for which 0 % was drawn, s.
     """
 
     threshold: float = THRESHOLD
@@ -122,7 +124,7 @@ class _Cycle:
         self.apps = applications(self.snapshot, self.learning)
 
     def learn(self) -> None:
-        """Rule 3, and what applications take."""
+        """Rule 3, and the demands of applications."""
         follow(self.snapshot, self.apps, self.learning)
         ended = self.snapshot.ended
         for row, job_id in enumerate(ended.id.tolist()):
@@ -139,7 +141,7 @@ class _Cycle:
             write_learner(self.learning, self.learner)
 
     def _choices(self, key: str, numbers: list[int]) -> list[Choice]:
-        """Those of which the end of a job tells something (rule 3)."""
+        """The choices whose loss follows from the end of a job (rule 3)."""
         if not key.startswith(_HOST + APART):
             return [_choice(numbers)]
         kept = (
@@ -201,7 +203,7 @@ class _Cycle:
                 self.orders.limit(name, guest.cpus, choice.quota_percent / 100)
 
     def _asks(self, host_id: str) -> bool:
-        """Whether a host is to be asked for a choice now."""
+        """Whether a choice is to be made for a host now."""
         if self._is_closed(host_id):
             return False
         asked = self.learning.running.get(_key(_ASKED, host_id))
@@ -229,7 +231,7 @@ class _Cycle:
         self.learning.running[_key(_GUEST, guest_id)] = [0, 0, percent, before[3], *advice]
 
     def forget(self) -> None:
-        """Drops what is kept of jobs that are gone."""
+        """Drops the records of jobs that are gone."""
         here = {*self.snapshot.running.id.tolist(), *(each.job_id for each in self.starts)}
         for key in self.learning.running.in_order():
             kind, _, job_id = key.partition(APART)
@@ -242,7 +244,7 @@ def _key(kind: str, job_id: str) -> str:
 
 
 def _number(host_id: str) -> int:
-    """A number that tells hosts apart."""
+    """A number that identifies a host."""
     found = 0
     for letter in host_id.encode():
         found = (found * 257 + letter + 1) % (2**52)
@@ -254,7 +256,7 @@ def _choice(numbers: list[int]) -> Choice:
 
 
 def _loss(ended: EndedTable, row: int) -> float | None:
-    """Rule 3; None: the job says nothing."""
+    """The loss of an ended job (rule 3); None: unknown."""
     ending, limit_s = Ending(int(ended.ending[row])), int(ended.time_limit_s[row])
     if ending is Ending.TIMEOUT:
         return 1.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No job becomes a guest; those that are (of a policy before) run at the floor until they end."""
+"""No job becomes a guest; guests left by a former policy run at the floor until they end."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class NoSharing:
     """Starts no guest."""
 
     def share(self, world: Callable[[], Snapshot], plan: Plan, context: Context) -> Shared:
-        """Returns nothing, or what holds running guests back; see `bridge.ports.SharePolicy`."""
+        """Returns nothing, or the floor for running guests; see `bridge.ports.SharePolicy`."""
         del plan, context
         snapshot = world()
         if not has_guests(snapshot.running):

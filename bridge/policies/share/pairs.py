@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guests beside hosts they suit, by what was learnt of pairs of applications, within a bound.
+"""Guests beside suitable hosts, by learnt slowdowns of pairs of applications, within a bound.
 
 Terms, besides those of `bridge.planning.sharing.pair_knowledge` and `slowdown`
     bound   by how much a host may be slowed down at most: its own (`--max-slowdown`), or the
@@ -9,32 +9,33 @@ Terms, besides those of `bridge.planning.sharing.pair_knowledge` and `slowdown`
 Rules
     1. A guest runs at the least weight, under a ceiling: the highest one that is admissible for its
        pair within its host's bound. If there is none, the two do not share.
-    2. Of the waiting jobs that may be a host's guest (`most_candidates` at most), the one is taken
-       that is expected to get the most of the CPUs it wants from what the host leaves; jobs that
-       end before their host, by limits, go first. One that would get less than `least_share` of
-       what it wants is not taken.
-    3. When the bound is passed, the guest is held to the floor at once, the pair learns, and the
-       host is measured anew. If the bound is passed again, the guest is requeued. If not, it gets
-       the highest admissible ceiling below the last one after `calm_s`; if there is none, it is
-       requeued.
-    4. A guest is requeued, too, when processes of host or guest wait for memory, or the measured
-       peaks of both and the margin do not fit; and when the host is known, by its progress or by
-       what its application takes, not to end within its limit at its present rate. A host of which
-       that is expected, or whose rate alone is not known, gets no guest. A guest is held to the
-       floor while its host is not measured.
-    5. Pairs teach as `bridge.planning.sharing.pair_watch` says.
-    6. When the mean harm of the last observations is above the least `max_mean_harm` of the site's
-       rules, with the certainty of an interval, sharing ends until an operator switches it on
-       (`schedbridge coschedule on`): for the hosts of one user, or, if that holds for the mean over
+    2. Of the waiting jobs admissible as a host's guest (at most `most_candidates`), the one
+       expected to get the largest share of the CPUs it wants from those the host leaves is taken;
+       jobs whose limits end before the host's come first. A job that would get less than
+       `least_share` of what it wants is not taken.
+    3. When the bound is passed, the guest is held to the floor at once, the pair's record is
+       updated, and the host is measured again. If the bound is passed again, the guest is requeued.
+       If not, it gets the highest admissible ceiling below the last one after `calm_s`; if there is
+       none, it is requeued.
+    4. A guest is also requeued when processes of host or guest wait for memory, when the measured
+       peaks of both and the margin do not fit, and when the host's progress, or its application's
+       record, shows that it will not end within its limit at its present rate. A host for which
+       that is expected, or whose rate alone is unknown, gets no guest. A guest is held to the floor
+       while its host is not measured.
+    5. What is learnt from pairs is defined in `bridge.planning.sharing.pair_watch`.
+    6. When the mean harm of the last observations exceeds the least `max_mean_harm` of the site's
+       rules, by its confidence interval, sharing ends until an operator switches it on
+       (`schedbridge coschedule on`): for the hosts of one user or, if that holds for the mean over
        several users, on the whole site (`bridge.planning.sharing.site_harm`).
-    7. While guests run, or a host whose rate alone is not known may get one, the policy is asked
-       every `watch_s`. A bound that is passed is seen with the second measurement after the guest
-       came, at the earliest.
-    8. A job that was sent away is no guest for a while that grows each time, and after some times
-       never again (`bridge.planning.sharing.left_hosts`). A pair that was short of memory is not
-       tried again.
+    7. While guests run, or an admissible host's rate alone is unknown, the policy runs every
+       `watch_s`. It detects that a bound is passed with the second measurement after the guest's
+       start at the earliest.
+    8. A requeued guest does not become one again for a time that grows with each requeue, and after
+       several requeues never (`bridge.planning.sharing.left_hosts`). A pair that ran short of
+       memory is not tried again.
 
-Source: ours. The bandit has a bound in place of a loss: it maximises what guests get subject to it.
+Source: ours. The bandit has a bound in place of a loss: it maximises the CPU time of guests subject
+to the bound.
 """
 
 from collections.abc import Callable
@@ -71,7 +72,7 @@ from bridge.units import NEVER
 
 NAME: Final = PAIRS
 _PATIENT: Final = 6
-"""Without guests it is asked every so many `watch_s`, as long as jobs wait that may be some."""
+"""Without guests it runs once in this many `watch_s`, as long as admissible guests wait."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +81,10 @@ class Pairs:
 
     Attributes:
         most_candidates: waiting jobs that are compared for each host.
-        least_share: of the CPUs that a guest wants, what it must be expected to get.
+        least_share: least share of the CPUs it wants that a guest must be expected to get.
         calm_s: how long a guest stays at the floor after its host's bound was passed.
-        watch_s: how often guests are looked at; above 5, a bound may be passed for more than 10 s.
+        watch_s: interval at which guests are examined; above 5, a bound may be passed for more than
+            10 s.
     """
 
     most_candidates: int = 20
@@ -155,7 +157,7 @@ class _Cycle:
         return found
 
     def again_s(self, *, off: bool) -> int:
-        """Rule 7; otherwise hosts are measured alone as long as somebody might join them."""
+        """Rule 7; otherwise hosts are measured alone as long as admissible guests wait."""
         if self.starts or self.watch.host_of:
             return self.now_s + self.policy.watch_s
         if off or not self.slots.anybody_waits:
@@ -191,7 +193,7 @@ class _Cycle:
                 self.orders.limit(job_id, cpus, pair.ceiling / 100, LEAST_WEIGHT)
 
     def _pair(self, guest: int) -> Pair:
-        """As kept; anew if nothing is: another policy began it, or the service was restarted."""
+        """The kept record; a new one after a change of policy or a restart of the service."""
         found = self.watch.pair(guest)
         if found is not None:
             return found
@@ -204,7 +206,7 @@ class _Cycle:
         return pair if ceiling is not None else replace(pair, floor_s=self.now_s, ceiling=10)
 
     def _short_of_memory(self, guest: int) -> str:
-        """Rule 4, of memory: why a guest has to go; empty: need not."""
+        """Rule 4, of memory: why a guest must leave; empty: it need not."""
         running, host = self.snapshot.running, self.watch.host_of[guest]
         if max(float(running.memory_stall[host]), float(running.memory_stall[guest])) > STALLED:
             return NO_MEMORY
@@ -217,7 +219,7 @@ class _Cycle:
         return ""
 
     def _must_go(self, guest: int, pair: Pair) -> str:
-        """Rules 4 and 6, however little it slows its host down; empty: need not."""
+        """Rules 4 and 6: why a guest must leave, whatever the slowdown; empty: it need not."""
         running, host = self.snapshot.running, self.watch.host_of[guest]
         if str(running.user[host]) in self.stopped:
             return STOPPED
@@ -227,7 +229,7 @@ class _Cycle:
         return ""
 
     def _within_bound(self, guest: int, pair: Pair) -> tuple[Pair, str]:
-        """Rule 3: the pair from now on, and why the guest is to go; empty: need not."""
+        """Rule 3: the new record of the pair, and why the guest must leave; empty: it need not."""
         host = self.watch.host_of[guest]
         found, bound = self.watch.slowdown(guest, pair), self._bound(host)
         if found is not None and found.at_least > bound:
@@ -299,7 +301,7 @@ class _Cycle:
     def _expected_share(self, guest: Guest, apps: tuple[str, str], ceiling: int) -> float:
         """What a guest is expected to get, as a share of the CPUs it wants, 0 to 1.
 
-        The host is taken to be as busy on each of its nodes.
+        The host is assumed to be equally busy on each of its nodes.
         """
         total = guest.cpus * len(guest.nodes)
         history = history_of(self.learning, apps[1])
@@ -316,7 +318,7 @@ class _Cycle:
         return self.watch.apps[host.row], own
 
     def _bound(self, host: int) -> float:
-        """Of a host, as a share of its run time alone."""
+        """Learns of a host, as a share of its run time alone."""
         running = self.snapshot.running
         rules = self.slots.rules(int(running.partition[host]))
         return 0.0 if rules is None else rules.bound(int(running.max_slowdown_permille[host]))

@@ -3,17 +3,18 @@
 
 Rules
     1. Hosts are taken in the order of the running jobs. Each gets the first waiting job, in the
-       order of the plan, that may be its guest (first fit), then the next one on the nodes that are
-       left, and so on. A guest starts on all its nodes at once; it has one host.
-    2. While jobs wait it asks to be called again soon after jobs have started: they may be hosts.
-    3. Others that are planned on these nodes are planned again: their starts may move.
+       order of the plan, that is admissible as its guest (first fit), then the next one on the
+       remaining nodes, and so on. A guest starts on all its nodes at once; it has one host.
+    2. While jobs wait, it requests another cycle soon after jobs have started, as these may be
+    hosts.
+    3. Other jobs planned on these nodes are planned again: their starts may move.
     4. A guest has a quota of half of each node's CPUs. Nothing is learnt.
 
 Source: A. Souza, K. Pelckmans, J. Tordsson, A HPC co-scheduler with reinforcement learning,
 JSSPP 2021, section 4: the setting "Static".
-Deviates: there the host has a quota of a half, too. Here only guests have quotas: a host is never
-held back where its guest leaves something. Who may share, and how much memory must be left, is the
-site's (docs/COSCHEDULING.md).
+Deviates: in the paper the host has a quota of a half, too. Here only guests have quotas, so a host
+can use all that its guest leaves. The site decides who may share and how much memory must be left
+(docs/COSCHEDULING.md).
 """
 
 from collections.abc import Callable

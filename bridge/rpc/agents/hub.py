@@ -4,9 +4,10 @@
 Rules
     1. A launcher is attached as long as its agent reports it. When an agent is lost, so are its
        launchers, until they attach again (`launcher_table.py`).
-    2. A node is vacant when its agent, since it was asked, has counted no process of the job
-       (`process_counts.py`). A node without an agent is not. If launchers are trusted, it is vacant
-       `RETURN_S` after its agent was lost; within this time the agent comes back.
+    2. A node is vacant when its agent has answered a request with a count of no processes of the
+       job (`process_counts.py`). A node without an agent is not vacant. If launchers are trusted,
+       it is vacant `RETURN_S` after its agent was lost, as an agent normally returns within that
+       time.
     3. A line that cannot be read is answered, and affects no other launcher.
     4. Methods may be called by any thread, and none waits.
 """
@@ -72,7 +73,7 @@ class Hub:
         *,
         takes_shares: bool = False,
     ) -> Agent:
-        """An agent has opened its stream. It takes the place of an older one of the same node."""
+        """Adds an agent that has opened its stream. It replaces an older one of the same node."""
         agent = Agent(tuple(nodes), send, takes_shares)
         with self._lock:
             for node in agent.nodes:
@@ -222,7 +223,7 @@ class Hub:
                 found.attached = replace(found.attached, pending="", pending_nodes=())
 
     def vacant(self, job_id: str, user: str, nodes: Names, *, unused: bool = False) -> bool:
-        """Whether the agents there, since they were asked, have counted no process of the job."""
+        """Whether the agents there have answered the last request with a count of no processes."""
         with self._lock:
             launcher = self._launchers.newest((job_id, user))
             job, uid = self._launchers.number_of(job_id, user)
@@ -249,7 +250,7 @@ class Hub:
         return over
 
     def unattended(self, nodes: Names) -> Names:
-        """Those without an agent, unless the site trusts launchers."""
+        """The nodes without an agent, unless the site trusts launchers."""
         if self._trusts:
             return ()
         return tuple(node for node in nodes if node not in self._agents)

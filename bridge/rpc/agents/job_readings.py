@@ -7,12 +7,12 @@ Rules
     2. A reading older than `STALE_S` is ignored.
     3. CPU time never decreases while a job stays: after a restart of an agent without cgroups it
        continues from the last value.
-    4. A job's progress is the least that it tells on any of its nodes. It counts as told: a false
-       one speaks of its own job only (`bridge.agent.progress`).
+    4. A job's progress is the least that it reports on any of its nodes. It is used as reported: a
+       false value affects its own job only (`bridge.agent.progress`).
     5. A job that has processes on some of its nodes uses nothing on the others if their agents have
        reported since it was first seen, without it: a sequential stage leaves nodes idle. Its CPU
-       time and its peak there stay as they were until it has ended. A node whose agent is silent is
-       unknown. So is a job without any process: nobody can tell it from one that cannot be seen.
+       time and its peak there are kept until it has ended. A node whose agent is silent is unknown.
+       So is a job without any process, as it may only be invisible.
 """
 
 import math
@@ -120,7 +120,7 @@ class JobReadings:
                         del node.jobs[job]
 
     def kept(self, mine: Collection[str], shares: pb.SharesInForce) -> None:
-        """Takes in how shares are kept on an agent's nodes."""
+        """Records how shares are kept on an agent's nodes."""
         found: dict[str, dict[str, str]] = {node: {} for node in mine}
         for each in shares.shares[:MOST_JOBS]:
             if each.share.node in found and each.method:
@@ -185,7 +185,7 @@ def _read(job: pb.JobUse, at_s: float, before: _Read | None, waits: float) -> _R
     pressure = job.memory_pressure if job.HasField("memory_pressure") else waits
     progress = job.progress if job.HasField("progress") else -1.0
     if not 0 <= progress <= 1:
-        progress = -1.0  # also what is not a number: it is no reason to refuse the rest
+        progress = -1.0  # also NaN, which is no reason to refuse the rest
     numbers = cpu_s, cpus, pressure
     if not all(map(math.isfinite, numbers)) or not (cpu_s <= _MOST_CPU_S and cpus <= _MOST_CPUS):
         return before

@@ -2,9 +2,9 @@
 """The launchers that are attached, whose jobs they speak for, and the results they report.
 
 Rules
-    1. A launcher belongs to one job and one user, and to the job that its process belongs to: on
-       its nodes a task of an array has a number that only the controller knows. The newest
-       attachment counts; when it ends, the previous one counts again.
+    1. A launcher belongs to one job and one user, and to the job of its process: on its nodes a
+       task of an array has a number that only the controller knows. The newest attachment counts;
+       when it ends, the previous one counts again.
     2. A controller without accounting knows users by their numbers only. A launcher is found by
        name and by number.
     3. A job's time in MPI is measured again when its processes run on other nodes.
@@ -23,7 +23,8 @@ from bridge.rpc.pb import agent_pb2 as pb
 from bridge.rpc.reported.safe_text import printable
 
 MOST_RESULTS = 10_000
-"""Results kept for the next cycle; the oldest are dropped, their launchers are asked again."""
+"""Results kept for the next cycle; the oldest are dropped, and their launchers get the order
+again."""
 MOST_LAUNCHERS = 256
 """Launchers of one agent."""
 

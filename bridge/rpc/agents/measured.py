@@ -39,7 +39,7 @@ def used(snapshot: Snapshot, readings: JobReadings, bound: Container[str]) -> Sn
         snapshot: as reported.
         readings: of the agents.
         bound: nodes whose agents keep CPU shares. A job on other nodes has no readings, so that it
-            gets no guest: nobody could hold that one back.
+            gets no guest, because no agent could limit the guest.
     """
     running = snapshot.running
     jobs = [

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How many processes of a job each node still has, as its agent counts them when asked.
 
-Only counts that answer the last request are used: older ones prove nothing. Agents are asked again
+Only counts that answer the last request are used: older ones prove nothing. The request is repeated
 after `ASK_AGAIN_S`, and whenever the job's launcher gets another order.
 """
 
@@ -37,7 +37,7 @@ class ProcessCounts:
             del self._counts[key]
 
     def took(self, report: pb.Processes) -> None:
-        """An agent has counted."""
+        """Records the count of an agent."""
         asked = self._counts.get((report.job, report.node))
         if asked is not None and report.request in (0, asked.request):
             asked.processes = report.count

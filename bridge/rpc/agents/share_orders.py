@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What agents are told of CPU shares: the quotas of the last plan, as the whole state of a node.
+"""Orders of CPU shares for agents: the quotas of the last plan, as the whole state of a node.
 
 Rules
-    1. Before the first plan nothing is said: guests of a service before keep what they have fallen
-       back to, instead of getting their full share.
-    2. An order is sent to an agent that has come, and when it differs from the last one. One that
-       says anything is sent again every `RENEW_S`, which renews its lease of `LEASE_S`.
-    3. When no plan has come for `PLAN_S`, no lease is renewed: nobody judges any more whether hosts
-       suffer.
+    1. Before the first plan no order is sent: guests of a former service keep the share they have
+       fallen back to, instead of getting their full share.
+    2. An order is sent when an agent connects, and when it differs from the last one. An order that
+       is not empty is repeated every `RENEW_S`, which renews its lease of `LEASE_S`.
+    3. Without a plan for `PLAN_S`, no lease is renewed, as the policy no longer watches the hosts.
 """
 
 import itertools
@@ -33,7 +32,7 @@ class Told(Protocol):
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """That it speaks for."""
+        """The nodes that it reports for."""
 
     @property
     def send(self) -> Callable[[pb.AgentOrder], None]:
@@ -58,7 +57,7 @@ class ShareOrders:
         self._planned_s = float("-inf")
 
     def arrived(self, agent: Told) -> None:
-        """An agent that keeps shares has come."""
+        """Adds an agent that keeps shares."""
         with self._lock:
             self._agents[id(agent)] = agent
             self._sent.pop(id(agent), None)
@@ -77,7 +76,7 @@ class ShareOrders:
             return frozenset(node for agent in self._agents.values() for node in agent.nodes)
 
     def planned(self, shares: Shares) -> None:
-        """A plan says these shares."""
+        """Takes in the shares of a plan."""
         with self._lock:
             self._planned_s, changed = self._clock(), self._shares != shares
             self._shares = shares
@@ -142,7 +141,7 @@ def _placed(
 ) -> dict[str, tuple[str, tuple[int, ...]]]:
     """By job: how its nodes call it, and the nodes, for jobs that run or start now.
 
-    A task of an array that starts has no number yet: it is told of when it runs.
+    A task of an array that starts has no number yet: it is included once it runs.
     """
     found: dict[str, tuple[str, tuple[int, ...]]] = {}
     for row in plan.starts_now.tolist():

@@ -12,7 +12,7 @@ from bridge.rpc.pb import coscheduling_pb2, operator_pb2, operator_pb2_grpc
 from bridge.rpc.transport.status_codes import error_of
 
 _ORDER_S = 60.0
-"""What the controller has to carry out takes until its next call, at least."""
+"""Orders for the controller take at least until its next call."""
 
 
 class OperatorClient:
@@ -131,7 +131,7 @@ class OperatorClient:
     def coscheduling(
         self, request: coscheduling_pb2.CoschedulingRequest
     ) -> coscheduling_pb2.CoschedulingReply:
-        """What was learnt of two jobs on a node; switches, exports or imports it."""
+        """What was learnt about two jobs on a node; switches sharing, exports or imports this."""
         reply: coscheduling_pb2.CoschedulingReply = self._call(self._stub.Coscheduling, request)
         return reply
 

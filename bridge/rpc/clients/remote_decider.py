@@ -144,7 +144,7 @@ class RemoteDecider:
         try:
             reply = self._ask(snapshot)
         except BaseException:
-            self._forget()  # it is unknown what arrived
+            self._forget()  # unknown which of them arrived
             raise
         self._acknowledged = reply.generation
         self._take(reply)
@@ -160,7 +160,7 @@ class RemoteDecider:
             self._forget()
             reply = self._call(self._stub.Cycle, self._report(snapshot))
             if reply.need_full:
-                raise ControllerError(f"{self._address} requests full reports again and again")
+                raise ControllerError(f"{self._address} keeps requesting full reports")
         return reply
 
     def _greet(self) -> None:
@@ -281,7 +281,7 @@ class RemoteDecider:
     # ------------------------------------------------------------ in
 
     def _take(self, reply: pb.CycleReply) -> None:
-        assert self._messages is not None  # _report made it
+        assert self._messages is not None  # made by _report
         nodes = self._messages.nodes
         for decision in reply.decisions:
             job_id = decision.job_id

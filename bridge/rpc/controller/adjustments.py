@@ -4,12 +4,12 @@
 Rules
     1. `bridge.resizing` decides how a resize is carried out, and when the controller gets which
        message; this module writes the messages.
-    2. A quota is sent when it differs from the last one sent. If the quota of a running job is
-       dropped from the plan, the controller is told that it has none.
+    2. A quota is sent when it differs from the last one sent. If the plan drops the quota of a
+       running job, the removal is sent.
     3. A sentence on the change under way is sent when it changes. It is lost if the job's version
        has changed meanwhile.
-    4. A guest is requeued once for each time that it runs: the decision is sent again when the
-       controller has refused it, or when it has not answered for `REQUEUE_AGAIN_S`.
+    4. A guest is requeued once per run: the decision is sent again if the controller refused it, or
+       has not answered for `REQUEUE_AGAIN_S`.
     5. After `reset` no quota and no sentence is known to the controller.
 """
 
@@ -85,8 +85,8 @@ class Adjustments:
 
         Args:
             snapshot: the report.
-            nodes_awaited: idle nodes may be those that a waiting job is about to get, so no
-                running job gets any in this cycle.
+            nodes_awaited: a waiting job may be about to get idle nodes, so no running job gets any
+                in this cycle.
         """
         self._nodes_awaited = nodes_awaited
         self._reported = snapshot
@@ -226,7 +226,7 @@ class Adjustments:
         found = []
         for job_id in sorted(wanted.keys() | self._quotas.keys()):
             quota, weight = now = wanted.get(job_id, _NO_QUOTA)
-            if job_id not in versions:  # it ended, or starts now and is told with the next cycle
+            if job_id not in versions:  # it ended, or starts now
                 self._quotas.pop(job_id, None)
             elif now != self._quotas.get(job_id, _NO_QUOTA):
                 self._quotas[job_id] = now
@@ -246,7 +246,7 @@ def _resizable(shown: Snapshot, reported: Snapshot, row: int) -> Snapshot:
 
 
 def _pairs(running: RunningTable) -> Iterator[tuple[str, str]]:
-    """What guests and their hosts are told of each other."""
+    """The sentences for guests and their hosts about each other."""
     guests_of: dict[str, list[str]] = {}
     for row in running.host_id.nonzero()[0].tolist():
         guest, host = str(running.id[row]), str(running.host_id[row])

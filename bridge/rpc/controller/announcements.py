@@ -56,7 +56,7 @@ _COMPARED, _COLUMNS = 6, 8
 
 @dataclass(frozen=True, slots=True)
 class OpenStart:
-    """A start whose result is not known yet.
+    """A start with a result still unknown.
 
     Attributes:
         nodes: the first of its nodes; none: the controller chooses.

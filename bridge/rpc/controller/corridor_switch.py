@@ -25,7 +25,7 @@ from bridge.rpc.controller.policy_switch import PolicySwitch
 
 _log = logging.getLogger(__name__)
 
-NOT_BOUNDED = "power is not bounded here: configure planning.power (what nodes draw) first"
+NOT_BOUNDED = "power is not bounded here: configure planning.power first"
 
 
 _LIVE_S = 3600
@@ -160,8 +160,7 @@ class CorridorSwitch:
     ) -> tuple[OperatorEntry, ...]:
         """Enters bounds; those of one group replace what it had before.
 
-        Returns:
-            The new entries; none if the group says the same as before.
+        Returns: The new entries; none if the group has the same bounds as before.
 
         Raises:
             ConfigError: they are invalid, there are too many, or power is not bounded.
@@ -245,7 +244,7 @@ class CorridorSwitch:
         try:
             found = EntryLog.read(text)
         except ValueError as error:
-            _log.error("power corridor: what was entered before cannot be read: %s", error)
+            _log.error("power corridor: the stored entries cannot be read: %s", error)
             return
         mine = [entry.id for entry in self._entry_log.entries]
         self._entry_log = self._entry_log.after(found)

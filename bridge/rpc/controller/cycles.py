@@ -225,7 +225,7 @@ class Cycles:
 
         Args:
             request: the controller's report.
-            still_wanted: tells, when the cycle's turn has come, whether the caller still waits.
+            still_wanted: tells, when the cycle is about to begin, whether the caller still waits.
             patience_s: timeout of this call; None: none. After a failed call the controller uses
                 a shorter timeout, so the longest seen counts.
 

@@ -6,8 +6,8 @@ Rules
        its start was refused, or in the planner's model it does not fit, never will, or is outside
        the bounds of its partitions (which a QOS may lift). So every job starts that the controller
        itself would start on free nodes.
-    2. Jobs that wait for other things than nodes are not offered: held, limited, before their begin
-       time, or behind the planned start of an earlier job.
+    2. Jobs that wait for something other than nodes are not offered: held, limited, before their
+       begin time, or behind the planned start of an earlier job.
     3. After a refusal a job is offered again when its version has changed; or, if the cluster has
        changed, after 1 s, then twice as long each time up to `retry_s`; and after `ANYWAY_S` in any
        case. A start resets this: it was one task of an array, and the next may start, too.
@@ -28,7 +28,7 @@ from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.controller_choice import beyond_model
 
 MOST = 16
-"""Each offer is a search of the controller's, under its locks."""
+"""For each offer the controller searches nodes under its locks."""
 
 FIRST = 1000
 ANYWAY_S = 600

@@ -50,8 +50,8 @@ class PolicySwitch:
         Args:
             spec: as configured.
             decider: of the service.
-            changed: told the name of every new policy.
-            planning: what the decider's site was read from.
+            changed: called with the name of every new policy.
+            planning: the section from which the decider's site was read.
         """
         self.spec = spec
         self.planning = planning or {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was learnt of two jobs on a node, for operators; and the switch that ends it."""
+"""What was learnt about two jobs on a node, for operators; and the switch that ends sharing."""
 
 import json
 import logging

@@ -181,14 +181,14 @@ async def _head(reader: asyncio.StreamReader) -> tuple[str, str, dict[str, str]]
     first, *lines = head.decode("latin-1").split("\r\n")
     words = first.split(" ")
     if len(words) != 3 or not words[2].startswith("HTTP/1."):
-        _refuse(HTTPStatus.BAD_REQUEST, "is no request of HTTP/1.1")
+        _refuse(HTTPStatus.BAD_REQUEST, "is not an HTTP/1.1 request")
     fields: dict[str, str] = {}
     for line in lines:
         name, colon, value = line.partition(":")
         if not colon:
             continue
         if (key := name.strip().lower()) in fields and key in ("content-length", "authorization"):
-            _refuse(HTTPStatus.BAD_REQUEST, f"has two fields {key}")
+            _refuse(HTTPStatus.BAD_REQUEST, f"has the field {key} twice")
         fields[key] = value.strip()
     return words[0], words[1].split("?")[0], fields
 

@@ -3,12 +3,12 @@
 
 Rules
     1. Most important first: what is expected, why not now, what helps.
-    2. What it waits for is told link by link (`bridge.planning.explain.blocking_chain`), and which
-       change of the job would let it start earlier (`bridge.planning.explain.what_if`).
+    2. The answer states what it waits for, link by link (`bridge.planning.explain.blocking_chain`),
+       and which change of the job would let it start earlier (`bridge.planning.explain.what_if`).
     3. Blockers are the running jobs on the nodes the job is planned on; for a job without a
        planned start those in its partitions. Then the waiting jobs that start before it there.
        Earliest end first, at most `MOST_BLOCKERS`.
-    4. Of other users' jobs nothing is told but what `squeue` shows: id, name, user, partition,
+    4. About other users' jobs only what `squeue` shows is disclosed: id, name, user, partition,
        nodes, expected start and end.
 """
 

@@ -4,7 +4,7 @@
 Rules
     1. A view is renewed on demand when it is old, at a bounded share of the service's time.
     2. Callers who wait at the same time wait for the same request.
-    3. After `expire`, nobody gets a view that was requested before.
+    3. After `expire`, no caller gets a view that was requested before.
 """
 
 import asyncio

@@ -195,7 +195,7 @@ class Answers:
             known: number of the cycle that the other process has.
             known_changes: number of changes of policy and rules that it knows of.
         """
-        changes = self._desk.switch.changes  # read first: a number that is too old does no harm
+        changes = self._desk.switch.changes  # read first: an old number does no harm
         in_force = self.in_force() if changes != known_changes else None
         published = self._desk.cycles.published
         with self._lock:
@@ -376,7 +376,7 @@ class OperatorProcess:
             stdin=subprocess.DEVNULL,
             pass_fds=[*given, *(each for each in (metrics, events) if each is not None)],
             env=environment,
-            process_group=0,  # an interrupt at the terminal is this process's to handle
+            process_group=0,  # this process handles an interrupt at the terminal
         )
 
     def _watch(self, process: "subprocess.Popen[bytes]") -> None:

@@ -123,7 +123,7 @@ def topology(view: View, request: pb.TopologyRequest, asking: Asking) -> pb.Topo
 
 
 def power(view: View, request: pb.PowerRequest, asking: Asking) -> pb.PowerReply:
-    """The bounds of system power, and what is drawn."""
+    """The bounds of system power, and the power drawn."""
     del asking
     return power_reply(view, published_of(view), request)
 

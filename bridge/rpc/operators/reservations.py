@@ -199,7 +199,7 @@ def _licences(snapshot: Snapshot, texts: Sequence[str]) -> NDArray[np.int64]:
         total = int(snapshot.licence_total[at])
         if not (number.isascii() and number.isdigit() and 0 < int(number[:18]) <= total):
             raise ConfigError(
-                "reservation", f"of licence {name} there are 1 to {total}, not '{count[:64]}'"
+                "reservation", f"licence {name} has 1 to {total} items, not '{count[:64]}'"
             )
         wanted[at] = int(number)
     return wanted

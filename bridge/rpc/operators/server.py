@@ -368,7 +368,7 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
     async def _coscheduling(self, question: bytes, visit: _Visit) -> bytes:
         request = coscheduling_pb2.CoschedulingRequest.FromString(question)
         if request.order != coscheduling_pb2.CoschedulingRequest.SHOW:
-            need_admin(visit.admin, "switch co-scheduling, or exchange what was learnt of it")
+            need_admin(visit.admin, "switch co-scheduling, or export or import what was learnt")
         parts = [question, b"" if visit.admin else user_name(visit.uid).encode()]
         answer = await asyncio.wrap_future(self._asker.ask(MessageKind.COSCHEDULING, parts))
         return bytes(answer[0])

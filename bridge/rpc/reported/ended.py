@@ -13,7 +13,7 @@ from bridge.rpc.reported.safe_text import printable
 from bridge.units import UNLIMITED_S
 
 MAX_ENDED = 100_000
-"""Most ended jobs used from one report: the last ones."""
+"""Maximum number of ended jobs used from one report: the last ones."""
 
 
 def read_ended(messages: Sequence[pb.EndedJob], now_s: int) -> EndedTable:

@@ -21,4 +21,4 @@ class Feature(StrEnum):
     RESERVE = "reserve"
     RESERVE_LICENCES = "reserve_licences"
     SHARE = "share"
-    """Starts a job on the CPUs of another one, and puts it back into the queue."""
+    """Starts a job on the CPUs of another one, and requeues it."""

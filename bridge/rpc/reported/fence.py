@@ -111,7 +111,7 @@ class Fence:
             return True
         if not self._is_newer(epoch):
             self._refuse(epoch, now)
-        if self.epoch:  # asked for a full report, it would never say hello
+        if self.epoch:  # if a full report were requested, it would never send its hello
             raise StaleSnapshot(
                 f"epoch {epoch} was silent and another controller (epoch {self.epoch}) has taken "
                 "over: say hello again"

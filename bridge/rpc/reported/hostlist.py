@@ -187,6 +187,4 @@ class _Reading:
     def _spend(self, names: int, position: int) -> None:
         self._left -= names
         if self._left < 0:
-            raise RequestError(
-                shown(self._text), position, "more nodes than this cluster has, again and again"
-            )
+            raise RequestError(shown(self._text), position, "names the cluster's nodes too often")

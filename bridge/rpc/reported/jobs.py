@@ -82,8 +82,8 @@ _allocated_texts = _fields(
 class PendingJobs(RowStore):
     """Pending jobs by row; see `bridge.model.job.JobTable` for the columns.
 
-    A job keeps beside them its serial number, its hold and the words for it as the controller said
-    them, and its request as sent.
+    For each job also its serial number, its hold with the controller's text for it, and its request
+    as sent.
     """
 
     def __init__(self, n_resources: int, n_licences: int) -> None:

@@ -25,8 +25,8 @@ from bridge.model.job import Hold, JobTable
 
 BUSY_S = 1
 BUSY_AGAIN_S, BUSY_FOR_S = 3, 30
-"""A job whose start was refused in the last few seconds, because its nodes were busy, is about to
-get them; but one for which that goes on for longer is not."""
+"""A job whose start was refused for busy nodes within this time is about to get them; one that is
+refused for longer is not."""
 AVOID_S = 600
 
 Others = Callable[[JobTable, int, frozenset[str]], tuple[int, ...]]

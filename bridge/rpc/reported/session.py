@@ -262,7 +262,9 @@ class Session:
         if snapshot.topology is None and not self._warned and snapshot.jobs.switches.any():
             self._warned = True
             option = dialect_of(snapshot).words.switches_option
-            _log.warning("a job asks for %s: left to the controller: no switches known", option)
+            _log.warning(
+                "a job asks for %s: left to the controller, as no switches are known", option
+            )
         return imply(with_powered_off(snapshot), self._wait_s), serials
 
 

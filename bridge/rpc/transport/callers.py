@@ -38,7 +38,7 @@ class Known:
 
 
 class Badges:
-    """Addresses that tell a server behind a gate the user of a connection.
+    """Addresses that give a server behind a gate the user of a connection.
 
     They are unguessable names in the kernel's abstract namespace. Only the gate can connect to the
     private socket, so only it can use them.
@@ -86,7 +86,7 @@ class Handshake(Protocol):
 
 
 class Peers:
-    """Asks the kernel who is at the other end of a Unix socket."""
+    """Identifies the peer of a Unix socket by the kernel's credentials."""
 
     def __init__(
         self,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many connections there are descriptors for."""
+"""Computes how many connections the descriptors suffice for."""
 
 import contextlib
 import resource
@@ -11,7 +11,7 @@ def affordable(most: int, kept: int, gates: int = 1) -> int:
     Each takes three: the client's, the server's, and the one by which gRPC has it.
 
     Args:
-        most: at most so many.
+        most: upper bound of the result.
         kept: descriptors for everything else.
         gates: that share the rest.
     """

@@ -55,7 +55,7 @@ def _walk(path: Path, key: str, trusted: frozenset[int], mode: int, owner: int) 
     found = os.lstat(here)
     while left:
         name = left.pop(0)
-        if name == "..":  # of a link that was followed: the way there has been looked at
+        if name == "..":  # of a followed link: the way to it has been verified
             here = here.parent
             found = os.lstat(here)
             continue
@@ -77,7 +77,7 @@ def _walk(path: Path, key: str, trusted: frozenset[int], mode: int, owner: int) 
         if not stat.S_ISDIR(found.st_mode):
             raise ConfigError(key, f"cannot make directory {path}: {here} is not a directory")
         _check_owner(here, "directory", key, found.st_uid, trusted)
-        if left or mode & 0o077:  # of a private directory, the caller looks at all of the mode
+        if left or mode & 0o077:  # the caller verifies the whole mode of a private directory
             _check_writable(here, key, found, last=not left)
     return found
 

@@ -36,7 +36,7 @@ class FairQueue:
             done, work = theirs.popleft()
             if theirs:
                 self._waiting[user] = theirs  # the others come before the next of this one
-            if done.done():  # nobody waits for it any more
+            if done.done():  # its caller no longer waits
                 continue
             self._free -= 1
             running = loop.run_in_executor(self._pool, work)

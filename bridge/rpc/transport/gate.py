@@ -98,7 +98,7 @@ class Gate:
     def close(self) -> None:
         """Closes all connections; the listener is its owner's to close."""
         self._closing = True
-        # The thread may see that and end before it is woken, so what wakes it is closed here.
+        # The thread may end before it is woken, so the wake-up descriptors are closed here.
         if self._thread.is_alive():
             self._woken.send(b"x")
             self._thread.join(timeout=5)
@@ -287,7 +287,7 @@ class Gate:
             self._leave(link)
             return
         interest = link.interest(now)
-        if interest != link.watched:  # else the selector has it so: most turns change nothing
+        if interest != link.watched:  # else it is registered so already, as in most turns
             link.watched = interest
             for sock, events in zip(link.sockets, interest, strict=True):
                 self._watch(sock, events, link)
@@ -333,6 +333,6 @@ class Gate:
         for owner in [owner for owner in self._allowances if owner not in self._count]:
             if not self._allowances[owner].wait_s(now):
                 allowance = self._allowances[owner]
-                if allowance.left >= allowance.burst:  # nothing is owed: may be forgotten
+                if allowance.left >= allowance.burst:  # no debt: its record may be dropped
                     del self._allowances[owner]
         self._tell.sum_up(now)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells a server behind a gate the names in the certificate of a caller.
+"""Passes the names in a caller's certificate to the server behind a gate.
 
 Like the users of Unix sockets, they are in the address from which the gate connects (`Badges`).
 """

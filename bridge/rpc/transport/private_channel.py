@@ -82,7 +82,7 @@ class Channel:
         return number, kind, parts
 
     def close(self) -> None:
-        """Ends it; receivers are told."""
+        """Closes it; receivers are notified."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()

@@ -33,7 +33,7 @@ class Allowance:
         self.left = self.burst
 
     def wait_s(self, now: float) -> float:
-        """How long reading must pause; 0: it need not."""
+        """The time for which reading must pause; 0: no pause."""
         self.left = min(self.burst, self.left + (now - self.at) * self.rate)
         self.at = now
         return 0.0 if self.left > 0 else (1 - self.left) / self.rate
@@ -160,7 +160,7 @@ class Link:
             sink.pending = memoryview(data)
             sink.flush()
             if not isinstance(source.socket, ssl.SSLSocket):
-                break  # what is left makes the selector tell again; TLS keeps it to itself
+                break  # the selector reports remaining data again; data buffered by TLS it does not
         return moved
 
     def interest(self, now: float) -> tuple[int, int]:

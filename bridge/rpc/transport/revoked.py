@@ -96,7 +96,7 @@ class Revoked:
         try:
             self._entries = self._read(self._path)
         except ConfigError as error:
-            _log.error("the list of revoked certificates stays as it was: %s", error)
+            _log.error("the list of revoked certificates is unchanged: %s", error)
             return
         _log.info("%s names %d revoked certificates", self._path, len(self._entries))
 
@@ -104,7 +104,7 @@ class Revoked:
         try:
             text = files.read_text(path)
         except (OSError, UnicodeDecodeError) as error:
-            why = getattr(error, "strerror", None) or "it is no text"
+            why = getattr(error, "strerror", None) or "it is not a text file"
             raise ConfigError(self._key, f"cannot read {path}: {why}") from error
         found: set[int | str] = set()
         for number, line in enumerate(text.splitlines(), 1):

@@ -6,9 +6,10 @@ Rules
        is read. TLS ends at the gate.
     2. A caller with a valid certificate of another subject gets an error from a server that reads
        no messages.
-    3. Where every node has a certificate of its own, all certificates of the authority come in, and
-       the server behind the gate is told their names; those of configured subjects may do all.
-    4. A revoked certificate does not come in. Whose certificate is revoked meanwhile must leave.
+    3. If every node has its own certificate, all certificates of the authority are admitted, and
+       the server behind the gate gets their names; those of configured subjects may do everything.
+    4. A revoked certificate is not admitted. If a certificate is revoked, its connections are
+    closed.
     5. Connections without a certificate count for their address, the others for their subject, so
        that unauthenticated callers cannot use up the share of others.
 """
@@ -51,10 +52,10 @@ class Certificates:
         Args:
             tls: which.
             target: the private socket behind the gate.
-            strangers: that of the server for those who are not named.
+            strangers: the private socket of the server for certificates of other subjects.
             key: of the section, for messages.
-            presented: takes the names of certificates, all of which may come in; None: only those
-                of configured subjects may.
+            presented: takes the names of certificates, which are all admitted; None: only those of
+                configured subjects are.
 
         Raises:
             ConfigError: one of them cannot be read.
@@ -82,7 +83,7 @@ class Certificates:
         return _TlsHandshake(secured, owner, self)
 
     def banned(self) -> Callable[[Hashable], bool] | None:
-        """Whose certificate is revoked."""
+        """The identities with a revoked certificate."""
         self.revoked.refresh()
         return self.revoked.__contains__ if self.revoked else None
 
@@ -100,7 +101,7 @@ class _TlsHandshake:
         self._policy = policy
 
     def step(self) -> Known | int:
-        """Goes on with it."""
+        """Continues the handshake."""
         try:
             self._tls.do_handshake()
         except ssl.SSLWantReadError:
@@ -170,7 +171,7 @@ class Refusing(grpc.GenericRpcHandler):  # type: ignore[misc]
 
 
 class RefusingServer:
-    """What those reach whose certificate is not named."""
+    """The server for certificates of other subjects."""
 
     def __init__(self, path: str, key: str = "controller.tls") -> None:
         """Begins to serve at a private socket; `key` is the section that names the certificates."""

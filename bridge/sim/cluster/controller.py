@@ -76,7 +76,7 @@ class Controller:
         power_states: of the nodes; None: none can be powered down.
         refusals: oldest first.
         reservations: made and removed by operators.
-        guests: who runs on whose CPUs.
+        guests: which jobs run on which hosts' CPUs.
         readings: gives what is measured of running jobs as columns of their table; None: nothing.
     """
 
@@ -216,7 +216,7 @@ class Controller:
             return nobody
         jobs = np.array([self._shown[one] for one in at], dtype=np.intp)
         start_s = plan.start_s[rows]
-        if len(at) == 1:  # EASY announces no more
+        if len(at) == 1:  # EASY announces only one
             return jobs, start_s
         order = np.lexsort((start_s, jobs))
         jobs, start_s = jobs[order], start_s[order]

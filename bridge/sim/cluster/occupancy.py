@@ -32,7 +32,7 @@ class Occupancy:
             self._whole[nodes] = False
 
     def change(self, nodes: NDArray[np.int32], more: NDArray[np.int64]) -> None:
-        """A job that holds nodes takes so much more of them, or less."""
+        """Changes what a job takes of its nodes by this amount."""
         self.free[nodes] -= more
 
     def occupied(

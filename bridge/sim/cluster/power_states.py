@@ -2,9 +2,9 @@
 """Simulated nodes that are powered down and up again.
 
 Rules
-    1. A node that is ordered down, and that no job uses, leaves for `SUSPEND_S`, and is off. One
-       that is off and ordered up resumes for the given time. Other orders do nothing.
-    2. A node draws its idle power unless it is off: also while it leaves or resumes.
+    1. An unused node that is ordered down suspends for `SUSPEND_S` and is then off. A node that is
+       off and ordered up resumes for the given time. Other orders do nothing.
+    2. A node draws its idle power unless it is off, also while it suspends or resumes.
     3. No job starts on a node that is not on.
 """
 

@@ -133,7 +133,7 @@ class RunningJobs:
     def _sharing(
         self, rows: NDArray[np.int64], held: Sequence[Allocation]
     ) -> dict[str, NDArray[Any]]:
-        """The columns for jobs that share their nodes; none if no job may."""
+        """The columns for jobs that share their nodes; none if jobs may not share."""
         jobs = self._jobs
         if not jobs.coschedule.any():
             return {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The workload with which malleable jobs in a corridor of power were first evaluated.
+"""The workload of the first evaluation of malleable jobs in a power corridor.
 
 Rules
     1. 20 jobs, alternately Pi and heat, are submitted 2 s apart to 14 nodes. Each asks for 1 to 4

@@ -61,7 +61,7 @@ class PowerSetting:
 
 @dataclass(frozen=True)
 class Held:
-    """What a job held from an instant on: nodes, with those it gives back, and W beyond idle."""
+    """A job's nodes from an instant on, with those it gives back, and W beyond idle."""
 
     at_s: int
     nodes: int

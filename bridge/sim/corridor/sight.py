@@ -32,7 +32,7 @@ def under_corridor(
     """Decides under the rules of a decider's site and the corridor known at each cycle.
 
     Args:
-        decider: its site changes whenever what is known does.
+        decider: its site changes whenever the known bounds change.
         setting: of the simulation.
         origin_s: the first submission.
         sight: how much is known.

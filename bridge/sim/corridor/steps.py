@@ -10,8 +10,8 @@ A file, YAML or JSON, is a list of steps, or a mapping; with all keys:
     grace_s: 10         # how long the system may be outside; see `bridge.power_measures`
     base: 200W          # in addition to nodes and jobs
 
-A step lasts until the next one, the last forever. Before the first there are no bounds. A step
-without a bound has none.
+A step lasts until the next one, the last one forever. Before the first step there are no bounds. A
+bound that a step omits does not exist during it.
 """
 
 from dataclasses import dataclass, replace
@@ -66,7 +66,7 @@ class CorridorSteps:
         return _corridor(self.steps, origin_s)
 
     def known(self, origin_s: int, now_s: int) -> Corridor:
-        """What is known at an instant: steps that have begun, and announced ones."""
+        """The steps known at an instant: those that have begun, and announced ones."""
         return _corridor(
             [step for step in self.steps if step.announced or origin_s + step.at_s <= now_s],
             origin_s,

@@ -6,9 +6,8 @@ Rules
        submitted. If any job waits then, one decision is requested and applied.
     2. Time advances to the next event; only the measurement of decision time reads a clock.
     3. A decision is also requested at the earliest start that the last plan announced, when the
-       plan asks for one (`Plan.again_s`), and `RETRY_S` after one that failed or was partly
-       refused. Those that change nothing are made less and less often
-       (`bridge.sim.runs.patience`).
+       plan requests one (`Plan.again_s`), and `RETRY_S` after one that failed or was partly
+       refused. Decisions that change nothing become less frequent (`bridge.sim.runs.patience`).
     4. If the decider raises, the fallback decides, as Slurm's own backfill would if the service
        did not answer. Without a fallback the error is passed to the caller.
     5. The same workload, system, decider, seed and faults give the same schedule, unless decisions

@@ -142,7 +142,7 @@ class Execution:
 
     @property
     def spells(self) -> Spells | None:
-        """Which nodes each job held when; None: no job changes its width."""
+        """The nodes that each job held over time; None: no job changes its width."""
         return None if self.held_s is None else Spells.of(self._spells)
 
     @property

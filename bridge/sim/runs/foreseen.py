@@ -45,7 +45,7 @@ from bridge.units import NEVER
 
 
 def foreseeable(spec: PolicySpec, system: System) -> bool:
-    """Whether this gives the cycle's results: for EASY, with any predictor but `time-limit`."""
+    """Whether this gives the cycle's results: for EASY with any predictor except `time-limit`."""
     by_limits = replace(spec, predict=StageSpec("time-limit"))
     return spec.predict.name != "time-limit" and replay_depth(by_limits, system) == 1
 

@@ -104,7 +104,7 @@ class History:
         Args:
             execution: of the jobs, over.
             refusals: by the controller.
-            power: what system power was; None: it was not followed.
+            power: system power over time; None: it was not computed.
         """
         workload, allocations = self._workload, self._allocations
         widths = np.fromiter(map(len, allocations), dtype=np.int64, count=len(workload))

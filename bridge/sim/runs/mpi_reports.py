@@ -33,7 +33,7 @@ class _Followed:
     """A job with phases since its last change.
 
     Attributes:
-        serial: of the change; looks of earlier ones are void.
+        serial: of the change; computations due for earlier ones are void.
         begins: when each phase begins, s, and the ratio in it; the first one at the change.
         told: to policies.
     """
@@ -55,8 +55,7 @@ class MpiReports:
     def follow(self, job: int, nodes: int, now_s: int) -> float | None:
         """A job has started or changed its width, in `Work` already.
 
-        Returns:
-            What policies are told; None: the job has one phase only.
+        Returns: The ratio reported to policies; None: the job has only one phase.
         """
         widths = self._widths
         if widths is None or widths.speedup[job] is None:
@@ -76,13 +75,13 @@ class MpiReports:
         self._jobs.pop(job, None)
 
     def next_s(self) -> int:
-        """When to look next; NEVER: there is nothing to see."""
+        """When to compute the ratios next; NEVER: no ratio can change."""
         while self._looks and not self._is_due(self._looks[0]):
             heapq.heappop(self._looks)
         return self._looks[0][0] if self._looks else NEVER
 
     def renewed(self, now_s: int) -> dict[int, float]:
-        """Looks at the jobs that are due: those with a significantly different ratio, and it."""
+        """Computes due ratios; returns the jobs with a significantly different ratio, and it."""
         found: dict[int, float] = {}
         while self._looks and self._looks[0][0] <= now_s:
             entry = heapq.heappop(self._looks)
@@ -100,7 +99,7 @@ class MpiReports:
         return followed is not None and followed.serial == entry[2]
 
     def _look_next(self, job: int, followed: _Followed, now_s: int) -> None:
-        """Rule 2; no more looks once the window holds the last phase only."""
+        """Rule 2; no further computations once the window contains only the last phase."""
         begins_s = [begin_s for begin_s, _ in followed.begins[1:]]
         if any(begin_s <= now_s < begin_s + WINDOW_S for begin_s in begins_s):
             at_s = now_s + LOOK_S
@@ -131,7 +130,7 @@ def measured(begins: list[tuple[float, float]], now_s: float) -> float:
 
 
 def is_significant(told: float, ratio: float) -> bool:
-    """Whether policies are told (rule 3)."""
+    """Whether the ratio is reported to policies (rule 3)."""
     if (told < 0) != (ratio < 0):
         return True
     apart = abs(told - ratio)

@@ -47,9 +47,9 @@ class Outcome:
         starts: every start, in order of time, with the announced one.
         predicted_s: int64: predicted run time of each job at its last start; 0: it never started.
         promise: `PROMISE`: the promise to each job at its last start; zeros: none.
-        power: what system power was; None: it was not followed.
-        sharing: what sharing nodes did; None: no job may.
-        spells: which nodes each job held when; None: none changed them while it ran.
+        power: system power over time; None: it was not computed.
+        sharing: the effects of shared nodes; None: no job may share.
+        spells: the nodes that each job held over time; None: no job changed them while it ran.
     """
 
     workload: Workload

@@ -8,7 +8,7 @@ Rules
     2. A malleable running job has any width that it allows, a rigid one its own. A waiting job may
        stay in the queue, or run: a malleable one on any width that it allows, a rigid one on what
        it asks for.
-    3. A running job might have been held back, too, if it started when the present step of the
+    3. A running job could also have been delayed if it started when the present step of the
        corridor was known: after it, or at any time if the step was announced.
     4. The answer is exact: all sums of nodes and watts that configurations reach, job by job.
 
@@ -42,7 +42,7 @@ class Configurations:
 
         Args:
             workload: its jobs, which hold whole nodes.
-            log: what they had, and what the system drew.
+            log: their nodes over time, and system power.
             nodes: of the machine.
             cancelled: (n_jobs,) those that were; None: none.
         """
@@ -74,7 +74,7 @@ class Configurations:
         return reachable(options, self._nodes, lower_w - fixed_w, upper_w - fixed_w)
 
     def _known_s(self, at_s: int) -> int:
-        """From when on the step of the corridor in force was known."""
+        """The instant from which the present step of the corridor was known."""
         if self._steps is None:
             return self._log.origin_s
         begun = [step for step in self._steps.steps if self._log.origin_s + step.at_s <= at_s]
@@ -115,7 +115,7 @@ def allowed_widths(workload: Workload, job: int) -> list[int]:
 def reachable(
     options: Sequence[Sequence[tuple[int, int]]], nodes: int, least_w: int, most_w: int
 ) -> bool:
-    """Whether one option of each job gives at most so many nodes and watts within two bounds.
+    """Whether one option for each job exists with at most these nodes and watts within the bounds.
 
     Args:
         options: for each job pairs (nodes, W), both 0 or more.

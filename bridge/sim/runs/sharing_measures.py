@@ -12,7 +12,7 @@
 | guest_slowdown | likewise of guests by their hosts: mean, 95 %, maximum |
 | above_bound | share of the hosts that were slowed down by more than `BOUND` |
 | overrun | share of all jobs that ran beyond their time limit |
-| killed | jobs that were killed for it |
+| killed | jobs killed at their time limit |
 | requeued | how often a guest was requeued |
 """
 

@@ -12,8 +12,8 @@ Rules
     5. Stages are bulk-synchronous: a job is as fast as on its slowest node.
     6. An end falls on a whole second, the first one at which no work is left.
 
-Deviates from real nodes: what a job does not use while it waits for its slowest node is given to
-nobody.
+Deviates from real nodes: capacity that a job does not use while it waits for its slowest node is
+not given to other jobs.
 """
 
 import math
@@ -47,7 +47,7 @@ UNLIMITED = Limits()
 
 @dataclass(frozen=True)
 class Meets:
-    """Where the first nodes of a host and its guest are; sequential stages run there.
+    """How the first nodes of a host and its guest coincide; sequential stages run there.
 
     Attributes:
         host_head: the host's first node is one of the guest's.
@@ -87,11 +87,11 @@ class _Job:
     """A running job.
 
     Attributes:
-        bounds_s: where each stage ends, in work.
-        at_s: when the rest was true.
+        bounds_s: the end of each stage, in work.
+        at_s: the instant that the other attributes are of.
         nodes: how many it has.
         host: the job on whose nodes it is; None: on its own.
-        meets: whether it is on the first node of its host, and has its own first node there, too.
+        meets: whether it uses its host's first node, and whether that is also its own first node.
         guests: those on its nodes.
         done_s: its work.
         used: what it has used.
@@ -123,7 +123,7 @@ class _Job:
         return self.application.stages[self.stage].parallel
 
     def side(self, of: int) -> Side:
-        """Of the job on a node with so many CPUs, where it is busy."""
+        """The CPU use of the job on a node with this many CPUs, where it is busy."""
         limits = self.limits
         stage = self.application.stages[self.stage]
         cpus = max(self.cpus // self.nodes, 1)

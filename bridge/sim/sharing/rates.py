@@ -16,10 +16,10 @@ Rules
        caches, scheduling delays): the speed is divided by 1 + sensitivity * pressure of the other *
        its speed by rule 3. It uses CPU time in proportion to its speed: work takes the same CPU
        time with any partner (measured: docs/results/coscheduling.md).
-    5. A job alone has no ceiling and speed 1. On a node where only one of two jobs is busy, its
-       ceiling holds all the same.
+    5. A job alone has no ceiling and speed 1. If only one of two jobs is busy on a node, its
+       ceiling still applies.
 
-`bridge.sim.sharing.progress` says what follows for jobs on several nodes.
+`bridge.sim.sharing.progress` extends this to jobs on several nodes.
 
 Source: rules 1 and 2 are the max-min shares of Linux' fair scheduler; rule 4 is the separation of
 J. Mars et al., Bubble-Up (MICRO 2011), into sensitivity and pressure.

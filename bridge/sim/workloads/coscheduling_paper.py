@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The experiment with which ASA_X was evaluated: 15 workflows on three sizes of cluster.
+"""The experiment in which ASA_X was evaluated: 15 workflows on three sizes of cluster.
 
 Rules
     1. A set is 4 Montage, 4 BLAST and 4 Statistics of 8, 16, 32 and 64 cores, and 3 Synthetic of
        16, 32 and 64. All are submitted at once, in an order by the seed. Each is one job.
-    2. A set is run three times, the next when the one before has ended; what was learnt stays.
+    2. A set is run three times, each after the previous one has ended; what was learnt is kept.
     3. Clusters have 64, 128 and 256 cores, on nodes of `NODE_CPUS`.
     4. How long a workflow takes alone follows from the mean and the deviation over its sizes in the
        paper's Table 2 (Slurm): it falls evenly with each doubling of the cores. Runs scatter by
        `SCATTER`, by the seed. Time limits are `LIMIT` times what it takes without scatter.
-    5. A job asks for the memory that Table 2 says (`MEMORY`), of each of its nodes.
-    6. Stages, their demands, and how they get in each other's way are the interference model's;
-       Statistics is its application `readings`. A job holds all its CPUs in sequential stages, too.
-       Demands are scaled so that a workflow uses as much CPU time of its allocation as in Table 2
-       (Slurm), which differs between the sizes of the cluster: parallel stages use more of their
-       CPUs, and if that does not suffice, sequential ones take less of the time.
+    5. A job requests the memory given in Table 2 (`MEMORY`) on each of its nodes.
+    6. Stages, their demands and their interference are those of the interference model; Statistics
+       is its application `readings`. A job holds all its CPUs in sequential stages, too. Demands
+       are scaled so that a workflow uses as much CPU time of its allocation as in Table 2 (Slurm),
+       which differs between the sizes of the cluster: parallel stages use more of their CPUs, and
+       if that does not suffice, sequential ones take less of the time.
     7. Every job may be host and guest, and be requeued. No job is killed for its time limit.
 
 Source: A. Souza, K. Pelckmans, J. Tordsson, A HPC co-scheduler with reinforcement learning,
@@ -91,7 +91,7 @@ def paper_system(cores: int) -> System:
     """The cluster.
 
     Raises:
-        ConfigError: these are no whole nodes, or too few for the largest job.
+        ConfigError: these are not whole nodes, or too few for the largest job.
     """
     if cores % NODE_CPUS or cores < max(size for _, size in _JOBS):
         raise ConfigError("cores", f"must be a multiple of {NODE_CPUS} from 64, not {cores}")

@@ -57,8 +57,8 @@ def esp(
         nodes: size of the machine.
         seed: of the order, of which jobs are malleable, and of their speed-ups.
         changes: what changes of width take.
-        mtct_error: half of the jobs seem to communicate so much more than they do, as a share of
-            it, the others less by the same factor.
+        mtct_error: half of the jobs report more communication than they have, by this share, the
+            others less by the same factor.
         speedup: of every job; None: as rule 5 says.
 
     Raises:

@@ -130,8 +130,8 @@ class Workload:
         processors_total: size of the machine.
         id: object (str), unique.
         submit_s: int64, Unix seconds, >= 1.
-        runtime_s: int64: what they really take, in [1, time_limit_s].
-        time_limit_s: int64: what was asked for, >= 1.
+        runtime_s: int64: actual run times, in [1, time_limit_s].
+        time_limit_s: int64: requested, >= 1.
         processors: int64, in [1, processors_total].
         memory_kib: int64: memory asked for, on each processor or node (`Dialect`); 0: not stated.
         user, group, executable, queue: int64 numbers of the trace; -1 unknown.
@@ -142,8 +142,8 @@ class Workload:
             (`bridge.sim.workloads.streams`); None: `bridge.sim.workloads.requests` makes it of the
             other columns.
         malleable: which jobs can change their width while they run; None: none can.
-        power: what they draw and state; None: nothing is known of it.
-        sharing: which of them may share nodes, and how they run then; None: none does.
+        power: their actual and stated power; None: unknown.
+        sharing: which of them may share nodes, and how they run then; None: none may.
     """
 
     name: str

@@ -83,16 +83,16 @@ def test_without_a_host_the_same_row_oversubscribes_the_nodes():
         ("has not consented", {"coschedule": Coschedule.NEVER}, {}, {}),
         ("has not consented", {"coschedule": -1}, {}, {}),
         ("another user", {"user": "eve"}, {}, {}),
-        ("holds whole", {"shared": False}, {}, {}),
-        ("holds whole", {}, {"shared": False}, {}),
+        ("requested whole", {"shared": False}, {}, {}),
+        ("requested whole", {}, {"shared": False}, {}),
         ("generic resources", {"gpus": 1}, {}, {}),
         ("generic resources", {}, {"gpus": 1}, {}),
         ("its memory or its host's is not known", {"mem_mib": 0}, {}, {}),
         ("its memory or its host's is not known", {}, {"mem_mib": 0}, {}),
-        ("does not hold both", {"mem_mib": 1900}, {}, {}),
-        ("does not hold both", {}, {"peak_mib": 3000}, {}),
+        ("lack the memory for both", {"mem_mib": 1900}, {}, {}),
+        ("lack the memory for both", {}, {"peak_mib": 3000}, {}),
         ("all CPUs", {}, {"cpus": 3}, {}),
-        ("a partition where jobs do not", {}, {}, {"shared": False}),
+        ("a partition without sharing", {}, {}, {"shared": False}),
         ("being resized", {}, {"adapting": True}, {}),
     ],
 )
@@ -123,7 +123,7 @@ def test_a_guest_has_some_of_its_hosts_nodes(nodes):
 def test_a_guest_whose_node_is_its_hosts_has_room_only_there():
     """The memory of the node counts on which it runs, and the CPUs that are its host's."""
     world = a_world({"nodes": 1}, nodes=[a_node(mem_mib=2500), a_node(), a_node()])
-    assert "does not hold both" in texts(world, a_plan(world, nodes=(0,)))
+    assert "lack the memory for both" in texts(world, a_plan(world, nodes=(0,)))
     assert texts(world, a_plan(world, nodes=(1,))) == ""
 
 
@@ -158,7 +158,7 @@ def test_a_guest_starts_now_or_not_at_all():
 
 def test_the_site_lets_nobody_share_by_default():
     world = a_world()
-    assert "a partition where jobs do not" in texts(world, a_plan(world), None)
+    assert "a partition without sharing" in texts(world, a_plan(world), None)
 
 
 def test_who_says_nothing_is_neither_by_default():

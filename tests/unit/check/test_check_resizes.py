@@ -96,7 +96,7 @@ def test_a_partition_bounds_the_whole_job():
     world = a_world(partitions=[a_partition("all", range(8), max_nodes=4)])
     assert said(world, (0, (1, 2, 3, 4), 20)) == []
     (text,) = said(world, (0, (1, 2, 3, 4, 5), 20))
-    assert "5 nodes, partition all lets a job have 4" in text
+    assert "5 nodes; partition all allows 4" in text
 
 
 def test_nodes_that_no_switch_connects_are_not_given():

@@ -156,7 +156,7 @@ def test_explain_names_the_pool_who_gets_in_and_when_it_would_start():
     shorter, access = reply.changes
     assert (shorter.time_limit_s, shorter.start_s) == (12 * H, 0)
     assert (list(access.free_pools), access.start_s) == (["large memory"], 0)
-    assert access.text == f"with access to FreePool large memory (lets in: {WHO})"
+    assert access.text == f"with access to FreePool large memory (access: {WHO})"
 
 
 def test_a_resource_that_the_cluster_does_not_have_is_asked_for_by_nobody():

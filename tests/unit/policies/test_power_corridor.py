@@ -107,8 +107,8 @@ def test_only_running_jobs_count_in_the_second_scenario():
     policy = {"preset": "malleable-power", "reshape": {"waiting": 0}}
     widths, started, plan = decided(world, site((2500, 3500)), policy)
     assert (widths, started) == ({}, [])
-    assert "120 W are missing to the lower bound of 2500 W" in plan.notes[0]
-    assert "120 W are missing" in plan.reasons[0].text
+    assert "the draw is 120 W below the lower bound of 2500 W" in plan.notes[0]
+    assert "the draw is 120 W below" in plan.reasons[0].text
 
 
 def test_pairs_of_waiting_jobs_come_after_single_ones():
@@ -129,7 +129,7 @@ def test_growth_serves_the_lower_bound_and_keeps_to_rules_on_widths():
     assert decided(world, site((1800, 2600)))[0] == {"m": 4}
     widths, _, plan = decided(world, site((2000, 2600)))
     assert widths == {"m": 4}  # the upper bound comes first
-    assert "92 W are missing" in plan.notes[0]
+    assert "the draw is 92 W below" in plan.notes[0]
 
 
 def test_while_a_job_adapts_nothing_is_decided():

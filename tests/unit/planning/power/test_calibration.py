@@ -50,7 +50,7 @@ def test_a_few_absurd_readings_and_long_idle_times_do_not_decide():
         (readings(71, 250, [0, 1], each=LEAST - 1), "only 10 readings"),
         (readings(71, 250, [0, 0.2]), "loads of 0% to 20% only"),
         (readings(71, 250, [1]), "loads of 100% only"),
-        (readings(250, 71, [0, 1]), "less the busier"),
+        (readings(250, 71, [0, 1]), "less power under a higher load"),
         (readings(-50, 100, [0.5, 1]), "less than nothing"),
         ((np.empty(0), np.empty(0)), "only 0 readings"),
     ],

@@ -198,7 +198,7 @@ def test_free_pool_1_20_percent_of_the_cores_for_small_and_short_jobs():
     large = terms_of(free_pools(shared(nodes=9, cpus=9, limit_s=60)))
     assert large.reasons[0] is not None
     assert large.reasons[0].text == (
-        "asks for 81, more than the 80 of the cpus that FreePool small jobs leaves to all"
+        "requests 81, more than the 80 of the cpus that FreePool small jobs leaves to all"
     )
     label = "cpus that FreePool small jobs leaves to all"
     assert told(free_pools(shared(cpus=3, limit_s=HOUR_S - 1))) == [(label, 3, Mode.COUNT)]

@@ -180,7 +180,7 @@ PROBLEMS = {
     ),
     "met by nothing": (
         "free_pools: [{name: x, resource: cpus, access: [{cpus: '> 4, < 5'}]}]",
-        "free_pools.0.access.0: cpus: '> 4, < 5' is met by nothing",
+        "free_pools.0.access.0: cpus: '> 4, < 5' can never be met",
     ),
     "sign": (
         "free_pools: [{name: x, resource: cpus, access: [{cpus: '=> 4'}]}]",
