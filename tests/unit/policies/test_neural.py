@@ -132,7 +132,7 @@ class TestFiles:
         ("change", "problem"),
         [
             (lambda w: w[:-1], "array 5 is not float32 of shape"),
-            (lambda w: [*w, w[0]], "no use for"),
+            (lambda w: [*w, w[0]], "does not use"),
             (lambda w: [w[1], *w[1:]], "array 0 is not"),
             (lambda w: [w[0] * np.nan, *w[1:]], "not finite"),
         ],

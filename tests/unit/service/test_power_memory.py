@@ -134,4 +134,4 @@ def test_a_fault_of_its_own_ends_no_cycle(hub, caplog):
 
     snapshot = a_snapshot()
     assert PowerMemory(hub, broken).overlay(snapshot) is snapshot
-    assert "what jobs draw" in caplog.text
+    assert "power of jobs is unknown" in caplog.text

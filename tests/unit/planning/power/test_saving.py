@@ -215,8 +215,8 @@ def test_a_coming_bound_counts():
         (PowerChanges(down=np.array([1], np.int32)), "which is off"),
         (PowerChanges(down=np.array([3, 2], np.int32)), "out of order"),
         (PowerChanges(down=np.array([2], np.int32), up=np.array([2], np.int32)), "twice"),
-        (PowerChanges(down=np.array([9], np.int32)), "not there"),
-        (PowerChanges(up=np.array([2], np.int32)), "on or on its way"),
+        (PowerChanges(down=np.array([9], np.int32)), "does not exist"),
+        (PowerChanges(up=np.array([2], np.int32)), "on or powering up"),
     ],
 )
 def test_the_check_finds_what_is_wrong(changes, text):
