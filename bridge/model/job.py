@@ -364,6 +364,8 @@ class RunningTable:
     memory_stall: Annotated[NDArray[np.float64], Column(SERVICE, Unit.RATIO)] = LEFT_OUT
     """Share of the last 10 s in which some of its processes waited for memory (PSI), on the node
     where it is largest, 0 to 1; -1: not measured."""
+    unused_nodes: Annotated[Objects, Column(SERVICE, Unit.NODES)] = LEFT_OUT
+    """Nodes that it holds and has no process on at present, as far as that is known."""
     measured_s: Annotated[Ints, Column(SERVICE, Unit.INSTANT)] = LEFT_OUT
     """When `cpu_s` and the columns after it were measured; 0: they were not."""
 

@@ -18,6 +18,7 @@ class JobReading:
             not known.
         age_s: of the oldest of these readings.
         nodes: of how many of its nodes there are readings, those on which it uses nothing included.
+        unused: nodes on which it has no process.
         progress: share of its work that is done, in [0, 1], as the job tells it; -1: it does not.
         method: how its CPU share is kept: cgroup-v1, cgroup-v2, priorities (which keep no quota);
             empty: it is not.
@@ -32,3 +33,4 @@ class JobReading:
     nodes: int
     progress: float = -1.0
     method: str = ""
+    unused: frozenset[str] = frozenset()

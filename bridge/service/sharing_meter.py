@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from bridge.model.coscheduling import pairs
-from bridge.model.learnt import Learning
+from bridge.model.learnt import Learning, Learnt
 from bridge.model.plan import Plan
 from bridge.model.rules.coscheduling import rules_of
 from bridge.model.rules.site import Site
@@ -87,7 +87,7 @@ class SharingMeter:
     def _measure(self, snapshot: Snapshot, guests: dict[_Guest, int]) -> None:
         """Rules 3 and 4."""
         above, measured = 0, {}
-        watch = Watch(snapshot, Learning(self._state().learnt_by(PAIRS)))
+        watch = Watch(snapshot, Learning(self._state().learnt_by(PAIRS)), Learning(Learnt()))
         for guest, row in guests.items():
             pair = watch.pair(row)
             found = None if pair is None else watch.slowdown(row, pair)

@@ -6,19 +6,23 @@ Rules
        requeues never again: it starts on its own nodes. So no job is requeued for ever, whatever
        the reason.
     2. A run counts once, however often its requeue is requested.
-    3. The record of a job is dropped `KEPT_S` after the job was last seen.
+    3. The record of a job is dropped `KEPT_S` after the job was last seen. It
+       is stored, and so outlives the service.
 """
 
 from collections.abc import Container
 from typing import Final
 
 from bridge.model.learnt import Learning
-from bridge.planning.sharing.kept_keys import APART
+from bridge.planning.sharing.kept_keys import APART, keep
 
 PAUSE_S: Final = 300
 MOST_TIMES: Final = 5
 KEPT_S: Final = 3600
+NAME: Final = "guests-sent-away"
+"""Of what is kept, in `bridge.ports.State.learnt`: apart, as all of it is looked at each time."""
 _LEFT: Final = "left"
+"""Kind of the keys (`bridge.planning.sharing.kept_keys`)."""
 
 
 class LeftHosts:
@@ -26,19 +30,20 @@ class LeftHosts:
 
     def __init__(self, learning: Learning, now_s: int) -> None:
         """Begins with the kept records."""
-        self._running, self._now_s = learning.running, now_s
+        self._learning, self._now_s = learning, now_s
 
-    def leaves(self, job_id: str, start_s: int) -> bool:
-        """Records that a guest that started then must leave; whether that is new (rule 2)."""
-        times, _, run_s, _ = self._running.get(_key(job_id)) or [0, 0, -1, 0]
+    def leaves(self, user: str, job_id: str, start_s: int) -> bool:
+        """Records that a user's guest that started then must leave; whether that is new (rule 2)."""
+        times, _, run_s, _ = self._of(user, job_id)
         if run_s == start_s:
             return False
-        self._running[_key(job_id)] = [times + 1, self._now_s, start_s, self._now_s]
+        numbers = [times + 1, self._now_s, start_s, self._now_s]
+        keep(self._learning, _key(user, job_id), numbers)
         return True
 
-    def may_be_guest(self, job_id: str) -> bool:
+    def may_be_guest(self, user: str, job_id: str) -> bool:
         """Rule 1, of a job that waits."""
-        times, left_s, _, _ = self._running.get(_key(job_id)) or [0, 0, 0, 0]
+        times, left_s, _, _ = self._of(user, job_id)
         if not times:
             return True
         return times < MOST_TIMES and self._now_s - left_s >= PAUSE_S << (times - 1)
@@ -49,15 +54,20 @@ class LeftHosts:
         Args:
             here: ids of all jobs that wait or run.
         """
-        for key in self._running.in_order():
-            if not key.startswith(_LEFT + APART):
-                continue
-            numbers = self._running.get(key) or [0, 0, 0, 0]
-            if key.partition(APART)[2] not in here and self._now_s - numbers[3] > KEPT_S:
-                self._running.pop(key)
-            elif key.partition(APART)[2] in here and self._now_s - numbers[3] > KEPT_S // 2:
-                self._running[key] = [*numbers[:3], self._now_s]
+        known = self._learning.known
+        for key in known.in_order():
+            _, user, job_id = key.split(APART)
+            numbers = self._of(user, job_id)
+            if job_id not in here and self._now_s - numbers[3] > KEPT_S:
+                known.pop(key)
+            elif job_id in here and self._now_s - numbers[3] > KEPT_S // 2:
+                known[key] = [*numbers[:3], self._now_s]
+
+    def _of(self, user: str, job_id: str) -> list[int]:
+        """How often it left, when last, the start of that run, when it was seen last."""
+        numbers = self._learning.known.get(_key(user, job_id)) or []
+        return numbers if len(numbers) == 4 else [0, 0, -1, 0]
 
 
-def _key(job_id: str) -> str:
-    return _LEFT + APART + job_id
+def _key(user: str, job_id: str) -> str:
+    return APART.join((_LEFT, user, job_id))

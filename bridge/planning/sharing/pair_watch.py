@@ -5,8 +5,9 @@ Rules
     1. A host is measured alone while it has no guest, and beside a guest from the instant at which
        the guest gets its ceiling. The CPU time of a job that was first measured within `YOUNG_S` of
        its start counts from its start, so that its second measurement gives a rate. With several
-       guests, a measurement counts for each pair, as it does not show which guest slows the host
-       down.
+       guests, the host is measured beside all of them, and its loss is attributed to the guests on
+       nodes on which it has processes, or to all if there are none, by the CPU time that each has
+       used meanwhile.
     2. A pair is learnt from when its host's bound is passed, every `QUIET_S` while it is not, and
        when it ends.
     3. If the application of an ended host is known from runs alone, and it had a guest for a good
@@ -19,6 +20,7 @@ Rules
 """
 
 import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -80,6 +82,7 @@ class Pair:
         floor_s: since when the guest is held to the floor; 0: it is not.
         told_s: when the pair was last learnt from.
         guest_cpu_ms: CPU time of the guest at `since_s`; -1: not known.
+        blame: share of what the host loses that is laid on this guest, in thousandths.
         rate: of the host's work beside it.
     """
 
@@ -88,20 +91,27 @@ class Pair:
     floor_s: int = 0
     told_s: int = 0
     guest_cpu_ms: int = -1
+    blame: int = 1000
     rate: Rate = _UNKNOWN
 
     def numbers(self) -> list[int]:
         """For the state: whole numbers."""
         return [
-            self.ceiling, self.since_s, self.floor_s, self.told_s, self.guest_cpu_ms,
+            self.ceiling, self.since_s, self.floor_s, self.told_s, self.guest_cpu_ms, self.blame,
             *self.rate.numbers(),
         ]  # fmt: skip
 
     @staticmethod
     def of_numbers(numbers: list[int]) -> "Pair":
         """The inverse."""
-        ceiling, since_s, floor_s, told_s, guest_cpu_ms = numbers[:5]
-        return Pair(ceiling, since_s, floor_s, told_s, guest_cpu_ms, Rate.of_numbers(numbers[5:]))
+        rate = Rate.of_numbers(numbers[6:])
+        ceiling, since_s, floor_s, told_s, guest_cpu_ms, blame = numbers[:6]
+        return Pair(ceiling, since_s, floor_s, told_s, guest_cpu_ms, blame, rate)
+
+    @property
+    def untold_s(self) -> int:
+        """From when on its measurements have taught nothing yet."""
+        return max(self.since_s, self.told_s)
 
 
 class Watch:
@@ -115,12 +125,19 @@ class Watch:
         left: the guests that were requeued.
     """
 
-    def __init__(self, snapshot: Snapshot, learning: Learning) -> None:
+    def __init__(self, snapshot: Snapshot, learning: Learning, left: Learning) -> None:
+        """Takes in nothing yet.
+
+        Args:
+            snapshot: the cluster.
+            learning: of pairs; is changed.
+            left: of guests that were sent away (`left_hosts.NAME`); is changed.
+        """
         self.snapshot, self.learning, self.now_s = snapshot, learning, snapshot.now_s
         self.apps = applications(snapshot, learning)
         self.host_of = pairs(snapshot.running)
         self.harm = SiteHarm(learning)
-        self.left = LeftHosts(learning, self.now_s)
+        self.left = LeftHosts(left, self.now_s)
 
     def learn(self) -> None:
         """Takes in the ends and measurements of this snapshot."""
@@ -173,7 +190,7 @@ class Watch:
         if at_s >= pair.since_s:  # earlier measurements say nothing about the two together
             fresh = pair.rate.at_s < pair.since_s
             after = Rate(unit, at_s, work) if fresh else pair.rate.after(unit, at_s, work, SHORT)
-            pair = replace(pair, rate=after)
+            pair = replace(pair, rate=after, blame=round(1000 * self.blame(guest)))
         self.keep(guest, pair)
         self._count_time(guest, pair.ceiling)
 
@@ -183,9 +200,10 @@ class Watch:
         key = _key(_RAN, host_id, BESIDE.join(self.pair_apps(guest)))
         if key not in self.learning.running:
             self._drop_shortest(_key(_RAN, host_id, ""))
-        seconds, last_s, _ = self.learning.running.get(key) or [0, self.now_s, 0]
+        seconds, last_s, _, to_blame_ms = self.learning.running.get(key) or [0, self.now_s, 0, 0]
         gap_s = min(max(self.now_s - last_s, 0), _LONGEST_GAP_S)
-        self.learning.running[key] = [seconds + gap_s, self.now_s, ceiling]
+        to_blame_ms += round(1000 * gap_s * self.blame(guest))
+        self.learning.running[key] = [seconds + gap_s, self.now_s, ceiling, to_blame_ms]
 
     def _drop_shortest(self, start: str) -> None:
         """Of many guests' applications beside one host, few were there for a good part of it."""
@@ -244,11 +262,42 @@ class Watch:
             return None
         return max(history.cpu_s - float(running.cpu_s[row]), 0.0) * 1000 / rate.mean
 
-    def busy(self, row: int) -> float:
-        """Share of its CPUs that a running job uses, 0 to 1."""
+    def busy(self, row: int, nodes: Collection[int] = ()) -> float:
+        """Share of the CPUs of some of its nodes, or of all, that a running job uses, 0 to 1.
+
+        It is taken to be as busy on each of the nodes on which it has processes.
+        """
         running = self.snapshot.running
-        total = cpus_of(self.snapshot, row) * int(running.indptr[row + 1] - running.indptr[row])
-        return min(max(float(running.busy_cpus[row]), 0.0) / max(total, 1), 1.0)
+        held = self._nodes(row)
+        used = set(held) - set(running.unused_nodes[row])
+        asked = set(nodes) or set(held)
+        total = cpus_of(self.snapshot, row) * max(len(used), 1)
+        busy = min(max(float(running.busy_cpus[row]), 0.0) / max(total, 1), 1.0)
+        return busy * len(asked & used) / max(len(asked), 1)
+
+    def blame(self, guest: int) -> float:
+        """Share of what its host loses that is laid on a guest, 0 to 1 (rule 1)."""
+        running, host = self.snapshot.running, self.host_of[guest]
+        guests = [each for each, its in self.host_of.items() if its == host]
+        unused = set(running.unused_nodes[host])
+        near = [each for each in guests if set(self._nodes(each)) - unused] or guests
+        if guest not in near:
+            return 0.0
+        used = {each: max(self._cpus_beside(each), 0.0) for each in near}
+        total = sum(used.values())
+        return used[guest] / total if total > 0 else 1 / len(near)
+
+    def _nodes(self, row: int) -> list[int]:
+        running = self.snapshot.running
+        found: list[int] = running.nodes[running.indptr[row] : running.indptr[row + 1]].tolist()
+        return found
+
+    def _cpus_beside(self, guest: int) -> float:
+        """CPUs that a guest has used while its host was measured beside it; -1: not known."""
+        pair, now_ms = self.pair(guest), self.guest_cpu_ms(guest)
+        if pair is None or not 0 <= pair.guest_cpu_ms <= now_ms or self.now_s <= pair.since_s:
+            return -1.0
+        return (now_ms - pair.guest_cpu_ms) / 1000 / (self.now_s - pair.since_s)
 
     def guest_cpu_ms(self, guest: int) -> int:
         """CPU time of a guest so far, ms; -1: not measured."""
@@ -289,20 +338,18 @@ class Watch:
 
     def teach(self, guest: int, pair: Pair, found: Slowdown, bound: float) -> Pair:
         """Learns from a running pair; returns its new record."""
-        lasted_s, now_ms = self.now_s - pair.since_s, self.guest_cpu_ms(guest)
-        cpus = -1.0
-        if lasted_s > 0 and 0 <= pair.guest_cpu_ms <= now_ms:
-            cpus = (now_ms - pair.guest_cpu_ms) / 1000 / lasted_s
+        blame, cpus = pair.blame / 1000, self._cpus_beside(guest)
         ceiling = CEILINGS[0] if pair.floor_s else pair.ceiling
-        self.note(self.pair_apps(guest), ceiling, found.mean, cpus, bad=found.at_least > bound)
+        bad = found.at_least * blame > bound
+        note(self.learning, self.pair_apps(guest), ceiling, found.mean * blame, cpus, bad=bad)
+        self._note_harm(self.apps[self.host_of[guest]], found.mean, pair, self.now_s)
         return replace(pair, told_s=self.now_s)
 
-    def note(
-        self, apps: tuple[str, str], ceiling: int, harm: float, cpus: float, *, bad: bool
-    ) -> None:
-        """One observation, for the pair and for the site."""
-        note(self.learning, apps, ceiling, harm, cpus, bad=bad)
-        self.harm.add(application_of(apps[0])[0], harm)
+    def _note_harm(self, app: str, harm: float, pair: Pair, until_s: int) -> None:
+        """For the site: of several guests each stands for its part of the time."""
+        if pair.blame > 0:
+            lasted_s = (until_s - pair.untold_s) * pair.blame / 1000
+            self.harm.add(application_of(app)[0], harm, lasted_s)
 
     def sent_away(self, guest: int, *, short_of_memory: bool) -> None:
         """Records that a guest is to be requeued; counts once per run.
@@ -312,7 +359,9 @@ class Watch:
             short_of_memory: whether that is why, which is learnt about the pair.
         """
         running = self.snapshot.running
-        new = self.left.leaves(str(running.id[guest]), int(running.start_s[guest]))
+        new = self.left.leaves(
+            str(running.user[guest]), str(running.id[guest]), int(running.start_s[guest])
+        )
         if new and short_of_memory:
             note_short_of_memory(self.learning, self.pair_apps(guest))
 
@@ -320,22 +369,30 @@ class Watch:
         """Rule 3."""
         ended = self.snapshot.ended
         for row, job_id in enumerate(ended.id.tolist()):
-            run_s = int(ended.end_s[row] - ended.start_s[row])
             start = _key(_RAN, job_id, "")
-            if ended.ending[row] != Ending.COMPLETED:
+            keys = [key for key in self.learning.running.in_order() if key.startswith(start)]
+            if keys and ended.ending[row] == Ending.COMPLETED:
+                pairs_of_it = {key.removeprefix(start): self.learning.running[key] for key in keys}
+                self._whole_run(int(ended.end_s[row] - ended.start_s[row]), pairs_of_it)
+
+    def _whole_run(self, run_s: int, pairs_of_it: Mapping[str, Sequence[int]]) -> None:
+        """Rule 3, of one host.
+
+        Args:
+            run_s: its run time.
+            pairs_of_it: applications of host and guest, to what `_count_time` keeps.
+        """
+        together_s = sum(to_blame_ms for *_, to_blame_ms in pairs_of_it.values()) / 1000
+        for apps, (seconds, _, ceiling, to_blame_ms) in pairs_of_it.items():
+            host, _, guest = apps.partition(BESIDE)
+            history, to_blame_s = history_of(self.learning, host), to_blame_ms / 1000
+            if history is None or to_blame_s <= 0 or seconds < _LEAST_SHARED * run_s:
                 continue
-            for key in self.learning.running.in_order():
-                if not key.startswith(start):
-                    continue
-                host, _, guest = key.removeprefix(start).partition(BESIDE)
-                history, numbers = history_of(self.learning, host), self.learning.running.get(key)
-                if history is None or numbers is None:
-                    continue
-                seconds, _, ceiling = numbers
-                if seconds >= _LEAST_SHARED * run_s:
-                    lost_s = min(run_s - history.run_s, 0.9 * seconds)
-                    harm = lost_s / (seconds - lost_s)
-                    self.note((host, guest), ceiling, harm, -1.0, bad=harm > _MUCH)
+            lost_s = min((run_s - history.run_s) * to_blame_s / together_s, 0.9 * to_blame_s)
+            harm, blame = lost_s / (to_blame_s - lost_s), to_blame_s / seconds
+            much = harm * blame > _MUCH
+            note(self.learning, (host, guest), ceiling, harm * blame, -1.0, bad=much)
+            self.harm.add(application_of(host)[0], harm, to_blame_s)
 
     def _forget(self) -> None:
         """Rule 5, and the end of pairs (rule 2)."""
@@ -360,7 +417,9 @@ class Watch:
         alone = alone_rate(self.alone(host_id), pair.rate.unit, history_of(self.learning, host))
         found = slowdown(alone, pair.rate)
         if found is not None and not pair.floor_s:
-            self.note((host, guest), pair.ceiling, found.mean, -1.0, bad=found.mean > _MUCH)
+            harm = found.mean * pair.blame / 1000
+            note(self.learning, (host, guest), pair.ceiling, harm, -1.0, bad=harm > _MUCH)
+            self._note_harm(host, found.mean, pair, pair.rate.at_s)
 
 
 def _key(*parts: str) -> str:

@@ -2,8 +2,10 @@
 """The mean harm to the hosts of each user and of the whole site; if too large, it ends sharing.
 
 Rules
-    1. An observation counts for the host's user, cut to `MOST_HARM` in both directions. The mean
-       covers about the user's last `MEMORY` observations.
+    1. An observation counts for the host's user, cut to `MOST_HARM` in both directions,
+       weighted by the time it covers, so that 10 s of harm count less than an hour of it. The mean
+       covers about the user's last `MEMORY` observations. Their number is the effective one, (sum
+       of weights)^2 / sum of squared weights: a single long observation is not sufficient.
     2. A user's jobs are no longer hosts when the mean of at least `LEAST` observations of the user
        exceeds the limit by its confidence interval.
     3. Sharing ends on the whole site when the mean over users exceeds the limit by its confidence
@@ -26,6 +28,8 @@ LEAST_OF_USER: Final = 3
 USERS: Final = 3
 MEMORY: Final = 100
 MOST_HARM: Final = 0.25
+MOST_S: Final = 3600.0
+"""Weight of an observation, at most, s."""
 _SITE: Final = "site" + APART
 _UNIT: Final = 1_000_000
 
@@ -37,14 +41,17 @@ class SiteHarm:
         """Begins with what is known."""
         self._learning = learning
 
-    def add(self, user: str, harm: float) -> None:
-        """One more observation of a host of this user (rule 1)."""
+    def add(self, user: str, harm: float, lasted_s: float) -> None:
+        """One more observation of a host of this user, over a time (rule 1)."""
         harm = min(max(harm, -MOST_HARM), MOST_HARM)
-        count, mean, squares = self._of(user)
-        count = min(count + 1, MEMORY)
-        mean += (harm - mean) / count
-        squares += (harm * harm - squares) / count
-        numbers = [round(count * 1000), round(mean * _UNIT), round(squares * _UNIT)]
+        weight = min(max(lasted_s, 1.0), MOST_S)
+        total, squared, mean, squares = self._sums(user)
+        total, squared = total + weight, squared + weight * weight
+        mean += (harm - mean) * weight / total
+        squares += (harm * harm - squares) * weight / total
+        kept = min(MEMORY * squared / (total * total), 1.0)
+        numbers = [round(total * kept * 1000), round(squared * kept * 1000)]
+        numbers += [round(mean * _UNIT), round(squares * _UNIT)]
         keep(self._learning, _SITE + user, numbers)
 
     @property
@@ -88,11 +95,19 @@ class SiteHarm:
         keys = self._learning.known.in_order()
         return [key.removeprefix(_SITE) for key in keys if key.startswith(_SITE)]
 
+    def _sums(self, user: str) -> tuple[float, float, float, float]:
+        """Sums of weights and of their squares, means of harm and of its square."""
+        numbers = self._learning.known.get(_SITE + user) or []
+        if len(numbers) != 4:
+            return 0.0, 0.0, 0.0, 0.0
+        total, squared = max(numbers[0] / 1000, 0.0), max(numbers[1] / 1000, 0.0)
+        return total, squared, numbers[2] / _UNIT, numbers[3] / _UNIT
+
     def _of(self, user: str) -> tuple[float, float, float]:
-        """Observations, mean and mean of squares."""
-        numbers = self._learning.known.get(_SITE + user) or [0, 0, 0]
-        count = min(max(numbers[0] / 1000, 0.0), float(MEMORY))
-        return count, numbers[1] / _UNIT, numbers[2] / _UNIT
+        """Effective number of observations, mean and mean of squares."""
+        total, squared, mean, squares = self._sums(user)
+        count = total * total / squared if squared > 0 else 0.0
+        return min(round(count, 3), float(MEMORY)), mean, squares
 
     def _variance(self, user: str) -> float:
         _, mean, squares = self._of(user)

@@ -13,8 +13,8 @@ Rules
     5. A guest uses as many of its host's nodes as it may. Nodes that it may not use (features,
        excluded and required nodes), that lack memory, or that have a guest already are left out. If
        too few are left, the job is passed over.
-    6. A guest takes the first of the remaining nodes, or the last ones (`spares_head`), as a
-       sequential stage of its host runs on the host's first node alone.
+    6. A guest takes the first of the remaining nodes, or (`spares_head`) those that its host does
+       not use and then the last ones, as a sequential stage runs on the host's first node alone.
     7. Nodes are shared whole: no node has two guests, however few CPUs they request. Slurm lets at
        most two jobs share a node.
 """
@@ -333,13 +333,18 @@ class Slots:
             room = may & (host.spare_mib >= want[:, MEMORY_MIB].max())
             room &= host.cpus >= want[:, CPUS].max()
             at = np.flatnonzero(room & ~required)
-            first = at[::-1] if self._spares_head else at
+            first = self._spared(host, at) if self._spares_head else at
             chosen = np.sort(np.concatenate((np.flatnonzero(room & required), first))[:width])
             if len(chosen) == width and (
                 required.sum() == np.isin(chosen, required.nonzero()).sum()
             ):
                 return host.nodes[chosen], int(host.cpus[chosen].min()), tasks
         return None
+
+    def _spared(self, host: Host, at: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Places in the host's nodes, those first that a guest should take (rule 6)."""
+        unused = np.isin(host.nodes[at], self.snapshot.running.unused_nodes[host.row])
+        return at[np.lexsort((-at, ~unused))]
 
     def _partition(self, host: Host) -> int:
         return int(self.snapshot.running.partition[host.row])

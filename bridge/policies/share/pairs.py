@@ -8,7 +8,8 @@ Terms, besides those of `bridge.planning.sharing.pair_knowledge` and `slowdown`
 
 Rules
     1. A guest runs at the least weight, under a ceiling: the highest one that is admissible for its
-       pair within its host's bound. If there is none, the two do not share.
+       pair within its host's bound, less the expected harm of the host's other guests. If there is
+       none, the two do not share.
     2. Of the waiting jobs admissible as a host's guest (at most `most_candidates`), the one
        expected to get the largest share of the CPUs it wants from those the host leaves is taken;
        jobs whose limits end before the host's come first. A job that would get less than
@@ -16,7 +17,8 @@ Rules
     3. When the bound is passed, the guest is held to the floor at once, the pair's record is
        updated, and the host is measured again. If the bound is passed again, the guest is requeued.
        If not, it gets the highest admissible ceiling below the last one after `calm_s`; if there is
-       none, it is requeued.
+       none, it is requeued. A guest to which no part of the loss is attributed stays as it is
+       (`pair_watch`, rule 1).
     4. A guest is also requeued when processes of host or guest wait for memory, when the measured
        peaks of both and the margin do not fit, and when the host's progress, or its application's
        record, shows that it will not end within its limit at its present rate. A host for which
@@ -51,7 +53,7 @@ from bridge.model.node import MEMORY_MIB
 from bridge.model.plan import Plan
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
-from bridge.planning.sharing import switch
+from bridge.planning.sharing import left_hosts, switch
 from bridge.planning.sharing.histories import application, history_of
 from bridge.planning.sharing.leaving import (
     ALWAYS_SLOW,
@@ -62,7 +64,14 @@ from bridge.planning.sharing.leaving import (
     too_slow,
 )
 from bridge.planning.sharing.orders import Orders, cpus_of
-from bridge.planning.sharing.pair_knowledge import PAIRS, Entry, highest_admissible, pair_key
+from bridge.planning.sharing.pair_knowledge import (
+    CEILINGS,
+    PAIRS,
+    Entry,
+    belief,
+    highest_admissible,
+    pair_key,
+)
 from bridge.planning.sharing.pair_watch import QUIET_S, Pair, Watch
 from bridge.planning.sharing.seen import is_measured
 from bridge.planning.sharing.slots import STALLED, Guest, Host, Slots
@@ -108,7 +117,8 @@ class Pairs:
         slots = Slots(snapshot, context.site, plan, spares_head=True)
         if not slots.open and not has_guests(snapshot.running):
             return NOTHING_SHARED
-        cycle = _Cycle(self, slots, Learning(context.state.learnt_by(NAME)))
+        known, left = (Learning(context.state.learnt_by(each)) for each in (NAME, left_hosts.NAME))
+        cycle = _Cycle(self, slots, known, left)
         off = switch.off_since_s(context.state) is not None
         cycle.watch.learn()
         cycle.stopped = switch.stopped_users(context.state)
@@ -117,7 +127,7 @@ class Pairs:
         cycle.guide(switch.send_away(slots, cycle.orders, off=off or reverted))
         if not off and not reverted:
             cycle.start()
-        learnt: dict[str, Learnt] = {NAME: cycle.learning.done()}
+        learnt: dict[str, Learnt] = {NAME: known.done(), left_hosts.NAME: left.done()}
         kept = context.state.learnt_by(switch.NAME)
         if stopped:
             learnt[switch.NAME] = kept = switch.stopped(kept, stopped, snapshot.now_s)
@@ -139,12 +149,15 @@ class _Cycle:
     policy: Pairs
     slots: Slots
     learning: Learning
+    left: Learning
     starts: list[GuestStart] = field(default_factory=list)
     stopped: frozenset[str] = frozenset()
+    _promised: dict[int, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.snapshot, self.now_s = self.slots.snapshot, self.slots.snapshot.now_s
-        self.orders, self.watch = Orders(self.snapshot), Watch(self.snapshot, self.learning)
+        self.orders = Orders(self.snapshot)
+        self.watch = Watch(self.snapshot, self.learning, self.left)
 
     def revert(self, site: Site) -> bool:
         """Rule 6, of the whole site."""
@@ -199,7 +212,7 @@ class _Cycle:
             return found
         host = self.watch.host_of[guest]
         ceiling = highest_admissible(
-            self.learning.known, self.watch.pair_apps(guest), self.watch.busy(host),
+            self.learning.known, self.watch.pair_apps(guest), self._busy(guest),
             self._bound(host),
         )  # fmt: skip
         pair = Pair(ceiling or 0, self.now_s, told_s=self.now_s)
@@ -234,6 +247,8 @@ class _Cycle:
         found, bound = self.watch.slowdown(guest, pair), self._bound(host)
         if found is not None and found.at_least > bound:
             pair = self.watch.teach(guest, pair, found, bound)
+            if not pair.blame:
+                return self.watch.anew(guest, pair), ""
             if pair.floor_s:
                 return pair, too_slow(found, bound)
             return replace(self.watch.anew(guest, pair), floor_s=self.now_s), ""
@@ -245,12 +260,18 @@ class _Cycle:
         if self.now_s - pair.floor_s < self.policy.calm_s:
             return pair, ""
         lower = highest_admissible(
-            self.learning.known, self.watch.pair_apps(guest), self.watch.busy(host), bound,
+            self.learning.known, self.watch.pair_apps(guest), self._busy(guest), bound,
             below=pair.ceiling,
         )  # fmt: skip
         if lower is None:
             return pair, ALWAYS_SLOW
         return replace(self.watch.anew(guest, pair), ceiling=lower, floor_s=0), ""
+
+    def _busy(self, guest: int) -> float:
+        """Share of the CPUs of a running guest's nodes that its host uses."""
+        running = self.snapshot.running
+        nodes = running.nodes[running.indptr[guest] : running.indptr[guest + 1]].tolist()
+        return self.watch.busy(self.watch.host_of[guest], nodes)
 
     # ------------------------------------------------------------ guests that start
 
@@ -263,10 +284,27 @@ class _Cycle:
                 guest, ceiling = best
                 taken.add(guest.row)
                 host = host.without(guest.nodes)
-                start = self.slots.start(guest)
-                self.starts.append(start)
-                self.orders.limit(start.job_id, guest.cpus, ceiling / 100, LEAST_WEIGHT)
-                self.watch.begin(start.job_id, start.host_id, self._apps(host, guest), ceiling)
+                self._begin(guest, ceiling)
+
+    def _begin(self, guest: Guest, ceiling: int) -> None:
+        start, apps = self.slots.start(guest), self._apps(guest.host, guest)
+        self.starts.append(start)
+        self.orders.limit(start.job_id, guest.cpus, ceiling / 100, LEAST_WEIGHT)
+        self.watch.begin(start.job_id, start.host_id, apps, ceiling)
+        busy = self.watch.busy(guest.host.row, guest.nodes.tolist())
+        harm = belief(self.learning.known, apps, ceiling, busy).mean
+        self._promised[guest.host.row] = self._promised.get(guest.host.row, 0.0) + max(harm, 0.0)
+
+    def _expected_harm(self, host: int) -> float:
+        """Of the guests that a host has, and of those that start now (rule 1)."""
+        found = self._promised.get(host, 0.0)
+        for guest, its in self.watch.host_of.items():
+            pair = self.watch.pair(guest) if its == host else None
+            if pair is not None:
+                apps, ceiling = self.watch.pair_apps(guest), pair.ceiling or CEILINGS[0]
+                mean = belief(self.learning.known, apps, ceiling, self._busy(guest)).mean
+                found += max(mean, 0.0)
+        return found
 
     def _may_have_one(self, host: Host) -> bool:
         """Whether a host's slowdown will be known, and it will end within its limit (rule 4)."""
@@ -282,14 +320,14 @@ class _Cycle:
     def _best(self, host: Host, taken: set[int]) -> tuple[Guest, int] | None:
         """The guest for a host, and its ceiling (rule 2)."""
         end_s, best = int(self.snapshot.running.end_s[host.row]), None
+        jobs, bound = self.snapshot.jobs, self._bound(host.row) - self._expected_harm(host.row)
         most: tuple[bool, float, int] | None = None
         for guest in islice(self.slots.guests(host), self.policy.most_candidates):
-            if not self.watch.left.may_be_guest(str(self.snapshot.jobs.id[guest.job])):
+            user, job_id = (str(each[guest.job]) for each in (jobs.user, jobs.id))
+            if not self.watch.left.may_be_guest(user, job_id):
                 continue
-            apps = self._apps(host, guest)
-            ceiling = highest_admissible(
-                self.learning.known, apps, self.watch.busy(host.row), self._bound(host.row)
-            )
+            apps, busy = self._apps(host, guest), self.watch.busy(host.row, guest.nodes.tolist())
+            ceiling = highest_admissible(self.learning.known, apps, busy, bound)
             if ceiling is None or guest.row in taken:
                 continue
             gets = self._expected_share(guest, apps, ceiling)
@@ -299,15 +337,12 @@ class _Cycle:
         return best
 
     def _expected_share(self, guest: Guest, apps: tuple[str, str], ceiling: int) -> float:
-        """What a guest is expected to get, as a share of the CPUs it wants, 0 to 1.
-
-        The host is assumed to be equally busy on each of its nodes.
-        """
+        """What a guest is expected to get, as a share of the CPUs it wants, 0 to 1."""
         total = guest.cpus * len(guest.nodes)
         history = history_of(self.learning, apps[1])
         wants = float(total) if history is None else min(history.busy_cpus, total)
         known = Entry.of_numbers(self.learning.known.get(pair_key(*apps))).guest_cpus
-        free = total * (1 - self.watch.busy(guest.host.row))
+        free = total * (1 - self.watch.busy(guest.host.row, guest.nodes.tolist()))
         gets = known if known >= 0 else min(free, total * ceiling / 100)
         return min(gets / max(wants, 0.01), 1.0)
 

@@ -169,6 +169,7 @@ class JobReadings:
             age_s=now_s - oldest_s,
             nodes=len(here) + len(unused),
             method="priorities" if "priorities" in methods else min(methods),
+            unused=frozenset(unused),
         )
 
     def forget(self, node: str) -> None:

@@ -12,6 +12,10 @@ from bridge.planning.power.estimates import node_powers
 from bridge.rpc.agents.job_readings import JobReadings
 from bridge.rpc.agents.power_use import PowerUse, Watts
 
+_USE = (
+    "cpu_s", "busy_cpus", "peak_mib", "memory_stall", "progress", "unused_nodes", "measured_s",
+)  # fmt: skip
+
 
 def measured(snapshot: Snapshot, power: PowerUse) -> Snapshot:
     """The snapshot with `measured_min_power_w` and `measured_max_power_w` of its running jobs."""
@@ -50,12 +54,10 @@ def used(snapshot: Snapshot, readings: JobReadings, bound: Container[str]) -> Sn
     if not jobs or not readings.some:
         return snapshot
     names, ends, held = snapshot.nodes.names, running.indptr.tolist(), running.nodes.tolist()
-    columns = {
-        name: getattr(running, name).copy()
-        for name in ("cpu_s", "busy_cpus", "peak_mib", "memory_stall", "measured_s", "progress")
-    }
+    columns = {name: getattr(running, name).copy() for name in _USE}
     for row, job in enumerate(jobs):
-        nodes = [names[node] for node in held[ends[row] : ends[row + 1]]]
+        indexes = held[ends[row] : ends[row + 1]]
+        nodes = [names[node] for node in indexes]
         if not all(node in bound for node in nodes):
             continue
         read = readings.of(job, nodes)
@@ -64,6 +66,9 @@ def used(snapshot: Snapshot, readings: JobReadings, bound: Container[str]) -> Sn
         columns["cpu_s"][row], columns["busy_cpus"][row] = read.cpu_s, read.cpus
         columns["peak_mib"][row], columns["memory_stall"][row] = read.peak_mib, read.pressure
         columns["progress"][row] = read.progress
+        columns["unused_nodes"][row] = tuple(
+            node for node, name in zip(indexes, nodes, strict=True) if name in read.unused
+        )
         columns["measured_s"][row] = max(snapshot.now_s - round(read.age_s), 1)
     return replace(snapshot, running=replace(running, **columns))
 

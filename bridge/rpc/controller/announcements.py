@@ -430,12 +430,15 @@ def wake_after_s(snapshot: Snapshot, plan: Plan, retry_s: int | None, again_s: i
     """Returns when the controller should call again even if nothing changes; 0: at any time.
 
     That is at the next planned start, begin time, edge of a reservation, end of a wait for leaf
-    switches or retry of a refused start, and when postponed announcements are due.
+    switches or retry of a refused start, when postponed announcements are due, and when the policy
+    wants to be asked again.
     """
     now_s = snapshot.now_s
     instants: list[int] = [] if retry_s is None else [retry_s]
     if again_s:
         instants.append(now_s + again_s)
+    if plan.again_s < NEVER:
+        instants.append(plan.again_s)
     later = plan.start_s[plan.planned]
     if len(later):
         instants.append(int(later.min()))

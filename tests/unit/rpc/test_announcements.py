@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Only what is new or changed goes out."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -409,6 +411,9 @@ def test_wakes_at_the_next_instant_that_matters():
     assert wake(inside, (0, UNPLANNED, [])) == 70
     begins = a_snapshot(jobs=[a_job(begin_s=105)], now_s=100)()
     assert wake(begins, (0, UNPLANNED, [])) == 5
+    asks = a_plan(plain_jobs, (0, 130, [0]), never)
+    for again_s, wait_s in ((103, 3), (99, 1), (200, 30)):
+        assert wake_after_s(plain_jobs, replace(asks, again_s=again_s), None, 0) == wait_s
 
 
 def test_codes_are_those_of_the_wire():

@@ -188,13 +188,13 @@ def test_the_site_reverts_only_when_it_is_sure():
     for user in ("ann", "bob", "eve"):
         for _ in range(site_harm.LEAST_OF_USER):
             assert not SiteHarm(learning).passes(0.05)
-            SiteHarm(learning).add(user, 0.5)
+            SiteHarm(learning).add(user, 0.5, 60.0)
     assert SiteHarm(learning).passes(0.05)
     assert SiteHarm(learning).count == 0
 
     rng = np.random.default_rng(1)
     for at, harm in enumerate(rng.normal(0.04, 0.05, 500)):
-        SiteHarm(learning).add(f"user{at % 5}", float(harm))
+        SiteHarm(learning).add(f"user{at % 5}", float(harm), 60.0)
         assert not SiteHarm(learning).passes(0.05)
         assert not SiteHarm(learning).users_above(0.05)
 
@@ -206,9 +206,9 @@ def test_no_user_ends_sharing_for_others(harm, others):
     learning = Learning(Learnt())
     for other in range(others):
         for _ in range(site_harm.LEAST_OF_USER):
-            SiteHarm(learning).add(f"other{other}", 0.0)
+            SiteHarm(learning).add(f"other{other}", 0.0, 60.0)
     for _ in range(2 * site_harm.MEMORY):
-        SiteHarm(learning).add("eve", harm)
+        SiteHarm(learning).add("eve", harm, 60.0)
         assert not SiteHarm(learning).passes(0.05)
     assert SiteHarm(learning).users_above(0.05) == ["eve"]
     assert SiteHarm(learning).users_above(0.05) == []
@@ -217,8 +217,8 @@ def test_no_user_ends_sharing_for_others(harm, others):
 def test_nobody_hides_the_harm_to_others():
     learning = Learning(Learnt())
     for _ in range(site_harm.MEMORY):
-        SiteHarm(learning).add("eve", -5.0)
+        SiteHarm(learning).add("eve", -5.0, 60.0)
     for user in range(9):
         for _ in range(site_harm.LEAST_OF_USER):
-            SiteHarm(learning).add(f"user{user}", 0.1)
+            SiteHarm(learning).add(f"user{user}", 0.1, 60.0)
     assert SiteHarm(learning).passes(0.05)
