@@ -529,6 +529,17 @@ def test_weights_become_priorities() -> None:
     assert priority_of(33) == (os.SCHED_OTHER, 5)
 
 
+class Known(Processes):
+    """One process, found for a job on a node."""
+
+    def __init__(self, pid: int, job: str, node: str) -> None:
+        super().__init__()
+        self._found = pid, (job, node)
+
+    def with_jobs(self) -> Iterator[tuple[int, tuple[str, str]]]:
+        return iter([self._found])
+
+
 @contextmanager
 def sleeping(environment: dict[str, str]) -> Iterator[int]:
     """A process that sleeps; its id.
@@ -549,13 +560,7 @@ def sleeping(environment: dict[str, str]) -> Iterator[int]:
 def test_without_cgroups_processes_get_a_priority() -> None:
     """Own processes may be lowered by anybody; what root may raise again is left to the cluster."""
     with sleeping({"SLURM_JOB_ID": "7", "SLURMD_NODENAME": NODE}) as pid:
-        found = [(pid, ("7", NODE))]
-
-        class Known(Processes):
-            def with_jobs(self) -> Iterator[tuple[int, tuple[str, str]]]:
-                return iter(found)
-
-        method = Priorities(Known())
+        method = Priorities(Known(pid, "7", NODE))
         assert method.is_weaker
         assert method.apply(guest("7"))
         assert os.sched_getscheduler(pid) == os.SCHED_IDLE
@@ -566,12 +571,7 @@ def test_without_cgroups_processes_get_a_priority() -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may raise a priority again")
 def test_priorities_are_given_back() -> None:
     with sleeping({"SLURM_JOB_ID": "7"}) as pid:
-
-        class Known(Processes):
-            def with_jobs(self) -> Iterator[tuple[int, tuple[str, str]]]:
-                return iter([(pid, ("7", ""))])
-
-        method = Priorities(Known())
+        method = Priorities(Known(pid, "7", ""))
         assert method.apply(guest("7", weight=33))
         assert os.getpriority(os.PRIO_PROCESS, pid) == 5
         assert method.apply(guest("7"))
@@ -584,12 +584,7 @@ def test_priorities_are_given_back() -> None:
 def test_a_process_that_got_the_number_of_a_jobs_keeps_its_priority() -> None:
     """The processes of job 7 were looked up a moment ago; this one is of another job by now."""
     with sleeping({"SLURM_JOB_ID": "8"}) as pid:
-
-        class Known(Processes):
-            def with_jobs(self) -> Iterator[tuple[int, tuple[str, str]]]:
-                return iter([(pid, ("7", NODE))])
-
-        method = Priorities(Known())
+        method = Priorities(Known(pid, "7", NODE))
         assert not method.apply(guest("7"))
         assert os.sched_getscheduler(pid) == os.SCHED_OTHER
         assert os.getpriority(os.PRIO_PROCESS, pid) == os.getpriority(os.PRIO_PROCESS, 0)
