@@ -123,6 +123,7 @@ class a_running_job:  # noqa: N801
     progress: float = -1.0
     memory_stall: float = -1.0
     measured_s: int = 0
+    unused_nodes: tuple[int, ...] = ()
 
 
 def a_partition(name: str = "batch", nodes: Sequence[int] = (), **settings: object) -> Partition:
@@ -143,7 +144,7 @@ _OTHERWISE = frozenset({"id", "eligible_s", "max_nodes", "licences", "chunks"})
 
 _SHARING = (
     "coschedule", "max_slowdown_permille", "requeue", "host_id", "own_cpus", "cpu_s", "busy_cpus",
-    "peak_mib", "progress", "memory_stall", "measured_s",
+    "peak_mib", "progress", "memory_stall", "measured_s", "unused_nodes",
 )  # fmt: skip
 _POWERS = [name for name in a_running_job.__dataclass_fields__ if name.endswith("_power_w")]
 

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several guests of one host: who of them is to blame, and for how long."""
+
+from dataclasses import replace
+
+import pytest
+
+from bridge.model.job import Ending
+from bridge.model.learnt import Learning, Learnt
+from bridge.planning.sharing.histories import History, application, history_key
+from bridge.planning.sharing.left_hosts import PAUSE_S, LeftHosts
+from bridge.planning.sharing.pair_knowledge import CEILINGS, Entry, pair_key
+from bridge.planning.sharing.pair_watch import Watch
+from bridge.planning.sharing.site_harm import LEAST, SiteHarm
+from bridge.ports import State
+from tests.sharing import NOW_S, a_guest, a_host, a_waiting_job, a_world
+from tests.unit.policies.test_share import Cycles, ended
+
+HOST = application("user", "host", 2)
+
+
+def watching(cpu_s, unused=(), steps=4):
+    """A host of two nodes beside two guests, each of which has used so much CPU time by the end."""
+    learning = Learning(Learnt())
+    for step in range(1, steps + 1):
+        now_s = NOW_S + 10 * step
+        running = [
+            a_host((0, 1), busy_cpus=2.0, cpu_s=20.0 * step, measured_s=now_s, unused_nodes=unused)
+        ]
+        for node, used_s in enumerate(cpu_s):
+            running.append(
+                a_guest((node,), host_id="h0", name=f"guest{'ab'[node]}", measured_s=now_s,
+                        cpu_s=used_s * (step - 1) / (steps - 1), start_s=NOW_S, own_cpus=4)
+            )  # fmt: skip
+        watch = Watch(a_world(running, now_s=now_s), learning, Learning(Learnt()))
+        watch.learn()
+        if step == 1:
+            for guest in (1, 2):
+                apps = watch.pair_apps(guest)
+                watch.begin(str(watch.snapshot.running.id[guest]), "h0", apps, 50)
+    return watch, learning
+
+
+@pytest.mark.parametrize(
+    ("cpu_s", "unused", "blame"),
+    [
+        ((30.0, 10.0), (), [0.75, 0.25]),
+        ((0.0, 0.0), (), [0.5, 0.5]),
+        ((1.0, 90.0), (1,), [1.0, 0.0]),
+        ((10.0, 30.0), (0, 1), [0.25, 0.75]),
+    ],
+    ids=["by CPU time", "nothing used", "where the host has no process", "nowhere near"],
+)
+def test_what_a_host_loses_is_laid_on_guests(cpu_s, unused, blame):
+    watch, _ = watching(cpu_s, unused)
+    assert [watch.blame(guest) for guest in (1, 2)] == pytest.approx(blame, abs=0.01)
+
+
+def test_a_whole_run_is_laid_on_guests_by_their_part():
+    _, learning = watching((30.0, 10.0))
+    learning.known[history_key(HOST)] = History(5, 100.0, 80.0, 500).numbers()
+    world = a_world([], now_s=NOW_S + 50)
+    gone = ended(("h0", 100, 500, Ending.COMPLETED))
+    Watch(replace(world, ended=gone), learning, Learning(Learnt())).learn()
+    harm = {}
+    for name in ("guesta", "guestb"):
+        entry = Entry.of_numbers(learning.known.get(pair_key(HOST, application("user", name, 1))))
+        harm[name] = entry.seen[CEILINGS.index(50)].harm
+    assert harm["guesta"] > 2 * harm["guestb"] > 0
+
+
+def test_the_share_of_the_cpus_that_a_host_uses_is_that_of_its_used_nodes():
+    watch, _ = watching((0.0, 0.0), (1,))
+    assert watch.busy(0) == pytest.approx(0.25)
+    assert watch.busy(0, [0]) == pytest.approx(0.5)
+    assert watch.busy(0, [1]) == 0
+
+
+def test_harm_counts_by_the_time_that_it_lasted():
+    learning = Learning(Learnt())
+    for _ in range(5):
+        SiteHarm(learning).add("ann", 0.2, 10)
+        SiteHarm(learning).add("ann", 0.0, 590)
+    assert SiteHarm(learning).mean == pytest.approx(0.2 * 10 / 600, abs=1e-4)
+    for _ in range(100):
+        SiteHarm(learning).add("ann", 0.2, 10)
+        SiteHarm(learning).add("ann", 0.0, 590)
+        assert not SiteHarm(learning).users_above(0.05)
+    sure = Learning(Learnt())
+    SiteHarm(sure).add("eve", 0.2, 3600)
+    for _ in range(LEAST):
+        SiteHarm(sure).add("eve", 0.2, 1)
+    assert SiteHarm(sure).count < 2  # one long observation and some short ones are one
+    assert not SiteHarm(sure).users_above(0.05)
+
+
+def test_pauses_of_guests_outlive_the_service():
+    """What is stored of a state is `known`; nothing else is there after a restart."""
+    cycles = Cycles("pairs")
+    host, guest = a_host(memory_stall=0.5), a_guest(requeue=True)
+    assert cycles.run(a_world([host, guest])).requeues.id.tolist() == ["g0"]
+    stored = {name: Learnt(known=learnt.known) for name, learnt in cycles.state.learnt.items()}
+    cycles.state = State(learnt=stored)
+    waits = a_waiting_job(id="g0", cpus=4)
+    for at_s, starts in ((10, 0), (20, 0), (30, 0), (PAUSE_S - 10, 0), (PAUSE_S + 10, 1)):
+        now_s = NOW_S + at_s
+        other = a_host(id="h1", name="other", measured_s=now_s, cpu_s=100.0 + at_s, busy_cpus=1.0)
+        plan = cycles.run(a_world([other], [waits], nodes=1, now_s=now_s))
+        assert len(plan.guest_starts) == starts, at_s
+    left = Learning(cycles.state.learnt_by("guests-sent-away"))
+    assert LeftHosts(left, now_s).may_be_guest("user", "other")
