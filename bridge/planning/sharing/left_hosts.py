@@ -33,7 +33,7 @@ class LeftHosts:
         self._learning, self._now_s = learning, now_s
 
     def leaves(self, user: str, job_id: str, start_s: int) -> bool:
-        """Records that a user's guest that started then must leave; whether that is new (rule 2)."""
+        """Records that a guest that started then must leave; whether that is new (rule 2)."""
         times, _, run_s, _ = self._of(user, job_id)
         if run_s == start_s:
             return False
