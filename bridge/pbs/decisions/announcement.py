@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a job's owner sees of a decision: comment and estimated start, in PBS's words.
+"""Shows decisions to a job's owner: comment and estimated start, in PBS's terms.
 
 Rules
     1. A job that waits has the comment `Not Running: ...`, as under pbs_sched.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is free on vnodes now, and who uses them alone.
+"""The free amounts of vnodes now, and the jobs that use them exclusively.
 
 Rules
     1. An amount with `@other` is counted on that vnode.
@@ -25,7 +25,7 @@ _ALONE = (Share.EXCLUSIVE, Share.HOST)
 
 @dataclass
 class FreeVnodes:
-    """The free amounts, changed by what is admitted.
+    """The free amounts; admitted starts change them.
 
     Attributes:
         used: vnode to resource to amount.
@@ -71,7 +71,7 @@ class FreeVnodes:
                     self.alone[other] = job_id or job.id
 
     def release(self, job: PbsJob, held: Held, job_id: str) -> None:
-        """Takes a job away again."""
+        """Removes a job again."""
         self._count_inside(job, held, -1)
         for name, taken in held.items():
             self._count(name, taken, -1)
@@ -153,7 +153,7 @@ class FreeVnodes:
 
 @dataclass(frozen=True)
 class Kept:
-    """What reservations leave to one job (rule 4).
+    """The amounts that reservations leave to one job (rule 4).
 
     Attributes:
         inside: what its own reservation has, less what other jobs of it hold; None: it has none.

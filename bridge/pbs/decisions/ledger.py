@@ -2,10 +2,10 @@
 """The last check before jobs run, against the newest tables.
 
 Rules
-    1. A start is admitted if its job is as the decision knew it (version), every rule of
+    1. A start is admitted if its job has not changed since the decision (version), every rule of
        `rules.py` holds, each of its nodes may be used, and its chunks fit there.
-    2. What is admitted is booked at once: one batch cannot take the same vnode, limit or task of an
-       array twice. `withdraw` takes it back.
+    2. Admitted starts are booked at once, so that one batch cannot take the same vnode, limit or
+       task of an array twice. `withdraw` removes the booking.
     3. Of an array the first task that remains is run.
     4. A job that an operator runs now (`qrun`) needs vnodes that are free, and nothing else.
     5. Exactly the planned nodes are used; on them the chunks may lie differently.
@@ -77,7 +77,7 @@ class Ledger:
         except (ValueError, BadRequest) as error:
             return Refusal(pb.OUTCOME_INVALID, 0, str(error))
         if (wall_s := start.time_limit_s) and not self._allowed(job, wall_s):
-            return Refusal(pb.OUTCOME_INVALID, 0, f"{wall_s} s is no time that the job allows")
+            return Refusal(pb.OUTCOME_INVALID, 0, f"{wall_s} s is not a time that the job allows")
         return self._run(job, vnodes, hint, wall_s or None)
 
     def _named(self, start: pb.Start) -> tuple[list[Vnode], dict[str, float]]:
@@ -153,7 +153,7 @@ class Ledger:
         return None
 
     def withdraw(self, run: Run) -> None:
-        """Takes back what was admitted: the server refused it."""
+        """Removes an admitted start that the server refused."""
         booked = self._booked.pop(run.job_id, None)
         if booked is None:
             return

@@ -28,7 +28,7 @@ _CPUS = "ncpus"
 
 @dataclass
 class _Attempt:
-    """One attempt: what it took of vnodes so far, and what is left of the hint."""
+    """One attempt: the amounts taken of vnodes so far, and the rest of the hint."""
 
     job: PbsJob
     free: FreeVnodes

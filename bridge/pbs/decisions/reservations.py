@@ -9,7 +9,7 @@ Rules
     3. A standing reservation is confirmed if every occurrence fits: `3#(n1:ncpus=1){0-2}`, with all
        occurrences of equal vnodes in one pair of braces. At most `MOST_OCCURRENCES`.
     4. One for maintenance does not wait for running jobs.
-    5. What is sent has the form of rule 3 exactly: a server dies of others.
+    5. Answers have exactly the form of rule 3: other forms crash the server.
 
 Source: OpenPBS 23.06, pbs_rsub(1B); RFC 5545 for recurrence.
 """

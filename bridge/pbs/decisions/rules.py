@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must hold immediately before a job runs: a table of rules, each with one message.
+"""The rules that hold immediately before a job runs, as a table, each with one message.
 
-The server checks nearly nothing of this: it runs held jobs, jobs of stopped queues and jobs beyond
+The server checks almost none of these: it runs held jobs, jobs of stopped queues and jobs beyond
 every limit. The rules here are about the job; `free_vnodes` and `packing` are about vnodes.
 """
 
@@ -18,7 +18,7 @@ from bridge.rpc.pb import scheduler_pb2 as pb
 
 @dataclass(frozen=True)
 class Moment:
-    """What a rule looks at.
+    """The input of a rule.
 
     Attributes:
         used: of the server ("") and each queue, with what was admitted since the tables were read.

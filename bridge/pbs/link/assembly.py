@@ -16,7 +16,7 @@ from bridge.rpc.pb import scheduler_pb2 as pb
 _log = logging.getLogger(__name__)
 
 FEATURES = ("start", "planned_start", "pending_reason")
-"""What a link can carry out."""
+"""The features of a link."""
 
 
 class PbsModel:

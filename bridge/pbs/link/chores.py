@@ -7,8 +7,8 @@ Rules
        estimates of a queue that moves change with every job that starts or ends. Nothing is
        written into a job after its start was sent.
     2. The server has one thread: writing takes at most a share of its time. After every few jobs
-       the writer waits for the answer to a small query, so that other clients get their turn, and
-       when it has used up what it had saved, for a multiple of that time.
+       the writer waits for the answer to a small query, so that other clients are served. When it
+       has used up its saved time, it waits for a multiple of that time.
     3. Requests that the server passes to a mom (delete, rerun, signals, nodes to release) block
        while that mom is frozen, for minutes; they delay nothing but each other.
 """
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 REWRITE_S = 10.0
 _BURST = 5
 _SAVED_S = 0.3
-"""Of the server's time, at most so much is used at once after a pause."""
+"""Maximum of the server's time that is used at once after a pause."""
 _LOOK_S = 1.0
 _AGAIN_S = 2.0
 _LATER_S = 0.5
@@ -87,7 +87,7 @@ class Allowance:
 
 @dataclass
 class Written:
-    """What was written, for metrics and benchmarks."""
+    """Counts of writes, for metrics and benchmarks."""
 
     jobs: int = 0
     failed: int = 0
@@ -167,7 +167,7 @@ class Announcer:
         threading.Thread(target=self._run, name="announcer", daemon=True).start()
 
     def write(self, job_id: str, attributes: Attributes) -> None:
-        """Writes values some time, if they differ from the last ones."""
+        """Queues values to be written if they differ from the last ones."""
         if not self._share:
             return
         with self._lock:
@@ -252,7 +252,7 @@ class Errands:
         threading.Thread(target=self._run, name="errands", daemon=True).start()
 
     def add(self, name: str, errand: Errand, done: Callable[[int], None] = lambda _: None) -> bool:
-        """Does it some time; False: one of the same name is under way.
+        """Queues a request; False: one of the same name is under way.
 
         Args:
             name: what it is, for the log: "confirm R12.server".

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Receives the server's commands, and answers each at once.
 
-Until a command is answered the server sends no other; what happens meanwhile is merged into one. So
-commands are hints: something has changed. The loop finds out what.
+Until a command is answered the server sends no other, and merges all events into one. So a command
+only says that something has changed; the loop determines what.
 """
 
 import logging
@@ -20,8 +20,8 @@ class Commands:
     """The commands of one registration, read by a thread of its own.
 
     Attributes:
-        counts: how many of each came.
-        wanted: jobs that operators want to run now, and wait for.
+        counts: number of each received.
+        wanted: jobs that operators run now (qrun) and wait for.
         lost: the server has closed the connection.
         definitions: queues, resources or schedulers may have changed.
         restarted: the server has been restarted, or has lost its memory of this scheduler.
@@ -46,7 +46,7 @@ class Commands:
         self._thread.start()
 
     def end(self) -> None:
-        """Stops to listen; the connection is its owner's to close."""
+        """Stops listening; the owner closes the connection."""
         self._ending.set()
         self._thread.join(2 * _LOOK_S)
 

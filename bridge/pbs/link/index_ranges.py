@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 
 def read(ranges: str) -> list[int]:
-    """Returns the indices, ascending; what is no range is left out: `-` means none."""
+    """Returns the indices, ascending; invalid ranges are left out: `-` means none."""
     found: set[int] = set()
     for part in ranges.split(","):
         span, _, step = part.strip().partition(":")

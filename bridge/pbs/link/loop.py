@@ -3,14 +3,16 @@
 
 Terms
     registered   this link is the server's scheduler.
-    aside        it is not: pbs_sched is, because the service is silent. The service is still asked,
-                 and its decisions are dropped, until it answers in time.
+    aside pbs_sched is the scheduler instead, because the service is silent. The service is still
+                 called, and its decisions are dropped, until it answers in time.
 
 Rules
-    1. Commands are hints, answered by another thread; a turn finds out what has changed.
+    1. Commands are only hints, and another thread answers them; each turn determines what has
+    changed.
     2. A turn with starts reads again before it checks and sends them: the jobs that have changed,
        and everything else too unless it was read less than `BRIEF_S` ago.
-    3. A start counts when it is seen running (`starts.py`). What may block is done by `chores.py`.
+    3. A start counts when the job is seen running (`starts.py`). `chores.py` makes the requests
+    that may block.
     4. That jobs run as the service has decided is reported with the next change, at the latest
        after `CONFIRM_S`: one call for a job that is submitted, and one when it ends.
     5. When the service has been silent for `silence_s`, the registration is given back at once. It
@@ -48,13 +50,13 @@ _BUSY = {Code.UNAVAILABLE, Code.MOM_REJECTED, Code.NO_MOM}
 _STALE = {Code.UNKNOWN_JOB, Code.BAD_STATE, Code.JOB_ALTERED}
 _UNCONFIRMED, _DEGRADED = {"1", "11"}, {"10", "12"}
 _ANSWER_S, _AGAIN_S = 5.0, 60.0
-"""A reservation that still needs an answer after one was sent gets another one so much later."""
+"""Time after which a reservation that still needs an answer gets another one."""
 _SUSPENDED_BY_SCHEDULER = "45"
 
 
 @dataclass
 class Figures:
-    """Of a link since its start.
+    """Statistics of a link since its start.
 
     Attributes:
         turns, calls, starts: how many.
@@ -134,7 +136,7 @@ class Link:
         return self.registration.commands is not None
 
     def run(self, ending: threading.Event) -> None:
-        """Takes turns until it is to end; gives the registration back then."""
+        """Takes turns until it is stopped; then gives the registration back."""
         while not ending.is_set():
             self.wake.wait(self.turn())
             if self.is_registered:
@@ -157,10 +159,10 @@ class Link:
         return self._rests_s()
 
     def _set_going(self, tables: Tables) -> None:
-        """Has pbs_sched look at the queue when it has taken over.
+        """Makes pbs_sched start a cycle when it has taken over.
 
-        The server told this link of the jobs that wait, and tells nobody again: without this
-        pbs_sched would begin with the next event, or after `scheduler_iteration`.
+        The server has sent its command for the waiting jobs to this link, and does not repeat it:
+        otherwise pbs_sched would begin with the next event, or after `scheduler_iteration`.
         """
         primary = self.registration.primary
         if self.is_registered or not self._times.aside_since or primary is None:
@@ -172,7 +174,7 @@ class Link:
         elif not self._is_going and not self._is_off(tables):
             code = self.ifl.start_cycle(primary)
             self._is_going = not code
-            _log.info("pbs_sched is told to look: %s", code or "done")
+            _log.info("a cycle of pbs_sched is requested: %s", code or "done")
 
     # ------------------------------------------------------------ the server
 
@@ -219,7 +221,7 @@ class Link:
     def _look(self) -> Tables:
         """Reads whatever may have changed."""
         mirror, commands = self._mirror, self.registration.commands
-        assert mirror is not None  # _register made it
+        assert mirror is not None  # made by _register
         if commands is not None and commands.restarted.is_set():
             commands.restarted.clear()
             mirror.read_all()

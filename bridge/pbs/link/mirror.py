@@ -31,7 +31,7 @@ JOB_ATTRIBUTES = (
     "max_run_subjobs", "run_count", "run_version", "Rerunable", "queue_rank", "topjob_ineligible",
     "resources_released", "resource_released_list", "sched_hint", "interactive",
 )  # fmt: skip
-"""Of a job, whatever a decision may depend on."""
+"""The attributes of a job on which a decision may depend."""
 
 SLACK_S = 2
 ALL_S = 300.0
@@ -51,7 +51,7 @@ class Interval:
         return now >= self.due_s
 
     def took(self, began: float, ended: float) -> None:
-        """Takes the duration of a query."""
+        """Records the duration of a query."""
         self.due_s = ended + max(self.least_s, (_SHARE - 1) * (ended - began))
 
     def force(self) -> None:
@@ -69,7 +69,7 @@ def keep_same(old: Objects, new: Objects) -> Objects:
 
 @dataclass
 class Counts:
-    """How much was asked, for metrics and benchmarks."""
+    """Counts of queries, for metrics and benchmarks."""
 
     refreshes: int = 0
     all_jobs: int = 0
@@ -83,7 +83,7 @@ class Mirror:
 
     Attributes:
         ifl: the library.
-        connection: to ask on.
+        connection: for queries.
         scheduler: name of the scheduler object.
         clock: wall clock, s; the server's machine and this one must agree within `SLACK_S`.
         monotonic: for intervals, s.
@@ -104,7 +104,7 @@ class Mirror:
     _definitions: Interval = field(default_factory=lambda: Interval(_DEFINITIONS_S))
 
     def settle(self, poll_s: float) -> None:
-        """Sets the least time between two looks at vnodes."""
+        """Sets the least time between two queries for vnodes."""
         self._nodes.least_s = poll_s
 
     def expect_change(self) -> None:
@@ -123,12 +123,12 @@ class Mirror:
         return self._nodes.due_s
 
     def take_ended(self) -> dict[str, Attributes]:
-        """Returns the jobs that held vnodes and left since the last call, as they were last."""
+        """Returns the jobs with vnodes that left since the last call, in their last known state."""
         ended, self.ended = self.ended, {}
         return ended
 
     def refresh(self) -> Tables:
-        """Reads what may have changed.
+        """Reads the objects that may have changed.
 
         Raises:
             IflError: the server does not answer, or refuses.
@@ -193,7 +193,7 @@ class Mirror:
         return old
 
     def expect_all(self, now: float) -> None:
-        """Reads all jobs soon: the server counts others than this link knows."""
+        """Reads all jobs soon: the server's count differs from this link's."""
         self._all.due_s = min(self._all.due_s, now + _NODES_S)
 
     def _read_all(self, old: Objects, now_s: int) -> Objects:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the loop needs of the pure half: tables to messages, and decisions to requests.
+"""The loop's interface to the pure half: tables to messages, and decisions to requests.
 
 `bridge.pbs.report` and `bridge.pbs.decisions` implement it; tests use simpler ones.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often the service is asked under load.
+"""Spaces the calls to the service under load.
 
 Calls are immediate until they take more than a share of the time. Beyond that they are spaced by a
 multiple of their usual duration, so that thousands of short jobs share cycles, and never by more
@@ -22,7 +22,7 @@ class Pace:
 
     @property
     def step_s(self) -> float:
-        """The distance of calls under load."""
+        """The interval between calls under load."""
         return min(max(_FACTOR * self._usual_s, PACE_S), LONGEST_S)
 
     def rests_s(self, now: float) -> float:
@@ -34,6 +34,6 @@ class Pace:
         self._paid_s = max(self._paid_s, now) + self.step_s
 
     def took(self, call_s: float) -> None:
-        """Takes the duration of a call, with the report before it."""
+        """Records the duration of a call, with the report before it."""
         bounded = min(call_s, LONGEST_S / _FACTOR)
         self._usual_s += (bounded - self._usual_s) / 4

@@ -23,7 +23,7 @@ class Parent(Protocol):
         """Sends a line."""
 
     def may_register(self) -> bool:
-        """Whether `yours` has come since the last `ready`; asks only once."""
+        """Whether `yours` has come since the last `ready`; sends `ready` only once."""
 
 
 class Pipe:

@@ -18,8 +18,8 @@ class Settings:
         scheduler: name of the scheduler object to register as.
         silence_s: pbs_sched takes over when the service has not answered for this long.
         watchdog_s: the link is killed when it has shown no sign of life for this long.
-        tick_s: the service is asked at least this often.
-        poll_s: least time between two looks at what sends no command.
+        tick_s: the service is called at least this often.
+        poll_s: least time between two queries for objects that send no command.
         write_share: part of the server's time that comments and estimates may take.
         stock: command line of the scheduler that takes over; empty: none does.
         log_level, log_format: of the log on standard error.

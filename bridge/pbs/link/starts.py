@@ -37,7 +37,7 @@ class Open:
         wire_id: the job as the service knows it: of a task its array.
         job_id: what was started.
         exec_vnode: where.
-        asked_s: when, monotonic, s.
+        asked_s: time of the request, monotonic, s.
         run_count: of the job before.
     """
 
@@ -71,7 +71,7 @@ class Starts:
         self._open[start.job_id] = start
 
     def resolve(self, jobs: Objects, now: float) -> list[pb.Fate]:
-        """Returns the results of those that are decided now.
+        """Returns the results that are known now.
 
         Args:
             jobs: as the server shows them.

@@ -35,7 +35,7 @@ _LOOK_S = 0.2
 _END_S = 2.0
 _AGAIN_S = 1.0
 _BEGIN_S = 60.0
-"""A link that has just been started may be silent for so long: it loads its modules."""
+"""Time for which a new link may be silent, as it loads its modules."""
 _PR_SET_PDEATHSIG = 1
 
 

@@ -13,7 +13,7 @@ from bridge.pbs.objects.definitions import Definition
 from bridge.pbs.objects.values import Kind, amount, format_amount
 
 Part = tuple[str, Mapping[str, float]]
-"""A vnode, and what is taken of it: amounts in the units of `bridge.pbs.objects.values.amount`."""
+"""A vnode, and the amounts taken of it, in the units of `bridge.pbs.objects.values.amount`."""
 Chunks = Sequence[Sequence[Part]]
 """For each chunk its parts."""
 
@@ -26,7 +26,7 @@ def format_exec_vnode(chunks: Chunks, definitions: Mapping[str, Definition]) -> 
     """Writes what a job takes.
 
     Raises:
-        BadRequest: a name contains what would end it, or nothing is taken.
+        BadRequest: a name contains a delimiter, or nothing is taken.
     """
     if not chunks or not all(chunks):
         raise BadRequest("a chunk takes no vnode")

@@ -47,7 +47,7 @@ class Formula:
         """Returns its value; a variable that is not given is 0.
 
         Raises:
-            BadRequest: it has none: a division by zero, or a number too large.
+            BadRequest: it has no value because of a division by zero, or of too large a number.
         """
         try:
             found = float(_value(self.tree, variables))

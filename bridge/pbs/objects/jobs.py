@@ -2,9 +2,9 @@
 """A job as PBS states it, read once for the report and the last check.
 
 Rules
-    1. Reading never fails: what is not understood is in `problem`, and such a job is not started.
-    2. A suspended job holds what it did not release (`resources_released`); where nothing is
-       stated, nothing.
+    1. Reading never fails: `problem` describes what is invalid, and such a job is not started.
+    2. A suspended job holds what it did not release (`resources_released`); without that attribute,
+       nothing.
     3. What a job uses of the server's and the queue's resources is its Resource_List; a resource
        that only chunks state is summed over them.
 """
@@ -44,7 +44,7 @@ class PbsJob:
         order: the chunks of `held`, as stated in exec_vnode.
         array: id of the array that it is a task of; empty: none.
         is_array: it stands for the tasks that have not started.
-        version: of whatever a decision depends on.
+        version: hash of everything that a decision depends on.
     """
 
     id: str

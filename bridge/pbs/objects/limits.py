@@ -2,7 +2,7 @@
 """Limits of running jobs and of the resources they use, at the server and at queues.
 
 Terms
-    entity      whom a limit is for: `u:alice`, `g:staff`, `p:lab`, `o:PBS_ALL` (all jobs together),
+    entity the subject of a limit: `u:alice`, `g:staff`, `p:lab`, `o:PBS_ALL` (all jobs together),
                 and `u:PBS_GENERIC` (each user without a limit of their own), likewise for groups
                 and projects.
 

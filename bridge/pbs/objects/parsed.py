@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of a server, read; what did not change since the last reading is taken over.
+"""The parsed tables of a server; unchanged objects are reused from the last reading.
 
 Rules
     1. A job counts for limits while it holds vnodes, or is asked to run; suspended jobs do not.
@@ -88,7 +88,7 @@ class Parsed:
 
     Attributes:
         nodes: of the wire, with their vnodes.
-        jobs: those that could be read, by id; `problem` tells of those that were not.
+        jobs: by id; `problem` describes those that are invalid.
         used: of each queue, and of the server under "".
         tasks_running: array to the number of its tasks that run.
         by_queue: reservation of a queue.

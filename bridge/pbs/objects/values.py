@@ -15,7 +15,7 @@ from enum import Enum
 from bridge.errors import BadRequest
 
 MOST = 1 << 50
-"""Largest number that is read: larger ones are no amount of anything."""
+"""Largest number that is accepted."""
 WORD_B = 8
 
 _SIZE = re.compile(r"([0-9]{1,18})(?:([kmgtp]?)([bw]))?", re.IGNORECASE)
@@ -153,5 +153,5 @@ def instant(text: str) -> int:
 
 def _bounded(value: int, text: str) -> int:
     if abs(value) > MOST:
-        raise BadRequest(f"'{text[:_SHOWN]}' is more than there could ever be")
+        raise BadRequest(f"'{text[:_SHOWN]}' is impossibly large")
     return value

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Vnodes: what they have, whether jobs may start there, and which of them are one node of the wire.
+"""Vnodes: their resources, whether jobs may start there, and which form one node of the wire.
 
 Terms
     wire node   vnodes of one host that are alike: same strings, booleans, queue, sharing, and all
@@ -65,7 +65,7 @@ class Vnode:
 
     @property
     def likeness(self) -> tuple[object, ...]:
-        """What vnodes of one wire node have in common."""
+        """The common properties of the vnodes of one wire node."""
         return (
             self.host, self.usable, self.sharing, self.queue, self.multinode, self.priority,
             tuple(sorted((k, v) for k, v in self.strings.items() if k not in ("host", "vnode"))),

@@ -22,7 +22,7 @@ def ended(job_id: str, attributes: Attributes, end_s: int) -> pb.EndedJob | None
 
     Args:
         job_id: its id.
-        attributes: as they were last.
+        attributes: the last known ones.
         end_s: when it ended, or was first missed.
     """
     start_s = values.instant(text(attributes, "stime"))

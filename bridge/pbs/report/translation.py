@@ -2,8 +2,8 @@
 """A server's tables as a complete report: nodes, jobs, partitions, reservations, licences.
 
 Rules
-    1. One odd job, vnode or attribute never stops the report: it is held, closed or left out, with
-       a reason.
+    1. An invalid job, vnode or attribute never stops the report: it is held, closed or left out,
+       with a reason.
     2. A job with vnodes is running, whatever else is stated; an exiting one is completing. An array
        of which no task remains is not reported.
     3. Why a waiting job is held, the first of: it is not understood; it is held; its queue starts
@@ -69,7 +69,7 @@ class Report:
 
 @dataclass(frozen=True)
 class _Standing:
-    """What a waiting job's message says beside its request."""
+    """The parts of a waiting job's message besides its request."""
 
     priority: int
     shares: Shares
@@ -209,7 +209,7 @@ class Translation:
 
 
 def _around(parsed: Parsed) -> object:
-    """What requests depend on beside the job and the vnodes."""
+    """The inputs of requests besides the job and the vnodes."""
     server, queues = parsed.tables.server, parsed.tables.queues
     pools = amounts(server, "resources_available")
     sets = [text(server, "node_group_enable"), text(server, "node_group_key")]
@@ -553,7 +553,7 @@ def _use(taken: Mapping[str, float], nodes: list[str], parsed: Parsed) -> pb.Nod
 
 
 def _refused(parsed: Parsed) -> list[str]:
-    """What the server is configured for, and is not supported."""
+    """The configured features of the server that are not supported."""
     found = []
     server = parsed.tables.server
     if any(

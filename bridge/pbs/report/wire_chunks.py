@@ -42,7 +42,7 @@ _MOST_NUMBER = 1 << 20
 
 @dataclass(frozen=True)
 class Cluster:
-    """What the statement of chunks depends on.
+    """The inputs of the statement of chunks.
 
     Attributes:
         nodes: of the wire, with their vnodes.
