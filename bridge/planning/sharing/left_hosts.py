@@ -6,8 +6,8 @@ Rules
        requeues never again: it starts on its own nodes. So no job is requeued for ever, whatever
        the reason.
     2. A run counts once, however often its requeue is requested.
-    3. The record of a job is dropped `KEPT_S` after the job was last seen. It
-       is stored, and so outlives the service.
+    3. The record of a job is dropped `KEPT_S` after the job was last seen. It survives restarts of
+       the service.
 """
 
 from collections.abc import Container
@@ -20,7 +20,8 @@ PAUSE_S: Final = 300
 MOST_TIMES: Final = 5
 KEPT_S: Final = 3600
 NAME: Final = "guests-sent-away"
-"""Of what is kept, in `bridge.ports.State.learnt`: apart, as all of it is looked at each time."""
+"""The name of this part of `bridge.ports.State.learnt`; separate, as every cycle reads all of
+it."""
 _LEFT: Final = "left"
 """Kind of the keys (`bridge.planning.sharing.kept_keys`)."""
 
@@ -64,7 +65,7 @@ class LeftHosts:
                 known[key] = [*numbers[:3], self._now_s]
 
     def _of(self, user: str, job_id: str) -> list[int]:
-        """How often it left, when last, the start of that run, when it was seen last."""
+        """Number and last time of requeues, start of that run, when the job was last seen."""
         numbers = self._learning.known.get(_key(user, job_id)) or []
         return numbers if len(numbers) == 4 else [0, 0, -1, 0]
 

@@ -82,7 +82,7 @@ class Pair:
         floor_s: since when the guest is held to the floor; 0: it is not.
         told_s: when the pair was last learnt from.
         guest_cpu_ms: CPU time of the guest at `since_s`; -1: not known.
-        blame: share of what the host loses that is laid on this guest, in thousandths.
+        blame: share of the host's loss attributed to this guest, in thousandths.
         rate: of the host's work beside it.
     """
 
@@ -110,7 +110,7 @@ class Pair:
 
     @property
     def untold_s(self) -> int:
-        """From when on its measurements have taught nothing yet."""
+        """Start of the measurements that have not been learnt from yet."""
         return max(self.since_s, self.told_s)
 
 
@@ -126,12 +126,12 @@ class Watch:
     """
 
     def __init__(self, snapshot: Snapshot, learning: Learning, left: Learning) -> None:
-        """Takes in nothing yet.
+        """Starts without reading the snapshot.
 
         Args:
             snapshot: the cluster.
             learning: of pairs; is changed.
-            left: of guests that were sent away (`left_hosts.NAME`); is changed.
+            left: of requeued guests (`left_hosts.NAME`); is changed.
         """
         self.snapshot, self.learning, self.now_s = snapshot, learning, snapshot.now_s
         self.apps = applications(snapshot, learning)
@@ -172,7 +172,7 @@ class Watch:
                 self.learning.running[_key(_ALONE, job_id)] = after.numbers()
 
     def _from_its_start(self, row: int, unit: int) -> Rate | None:
-        """Of a job that was not measured before; None: nobody knows what it had used when."""
+        """The rate of a job that was not measured before; None: its earlier use is unknown."""
         start_s, at_s = (
             int(column[row])
             for column in (self.snapshot.running.start_s, self.snapshot.running.measured_s)
@@ -265,7 +265,7 @@ class Watch:
     def busy(self, row: int, nodes: Collection[int] = ()) -> float:
         """Share of the CPUs of some of its nodes, or of all, that a running job uses, 0 to 1.
 
-        It is taken to be as busy on each of the nodes on which it has processes.
+        It is assumed to be equally busy on all nodes on which it has processes.
         """
         running = self.snapshot.running
         held = self._nodes(row)
@@ -276,7 +276,7 @@ class Watch:
         return busy * len(asked & used) / max(len(asked), 1)
 
     def blame(self, guest: int) -> float:
-        """Share of what its host loses that is laid on a guest, 0 to 1 (rule 1)."""
+        """Share of its host's loss attributed to a guest, 0 to 1 (rule 1)."""
         running, host = self.snapshot.running, self.host_of[guest]
         guests = [each for each, its in self.host_of.items() if its == host]
         unused = set(running.unused_nodes[host])
@@ -346,7 +346,7 @@ class Watch:
         return replace(pair, told_s=self.now_s)
 
     def _note_harm(self, app: str, harm: float, pair: Pair, until_s: int) -> None:
-        """For the site: of several guests each stands for its part of the time."""
+        """For the site, each of several guests counts for its part of the time."""
         if pair.blame > 0:
             lasted_s = (until_s - pair.untold_s) * pair.blame / 1000
             self.harm.add(application_of(app)[0], harm, lasted_s)

@@ -29,7 +29,7 @@ USERS: Final = 3
 MEMORY: Final = 100
 MOST_HARM: Final = 0.25
 MOST_S: Final = 3600.0
-"""Weight of an observation, at most, s."""
+"""Maximum weight of an observation, s."""
 _SITE: Final = "site" + APART
 _UNIT: Final = 1_000_000
 

@@ -296,7 +296,7 @@ class _Cycle:
         self._promised[guest.host.row] = self._promised.get(guest.host.row, 0.0) + max(harm, 0.0)
 
     def _expected_harm(self, host: int) -> float:
-        """Of the guests that a host has, and of those that start now (rule 1)."""
+        """The expected harm of a host's present guests, and of those that start now (rule 1)."""
         found = self._promised.get(host, 0.0)
         for guest, its in self.watch.host_of.items():
             pair = self.watch.pair(guest) if its == host else None
@@ -337,7 +337,7 @@ class _Cycle:
         return best
 
     def _expected_share(self, guest: Guest, apps: tuple[str, str], ceiling: int) -> float:
-        """What a guest is expected to get, as a share of the CPUs it wants, 0 to 1."""
+        """The CPUs that a guest is expected to get, as a share of those it wants, 0 to 1."""
         total = guest.cpus * len(guest.nodes)
         history = history_of(self.learning, apps[1])
         wants = float(total) if history is None else min(history.busy_cpus, total)

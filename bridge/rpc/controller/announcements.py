@@ -431,7 +431,7 @@ def wake_after_s(snapshot: Snapshot, plan: Plan, retry_s: int | None, again_s: i
 
     That is at the next planned start, begin time, edge of a reservation, end of a wait for leaf
     switches or retry of a refused start, when postponed announcements are due, and when the policy
-    wants to be asked again.
+    requests another cycle.
     """
     now_s = snapshot.now_s
     instants: list[int] = [] if retry_s is None else [retry_s]
