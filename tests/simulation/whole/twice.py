@@ -8,9 +8,10 @@ from typing import Any
 from tests.simulation.whole.truth import Job, Rule, Seen, Truth, head_of
 
 OPEN_S = 10
-"""So long a start is not decided again for the same version while nobody says its fate (0001-wire).
+"""A start of unknown result is not decided again for the same version for this long (0001-wire).
 
-Closed is counted whatever may close it: a report that was sent, though it may not have arrived.
+It counts as closed by anything that may close it: a report that was sent, though it may not have
+arrived, or a clock of the controller that was set by this much in either direction.
 """
 
 
@@ -76,7 +77,7 @@ class Twice(Rule):
         self.open = {
             key: (number, since_s)
             for key, (number, since_s) in self.open.items()
-            if number not in told and report["now_s"] - since_s < OPEN_S
+            if number not in told and abs(report["now_s"] - since_s) < OPEN_S
         }
 
     def _reply(self, what: dict[str, Any], truth: Truth) -> Iterable[str]:
