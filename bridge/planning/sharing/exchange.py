@@ -52,7 +52,8 @@ def exported(pairs: Learnt, asax: Learnt) -> dict[str, Any]:
         "version": VERSION,
         "applications": [
             {**_named(app), "runs": one.runs, "cpu_s": round(one.cpu_s, 3),
-             "run_s": round(one.run_s, 3), "peak_mib": one.peak_mib}
+             "run_s": round(one.run_s, 3), "peak_mib": one.peak_mib,
+             "deviation_s": round(one.deviation_s, 3)}
             for app, one in histories(pairs.known).items()
         ],
         "pairs": [
@@ -119,7 +120,7 @@ def imported(value: object) -> tuple[Learnt, Learnt]:
         history = History(
             max(int(_number(one, "runs", where, 1, 1000)), 1),
             _number(one, "cpu_s", where), _number(one, "run_s", where),
-            int(_number(one, "peak_mib", where)),
+            int(_number(one, "peak_mib", where)), _number(one, "deviation_s", where),
         )  # fmt: skip
         pairs[history_key(_application(one, where))] = history.numbers()
     for at, item in enumerate(_items(found, "pairs")):

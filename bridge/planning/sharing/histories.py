@@ -8,14 +8,15 @@ Terms
 Rules
     1. A job is learnt from if it ends by itself (COMPLETED), was measured within `LATE_S` of its
        end or within the last tenth of its run, and was never a host or a guest.
-    2. Means cover about the last `MEMORY` runs: each new run has a weight of at least 1 / `MEMORY`.
-       So old runs are forgotten slowly when an application changes.
+    2. Means and deviations cover about the last `MEMORY` runs: each new run has a weight of at
+       least 1 / `MEMORY`. So old runs are forgotten slowly when an application changes.
     3. Control characters are removed from names, which are cut after `_MOST_NAME` characters.
     4. A running job keeps the name under which it was first measured, so that a user cannot discard
        its measurements by renaming it.
     5. The last measurement of each running job is kept; after a restart this begins again.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -44,12 +45,14 @@ class History:
         cpu_s: CPU time of a run, s.
         run_s: its run time, s.
         peak_mib: the maximum memory on a node, MiB, over all runs.
+        deviation_s: standard deviation of the run times, s.
     """
 
     runs: int
     cpu_s: float
     run_s: float
     peak_mib: int
+    deviation_s: float = 0.0
 
     @property
     def busy_cpus(self) -> float:
@@ -60,6 +63,7 @@ class History:
         """For the state: whole numbers."""
         return [
             self.runs, round(self.cpu_s * _MILLI), round(self.run_s * _MILLI), self.peak_mib,
+            round(self.deviation_s * _MILLI),
         ]  # fmt: skip
 
 
@@ -109,10 +113,10 @@ def applications(snapshot: Snapshot, learning: Learning) -> list[str]:
 def history_of(learnt: Learnt | Learning, app: str) -> History | None:
     """What is known about an application; None: nothing."""
     numbers = learnt.known.get(history_key(app))
-    if numbers is None or len(numbers) != 4 or numbers[0] < 1:
+    if numbers is None or len(numbers) != 5 or numbers[0] < 1:
         return None
-    runs, cpu_ms, run_ms, peak_mib = numbers
-    return History(runs, cpu_ms / _MILLI, run_ms / _MILLI, peak_mib)
+    runs, cpu_ms, run_ms, peak_mib, deviation_ms = numbers
+    return History(runs, cpu_ms / _MILLI, run_ms / _MILLI, peak_mib, deviation_ms / _MILLI)
 
 
 def follow(snapshot: Snapshot, apps: list[str], learning: Learning) -> None:
@@ -165,10 +169,13 @@ def _teach(learning: Learning, app: str, numbers: list[int], end_s: int, run_s: 
     runs = min((before.runs if before else 0) + 1, MEMORY)
     weight = 1 / runs
     cpu_s, mean_s = (before.cpu_s, before.run_s) if before else (0.0, 0.0)
+    variance = before.deviation_s**2 if before else 0.0
+    variance = (1 - weight) * (variance + weight * (run_s - mean_s) ** 2)
     after = History(
         runs,
         cpu_s * (1 - weight) + cpu_ms / _MILLI * weight,
         mean_s * (1 - weight) + run_s * weight,
         max(peak_mib, before.peak_mib if before else 0),
+        math.sqrt(variance),
     )
     keep(learning, history_key(app), after.numbers())

@@ -3,7 +3,8 @@
 
 Rules
     1. A host is measured alone while it has no guest, and beside a guest from the instant at which
-       the guest gets its ceiling. The CPU time of a job that was first measured within `YOUNG_S` of
+       the guest gets its ceiling, or from the last measurement if that is at most `JUST_S` old when
+       the guest starts. The CPU time of a job that was first measured within `YOUNG_S` of
        its start counts from its start, so that its second measurement gives a rate. With several
        guests, the host is measured beside all of them, and its loss is attributed to the guests on
        nodes on which it has processes, or to all if there are none, by the CPU time that each has
@@ -12,10 +13,12 @@ Rules
        when it ends.
     3. If the application of an ended host is known from runs alone, and it had a guest for a good
        part of the run, the whole run is learnt from as well: the time lost is attributed to the
-       time with the guest. This shows interference that CPU time does not, as on memory.
+       time with the guest. This shows interference that CPU time does not, as on memory. It is done
+       only if the application's run times alone differ little, by `ALIKE` at most: otherwise a
+       longer run is no sign of harm.
     4. The same holds for a host that still runs after it would have ended alone: at least the time
-       since then is lost. The larger of the two slowdowns, by the lower ends of their intervals,
-       counts.
+       since then is lost, with an interval by the deviation of the run times alone. The larger of
+       the two slowdowns, by the lower ends of their intervals, counts.
     5. The records of running jobs are dropped when the jobs have left.
 """
 
@@ -29,6 +32,7 @@ from bridge.model.job import Ending
 from bridge.model.learnt import Learning
 from bridge.model.snapshot import Snapshot
 from bridge.planning.sharing.histories import (
+    History,
     application_of,
     applications,
     follow,
@@ -58,9 +62,14 @@ from bridge.planning.sharing.slowdown import (
 
 QUIET_S: Final = 600
 YOUNG_S: Final = 60
+JUST_S: Final = 2
 _ALONE, _BESIDE, _RAN = "alone", "beside", "ran"
 _LEAST_SHARED: Final = 0.2
 """A good part of a run (rule 3)."""
+LEAST_RUNS: Final = 3
+"""Runs alone from which on their deviation is known."""
+ALIKE: Final = 2 * NOISE
+"""Largest relative deviation of run times alone that make a single run comparable (rule 3)."""
 _MUCH: Final = 0.10
 """From this harm on, an ended pair counts against higher ceilings, not for lower ones."""
 _MOST_BESIDE: Final = 32
@@ -240,13 +249,13 @@ class Watch:
         history = history_of(self.learning, self.apps[host])
         key = _key(_RAN, str(running.id[host]), BESIDE.join(self.pair_apps(guest)))
         seconds, *_ = self.learning.running.get(key) or [0]
-        if history is None or seconds <= 0:
+        if history is None or history.runs < LEAST_RUNS or seconds <= 0:
             return None
         lost_s = self.now_s - int(running.start_s[host]) - history.run_s
         if lost_s <= 0:
             return None
         rest_s = max(seconds - lost_s, seconds / LARGEST)
-        noise_s = history.run_s * math.hypot(NOISE, NOISE / math.sqrt(history.runs))
+        noise_s = _deviation_s(history) * math.sqrt(1 + 1 / history.runs)
         return Slowdown(min(lost_s, seconds) / rest_s, noise_s / rest_s)
 
     def needs_s(self, row: int, rate: Rate) -> float | None:
@@ -319,10 +328,14 @@ class Watch:
         """Keeps it."""
         self.learning.running[self._key_of(guest)] = pair.numbers()
 
-    def begin(self, guest_id: str, host_id: str, apps: tuple[str, str], ceiling: int) -> None:
-        """Records that a guest is to start."""
-        key = _key(_BESIDE, guest_id, host_id, BESIDE.join(apps))
-        self.learning.running[key] = Pair(ceiling, self.now_s, told_s=self.now_s).numbers()
+    def begin(self, guest_id: str, host: int, apps: tuple[str, str], ceiling: int) -> None:
+        """Records that a guest is to start beside the running job `host`, a row."""
+        running, found = self.snapshot.running, self.work(host)
+        pair, at_s = Pair(ceiling, self.now_s, told_s=self.now_s), int(running.measured_s[host])
+        if found is not None and 0 <= self.now_s - at_s <= JUST_S:
+            pair = replace(pair, since_s=at_s, rate=Rate(found[0], at_s, found[1]))
+        key = _key(_BESIDE, guest_id, str(running.id[host]), BESIDE.join(apps))
+        self.learning.running[key] = pair.numbers()
 
     def anew(self, guest: int, pair: Pair) -> Pair:
         """The pair, with its host's measurement restarted."""
@@ -388,6 +401,8 @@ class Watch:
             history, to_blame_s = history_of(self.learning, host), to_blame_ms / 1000
             if history is None or to_blame_s <= 0 or seconds < _LEAST_SHARED * run_s:
                 continue
+            if history.runs < LEAST_RUNS or _deviation_s(history) > ALIKE * history.run_s:
+                continue
             lost_s = min((run_s - history.run_s) * to_blame_s / together_s, 0.9 * to_blame_s)
             harm, blame = lost_s / (to_blame_s - lost_s), to_blame_s / seconds
             much = harm * blame > _MUCH
@@ -420,6 +435,12 @@ class Watch:
             harm = found.mean * pair.blame / 1000
             note(self.learning, (host, guest), pair.ceiling, harm, -1.0, bad=harm > _MUCH)
             self._note_harm(host, found.mean, pair, pair.rate.at_s)
+
+
+def _deviation_s(history: History) -> float:
+    """The standard deviation of a run time alone, from a sample; at least `NOISE`."""
+    sample_s = history.deviation_s * math.sqrt(history.runs / max(history.runs - 1, 1))
+    return max(sample_s, NOISE * history.run_s)
 
 
 def _key(*parts: str) -> str:

@@ -23,7 +23,9 @@ Rules
        peaks of both and the margin do not fit, and when the host's progress, or its application's
        record, shows that it will not end within its limit at its present rate. A host for which
        that is expected, or whose rate alone is unknown, gets no guest. A guest is held to the floor
-       while its host is not measured.
+       while its host is not measured. A host gets its first guest only after it has run for so long
+       that the harm done before it can be detected would be within the bound if the host ended just
+       then (`_young`).
     5. What is learnt from pairs is defined in `bridge.planning.sharing.pair_watch`.
     6. When the mean harm of the last observations exceeds the least `max_mean_harm` of the site's
        rules, by its confidence interval, sharing ends until an operator switches it on
@@ -31,7 +33,7 @@ Rules
        several users, on the whole site (`bridge.planning.sharing.site_harm`).
     7. While guests run, or an admissible host's rate alone is unknown, the policy runs every
        `watch_s`. It detects that a bound is passed with the second measurement after the guest's
-       start at the earliest.
+       start at the earliest, or with the third one if none was recent at the start.
     8. A requeued guest does not become one again for a time that grows with each requeue, and after
        several requeues never (`bridge.planning.sharing.left_hosts`). A pair that ran short of
        memory is not tried again.
@@ -80,6 +82,13 @@ from bridge.ports import NOTHING_SHARED, Context, Shared
 from bridge.units import NEVER
 
 NAME: Final = PAIRS
+DETECTED: Final = 2
+"""Measurements until harm is detected."""
+MEASURED_S: Final = 5
+"""Time between the measurements of a node's agent."""
+LOST: Final = 0.2
+"""Share of its speed that a host loses at most to a guest of the least weight, as measured: the
+largest slowdown was 24 % (docs/results/coscheduling.md)."""
 _PATIENT: Final = 6
 """Without guests it runs once in this many `watch_s`, as long as admissible guests wait."""
 
@@ -175,7 +184,7 @@ class _Cycle:
             return self.now_s + self.policy.watch_s
         if off or not self.slots.anybody_waits:
             return NEVER
-        if any(self._rate_alone(host) is None for host in self.slots.hosts):
+        if any(self._rate_alone(host) is None or self._young(host) for host in self.slots.hosts):
             return self.now_s + self.policy.watch_s
         look_s, patient_s = self.slots.look_again_s, self.now_s + _PATIENT * self.policy.watch_s
         return min(look_s, patient_s) if self.slots.hosts or look_s < NEVER else NEVER
@@ -290,7 +299,7 @@ class _Cycle:
         start, apps = self.slots.start(guest), self._apps(guest.host, guest)
         self.starts.append(start)
         self.orders.limit(start.job_id, guest.cpus, ceiling / 100, LEAST_WEIGHT)
-        self.watch.begin(start.job_id, start.host_id, apps, ceiling)
+        self.watch.begin(start.job_id, guest.host.row, apps, ceiling)
         busy = self.watch.busy(guest.host.row, guest.nodes.tolist())
         harm = belief(self.learning.known, apps, ceiling, busy).mean
         self._promised[guest.host.row] = self._promised.get(guest.host.row, 0.0) + max(harm, 0.0)
@@ -311,11 +320,22 @@ class _Cycle:
         if str(self.snapshot.running.user[host.row]) in self.stopped:
             return False
         rate = self._rate_alone(host)
-        if rate is None:
+        if rate is None or self._young(host):
             return False
         needs_s = self.watch.needs_s(host.row, rate)
         left_s = int(self.snapshot.running.end_s[host.row]) - self.now_s
         return needs_s is None or needs_s * (1 + self._bound(host.row)) <= left_s
+
+    def _young(self, host: Host) -> bool:
+        """Whether a host could end before harm to it is detected, and be harmed too much (rule 4).
+
+        Harm is detected after a time d, in which the host loses at most `LOST` * d. If it ends
+        then, having run for t before, its slowdown is at most LOST * d / (t + (1 - LOST) * d).
+        """
+        ran_s = self.now_s - int(self.snapshot.running.start_s[host.row])
+        detected_s = DETECTED * max(self.policy.watch_s, MEASURED_S)
+        lost_s = LOST * detected_s
+        return lost_s > self._bound(host.row) * (ran_s + detected_s - lost_s)
 
     def _best(self, host: Host, taken: set[int]) -> tuple[Guest, int] | None:
         """The guest for a host, and its ceiling (rule 2)."""

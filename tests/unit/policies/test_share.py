@@ -348,6 +348,15 @@ def test_a_run_alone_becomes_the_history_of_its_application():
         assert history.busy_cpus == mean / 100
 
 
+def test_run_times_alone_have_a_deviation():
+    cycles, app = Cycles("asax"), application("user", "host", 1)
+    for run_s in (100, 140):
+        cycles.run(a_world([a_host()]))
+        cycles.run(a_world([]), ended(("h0", run_s, 500, Ending.COMPLETED)))
+    history = history_of(cycles.state.learnt_by(NAME), app)
+    assert (history.run_s, history.deviation_s) == (120.0, 20.0)
+
+
 @pytest.mark.parametrize(
     ("running", "ending"),
     [

@@ -118,9 +118,16 @@ def test_no_guest_before_the_host_was_measured_alone():
     assert machine.plans[-1].again_s <= machine.now_s + 30
 
 
-@pytest.mark.parametrize(("started_s", "steps"), [(NOW_S, 2), (NOW_S - 300, 3)])
-def test_a_young_host_gets_its_guest_with_the_second_measurement(started_s, steps):
-    machine = Machine(harmless)
+@pytest.mark.parametrize(
+    ("started_s", "bound", "steps"),
+    [(NOW_S, 0.1, 3), (NOW_S, 0.2, 2), (NOW_S, 0.05, 7), (NOW_S - 300, 0.1, 3)],
+    ids=["harm within the bound", "second measurement", "low bound", "its start was not seen"],
+)
+def test_a_host_gets_its_guest_when_harm_until_it_is_detected_is_within_the_bound(
+    started_s, bound, steps
+):
+    """At most 0.2 of 10 s is lost: 2 s must be within the bound of t + 8 s."""
+    machine = Machine(harmless, host={"max_slowdown_permille": round(1000 * bound)})
     machine.work_s, machine.extra = 0.0, {"start_s": started_s}
     machine.jobs = (a_waiting_job(id="g0", cpus=4),)
     for _ in range(steps - 1):

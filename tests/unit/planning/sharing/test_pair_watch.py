@@ -12,6 +12,7 @@ from bridge.planning.sharing.left_hosts import PAUSE_S, LeftHosts
 from bridge.planning.sharing.pair_knowledge import CEILINGS, Entry, pair_key
 from bridge.planning.sharing.pair_watch import Watch
 from bridge.planning.sharing.site_harm import LEAST, SiteHarm
+from bridge.planning.sharing.slowdown import Rate
 from bridge.ports import State
 from tests.sharing import NOW_S, a_guest, a_host, a_waiting_job, a_world
 from tests.unit.policies.test_share import Cycles, ended
@@ -37,7 +38,7 @@ def watching(cpu_s, unused=(), steps=4):
         if step == 1:
             for guest in (1, 2):
                 apps = watch.pair_apps(guest)
-                watch.begin(str(watch.snapshot.running.id[guest]), "h0", apps, 50)
+                watch.begin(str(watch.snapshot.running.id[guest]), 0, apps, 50)
     return watch, learning
 
 
@@ -67,6 +68,28 @@ def test_a_whole_run_is_laid_on_guests_by_their_part():
         entry = Entry.of_numbers(learning.known.get(pair_key(HOST, application("user", name, 1))))
         harm[name] = entry.seen[CEILINGS.index(50)].harm
     assert harm["guesta"] > 2 * harm["guestb"] > 0
+
+
+@pytest.mark.parametrize(
+    ("history", "learnt"),
+    [
+        (History(5, 100.0, 80.0, 500, 6.0), True),
+        (History(5, 100.0, 80.0, 500, 60.0), False),
+        (History(2, 100.0, 80.0, 500), False),
+    ],
+    ids=["alike", "differ", "two runs"],
+)
+def test_a_longer_run_is_harm_only_if_runs_alone_are_alike(history, learnt):
+    watch, learning = watching((30.0, 10.0))
+    learning.known[history_key(HOST)] = history.numbers()
+    host_s = replace(watch.snapshot.running, start_s=watch.snapshot.running.start_s - 60)
+    late = Watch(replace(watch.snapshot, running=host_s), learning, Learning(Learnt()))
+    found = late.slowdown(1, replace(watch.pair(1), rate=Rate(0, 0, 0)))
+    assert (found is not None and found.at_least > 0.1) == learnt
+    gone = ended(("h0", 100, 500, Ending.COMPLETED))
+    Watch(replace(a_world([], now_s=NOW_S + 50), ended=gone), learning, Learning(Learnt())).learn()
+    entry = Entry.of_numbers(learning.known.get(pair_key(HOST, application("user", "guesta", 1))))
+    assert entry.seen[CEILINGS.index(50)].count == 1 + learnt  # the pair's end is the other one
 
 
 def test_the_share_of_the_cpus_that_a_host_uses_is_that_of_its_used_nodes():
