@@ -231,7 +231,7 @@ def read_queue(
         problem = f"queue {name} only routes jobs"
     elif not values.is_true(text(queue, "started")):
         problem = f"queue {name} is not started"
-    elif text(queue, "partition") != partition:
+    elif text(queue, "partition").replace(DEFAULT_PARTITION, "") != partition:
         problem = f"queue {name} is in the partition of another scheduler"
     try:
         priority = values.whole(text(queue, "Priority") or "0")

@@ -154,3 +154,13 @@ def test_jobs_in_a_part_of_a_vnode():
 def test_an_unused_part_stays_reserved():
     found = planned({"1.srv": a_job("1:ncpus=3"), "2.srv": a_job()}, start_s=NOW_S - 10, cycles=2)
     assert found.keys() == {"2.srv"}
+
+
+@pytest.mark.parametrize("partition", ["", "pbs-default", "other"])
+def test_the_queue_of_a_reservation_is_in_the_partition_of_its_scheduler(partition):
+    reservation = confirmed("(n1:ncpus=2)", start_s=NOW_S - 5) | {"reserve_state": "5"}
+    queues = {"workq": a_queue(), "R9": a_queue(partition=partition)}
+    jobs = {"1.srv": a_job("1:ncpus=2", queue="R9")}
+    tables = some_tables(jobs, queues=queues, reservations={"R9.srv": reservation})
+    found = Service(tables, "pbs").cycle().get("1.srv")
+    assert (found == Run("1.srv", "(n1:ncpus=2)")) is (partition != "other"), found
