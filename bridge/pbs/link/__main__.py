@@ -9,7 +9,7 @@ import threading
 from bridge.errors import BridgeError
 from bridge.pbs.ifl.library import Library, find_library
 from bridge.pbs.link.assembly import PbsModel
-from bridge.pbs.link.chores import Announcer, Errands
+from bridge.pbs.link.chores import Announcer
 from bridge.pbs.link.loop import Link
 from bridge.pbs.link.parent import Pipe
 from bridge.pbs.link.sched_priv import SchedPriv, default_sched_priv
@@ -31,8 +31,7 @@ def main(read_from: int, write_to: int, settings: Settings) -> None:
         Stream(settings.service, model.hello()),
         model,
         parent,
-        Announcer(ifl, settings.server, settings.write_share),
-        Errands(ifl, settings.server),
+        Announcer(ifl, settings.write_share),
     )
 
     def end(*_: object) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work that may take long or block, each kind on a thread and a connection of its own.
+"""Writes comments and estimated starts into jobs, on a thread of its own.
 
 Rules
     1. Comments and estimated starts are written only when they changed, the newest of each job, in
@@ -9,16 +9,15 @@ Rules
     2. The server has one thread: writing takes at most a share of its time. After every few jobs
        the writer waits for the answer to a small query, so that other clients are served. When it
        has used up its saved time, it waits for a multiple of that time.
-    3. Requests that the server passes to a mom (delete, rerun, signals, nodes to release) block
-       while that mom is frozen, for minutes; they delay nothing but each other.
+    3. It uses the registered connection: the server lets nobody else set estimates, except
+       managers. The library takes turns between the threads; a write waits for no answer.
 """
 
 import itertools
 import logging
-import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from bridge.pbs.ifl.port import Ifl, IflError
@@ -33,30 +32,6 @@ _LOOK_S = 1.0
 _AGAIN_S = 2.0
 _LATER_S = 0.5
 """Between two looks at announcements that were held back."""
-
-
-class _OwnConnection:
-    """A connection that is opened when it is needed, and again after it was lost."""
-
-    def __init__(self, ifl: Ifl, server: str) -> None:
-        self.ifl, self._server = ifl, server
-        self._open: int | None = None
-
-    def get(self) -> int:
-        """Returns it.
-
-        Raises:
-            IflError: the server is not there.
-        """
-        if self._open is None:
-            self._open = self.ifl.connect(self._server)
-        return self._open
-
-    def drop(self) -> None:
-        """Closes it."""
-        if self._open is not None:
-            self.ifl.disconnect(self._open)
-            self._open = None
 
 
 @dataclass
@@ -149,21 +124,20 @@ class Backlog:
 class Announcer:
     """Writes comments and estimated starts into jobs."""
 
-    def __init__(self, ifl: Ifl, server: str, share: float) -> None:
-        """Begins to write.
+    def __init__(self, ifl: Ifl, share: float) -> None:
+        """Begins to write, once it is told on which connection.
 
         Args:
             ifl: the library.
-            server: name of the server; empty: that of pbs.conf.
             share: part of the server's time that this may take; 0: nothing is written.
         """
         self.written = Written()
-        self._own, self._share = _OwnConnection(ifl, server), share
+        self._ifl, self._share = ifl, share
+        self._connection: int | None = None
         self._allowance = Allowance(share)
         self._lock = threading.Lock()
         self._more = threading.Event()
         self._backlog = Backlog()
-        self._held = threading.Event()
         threading.Thread(target=self._run, name="announcer", daemon=True).start()
 
     def write(self, job_id: str, attributes: Attributes) -> None:
@@ -189,13 +163,10 @@ class Announcer:
         with self._lock:
             self._backlog = Backlog()
 
-    def pause(self, held: bool) -> None:
-        """Writes nothing while another scheduler does."""
-        if held:
-            self._held.set()
-        else:
-            self._held.clear()
-            self._more.set()
+    def use(self, connection: int | None) -> None:
+        """Writes on a registered connection; None: nothing, another scheduler does."""
+        self._connection = connection
+        self._more.set()
 
     def _take(self) -> list[tuple[str, Attributes]]:
         with self._lock:
@@ -210,22 +181,20 @@ class Announcer:
         while True:
             self._more.wait(_LATER_S if self.written.waiting else None)
             self._more.clear()
-            while not self._held.is_set() and (batch := self._take()):
+            while (connection := self._connection) is not None and (batch := self._take()):
                 try:
-                    took_s = self._send(batch)
+                    took_s = self._send(connection, batch)
                 except IflError as error:
                     _log.info("comments are not written: %s", error)
-                    self._own.drop()
                     with self._lock:
                         self._backlog.forget(job_id for job_id, _ in batch)
                     time.sleep(_AGAIN_S)
                     continue
                 time.sleep(self._allowance.rests_s(took_s, time.monotonic()))
 
-    def _send(self, batch: list[tuple[str, Attributes]]) -> float:
+    def _send(self, connection: int, batch: list[tuple[str, Attributes]]) -> float:
         """Sends a burst; returns how long it kept the server busy, s."""
-        connection, ifl = self._own.get(), self._own.ifl
-        began = time.monotonic()
+        ifl, began = self._ifl, time.monotonic()
         for job_id, attributes in batch:
             if ifl.alter(connection, job_id, attributes):
                 self.written.failed += 1
@@ -233,53 +202,3 @@ class Announcer:
                 self.written.jobs += 1
         ifl.stat_server(connection)
         return time.monotonic() - began
-
-
-Errand = Callable[[Ifl, int], int]
-"""A request on a connection; returns the server's code."""
-
-
-class Errands:
-    """Requests that may block, one after the other."""
-
-    def __init__(self, ifl: Ifl, server: str) -> None:
-        self._own = _OwnConnection(ifl, server)
-        self._queue: queue.SimpleQueue[tuple[str, Errand, Callable[[int], None]]] = (
-            queue.SimpleQueue()
-        )
-        self._names: set[str] = set()
-        self._lock = threading.Lock()
-        threading.Thread(target=self._run, name="errands", daemon=True).start()
-
-    def add(self, name: str, errand: Errand, done: Callable[[int], None] = lambda _: None) -> bool:
-        """Queues a request; False: one of the same name is under way.
-
-        Args:
-            name: what it is, for the log: "confirm R12.server".
-            errand: the request.
-            done: called with the server's code, by the thread of the errands.
-        """
-        with self._lock:
-            if name in self._names:
-                return False
-            self._names.add(name)
-        self._queue.put((name, errand, done))
-        return True
-
-    def _run(self) -> None:
-        while True:
-            name, errand, done = self._queue.get()
-            code = -1
-            try:
-                code = errand(self._own.ifl, self._own.get())
-                if code:
-                    _log.warning("%s: the server refuses (%d)", name, code)
-            except IflError as error:
-                _log.warning("%s: %s", name, error)
-                self._own.drop()
-            finally:
-                with self._lock:
-                    self._names.discard(name)
-            if code < 0:
-                self._own.drop()
-            done(code)

@@ -11,8 +11,7 @@ Rules
     changed.
     2. A turn with starts reads again before it checks and sends them: the jobs that have changed,
        and everything else too unless it was read less than `BRIEF_S` ago.
-    3. A start counts when the job is seen running (`starts.py`). `chores.py` makes the requests
-    that may block.
+    3. A start counts when the job is seen running (`starts.py`).
     4. That jobs run as the service has decided is reported with the next change, at the latest
        after `CONFIRM_S`: one call for a job that is submitted, and one when it ends.
     5. When the service has been silent for `silence_s`, the registration is given back at once. It
@@ -29,7 +28,7 @@ from dataclasses import dataclass, field
 
 from bridge.errors import BridgeError, StaleSnapshot
 from bridge.pbs.ifl.port import Code, Ifl, IflError
-from bridge.pbs.link.chores import Announcer, Errands
+from bridge.pbs.link.chores import Announcer
 from bridge.pbs.link.mirror import Mirror
 from bridge.pbs.link.model import Checked, Model
 from bridge.pbs.link.pace import Pace
@@ -98,7 +97,7 @@ class Link:
         stream: to the service.
         model: the pure half.
         parent: the supervisor.
-        announcer, errands: chores.
+        announcer: writes comments.
         wake: set when something may have changed.
         clock: monotonic, s.
         wall: Unix time, s.
@@ -110,7 +109,6 @@ class Link:
     model: Model
     parent: Parent
     announcer: Announcer
-    errands: Errands
     wake: threading.Event = field(default_factory=threading.Event)
     clock: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
@@ -125,6 +123,7 @@ class Link:
         self._pace = Pace()
         self._times = _Timing()
         self._looked_s = 0.0
+        self._heard = 0
         self._offered = False
         self._answered_s: dict[str, float] = {}
         self._is_going = False
@@ -142,6 +141,7 @@ class Link:
             if self.is_registered:
                 ending.wait(self._pace.rests_s(self.clock()))
             self.wake.clear()
+        self.announcer.use(None)
         self.registration.drop()
 
     def turn(self) -> float:
@@ -194,7 +194,7 @@ class Link:
                 self.figures.fallback_s += self.clock() - times.aside_since
                 times.aside_since = 0.0
             self.parent.tell(REGISTERED)
-            self.announcer.pause(False)
+            self.announcer.use(self.registration.primary)
             self.stream.forget()
             times.tick = times.retry = 0.0
         self._connect()
@@ -209,12 +209,12 @@ class Link:
 
     def _server_lost(self, error: IflError) -> None:
         _log.warning("the server does not answer: %s", error)
+        self.announcer.use(None)
         self.registration.drop()
         self._mirror = None
         self._starts.clear()
         self._offered = False
         self.stream.forget()
-        self.announcer.pause(True)
         self.announcer.reset()
         self.parent.tell(ABSENT, str(error))
 
@@ -228,8 +228,10 @@ class Link:
         if commands is not None and commands.definitions.is_set():
             commands.definitions.clear()
             mirror.expect_change()
+        heard = commands.counts.total() if commands is not None else 0
+        told, self._heard = heard != self._heard or bool(self._starts), heard
         began = self.clock()
-        tables = mirror.refresh()
+        tables = mirror.refresh(told=told)
         self.figures.look_ms = (self.clock() - began) * 1e3
         self.stream.name_cluster(tables.server_name)
         self.stream.note(self._starts.resolve(tables.jobs, self.clock()))
@@ -342,10 +344,10 @@ class Link:
 
     def _step_aside(self, why: str) -> None:
         _log.error("giving the registration back until the service answers: %s", why)
+        self.announcer.use(None)
         self.registration.drop()
         self._mirror = None
         self._starts.clear()
-        self.announcer.pause(True)
         self.announcer.reset()
         self.figures.fallbacks += 1
         self.figures.fallback_reason = why
@@ -459,7 +461,7 @@ class Link:
             if (new or text(reservation, "reserve_substate") in _DEGRADED) and self._may_answer(
                 name, _ANSWER_S if new else _AGAIN_S
             ):
-                self._answer(name, self.model.reservation(tables, name))
+                self._answer(primary, name, self.model.reservation(tables, name))
 
     def _may_answer(self, name: str, wait_s: float) -> bool:
         now = self.clock()
@@ -479,21 +481,17 @@ class Link:
         self.ifl.answer_run(primary, job_id, code, said)
         _log.info("qrun %s: %s", job_id, said or "started")
 
-    def _answer(self, name: str, answer: Confirmation | None) -> None:
+    def _answer(self, primary: int, name: str, answer: Confirmation | None) -> None:
         if answer is None:
             return
-
-        def confirm(ifl: Ifl, connection: int) -> int:
-            return ifl.confirm_reservation(
-                connection, name, answer.location, answer.start_s, answer.extend
-            )
-
-        def seen(_: int) -> None:
-            if self._mirror is not None:
-                self._mirror.expect_change()
-            self.wake.set()
-
-        self.errands.add(f"reservation {name}", confirm, seen)
+        code = self.ifl.confirm_reservation(
+            primary, name, answer.location, answer.start_s, answer.extend
+        )
+        if code:
+            _log.warning("reservation %s: the server refuses the answer (%d)", name, code)
+        if self._mirror is not None:
+            self._mirror.expect_change()
+        self.wake.set()
 
 
 def _fate(decision: pb.Decision, refusal: Refusal) -> pb.Fate:

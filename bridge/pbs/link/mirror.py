@@ -13,7 +13,10 @@ Rules
        estimates are not read, so that what the link writes is no change.
     6. Just before starts are sent, the jobs that have changed are enough if everything was read a
        moment ago (`refresh_jobs`). A job that has left by then is refused by the server.
-    7. Queries of one kind take at most a fifth of the time: `Interval` spaces them.
+    7. A comment that this link wrote raises the job's `mtime`. As long as an answer contained such
+       jobs only, unchanged, and no command has arrived since, the next query for jobs is
+       `OWN_WRITES_S` later.
+    8. Queries of one kind take at most a fifth of the time: `Interval` spaces them.
 """
 
 import time
@@ -35,6 +38,7 @@ JOB_ATTRIBUTES = (
 
 SLACK_S = 2
 ALL_S = 300.0
+OWN_WRITES_S = 1.0
 _NODES_S, _DEFINITIONS_S = 1.0, 60.0
 _SHARE = 5
 
@@ -98,6 +102,7 @@ class Mirror:
     ended: dict[str, Attributes] = field(default_factory=dict)
     _tables: Tables | None = None
     _asked_s: int = 0
+    _rest_until_s: float = 0.0
     _all: Interval = field(default_factory=lambda: Interval(ALL_S))
     _lists: Interval = field(default_factory=lambda: Interval(0.0))
     _nodes: Interval = field(default_factory=lambda: Interval(_NODES_S))
@@ -127,8 +132,11 @@ class Mirror:
         ended, self.ended = self.ended, {}
         return ended
 
-    def refresh(self) -> Tables:
+    def refresh(self, *, told: bool = True) -> Tables:
         """Reads the objects that may have changed.
+
+        Args:
+            told: a command has arrived since the last one: rule 7.
 
         Raises:
             IflError: the server does not answer, or refuses.
@@ -151,6 +159,8 @@ class Mirror:
             sched = ifl.stat_scheduler(connection, self.scheduler)
             self._definitions.took(began, self.monotonic())
         queues = keep_same(old.queues if old else empty, ifl.stat_queues(connection))
+        if told:
+            self._rest_until_s = 0.0
         jobs = self._jobs(old.jobs if old else None, server, now_s)
         self._tables = Tables(
             now_s, name, server, sched, queues, vnodes, jobs, reservations, resources
@@ -174,7 +184,8 @@ class Mirror:
         began = self.monotonic()
         if old is None or self._all.is_due(began):
             return self._read_all(old or {}, now_s)
-        jobs = self._changed(old, now_s)
+        rests = began < self._rest_until_s and _is_complete(old, server)
+        jobs = old if rests else self._changed(old, now_s)
         if not _is_complete(jobs, server) and self._lists.is_due(began):
             jobs = self._without_gone(jobs)
             if not _is_complete(jobs, self.ifl.stat_server(self.connection)[1]):
@@ -188,6 +199,8 @@ class Mirror:
         changed = self.ifl.stat_jobs(self.connection, JOB_ATTRIBUTES, changed_since_s=since_s)
         self.counts.jobs_read += len(changed)
         changed = keep_same(old, changed)
+        is_known = changed and all(old.get(name) is each for name, each in changed.items())
+        self._rest_until_s = self.monotonic() + OWN_WRITES_S if is_known else 0.0
         if any(old.get(name) is not attributes for name, attributes in changed.items()):
             return {**old, **changed}
         return old

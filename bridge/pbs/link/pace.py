@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 PACE_S = 0.02
 LONGEST_S = 0.5
-_BURST, _FACTOR = 5, 5
+_BURST, _FACTOR = 5, 2
 
 
 @dataclass

@@ -251,3 +251,36 @@ def test_whatever_fails_nothing_is_lost_or_started_twice(world, seed):
     assert judge(pbs) == []
     assert sum(ended(world).values()) == submitted
     assert set(ended(world).values()) <= {1}
+
+
+def test_own_comments_do_not_make_the_link_read_the_jobs_every_turn(world):
+    world.pbs.submit("4:ncpus=4")
+    world.run(5)
+    waits = [world.pbs.submit("1:ncpus=1") for _ in range(20)]
+    world.run(5)
+    asked = world.pbs.calls.count("stat_jobs")
+    for _ in range(16):
+        for job in waits:
+            world.pbs._touch(job)
+        world.turn()
+    assert world.pbs.calls.count("stat_jobs") - asked <= 5
+    world.pbs.submit("1:ncpus=1")
+    asked = world.pbs.calls.count("stat_jobs")
+    world.turn()
+    assert world.pbs.calls.count("stat_jobs") > asked
+
+
+def test_reservations_are_answered_on_the_registered_connection(world, monkeypatch):
+    used, confirm = [], world.pbs.confirm_reservation
+    monkeypatch.setattr(
+        world.pbs, "confirm_reservation", lambda c, *rest: used.append(c) or confirm(c, *rest)
+    )
+    world.run(2)
+    now = int(world.pbs.now)
+    world.pbs.reservations["R1.srv"] = {
+        "reserve_state": "1", "reserve_start": str(now + 1000), "reserve_end": str(now + 1600),
+        "schedselect": "1:ncpus=1", "queue": "R1", "Reserve_Owner": "ann@host",
+        "Resource_List": {"select": "1:ncpus=1", "place": "free"},
+    }  # fmt: skip
+    world.run(3)
+    assert set(used) == {world.pbs.registered[0]}

@@ -94,19 +94,8 @@ class Written:
     def reset(self):
         self.told.clear()
 
-    def pause(self, held):
-        self.held = held
-
-
-class AtOnce:
-    """Errands, done at once on a connection of their own."""
-
-    def __init__(self, ifl):
-        self.ifl = ifl
-
-    def add(self, name, errand, done=lambda _: None):
-        done(errand(self.ifl, self.ifl.connect("")))
-        return True
+    def use(self, connection):
+        self.held = connection is None
 
 
 class World:
@@ -128,7 +117,7 @@ class World:
         stream = Stream("unix:/none", model.hello(), stub=self.service, clock=lambda: pbs.now)
         self.written = Written(pbs)
         self.link = Link(
-            Settings(), pbs, stream, model, self.parent, self.written, AtOnce(pbs),
+            Settings(), pbs, stream, model, self.parent, self.written,
             clock=lambda: pbs.now, wall=lambda: pbs.now,
         )  # fmt: skip
 
