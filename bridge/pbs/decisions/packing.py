@@ -9,16 +9,18 @@ Rules
     3. The planned CPUs of each host are a hint for the first attempt; the second one ignores it.
     4. Chunks are placed in descending order of what they take, each on the host that it leaves the
        least CPUs free; in the result they are in the order of the select.
+    5. A job that takes hosts alone gets all their vnodes: the last chunk on a host lists those
+       of which nothing is taken. The server closes only the vnodes that a job's exec_vnode names.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bridge.pbs.decisions.free_vnodes import FreeVnodes, Kept
-from bridge.pbs.objects.jobs import PbsJob
+from bridge.pbs.objects.jobs import PbsJob, takes_alone
 from bridge.pbs.objects.parsed import Parsed
 from bridge.pbs.objects.placement_sets import group_key, is_grouped, placement_sets
-from bridge.pbs.objects.select import Arrange, PbsChunk
+from bridge.pbs.objects.select import Arrange, PbsChunk, Share
 from bridge.pbs.objects.vnodes import Vnode, mismatch
 
 Parts = list[tuple[str, dict[str, float]]]
@@ -58,10 +60,23 @@ def pack_chunks(
     for candidates in _groups(job, vnodes, free.parsed):
         for planned in (hint, {}):
             if (found := _attempt(job, candidates, free, kept, planned)) is not None:
-                return found
+                return _with_rest_of_hosts(job, found, free)
             if not hint:
                 break
     return None
+
+
+def _with_rest_of_hosts(job: PbsJob, chunks: list[Parts], free: FreeVnodes) -> list[Parts]:
+    """Adds the other vnodes of hosts that the job takes alone (rule 5)."""
+    vnodes = free.parsed.vnodes
+    last: dict[str, Parts] = {}
+    for parts in chunks:
+        if any(takes_alone(job.place.share, vnodes[name]) is Share.HOST for name, _ in parts):
+            last[vnodes[parts[0][0]].host] = parts
+    used = {name for parts in chunks for name, _ in parts}
+    for host, parts in last.items():
+        parts.extend((name, {}) for name in free.of_host.get(host, ()) if name not in used)
+    return chunks
 
 
 def _groups(job: PbsJob, vnodes: Sequence[Vnode], parsed: Parsed) -> Sequence[Sequence[Vnode]]:

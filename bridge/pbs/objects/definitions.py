@@ -54,6 +54,14 @@ class Definition:
     on_vnodes: bool
     compared: bool = True
 
+    @property
+    def is_counted(self) -> bool:
+        """Whether what jobs hold of it is counted on vnodes.
+
+        Of one that is not compared, jobs may hold more than there is.
+        """
+        return self.on_vnodes and self.compared
+
 
 def read_definitions(
     resources: Objects, config: SchedConfig = DEFAULTS

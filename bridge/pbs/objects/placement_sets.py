@@ -67,7 +67,8 @@ def is_grouped(
 
 def _may_fit(job: PbsJob, vnodes: Sequence[Vnode], definitions: Mapping[str, Definition]) -> bool:
     apart = job.place.arrange in (Arrange.SCATTER, Arrange.VSCATTER)
-    if apart and job.n_chunks > len({v.host for v in vnodes}):
+    by_vnode = job.place.arrange is Arrange.VSCATTER
+    if apart and job.n_chunks > len({v.name if by_vnode else v.host for v in vnodes}):
         return False
     asked: dict[str, float] = {}
     for chunk, want in zip(job.chunks, job.wants, strict=True):

@@ -85,6 +85,7 @@ class Priorities:
                 )
         except BadRequest as error:
             self.problem = str(error)
+        self._written = written
         self._keys = () if written else settings.job_sort
         self._fair = settings.fair_share
         self._standings: dict[str, Standing] = {}
@@ -103,6 +104,14 @@ class Priorities:
                 self._config,
             )
         self._places = self._ranked(parsed) if len(self._keys) > 1 else {}
+
+    @property
+    def depend_on(self) -> object:
+        """Everything but the job; equal to an earlier one if jobs have the same priorities."""
+        return (
+            self._written, self._threshold, self.problem, self._keys, self._fair, self._standings,
+            self._places,
+        )  # fmt: skip
 
     def _ranked(self, parsed: Parsed) -> dict[tuple[float, ...], int]:
         """The values of several sort keys to their places, the first job's highest."""

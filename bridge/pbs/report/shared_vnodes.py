@@ -123,7 +123,10 @@ def _running(each: PbsReservation, rest: Mapping[str, Amounts], parsed: Parsed) 
             gres=[
                 pb.Gres(name=gres_name(name), count=amount_up(parsed.definitions[name].kind, value))
                 for name, value in taken.items()
-                if name not in ("ncpus", "mem") and name in parsed.definitions and value > 0
+                if name not in ("ncpus", "mem")
+                and (known := parsed.definitions.get(name)) is not None
+                and known.is_counted
+                and value > 0
             ],
         )
         for node, taken in rest.items()

@@ -13,7 +13,8 @@ Rules
        that could start one by one are not held; the last check refuses those that are too many.
     5. A reservation holds whole nodes on the wire, or is there as a job (`shared_vnodes.py`); the
        last check compares amounts.
-    6. Unchanged messages are the same objects as in the report before.
+    6. Unchanged messages are the same objects as in the report before. A waiting job is judged
+       again only if it changed, or something that it depends on (`circumstances.py`).
 """
 
 from collections.abc import Mapping
@@ -26,12 +27,13 @@ from bridge.pbs.objects.calendar import FOREVER, Span
 from bridge.pbs.objects.fair_share import FairShare
 from bridge.pbs.objects.jobs import SUSPENDED, PbsJob
 from bridge.pbs.objects.parsed import STANDING, Parsed, PbsReservation, Queue, Reader
-from bridge.pbs.objects.select import Share
 from bridge.pbs.objects.values import Kind
 from bridge.pbs.objects.vnodes import Vnode
 from bridge.pbs.report import wire_chunks
+from bridge.pbs.report.circumstances import Circumstances, circumstances, is_judged_by_them
 from bridge.pbs.report.node_weights import node_weights
 from bridge.pbs.report.priorities import Priorities, Shares
+from bridge.pbs.report.several_vnodes import held_on_nodes, node_amounts
 from bridge.pbs.report.shared_vnodes import SharedVnodes, shared_vnodes
 from bridge.pbs.report.wire_chunks import Cluster
 from bridge.pbs.tables import Attributes, Tables, amounts, text
@@ -112,6 +114,7 @@ class Translation:
         self._demanded: frozenset[str] = frozenset()
         self._last: Report | None = None
         self._shared = SharedVnodes()
+        self._circumstances: Circumstances | None = None
 
     def report(self, tables: Tables) -> Report:
         """Returns the tables as messages."""
@@ -122,6 +125,9 @@ class Translation:
         shared = self._shared = shared_vnodes(parsed, cluster)
         last = self._last
         around = self._around = _around(parsed)
+        now = circumstances(parsed, priorities, shared)
+        calm = not now.by_clock and now == self._circumstances
+        self._circumstances = now
         jobs: dict[str, pb.Job] = {}
         kept: dict[str, _Kept] = {}
         demanded: set[str] = set()
@@ -131,6 +137,11 @@ class Translation:
                 known.job is not job or known.cluster is not cluster or known.around != around
             ):
                 known = None
+            if calm and known is not None and is_judged_by_them(job):
+                kept[job_id] = known
+                demanded |= known.demanded
+                jobs[job_id] = known.message
+                continue
             made = self._job(job, tables.jobs[job_id], parsed, priorities, known)
             if made is not None:
                 kept[job_id] = made
@@ -235,6 +246,10 @@ def _nodes(parsed: Parsed, cluster: Cluster, demanded: frozenset[str]) -> dict[s
     for name, members in cluster.nodes.items():
         vnodes = [parsed.vnodes[member] for member in members]
         found[name] = _node(name, vnodes, parsed, weights[name])
+        found[name].gres.extend(
+            pb.Gres(name=amount, count=count)
+            for amount, count in node_amounts(cluster, name).items()
+        )
         found[name].features.extend(wire_chunks.node_features(vnodes, demanded, booleans)[:1024])
     return found
 
@@ -248,7 +263,7 @@ def _node(name: str, members: list[Vnode], parsed: Parsed, weight: int) -> pb.No
     gres = []
     for resource, value in sorted(total.items()):
         known = parsed.definitions[resource]
-        if resource not in ("ncpus", "mem") and known.on_vnodes:
+        if resource not in ("ncpus", "mem") and known.is_counted:
             count = wire_chunks.amount_down(known.kind, value)
             gres.append(pb.Gres(name=wire_chunks.gres_name(resource), count=count))
     first = members[0]
@@ -513,25 +528,17 @@ def _running(job: PbsJob, attributes: Attributes, parsed: Parsed, cluster: Clust
     held.start_s = min(start_s or parsed.tables.now_s, parsed.tables.now_s)
     held.end_s = 0 if exiting or not job.walltime_s else held.start_s + job.walltime_s
     held.partition = job.queue
-    suspended = job.state in SUSPENDED
-    held.exclusive = not suspended and (
-        job.place.share in (Share.EXCLUSIVE, Share.HOST) or wire_chunks.is_exclusive(job, cluster)
-    )
-    if not suspended:
+    by_node, n_vnodes, held.exclusive = held_on_nodes(job, cluster)
+    if job.state not in SUSPENDED:
         held.licences.extend(_licence_uses(job, parsed))
-    by_node: dict[str, dict[str, float]] = {}
-    for vnode, taken in job.held.items():
-        node = cluster.node_of_vnode.get(vnode)
-        if node is None:
-            continue
-        on_node = by_node.setdefault(node, {})
-        for name, value in taken.items():
-            on_node[name] = on_node.get(name, 0) + value
-    alike: dict[tuple[tuple[str, float], ...], list[str]] = {}
+    alike: dict[tuple[tuple[tuple[str, float], ...], int], list[str]] = {}
     for node, taken in by_node.items():
-        alike.setdefault(tuple(sorted(taken.items())), []).append(node)
-    for use, nodes in alike.items():
-        held.uses.append(_use(dict(use), nodes, parsed))
+        use = tuple(sorted(taken.items())), n_vnodes.get(node, 0)
+        alike.setdefault(use, []).append(node)
+    for (amount, count), nodes in alike.items():
+        held.uses.append(_use(dict(amount), nodes, parsed))
+        if count:
+            held.uses[-1].gres.append(pb.Gres(name=wire_chunks.VNODES, count=count))
     head = next(iter(job.held), "")
     held.head = cluster.node_of_vnode.get(head, "")
     return made
@@ -541,7 +548,7 @@ def _use(taken: Mapping[str, float], nodes: list[str], parsed: Parsed) -> pb.Nod
     gres = []
     for name, value in taken.items():
         known = parsed.definitions.get(name)
-        if name not in ("ncpus", "mem") and known is not None and known.on_vnodes and value:
+        if name not in ("ncpus", "mem") and known is not None and value and known.is_counted:
             count = wire_chunks.amount_up(known.kind, value)
             gres.append(pb.Gres(name=wire_chunks.gres_name(name), count=count))
     return pb.NodeUse(

@@ -10,8 +10,8 @@ Rules
        likewise. Nodes show these features only where a job asks for them, so that equal nodes
        remain equal.
     4. A chunk without CPUs asks the planner for one; what it takes is decided by the last check.
-    5. `group=host` and `group=vnode` are `pack`. `scatter` on hosts and `vscatter` on vnodes are
-       both one chunk per node.
+    5. `group=host` and `group=vnode` are `pack`. `scatter` is one chunk per node; so is `vscatter`
+       where all nodes have one vnode (`several_vnodes.py` has the rules for others).
     6. A job of several chunks that are not packed is not planned on vnodes with no_multinode_jobs.
     7. `vmem` counts only where some vnode states it.
 """
@@ -32,6 +32,8 @@ from bridge.rpc.pb import scheduler_pb2 as pb
 HUNDREDTHS = 100
 ON = "on."
 """Before `host` and `vnode` in features."""
+VNODES = "pbs.vnodes"
+"""The number of vnodes as an amount of nodes; no resource of PBS has a dot in its name."""
 _OWN_WORDS = frozenset(("cores", "place", "select", "rset", "gpu", "host", "mem", "ncpus"))
 _PLACES = {
     Arrange.FREE: "free", Arrange.PACK: "pack", Arrange.SCATTER: "scatter",
@@ -50,6 +52,8 @@ class Cluster:
         stated: resources that any vnode states.
         single: nodes that accept no jobs of several vnodes.
         sharing: values of the attribute on usable vnodes.
+        counted: the vnodes of each node that have CPUs.
+        has_several: some node has several of them.
     """
 
     vnodes: Mapping[str, Vnode]
@@ -60,6 +64,8 @@ class Cluster:
     stated: frozenset[str]
     single: tuple[str, ...]
     sharing: frozenset[str]
+    counted: Mapping[str, tuple[str, ...]]
+    has_several: bool
 
 
 def cluster_of(
@@ -77,11 +83,16 @@ def cluster_of(
             if of_vnode[vnode.name] not in named:
                 named.append(of_vnode[vnode.name])
         stated |= vnode.amounts.keys() | vnode.counted_on.keys()
+    counted = {
+        name: tuple(member for member in members if vnodes[member].amounts.get("ncpus", 0) > 0)
+        for name, members in nodes.items()
+    }
     return Cluster(
         vnodes, nodes, definitions, {host: tuple(named) for host, named in of_host.items()},
         of_vnode, frozenset(stated),
         tuple(name for name, members in nodes.items() if not vnodes[members[0]].multinode),
         frozenset(vnode.sharing for vnode in vnodes.values() if vnode.usable),
+        counted, any(len(members) > 1 for members in counted.values()),
     )  # fmt: skip
 
 
@@ -96,13 +107,17 @@ def wire_request(
     if job.problem:
         raise BadRequest(job.problem)
     node = _one_node(job, cluster)
+    exclusive = is_exclusive(job, cluster)
+    by_vnode = exclusive and _takes_vnodes_alone(job, cluster)
+    exclusive = exclusive and not by_vnode
+    apart = cluster.has_several and job.place.arrange is Arrange.VSCATTER
     groups, wanted = [], set[str]()
     for chunk, want in zip(job.chunks, job.wants, strict=True):
-        words, on = _chunk(chunk, want, cluster, node)
-        groups.append(words)
+        widened = _widened(job, want, cluster) if by_vnode else want
+        words, on = _chunk(chunk, widened, cluster, node)
+        groups.append(f"{words}:{VNODES}=1" if apart else words)
         wanted |= on
-    place = _PLACES[job.place.arrange]
-    exclusive = is_exclusive(job, cluster)
+    place = "free" if apart else _PLACES[job.place.arrange]
     if is_grouped(job, cluster.vnodes.values(), tables, cluster.definitions):
         key = group_key(job, tables)
         place = "pack" if key in ("host", "vnode") else f"{place}:group={wire_name(key)}"
@@ -131,6 +146,41 @@ def is_exclusive(job: PbsJob, cluster: Cluster) -> bool:
         in (Share.EXCLUSIVE, Share.HOST)
         for sharing in cluster.sharing
     )
+
+
+def _nodes_of_queue(job: PbsJob, cluster: Cluster) -> list[str]:
+    """The nodes that a job of its queue may use."""
+    owners = {name: cluster.vnodes[members[0]].queue for name, members in cluster.nodes.items()}
+    own = job.queue if job.queue in owners.values() else ""
+    return [name for name, owner in owners.items() if owner == own]
+
+
+def _takes_vnodes_alone(job: PbsJob, cluster: Cluster) -> bool:
+    """Tells whether a job that uses vnodes alone leaves others of their hosts to other jobs."""
+    if not cluster.has_several or any(
+        takes_alone(job.place.share, Vnode("", "", "", usable=True, sharing=sharing)) is Share.HOST
+        for sharing in cluster.sharing
+    ):
+        return False
+    return all(len(cluster.counted[node]) > 1 for node in _nodes_of_queue(job, cluster))
+
+
+def _widened(job: PbsJob, want: Mapping[str, float], cluster: Cluster) -> Mapping[str, float]:
+    """A chunk with the CPUs that all chunks of the job together keep from others, in equal parts.
+
+    Vnodes that differ and jobs of several kinds of chunks are left as they are.
+    """
+    sizes = {
+        cluster.vnodes[vnode].amounts["ncpus"]
+        for node in _nodes_of_queue(job, cluster)
+        for vnode in cluster.counted[node]
+    }
+    cpus = max(want.get("ncpus", 0.0), 1.0)
+    if len(job.chunks) != 1 or len(sizes) != 1 or cpus > (size := sizes.pop()):
+        return want
+    apart = job.place.arrange in (Arrange.SCATTER, Arrange.VSCATTER)
+    together = 1 if apart else min(size // cpus, job.n_chunks)
+    return {**want, "ncpus": size // together}
 
 
 def _one_node(job: PbsJob, cluster: Cluster) -> str:
