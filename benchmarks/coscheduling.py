@@ -4,6 +4,7 @@
 Usage: benchmarks/coscheduling.py [--policies NAMES] [--seeds N] [--cores LIST] [--json FILE]
        benchmarks/coscheduling.py LOG.swf.gz ... [--policies NAMES] [--jobs N] [--json FILE]
        benchmarks/coscheduling.py --show FILE [--table NAME]
+       benchmarks/coscheduling.py --plot FILE      # FILE.svg: the paper's Figures 3a and 3b
 
 Without a log it is `schedbridge bench coschedule`. Of a log the first N jobs are replayed on a pool
 of as many nodes as the machine had processors; 10, 30 and 50 % of the jobs consent to be host and
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from about import ROOT, about
+from coscheduling_bench.paper_figures import plot
 from results_file import write
 
 from bridge.cli.benchmarks import coschedule as bench
@@ -132,11 +134,16 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of consent and applications [0]")
     parser.add_argument("--json", type=Path, help="write the figures there")
     parser.add_argument("--show", type=Path, metavar="FILE", help="show these figures")
+    parser.add_argument("--plot", type=Path, metavar="FILE",
+                        help="draw the experiment in this file, as SVG beside it")  # fmt: skip
     parser.add_argument("--table", default="experiment",
                         choices=("experiment", "workflows", "curve", "traces"))  # fmt: skip
     options = parser.parse_args()
     if options.show:
         print("\n".join(show(json.loads(options.show.read_text()), options.table)))
+        return
+    if options.plot:
+        plot(json.loads(options.plot.read_text()), options.plot.with_suffix(".svg"))
         return
     runs: list[dict[str, Any]] = []
     found: dict[str, Any] = {"runs": runs}

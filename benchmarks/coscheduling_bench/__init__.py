@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of `coscheduling_cluster.py`: workload, nodes, runs, figures, tables."""
+"""The parts of `coscheduling_cluster.py`, and the plot of `coscheduling.py`."""

@@ -11,6 +11,7 @@ Measures of a run
     cpu_percent         CPU time used over cores * makespan, all sets together; memory_percent
                         likewise.
     slower_percent      run time beyond that alone: mean of all jobs; by workflow in `workflows`.
+    runtimes_h          mean run time of each workflow, h.
     host_p95_percent    of the hosts: what 95 % of them do not exceed.
     above_bound_percent share of the hosts slowed down by more than 10 %.
     overrun_percent     share of the jobs that ran beyond their time limit.
@@ -145,7 +146,8 @@ def _measures(outcome: Outcome, begins_s: Sequence[int]) -> dict[str, Any]:
     assert log is not None
     assert workload.sharing is not None
     found = sharing_measures(outcome)
-    slower = (schedule.end_s - schedule.start_s) / workload.runtime_s - 1
+    ran_s = schedule.end_s - schedule.start_s
+    slower = ran_s / workload.runtime_s - 1
     span_s = schedule.end_s.reshape(-1, SET).max(axis=1) - np.array(begins_s)
     cores, nodes = outcome.system.processors, len(outcome.system.nodes)
     memory_s = float((log.memory_s * np.diff(outcome.indptr)).sum())
@@ -166,6 +168,10 @@ def _measures(outcome: Outcome, begins_s: Sequence[int]) -> dict[str, Any]:
         "requeued": found["requeued"],
         "workflows": {
             names[number].name: round(100 * float(slower[kind == number].mean()), 2)
+            for number in range(len(WORKFLOWS))
+        },
+        "runtimes_h": {
+            names[number].name: _hours(ran_s[kind == number].mean())
             for number in range(len(WORKFLOWS))
         },
         "repeats": [
@@ -195,8 +201,9 @@ def summary(runs: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
             "policy": policy,
             "seeds": len(members),
             **{key: _summed([run[key] for run in members]) for key in SUMMARISED},
-            "workflows": {
-                name: _summed([run["workflows"][name] for run in members]) for name in WORKFLOWS
+            **{
+                key: {name: _summed([run[key][name] for run in members]) for name in WORKFLOWS}
+                for key in ("workflows", "runtimes_h")
             },
             "repeats": [
                 {
