@@ -49,6 +49,8 @@ def test_the_experiment_without_sharing(capsys: pytest.CaptureFixture[str]) -> N
     for run in one["runs"]:
         assert run["failures"] == run["refusals"] == run["guests"] == 0
         assert run["slower_percent"] == run["overrun_percent"] == 0
+        for name, flow in WORKFLOWS.items():
+            assert run["runtimes_h"][name] == pytest.approx(flow.mean_h, rel=0.05)  # runs scatter
         assert len({each["response_h"] for each in run["repeats"]}) == 3
         assert 0 < run["cpu_percent"] < 100
     waits = [entry["wait_h"]["mean"] for entry in one["summary"]]

@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[3]
 sys.path.append(str(ROOT / "benchmarks"))
 
 from coscheduling_bench import table  # noqa: E402
+from coscheduling_bench.paper_figures import PAPER_RUNTIMES_H, plot  # noqa: E402
 from coscheduling_bench.run import read_stays  # noqa: E402
 from coscheduling_bench.workload import STAGES, workflows  # noqa: E402
 
@@ -72,3 +73,19 @@ def test_slowdowns_are_beyond_the_mean_alone_of_long_stages():
     assert table.slowdowns(runs[2], alone, "guest") == []
     runs[2]["jobs"][0]["right"] = False
     assert table.slowdowns(runs[2], alone, "") == []
+
+
+def test_the_papers_figures_are_drawn_beside_ours(tmp_path):
+    value = {"mean": 1.0, "interval": [0.9, 1.1]}
+    summary = [
+        {
+            "policy": policy, "cores": cores, "makespan_h": value,
+            "runtimes_h": dict.fromkeys(("montage", "blast", "readings", "synthetic"), value),
+        }
+        for cores in (64, 128)
+        for policy in (*PAPER_RUNTIMES_H, "pairs")
+    ]  # fmt: skip
+    plot({"summary": summary}, tmp_path / "plot.svg")
+    drawn = (tmp_path / "plot.svg").read_text()
+    for words in ("easy", "static-half", "asax", "pairs", "the paper's", "64 cores", "128 cores"):
+        assert f">{words}<" in drawn
