@@ -6,39 +6,24 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
 from bridge.agent.shares.cgroup_v1 import own_name
-from tests.integration.conftest import KEEP
 from tests.integration.decider import Decider, deciding
+from tests.integration.shared_nodes import shared_nodes, with_service
 from tests.integration.slurm import Cluster
 
 CLUSTER = "sbshare"
-CONFIG = Path(__file__).parents[2] / "slurm_conf" / "bridge.yaml"
-PLANNING = """
-planning:
-  coscheduling: [{partition: share}]
-"""
 SPIN = "for i in 1 2 3 4; do while :; do :; done & done; wait"
 """More processes than the job has CPUs; they start as quickly as a shell forks."""
 
 
 @pytest.fixture(scope="module")
 def sharing_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    file = tmp_path_factory.mktemp("service") / "bridge.yaml"
-    file.write_text(CONFIG.read_text() + PLANNING)
-    cluster = Cluster(
-        CLUSTER, "--nodes", "2", "--containers", "2", "--cpus", "2", "--agents", "--cgroups",
-        "--service-config", str(file),
-        "--set", "PartitionName=share Nodes=n[1-2] OverSubscribe=YES:2 MaxTime=INFINITE State=UP",
-    )  # fmt: skip
-    if not (KEEP and CLUSTER in cluster.process("scontrol", "show", "config").stdout):
-        cluster.up()
-    yield cluster
-    if not KEEP:
-        cluster.down()
+    service = with_service(tmp_path_factory.mktemp("service"))
+    with shared_nodes(CLUSTER, "--cgroups", *service) as cluster:
+        yield cluster
 
 
 @pytest.fixture

@@ -7,12 +7,10 @@ from typing import Final
 
 import pytest
 
-from tests.integration.conftest import KEEP
 from tests.integration.decider import Decider, deciding
+from tests.integration.shared_nodes import shared_nodes, with_service
 from tests.integration.slurm import Cluster, Record
 from tests.integration.test_sharing import (
-    CONFIG,
-    PLANNING,
     SPIN,
     a_host,
     bound,
@@ -31,18 +29,9 @@ NO_SHARE: Final = "", ""
 
 @pytest.fixture(scope="module")
 def parts_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    file = tmp_path_factory.mktemp("service") / "bridge.yaml"
-    file.write_text(CONFIG.read_text() + PLANNING)
-    cluster = Cluster(
-        CLUSTER, "--nodes", "2", "--containers", "2", "--cpus", "2", "--agents", "--cgroups",
-        "--accounting", "--service-config", str(file),
-        "--set", "PartitionName=share Nodes=n[1-2] OverSubscribe=YES:2 MaxTime=INFINITE State=UP",
-    )  # fmt: skip
-    if not (KEEP and CLUSTER in cluster.process("scontrol", "show", "config").stdout):
-        cluster.up()
-    yield cluster
-    if not KEEP:
-        cluster.down()
+    service = with_service(tmp_path_factory.mktemp("service"))
+    with shared_nodes(CLUSTER, "--cgroups", "--accounting", *service) as cluster:
+        yield cluster
 
 
 @pytest.fixture

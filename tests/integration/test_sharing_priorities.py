@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.integration.conftest import KEEP
 from tests.integration.decider import Decider, deciding
+from tests.integration.shared_nodes import shared_nodes
 from tests.integration.slurm import Cluster
 from tests.integration.test_sharing import SPIN, a_pair, reboot
 
@@ -25,16 +25,9 @@ USUAL, LEAST = (0, os.SCHED_OTHER), (19, os.SCHED_IDLE)
 
 @pytest.fixture(scope="module")
 def plain_cluster() -> Iterator[Cluster]:
-    cluster = Cluster(
-        CLUSTER, "--nodes", "2", "--containers", "2", "--cpus", "2", "--agents",
-        "--set", "AuthInfo=cred_expire=10",  # how long a requeued job waits, s
-        "--set", "PartitionName=share Nodes=n[1-2] OverSubscribe=YES:2 MaxTime=INFINITE State=UP",
-    )  # fmt: skip
-    if not (KEEP and CLUSTER in cluster.process("scontrol", "show", "config").stdout):
-        cluster.up()
-    yield cluster
-    if not KEEP:
-        cluster.down()
+    waits = "AuthInfo=cred_expire=10"  # how long a requeued job waits, s
+    with shared_nodes(CLUSTER, "--set", waits) as cluster:
+        yield cluster
 
 
 @pytest.fixture
