@@ -3,6 +3,7 @@
 
 Usage: benchmarks/coscheduling.py [--policies NAMES] [--seeds N] [--cores LIST] [--json FILE]
        benchmarks/coscheduling.py LOG.swf.gz ... [--policies NAMES] [--jobs N] [--json FILE]
+       (both: --add goes on with FILE, which is written after each simulation)
        benchmarks/coscheduling.py --show FILE [--table NAME]
        benchmarks/coscheduling.py --plot FILE      # FILE.svg: the paper's Figures 3a and 3b
 
@@ -16,7 +17,7 @@ curve; traces.
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=5000, help="of each log [5000]")
     parser.add_argument("--seed", type=int, default=0, help="of consent and applications [0]")
     parser.add_argument("--json", type=Path, help="write the figures there")
+    parser.add_argument("--add", action="store_true", help="keep the simulations in FILE")
     parser.add_argument("--show", type=Path, metavar="FILE", help="show these figures")
     parser.add_argument("--plot", type=Path, metavar="FILE",
                         help="draw the experiment in this file, as SVG beside it")  # fmt: skip
@@ -145,26 +147,47 @@ def main() -> None:
     if options.plot:
         plot(json.loads(options.plot.read_text()), options.plot.with_suffix(".svg"))
         return
+    if options.add and not options.json:
+        parser.error("--add needs --json FILE")
     runs: list[dict[str, Any]] = []
-    found: dict[str, Any] = {"runs": runs}
-    if options.logs:
-        for log in options.logs:
-            for consent in CONSENT_PERCENT:
-                for policy in options.policies.split(","):
-                    runs.append(replay(log, policy, consent, options.jobs, options.seed))
-                    print(_traces(runs[-1:])[-1], file=sys.stderr)
-        table = "traces"
-    else:
-        model = bench.model_of(None)
-        for case in bench.cases(options.policies, options.cores, range(options.seeds)):
-            runs.append(bench.run_case(model, case, options.repeats))
+    if options.add and options.json.exists():
+        runs = json.loads(options.json.read_text())["runs"]
+    result: dict[str, Any] = {}
+    for run in _log_runs(options, runs) if options.logs else _experiment_runs(options, runs):
+        runs.append(run)
+        result = {**about(), "runs": runs}
+        if not options.logs:
+            result |= {"summary": bench.summary(runs), "paper": list(bench.PAPER)}
+        if options.json:
+            write(options.json, result)
+    if result:
+        print("\n".join(show(result, "traces" if options.logs else "experiment")))
+
+
+def _log_runs(
+    options: argparse.Namespace, done: Sequence[Mapping[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    known = {(run["log"], run["consent_percent"], run["policy"]) for run in done}
+    for log in options.logs:
+        for consent in CONSENT_PERCENT:
+            for policy in options.policies.split(","):
+                if (log.name.split(".")[0], consent, policy) not in known:
+                    run = replay(log, policy, consent, options.jobs, options.seed)
+                    print(_traces([run])[-1], file=sys.stderr)
+                    yield run
+
+
+def _experiment_runs(
+    options: argparse.Namespace, done: Sequence[Mapping[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    known, model = (
+        {(run["policy"], run["cores"], run["seed"]) for run in done},
+        bench.model_of(None),
+    )
+    for case in bench.cases(options.policies, options.cores, range(options.seeds)):
+        if (case.policy.name, case.cores, case.seed) not in known:
             print(case.policy.name, case.cores, case.seed, file=sys.stderr)
-        found |= {"summary": bench.summary(runs), "paper": list(bench.PAPER)}
-        table = "experiment"
-    result = {**about(), **found}
-    if options.json:
-        write(options.json, result)
-    print("\n".join(show(result, table)))
+            yield bench.run_case(model, case, options.repeats)
 
 
 if __name__ == "__main__":
