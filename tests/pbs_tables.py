@@ -62,7 +62,8 @@ def violations(tables):
     for job_id, job in tables.jobs.items():
         if job["job_state"] != "R":
             continue
-        chunks = parse_exec_vnode(job["exec_vnode"], parsed.definitions)
+        named = parse_exec_vnode(job["exec_vnode"], parsed.definitions)
+        chunks = [chunk for chunk in named if chunk[0][1]]  # without the rest of exclhost's hosts
         if len(chunks) != parsed.jobs[job_id].n_chunks:
             found.append(f"{job_id}: {len(chunks)} chunks")
         hosts = [parsed.vnodes[chunk[0][0]].host for chunk in chunks]
@@ -73,7 +74,7 @@ def violations(tables):
             found.append(f"{job_id}: not packed")
         if place.startswith("scatter") and len(set(hosts)) < len(hosts):
             found.append(f"{job_id}: not scattered")
-        for vnode, taken in total_by_vnode(chunks).items():
+        for vnode, taken in total_by_vnode(named).items():
             jobs.setdefault(vnode, []).append(job_id)
             if "excl" in place:
                 alone.setdefault(vnode, []).append(job_id)

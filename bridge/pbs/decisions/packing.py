@@ -9,8 +9,9 @@ Rules
     3. The planned CPUs of each host are a hint for the first attempt; the second one ignores it.
     4. Chunks are placed in descending order of what they take, each on the host that it leaves the
        least CPUs free; in the result they are in the order of the select.
-    5. A job that takes hosts alone gets all their vnodes: the last chunk on a host lists those
-       of which nothing is taken. The server closes only the vnodes that a job's exec_vnode names.
+    5. A job that takes hosts alone gets all their vnodes: those of which nothing is taken come
+       last, as chunks without amounts, as pbs_sched writes them. The server closes only the vnodes
+       that a job's exec_vnode names.
 """
 
 from collections.abc import Mapping, Sequence
@@ -68,15 +69,14 @@ def pack_chunks(
 
 def _with_rest_of_hosts(job: PbsJob, chunks: list[Parts], free: FreeVnodes) -> list[Parts]:
     """Adds the other vnodes of hosts that the job takes alone (rule 5)."""
-    vnodes = free.parsed.vnodes
-    last: dict[str, Parts] = {}
-    for parts in chunks:
-        if any(takes_alone(job.place.share, vnodes[name]) is Share.HOST for name, _ in parts):
-            last[vnodes[parts[0][0]].host] = parts
-    used = {name for parts in chunks for name, _ in parts}
-    for host, parts in last.items():
-        parts.extend((name, {}) for name in free.of_host.get(host, ()) if name not in used)
-    return chunks
+    vnodes, used = free.parsed.vnodes, [name for parts in chunks for name, _ in parts]
+    hosts = dict.fromkeys(
+        vnodes[name].host
+        for name in used
+        if takes_alone(job.place.share, vnodes[name]) is Share.HOST
+    )
+    rest = [name for host in hosts for name in free.of_host.get(host, ()) if name not in set(used)]
+    return chunks + [[(name, {})] for name in rest]
 
 
 def _groups(job: PbsJob, vnodes: Sequence[Vnode], parsed: Parsed) -> Sequence[Sequence[Vnode]]:

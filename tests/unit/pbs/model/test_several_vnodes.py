@@ -26,7 +26,7 @@ RUNS = {
     "wider than a vnode": ("1:ncpus=3", "free", "(h[0]:ncpus=2+h[1]:ncpus=1)"),
     "alone on a vnode": ("1:ncpus=1", "excl", "(h[0]:ncpus=1)"),
     "two chunks alone": ("2:ncpus=1", "excl", "(h[0]:ncpus=1)+(h[0]:ncpus=1)"),
-    "alone on the host": ("1:ncpus=1", "exclhost", "(h[0]:ncpus=1+h+h[1])"),
+    "alone on the host": ("1:ncpus=1", "exclhost", "(h[0]:ncpus=1)+(h)+(h[1])"),
 }  # fmt: skip
 
 
@@ -65,7 +65,7 @@ def test_excl_waits_for_a_vnode_of_its_own():
 
 
 def test_exclhost_keeps_the_whole_host():
-    held = running("(h[0]:ncpus=1+h+h[1])", place="exclhost")
+    held = running("(h[0]:ncpus=1)+(h)+(h[1])", place="exclhost")
     assert "estimated" in cycle({"1.srv": held, "2.srv": a_job("1:ncpus=1")})["2.srv"]
 
 
@@ -91,7 +91,7 @@ def test_a_reservation_of_a_host_alone_names_all_its_vnodes():
         "Resource_List": {"select": "1:ncpus=1", "place": "exclhost"},
     }  # fmt: skip
     tables = some_tables({}, HOST, reservations={"R1.srv": asked})
-    assert answer(tables, "R1.srv").location == "(h[0]:ncpus=1+h+h[1])"
+    assert answer(tables, "R1.srv").location == "(h[0]:ncpus=1)+(h)+(h[1])"
 
 
 def test_what_cannot_start_now_is_not_tried_for_ever():
