@@ -218,7 +218,7 @@ class Link:
         self.announcer.reset()
         self.parent.tell(ABSENT, str(error))
 
-    def _look(self) -> Tables:
+    def _look(self, *, starting: bool = False) -> Tables:
         """Reads whatever may have changed."""
         mirror, commands = self._mirror, self.registration.commands
         assert mirror is not None  # made by _register
@@ -231,7 +231,7 @@ class Link:
         heard = commands.counts.total() if commands is not None else 0
         told, self._heard = heard != self._heard or bool(self._starts), heard
         began = self.clock()
-        tables = mirror.refresh(told=told)
+        tables = mirror.refresh(told=told or starting, starting=starting)
         self.figures.look_ms = (self.clock() - began) * 1e3
         self.stream.name_cluster(tables.server_name)
         self.stream.note(self._starts.resolve(tables.jobs, self.clock()))
@@ -244,7 +244,7 @@ class Link:
         """Reads what may have changed since the service was asked: rule 2."""
         mirror = self._mirror
         if mirror is None or self.clock() - self._looked_s >= BRIEF_S:
-            return self._look()
+            return self._look(starting=True)
         return self._starts.overlay(mirror.refresh_jobs())
 
     def _note_ended(self, mirror: Mirror, tables: Tables) -> None:

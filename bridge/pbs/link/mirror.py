@@ -11,8 +11,9 @@ Rules
     4. Vnodes send no command and have no `mtime`: all are read at intervals.
     5. An object that did not change stays the same dictionary; `mtime` itself, comments and
        estimates are not read, so that what the link writes is no change.
-    6. Just before starts are sent, the jobs that have changed are enough if everything was read a
-       moment ago (`refresh_jobs`). A job that has left by then is refused by the server.
+    6. Just before starts are sent, vnodes and the jobs that have changed are enough if everything
+       was read a moment ago (`refresh_jobs`). A job that has left by then is refused by the server.
+       Vnodes are left out then only if reading them takes more than a fifth of the time.
     7. A comment that this link wrote raises the job's `mtime`. As long as an answer contained such
        jobs only, unchanged, and no command has arrived since, the next query for jobs is
        `OWN_WRITES_S` later.
@@ -49,14 +50,20 @@ class Interval:
 
     least_s: float
     due_s: float = 0.0
+    cheap_s: float = 0.0
 
     def is_due(self, now: float) -> bool:
         """Tells whether it is time."""
         return now >= self.due_s
 
+    def is_cheap(self, now: float) -> bool:
+        """Tells whether it takes no more than a fifth of the time, if it is needed at once."""
+        return now >= self.cheap_s
+
     def took(self, began: float, ended: float) -> None:
         """Records the duration of a query."""
-        self.due_s = ended + max(self.least_s, (_SHARE - 1) * (ended - began))
+        self.cheap_s = ended + (_SHARE - 1) * (ended - began)
+        self.due_s = max(ended + self.least_s, self.cheap_s)
 
     def force(self) -> None:
         """Makes it due."""
@@ -132,11 +139,12 @@ class Mirror:
         ended, self.ended = self.ended, {}
         return ended
 
-    def refresh(self, *, told: bool = True) -> Tables:
+    def refresh(self, *, told: bool = True, starting: bool = False) -> Tables:
         """Reads the objects that may have changed.
 
         Args:
             told: a command has arrived since the last one: rule 7.
+            starting: starts are about to be sent: rule 6.
 
         Raises:
             IflError: the server does not answer, or refuses.
@@ -150,7 +158,8 @@ class Mirror:
         empty: Objects = {}
         vnodes, reservations = (old.vnodes, old.reservations) if old else (empty, empty)
         resources, sched = (old.resources, old.sched) if old else (empty, {})
-        if old is None or self._nodes.is_due(began):
+        due = self._nodes.is_cheap(began) if starting else self._nodes.is_due(began)
+        if old is None or due:
             vnodes = keep_same(vnodes, ifl.stat_vnodes(connection))
             reservations = keep_same(reservations, ifl.stat_reservations(connection))
             self._nodes.took(began, self.monotonic())
@@ -168,16 +177,19 @@ class Mirror:
         return self._tables
 
     def refresh_jobs(self) -> Tables:
-        """Reads the jobs that may have changed, and nothing else: rule 6.
+        """Reads the jobs that may have changed, and vnodes: rule 6.
 
         Raises:
             IflError: the server does not answer, or refuses.
         """
         if self._tables is None:
             return self.refresh()
-        now_s = int(self.clock())
+        now_s, began, vnodes = int(self.clock()), self.monotonic(), self._tables.vnodes
+        if self._nodes.is_cheap(began):
+            vnodes = keep_same(vnodes, self.ifl.stat_vnodes(self.connection))
+            self._nodes.took(began, self.monotonic())
         jobs = self._changed(self._tables.jobs, now_s)
-        self._tables = replace(self._tables, now_s=now_s, jobs=jobs)
+        self._tables = replace(self._tables, now_s=now_s, jobs=jobs, vnodes=vnodes)
         return self._tables
 
     def _jobs(self, old: Objects | None, server: Attributes, now_s: int) -> Objects:

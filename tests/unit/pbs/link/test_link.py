@@ -172,6 +172,21 @@ def test_a_job_held_while_the_service_decides_is_not_started(world, decides_s):
     assert "asked" not in {what for _, what, _, _ in world.pbs.history}
 
 
+@pytest.mark.parametrize("decides_s", [0.0, 0.3])
+def test_a_vnode_taken_offline_while_the_service_decides_is_not_used(world, decides_s):
+    world.run(2)
+    job = world.pbs.submit("1:ncpus=1:vnode=n1")
+
+    def meanwhile():
+        world.pbs.vnodes["n1"] = {**world.pbs.vnodes["n1"], "state": "offline"}
+        world.pbs.advance(decides_s)
+
+    world.service.meanwhile = meanwhile
+    world.run(1)
+    assert world.pbs.jobs[job]["job_state"] == "Q"
+    assert "asked" not in {what for _, what, _, _ in world.pbs.history}
+
+
 def test_a_limit_set_while_the_service_decides_for_long_is_kept(world):
     world.run(2)
     world.pbs.submit("1:ncpus=1")
