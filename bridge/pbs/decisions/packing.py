@@ -104,13 +104,18 @@ def _attempt(
     kinds.sort(key=lambda kind: not {"host", "vnode"} & job.chunks[kind].resources.keys())
     placed: dict[int, list[Parts]] = {}
     for kind in kinds:
-        chunk, want = job.chunks[kind], job.wants[kind]
+        chunk, want = job.chunks[kind], _compared(job.wants[kind], free.parsed)
         for _ in range(chunk.count):
             parts = _place(chunk, want, hosts, at)
             if parts is None:
                 return None
             placed.setdefault(kind, []).append(parts)
     return [parts for kind in range(len(job.chunks)) for parts in placed[kind]]
+
+
+def _compared(want: Mapping[str, float], parsed: Parsed) -> dict[str, float]:
+    """What a chunk takes of vnodes: what is compared with what they have, as under pbs_sched."""
+    return {name: value for name, value in want.items() if parsed.definitions[name].compared}
 
 
 def _place(

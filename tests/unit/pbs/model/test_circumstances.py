@@ -7,8 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bridge.pbs.decisions.ledger import Ledger
+from bridge.pbs.orders import Run
 from bridge.pbs.report import translation
 from bridge.pbs.report.translation import Translation
+from bridge.rpc.pb import scheduler_pb2 as pb
 from tests.pbs_tables import NOW_S, a_job, a_queue, running, some_tables
 
 JOBS = {
@@ -72,11 +75,18 @@ def test_only_what_may_have_changed_is_judged(monkeypatch, change, judged):
     assert len(calls) == judged
 
 
-def test_what_is_held_of_a_resource_that_is_not_compared_is_not_reported():
-    tables = some_tables({"1.srv": running("(n1:ncpus=1:scratch=100gb)")})
+def test_a_resource_that_is_not_compared_is_neither_taken_nor_reported():
+    tables = some_tables(
+        {"1.srv": running("(n1:ncpus=1:scratch=100gb)"), "2.srv": a_job("1:ncpus=1:scratch=1gb")}
+    )
     reader = Translation()
     assert len(reader.report(tables).jobs["1.srv"].allocation.uses[0].gres) == 1
     config = translation.Reader().files.config
     compared = dataclasses.replace(config, compared=frozenset(("ncpus", "mem")))
     reader.reader.files = dataclasses.replace(reader.reader.files, config=compared)
     assert not reader.report(tables).jobs["1.srv"].allocation.uses[0].gres
+    decision = pb.Decision(
+        job_id="2.srv", job_version=reader.report(tables).jobs["2.srv"].version,
+        start=pb.Start(nodes="n1", partition="workq"),
+    )  # fmt: skip
+    assert Ledger(tables, reader.reader).admit(decision) == Run("2.srv", "(n1:ncpus=1)")
