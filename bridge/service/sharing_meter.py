@@ -93,8 +93,8 @@ class SharingMeter:
             found = None if pair is None else watch.slowdown(row, pair)
             if pair is None or found is None:
                 continue
-            measured[guest] = pair.rate.at_s
-            if self._measured.get(guest) != pair.rate.at_s:
+            measured[guest] = pair.at_s
+            if self._measured.get(guest) != pair.at_s:
                 self._metrics.host_slowed(found.mean)
             above += found.at_least > self._bound(snapshot, watch.host_of[row])
         self._measured = measured

@@ -8,7 +8,8 @@ Rules
        its start counts from its start, so that its second measurement gives a rate. With several
        guests, the host is measured beside all of them, and its loss is attributed to the guests on
        nodes on which it has processes, or to all if there are none, by the CPU time that each has
-       used meanwhile.
+       used meanwhile. Both units of work are measured; the rate of progress alone counts from its
+       first change.
     2. A pair is learnt from when its host's bound is passed, every `QUIET_S` while it is not, and
        when it ends.
     3. If the application of an ended host is known from runs alone, and it had a guest for a good
@@ -20,11 +21,13 @@ Rules
        since then is lost, with an interval by the deviation of the run times alone. The larger of
        the two slowdowns, by the lower ends of their intervals, counts.
     5. The records of running jobs are dropped when the jobs have left.
+    6. `Pair.unknown` counts the measurements since the slowdown by rates was last known, as when no
+       rate alone is.
 """
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from bridge.model.coscheduling import pairs
@@ -42,9 +45,11 @@ from bridge.planning.sharing.kept_keys import APART, BESIDE
 from bridge.planning.sharing.left_hosts import LeftHosts
 from bridge.planning.sharing.orders import cpus_of
 from bridge.planning.sharing.pair_knowledge import CEILINGS, note, note_short_of_memory
+from bridge.planning.sharing.pair_record import NOT_MEASURED, Pair
 from bridge.planning.sharing.seen import is_measured
 from bridge.planning.sharing.site_harm import SiteHarm
 from bridge.planning.sharing.slowdown import (
+    APART_S,
     CPU_MS,
     LARGEST,
     LEAST_SAMPLES,
@@ -53,11 +58,12 @@ from bridge.planning.sharing.slowdown import (
     PARTS,
     PROGRESS,
     SHORT,
+    UNITS,
     Rate,
     Slowdown,
     alone_rate,
     slowdown,
-    work_of,
+    works_of,
 )
 
 QUIET_S: Final = 600
@@ -78,49 +84,8 @@ _LONGEST_GAP_S: Final = 120
 """Maximum time between two observations of a pair; more does not count as time together."""
 
 
-_UNKNOWN: Final = Rate(PROGRESS, 0, 0)
-
-
-@dataclass(frozen=True)
-class Pair:
-    """A guest beside its host, kept from cycle to cycle.
-
-    Attributes:
-        ceiling: of the guest.
-        since_s: start of the host's measurement beside it; later if the measurement was restarted.
-        floor_s: since when the guest is held to the floor; 0: it is not.
-        told_s: when the pair was last learnt from.
-        guest_cpu_ms: CPU time of the guest at `since_s`; -1: not known.
-        blame: share of the host's loss attributed to this guest, in thousandths.
-        rate: of the host's work beside it.
-    """
-
-    ceiling: int
-    since_s: int
-    floor_s: int = 0
-    told_s: int = 0
-    guest_cpu_ms: int = -1
-    blame: int = 1000
-    rate: Rate = _UNKNOWN
-
-    def numbers(self) -> list[int]:
-        """For the state: whole numbers."""
-        return [
-            self.ceiling, self.since_s, self.floor_s, self.told_s, self.guest_cpu_ms, self.blame,
-            *self.rate.numbers(),
-        ]  # fmt: skip
-
-    @staticmethod
-    def of_numbers(numbers: list[int]) -> "Pair":
-        """The inverse."""
-        rate = Rate.of_numbers(numbers[6:])
-        ceiling, since_s, floor_s, told_s, guest_cpu_ms, blame = numbers[:6]
-        return Pair(ceiling, since_s, floor_s, told_s, guest_cpu_ms, blame, rate)
-
-    @property
-    def untold_s(self) -> int:
-        """Start of the measurements that have not been learnt from yet."""
-        return max(self.since_s, self.told_s)
+MOST_UNKNOWN: Final = 3
+"""Measurements after which the slowdown is known, if it can be known at all (rule 6)."""
 
 
 class Watch:
@@ -163,22 +128,28 @@ class Watch:
         for guest, host in self.host_of.items():
             guests_of.setdefault(host, []).append(guest)
         for row, job_id in enumerate(running.id.tolist()):
-            found = self.work(row)
-            if row in self.host_of or found is None or not is_measured(self.snapshot, row):
+            if row in self.host_of or not is_measured(self.snapshot, row):
                 continue
-            (unit, work), at_s = found, int(running.measured_s[row])
-            alone, guests = self.alone(job_id), guests_of.get(row, ())
-            before = self._from_its_start(row, unit) if alone is None else alone
-            if before is None or before.unit != unit:
-                before = Rate(unit, at_s, work)
-            if not guests:
-                after = before.after(unit, at_s, work, LONG)
-            else:  # its rate beside guests is not its rate alone
-                after = replace(before, at_s=at_s, work=work)
+            works, guests = self.works(row), guests_of.get(row, ())
+            for unit, work in works.items():
+                self._measure_alone(row, job_id, (unit, work), has_guests=bool(guests))
             for guest in guests:
-                self._measure_beside(guest, unit, work)
-            if after != alone:
-                self.learning.running[_key(_ALONE, job_id)] = after.numbers()
+                self._measure_beside(guest, works)
+
+    def _measure_alone(
+        self, row: int, job_id: str, work_now: tuple[int, int], *, has_guests: bool
+    ) -> None:
+        (unit, work), at_s = work_now, int(self.snapshot.running.measured_s[row])
+        alone = self.alone(job_id, unit)
+        before = self._from_its_start(row, unit) if alone is None else alone
+        if before is None or (unit == PROGRESS and not before.samples and work == before.work):
+            before = Rate(unit, at_s, work)
+        if has_guests:  # its rate beside guests is not its rate alone
+            after = replace(before, at_s=at_s, work=work)
+        else:
+            after = before.after(at_s, work, LONG)
+        if after != alone:
+            self.learning.running[_key(_ALONE, job_id, str(unit))] = after.numbers()
 
     def _from_its_start(self, row: int, unit: int) -> Rate | None:
         """The rate of a job that was not measured before; None: its earlier use is unknown."""
@@ -189,7 +160,7 @@ class Watch:
         young = unit == CPU_MS and at_s - start_s <= YOUNG_S
         return Rate(unit, start_s, 0) if young else None
 
-    def _measure_beside(self, guest: int, unit: int, work: int) -> None:
+    def _measure_beside(self, guest: int, works: Mapping[int, int]) -> None:
         pair = self.pair(guest)
         if pair is None:
             return
@@ -197,9 +168,18 @@ class Watch:
         if pair.guest_cpu_ms < 0:
             pair = replace(pair, guest_cpu_ms=self.guest_cpu_ms(guest))
         if at_s >= pair.since_s:  # earlier measurements say nothing about the two together
-            fresh = pair.rate.at_s < pair.since_s
-            after = Rate(unit, at_s, work) if fresh else pair.rate.after(unit, at_s, work, SHORT)
-            pair = replace(pair, rate=after, blame=round(1000 * self.blame(guest)))
+            rates = list(pair.rates)
+            for unit, work in works.items():
+                fresh = rates[unit].at_s < pair.since_s
+                rates[unit] = (
+                    Rate(unit, at_s, work) if fresh else rates[unit].after(at_s, work, SHORT)
+                )
+            blame = round(1000 * self.blame(guest))
+            pair = replace(pair, rates=(rates[0], rates[1]), blame=blame)
+        if self._by_rates(guest, pair) is not None:
+            pair = replace(pair, unknown=0, counted_s=at_s)
+        elif at_s - max(pair.counted_s, pair.since_s) >= APART_S:
+            pair = replace(pair, unknown=pair.unknown + 1, counted_s=at_s)
         self.keep(guest, pair)
         self._count_time(guest, pair.ceiling)
 
@@ -222,26 +202,37 @@ class Watch:
 
     # ------------------------------------------------------------ questions
 
-    def work(self, row: int) -> tuple[int, int] | None:
-        """Unit and work of a running job; None: not measured."""
+    def works(self, row: int) -> dict[int, int]:
+        """Unit to work of a running job, those that are measured."""
         running = self.snapshot.running
-        return work_of(float(running.cpu_s[row]), float(running.progress[row]))
+        return works_of(float(running.cpu_s[row]), float(running.progress[row]))
 
-    def alone(self, job_id: str) -> Rate | None:
+    def unit(self, row: int) -> int | None:
+        """The unit in which a job's rate alone is known and it is measured now; None: in none."""
+        works = self.works(row)
+        known = (unit for unit in UNITS if unit in works)
+        return next((unit for unit in known if self.rate_alone(row, unit) is not None), None)
+
+    def alone(self, job_id: str, unit: int) -> Rate | None:
         """The rate of a job without guest, in this run; None: nothing was measured."""
-        numbers = self.learning.running.get(_key(_ALONE, job_id))
+        numbers = self.learning.running.get(_key(_ALONE, job_id, str(unit)))
         return None if numbers is None else Rate.of_numbers(numbers)
 
     def rate_alone(self, row: int, unit: int) -> Rate | None:
         """The rate at which a running job is assumed to work alone; None: not known."""
         job_id = str(self.snapshot.running.id[row])
-        return alone_rate(self.alone(job_id), unit, history_of(self.learning, self.apps[row]))
+        return alone_rate(self.alone(job_id, unit), unit, history_of(self.learning, self.apps[row]))
 
     def slowdown(self, guest: int, pair: Pair) -> Slowdown | None:
         """The present slowdown of a guest's host; None: too little is known."""
-        rates = slowdown(self.rate_alone(self.host_of[guest], pair.rate.unit), pair.rate)
-        found = [each for each in (rates, self._overdue(guest)) if each is not None]
+        both = self._by_rates(guest, pair), self._overdue(guest)
+        found = [each for each in both if each is not None]
         return max(found, key=lambda each: each.at_least, default=None)
+
+    def _by_rates(self, guest: int, pair: Pair) -> Slowdown | None:
+        host = self.host_of[guest]
+        unit = self.unit(host)
+        return None if unit is None else slowdown(self.rate_alone(host, unit), pair.rates[unit])
 
     def _overdue(self, guest: int) -> Slowdown | None:
         """Rule 4; None: the host is not late, or its end alone is unknown."""
@@ -330,17 +321,21 @@ class Watch:
 
     def begin(self, guest_id: str, host: int, apps: tuple[str, str], ceiling: int) -> None:
         """Records that a guest is to start beside the running job `host`, a row."""
-        running, found = self.snapshot.running, self.work(host)
+        running, works = self.snapshot.running, self.works(host)
         pair, at_s = Pair(ceiling, self.now_s, told_s=self.now_s), int(running.measured_s[host])
-        if found is not None and 0 <= self.now_s - at_s <= JUST_S:
-            pair = replace(pair, since_s=at_s, rate=Rate(found[0], at_s, found[1]))
+        if works and 0 <= self.now_s - at_s <= JUST_S:
+            cpu, progress = (
+                Rate(unit, at_s, works[unit]) if unit in works else Rate(unit, 0, 0)
+                for unit in (CPU_MS, PROGRESS)
+            )
+            pair = replace(pair, since_s=at_s, rates=(cpu, progress))
         key = _key(_BESIDE, guest_id, str(running.id[host]), BESIDE.join(apps))
         self.learning.running[key] = pair.numbers()
 
     def anew(self, guest: int, pair: Pair) -> Pair:
         """The pair, with its host's measurement restarted."""
-        rate = replace(pair.rate, at_s=0, samples=0)
-        return replace(pair, since_s=self.now_s, guest_cpu_ms=self.guest_cpu_ms(guest), rate=rate)
+        cpu_ms = self.guest_cpu_ms(guest)
+        return replace(pair, since_s=self.now_s, guest_cpu_ms=cpu_ms, rates=NOT_MEASURED)
 
     def _key_of(self, guest: int) -> str:
         running = self.snapshot.running
@@ -429,12 +424,15 @@ class Watch:
         numbers = self.learning.running.get(key)
         host, _, guest = rest.partition(BESIDE)
         pair = Pair.of_numbers(numbers or Pair(CEILINGS[0], 0).numbers())
-        alone = alone_rate(self.alone(host_id), pair.rate.unit, history_of(self.learning, host))
-        found = slowdown(alone, pair.rate)
-        if found is not None and not pair.floor_s:
-            harm = found.mean * pair.blame / 1000
-            note(self.learning, (host, guest), pair.ceiling, harm, -1.0, bad=harm > _MUCH)
-            self._note_harm(host, found.mean, pair, pair.rate.at_s)
+        history = history_of(self.learning, host)
+        for rate in (pair.rates[unit] for unit in UNITS if not pair.floor_s):
+            alone = alone_rate(self.alone(host_id, rate.unit), rate.unit, history)
+            found = slowdown(alone, rate) if rate.at_s == pair.at_s else None
+            if found is not None:
+                harm = found.mean * pair.blame / 1000
+                note(self.learning, (host, guest), pair.ceiling, harm, -1.0, bad=harm > _MUCH)
+                self._note_harm(host, found.mean, pair, rate.at_s)
+                break
 
 
 def _deviation_s(history: History) -> float:

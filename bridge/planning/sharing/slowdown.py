@@ -2,15 +2,17 @@
 """Measures how much a guest slows its host down, with a confidence interval.
 
 Terms
-    work progress so far: the share of its iterations if the application reports it, else CPU
-            seconds.
+    work progress so far, in one of two units: the share of its iterations that the application
+            reports, and CPU seconds. Both are measured.
     rate    work per second between two measurements that are at least `APART_S` apart.
 
 Rules
     1. The slowdown is the rate of the host alone over its rate beside the guest, minus 1.
     2. The rate alone is the mean of the same run before the guest started; with fewer than
        `LEAST_SAMPLES` samples, and for CPU seconds, that of earlier runs of the application
-       (`histories.py`). If neither is known, the slowdown is unknown.
+       (`histories.py`). A rate of 0 is not known. Nor is that of progress that has changed less
+       than twice, or in less than `OFTEN` of the samples. The unit is that in which the rate alone
+       is known, progress before CPU seconds. If neither is known, the slowdown is unknown.
     3. Means weigh recent samples more: over about `LONG` samples for a host alone, and `SHORT`
        beside a guest.
     4. The standard error of the interval follows from the samples' variance, which is at least that
@@ -32,8 +34,12 @@ NOISE: Final = 0.05
 SURE: Final = 1.645
 """Half-width of the 95 % interval, in standard errors."""
 LARGEST: Final = 10.0
+OFTEN: Final = 1 / 3
+"""Progress that changes more rarely says nothing about some seconds."""
 CPU_MS, PROGRESS = 0, 1
 """Units of work: milliseconds of CPU time, and parts in `PARTS` of the job's iterations."""
+UNITS: Final = (PROGRESS, CPU_MS)
+"""The preferred one first."""
 PARTS: Final = 1_000_000_000
 _MOST_RATE: Final = 1e9
 """Larger rates are invalid: a million CPUs."""
@@ -49,6 +55,7 @@ class Rate:
         at_s, work: the last measurement.
         samples: number of rates in the mean, at most `LONG` or `SHORT`.
         mean, variance: of the rates.
+        moved: share of the samples in which the work has changed.
     """
 
     unit: int
@@ -57,11 +64,12 @@ class Rate:
     samples: int = 0
     mean: float = 0.0
     variance: float = 0.0
+    moved: float = 0.0
 
-    def after(self, unit: int, at_s: int, work: int, most: int) -> "Rate":
-        """Returns the mean after another measurement; starts again if the unit or job differs."""
-        if unit != self.unit or at_s < self.at_s or work < self.work:
-            return Rate(unit, at_s, work)
+    def after(self, at_s: int, work: int, most: int) -> "Rate":
+        """Returns the mean after another measurement; starts again if the job differs."""
+        if at_s < self.at_s or work < self.work:
+            return Rate(self.unit, at_s, work)
         if at_s - self.at_s < APART_S:
             return self
         rate = min((work - self.work) / (at_s - self.at_s), _MOST_RATE)
@@ -69,7 +77,16 @@ class Rate:
         off = rate - self.mean
         mean = self.mean + off / samples
         variance = (1 - 1 / samples) * (self.variance + off * off / samples)
-        return Rate(unit, at_s, work, samples, mean, variance)
+        moved = self.moved + (float(work > self.work) - self.moved) / samples
+        return Rate(self.unit, at_s, work, samples, mean, variance, moved)
+
+    @property
+    def known(self) -> bool:
+        """Whether it may be the rate alone (rule 2)."""
+        if self.samples < LEAST_SAMPLES or self.mean <= 0:
+            return False
+        changes = self.moved * self.samples
+        return self.unit == CPU_MS or (round(changes, 1) >= LEAST_SAMPLES and self.moved >= OFTEN)
 
     @property
     def error(self) -> float:
@@ -83,14 +100,15 @@ class Rate:
         """For the state: whole numbers."""
         return [
             self.unit, self.at_s, self.work, self.samples, round(self.mean * 1000),
-            min(round(self.variance * 1000), _MOST_NUMBER),
+            min(round(self.variance * 1000), _MOST_NUMBER), round(self.moved * 1000),
         ]  # fmt: skip
 
     @staticmethod
     def of_numbers(numbers: list[int]) -> "Rate":
         """The inverse."""
-        unit, at_s, work, samples, mean, variance = numbers
-        return Rate(unit, at_s, work, samples, mean / 1000, max(variance, 0) / 1000)
+        unit, at_s, work, samples, mean, variance, moved = numbers
+        variance = max(variance, 0)
+        return Rate(unit, at_s, work, samples, mean / 1000, variance / 1000, moved / 1000)
 
 
 @dataclass(frozen=True)
@@ -111,16 +129,19 @@ class Slowdown:
         return self.mean - SURE * self.error
 
 
-def work_of(cpu_s: float, progress: float) -> tuple[int, int] | None:
-    """Unit and work of a measured job; None: neither is known."""
+def works_of(cpu_s: float, progress: float) -> dict[int, int]:
+    """Unit to work of a measured job, those that are known."""
+    found = {}
     if progress >= 0:
-        return PROGRESS, round(min(progress, 1.0) * PARTS)
-    return (CPU_MS, round(cpu_s * 1000)) if cpu_s >= 0 else None
+        found[PROGRESS] = round(min(progress, 1.0) * PARTS)
+    if cpu_s >= 0:
+        found[CPU_MS] = round(cpu_s * 1000)
+    return found
 
 
 def alone_rate(alone: Rate | None, unit: int, history: History | None) -> Rate | None:
     """Rule 2."""
-    if alone is not None and alone.unit == unit and alone.samples >= LEAST_SAMPLES:
+    if alone is not None and alone.unit == unit and alone.known:
         return alone
     if unit == CPU_MS and history is not None and history.busy_cpus > 0:
         return Rate(unit, 0, 0, history.runs, history.busy_cpus * 1000)

@@ -25,7 +25,8 @@ Rules
        that is expected, or whose rate alone is unknown, gets no guest. A guest is held to the floor
        while its host is not measured. A host gets its first guest only after it has run for so long
        that the harm done before it can be detected would be within the bound if the host ended just
-       then (`_young`).
+       then (`_young`). A guest whose host's slowdown is still unknown after `MOST_UNKNOWN`
+       measurements is held to the floor, and after twice as many it is requeued.
     5. What is learnt from pairs is defined in `bridge.planning.sharing.pair_watch`.
     6. When the mean harm of the last observations exceeds the least `max_mean_harm` of the site's
        rules, by its confidence interval, sharing ends until an operator switches it on
@@ -63,6 +64,7 @@ from bridge.planning.sharing.leaving import (
     NO_ROOM,
     STOPPED,
     TOO_LATE,
+    UNKNOWN,
     too_slow,
 )
 from bridge.planning.sharing.orders import Orders, cpus_of
@@ -74,10 +76,11 @@ from bridge.planning.sharing.pair_knowledge import (
     highest_admissible,
     pair_key,
 )
-from bridge.planning.sharing.pair_watch import QUIET_S, Pair, Watch
+from bridge.planning.sharing.pair_record import Pair
+from bridge.planning.sharing.pair_watch import MOST_UNKNOWN, QUIET_S, Watch
 from bridge.planning.sharing.seen import is_measured
 from bridge.planning.sharing.slots import STALLED, Guest, Host, Slots
-from bridge.planning.sharing.slowdown import SHORT, Rate
+from bridge.planning.sharing.slowdown import SHORT, UNITS, Rate
 from bridge.ports import NOTHING_SHARED, Context, Shared
 from bridge.units import NEVER
 
@@ -190,8 +193,8 @@ class _Cycle:
         return min(look_s, patient_s) if self.slots.hosts or look_s < NEVER else NEVER
 
     def _rate_alone(self, host: Host) -> Rate | None:
-        found = self.watch.work(host.row)
-        return None if found is None else self.watch.rate_alone(host.row, found[0])
+        unit = self.watch.unit(host.row)
+        return None if unit is None else self.watch.rate_alone(host.row, unit)
 
     # ------------------------------------------------------------ guests that run
 
@@ -209,7 +212,12 @@ class _Cycle:
                 self.watch.sent_away(guest, short_of_memory=bool(short))
             if reason and self.snapshot.running.requeue[guest]:
                 self.orders.requeue(job_id, cpus, reason)
-            elif reason or pair.floor_s or not is_measured(self.snapshot, host):
+            elif (
+                reason
+                or pair.floor_s
+                or pair.unknown >= MOST_UNKNOWN
+                or not is_measured(self.snapshot, host)
+            ):
                 self.orders.floor(job_id, cpus)
             else:
                 self.orders.limit(job_id, cpus, pair.ceiling / 100, LEAST_WEIGHT)
@@ -245,7 +253,8 @@ class _Cycle:
         running, host = self.snapshot.running, self.watch.host_of[guest]
         if str(running.user[host]) in self.stopped:
             return STOPPED
-        needs_s = self.watch.needs_s(host, pair.rate)
+        each_s = (self.watch.needs_s(host, pair.rates[unit]) for unit in UNITS)
+        needs_s = next((each for each in each_s if each is not None), None)
         if needs_s is not None and needs_s > int(running.end_s[host]) - self.now_s:
             return TOO_LATE
         return ""
@@ -261,9 +270,12 @@ class _Cycle:
             if pair.floor_s:
                 return pair, too_slow(found, bound)
             return replace(self.watch.anew(guest, pair), floor_s=self.now_s), ""
+        if pair.unknown >= 2 * MOST_UNKNOWN:
+            return pair, UNKNOWN
         if not pair.floor_s:
             quiet = self.now_s - pair.told_s >= QUIET_S
-            if found is not None and quiet and pair.rate.samples >= SHORT:
+            steady = max(rate.samples for rate in pair.rates) >= SHORT
+            if found is not None and quiet and steady:
                 pair = self.watch.teach(guest, pair, found, bound)
             return pair, ""
         if self.now_s - pair.floor_s < self.policy.calm_s:

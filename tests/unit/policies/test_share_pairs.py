@@ -254,6 +254,89 @@ def test_progress_goes_before_cpu_time():
     assert gone.requeues.reasons[0].startswith("it slows its host down by 100%")
 
 
+@pytest.mark.parametrize("runs", [0, 5], ids=["unknown application", "known application"])
+def test_progress_that_begins_beside_the_guest_hides_no_harm(runs):
+    machine = Machine(harmful)
+    for _ in range(runs):
+        alone = a_host(id="x", start_s=NOW_S - 300, cpu_s=600.0, measured_s=NOW_S)
+        machine.cycles.run(a_world([alone], nodes=1))
+        machine.cycles.run(a_world([], nodes=1), ended(("x", 300, 500, Ending.COMPLETED)))
+    machine.with_guest().progress(0.0, 0.005, 8)
+    assert not machine.guest
+
+
+def test_progress_that_is_told_no_more_hides_no_harm():
+    machine = Machine(harmful)
+    machine.jobs = (a_waiting_job(id="g0", cpus=4),)
+    machine.progress(0.1, 0.01, 6)
+    assert machine.guest
+    machine.jobs, machine.extra = (), {}
+    machine.step(8)
+    assert not machine.guest
+
+
+@pytest.mark.parametrize("every", [1, 12], ids=["it stands at 0", "it moves once a minute"])
+def test_progress_that_says_nothing_of_seconds_leaves_cpu_time_in_force(every):
+    machine = Machine(harmful)
+    machine.jobs = (a_waiting_job(id="g0", cpus=4),)
+    for step in range(40):
+        machine.extra = {"progress": 0.0 if every == 1 else 0.02 * (step // every)}
+        machine.step()
+        if machine.guest:
+            machine.jobs = ()
+    assert any(len(plan.guest_starts) for plan in machine.plans)
+    assert not machine.guest
+
+
+def test_progress_alone_counts_from_its_first_change():
+    """The start-up without progress does not make the rate alone look small."""
+    machine = Machine(harmless)
+    machine.progress(0.0, 0.0, 40)
+    machine.progress(0.0, 0.01, 10)
+    machine.jobs = (a_waiting_job(id="g0", cpus=4),)
+    machine.progress(0.10, 0.01, 1)
+    assert machine.guest
+    machine.jobs = ()
+    machine.progress(0.11, 0.005, 8)
+    assert not machine.guest
+
+
+def test_a_host_that_uses_no_cpu_gets_no_guest():
+    """Its slowdown could not be known."""
+    machine = Machine(harmless)
+    machine.jobs = (a_waiting_job(id="g0", cpus=4),)
+    machine.extra = {"cpu_s": 5.0}
+    for _ in range(20):
+        assert not len(machine.step().guest_starts)
+
+
+def test_a_guest_leaves_when_the_slowdown_stays_unknown():
+    """At first it is held to the floor; a short gap changes nothing."""
+    machine = Machine(harmless).with_guest()
+    machine.extra = {"cpu_s": -1.0}
+    machine.step(2)
+    machine.extra = {}
+    machine.step(4)
+    assert machine.quota == 1.0
+    machine.extra = {"cpu_s": -1.0}
+    quotas = []
+    while machine.guest:
+        plan = machine.step()
+        quotas.append(machine.quota)
+        assert len(quotas) < 10
+    assert FLOOR in quotas
+    assert quotas[0] == 1.0
+    assert "cannot be measured" in plan.requeues.reasons[0]
+
+
+def test_a_guest_taken_over_beside_an_unknown_host_leaves():
+    """As after a restart: the rate alone of this run is lost."""
+    machine = Machine(harmless)
+    machine.guest = True
+    machine.step(10)
+    assert not machine.guest
+
+
 def test_a_host_that_should_have_ended_sends_its_guest_away():
     """Alone it takes 300 s. Its CPU time does not fall beside the guest, but it does not end."""
     machine = Machine(harmless)

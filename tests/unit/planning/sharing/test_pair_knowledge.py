@@ -34,7 +34,7 @@ from bridge.planning.sharing.slowdown import (
     Rate,
     alone_rate,
     slowdown,
-    work_of,
+    works_of,
 )
 
 RATES = st.lists(st.integers(100, 2000), min_size=2, max_size=30)
@@ -44,7 +44,7 @@ def measured(rates, most, unit=CPU_MS):
     """A mean of these rates, measured every 5 s."""
     found = Rate(unit, 0, 0)
     for rate in rates:
-        found = found.after(unit, found.at_s + 5, found.work + 5 * rate, most)
+        found = found.after(found.at_s + 5, found.work + 5 * rate, most)
     return found
 
 
@@ -78,10 +78,9 @@ def test_old_rates_are_forgotten():
 
 def test_close_measurements_are_one_and_a_step_back_begins_again():
     rate = Rate(CPU_MS, 0, 0)
-    assert rate.after(CPU_MS, 2, 100, 6) is rate
-    assert rate.after(CPU_MS, 5, 100, 6).samples == 1
-    assert measured([10, 10], 6).after(CPU_MS, 20, 0, 6) == Rate(CPU_MS, 20, 0)
-    assert measured([10, 10], 6).after(PROGRESS, 20, 1, 6) == Rate(PROGRESS, 20, 1)
+    assert rate.after(2, 100, 6) is rate
+    assert rate.after(5, 100, 6).samples == 1
+    assert measured([10, 10], 6).after(20, 0, 6) == Rate(CPU_MS, 20, 0)
 
 
 def test_a_host_that_stands_still_is_slowed_down_by_the_most():
@@ -93,17 +92,37 @@ def test_a_host_that_stands_still_is_slowed_down_by_the_most():
 def test_without_rates_nothing_is_known():
     assert slowdown(None, measured([1, 1], 6)) is None
     assert slowdown(measured([1, 1], 6), measured([1], 6)) is None
-    assert work_of(-1.0, -1.0) is None
+    assert works_of(-1.0, -1.0) == {}
 
 
-def test_progress_before_cpu_time_before_history():
-    assert work_of(5.0, 0.5) == (PROGRESS, PARTS // 2)
-    assert work_of(5.0, -1.0) == (CPU_MS, 5000)
+def test_a_rate_alone_is_measured_before_it_is_that_of_earlier_runs():
+    assert works_of(5.0, 0.5) == {PROGRESS: PARTS // 2, CPU_MS: 5000}
+    assert works_of(5.0, -1.0) == {CPU_MS: 5000}
     history = History(4, 200.0, 100.0, 1)
     assert alone_rate(None, CPU_MS, history) == Rate(CPU_MS, 0, 0, 4, 2000.0)
     assert alone_rate(None, PROGRESS, history) is None
     here = measured([7, 7], 60)
     assert alone_rate(here, CPU_MS, history) is here
+
+
+@pytest.mark.parametrize(
+    ("rates", "unit", "known"),
+    [
+        ([7], CPU_MS, False),
+        ([0, 0, 0], CPU_MS, False),
+        ([0, 7], CPU_MS, True),
+        ([0, 0, 0], PROGRESS, False),
+        ([7, 0], PROGRESS, False),
+        ([7, 0, 7], PROGRESS, True),
+        ([7, 0, 0, 0, 7, 0, 0, 0] * 5, PROGRESS, False),
+        ([7, 0, 7, 0, 0] * 5, PROGRESS, True),
+    ],
+)
+def test_a_rate_alone_is_above_0_and_progress_moves_often(rates, unit, known):
+    rate = measured(rates, 60, unit)
+    assert rate.known == known
+    assert Rate.of_numbers(rate.numbers()).known == known
+    assert (alone_rate(rate, unit, None) is not None) == known
 
 
 @given(RATES)

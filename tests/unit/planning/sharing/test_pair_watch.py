@@ -84,7 +84,7 @@ def test_a_longer_run_is_harm_only_if_runs_alone_are_alike(history, learnt):
     learning.known[history_key(HOST)] = history.numbers()
     host_s = replace(watch.snapshot.running, start_s=watch.snapshot.running.start_s - 60)
     late = Watch(replace(watch.snapshot, running=host_s), learning, Learning(Learnt()))
-    found = late.slowdown(1, replace(watch.pair(1), rate=Rate(0, 0, 0)))
+    found = late.slowdown(1, replace(watch.pair(1), rates=(Rate(0, 0, 0), Rate(1, 0, 0))))
     assert (found is not None and found.at_least > 0.1) == learnt
     gone = ended(("h0", 100, 500, Ending.COMPLETED))
     Watch(replace(a_world([], now_s=NOW_S + 50), ended=gone), learning, Learning(Learnt())).learn()
