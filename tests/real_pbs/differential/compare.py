@@ -65,10 +65,10 @@ def shown(jobs: Mapping[str, Any]) -> str:
 
 _HEAD = """# Comparison with pbs_sched
 
-Each kind of job is submitted to a real OpenPBS 23.06.06 server with four vnodes, once with
-pbs_sched (its `sched_config` as installed, with the resources of the cases in its line
-`resources:`) and once with `schedbridge pbs-link` and the policy `slurm-like`. The cases are in
-`tests/real_pbs/differential`, which writes this page.
+Each kind of job is submitted to a real OpenPBS 23.06.06 server with four hosts of one vnode and one
+host of two, once with pbs_sched (its `sched_config` as installed, with the resources of the cases
+in its line `resources:`) and once with `schedbridge pbs-link` and the policy `pbs`. The cases are
+in `tests/real_pbs/differential`, which writes this page.
 
 Compared are each job's state once nothing changes any more, the chunks that it got, and on how many
 vnodes. `R`: it runs; `Q`: it waits; `H`, `W`, `S`: it is held, waits for its time, is suspended.

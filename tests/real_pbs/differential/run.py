@@ -238,7 +238,7 @@ def start(scheduler: str, server: Server) -> Bridge | None:
     more = "scratch, color, rack, big, lic, ngpus"
     config.write_text(re.sub(r'(?m)^(resources: ".*)"', rf'\1, {more}"', text), encoding="utf-8")
     if scheduler == "bridge":
-        bridge = Bridge(os.environ.get("POLICY", "slurm-like"))
+        bridge = Bridge(os.environ.get("POLICY", "pbs"))
         bridge.start_service()
         bridge.start_link()
         return bridge
