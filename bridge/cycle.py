@@ -3,7 +3,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from operator import is_
 
 import numpy as np
@@ -117,9 +116,14 @@ def run_cycle(
     planned = policy.reshape.reshape(predicted, order, planned, replan, context)
     changes = planned.plan
 
-    @cache
+    worlds: list[Snapshot] = []
+
     def world() -> Snapshot:
-        return planned_world(predicted, changes.resizes, changes.returns, changes.start_widths)
+        if not worlds:
+            worlds.append(
+                planned_world(predicted, changes.resizes, changes.returns, changes.start_widths)
+            )
+        return worlds[0]
 
     # 6. Improve placement: jobs that start together exchange nodes. No start time changes.
     savings: PlacementSavings | None = None
@@ -204,7 +208,7 @@ _Wanted = tuple[Resizes, Resizes, StartWidths]
 _Around = tuple[_Wanted, Snapshot]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class _Replan:
     """Plans the queue around other widths; see `bridge.ports.Replan`."""
 

@@ -120,6 +120,8 @@ def check(snapshot: Snapshot, site: Site, plan: Plan) -> tuple[Violation, ...]:
         return (Violation(-1, "", "chunks do not match the nodes"),)
     if (running := counted_once(snapshot.running)) is not snapshot.running:
         snapshot = snapshot.with_running(running)
+    if plan.only_rows:
+        return _rows(snapshot, site, plan, snapshot)
     found = [*_resizes(snapshot, site, plan.resizes)]
     found += (Violation(*each) for each in broken_coscheduling(snapshot, site, plan))
     if not found and len(plan.guest_starts):
@@ -133,14 +135,29 @@ def check(snapshot: Snapshot, site: Site, plan: Plan) -> tuple[Violation, ...]:
     if found:  # the rows were planned around them
         return tuple(found)
     world = planned_world(after, NO_RESIZES, plan.returns, plan.start_widths)
+    return _rows(world, site, plan, snapshot)
+
+
+def _rows(world: Snapshot, site: Site, plan: Plan, present: Snapshot) -> tuple[Violation, ...]:
+    """The rules for rows, 1 to 7 and 10, and rule 12.
+
+    Args:
+        world: that the rows were planned around.
+        site: its rules.
+        plan: to be checked.
+        present: the cluster as it is.
+    """
     bench = _Bench(world, plan)
     if problem := bench.columns():
         return (Violation(-1, "", problem),)
-    bench.chunks()
-    bench.switches()
-    bench.reservations()
+    if bench.has_mixed:
+        bench.chunks()
+    if world.topology is not None:
+        bench.switches()
+    if world.reservations:
+        bench.reservations()
     bench.rules(site)
-    broken = broken_power_changes(snapshot, site.rules.power, plan)
+    broken = broken_power_changes(present, site.rules.power, plan)
     return (*bench.found, *(Violation(-1, "", text) for text in broken))
 
 
@@ -225,11 +242,19 @@ def _later(after: Snapshot, plan: Plan) -> list[Violation]:
 
 
 class _Bench:
-    """Checks by columns, in one call, the rules for every row; other rules only where needed."""
+    """Checks by columns, in one call, the rules for every row; other rules only where needed.
+
+    Attributes:
+        found: the violations so far.
+        has_mixed: whether any job requests chunks of several kinds.
+    """
 
     def __init__(self, snapshot: Snapshot, plan: Plan) -> None:
         self.snapshot, self.plan = snapshot, plan
         self.found: list[Violation] = []
+        self.has_mixed = bool(
+            np.count_nonzero(snapshot.jobs.chunks) and np.count_nonzero(self._mixed)
+        )
 
     @cached_property
     def _groups(self) -> NDArray[np.int32]:
@@ -262,8 +287,6 @@ class _Bench:
     def _mixed(self) -> NDArray[np.bool_]:
         """(n_jobs,) which jobs request chunks of several kinds."""
         asked = self.snapshot.jobs.chunks
-        if not np.count_nonzero(asked):
-            return np.zeros(len(asked), dtype=bool)
         mixed = asked.astype(bool)
         for at in np.flatnonzero(mixed).tolist():
             mixed[at] = len(asked[at].request.kinds) > 1
@@ -271,8 +294,8 @@ class _Bench:
 
     def columns(self) -> str:
         """Rules 1 to 3 and 5; returns the problem if columns are inconsistent."""
-        mixed = np.count_nonzero(self._mixed)
-        told = judge(self.snapshot, self.plan, self._matching, self._node_demand if mixed else None)
+        demand = self._node_demand if self.has_mixed else None
+        told = judge(self.snapshot, self.plan, self._matching, demand)
         if isinstance(told, str):
             return told
         ids = self.snapshot.jobs.id
@@ -286,7 +309,7 @@ class _Bench:
 
     def _of_several_kinds(self) -> list[int]:
         """Rows with a start whose jobs request chunks of several kinds."""
-        if not np.count_nonzero(self._mixed):
+        if not self.has_mixed:
             return []
         rows: list[int] = self.rows[self._mixed[self.job[self.rows]]].tolist()
         return rows
@@ -326,8 +349,7 @@ class _Bench:
     def switches(self) -> None:
         """Fabrics and leaf switches: rule 7."""
         topology, plan, jobs = self.snapshot.topology, self.plan, self.snapshot.jobs
-        if topology is None:
-            return
+        assert topology is not None
         several = self.rows[self.width[self.rows] > 1]
         if not len(several):
             return
@@ -391,8 +413,6 @@ class _Bench:
 
     def reservations(self) -> None:
         plan, snapshot, jobs = self.plan, self.snapshot, self.snapshot.jobs
-        if not snapshot.reservations:
-            return
         own = jobs.reservation[self.job[self.row_of]]
         elsewhere = [at for at, one in enumerate(snapshot.reservations) if one.anywhere]
         at_home = (own >= 0) & ~np.isin(own, elsewhere)

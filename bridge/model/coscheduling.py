@@ -24,7 +24,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.job import RunningTable
+from bridge.model.job import RunningTable, left_out_of
 from bridge.model.job_columns import objects
 from bridge.model.node import CPUS
 
@@ -74,6 +74,8 @@ NO_REQUEUES: Final = Requeues()
 def has_guests(running: RunningTable) -> bool:
     """Whether any job is a guest; of the same column again at once."""
     column = running.host_id
+    if column is left_out_of(running)["host_id"]:
+        return False
     for known, verdict in _verdicts:
         if known is column:
             return verdict

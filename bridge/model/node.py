@@ -72,6 +72,15 @@ class NodeTable:
         return {name: position for position, name in enumerate(self.names)}
 
     @cached_property
+    def rank(self) -> NDArray[np.int32]:
+        """(n_nodes,) by weight; nodes of equal weight have equal rank. Not to be changed."""
+        weight = self.weight
+        if not len(weight) or not np.count_nonzero(weight != weight[0]):  # as mostly
+            return np.zeros(len(weight), dtype=np.int32)
+        _, rank = np.unique(weight, return_inverse=True)
+        return rank.astype(np.int32)
+
+    @cached_property
     def power(self) -> NDArray[np.int8]:
         """(n_nodes,) `HAS_POWER`, `POWERING_UP` or `WITHOUT_POWER` (also on its way down).
 

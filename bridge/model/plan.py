@@ -2,6 +2,7 @@
 """The plan: starts, planned starts and reasons for every pending job."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,6 +91,17 @@ class Plan:
         few = np.empty(0, dtype=np.int32)
         return Plan(now_s, "", few, none, none, few, np.zeros(1, np.int64), few, few, ())
 
+    @staticmethod
+    def of_columns(**columns: object) -> "Plan":
+        """The plan of these columns; for plans by the thousand.
+
+        Args:
+            columns: all attributes without a default, and any others.
+        """
+        plan = Plan.__new__(Plan)
+        plan.__dict__.update(columns)
+        return plan
+
     def by(self, policy: str) -> "Plan":
         """Returns the same plan under another policy's name."""
         renamed = Plan.__new__(Plan)
@@ -117,12 +129,25 @@ class Plan:
         return rows
 
     @property
+    def only_rows(self) -> bool:
+        """Whether it decides nothing but its rows: no changes of width, guests or power."""
+        return (
+            self.resizes is NO_RESIZES
+            and self.returns is NO_RESIZES
+            and self.start_widths is NO_START_WIDTHS
+            and self.quotas is NO_QUOTAS
+            and self.host_id is None
+            and self.requeues is NO_REQUEUES
+            and self.power is NO_POWER_CHANGES
+        )
+
+    @property
     def starts_now(self) -> NDArray[np.intp]:
         """Rows to start at once."""
         rows: NDArray[np.intp] = (self.start_s == self.now_s).nonzero()[0]
         return rows
 
-    @property
+    @cached_property
     def planned(self) -> NDArray[np.intp]:
         """Rows with an announced later start."""
         start_s = self.start_s
@@ -138,4 +163,6 @@ def planned_world(
     start_widths: StartWidths = NO_START_WIDTHS,
 ) -> Snapshot:
     """The snapshot that the rows of a plan with these changes are planned around."""
+    if resizes is NO_RESIZES and returns is NO_RESIZES and start_widths is NO_START_WIDTHS:
+        return snapshot
     return with_start_widths(resized(resized(snapshot, resizes), returns), start_widths)

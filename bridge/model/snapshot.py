@@ -86,13 +86,14 @@ class Snapshot:
 
     def with_jobs(self, jobs: JobTable) -> "Snapshot":
         """The same with other waiting jobs; like `dataclasses.replace`, but faster."""
-        return self._with(jobs=jobs)
+        return self.with_tables(jobs=jobs)
 
     def with_running(self, running: RunningTable) -> "Snapshot":
         """The same with other running jobs."""
-        return self._with(running=running)
+        return self.with_tables(running=running)
 
-    def _with(self, **changed: object) -> "Snapshot":
+    def with_tables(self, **changed: object) -> "Snapshot":
+        """The same with other values of these attributes."""
         view = Snapshot.__new__(Snapshot)
         view.__dict__.update(self.__dict__, **changed)
         return view

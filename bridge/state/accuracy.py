@@ -88,6 +88,8 @@ class Promises:
         Returns:
             (n,) shifts; 0 for a first or repeated promise.
         """
+        if len(rows) == 1 and self._numbers[rows[0], _LAST] == start_s[0]:
+            return np.zeros(1, dtype=np.int64)  # a start is at least 1, so it is no first promise
         held, known = self.held, self._numbers.take(rows, axis=0)
         first = known[:, _FIRST] == 0
         if np.array_equal(known[:, _LAST], start_s) and not np.count_nonzero(first):

@@ -165,6 +165,8 @@ def bounded(snapshot: Snapshot, limits: Sequence[ResizeLimit]) -> Snapshot:
     """The snapshot for policies, in which the limits bound the widths of jobs."""
     snapshot = _started_as_asked(snapshot, limits)
     running = snapshot.running
+    if not np.count_nonzero(running.max_nodes):
+        return snapshot
     rows = np.flatnonzero((running.max_nodes > 0) & ~running.releasing)
     if not limits:
         rows = rows[running.keeps_nodes[rows]]
@@ -181,9 +183,11 @@ def bounded(snapshot: Snapshot, limits: Sequence[ResizeLimit]) -> Snapshot:
 
 def _started_as_asked(snapshot: Snapshot, limits: Sequence[ResizeLimit]) -> Snapshot:
     """The snapshot in which jobs that would keep their nodes are not moldable (rule 6)."""
+    if not any(limit.never for limit in limits):
+        return snapshot
     jobs = snapshot.jobs
     rows = np.flatnonzero(jobs.most_start > 0)
-    if not len(rows) or not any(limit.never for limit in limits):
+    if not len(rows):
         return snapshot
     bounds = ResizeBounds(snapshot, limits)
     stay = [row for row in rows.tolist() if bounds.starts_as_asked(row)]

@@ -25,7 +25,7 @@ def awake_first(snapshot: Snapshot, preference: Preference) -> Preference:
         preference: of the place policy.
     """
     power = snapshot.nodes.power
-    if not power.any():  # HAS_POWER
+    if not np.count_nonzero(power):  # HAS_POWER
         return preference
     # Ranks may be negative or sparse: only their order counts.
     _, order = np.unique(preference.rank, return_inverse=True)

@@ -148,8 +148,10 @@ class KeptLowering:
                 return False
             if self._apart and not np.array_equal(nodes.usable, self._nodes.usable):
                 return False
-        if partitions is not self._partitions and not all(map(_same, partitions, self._partitions)):
-            return False
+        if partitions is not self._partitions:
+            if not all(map(_same, partitions, self._partitions)):
+                return False
+            self._partitions = partitions
         return (not snapshot.reservations and not self._reserved) or (
             _reserved(snapshot) == self._reserved
         )

@@ -247,7 +247,7 @@ class Rows:
         groups: NDArray[np.int32] | None,
     ) -> Plan:
         job, start_s, end_s, partition, offsets = columns
-        return Plan(
+        return Plan.of_columns(
             now_s=self.snapshot.now_s,
             policy=policy,
             job=job,

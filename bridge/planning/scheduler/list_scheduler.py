@@ -110,7 +110,8 @@ class ListScheduler:
         """
         self.rows = Rows(snapshot, expand_arrays(snapshot.jobs, order, array_depth))
         self._preference, self._conditions = preference, conditions
-        self._fixed = snapshot.jobs.fixed[self.rows.job[self.rows.plannable]]
+        fixed = snapshot.jobs.fixed
+        self._fixed = fixed[self.rows.job[self.rows.plannable]] if np.count_nonzero(fixed) else None
         site = conditions.site
         rules = site.rules
         bound = bool(rules.limits or rules.free_pools or rules.power)
@@ -158,7 +159,7 @@ class ListScheduler:
 
     def _fixed_first(self, order: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
         """The order with rule 2 applied."""
-        if not np.count_nonzero(self._fixed):
+        if self._fixed is None or not np.count_nonzero(self._fixed):
             return order
         order = np.arange(len(self)) if order is None else order
         fixed = self._fixed[order]
@@ -213,7 +214,7 @@ class ListScheduler:
         horizon_s, now_s = self._conditions.horizon_s, self.rows.snapshot.now_s
         order = np.arange(len(self)) if order is None else order
         latest = np.full(len(order), NEVER - 1 if horizon_s is None else now_s + horizon_s)
-        fixed = int(np.count_nonzero(self._fixed))
+        fixed = 0 if self._fixed is None else int(np.count_nonzero(self._fixed))
         booking.plan(order[:fixed], not_before=None, latest=latest[:fixed])
         booking.plan(order[fixed:], not_before=None, latest=latest[fixed:], depth=depth)
         return booking.chosen(beyond=horizon_s is not None)

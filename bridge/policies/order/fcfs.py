@@ -18,4 +18,4 @@ class Fcfs:
 
     def order(self, snapshot: Snapshot) -> NDArray[np.int64]:
         """Returns the rows by submission; rows of equal second keep the table's order (by id)."""
-        return np.argsort(snapshot.jobs.submit_s, kind="stable").astype(np.int64, copy=False)
+        return snapshot.jobs.submit_s.argsort(kind="stable").astype(np.int64, copy=False)

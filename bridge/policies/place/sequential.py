@@ -16,11 +16,7 @@ from bridge.ports import Preference, Selection
 
 def rank_by_weight(snapshot: Snapshot) -> NDArray[np.int32]:
     """Ranks nodes by weight, as (n_nodes,) int32; nodes of equal weight have equal rank."""
-    weight = snapshot.nodes.weight
-    if not len(weight) or not np.count_nonzero(weight != weight[0]):  # as mostly
-        return np.zeros(len(weight), dtype=np.int32)
-    _, rank = np.unique(weight, return_inverse=True)
-    return rank.astype(np.int32)
+    return snapshot.nodes.rank
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from bridge.sim.cluster.adaptations import Adaptations
 from bridge.sim.cluster.allocation import Allocation
 from bridge.sim.cluster.ended_jobs import EndedJobs
 from bridge.sim.cluster.guests import Guests
-from bridge.sim.cluster.job_rows import JobRows
+from bridge.sim.cluster.job_rows import ColumnRows
 from bridge.sim.cluster.occupancy import Occupancy
 from bridge.sim.cluster.plan_checks import PlanChecks, plan_problem
 from bridge.sim.cluster.power_states import PowerStates
@@ -51,6 +51,7 @@ Readings = Callable[[Sequence[int], int], Mapping[str, NDArray[Any]]]
 """Jobs in the order of their rows, and the present, to columns of their table."""
 
 _NO_LICENCES = np.zeros(0, dtype=np.int64)
+_NO_JOBS, _NO_STARTS = np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -98,9 +99,22 @@ class Controller:
         self._checks = PlanChecks(self.jobs, workload.malleable, system, self.occupancy)
         self._ended = EndedJobs(self.jobs)
         self._generation = 0
+        self._empty = Snapshot(
+            now_s=0,
+            generation=0,
+            resources=system.resources,
+            nodes=self.nodes,
+            jobs=self.jobs,
+            running=self._running.table(),
+            partitions=system.partitions,
+            reservations=(),
+            licences=(),
+            licence_total=_NO_LICENCES,
+            topology=system.topology,
+        )
         self._shown: list[int] = []
         self._shown_s = 0
-        self._rows = JobRows(self.jobs)
+        self._rows = ColumnRows(vars(self.jobs), live=frozenset({"version"}))
         self._queue: JobTable | None = None
         self._checked: tuple[Plan, int, str | None] | None = None
 
@@ -170,24 +184,20 @@ class Controller:
         self._generation += 1
         if self._queue is None or self._shown != self.waiting:
             self._shown = list(self.waiting)
-            self._queue = self._rows.take(np.array(self._shown, dtype=np.int64))
+            rows = np.array(self._shown, dtype=np.int64)
+            self._queue = JobTable.of_columns(self._rows.take(rows))
         self._shown_s = now_s
         running = self._running.table()
         if self.readings is not None:
             running = replace(running, **self.readings(self._running.shown, now_s))
-        snapshot = Snapshot(
+        snapshot = self._empty.with_tables(
             now_s=now_s,
             generation=self._generation,
-            resources=self.system.resources,
             nodes=self.nodes,
             jobs=self._queue,
             running=running,
-            partitions=self.system.partitions,
             reservations=self.reservations.open(now_s),
-            licences=(),
-            licence_total=_NO_LICENCES,
             ended=self._ended.take(),
-            topology=self.system.topology,
         )
         return imply(with_powered_off(snapshot), self.system.wait_s)
 
@@ -204,12 +214,14 @@ class Controller:
             Jobs, ascending, and the earliest later start that the plan has for each. Empty if the
             plan is refused as a whole.
         """
-        nobody = np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.int64)
+        nobody = _NO_JOBS, _NO_STARTS
         if self._problem(plan, self._shown_s) is not None:
             return nobody
         rows, n_shown = plan.planned, len(self._shown)
+        if not len(rows):
+            return nobody
         at = plan.job[rows].tolist()
-        if not all(0 <= one < n_shown for one in at):
+        if not 0 <= min(at) <= max(at) < n_shown:
             rows = rows[[0 <= one < n_shown for one in at]]
             at = plan.job[rows].tolist()
         if not at:
@@ -324,7 +336,7 @@ class Controller:
         limit_s = now_s + int(self.jobs.time_limit_s[job])
         held = Allocation(
             nodes, use, now_s, limit_s, partition, exclusive, predicted_s,
-            head=int(nodes.min()), host=-1 if host is None else host,
+            head=min(nodes.tolist()), host=-1 if host is None else host,
         )  # fmt: skip
         self.occupancy.take(nodes, self.guests.taken(held), exclusive)
         self._running.hold(job, held)

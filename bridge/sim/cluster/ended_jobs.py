@@ -16,25 +16,25 @@ class EndedJobs:
             jobs: of the workload.
         """
         self._jobs = jobs
-        self._ended: list[tuple[int, int, int, Ending]] = []
+        self._ended: list[tuple[int, int, int, int]] = []
 
     def add(self, job: int, start_s: int, end_s: int, ending: Ending) -> None:
         """A job has ended."""
-        self._ended.append((job, start_s, end_s, ending))
+        self._ended.append((job, start_s, end_s, int(ending)))
 
     def take(self) -> EndedTable:
         """The jobs that ended since the last call, in that order."""
         if not self._ended:
             return NONE_ENDED
-        table = np.array(self._ended, dtype=np.int64)
+        table = np.ascontiguousarray(np.array(self._ended, dtype=np.int64).T)
+        rows, start_s, end_s, ending = table
         self._ended = []
-        rows = table[:, 0]
         return EndedTable(
             id=self._jobs.id[rows],
             name=self._jobs.name[rows],
             user=self._jobs.user[rows],
-            start_s=table[:, 1].copy(),
-            end_s=table[:, 2].copy(),
+            start_s=start_s,
+            end_s=end_s,
             time_limit_s=self._jobs.time_limit_s[rows],
-            ending=table[:, 3].astype(np.int8),
+            ending=ending.astype(np.int8),
         )

@@ -35,6 +35,19 @@ class Occupancy:
         """Changes what a job takes of its nodes by this amount."""
         self.free[nodes] -= more
 
+    def holds(self, nodes: NDArray[np.int32], want: NDArray[np.int64], exclusive: bool) -> bool:
+        """Whether all these nodes have room for a job.
+
+        Args:
+            nodes: (n,) indexes.
+            want: (R,) or (n, R) int64: what the job takes of each.
+            exclusive: no other job may hold anything on them.
+        """
+        taken, room = (self._holders, self.capacity) if exclusive else (self._whole, self.free)
+        return not (
+            np.count_nonzero(taken.take(nodes)) or np.count_nonzero(room.take(nodes, axis=0) < want)
+        )
+
     def occupied(
         self, nodes: NDArray[np.int32], want: NDArray[np.int64], exclusive: bool
     ) -> NDArray[np.bool_]:

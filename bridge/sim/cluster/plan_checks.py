@@ -19,13 +19,16 @@ from bridge.sim.workloads.workload import Malleable
 
 def plan_problem(plan: Plan, now_s: int) -> str | None:
     """Why a plan is refused as a whole; None if it is valid."""
-    rows, nodes = len(plan.job), len(plan.nodes)
-    columns = (plan.start_s, plan.end_s, plan.partition, plan.reasons)
-    if any(len(column) != rows for column in columns) or len(plan.indptr) != rows + 1:
+    rows, nodes, indptr = len(plan.job), len(plan.nodes), plan.indptr
+    if (
+        not rows == len(plan.start_s) == len(plan.end_s) == len(plan.partition)
+        or rows != len(plan.reasons)
+        or rows + 1 != len(indptr)
+    ):
         return "has columns of different length"
-    if len(plan.tasks) != nodes or plan.indptr[0] != 0 or plan.indptr[-1] != nodes:
+    if len(plan.tasks) != nodes or indptr[0] != 0 or indptr[-1] != nodes:
         return "has offsets that do not fit its nodes"
-    if np.count_nonzero(plan.indptr[1:] < plan.indptr[:-1]):
+    if nodes and np.count_nonzero(indptr[1:] < indptr[:-1]):
         return "has offsets that fall"
     if plan.now_s != now_s:
         return f"was made for {plan.now_s}: stale"
@@ -55,6 +58,7 @@ class PlanChecks:
         self._in_partition = np.zeros((len(system.partitions), len(system.nodes)), dtype=bool)
         for position, partition in enumerate(system.partitions):
             self._in_partition[position, partition.nodes] = True
+        self._open_of: tuple[NodeTable | None, NDArray[np.bool_]] = None, self._in_partition
 
     def want(self, job: int, tasks: NDArray[np.int64]) -> NDArray[np.int64]:
         """(n, R) int64: what a job takes of each node for so many tasks there."""
@@ -62,6 +66,12 @@ class PlanChecks:
             self._jobs.per_node[job] + tasks[:, np.newaxis] * self._jobs.per_task[job]
         )
         return want
+
+    def _open(self, table: NodeTable) -> NDArray[np.bool_]:
+        """(n_partitions, n_nodes) which nodes of each partition are usable."""
+        if self._open_of[0] is not table:
+            self._open_of = table, self._in_partition & table.usable
+        return self._open_of[1]
 
     def start(
         self,
@@ -92,7 +102,7 @@ class PlanChecks:
         listed = nodes.tolist()
         if len(set(listed)) < len(listed) or not 0 <= min(listed) <= max(listed) < len(table):
             return "gets a node that does not exist, or one twice"
-        if not (table.usable[nodes] & self._in_partition[partition][nodes]).all():
+        if np.count_nonzero(self._open(table)[partition].take(nodes)) < len(listed):
             return "gets a node that is not usable or not in its partition"
         max_time_s = self._system.partitions[partition].max_time_s
         if 0 < max_time_s < limit_s:
@@ -103,12 +113,27 @@ class PlanChecks:
             return f"gets {int(tasks.max())} tasks on a node, more than it asked for"
         if (why := self._mismatch(job, nodes, table)) is not None:
             return why
-        want = self.want(job, tasks if wanted else np.zeros_like(tasks))
+        exclusive = bool(jobs.exclusive[job])
+        simple = not wanted and host is None  # as mostly
+        if simple and self._occupancy.holds(nodes, jobs.per_node[job], exclusive):
+            return None
+        return self._crowded(job, nodes, tasks if wanted else np.zeros_like(tasks), table, host)
+
+    def _crowded(
+        self,
+        job: int,
+        nodes: NDArray[np.int32],
+        tasks: NDArray[np.int64],
+        table: NodeTable,
+        host: Allocation | None,
+    ) -> str | None:
+        """Why a job has no room on these nodes; None if it has."""
+        want = self.want(job, tasks)
         if host is not None:
             if (want[:, CPUS] > host.use[np.isin(host.nodes, nodes), CPUS]).any():
                 return "asks for more CPUs than its host holds"
             want[:, CPUS] = 0
-        occupied = self._occupancy.occupied(nodes, want, bool(jobs.exclusive[job]))
+        occupied = self._occupancy.occupied(nodes, want, bool(self._jobs.exclusive[job]))
         if occupied.any():
             return (
                 f"does not fit on {table.names[nodes[int(np.argmax(occupied))]]}, which others hold"

@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from bridge.model.coscheduling import counted_once
 from bridge.model.job import JobTable, RunningTable
 from bridge.model.job_columns import objects
 from bridge.sim.cluster.allocation import Allocation
-from bridge.sim.cluster.job_rows import is_constant
+from bridge.sim.cluster.held_nodes import HeldNodes
+from bridge.sim.cluster.job_rows import ColumnRows
 from bridge.sim.workloads.workload import Malleable
 
 
@@ -39,29 +41,32 @@ class RunningJobs:
         self.measured: dict[int, float] = {}
         self._power_w: dict[int, tuple[int, int]] = {}
         self.shown: list[int] = []
-        self._nothing = (
-            np.zeros(0, dtype=np.int32),
-            np.zeros((0, n_resources), dtype=np.int64),
+        self._words = ColumnRows(
+            {name: getattr(jobs, name) for name in ("id", "name", "user", "account")}
         )
-        self._same = {
-            name: column
-            for name in ("id", "name", "user", "account")
-            if len(column := getattr(jobs, name)) and is_constant(column)
-        }
-        self._numbers = np.zeros((len(jobs), 5), dtype=np.int64)
+        self._shares = bool(jobs.coschedule.any())
+        self._stated = [
+            (name, column)
+            for name in ("min_power_w", "max_power_w")
+            if (column := getattr(jobs, name)).any()
+        ]
+        self._numbers = np.zeros((4, len(jobs)), dtype=np.int64)
+        self._held = HeldNodes(self.allocations, n_resources)
         self._table: RunningTable | None = None
 
     def hold(self, job: int, held: Allocation) -> None:
         """Records the allocation of a job from now on."""
         self._table = None
+        self._held.note_held(job)
         self.allocations[job] = held
-        self._numbers[job] = (
-            held.start_s, held.limit_s, held.partition, held.exclusive, len(held.nodes),
-        )  # fmt: skip
+        numbers = self._numbers
+        numbers[0, job], numbers[1, job] = held.start_s, held.limit_s
+        numbers[2, job], numbers[3, job] = held.partition, held.exclusive
 
     def remove(self, job: int) -> Allocation:
         """Removes a job, and returns what it held."""
         self._table = None
+        self._held.note_gone(job)
         self.measured.pop(job, None)
         self._power_w.pop(job, None)
         return self.allocations.pop(job)
@@ -80,63 +85,67 @@ class RunningJobs:
         """The running jobs; the same object as long as they are the same."""
         if self._table is not None:
             return self._table
-        self.shown = list(self.allocations)
-        held = list(self.allocations.values())
-        rows = np.array(self.shown, dtype=np.int64)
-        numbers = self._numbers.take(rows, axis=0)
-        adapting, releasing = [], []
+        rows, indptr, nodes, use = self._held.columns()
+        self.shown = rows.tolist()
+        numbers = self._numbers.take(rows, axis=1)
+        adapting: list[int] = []
+        released: list[tuple[int, Allocation]] = []
         if self._widths is not None:
-            adapting = [at for at, one in enumerate(held) if one.adaptation is not None]
-        for at in adapting:
-            release = held[at].adaptation
-            assert release is not None
-            if not len(release.nodes):
-                continue
-            releasing.append(at)
-            until_s = min(release.by_s, held[at].limit_s)
-            held.append(replace(held[at], nodes=release.nodes, use=release.use, limit_s=until_s))
-            self.shown.append(self.shown[at])
-        if releasing:
+            adapting, released = self._released()
+        if released:
+            left = [one for _, one in released]
+            self.shown += [self.shown[at] for at, _ in released]
             rows = np.array(self.shown, dtype=np.int64)
-            numbers = np.concatenate((numbers, numbers[releasing]))
-            numbers[-len(releasing) :, 1] = [one.limit_s for one in held[-len(releasing) :]]
-            numbers[-len(releasing) :, 4] = [len(one.nodes) for one in held[-len(releasing) :]]
-        start_s, end_s, partition, exclusive, widths = np.ascontiguousarray(numbers.T)
+            numbers = self._numbers.take(rows, axis=1)
+            numbers[1, -len(left) :] = [one.limit_s for one in left]
+            nodes = np.concatenate((nodes, *(one.nodes for one in left)))
+            use = np.concatenate((use, *(one.use for one in left)))
+            widths = [len(one.nodes) for one in left]
+            indptr = np.concatenate((indptr, indptr[-1] + np.cumsum(widths)))
+        start_s, end_s, partition, exclusive = numbers
         count = len(rows)
-        indptr = np.zeros(count + 1, dtype=np.int64)
-        widths.cumsum(out=indptr[1:])
-        words = {
-            name: self._same[name][:count]
-            if name in self._same
-            else getattr(self._jobs, name).take(rows)
-            for name in ("id", "name", "user", "account")
+        columns = self._words.take(rows)
+        columns |= {
+            "start_s": start_s,
+            "end_s": end_s,
+            "partition": partition,
+            "exclusive": exclusive.astype(bool),
+            "licences": _no_licences(count),
+            "indptr": indptr,
+            "nodes": nodes,
+            "use": use,
         }
-        self._table = RunningTable.of_columns(
-            {
-                **words,
-                "start_s": start_s,
-                "end_s": end_s,
-                "partition": partition,
-                "exclusive": exclusive.astype(bool),
-                "licences": np.zeros((count, 0), dtype=np.int64),
-                "indptr": indptr,
-                "nodes": np.concatenate([one.nodes for one in held]) if held else self._nothing[0],
-                "use": np.concatenate([one.use for one in held]) if held else self._nothing[1],
-                **self._resizable(rows, adapting, len(releasing)),
-                **self._power(rows),
-                **self._sharing(rows, held),
-            }
-        )
-        self._table = counted_once(self._table)
+        if self._widths is not None:
+            columns |= self._resizable(rows, adapting, len(released))
+        if self._stated or self._power_w:
+            columns |= self._power(rows)
+        if self._shares:
+            held = [self.allocations[job] for job in self.shown]
+            columns |= self._sharing(rows, held)
+        table = RunningTable.of_columns(columns)
+        self._table = counted_once(table) if self._shares else table
         return self._table
+
+    def _released(self) -> tuple[list[int], list[tuple[int, Allocation]]]:
+        """Rows of jobs that are changing their width; and rows with what each is giving back."""
+        adapting, released = [], []
+        for at, held in enumerate(self.allocations.values()):
+            release = held.adaptation
+            if release is None:
+                continue
+            adapting.append(at)
+            if len(release.nodes):
+                until_s = min(release.by_s, held.limit_s)
+                released.append(
+                    (at, replace(held, nodes=release.nodes, use=release.use, limit_s=until_s))
+                )
+        return adapting, released
 
     def _sharing(
         self, rows: NDArray[np.int64], held: Sequence[Allocation]
     ) -> dict[str, NDArray[Any]]:
-        """The columns for jobs that share their nodes; none if jobs may not share."""
+        """The columns for jobs that share their nodes."""
         jobs = self._jobs
-        if not jobs.coschedule.any():
-            return {}
         hosts = [one.host for one in held]
         return {
             "host_id": objects(jobs.id[host] if host >= 0 else "" for host in hosts),
@@ -147,10 +156,7 @@ class RunningJobs:
 
     def _power(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         """The columns for what the jobs state, and what is measured of them."""
-        found: dict[str, NDArray[Any]] = {}
-        for name in ("min_power_w", "max_power_w"):
-            if (stated := getattr(self._jobs, name)).any():
-                found[name] = stated[rows]
+        found: dict[str, NDArray[Any]] = {name: stated[rows] for name, stated in self._stated}
         if self._power_w:
             measured = [self._power_w.get(job, (0, 0)) for job in rows.tolist()]
             low_w, high_w = np.array(measured, dtype=np.int64).reshape(-1, 2).T
@@ -160,7 +166,7 @@ class RunningJobs:
     def _resizable(
         self, rows: NDArray[np.int64], adapting: Sequence[int], releasing: int
     ) -> dict[str, NDArray[Any]]:
-        """The columns for resizes of running jobs; none if no job can be resized.
+        """The columns for resizes of running jobs.
 
         Args:
             rows: the jobs.
@@ -168,8 +174,7 @@ class RunningJobs:
             releasing: how many of the last rows are for nodes being released.
         """
         widths = self._widths
-        if widths is None:
-            return {}
+        assert widths is not None
         last = np.zeros(len(rows), dtype=bool)
         last[len(rows) - releasing :] = True
         changing = np.zeros(len(rows), dtype=bool)
@@ -195,3 +200,8 @@ class RunningJobs:
             "adapting": changing,
             "releasing": last,
         }
+
+
+@lru_cache(maxsize=512)
+def _no_licences(count: int) -> NDArray[np.int64]:
+    return np.zeros((count, 0), dtype=np.int64)

@@ -27,8 +27,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from bridge.model.job import Ending
 from bridge.model.plan import Plan
 from bridge.planning.eligibility.leaf_switches import next_change_s
@@ -105,8 +103,8 @@ class _Run:
         self.decide, self.fallback, self.observe = decide, fallback, observe
         self.decision_s = decision_s
         self.controller = Controller(workload, system)
-        shares = workload.sharing is not None
-        self.execution = (SharedExecution if shares else Execution)(self.controller, workload)
+        self.shares = workload.sharing is not None
+        self.execution = (SharedExecution if self.shares else Execution)(self.controller, workload)
         if power is not None and power.resume_s:
             self.controller.power_states = PowerStates(
                 len(system.nodes), power.resume_s, int(workload.submit_s[0])
@@ -268,7 +266,7 @@ class _Run:
             self.execution.start(job, now_s)
         leaving: list[int] = []
         limited = 0
-        if controller.accepts(plan, due.made_s):
+        if (self.shares or len(plan.requeues)) and controller.accepts(plan, due.made_s):
             leaving = controller.leaving(plan, now_s)
             for job in leaving:
                 self._requeue(job, now_s)
@@ -320,6 +318,6 @@ class _Due:
 
 
 def _earliest_planned(plan: Plan, now_s: int) -> int:
-    start_s = np.asarray(plan.start_s)
-    later = start_s[start_s > now_s]  # NEVER is the largest of all
-    return int(later.min()) if len(later) else NEVER
+    in_order = plan.now_s <= now_s  # `planned` has all starts that are later than now
+    start_s = (plan.start_s[plan.planned] if in_order else plan.start_s).tolist()
+    return min((each for each in start_s if each > now_s), default=NEVER)

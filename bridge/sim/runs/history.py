@@ -92,8 +92,12 @@ class History:
 
     def announce(self, jobs: NDArray[np.intp], start_s: NDArray[np.int64], now_s: int) -> None:
         """Records the starts announced to those of the jobs that wait."""
-        waits = self.start_s[jobs] == NEVER
-        if np.count_nonzero(waits):
+        if not len(jobs):
+            return
+        waits = self.start_s.take(jobs) == NEVER
+        if np.count_nonzero(waits) == len(jobs):
+            self._promises.announce(jobs, start_s, now_s)
+        elif np.count_nonzero(waits):
             self._promises.announce(jobs[waits], start_s[waits], now_s)
 
     def outcome(
