@@ -400,6 +400,10 @@ class RunningTable:
         table.__dict__.update(columns)
         return table
 
+    def with_columns(self, **columns: NDArray[Any]) -> "RunningTable":
+        """The table with other values in some columns; ratios are not checked."""
+        return RunningTable.of_columns({**vars(self), **columns})
+
 
 RUNNING_COLUMNS: Final = columns(RunningTable)
 """Of `RunningTable`, with one row for each job."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bridge.errors import SnapshotError
 from bridge.model.coscheduling import beside_completing, counted_once
 from bridge.model.decisions.resizes import Resizes, resized
-from bridge.model.job import EndedTable, JobTable, RunningTable
+from bridge.model.job import EndedTable, JobTable, RunningTable, left_out_of
 from bridge.model.snapshot import Partition, Reservation, Snapshot
 from bridge.model.topology import Topology
 from bridge.rpc.pb import scheduler_pb2 as pb
@@ -297,8 +297,7 @@ class ReportedCluster:
             if Feature.SHARE in self._hello.features:
                 table = beside_completing(counted_once(table), self.nodes.table().capacity)
             else:
-                nobody = np.full(len(table), "", dtype=object)
-                table = dataclasses.replace(table, host_id=nobody)
+                table = table.with_columns(host_id=left_out_of(table)["host_id"])
             self._running_table = table
         return self._running_table
 
@@ -351,4 +350,4 @@ def _now_running(running: RunningTable, now_s: int) -> RunningTable:
     end_s = np.where((running.end_s > 0) & (running.end_s < start_s), start_s, running.end_s)
     if (start_s == running.start_s).all() and (end_s == running.end_s).all():
         return running
-    return dataclasses.replace(running, start_s=start_s, end_s=end_s)
+    return running.with_columns(start_s=start_s, end_s=end_s)

@@ -269,9 +269,11 @@ class RunningJobs(RowStore):
         """Returns the jobs as columns."""
         columns, own = self._handed_out()
         pool = self._held()
-        return RunningTable(
-            **columns,
-            indptr=np.concatenate(([0], np.cumsum(own["size"]))).astype(np.int64),
-            nodes=self._nodes.take(pool),
-            use=self._use.take(pool, axis=0),
-        )
+        indptr = np.zeros(len(own["size"]) + 1, dtype=np.int64)
+        own["size"].cumsum(out=indptr[1:])
+        held: dict[str, NDArray[Any]] = {
+            "indptr": indptr,
+            "nodes": self._nodes.take(pool),
+            "use": self._use.take(pool, axis=0),
+        }
+        return RunningTable.of_columns({**columns, **held})
