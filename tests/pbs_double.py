@@ -424,20 +424,6 @@ class PbsDouble:
         self.answers.append((job_id, code))
         return Code.NONE
 
-    def submit_reservation(self, connection: int, attributes: Attributes) -> str:
-        self._call("submit_reservation", connection)
-        name = f"R{self._next_job}.srv"
-        self._next_job += 1
-        self.reservations[name] = {"reserve_state": "1", **attributes}
-        self.tell(Command.NEW)
-        return name
-
-    def delete_reservation(self, connection: int, name: str) -> int:
-        self._call("delete_reservation", connection)
-        self.reservations.pop(name, None)
-        self.tell(Command.TERM)
-        return Code.NONE
-
 
 def parts_of(exec_vnode: str) -> list[tuple[str, dict[str, str]]]:
     """The vnodes of `(n1:ncpus=2)+(n2:ncpus=1+n3:ncpus=1)` with their amounts."""

@@ -10,7 +10,7 @@ from bridge.model.plan import Plan
 from bridge.model.policy import PolicySpec, StageSpec
 from bridge.model.snapshot import Snapshot
 from bridge.registry import PRESETS
-from bridge.sim.workloads.workload import Workload
+from bridge.sim.workloads.workload import Malleable, Workload
 from bridge.units import NEVER, UNPLANNED
 
 
@@ -35,6 +35,16 @@ def a_workload(jobs: Sequence[tuple[int, int, int, int]], processors: int) -> Wo
         row=np.arange(len(table)),
         left_out={},
     )
+
+
+def malleable(workload: Workload, least: int = 1, most: int = 8) -> Workload:
+    """The same jobs, all of them malleable between two widths."""
+    n = len(workload)
+    widths = Malleable(
+        np.full(n, least), np.full(n, most), np.zeros(n, dtype=np.int8), workload.processors,
+        np.full(n, None),
+    )  # fmt: skip
+    return dataclasses.replace(workload, malleable=widths)
 
 
 def random_workload(seed: int, n_jobs: int, processors: int) -> Workload:

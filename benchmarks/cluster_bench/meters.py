@@ -174,3 +174,15 @@ def _process_cpu_s(pid: int) -> float:
     except OSError:
         return 0.0
     return sum(int(n) for n in stat.rsplit(")", 1)[1].split()[11:15]) / _TICKS_PER_S
+
+
+def cost_of_jobs(before: Reading, after: Reading, jobs: int) -> dict[str, object]:
+    """CPU time of slurmctld and the service per job, ms; and the load meanwhile."""
+    slurmctld_ms = (after.slurmctld_s - before.slurmctld_s) * 1000 / jobs
+    service_ms = (after.service_s - before.service_s) * 1000 / jobs
+    return {
+        "slurmctld_ms_per_job": round(slurmctld_ms, 2),
+        "service_ms_per_job": round(service_ms, 2),
+        "controller_ms_per_job": round(slurmctld_ms + service_ms, 2),
+        "load": load_between(before, after),
+    }

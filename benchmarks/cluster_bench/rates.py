@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Iterator
 
-from cluster_bench.meters import load_between
+from cluster_bench.meters import cost_of_jobs
 from cluster_bench.stand import CPUS_PER_NODE, BenchError, Stand
 
 _DONE = re.compile(r"^\[[^\]]+\] _job_complete: JobId=(\d+(?:_\d+)?)(?:\(\d+\))? done")
@@ -75,17 +75,12 @@ def measure(
     elapsed_s = time.monotonic() - began
     after = meters.read()
     stand.wait_idle()
-    slurmctld_ms = (after.slurmctld_s - before.slurmctld_s) * 1000 / jobs
-    service_ms = (after.service_s - before.service_s) * 1000 / jobs
     return {
         "jobs": jobs,
         "elapsed_s": round(elapsed_s, 2),
         "jobs_per_s": round(jobs / elapsed_s, 1),
         "submitting_s": round(submitted_s, 2),
-        "slurmctld_ms_per_job": round(slurmctld_ms, 2),
-        "service_ms_per_job": round(service_ms, 2),
-        "controller_ms_per_job": round(slurmctld_ms + service_ms, 2),
-        "load": load_between(before, after),
+        **cost_of_jobs(before, after, jobs),
     }
 
 

@@ -8,7 +8,7 @@ time of slurmctld and of the service per job, including submission and completio
 
 import time
 
-from cluster_bench.meters import load_between
+from cluster_bench.meters import cost_of_jobs
 from cluster_bench.stand import BenchError, Stand, job_line
 
 
@@ -29,15 +29,10 @@ def measure(stand: Stand, *, jobs: int, bound_s: float) -> dict[str, object]:
     stand.wait_idle()
     elapsed_s = (max(ended.values()) - submitted[0].called_ns) / 1e9
     submitting_s = (submitted[-1].returned_ns - submitted[0].called_ns) / 1e9
-    slurmctld_ms = (after.slurmctld_s - before.slurmctld_s) * 1000 / jobs
-    service_ms = (after.service_s - before.service_s) * 1000 / jobs
     return {
         "jobs": jobs,
         "elapsed_s": round(elapsed_s, 2),
         "jobs_per_s": round(jobs / elapsed_s, 1),
         "submissions_per_s": round(jobs / submitting_s, 1),
-        "slurmctld_ms_per_job": round(slurmctld_ms, 2),
-        "service_ms_per_job": round(service_ms, 2),
-        "controller_ms_per_job": round(slurmctld_ms + service_ms, 2),
-        "load": load_between(before, after),
+        **cost_of_jobs(before, after, jobs),
     }

@@ -33,7 +33,7 @@ class Counts:
 
         Args:
             processes: of this machine.
-            nodes: for which the agent speaks; requests for others are ignored.
+            nodes: for which the agent reports; requests for others are ignored.
             send: takes reports.
         """
         self._processes, self._nodes, self._send = processes, nodes, send

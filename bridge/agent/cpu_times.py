@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long the processes of this node's jobs did not compute: an estimate where there are no pages.
+"""How long the processes of this node's jobs did not compute: an estimate for jobs without pages.
 
 Rules
-    1. A process waits while it uses no CPU; several threads at once are one that computes.
-    2. One that used less than `LEAST_SHARE` of a core is a shell or a launcher, and does not count.
-    3. What waits in MPI by polling seems to compute: the estimate is too small, never too large for
-       want of communication.
+    1. A process waits while none of its threads uses a CPU.
+    2. A process that used less than `LEAST_SHARE` of a core is a shell or a launcher, and does not
+       count.
+    3. A process that polls in MPI seems to compute. So the estimate of the time in MPI may be too
+       small.
 """
 
 import os
@@ -28,7 +29,7 @@ class CpuTimes:
         self._before: dict[tuple[int, int], float] = {}
 
     def read(self, now_ns: int) -> dict[tuple[str, str], MpiUse]:
-        """Time without computing, in the place of time in MPI, since the last reading.
+        """Time without computing since the last reading, instead of time in MPI.
 
         Args:
             now_ns: of CLOCK_MONOTONIC.
@@ -39,7 +40,7 @@ class CpuTimes:
         for entry in os.scandir(self._proc):
             try:
                 if not entry.name.isdecimal() or not entry.stat(follow_symlinks=False).st_uid:
-                    continue  # root's are none of a job's
+                    continue  # root's processes belong to no job
                 key, cpu_s = self._cpu(int(entry.name))
             except (OSError, ValueError, IndexError):
                 continue

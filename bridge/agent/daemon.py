@@ -2,16 +2,16 @@
 """The agent: a stream to the service, a socket for launchers, counts and times of processes.
 
 Rules
-    1. Without the service nothing happens: connections of launchers are closed, and they attach
-       again. The agent retries without end, with growing pauses.
-    2. Time in MPI is read every `MPI_S`, and sent for jobs whose processes are measured; for
-       others an estimate is.
-    4. Power and use are read every `READ_S` (`bridge.agent.power`), and sent to a service that
-       takes them, several readings at once, unless what was sent before still waits: old values
-       help nobody.
-    5. CPU shares of jobs are kept by a thread of their own (`bridge.agent.shares`), also without
-       the service.
-    3. One launcher, job or order that makes trouble is logged and stops no other.
+    1. Without the service nothing is reported: connections of launchers are closed, and launchers
+       attach again. The agent retries without end, with growing pauses.
+    2. Time in MPI is read every `MPI_S` and sent for jobs whose processes are measured; for other
+       jobs an estimate is sent.
+    3. A launcher, job or order that causes an error is logged and stops no other.
+    4. Power and use are read every `READ_S` (`bridge.agent.power`) and sent, several readings at
+       once, to a service that accepts them. While an earlier message is still unsent, readings are
+       dropped.
+    5. CPU shares of jobs are kept by a separate thread (`bridge.agent.shares`), also without the
+       service.
 """
 
 import asyncio
@@ -57,19 +57,19 @@ _MESSAGE_BYTES = 256 << 10
 
 @dataclass(frozen=True)
 class Settings:
-    """What an agent is told at its start.
+    """The options of an agent.
 
     Attributes:
         service: HOST:PORT of the service (`agents.address` there).
         ca, cert, key: PEM files: the authority, the agent's certificate, its key.
-        nodes: for which it speaks.
+        nodes: for which it reports.
         socket: at which launchers attach.
         name: that the service's certificate must have; empty: the host in `service`.
-        pages: directory of the pages that tell of time in MPI.
+        pages: directory of the pages with times in MPI.
         power: sensors of power.
-        shares: it keeps CPU shares of jobs, where the service orders some.
+        shares: it keeps CPU shares of jobs when the service orders some.
         cgroups: where cgroups are mounted.
-        progress: directory of the files in which jobs tell their progress.
+        progress: directory of the files in which jobs state their progress.
     """
 
     service: str
@@ -169,7 +169,7 @@ class Agent:
         if not self._pages.open():
             _log.warning("%s belongs to another agent: no time in MPI", self._settings.pages)
         if not make_public(self._settings.progress):
-            _log.warning("%s is not ours: jobs tell no progress", self._settings.progress)
+            _log.warning("%s belongs to another user: no progress of jobs", self._settings.progress)
         try:
             await stop.wait()
         finally:
@@ -283,7 +283,7 @@ class Agent:
 
 
 def shares_message(sequence: int, found: Sequence[InForce]) -> pb.SharesInForce:
-    """What the service is told of shares."""
+    """The report about shares."""
     message = pb.SharesInForce(sequence=sequence)
     for each in found:
         share = pb.Share(
@@ -299,12 +299,12 @@ def mpi_reports(
     guessed: Mapping[tuple[str, str], MpiUse],
     nodes: Sequence[str],
 ) -> Iterator[pb.AgentReport]:
-    """What the service is told of a reading.
+    """The report of one reading.
 
     Args:
         found: by job and node.
-        guessed: likewise, by CPU time; told of jobs without a measurement.
-        nodes: for which the agent speaks; a process of which nothing says its node is on the first.
+        guessed: likewise, by CPU time; reported for jobs without a measurement.
+        nodes: for which the agent reports; a process whose node is unknown counts for the first.
     """
     measured = {job for job, _ in found}
     others = {key: use for key, use in guessed.items() if key[0] not in measured}

@@ -4,10 +4,10 @@
 Rules
     1. The kernel tells which user and which process is at the other end. The process must belong to
        a job (`bridge.agent.processes`); its launcher is accepted for that job only.
-    2. A user has at most `MOST_OF_USER` connections, all users `MOST` together. The same number
-       again can be told that they are refused.
+    2. A user has at most `MOST_OF_USER` connections, all users together `MOST`. As many further
+       callers can at the same time be told that they are refused.
     3. Of a user's lines, `BURST` at once and `LINES_S` per second are read. A user who sends more
-       waits, and delays nobody else.
+       waits, and delays no other user.
     4. A line that is too long, or the end of the stream, ends the connection.
     5. Lines are passed to the service unchanged: it reads and answers them.
 """
@@ -104,7 +104,7 @@ class LauncherSocket:
     def drop_all(self) -> None:
         """Ends all connections: their launchers attach again when the service is back."""
         for writer in list(self._writers.values()):
-            writer.transport.abort()  # a launcher that reads nothing would keep it open
+            writer.transport.abort()  # a launcher that does not read would keep it open
 
     def tell(self, connection: int, line: str) -> None:
         """Sends a line to a launcher, if it is still connected."""
@@ -112,7 +112,7 @@ class LauncherSocket:
         if writer is None:
             return
         if writer.transport.get_write_buffer_size() > 16 * MAX_LINE:
-            writer.transport.abort()  # it takes nothing in
+            writer.transport.abort()  # it does not read
             return
         writer.write(line.encode() + b"\n")
 
@@ -134,7 +134,7 @@ class LauncherSocket:
             self._writers[number] = writer
             await self._pass_on(reader, number, uid, job[0])
         except (OSError, TimeoutError, ValueError, asyncio.IncompleteReadError):
-            pass  # it went away, said nothing, or too much in one line
+            pass  # it left, sent nothing, or too long a line
         except Exception:
             _log.exception("a launcher's connection failed")
         finally:
@@ -144,7 +144,7 @@ class LauncherSocket:
                 self._spoke.remove(number)
                 self._service.launcher_gone(number)
             if writer.transport.get_write_buffer_size():
-                writer.transport.abort()  # it reads nothing: its unsent data would stay forever
+                writer.transport.abort()  # it does not read: its unsent data would stay forever
             writer.close()
 
     async def _refuse(

@@ -13,7 +13,7 @@ from bridge.errors import ConfigError
 _log = logging.getLogger(__name__)
 
 NICE: Final = -10
-"""At the priority of jobs the agent would starve."""
+"""With the priority of jobs, the agent would starve."""
 
 CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, CAP_SYS_NICE = 1, 2, 19, 23
 _PR_CAPBSET_READ, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 23, 24, 38

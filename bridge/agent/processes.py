@@ -120,7 +120,7 @@ class Processes:
             return None if _is_roots(folder) else (UNKNOWN, "")
         except (FileNotFoundError, ProcessLookupError):
             return None
-        except OSError:  # this agent has no file descriptor left, say
+        except OSError:  # for example, this agent has no file descriptor left
             return UNKNOWN, ""
         named = _value(environment, b"SLURM_JOB_ID=")
         if not named.isdigit():

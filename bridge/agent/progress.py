@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The progress that jobs on this node tell, from files that their users write.
+"""The progress that jobs on this node report, from files that their users write.
 
 The file `UID.JOB` holds the share of the job's work that is done: a decimal number in [0, 1] as
 text. Users write the files and may write anything:
 
 Rules
     1. A file counts if it belongs to the user in its name, if processes of the job run here, and
-       if all of them have that user. So nobody can tell the progress of another user's job, and a
-       false progress speaks of its writer's own job only.
-    2. A file is a regular one of at most `BYTES`. Links are not followed, and a pipe blocks
-       nothing. What is no finite number, or outside of [0, 1] by more than rounding, is ignored.
+       if all of them have that user. So users can state a false progress for their own jobs only.
+    2. Only regular files of at most `BYTES` are read. Links are not followed, and a pipe blocks
+       nothing. A value that is not a finite number, or is outside of [0, 1] by more than rounding,
+       is ignored.
     3. Files of ended jobs, and files whose owner is not the user in their name, are removed. A job
        that is requeued begins without a file.
-    4. At most `MOST_FILES` are examined in one reading. Without files, no process is.
+    4. At most `MOST_FILES` are examined in one reading. Without files, no process is examined.
 """
 
 import math
@@ -84,7 +84,7 @@ class ProgressFiles:
 
 
 def _remove(path: Path) -> None:
-    """Removes a file; never a directory, and not what a link names."""
+    """Removes a file; never a directory, and never the target of a link."""
     try:
         path.unlink()
     except OSError:
@@ -110,7 +110,7 @@ def _read(path: Path, user: int) -> float | None:
 
 
 def parse(raw: bytes) -> float | None:
-    """The progress in a text; None: it is none."""
+    """The progress in a text; None: it is not one."""
     match = _NUMBER.fullmatch(raw)
     try:
         value = float(match[1]) if match else math.nan

@@ -11,7 +11,7 @@ def make_public(folder: Path) -> bool:
     """Makes a directory in which every user can make files, but remove only their own.
 
     Returns:
-        False: it cannot be made, or belongs to another user; then nothing in it is to be read.
+        False: it cannot be made, or belongs to another user; then nothing in it may be read.
     """
     try:
         folder.mkdir(exist_ok=True)

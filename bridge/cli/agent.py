@@ -67,9 +67,9 @@ def agent(  # noqa: PLR0917 - options, by name
 ) -> None:  # fmt: skip
     """Run the agent of a node: it brings `schedbridge run` and the service together.
 
-    Runs as root on every compute node, because it looks at the processes of all users. Without it
-    the node's jobs run as always, but are never resized and share it with no other. Stops on
-    SIGTERM or Ctrl-C; a small process then keeps guests of shared nodes at the least share.
+    Runs as root on every compute node, because it examines the processes of all users. Without it
+    jobs run on the node as usual, but they are never resized and never share it. Stops on SIGTERM
+    or Ctrl-C; a small process then keeps guests on shared nodes at the least share.
     """
     nodes = check_nodes(node or [own_host()])
     power = PowerSettings(

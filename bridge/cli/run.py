@@ -101,7 +101,7 @@ def _name(job: str) -> str:
 
 
 def _mpi_library() -> str:
-    """Where the library is; empty: not here, or the loader would take its name for several."""
+    """Path of the library; empty: it is missing, or the loader would split its path."""
     path = os.environ.get("SCHEDBRIDGE_MPI_TIME", str(LIBRARY))
     return path if Path(path).is_file() and not re.search(r"[\s:]", path) else ""
 
@@ -146,7 +146,7 @@ def _tasks(job: Mapping[str, str]) -> int:
 
 
 def _answered(*command: str) -> str:
-    """What a command says; empty if it fails: slurmctld may be away for a moment."""
+    """A command's output; empty if it fails: slurmctld may be unavailable for a moment."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     except (OSError, subprocess.TimeoutExpired):

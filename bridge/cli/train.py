@@ -24,10 +24,10 @@ def _group() -> None:
 
 
 def need_torch() -> None:
-    """Goes on only where PyTorch is.
+    """Makes sure that PyTorch is installed.
 
     Raises:
-        ConfigError: it is not installed; says how to get it.
+        ConfigError: it is not; the message says how to install it.
     """
     if importlib.util.find_spec("torch") is None:
         raise ConfigError(

@@ -3,19 +3,18 @@
 
 Terms
     host    a running job that holds all CPUs of its nodes.
-    guest   a job that runs on some or all of these nodes beside it, on the host's CPUs and on
-            memory of its own (`RunningTable.host_id`). A host may have several guests, each on
-            nodes of its own; a guest has one host.
+    guest   a job that runs on some or all of these nodes, on the host's CPUs but with its own
+            memory (`RunningTable.host_id`). A host may have several guests, each on different
+            nodes; a guest has one host.
 
 Rules
-    1. The CPUs of host and guest are counted once, node by node. As long as both run, what the
-       guest holds is part of what the host holds. Then the one that ends last holds it alone. So a
-       guest that ends first frees no CPU, and one whose host ends first keeps its own: the host's
-       other CPUs become free.
+    1. The CPUs of host and guest are counted once, node by node. While both run, the guest's CPUs
+       are part of the host's. A guest that ends first frees no CPU. If the host ends first, the
+       guest keeps its CPUs, and the host's other CPUs become free.
     2. A guest whose host is not among the running jobs is an ordinary job.
     3. Hosts and guests keep their nodes: none of them is resized.
-    4. A host or guest that is completing is nobody's any more, although it still holds its CPUs. On
-       each node completing jobs count with the CPUs that running jobs leave.
+    4. A completing job is neither host nor guest, although it still holds its CPUs. On each node,
+       completing jobs count with the CPUs that running jobs leave.
 """
 
 from dataclasses import dataclass, field, replace
@@ -54,11 +53,11 @@ class GuestStart:
 
 @dataclass(frozen=True)
 class Requeues:
-    """Guests that go back to the queue, as columns.
+    """Guests that return to the queue, as columns.
 
     Attributes:
         id: (n,) object (str): running guests, each once.
-        reasons: for each one short sentence for its user.
+        reasons: for each, a short sentence for its user.
     """
 
     id: NDArray[np.object_] = field(default_factory=lambda: np.empty(0, dtype=object))
@@ -103,8 +102,8 @@ def pairs(running: RunningTable) -> dict[int, int]:
 def counted_once(running: RunningTable) -> RunningTable:
     """The table by rules 1 to 3; itself if there are no guests.
 
-    A guest whose `own_cpus` is 0 is taken as reported: with its own CPUs in `use`, beside a host
-    with all of its. Calling it again, after ends have changed, does no harm. O(nodes of pairs).
+    A guest whose `own_cpus` is 0 is taken as reported: its own CPUs and all CPUs of the host are in
+    `use`. It may be called again after ends have changed. O(nodes of pairs).
     """
     if not has_guests(running):
         return running
@@ -168,7 +167,7 @@ def _count_pair(
 
 
 def as_reported(running: RunningTable) -> NDArray[np.int64]:
-    """What each job holds by itself, as `RunningTable.use`: the inverse of `counted_once`."""
+    """What each job would hold alone, as `RunningTable.use`: the inverse of `counted_once`."""
     found = {row: host for row, host in pairs(running).items() if running.own_cpus[row]}
     if not found:
         return running.use

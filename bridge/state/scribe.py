@@ -55,8 +55,8 @@ PRUNE_EVERY_S = 3600.0
 SHARE = 20
 
 CHEAP_S = 0.05
-"""A summary that took more work than this is told again for `SHARE` times as long. Plans are saved
-at most that often, too."""
+"""A summary that took longer than this is repeated, not renewed, for `SHARE` times as long. Plans
+are saved at most that often, too."""
 
 
 class Scribe:
@@ -126,7 +126,7 @@ class Scribe:
         self._kept = None
 
     def encode_plan(self, *, last: bool) -> None:
-        """Encodes the plan, if it is time: a large one is expensive, and changes every cycle."""
+        """Encodes the plan if it is due: a large plan is expensive, and changes every cycle."""
         if self.plan is None or (time.monotonic() < self._encode_after and not last):
             return
         began = time.thread_time()
@@ -137,7 +137,7 @@ class Scribe:
     def follow(self, event: Happened) -> Changes:
         """Applies events."""
         self._now_s = event.now_s
-        if not self._since_s or event.now_s < self._since_s:  # a clock that was ahead is right now
+        if not self._since_s or event.now_s < self._since_s:  # the clock was ahead
             self._since_s = event.now_s
         if self.missed is not None:
             self._miss(event)
@@ -155,7 +155,7 @@ class Scribe:
         return changes
 
     def _miss(self, event: Happened) -> None:
-        """Keeps an event for later; if there are too many, only their effect on waiting jobs."""
+        """Keeps an event for later; of too many events, only the effect on waiting jobs is kept."""
         assert self.missed is not None
         if event.waiting is not None:
             event = replace(event, waiting=tuple(event.waiting))

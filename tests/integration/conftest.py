@@ -13,7 +13,6 @@ import pytest
 from tests.integration.decider import Decider, deciding
 from tests.integration.slurm import Cluster
 
-KEEP = bool(os.environ.get("SCHEDBRIDGE_KEEP_CLUSTER"))
 NAME = os.environ.get("SCHEDBRIDGE_TEST_CLUSTER", "sbtest")
 
 
@@ -25,11 +24,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def session_cluster() -> Iterator[Cluster]:
     cluster = Cluster(NAME, "--nodes", "8", "--cpus", "4", "--accounting")
-    if not (KEEP and NAME in cluster.process("scontrol", "show", "config").stdout):
-        cluster.up()
-    yield cluster
-    if not KEEP:
-        cluster.down()
+    with cluster.standing():
+        yield cluster
 
 
 @pytest.fixture

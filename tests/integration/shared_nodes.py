@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.integration.conftest import KEEP
 from tests.integration.slurm import Cluster
 
 CONFIG = Path(__file__).parents[2] / "slurm_conf" / "bridge.yaml"
@@ -18,7 +17,7 @@ PARTITION = "PartitionName=share Nodes=n[1-2] OverSubscribe=YES:2 MaxTime=INFINI
 
 @contextmanager
 def shared_nodes(name: str, *options: str) -> Iterator[Cluster]:
-    """A cluster with agents; it is kept for the next run if KEEP says so.
+    """A cluster with agents; see `Cluster.standing`.
 
     Args:
         name: of the cluster.
@@ -28,11 +27,8 @@ def shared_nodes(name: str, *options: str) -> Iterator[Cluster]:
         name, "--nodes", "2", "--containers", "2", "--cpus", "2", "--agents", "--set", PARTITION,
         *options,
     )  # fmt: skip
-    if not (KEEP and name in cluster.process("scontrol", "show", "config").stdout):
-        cluster.up()
-    yield cluster
-    if not KEEP:
-        cluster.down()
+    with cluster.standing():
+        yield cluster
 
 
 def with_service(folder: Path) -> tuple[str, str]:

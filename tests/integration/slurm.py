@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """A dockerized Slurm as tests see it: run commands, wait for facts, read Slurm's own records."""
 
+import json
+import os
 import re
 import shlex
 import subprocess
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
 ROOT = Path(__file__).parents[2]
+KEEP = bool(os.environ.get("SCHEDBRIDGE_KEEP_CLUSTER"))
 T = TypeVar("T")
 
 
@@ -62,6 +66,30 @@ class Cluster:
 
     def down(self) -> None:
         self.script("down")
+
+    @contextmanager
+    def standing(self, prepare: Callable[[], object] = lambda: None) -> Iterator[None]:
+        """Keeps the cluster up; `prepare` is called for a new one.
+
+        With SCHEDBRIDGE_KEEP_CLUSTER=1 one that is already up is used, and it is left up.
+        """
+        if not (KEEP and self.name in self.process("scontrol", "show", "config").stdout):
+            self.up()
+            prepare()
+        yield
+        if not KEEP:
+            self.down()
+
+    @contextmanager
+    def openccs(self, **parameters: object) -> Iterator[None]:
+        """Puts the policy `openccs` in force, with these parameters of its plan stage."""
+        text = json.dumps({"preset": "openccs", "plan": {"name": "openccs", **parameters}})
+        self.inside("service", "sh", "-c", f"echo '{text}' > /tmp/openccs.yaml")
+        self.inside("service", "schedbridge", "policy", "set", "/tmp/openccs.yaml")
+        try:
+            yield
+        finally:
+            self.inside("service", "schedbridge", "policy", "set", "slurm-like")
 
     def login(self, user: str) -> list[str]:
         """What goes before a command of a user on the login side.
@@ -286,3 +314,18 @@ def oversubscribed(records: Iterable[Record], cpus_per_node: int) -> str:
             if used > cpus_per_node:
                 return f"{node} has {used} of {cpus_per_node} CPUs in use at {when} (job {job_id})"
     return ""
+
+
+def instant_s(text: str) -> int:
+    """An instant as Slurm writes it; the containers' clocks are on UTC."""
+    return int(datetime.fromisoformat(f"{text}+00:00").timestamp())
+
+
+def announced_s(cluster: Cluster, job: str) -> int:
+    """The start that squeue shows, once there is one."""
+
+    def shown() -> int:
+        text = cluster.run("squeue", "--start", "-h", "-j", job, "-o", "%S")
+        return 0 if text in ("", "N/A", "None") else instant_s(text)
+
+    return cluster.wait_for(f"an announced start of {job}", shown, 30)

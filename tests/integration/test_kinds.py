@@ -4,58 +4,31 @@
 Each shows in `squeue --start` and `schedbridge explain`, and then happens. 8 nodes of 4 CPUs.
 """
 
-import json
 import re
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import datetime
 
 import pytest
 
-from tests.integration.slurm import Cluster, expand
+from tests.integration.slurm import Cluster, announced_s, expand, instant_s
 
 WHOLE = ("-N8", "--exclusive")
 
 
-@contextmanager
-def openccs(cluster: Cluster, **parameters: object) -> Iterator[None]:
-    text = json.dumps({"preset": "openccs", "plan": {"name": "openccs", **parameters}})
-    cluster.inside("service", "sh", "-c", f"echo '{text}' > /tmp/kinds.yaml")
-    cluster.inside("service", "schedbridge", "policy", "set", "/tmp/kinds.yaml")
-    try:
-        yield
-    finally:
-        cluster.inside("service", "schedbridge", "policy", "set", "slurm-like")
-
-
 @pytest.fixture
 def early(cluster: Cluster) -> Iterator[Cluster]:
-    with openccs(cluster):
+    with cluster.openccs():
         yield cluster
 
 
 @pytest.fixture
 def late(cluster: Cluster) -> Iterator[Cluster]:
-    with openccs(cluster, deadline="late"):
+    with cluster.openccs(deadline="late"):
         yield cluster
-
-
-def instant_s(text: str) -> int:
-    """An instant as Slurm writes it; the containers' clocks are on UTC."""
-    return int(datetime.fromisoformat(f"{text}+00:00").timestamp())
 
 
 def slurm_time(at_s: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at_s))
-
-
-def announced_s(cluster: Cluster, job: str) -> int:
-    def shown() -> int:
-        text = cluster.run("squeue", "--start", "-h", "-j", job, "-o", "%S")
-        return 0 if text in ("", "N/A", "None") else instant_s(text)
-
-    return cluster.wait_for(f"an announced start of {job}", shown, 30)
 
 
 def told(cluster: Cluster, job: str, words: str) -> str:

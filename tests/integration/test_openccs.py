@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.integration.slurm import Cluster, expand
+from tests.integration.slurm import Cluster, announced_s, expand, instant_s
 from tests.integration.test_chunks import held
 
 LOG = "/var/log/slurm/schedbridge.log"
@@ -33,7 +33,7 @@ def reload(cluster: Cluster, config: str) -> None:
 def site(cluster: Cluster, **planning: object) -> Iterator[None]:
     """The policy openccs, under rules of the site."""
     kept = cluster.inside("service", "cat", CONFIG)
-    with policy(cluster):
+    with cluster.openccs():
         reload(cluster, f"{kept}\nplanning: {json.dumps(planning)}")
         try:
             yield
@@ -41,35 +41,10 @@ def site(cluster: Cluster, **planning: object) -> Iterator[None]:
             reload(cluster, kept)
 
 
-@contextmanager
-def policy(cluster: Cluster, **parameters: object) -> Iterator[None]:
-    text = json.dumps({"preset": "openccs", "plan": {"name": "openccs", **parameters}})
-    cluster.inside("service", "sh", "-c", f"echo '{text}' > /tmp/policy.yaml")
-    cluster.inside("service", "schedbridge", "policy", "set", "/tmp/policy.yaml")
-    try:
-        yield
-    finally:
-        cluster.inside("service", "schedbridge", "policy", "set", "slurm-like")
-
-
 @pytest.fixture
 def openccs(cluster: Cluster) -> Iterator[Cluster]:
-    with policy(cluster):
+    with cluster.openccs():
         yield cluster
-
-
-def announced_s(cluster: Cluster, job: str) -> int:
-    """The start that squeue shows, once there is one."""
-
-    def shown() -> int:
-        text = cluster.run("squeue", "--start", "-h", "-j", job, "-o", "%S")
-        return (
-            0
-            if text in ("", "N/A", "None")
-            else int(datetime.fromisoformat(f"{text}+00:00").timestamp())
-        )
-
-    return cluster.wait_for(f"an announced start of {job}", shown, 30)
 
 
 def explained(cluster: Cluster, job: str) -> str:
@@ -101,7 +76,7 @@ def test_a_chunk_request_that_waits_shows_its_start_and_what_it_waits_for(opencc
     openccs.wait_state(blocker, "RUNNING")
     options = ("--chunks=1:ncpus=4+4:ncpus=2", "--place=scatter")
     job = openccs.sbatch("-t1", *options, run="sleep 60")
-    free_s = int(datetime.fromisoformat(f"{openccs.job(blocker)['EndTime']}+00:00").timestamp())
+    free_s = instant_s(openccs.job(blocker)["EndTime"])
     assert announced_s(openccs, job) == free_s
     assert len(expand(openccs.job(job)["SchedNodeList"])) == 5
     text = explained(openccs, job)
@@ -147,7 +122,7 @@ def test_a_group_lies_in_one_rack(featured: Cluster) -> None:
     second = featured.sbatch("-t2", *options, run="sleep 60")
     third = featured.sbatch("-t2", "--chunks=4:ncpus=4", "--place=scatter:group=rack")
     text = featured.job(first)["EndTime"]
-    free_s = int(datetime.fromisoformat(f"{text}+00:00").timestamp())
+    free_s = instant_s(text)
     assert announced_s(featured, second) == free_s  # though n1, n3, n7 and n8 are free
     assert f"waits for job {first}" in explained(featured, second)
     featured.wait_for("the third's reason", lambda: "can hold it" in explained(featured, third), 30)
@@ -164,7 +139,7 @@ def test_chunks_on_nodes_with_infiniband(featured: Cluster) -> None:
     assert {node for node, cpus in found.items() if cpus == 1} == {"n7", "n8"}
     waits = featured.sbatch("-t1", "--chunks=2:ncpus=4:net=IB", "--place=scatter", run="sleep 60")
     text = featured.job(job)["EndTime"]
-    assert announced_s(featured, waits) == int(datetime.fromisoformat(f"{text}+00:00").timestamp())
+    assert announced_s(featured, waits) == instant_s(text)
     assert f"waits for job {job}" in explained(featured, waits)
     never = ("-t1", "--chunks=4:ncpus=1:net=IB", "--place=scatter", "--wrap", "true")
     assert featured.process("sbatch", *never).returncode != 0  # there are three
@@ -184,7 +159,7 @@ def test_the_paper_s_large_node_is_for_large_chunks_and_short_jobs(cluster: Clus
         cluster.wait_state(blocker, "RUNNING")
         small = cluster.sbatch("-t3", "--chunks=1:ncpus=2", run="sleep 60")
         text = cluster.job(blocker)["EndTime"]
-        free_s = int(datetime.fromisoformat(f"{text}+00:00").timestamp())
+        free_s = instant_s(text)
         assert announced_s(cluster, small) == free_s
         told = explained(cluster, small)
         assert "FreePool large keeps nodes from it; with access it would start" in told

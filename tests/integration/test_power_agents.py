@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from bridge.recording.recordings import decode
-from tests.integration.conftest import KEEP
-from tests.integration.slurm import Cluster
+from tests.integration.slurm import KEEP, Cluster
 
 CLUSTER = "sbwatts"
 NODES = ("n1", "n2")

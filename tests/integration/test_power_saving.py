@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.conftest import KEEP
-from tests.integration.slurm import Cluster, expand
+from tests.integration.slurm import KEEP, Cluster, expand
 
 CLUSTER = "sbsaving"
 CONFIG = Path(__file__).parents[2] / "slurm_conf" / "bridge.yaml"

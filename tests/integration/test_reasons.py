@@ -143,7 +143,7 @@ def test_maintenance_that_comes_too_soon(cluster: Cluster) -> None:
 def test_preemption_that_is_configured_is_complained_of(cluster: Cluster) -> None:
     conf = "/etc/slurm/slurm.conf"
     log = "/var/log/slurm/slurmctld.log"
-    told = "PreemptType=preempt/partition_prio: no job is preempted for one whose nodes the service"
+    told = "PreemptType=preempt/partition_prio: jobs are preempted only for jobs whose nodes Slurm"
     lines = "PreemptType=preempt/partition_prio\nPreemptMode=REQUEUE"
 
     def count() -> int:

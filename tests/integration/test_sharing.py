@@ -158,8 +158,8 @@ def test_a_third_job_and_others_without_consent_are_refused(sharing: Decider) ->
     cluster.wait_for("the node", lambda: sharing.start_guest(third, host, on="n2")["text"] ==
                      "some of the nodes are not the host's")  # fmt: skip
     for options, words in (
-        ((), "does not let it run as a guest"),
-        (("--coschedule=host",), "does not let it run as a guest"),
+        ((), "does not allow it to run as a guest"),
+        (("--coschedule=host",), "does not allow it to run as a guest"),
         (("--coschedule=both", "--exclusive"), "neither --exclusive nor GRES"),
         (("--coschedule=guest", "--no-requeue"), "may be requeued"),
     ):
@@ -179,7 +179,7 @@ def test_a_job_that_does_not_consent_is_no_host(sharing: Decider) -> None:
         assert consent(sharing, alone) == "COSCHEDULE_NEVER"
         guest = submit(cluster, "--coschedule=guest")
         said = sharing.start_guest(guest, alone)
-        assert "lets no guest in" in str(said["text"]), said
+        assert "does not allow a guest" in str(said["text"]), said
         cluster.root("scancel", guest, alone)
         cluster.wait_empty()
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.conftest import KEEP
 from tests.integration.slurm import Cluster, expand
 
 CLUSTER = "sbswitches"
@@ -27,11 +26,8 @@ def switched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     cluster = Cluster(
         CLUSTER, "--nodes", "8", "--cpus", "4", "--packed", "--accounting", "--topology", str(file)
     )
-    if not (KEEP and CLUSTER in cluster.process("scontrol", "show", "config").stdout):
-        cluster.up()
-    yield cluster
-    if not KEEP:
-        cluster.down()
+    with cluster.standing():
+        yield cluster
 
 
 @pytest.fixture

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.integration.slurm import Cluster, oversubscribed
+from tests.integration.slurm import KEEP, Cluster, oversubscribed
 
 NODES, CPUS = 64, 4
 ARRAY, SINGLE = 1000, 1000
-KEEP = bool(os.environ.get("SCHEDBRIDGE_KEEP_CLUSTER"))
 
 ONE_BY_ONE = f"""
 for n in $(seq {SINGLE}); do

@@ -278,7 +278,7 @@ static void a_number_is_used_once(void) {
         start(rest, "n2");
         decisions[0].id = old;
         EXPECT(apply());
-        expect_result(0, STALE, "made before");
+        expect_result(0, STALE, "was used before");
     }
     start(rest, "n2"); // twice in one reply: then it names neither
     start(rest, "n3");
@@ -286,9 +286,9 @@ static void a_number_is_used_once(void) {
     decisions[0].id = decisions[2].id = 12;
     decisions[1].id = 11; // orders come first, with greater numbers
     EXPECT(apply());
-    expect_result(0, STALE, "made before");
+    expect_result(0, STALE, "was used before");
     expect_result(1, APPLIED, "");
-    expect_result(2, STALE, "made before");
+    expect_result(2, STALE, "was used before");
     EXPECT_NUMBER(mock.started, 2);
     EXPECT_NUMBER(decided, 12);
     end();

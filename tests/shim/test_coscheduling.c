@@ -208,10 +208,10 @@ static void the_partition_must_let_jobs_share(void) {
 static void who_is_no_guest(void) {
     begin_shared();
     job_record_t *host = host_on(1, "n2");
-    expect_refused(consenting(2, NULL), host, INVALID, "does not let it run as a guest");
-    expect_refused(consenting(3, "host"), host, INVALID, "does not let it run as a guest");
-    expect_refused(consenting(4, "never"), host, INVALID, "does not let it run as a guest");
-    expect_refused(consenting(5, "forged"), host, INVALID, "does not let it run as a guest");
+    expect_refused(consenting(2, NULL), host, INVALID, "does not allow it to run as a guest");
+    expect_refused(consenting(3, "host"), host, INVALID, "does not allow it to run as a guest");
+    expect_refused(consenting(4, "never"), host, INVALID, "does not allow it to run as a guest");
+    expect_refused(consenting(5, "forged"), host, INVALID, "does not allow it to run as a guest");
     job_record_t *job = consenting(6, "guest");
     job->details->whole_node = WHOLE_NODE_REQUIRED;
     expect_refused(job, host, INVALID, "neither --exclusive nor GRES");
@@ -237,21 +237,21 @@ static void who_is_no_guest(void) {
 static void who_is_no_host(void) {
     begin_shared();
     job_record_t *guest = consenting(1, "both");
-    expect_refused(guest, NULL, BUSY, "does not run any more");
+    expect_refused(guest, NULL, BUSY, "no longer running");
     job_record_t *host = host_on(2, "n2");
     host->job_resrcs->cpus[0] = 3;
-    expect_refused(guest, host, INVALID, "lets no guest in, or cannot");
+    expect_refused(guest, host, INVALID, "does not allow a guest, or cannot");
     fill(host);
     host->job_resrcs->node_req = NODE_CR_ONE_ROW; // started in fallback, say
-    expect_refused(guest, host, INVALID, "lets no guest in, or cannot");
+    expect_refused(guest, host, INVALID, "does not allow a guest, or cannot");
     host->job_resrcs->node_req = NODE_CR_AVAILABLE;
     char note[100]; // without it, Slurm has started the job, and keeps nobody off its nodes
     snprintf(note, sizeof(note), "%s", note_text(host, "SPANK_SCHEDBRIDGE_SHARES="));
     note_remove(host, "SPANK_SCHEDBRIDGE_SHARES=");
-    expect_refused(guest, host, INVALID, "lets no guest in, or cannot");
+    expect_refused(guest, host, INVALID, "does not allow a guest, or cannot");
     note_write(host, "SPANK_SCHEDBRIDGE_SHARES=", note);
     host->job_state = JOB_RUNNING | JOB_COMPLETING;
-    expect_refused(guest, host, BUSY, "does not run any more");
+    expect_refused(guest, host, BUSY, "no longer running");
     host->job_state = JOB_RUNNING;
     node_record_table_ptr[1]->comp_job_cnt = 1;
     expect_refused(guest, host, BUSY, "not alone on these nodes");
@@ -440,7 +440,7 @@ static void the_site_may_consent_for_those_who_say_nothing(void) {
     EXPECT_NUMBER(coscheduling_told(host), COSCHEDULE_UNSTATED); // the service has its own rules
     start_guest(guest, host, "n2");
     expect_result(0, APPLIED, "");
-    expect_refused(consenting(3, "never"), host, INVALID, "does not let it run");
+    expect_refused(consenting(3, "never"), host, INVALID, "does not allow it to run");
     end();
 }
 
@@ -491,7 +491,7 @@ static void who_is_not_requeued(void) {
     job_record_t *host = host_on(1, "n2");
     job_record_t *guest = guest_of(2, host);
     requeue(host, "");
-    expect_result(0, REFUSED, "nobody's guest any more");
+    expect_result(0, REFUSED, "no longer a guest");
     guest->batch_flag = 0;
     requeue(guest, "");
     expect_result(0, REFUSED, "may not be requeued");
@@ -504,7 +504,7 @@ static void who_is_not_requeued(void) {
     EXPECT_NUMBER(guest->details->requeue, 1);
     host->job_state = JOB_COMPLETE;
     requeue(guest, "");
-    expect_result(0, REFUSED, "nobody's guest any more");
+    expect_result(0, REFUSED, "no longer a guest");
     EXPECT_NUMBER(guest->job_state, JOB_RUNNING);
     end();
 }

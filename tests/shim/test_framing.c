@@ -28,7 +28,7 @@ static void what_is_no_frame_is_refused(void) {
         {"\0\0\0\0\1", 5, "length"},
         {"\0\0\0\0\1ab", 7, "length"},
         {"\0\xff\xff\xff\xff", 5, "too long"},
-        {"HTTP/1.1 400", 12, "compressed or no gRPC"},
+        {"HTTP/1.1 400", 12, "compressed or not gRPC"},
     };
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         const unsigned char *message;

@@ -237,7 +237,7 @@ static void only_malleable_jobs_within_their_bounds(void) {
         {"_SLURM_SPANK_OPTION_schedbridge_malleable=1-2", "n[2-4]", "allows 1 to 2"},
         {"_SLURM_SPANK_OPTION_schedbridge_malleable=1-8", "n[2-9]", "unknown nodes"},
         {"_SLURM_SPANK_OPTION_schedbridge_malleable=1-8", "", "unknown nodes"},
-        {"_SLURM_SPANK_OPTION_schedbridge_malleable=1-8", "n3", "added and removed at once"},
+        {"_SLURM_SPANK_OPTION_schedbridge_malleable=1-8", "n3", "both added and removed"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         begin();
@@ -269,11 +269,11 @@ static void jobs_in_odd_states_are_left_alone(void) {
     job->job_state = JOB_RUNNING | JOB_CONFIGURING;
     expect_none(job, "n[2-3]", BUSY, "being prepared");
     job->job_state = JOB_RUNNING | JOB_REQUEUE;
-    expect_none(job, "n[2-3]", REFUSED, "does not run");
+    expect_none(job, "n[2-3]", REFUSED, "is not running");
     job->job_state = JOB_RUNNING | JOB_COMPLETING;
-    expect_none(job, "n[2-3]", STALE, "does not run");
+    expect_none(job, "n[2-3]", STALE, "is not running");
     job->job_state = JOB_PENDING;
-    expect_none(job, "n[2-3]", STALE, "does not run");
+    expect_none(job, "n[2-3]", STALE, "is not running");
     job->job_state = JOB_RUNNING;
     job->het_job_id = 1;
     expect_none(job, "n[2-3]", REFUSED, "heterogeneous");
@@ -297,9 +297,9 @@ static void nodes_that_cannot_be_had(void) {
     expect_none(job, "n[2-3]", BUSY, "in use");
     bit_clear(cg_node_bitmap, 2);
     node_record_table_ptr[2]->node_state |= NODE_STATE_POWERED_DOWN;
-    expect_none(job, "n[2-3]", REFUSED, "switched off");
+    expect_none(job, "n[2-3]", REFUSED, "powered down");
     node_record_table_ptr[2]->node_state = NODE_STATE_IDLE | NODE_STATE_POWERING_UP;
-    expect_none(job, "n[2-3]", REFUSED, "switched off");
+    expect_none(job, "n[2-3]", REFUSED, "powered down");
     node_record_table_ptr[2]->node_state = NODE_STATE_IDLE;
     job->details->exc_node_bitmap = bit_alloc(8);
     bit_set(job->details->exc_node_bitmap, 2);

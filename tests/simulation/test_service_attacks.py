@@ -35,7 +35,7 @@ from tests.simulation.services import (
     wait_until_serving,
 )
 from tests.simulation.test_service_process import wait_for_log
-from tests.simulation.test_service_tls import a_certificate
+from tests.simulation.test_service_tls import a_certificate, tls_settings
 from tests.unit.rpc.worlds import a_full, a_hello, a_job, a_request
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to act as other users")
@@ -443,14 +443,7 @@ def keys(tmp_path_factory):
 @pytest.fixture
 def over_tls(home, keys):
     """A service, and its TCP port."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    tls = {
-        "address": f"127.0.0.1:{port}", "ca": str(keys / "ca.crt"),
-        "cert": str(keys / "localhost.crt"), "key": str(keys / "localhost.key"),
-        "subjects": ["slurmctld"],
-    }  # fmt: skip
+    port, tls = tls_settings(keys)
     with a_process(home, controller={"tls": tls}):
         yield port
 

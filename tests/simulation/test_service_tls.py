@@ -34,6 +34,18 @@ def a_certificate(directory, name, ca=None):
     )  # fmt: skip
 
 
+def tls_settings(keys):
+    """A free port, and the settings of a service on it that only slurmctld may call."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    return port, {
+        "address": f"127.0.0.1:{port}", "ca": str(keys / "ca.crt"),
+        "cert": str(keys / "localhost.crt"), "key": str(keys / "localhost.key"),
+        "subjects": ["slurmctld"],
+    }  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory):
     directory = tmp_path_factory.mktemp("keys")
@@ -47,14 +59,7 @@ def keys(tmp_path_factory):
 
 @pytest.fixture
 def served(keys):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    tls = {
-        "address": f"127.0.0.1:{port}", "ca": str(keys / "ca.crt"),
-        "cert": str(keys / "localhost.crt"), "key": str(keys / "localhost.key"),
-        "subjects": ["slurmctld"],
-    }  # fmt: skip
+    port, tls = tls_settings(keys)
     with a_home() as home, a_service(home, controller={"tls": tls}):
         yield home, port
 

@@ -46,7 +46,7 @@ class Meter:
             root: where cgroups are mounted.
             clock: monotonic, s.
             proc: where processes and the machine's pressure are shown.
-            progress: reads what jobs tell, by job and node (empty: unknown).
+            progress: reads the jobs' progress, by job and node (empty: unknown).
         """
         self._progress, self._nodes = progress, tuple(nodes)
         self._pressure = proc / "pressure" / "memory"

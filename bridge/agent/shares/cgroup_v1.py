@@ -4,18 +4,18 @@
 Slurm makes no cgroups in the hierarchy `cpu`, unless it is mounted together with `cpuacct`.
 
 Rules
-    1. Where Slurm has a cgroup of the job in that hierarchy, its files are written.
-    2. Otherwise the job gets a cgroup of its own, below the one that its processes are in, and they
-       are moved until none is new. Children are born in it. Slurm finds a job's processes in other
-       hierarchies, and is not disturbed.
-    3. Only guests, and jobs whose share is not the full one, are moved. They are moved back, and
-       the cgroup removed, when there is no order for them any more or they have ended.
-    4. A job that forks faster than it is moved is frozen while it is moved, for `MOST_MOVE_S` at
-       most. What is frozen is recorded before, and thawed by whoever keeps the shares next. A
-       process that cannot be moved stops no other. A process of others that got the number of one
-       that ended meanwhile is moved out again before anything else is done.
-    5. The weights of jobs of several users are compared between their users' cgroups where rule 1
-       applies: a user's cgroup gets the largest weight of its jobs.
+    1. If Slurm has a cgroup of the job in that hierarchy, the files of this cgroup are written.
+    2. Otherwise the job gets a new cgroup, below the one that its processes are in. Processes are
+       moved into it until no further one appears; their children start in it. Slurm finds a job's
+       processes in other hierarchies and is not disturbed.
+    3. Only guests, and jobs with less than the full share, are moved. They are moved back, and the
+       cgroup is removed, when no order names them any longer or they have ended.
+    4. A job that forks faster than it is moved is frozen meanwhile, for at most `MOST_MOVE_S`. This
+       is recorded before it is frozen, so that the next keeper of shares thaws it. A process that
+       cannot be moved stops no other. If a process of another job has reused the id of an ended
+       one, it is moved out again before anything else.
+    5. Where rule 1 applies, the kernel compares weights of several users' jobs between the cgroups
+       of the users: a user's cgroup gets the largest weight of its jobs.
 """
 
 import contextlib
@@ -46,7 +46,7 @@ _USUAL_SHARES: Final = 1024
 
 
 def shares_of(weight: int) -> int:
-    """A weight of cgroup v2 as shares of v1; both kernels begin with what 100 is."""
+    """A weight of cgroup v2 as shares of v1; 100 is the default of both."""
     return max(weight * _USUAL_SHARES // USUAL_WEIGHT, LEAST_SHARES)
 
 
@@ -125,7 +125,7 @@ class CgroupV1:
         return pids_below(folder) if folder is not None else iter(())
 
     def apply(self, share: Share) -> bool:
-        """Settings first: who is moved is bound at once."""
+        """Settings first, so that they apply to a process as soon as it is moved."""
         slurms = self._slurms(share.key)
         if slurms is not None:
             _settle(slurms, share)
@@ -146,7 +146,7 @@ class CgroupV1:
         if hierarchy is None:
             raise FileNotFoundError("the hierarchy cpu of cgroup v1 is not mounted")
         own = cgroup_of(pid, hierarchy, self._proc)
-        if own.name != own_name(key):  # of an agent that died before it had recorded it
+        if own.name != own_name(key):  # left by an agent that died before it had recorded it
             own /= own_name(key)
         own.mkdir(mode=0o755, exist_ok=True)
         self.own[key] = own
@@ -160,7 +160,7 @@ class CgroupV1:
             self._expel(key, own)
 
     def _expel(self, key: Key, own: Path) -> None:
-        """Moves out what Slurm does not list as the job's; listed after it was read."""
+        """Moves out processes that Slurm does not list as the job's; its list is read last."""
         inside = pids_in(own)
         for pid in set(inside) - set(self._with_slurms(key)):
             with contextlib.suppress(OSError):
@@ -175,7 +175,7 @@ class CgroupV1:
         self._freeze(key)
         try:
             until = self._clock() + MOST_MOVE_S
-            done = set(pids_in(own))  # anew: numbers are given out again soon
+            done = set(pids_in(own))  # read again: process ids are reused soon
             while self._move(key, own, done, until) and self._clock() < until:
                 continue
         finally:
@@ -207,7 +207,7 @@ class CgroupV1:
         method.attach("FROZEN", state)
 
     def thaw(self) -> None:
-        """Lets all jobs go on that were frozen here, or by the process that died."""
+        """Thaws all jobs that were frozen here, or by the process that died."""
         for key in list(self.frozen):
             state = self._freezer(key)
             if state is not None:

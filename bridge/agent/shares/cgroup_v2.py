@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shares by cgroup v2: `cpu.weight` and `cpu.max` of the cgroup that Slurm makes for a job.
 
-Slurm (24.11) writes neither. No process is moved, and with the job its cgroup goes.
+Slurm (24.11) writes neither. No process is moved, and the cgroup ends with the job.
 """
 
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ class CgroupV2:
         return folder is not None and (folder / "cpu.max").exists()
 
     def apply(self, share: Share) -> bool:
-        """Weight first: it is what keeps the host from harm."""
+        """Weight first, because it protects the host."""
         folder = self._folder(share.key)
         if folder is None:
             return False
@@ -54,7 +54,7 @@ class CgroupV2:
         return True
 
     def restore(self, key: Key) -> bool:
-        """Writes what the kernel begins with."""
+        """Writes the kernel's defaults."""
         folder = self._folder(key)
         if folder is not None:
             put(folder / "cpu.max", NO_QUOTA)

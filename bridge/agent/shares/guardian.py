@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What keeps hosts from harm when the agent dies: a small process that waits for that.
+"""Protects hosts when the agent dies: a small process that waits for that.
 
 Rules
-    1. The agent writes a byte after each look. When its end of the pipe is closed, or it is silent
-       for `SILENCE_S`, the guardian lets everything fall back as the record says (`wanted.py`).
-    2. It goes on, so that no trace is left after the jobs, until none is left or another process
-       keeps the shares: the next agent.
-    3. A silent agent still holds the record's lock: the guardian then acts beside it, once each
-       second. Both write what they want; if the agent comes to life, its order is over, too.
+    1. The agent writes a byte after each pass. When its end of the pipe is closed, or it is silent
+       for `SILENCE_S`, the guardian puts the fallback shares of the record in force (`wanted.py`).
+    2. It continues, to clean up after the jobs, until nothing is left or another process (the next
+       agent) keeps the shares.
+    3. A silent agent still holds the record's lock. The guardian then works beside it, once each
+       second. If the agent resumes, its lease has ended, too, so both write the same.
 """
 
 import contextlib
@@ -30,8 +30,8 @@ _log = logging.getLogger("schedbridge.guardian")
 SILENCE_S: Final = 3.0
 LOOK_S: Final = 1.0
 IDLE_LOOKS: Final = 3
-"""So many looks at which there was nothing to do, and it ends; or at which another process kept
-the shares: of an agent that is just dying, the pipe may be closed before the lock is given up."""
+"""It ends after this many passes without work, or in which another process kept the shares. One
+pass is not enough: a dying agent may close the pipe before it releases the lock."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> None:
     """
     path, root, cpus, *nodes = arguments
     logging.basicConfig(level=logging.INFO, format="%(levelname)s guardian: %(message)s")
-    for number in (signal.SIGINT, signal.SIGTERM):  # ends after the agent, not with it
+    for number in (signal.SIGINT, signal.SIGTERM):  # it outlives the agent
         signal.signal(number, signal.SIG_IGN)
     record = Record(Path(path))
 
@@ -69,7 +69,7 @@ def wait_for_trouble(pipe: int, silence_s: float = SILENCE_S) -> bool:
 def take_over(
     record: Record, keeper: Keeper, sleep: Callable[[float], object] = time.sleep
 ) -> None:
-    """Keeps what the record says in force, fallen back, until nothing is left (rule 2)."""
+    """Keeps the fallback shares of the record in force until nothing is left (rule 2)."""
     idle = 0
     while idle < IDLE_LOOKS:
         if not record.take():

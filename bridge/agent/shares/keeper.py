@@ -2,12 +2,12 @@
 """Keeps the ordered shares of this node's jobs in force.
 
 Rules
-    1. At each look everything is compared with what is wanted (`wanted.py`), whatever was done
-       before: a new process, a job that has just come, a file that somebody else wrote.
-    2. A job that causes trouble is logged, once for each kind of trouble, and stops no other.
-    3. A job all of whose processes are being killed has no quota any more: it would die slowly, and
-       keep the next job waiting. (Only SIGKILL counts: no process can have it pending for long.)
-    4. What was changed is given back when it is not wanted any more, and tried again until done.
+    1. Each pass compares everything with the wanted shares (`wanted.py`), whatever earlier passes
+       did: there may be new processes and jobs, and others may have written the files.
+    2. An error with one job is logged, once for each kind of error, and affects no other job.
+    3. The quota is lifted from a job all of whose processes are being killed; otherwise it would
+       end slowly and delay the next job. (Only SIGKILL counts: it never stays pending for long.)
+    4. Changes are undone when they are no longer wanted; this is repeated until it succeeds.
     5. An order that is older than the last one, by its number, is ignored.
 """
 
@@ -41,17 +41,17 @@ from bridge.agent.shares.wanted import (
 _log = logging.getLogger(__name__)
 
 LOOK_S: Final = 0.5
-"""Between two looks."""
+"""Between two passes."""
 ABSENT_S: Final = 120.0
-"""A job that has no process for so long, while no service says anything, is over."""
+"""Without a service, a job without processes for this long has ended."""
 _ASKED: Final = 16
-"""Processes of a job that are asked whether they are being killed."""
+"""Processes of a job that are checked for a pending SIGKILL."""
 _SIGKILL_BIT: Final = 1 << 8
 
 
 @dataclass(frozen=True)
 class InForce:
-    """What was done for a share at the last look.
+    """What the last pass did for a share.
 
     Attributes:
         share: that is in force.
@@ -78,11 +78,11 @@ class Keeper:
         cpus: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Begins with what the record says, as if its lease were over.
+        """Begins with the shares in the record, as if their lease had ended.
 
         Args:
-            nodes: for which the agent speaks; shares on others are ignored.
-            record: of what is in force.
+            nodes: for which the agent reports; shares on others are ignored.
+            record: of the shares in force.
             processes: of this machine.
             root: where cgroups are mounted.
             proc: where processes are shown.
@@ -106,7 +106,7 @@ class Keeper:
         self._v1.frozen = set(found.frozen)
         self._until_s = float("-inf")
         self._sequence = 0
-        # By which methods a job was, or may have been, changed.
+        # The methods by which a job was, or may have been, changed.
         self._changed: dict[Key, set[str]] = {}
         names = {method.name for method in self._methods}
         for key, name in found.changed:
@@ -123,12 +123,12 @@ class Keeper:
     # ------------------------------------------------------------ orders
 
     def begin(self) -> None:
-        """A new service: its orders are numbered anew."""
+        """A new service numbers its orders from the start."""
         with self._lock:
             self._sequence = 0
 
     def order(self, sequence: int, lease_s: float, shares: Iterable[Share]) -> bool:
-        """Takes an order; False: it is an old one, or none that can be.
+        """Takes an order; False: it is old, or invalid.
 
         Args:
             sequence: its number; the same again renews the lease.
@@ -157,12 +157,12 @@ class Keeper:
                 return self._wanted, True
             return fallen_back(self._wanted, self._cpus), False
 
-    # ------------------------------------------------------------ looks
+    # ------------------------------------------------------------ passes
 
     def look(self) -> tuple[InForce, ...]:
-        """Puts in force what is wanted, and gives back what is not (rules 1 to 4)."""
+        """Puts the wanted shares in force, and undoes others (rules 1 to 4)."""
         shares, valid = self._now_wanted()
-        # A guest is known to the guardian whatever its share is.
+        # The guardian must know every guest, whatever its share is.
         wanted = {share.key: share for share in shares if share.guest or not share.is_full}
         self._v1.thaw()
         self._note(wanted)
@@ -186,7 +186,7 @@ class Keeper:
 
     @property
     def is_idle(self) -> bool:
-        """Nothing is in force, awaited or to be given back."""
+        """Nothing is in force, expected or to be undone."""
         return not self._changed and not self.in_force
 
     def _note(self, wanted: Mapping[Key, Share]) -> None:
@@ -212,7 +212,7 @@ class Keeper:
                     return InForce(share, "", problem)
                 if method.is_weaker:
                     why = problem or "there are no cgroups"
-                    self._tell(share.key, f"priorities alone, which is weaker: {why}")
+                    self._tell(share.key, f"by priorities only, which are weaker: {why}")
                 return InForce(share, method.name)
             except Exception as error:  # a job must not stop the shares of others
                 problem = str(error) or type(error).__name__
@@ -249,12 +249,12 @@ class Keeper:
                 done &= each.restore(key)
             except Exception as error:
                 done = isinstance(error, FileNotFoundError | ProcessLookupError)
-                self._tell(key, f"cannot be given back by {each.name}: {error}")
+                self._tell(key, f"cannot be undone by {each.name}: {error}")
         if done:
             self._changed.pop(key, None)
 
     def _forget(self) -> None:
-        """Without a service nobody says that a job is over: those long without processes are."""
+        """Without a service no message ends a job: those long without processes have ended."""
         before_s = self._clock() - ABSENT_S
         gone = {key for key, since_s in self._absent.items() if since_s < before_s}
         with self._lock:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a share is put in force, as a port: the two versions of cgroups, or priorities alone."""
+"""How a share is put in force, as a port: the two versions of cgroups, or priorities only."""
 
 import os
 from collections.abc import Iterator
@@ -23,13 +23,13 @@ class Method(Protocol):
 
     @property
     def is_weaker(self) -> bool:
-        """It cannot keep quotas, and a job can evade it."""
+        """It has no quotas, and a job can evade it."""
 
     def apply(self, share: Share) -> bool:
-        """Puts a share in force, unless it is. False: the job has no process on the node."""
+        """Puts a share in force if it is not yet. False: the job has no process on the node."""
 
     def restore(self, key: Key) -> bool:
-        """Gives a job its full share back, and removes all traces. False: to be tried again."""
+        """Restores a job's full share and undoes all changes. False: to be tried again."""
 
     def processes(self, key: Key) -> Iterator[int]:
         """Process ids of a job."""
@@ -44,7 +44,7 @@ def quota_us(milli_cpus: int) -> int:
 
 
 def put(path: Path, text: str) -> None:
-    """Writes a file of a cgroup, which must exist, unless it says this already.
+    """Writes a file of a cgroup, which must exist, if its content differs.
 
     Raises:
         OSError: it cannot be written.
@@ -68,7 +68,7 @@ def attach(text: str, path: Path) -> None:
 
 
 def pids_in(folder: Path) -> list[int]:
-    """The processes directly in a cgroup; lines that are no process id are left out."""
+    """The processes directly in a cgroup; lines that are not process ids are left out."""
     try:
         lines = (folder / "cgroup.procs").read_text(encoding="ascii", errors="replace")
     except OSError:  # it is gone, or a threaded one

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a cgroup of v1, as /proc names it, is in the file system.
+"""Maps a cgroup of v1, as named in /proc, to its directory.
 
-In a container the two may differ: what is mounted may begin below, or above, the root that /proc
-shows.
+In a container the two may differ: the mounted hierarchy may begin below, or above, the root that
+/proc shows.
 """
 
 from pathlib import Path, PurePosixPath

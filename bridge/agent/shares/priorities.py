@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shares without cgroups: priorities of the job's threads. Weaker, and called so.
+"""Shares without cgroups: priorities of the job's threads. They are weaker, and reported as such.
 
 Rules
-    1. The least weight is SCHED_IDLE; other small weights are the niceness that comes next to them.
-       A weight that is not small is none: who is at the usual priority stays there.
+    1. The least weight becomes SCHED_IDLE; another small weight the nearest niceness. A weight that
+       is not small changes nothing.
     2. There are no quotas.
-    3. New processes inherit the priority. Whose a process is, is looked at every `SCAN_S`, and once
-       more right before its priority is changed: its number may have been given out again.
-    4. Which processes are a job's is taken from /proc; where Slurm makes no cgroups, one that hides
-       what it belongs to is not found.
-    5. Who gets the full share back gets niceness 0, whatever it had.
+    3. New processes inherit the priority. The owner of a process is determined every `SCAN_S`, and
+       again right before its priority is changed, because its id may have been reused.
+    4. The processes of a job are taken from /proc. Where Slurm makes no cgroups, a process that
+       hides its job is not found.
+    5. A job that gets its full share back gets niceness 0, whatever it had before.
 """
 
 import math
@@ -32,7 +32,7 @@ Priority = tuple[int, int]
 
 
 def priority_of(weight: int) -> Priority:
-    """The priority that comes nearest to a weight (rule 1)."""
+    """The priority nearest to a weight (rule 1)."""
     if weight <= LEAST_WEIGHT:
         return os.SCHED_IDLE, LOWEST
     nice = round(math.log(USUAL_WEIGHT / weight, _STEP))
@@ -72,7 +72,7 @@ class Priorities:
         yield from self._found.get((job, ""), ())
 
     def apply(self, share: Share) -> bool:
-        """Sets what is not set."""
+        """Sets the priority where it differs."""
         return self._set(share.key, priority_of(share.weight))
 
     def restore(self, key: Key) -> bool:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The shares that are in force, in a file: for the guardian, and for the agent's next start.
 
-Written before anything is changed, so that no change is forgotten. Only root can write it. Who
-holds the lock is the one who keeps the shares.
+It is written before anything is changed, so that no change is forgotten. Only root can write it.
+The process that holds the lock is the keeper of the shares.
 """
 
 import contextlib
@@ -43,7 +43,7 @@ class Record:
     """The file, and its lock beside it."""
 
     def __init__(self, path: Path) -> None:
-        """Names it; nothing is opened."""
+        """Stores the path; nothing is opened."""
         self._path = path
         self._lock: int | None = None
         self._written = b""
@@ -54,7 +54,7 @@ class Record:
         return self._path
 
     def take(self) -> bool:
-        """Becomes the one who keeps the shares, unless another process is.
+        """Becomes the keeper of the shares, unless another process is.
 
         Raises:
             OSError: the lock's file cannot be opened.
@@ -70,7 +70,7 @@ class Record:
         return True
 
     def give(self) -> None:
-        """Lets another process be it."""
+        """Releases the lock."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -99,7 +99,7 @@ class Record:
         self._written = content
 
     def read(self) -> "Recorded":
-        """What it says; what cannot be read of it is left out."""
+        """Its content; unreadable parts are left out."""
         try:
             with self._path.open("rb") as file:
                 found = json.loads(file.read(_MOST_BYTES))

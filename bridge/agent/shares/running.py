@@ -21,7 +21,7 @@ Told = Callable[[int, tuple[InForce, ...]], object]
 
 
 class Shares:
-    """Shares of this machine, kept by a thread of their own: a busy event loop delays nothing."""
+    """Shares of this machine, kept by a separate thread, which a busy event loop does not delay."""
 
     def __init__(
         self,
@@ -37,12 +37,12 @@ class Shares:
 
         Args:
             nodes: for which the agent speaks.
-            record: file of what is in force, in a directory of root's.
+            record: file of the shares in force, in a directory of root's.
             processes: of this machine.
             cpus: of a node; 0: those that this process may use.
             root: where cgroups are mounted.
-            changed: told, by the thread, of what is in force, when it has changed: the number of
-                the last order, and what was done.
+            changed: called by the thread when the shares in force have changed, with the number of
+                the last order and what was done.
         """
         self._nodes, self._root, self._cpus = tuple(nodes), root, cpus
         self._record = Record(record)
@@ -56,11 +56,11 @@ class Shares:
         self._thread = threading.Thread(target=self._run, name="shares", daemon=True)
 
     def start(self) -> None:
-        """Begins to look."""
+        """Starts the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread; what is in force falls back, by the guardian."""
+        """Ends the thread; the guardian then puts the fallback shares in force."""
         self._stopped.set()
         self._woken.set()
         if self._thread.is_alive():
@@ -70,7 +70,7 @@ class Shares:
                 self._guardian.stdin.close()
 
     def begin(self) -> None:
-        """A new service: its orders are numbered anew."""
+        """A new service numbers its orders from the start."""
         self._sequence = 0
         if self._keeper is not None:
             self._keeper.begin()
@@ -94,7 +94,7 @@ class Shares:
                 if self._keeper is None and not self._take():
                     continue
                 assert self._keeper is not None
-                self._feed()  # before anything is in force that somebody would have to lift
+                self._feed()  # before anything is in force that would have to be undone
                 found = self._sequence, self._keeper.look()
                 if found != told:
                     told = found
@@ -108,7 +108,7 @@ class Shares:
                 self._woken.clear()
 
     def _take(self) -> bool:
-        """Becomes the keeper, once a guardian of the agent before has given up."""
+        """Becomes the keeper, once the guardian of the previous agent has released the lock."""
         if not self._record.take():
             return False
         self._keeper = Keeper(
@@ -119,7 +119,7 @@ class Shares:
         return True
 
     def _feed(self) -> None:
-        """Tells the guardian that the agent lives; starts one when there is something to guard."""
+        """Signals the guardian that the agent runs; starts one when there is something to guard."""
         guardian = self._guardian
         if guardian is None or guardian.poll() is not None:
             if not self._guarded and (self._keeper is None or self._keeper.is_idle):

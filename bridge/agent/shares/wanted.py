@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is to be in force on a node: orders, and what holds when there is none any more.
+"""The shares that should be in force on a node: ordered ones, and fallback after a lease has ended.
 
 Terms
     share   the weight and the quota of one job on one node
@@ -8,10 +8,10 @@ Terms
 Rules
     1. An order is the whole state: a job that is not in it has its full share.
     2. After the end of a lease a guest has the least weight and `FLOOR` of the node's CPUs, and a
-       host no quota: the host is hardly worse off than alone, and the guest is not stuck.
-    3. No job gets less than `FLOOR`: it could neither end nor be ended.
-    4. A lease is at most `MOST_LEASE_S`, whatever the service says. Together with the pause
-       between two looks that is less than 10 s.
+       host has no quota: the host runs almost as if alone, and the guest still makes progress.
+    3. No job gets less than `FLOOR`, because it could neither finish nor be ended.
+    4. A lease is at most `MOST_LEASE_S`, whatever the service states. Together with the pause
+       between two passes, that is less than 10 s.
 """
 
 from collections.abc import Iterable
@@ -36,10 +36,10 @@ class Share:
 
     Attributes:
         node: by its name.
-        job: as its nodes call it.
+        job: its id on the node.
         guest: it runs on the nodes of another job.
-        milli_cpus: the most that it may use, in thousandths of a CPU; 0: no quota.
-        weight: where CPU time is short, 1 to 10,000 as in cgroup v2; 100 is usual.
+        milli_cpus: maximum that it may use, in thousandths of a CPU; 0: no quota.
+        weight: its share where CPU time is short, 1 to 10,000 as in cgroup v2; 100 is the default.
     """
 
     node: str
@@ -50,17 +50,17 @@ class Share:
 
     @property
     def key(self) -> Key:
-        """What it is the share of."""
+        """Node and job."""
         return self.node, self.job
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing is to be done for it."""
+        """Whether it is the full share, for which nothing is to be done."""
         return not self.milli_cpus and self.weight == USUAL_WEIGHT
 
 
 def is_job(job: str) -> bool:
-    """Whether this may be how a node calls a job: it becomes a part of paths."""
+    """Whether this is a valid job id on a node; it becomes part of paths."""
     return job.isascii() and job.isdecimal() and len(job) <= 10
 
 
@@ -80,7 +80,7 @@ def bounded(share: Share, cpus: float) -> Share:
 
 
 def fallen_back(shares: Iterable[Share], cpus: float) -> tuple[Share, ...]:
-    """What is in force after the end of the lease (rule 2)."""
+    """The share in force after the end of the lease (rule 2)."""
     quota = floor_milli(cpus)
     return tuple(
         replace(share, milli_cpus=quota, weight=LEAST_WEIGHT) for share in shares if share.guest

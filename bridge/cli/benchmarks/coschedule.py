@@ -3,7 +3,7 @@
 
 The workload is that of `bridge.sim.workloads.coscheduling_paper`: sets of 15 workflows, the next
 one submitted `GAP_S` after the last job of the one before has ended. Policies keep what they have
-learnt from set to set. Policies meet the same jobs for a seed, except for when a set begins.
+learnt from set to set. For a seed all policies get the same jobs; only the begins of sets differ.
 
 Measures of a run
     wait_h, response_h  means over all jobs, h.
@@ -119,8 +119,8 @@ def cases(policies: str, cores: str, seeds: Sequence[int]) -> list[Case]:
 def run_case(model: Interference, case: Case, repeats: int) -> dict[str, Any]:
     """All sets of one seed under one policy: the case, and its measures.
 
-    When a set begins is known only when the one before has ended: so with each further set all are
-    simulated again from the first one, with the same result.
+    The begin of a set is known only when the one before has ended. So with each further set, all
+    sets are simulated again from the first one, with the same result.
     """
     system, model = paper_system(case.cores), paper_model(model, case.cores)
     site = parse_site({"coscheduling": [dict(EVERYWHERE)]})

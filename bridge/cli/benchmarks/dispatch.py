@@ -11,9 +11,9 @@ the result.
 |---|---|
 | mean | the objective, mean over instances |
 | relative | objective / the best of this run, instance by instance, mean over instances |
-| best of | on how many instances no other policy of this run was better (by a millionth) |
+| best of | number of instances on which no other policy of this run was better (by a millionth) |
 | decision_ms | wall-clock time of a cycle |
-| cpu_ms | CPU time of a cycle in this process; with budgets of work that is all of it |
+| cpu_ms | CPU time of a cycle in this process; with budgets of work, all of its CPU time |
 
 With budgets of work (`by_work`) a policy gets no clock and no solver process, so that its result is
 the same on any machine at any load.
@@ -55,7 +55,7 @@ class Entry:
     """A policy of the comparison.
 
     Attributes:
-        name: as it was asked for, with its budget.
+        name: as given by the user, with its budget.
         budget_ms: None: it has no budget to set.
     """
 

@@ -17,10 +17,10 @@ Figures:
                      passes through the plan after a running job has ended early. With the jobs
                      moved, since those cost more.
     array_10k_s      one array of 10,000 one-core tasks planned into a book of 5,000 jobs.
-    recover_5000_s   a book of 5,000 jobs made again from columns, requests and constraints
-                     included, each booking checked.
-    peak_mib         the most memory the whole process ever held, Python and all; book_mib is what
-                     it grew by from before the book of all the jobs to after it.
+    recover_5000_s   time to rebuild a book of 5,000 jobs from columns, including requests and
+                     constraints, with each booking checked.
+    peak_mib         peak memory of the whole process, including Python; book_mib is the growth
+                     while the book of all the jobs was made.
     table            seconds to plan a queue of `bench plan`'s shared jobs on 1,000 nodes, and the
                      ratio to `plan_nodes` for the same queue in the same run (1: as fast).
 

@@ -10,13 +10,13 @@ Policies
     scenario-2, scenario-3
                 `malleable-power` that chooses widths of running jobs only, or starts jobs, too.
     others      presets and files. All but the first two know the bounds in force and announced
-                ones; `@nothing`, `@present` or `@announced` behind a name says otherwise.
+                ones, unless a name is followed by `@nothing`, `@present` or `@announced`.
 
 Measures of a run
     makespan_s, wait_s, response_s, energy_kwh, energy_delay_js, mean_w, peak_w
                         as in `bridge.measures` and `bridge.power_measures`; mean wait and response.
-    violations          in which the corridor was not restored within the grace, as the paper
-                        counts them, of both bounds; seconds and watt_seconds: of these, behind it.
+    violations          times that the corridor, of both bounds, was not restored within the grace,
+                        as the paper counts them; seconds and watt_seconds: theirs after the grace.
     avoidable, avoidable_s
                         of them, those that a configuration would have avoided; None: not judged.
     upper_s, lower_s    seconds outside of each bound, without the grace.

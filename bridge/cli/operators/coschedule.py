@@ -36,10 +36,10 @@ _Order = pb.CoschedulingRequest
 def show(
     config: ConfigOption = None, socket: SocketOption = None, as_json: JsonOption = False
 ) -> None:
-    """Show the running guests, and which applications go together at which harm.
+    """Show the running guests, and the harm of each pair of applications.
 
-    The harm is the slowdown of the host as a share of its time alone. EXPECTED is what is expected
-    of a busy host next time, and at most of it. Users see pairs with jobs of their own.
+    The harm is the slowdown of the host as a share of its time alone. EXPECTED is the harm expected
+    for a busy host next time, and an upper bound of it. Users see pairs with jobs of their own.
     """
     with ask(config, socket) as service:
         reply = service.coscheduling(pb.CoschedulingRequest())

@@ -160,7 +160,7 @@ def corridor(  # noqa: PLR0917 - options, by name
 
 
 def _check_choice(instead: Mapping[str, bool], wish: Sequence[str | None]) -> None:
-    """Refuses two of the options that stand in place of bounds, or one beside a wish."""
+    """Refuses two of the options that replace bounds, or one of them together with bounds."""
     chosen = [name for name, given in instead.items() if given]
     if len(chosen) > 1:
         raise ConfigError("", f"give one of {' and '.join(chosen)}")

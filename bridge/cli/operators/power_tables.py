@@ -129,8 +129,8 @@ def _before_and_after(effect: pb.CorridorEffect) -> tuple[str, str, str]:
 def plot(reply: pb.PowerReply) -> Iterable[str]:
     """A small plot: `#` planned power, `=` the upper bound, `-` the lower one.
 
-    Each column is an equal share of the span and shows the most that is drawn in it, its least
-    upper bound and its largest lower one.
+    Each column is an equal share of the span. It shows the maximum power, the least upper bound and
+    the largest lower bound within it.
     """
     begin, end = reply.steps[0].from_s, reply.steps[-1].until_s
     edges = [begin + (end - begin) * at // WIDTH for at in range(WIDTH + 1)]

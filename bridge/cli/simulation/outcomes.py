@@ -116,7 +116,7 @@ def write_files(
 
 
 def _write_result_swf(path: Path, trace: Trace, outcome: Outcome, policy: str) -> None:
-    """The trace with the waits, run times and processors that the simulation gave."""
+    """The trace with the waits, run times and processors of the simulation."""
     workload, schedule = outcome.workload, outcome.schedule
     columns = trace.columns[workload.row].copy()
     started, finished = schedule.start_s != NEVER, schedule.finished

@@ -89,7 +89,7 @@ def with_budget(spec: PolicySpec, budget_ms: int, *, work: bool = False) -> Poli
     known: set[str] = {each.name for each in fields(stage)} if is_dataclass(stage) else set()
     if "budget_ms" not in known:
         return None
-    # A bound of deterministic effort would end it early, on a quick machine most of all.
+    # A bound on deterministic effort would end it early, especially on a fast machine.
     wished: dict[str, float] = {"budget_ms": budget_ms}
     if "effort" in known:
         solver = work and hasattr(stage, "solve")  # its effort counts seconds

@@ -15,7 +15,7 @@ from bridge.sim.workloads.system import System
 from bridge.sim.workloads.workload import Workload
 
 EVERYWHERE: Final[Mapping[str, Any]] = {"partition": "*", "scope": "all"}
-"""What a site is taken to say of sharing nodes that says nothing."""
+"""Rules on shared nodes, for a site that states none."""
 _SECTION: Final = "coscheduling"
 
 

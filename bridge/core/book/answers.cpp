@@ -29,7 +29,7 @@ std::vector<int64_t> Book::stranded_on(const std::vector<int32_t> &positions) {
         }
         return false;
     };
-    // An exclusive holder takes occupancy alone, so a smaller node is not seen on its line.
+    // An exclusive holder takes only occupancy: its line does not show that a node became smaller.
     std::vector<int64_t> jobs;
     NodeLines again(state_.nodes.size(), columns);
     std::vector<bool> looked(state_.nodes.size(), false);
@@ -79,7 +79,8 @@ std::vector<int64_t> Book::stranded_on(const std::vector<int32_t> &positions) {
     return jobs;
 }
 
-// Bookings that check a constraint and exceed it. Bookings that count without checking are given.
+// Bookings that check a constraint and exceed it. Bookings that count without checking are always
+// kept.
 std::vector<int64_t> Book::stranded_under(int32_t id) {
     const CapacityConstraint &constraint = state_.constraints[static_cast<size_t>(id)];
     std::vector<int64_t> jobs;

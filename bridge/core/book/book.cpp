@@ -6,7 +6,7 @@
 namespace bridge {
 namespace {
 
-// After this many rises it is hardly worth applying them to a known result one by one.
+// Beyond this many rises, applying them to a known result one by one does not pay.
 constexpr size_t MOST_RISES = size_t{1} << 18;
 
 } // namespace

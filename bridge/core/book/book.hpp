@@ -12,10 +12,10 @@
 
 namespace bridge {
 
-// Known from a search: the booking could not start earlier.
+// What the last search found: the booking could not start earlier.
 struct Searched {
     int64_t from = NEVER; // no start in [from, its start) was possible; NEVER: not searched
-    size_t rises = 0;     // of the nodes: how many were applied, and in which epoch
+    size_t rises = 0;     // rises of the nodes that were applied, in `epoch`
     uint64_t epoch = 0;
     uint64_t constraint_rises = 0; // of the constraints that it checks, summed
 };
@@ -35,19 +35,19 @@ struct Booking {
     Searched searched{};
 };
 
-// What rises may allow all jobs of one length whose chunks are alike (or of one request of several
-// kinds of chunks): where on the nodes that they were on a chunk may start.
+// Starts that rises may have made possible for all jobs of one length with equal chunks (or with
+// one request of several kinds of chunks): when a chunk may start on the node of each rise.
 struct Shadow {
     size_t begin = 0; // the rises from `begin` up to `taken` are known
     size_t taken = 0;
     uint64_t epoch = NO_EPOCH;
     struct Start {
         size_t rise;
-        int64_t start; // within its reach: not before this time, nor from `until` on
+        int64_t start; // the rise allows starts in [start, until)
         int64_t until;
     };
-    std::vector<Start> starts; // rises in order, each with all that it allows
-    size_t spared = 0;         // searches
+    std::vector<Start> starts; // in order of rises; one rise may have several
+    size_t spared = 0;         // searches avoided
 
     static constexpr uint64_t NO_EPOCH = UINT64_MAX;
 };
@@ -65,10 +65,10 @@ class Book {
     const BookState &state() const { return state_; }
     BookSearch &search() { return search_; }
 
-    // --- what there is ---
+    // --- nodes and constraints ---
     int32_t add_class(std::vector<int32_t> positions);
-    // Replaces the nodes of a class; not while a mark is set, nor of one that is ever closed.
-    // Bookings stay.
+    // Replaces the nodes of a class and keeps all bookings. Not allowed while a mark is set, or for
+    // a class that has closed times.
     void set_class(int32_t cls, std::vector<int32_t> positions);
     int32_t close(int32_t cls, int64_t start, int64_t end, std::vector<int32_t> positions);
     void reopen(int32_t closure);
@@ -88,11 +88,11 @@ class Book {
     Booking revoke(int64_t job);
     const Booking *booking(int64_t job) const;
     Booking *booking(int64_t job);
-    // Gives back on the nodes what a booking takes (sign 1), or takes it again (-1), for a look at
-    // the nodes without it. Nothing else of the book is told, and no search may be asked meanwhile.
+    // Gives back on the nodes what a booking takes (sign 1), or takes it again (-1). Only the lines
+    // change; in between, caches are stale and searches are not allowed.
     void lift(const Booking &booking, int64_t sign);
-    // Revokes one of the bookings and books it again if it can start earlier; returns whether it
-    // could. It stays where it is in memory.
+    // Moves a booking to an earlier start if possible; returns whether it moved. Its address stays
+    // the same.
     bool replan(Booking &booking, int64_t earliest);
     // What is known of a booking after a search from `earliest`.
     Searched searched(int64_t earliest, const std::vector<Term> &terms) const;
@@ -101,7 +101,7 @@ class Book {
     size_t size() const { return slots_.size(); }
     std::vector<const Booking *> in_order() const; // by start, then by booking
 
-    // --- what stands in the way ---
+    // --- blocking jobs ---
     struct Holders {
         std::vector<int64_t> jobs;
         std::vector<int32_t> constraints;
@@ -148,28 +148,27 @@ class Book {
     std::vector<Entry> journal_;
     bool undoing_ = false;
     std::vector<int64_t> taken_; // (columns,) scratch
-    Spans chances_;              // of a booking to start earlier, ascending; none: unknown
+    Spans chances_;              // possible earlier starts of a booking, ascending; empty: unknown
     std::map<std::pair<int32_t, int64_t>, Shadow> shadows_; // by chunk and length
 
     void journal(Entry entry);
     void write(const Booking &booking, int64_t start, int64_t end, int64_t sign);
     void rises(const Booking &booking, int64_t from);
-    // Whether only rises since it was searched can make a start in [from, its start) possible.
+    // Whether only rises since its last search can make a start in [from, its start) possible.
     bool still_searched(const Booking &booking, int64_t from) const;
-    // If so: no start in [from, its start) is possible before this time; from its start on nothing
-    // is told. Sets `chances_`.
+    // If so: a lower bound on a start in [from, its start); its start or later: there is none. Sets
+    // `chances_`.
     int64_t first_chance(const Booking &booking, int64_t from);
-    // The same of starts less than its length before its own, on its own nodes.
+    // The same for starts on its own nodes at which the job would overlap its present booking.
     int64_t first_beside_itself(const Booking &booking) const;
-    // The next one for a shadow, from this start on.
+    // Adds the starts that the shadow's next rise allows, from `first` on.
     void take_in_one(Shadow &shadow, int32_t request, int64_t length, int64_t first);
-    // The earliest start before its own that rises allow which came after it was searched, on the
-    // nodes that they were on; NEVER: none.
+    // The earliest start before its own that rises since its last search allow, on the nodes of
+    // these rises; NEVER: none.
     int64_t first_after_rises(Shadow &shadow, const Booking &booking);
-    // Whether all rises from `since` on are known then: not if they are too many at a time.
+    // Applies new rises, but not too many at a time; returns whether all from `since` on are known.
     bool take_in(Shadow &shadow, int32_t request, int64_t length, size_t since);
-    // Whether fewer whole nodes than it needs are free at all starts that it might move to, in
-    // [from, until) and `chances_`.
+    // Whether too few whole nodes are free for it at every start in [from, until) and `chances_`.
     bool too_few_free(const Booking &booking, int64_t from, int64_t until);
     uint64_t constraint_rises(const std::vector<Term> &terms) const;
     const int64_t *taken(const Booking &booking, size_t i);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves bookings to earlier starts, and tells without a search when one cannot move.
+// Moves bookings to earlier starts, and detects without a search that one cannot move.
 //
-// Free amounts fall while jobs are booked. A booking that could not start earlier when it was
-// searched can do so now only if some node on which something was given back since (a rise) holds a
-// chunk of it at such a start; otherwise the start was possible before, too. Either the node holds
-// the chunk for the whole length beside all bookings: jobs with equal chunks share what is known of
-// that (Shadow). Or it is one of the booking's own nodes and holds the chunk up to the booking's
-// start; after that, the booking makes room for itself.
+// Free amounts fall while jobs are booked. If a booking could not start earlier at its last search,
+// it can now only if a node with a rise since then (something was given back) holds one of its
+// chunks at the new start. There are two cases. The node holds the chunk for the whole length
+// beside all bookings; jobs with equal chunks share these results (Shadow). Or it is one of the
+// booking's own nodes and holds the chunk up to the present start; from then on the booking's own
+// amounts are free.
 #include "book/book.hpp"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ int64_t length_of(const Booking &booking) {
 constexpr size_t NODES_PER_RISE = 4;
 constexpr size_t FEW_RISES = 16;
 constexpr size_t MOST_SHADOWS = size_t{1} << 16;
-constexpr size_t MOST_BEHIND = 16; // times a few rises
+constexpr size_t MOST_BEHIND = 16; // as a multiple of a few rises
 constexpr size_t MOST_STARTS = 1024;
 
 } // namespace
@@ -118,7 +118,8 @@ int64_t Book::first_after_rises(Shadow &shadow, const Booking &booking) {
         if (first == nullptr || first->start >= booking.start) {
             return NEVER;
         }
-        const Rises::Rise &rise = state_.rises[first->rise]; // booked up since, perhaps
+        // Its node may have been booked again.
+        const Rises::Rise &rise = state_.rises[first->rise];
         const int64_t from = std::max(first->start, state_.now);
         const int64_t start =
             from < first->until
@@ -151,7 +152,7 @@ bool Book::take_in(Shadow &shadow, int32_t request, int64_t length, size_t since
         begin(count);
         return false;
     }
-    if (count - shadow.taken > few * (1 + shadow.spared)) { // as many as a search is worth
+    if (count - shadow.taken > few * (1 + shadow.spared)) { // more than the searches would cost
         shadow.spared /= 2;
         until = shadow.taken + few;
     }
@@ -211,7 +212,7 @@ bool Book::too_few_free(const Booking &booking, int64_t from, int64_t until) {
         return false;
     }
     const int64_t length = length_of(booking);
-    // From its start on it has nodes, and what is searched for ends before it does.
+    // Its own nodes are free from its start to its end, and the moved job would end earlier.
     const auto any = [&](int64_t since, int64_t till) {
         return since < till && whole.next(since, length, till - 1, booking.start) != NEVER;
     };
@@ -232,7 +233,7 @@ bool Book::replan(Booking &booking, int64_t earliest) {
     const int64_t length = length_of(booking);
     const Searched &known = booking.searched;
     const bool still = still_searched(booking, from);
-    if (still) { // it must extend into something that was given back since
+    if (still) { // the moved job must overlap a rise since the last search
         if (known.rises == state_.rises.count()) {
             return false;
         }
@@ -280,7 +281,7 @@ bool Book::replan(Booking &booking, int64_t earliest) {
     booking.start = start;
     booking.end = end_of(start, length);
     booking.placed = std::move(placed);
-    booking.searched = searched(earliest, booking.terms); // its own place was open to it
+    booking.searched = searched(earliest, booking.terms); // the search could use its own place
     write(booking, booking.start, booking.end, 1);
     journal({Did::BOOK, booking.job, {}, {}, {}});
     return true;

@@ -32,8 +32,8 @@ class Settling {
     NodeLines &lines_;
     const Claims &claims_;
     Settled &settled_;
-    std::set<size_t> due_;       // to be looked at
-    std::vector<size_t> later_;  // behind the one that is looked at, at the same time
+    std::set<size_t> due_;       // to be examined
+    std::vector<size_t> later_;  // behind the examined job, at the same time
     std::vector<bool> marked_;   // scratch, by position
     std::vector<int64_t> least_; // scratch, by column
     std::vector<Placed> placed_; // scratch
@@ -75,7 +75,7 @@ class Settling {
         });
     }
 
-    // Rule 2; false: it cannot be told.
+    // Rule 2; false: one of the cases that are not handled.
     bool look(size_t j) {
         const BookState &state = book_.state();
         const Request &request = state.requests[claims_.jobs.request[j]];
@@ -124,8 +124,8 @@ class Settling {
         return fits;
     }
 
-    // Other nodes at the same time, or none. Constraints hold it then: it was booked, and none is
-    // exceeded.
+    // Other nodes at the same time, or none. Constraints allow that time: the job was booked, and
+    // none is exceeded.
     void move(size_t j, const Request &request) {
         const int64_t now = book_.state().now;
         const int32_t id = claims_.jobs.request[j];
@@ -166,7 +166,7 @@ class Settling {
         }
     }
 
-    // Whether a node of a job behind is overbooked since this one came.
+    // Whether this job has made a node of a later one overbooked.
     bool crowded(size_t j, size_t k) {
         const std::vector<Placed> &placed = booking(k).placed;
         const int64_t from = std::max(start(j), start(k));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs that stay booked where they were, as far as they fit, in order: what a book would hold that
-// is filled with them one after the other, each where it was or else on other nodes at the same
-// time. The book holds them all to begin with, so only those near what does not fit are looked at.
+// Keeps jobs booked where they were, as far as they fit. The result is that of booking them in
+// order into an empty book, each on its previous nodes or else on other nodes at the same time.
+// Here the book holds all of them from the start, so only jobs near an overbooked node are
+// examined.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +16,10 @@ namespace bridge {
 
 // Jobs in order; see `settle`.
 struct Claims {
-    BookJobs jobs;       // `not_before`: when each is to start
-    const bool *booked;  // there, whether it fits or not; the others have no place
-    const bool *unsure;  // it may not fit, although no node is overbooked
-    const bool *movable; // it may be booked elsewhere
+    BookJobs jobs;       // `not_before`: the start of each
+    const bool *booked;  // is in the book, whether it fits or not; the others have no place
+    const bool *unsure;  // may not fit, although no node is overbooked
+    const bool *movable; // may be booked elsewhere
 };
 
 struct Settled {
@@ -29,13 +30,14 @@ struct Settled {
 };
 
 // Rules:
-// 1. A job before which none has moved, and whose nodes are not overbooked, stays without a look.
-// 2. A job is looked at as if none behind it were booked. If it fits where it is, it stays.
-//    Otherwise it gets the nodes that a search finds at the same time, or none. Jobs behind it on
-//    these nodes are looked at in turn.
-// Returns false, and changes nothing, if it would look at more than `most` jobs, or if one of them
-// may not move, asks for chunks of several kinds, has terms but no place, or takes nodes by how
-// long they stay free; or if a constraint is exceeded. No term may be of the mode CHECK.
+// 1. A job stays without being examined if its nodes are not overbooked and no job moved onto them.
+// 2. A job is examined as if no later job were booked. If it fits where it is, it stays. Otherwise
+//    it gets the nodes that a search finds at the same time, or none. Later jobs that these nodes
+//    cannot hold beside it are examined in turn.
+// Returns false, and changes nothing, in these cases: more than `most` jobs would be examined; a
+// job to be moved may not move; an examined job requests several kinds of chunks, has terms but no
+// place, or takes nodes by how long they stay free; a constraint is exceeded. No term may have the
+// mode CHECK.
 bool settle(Book &book, const Claims &claims, size_t most, Settled &settled);
 
 } // namespace bridge

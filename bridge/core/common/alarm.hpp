@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tells a kernel to return its best answer now.
 //
-// Kernels are limited by steps that they count, so that the same problem has the same answer on any
-// machine under any load. None reads a clock. A caller with a deadline passes an alarm.
+// Kernels count steps and read no clock, so that the same problem has the same answer on any
+// machine under any load. A caller with a deadline passes an alarm.
 #pragma once
 
 namespace bridge {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hash of a sequence of numbers, for maps whose keys are such.
+// A hash of a sequence of numbers, for maps with such keys.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace bridge {
 
 struct HashWords {
     size_t operator()(const std::vector<int64_t> &words) const {
-        // Each word has a factor of its own, so that no product waits for the one before.
+        // Each word has its own factor, so that products do not wait for each other.
         uint64_t hash = words.size();
         uint64_t factor = 0x9e3779b97f4a7c15ULL;
         for (const int64_t word : words) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A map from numbers to indexes in one array: a lookup touches one place in memory, a second one
-// only by chance. Open addressing; what follows an erased entry moves up.
+// A map from numbers to indexes in one array: most lookups read one place in memory. Open
+// addressing; the entries after an erased one move up.
 #pragma once
 
 #include <cstddef>

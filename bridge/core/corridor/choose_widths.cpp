@@ -13,9 +13,9 @@ namespace bridge {
 namespace {
 
 constexpr double ANY = -std::numeric_limits<double>::infinity();
-constexpr int GOALS = 4;      // that are searched for: power, nodes, jobs, changed nodes
+constexpr int GOALS = 4;      // that need a search: power, nodes, jobs, changed nodes
 constexpr int SLICES = 8;     // of the effort for a goal
-constexpr int64_t QUICK = 20; // widths looked at in a search before anything is mended, by job
+constexpr int64_t QUICK = 20; // widths per job that a first search tries before repairs
 constexpr double ROUNDING = 1e-6;
 
 constexpr Weights NODES{1, 0, 0, 0, 0};
@@ -37,8 +37,8 @@ class Choice {
     int64_t steps() const { return steps_; }
     bool proven() const { return proven_; }
 
-    // As little of the goal as there can be, or `enough`. What earlier goals left of their efforts
-    // is for the next ones.
+    // Minimises the goal, down to `enough`. Effort that earlier goals did not use is available to
+    // later ones.
     void aim(const Weights &goal, double enough) {
         const int64_t until = effort_ / GOALS * ++aims_;
         double best = std::round(has(goal));
@@ -47,8 +47,8 @@ class Choice {
         }
         const Priced prices = priced(jobs_, goal, cuts_, best);
         const double least = std::max(std::ceil(prices.bound - ROUNDING), enough);
-        // From the bound on, with larger and larger gaps: the nearer the aim, the fewer choices are
-        // left to be tried.
+        // The aim begins at the bound and moves away in growing steps: the closer it is, the more
+        // choices are pruned.
         double untried = least;
         double gap = 0;
         while (untried < best) {
@@ -62,7 +62,7 @@ class Choice {
                 const int64_t before = steps_;
                 halve(goal, aim, best, prices);
                 best = std::round(has(goal));
-                steps_ = before + (steps_ - before) / 4; // these are cheap
+                steps_ = before + (steps_ - before) / 4; // steps of a repair are cheap
                 if (best <= aim) {
                     continue;
                 }
@@ -83,7 +83,7 @@ class Choice {
                 break;
             }
         }
-        // The choices that are wanted from now on have no more of the goal: these prices show it.
+        // Later choices must not have more of this goal; its prices give a valid cut.
         proofs_.push_back({prices.weights, std::max(best, enough) + prices.limit});
     }
 
@@ -95,7 +95,7 @@ class Choice {
     std::vector<Cut> proofs_;
     std::vector<int64_t> best_;
 
-    // Mends choices with less and less of the goal: half of the gap each time.
+    // Repairs choices with less and less of the goal, halving the gap each time.
     void halve(const Weights &goal, double aim, double best, const Priced &prices) {
         double failed = aim - 1;
         for (double next = aim; failed < next && next < best;
@@ -108,7 +108,7 @@ class Choice {
         }
     }
     // Whether the mean widths of the relaxation, the best so far, the least or the present ones can
-    // be mended.
+    // be repaired.
     bool mended(const Weights &goal, double aim, const Priced &prices) {
         std::vector<Cut> cuts = cuts_;
         cuts.push_back({goal, aim});
@@ -172,7 +172,7 @@ WidthsFound choose_widths(const WidthJobs &jobs, const WidthRoom &room, int64_t 
     choice.aim(CHANGED_NODES, ANY);
 
     found.under_w = static_cast<int64_t>(
-        std::max(lower_w - choice.has(LEAST_W), 0.0)); // less, perhaps, than before
+        std::max(lower_w - choice.has(LEAST_W), 0.0)); // later goals may have reduced it
     found.width = choice.best();
     found.steps = choice.steps();
     found.settled = choice.proven();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chooses the widths of jobs so that their power lies within a corridor and few nodes are idle.
 //
-// One goal after the other, each exactly as long as `effort` lasts, without giving up what those
-// before have reached: the upper bound of power, the lower one, few idle nodes, few changed jobs,
-// few changed nodes. Each is a search (search.hpp) with the prices of its own relaxation
-// (relaxation.hpp); the prices of earlier goals prune later searches, too.
+// The goals, in lexicographic order: the upper bound of power, the lower one, few idle nodes, few
+// changed jobs, few changed nodes. Each is exact as long as `effort` lasts. Each is a search
+// (search.hpp) with the prices of its own relaxation (relaxation.hpp); the prices of earlier goals
+// prune later searches, too.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ namespace bridge {
 
 struct WidthRoom {
     int64_t nodes;   // for all jobs together
-    int64_t lower_w; // what they should draw at least; 0 or less: no bound
-    int64_t upper_w; // at most
+    int64_t lower_w; // lower bound of their power; 0 or less: none
+    int64_t upper_w; // upper bound
 };
 
 struct WidthsFound {
@@ -25,8 +25,8 @@ struct WidthsFound {
     int64_t over_w = 0;         // above the upper bound
     int64_t under_w = 0;        // below the lower bound
     int64_t steps = 0;
-    // Whether nothing is better in power and idle nodes, and whether in changes either; false:
-    // effort ended before all was tried.
+    // Whether the result is optimal in power and idle nodes (`proven`), and in changes as well
+    // (`settled`); false: the effort ended first.
     bool proven = true;
     bool settled = true;
 };

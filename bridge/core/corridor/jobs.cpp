@@ -13,7 +13,7 @@ CheapestFirst::CheapestFirst(const WidthJobs &jobs, size_t job, const Weights &w
     const int64_t *at = std::lower_bound(first, end, cost_.now);
     present_ = at != end && *at == cost_.now;
     const int64_t *above = at + (present_ ? 1 : 0);
-    // Where all cost the same, those next to the present width come first.
+    // At equal cost, those next to the present width come first.
     const bool narrow = cost_.slope - cost_.each > 0;
     const bool wide = cost_.slope + cost_.each < 0;
     sides_[0] = {narrow || at == first ? first : at - 1, at - first, narrow ? 1 : -1};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs that could run on several numbers of nodes, and what a choice of these adds up to.
+// Jobs that can run on several numbers of nodes, and sums over a choice of widths.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +13,13 @@ struct WidthJobs {
     size_t n = 0;
     const int64_t *indptr = nullptr;
     const int64_t *widths = nullptr;
-    const int64_t *now = nullptr;     // its present width, one of them; 0: it has none
-    const int64_t *least_w = nullptr; // of each of its nodes, beyond the power of an idle one
-    const int64_t *most_w = nullptr;
+    const int64_t *now = nullptr;     // its present width, one of these; 0: it has none
+    const int64_t *least_w = nullptr; // least power of each node, beyond that of an idle one
+    const int64_t *most_w = nullptr;  // greatest power, likewise
 };
 
-// Numbers that belong to a choice of widths, weighted. With another width than now a job counts as
-// one change, and the difference as changed nodes; a job without a present width counts as neither.
+// Weights of the quantities of a choice of widths. A job with another width than now counts as one
+// change, and the difference as changed nodes; a job without a present width counts as neither.
 struct Weights {
     double nodes = 0;
     double most_w = 0;
@@ -28,13 +28,14 @@ struct Weights {
     double changed_nodes = 0;
 };
 
-// No wanted choice has more than `limit` of these.
+// A constraint: the weighted sum of a choice is at most `limit`.
 struct Cut {
     Weights weights;
     double limit = 0;
 };
 
-// What one job adds, as a function of its width: linear on both sides of its present one.
+// One job's part of a weighted sum as a function of its width: linear on both sides of the present
+// one.
 struct JobCost {
     double slope;
     double change;
@@ -57,14 +58,14 @@ struct JobCost {
     }
 };
 
-// The widths of a job, cheapest first: those below and those above its present one are in order
-// already, from one of their ends.
+// The widths of a job, cheapest first. Those below and those above its present one are each in
+// order, from one end or the other; the two sequences are merged.
 class CheapestFirst {
   public:
     CheapestFirst() = default;
     CheapestFirst(const WidthJobs &jobs, size_t job, const Weights &weights);
 
-    // The next width, or 0: there is none left. `cost`: what it costs.
+    // The next width, or 0 if none is left. `cost`: its cost.
     int64_t next(double *cost);
 
   private:
@@ -81,10 +82,10 @@ class CheapestFirst {
 // Its cheapest width. O(log widths)
 int64_t cheapest(const WidthJobs &jobs, size_t job, const Weights &weights, double *cost);
 
-// The allowed width that is nearest.
+// The nearest allowed width.
 int64_t nearest(const WidthJobs &jobs, size_t job, double width);
 
-// What a choice adds up to.
+// The weighted sum of a choice.
 double total(const WidthJobs &jobs, const std::vector<int64_t> &chosen, const Weights &weights);
 
 } // namespace bridge

@@ -10,7 +10,7 @@ namespace {
 constexpr int STEPS = 400;
 constexpr int PATIENCE = 6; // steps without a much better bound before the aim is lowered
 constexpr double MEMORY = 0.1;
-constexpr double CLOSE = 2e-3; // as near to the best bound as matters
+constexpr double CLOSE = 2e-3; // a smaller distance to the best bound does not matter
 
 void add(Weights &to, const Weights &what, double times) {
     to.nodes += what.nodes * times;
@@ -20,8 +20,8 @@ void add(Weights &to, const Weights &what, double times) {
     to.changed_nodes += what.changed_nodes * times;
 }
 
-// The widths of a job of which one is always cheapest, whatever the prices: on each side of its
-// present one the outermost and the next.
+// Widths of a job of which one is cheapest at any prices: the present one, and on each side of it
+// the nearest and the outermost.
 struct Corners {
     int64_t width[5];
     int count = 0;
@@ -67,7 +67,7 @@ class Prices {
     const std::vector<double> &price() const { return price_; }
     void go_to(const std::vector<double> &price) { price_ = price; }
 
-    // The bound at these prices; notes by how much each cut is broken.
+    // The bound at these prices; records by how much each cut is violated.
     Priced bound() {
         Priced found;
         found.weights = goal_;
@@ -111,7 +111,7 @@ class Prices {
         return found;
     }
 
-    // Towards a bound that is higher by `gap`; false: no price can be changed for the better.
+    // A step towards a bound that is higher by `gap`; false: no change of prices can improve it.
     bool step(double gap) {
         double norm = 0;
         for (size_t k = 0; k < cuts_.size(); ++k) {
@@ -139,7 +139,7 @@ class Prices {
     std::vector<double> scale_;
     std::vector<double> over_;
     std::vector<double> mean_;
-    double share_ = 1; // of the latest widths in their mean
+    double share_ = 1; // weight of the latest widths in the mean
 };
 
 } // namespace
@@ -157,8 +157,7 @@ Priced priced(const WidthJobs &jobs, const Weights &goal, const std::vector<Cut>
     Prices prices(jobs, goal, cuts);
     Priced found = prices.bound();
     std::vector<double> where = prices.price();
-    double gap =
-        std::max(best - found.bound, 1.0); // the bound that is aimed at lies so much higher
+    double gap = std::max(best - found.bound, 1.0); // from the present bound to the target
     int idle = 0;
     for (int step = 0; step < STEPS && found.bound <= best - 1 && gap > CLOSE; ++step) {
         Priced now = prices.bound();

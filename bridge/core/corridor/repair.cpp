@@ -9,10 +9,10 @@
 namespace bridge {
 namespace {
 
-constexpr double ENOUGH = 0.95; // of what was broken: less than that is too slow
+constexpr double ENOUGH = 0.95; // a pass must reduce the violation to this share
 constexpr double HALF = 0.5;    // sums are whole numbers
 
-// By how much sums break the cuts, each in its own scale.
+// By how much sums violate the cuts, each in its own scale.
 class Broken {
   public:
     Broken(const WidthJobs &jobs, const std::vector<Cut> &cuts) : cuts_(cuts) {
@@ -34,7 +34,7 @@ class Broken {
             }
         }
     }
-    // As it is, and with another width of one job.
+    // The violation of the present choice, and with another width of one job.
     double now() const {
         double broken = 0;
         for (size_t cut = 0; cut < cuts_.size(); ++cut) {
@@ -68,8 +68,8 @@ class Broken {
     }
 };
 
-// The width of one job that helps most, all others being what they are; by how much cuts are broken
-// then. Its neighbours are looked at, and from there on every width at double the distance.
+// Gives one job the width that reduces the violation most, and returns the remaining violation. The
+// widths tried are at distances 1, 2, 4 and so on from the present one.
 double mend_one(const WidthJobs &jobs, Broken &broken, size_t job, double now, int64_t &steps,
                 std::vector<int64_t> &chosen) {
     const int64_t *first = jobs.widths + jobs.indptr[job];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mends a choice that breaks cuts: job by job, each gets the width that helps most.
+// Repairs a choice that violates cuts: job by job, each gets the width that helps most.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace bridge {
 
-// Whether `chosen` keeps all cuts in the end.
+// Whether `chosen` satisfies all cuts in the end.
 //
-// Args: first: jobs whose nodes have least of these come first. steps: widths looked at so far.
+// Args: first: jobs with the least weight per node come first. steps: widths tried so far.
 bool mend(const WidthJobs &jobs, const std::vector<Cut> &cuts, const Weights &first, int64_t &steps,
           std::vector<int64_t> &chosen);
 

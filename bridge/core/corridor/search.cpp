@@ -63,9 +63,9 @@ class Tree {
     const Priced prices_;
     std::vector<Cut> cuts_;
     std::vector<size_t> order_;
-    std::vector<char> like_last_;             // by level: the job equals that of the level before
+    std::vector<char> like_last_;             // by level: equals the job of the level before
     std::vector<std::vector<JobCost>> costs_; // by cut and level
-    std::vector<std::vector<double>> least_;  // by cut: of all jobs from a level on
+    std::vector<std::vector<double>> least_;  // by cut: least sum of the jobs from a level on
 
     void order_jobs();
 
@@ -120,7 +120,7 @@ Outcome Tree::look(int64_t &steps, int64_t until, std::vector<int64_t> &found) {
         double cost = 0;
         const int64_t width = widths[level].next(&cost);
         const double *before = &sums[level * n_cuts];
-        if (width == 0 || !allows(0, level + 1, before[0] + cost)) { // those to come cost more
+        if (width == 0 || !allows(0, level + 1, before[0] + cost)) { // later widths cost more
             if (level == 0) {
                 return Outcome::NONE;
             }

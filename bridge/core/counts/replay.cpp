@@ -3,9 +3,9 @@
 // Every pass has the outcome of planning the queue from scratch with plan_counts, in one of three
 // ways:
 //
-// * depth 0 or 1: the running jobs free more and more over time, and the head's reservation is the
-//   only dip. So two numbers decide about a later job: the nodes free now, and, if it would still
-//   run at the head's start, the nodes that the head leaves free then.
+// * depth 0 or 1: free nodes only increase over time, except for the reservation of the head of the
+//   queue. So two numbers decide on a later job: the nodes free now, and, if it would still run at
+//   the head's start, the nodes that the head leaves free then.
 // * depth >= all jobs: if the running jobs ended when expected and arrivals joined the end of the
 //   queue, planning again would find the same starts (earlier jobs see only bookings that never
 //   moved them), so the plan is kept and extended. After an early end it is made again.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks that a plan is legal: what bridge/check/legality.py checks for every row of every plan,
-// computed on columns.
+// Checks that a plan is legal: the part of bridge/check/legality.py that concerns every row of
+// every plan, computed on columns.
 //
 // It shares no code with the planners, so that a defect in one is not hidden by the other.
 #pragma once

@@ -58,8 +58,8 @@ class Usage : Judged {
         return plan_.per_node[at] + plan_.per_task[at] * use.tasks;
     }
 
-    // No node is oversubscribed at any second. A node whose jobs never overlap has nothing to
-    // share. Whole nodes are such, so uses are listed only for nodes on which some overlap.
+    // No node is oversubscribed at any second. Uses are listed only for nodes whose jobs overlap:
+    // where whole nodes are allocated, these are few.
     void node_usage() {
         const std::vector<size_t> by_begin = rows_with_start_by_begin();
         const std::vector<uint8_t> shared = nodes_with_overlaps(by_begin);
@@ -68,8 +68,8 @@ class Usage : Judged {
         for (size_t at = 2; at < first.size(); ++at) {
             first[at] += first[at - 1];
         }
-        // While entries are written, first[node + 1] is where the node's next one goes: in the end
-        // that is where those of the next node begin.
+        // While entries are written, first[node + 1] is the place of the node's next entry; in the
+        // end it is the first entry of the next node.
         std::vector<Use> uses(first.back());
         each_use(by_begin, shared,
                  [&](size_t node, const Use &use) { uses[first[node + 1]++] = use; });
@@ -129,7 +129,7 @@ class Usage : Judged {
         return shared;
     }
 
-    // What every node has.
+    // The amounts that every node has.
     std::vector<int64_t> least_capacity() const {
         std::vector<int64_t> least(plan_.n_res, std::numeric_limits<int64_t>::max());
         for (size_t i = 0; i < plan_.n_nodes * plan_.n_res; ++i) {
@@ -138,8 +138,8 @@ class Usage : Judged {
         return least;
     }
 
-    // Whether it wants more on a node than that has; on each of its nodes what it wants on the one
-    // before, as a rule.
+    // Whether the row requests more on a node than the node has. Most rows request the same on each
+    // of their nodes.
     bool is_too_large(size_t row, Use use, const std::vector<int64_t> &everywhere) const {
         bool fits_everywhere = false;
         for (int64_t i = plan_.indptr[row]; i < plan_.indptr[row + 1]; ++i) {
@@ -192,7 +192,7 @@ class Usage : Judged {
         }
     }
 
-    // The same row's use of the node at this place of the columns.
+    // Sets the use to what the row takes at this place of the columns.
     void on_node(Use &use, size_t at) const {
         use.tasks = plan_.tasks[at];
         if (plan_.want != nullptr) {
@@ -222,8 +222,9 @@ class Usage : Judged {
               Fault::LICENCE_OVERSUBSCRIBED);
     }
 
-    // Blames the rows that begin where more is used than there is. At one second: ends, then
-    // running jobs, then the plan. A row that takes none of the exceeded resource is not to blame.
+    // Blames the rows that begin where more is used than exists. Within one second, ends come
+    // first, then running jobs, then the plan. A row that takes none of the exceeded resource is
+    // not blamed.
     void sweep(const Use *from, const Use *to, size_t n, const int64_t *there, Fault fault) {
         struct Event {
             int64_t when;

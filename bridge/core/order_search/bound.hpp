@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A lower bound on the cost of every order.
 //
-// For one resource at a time, summed over all nodes: every second of it has a price, and each job
-// takes the start that is cheapest for it alone, counting delay and resource. Minus the price of
-// all there is, that is no more than the cost of any plan, whatever the prices (Lagrangian
-// relaxation of the capacity). The prices start as those of fluid jobs, served by cost per work,
-// and are then adjusted for a few steps to over- and undersubscription. The greatest bound over the
-// resources is used.
+// One resource at a time is considered, summed over all nodes. Every second of it has a price, and
+// each job takes the start that is cheapest for it alone, counting delay and resource. The sum of
+// these costs, minus the price of the whole capacity, is a lower bound on the cost of any plan, at
+// any prices (Lagrangian relaxation of the capacity). The first prices are those of fluid jobs
+// served by cost per work; a few steps then adjust them to over- and undersubscription. The
+// greatest bound over the resources is used.
 #pragma once
 
 #include <cstdint>

@@ -3,7 +3,8 @@
 // nodes.
 //
 // It decides as NodePlanner does, but for groups: a group counts as many times as it has nodes.
-// Each start found bounds later ones: a job that needs no less for no shorter starts no earlier.
+// Each start found bounds later ones: a job that needs at least as much for at least as long starts
+// no earlier.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +42,7 @@ class ListsDecoder : public OrderDecoder, private NodePlanner {
         int32_t pool;
         int64_t width; // in a pool the only possible one; else the smallest
         int64_t length;
-        std::vector<uint32_t> smaller; // shapes that need no more for no longer, including itself
+        std::vector<uint32_t> smaller; // shapes that need at most as much and as long; itself, too
     };
     struct Placement {
         int64_t start = NEVER;

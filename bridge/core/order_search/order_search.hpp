@@ -8,12 +8,10 @@
 //
 // 1. The given order is decoded first, then a family of others, then, for few units, every order.
 //    Otherwise orders are changed at random, and a change that costs no more is kept.
-// 2. Decoding begins at the first difference to the kept order. It ends when the cost is too high,
-// or
-//    when the rest is placed as before.
-// 3. The same problem, seed and budget give the same answer on every machine: costs are integers
-// and
-//    work is counted. An alarm, if given, also ends the search.
+// 2. Decoding begins at the first difference to the kept order. It ends when the cost is too high
+//    or when the rest is placed as before.
+// 3. The same problem, seed and budget give the same answer on every machine: costs are integers,
+//    and work is counted. An alarm, if given, also ends the search.
 #pragma once
 
 #include <cstddef>

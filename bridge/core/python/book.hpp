@@ -21,7 +21,7 @@
 
 namespace bridge {
 
-// Loops over many bookings wait for memory unless they ask for it so many ahead.
+// Loops over many bookings prefetch this many ahead, so as not to wait for memory.
 constexpr size_t AHEAD = 8;
 
 inline void prefetch(const Booking *booking) {
@@ -139,10 +139,10 @@ class PyBook {
                          nb::handle not_before, nb::handle latest, nb::handle last,
                          nb::handle term_indptr, nb::handle term_constraint, nb::handle term_amount,
                          nb::handle term_mode, bool reasons, int64_t depth);
-    // Starts of the jobs after replanning; the caller sees by them who moved.
+    // The starts of the jobs after replanning, by which the caller sees which moved.
     nb::object replan_many(nb::handle job, nb::handle not_before);
 
-    // What is in it (book_answers.cpp).
+    // Contents (book_answers.cpp).
     int64_t now() const { return book_->state().now; }
     size_t n_nodes() const { return book_->state().nodes.size(); }
     size_t size() const { return book_->size(); }
@@ -154,7 +154,7 @@ class PyBook {
     std::pair<nb::object, nb::object> holders(int64_t request, nb::handle terms, int64_t start,
                                               int64_t length);
 
-    // Attempts that can be taken back.
+    // Attempts that can be undone.
     int64_t mark() { return book_->mark(); }
     void undo(int64_t mark) {
         expect_mark(mark);

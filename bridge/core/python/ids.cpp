@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Python binding of match_ids; _core.pyi documents it.
 //
-// Tables of successive cycles share the texts of jobs that both have, mostly in the same order. So
-// texts are first compared as objects: with the next one, then in a table of addresses. Only for
-// what is left a dictionary is made.
+// Tables of successive cycles share the text objects of their common jobs, mostly in the same
+// order. So texts are first compared as objects: with the next one, then in a table of addresses. A
+// dictionary is made only for the rest.
 #include "python/module.hpp"
 
 #include <cstdint>

@@ -110,7 +110,7 @@ class PyRequestTable {
     std::unordered_map<std::vector<int64_t>, nb::object, HashWords> reasons_;
     nb::dict words_; // objects that are part of a key, and their numbers
 
-    // What the text of a verdict depends on; false: on more than that.
+    // Everything that the text of a verdict depends on; false: it depends on more.
     bool write_key(std::vector<int64_t> &key, Blocked verdict, const LoweredRows &rows, size_t row,
                    size_t at, int32_t fit_now) {
         switch (verdict) {

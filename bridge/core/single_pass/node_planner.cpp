@@ -235,7 +235,7 @@ bool NodePlanner::book_later(size_t job, const std::vector<Option> &options, siz
         commit(job, option, best, pool_width(a), {});
         return true;
     }
-    // The first nodes in order are enough if only order matters.
+    // If only the order matters, the first nodes in it are enough.
     const bool first_will_do = demand.plain() && problem_.select == Select::SEQUENTIAL;
     const auto enough = static_cast<size_t>(demands_.widths(a).smallest());
     std::vector<Candidate> candidates =

@@ -49,8 +49,6 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "pbs_relnodesjob": (_INT, (_INT, _TEXT, _TEXT, _TEXT)),
     "pbs_confirmresv": (_INT, (_INT, _TEXT, _TEXT, ctypes.c_ulong, _TEXT)),
     "pbs_defschreply": (_INT, (_INT, _INT, _TEXT, _INT, _TEXT, _TEXT)),
-    "pbs_submit_resv": (ctypes.c_void_p, (_INT, _LIST, _TEXT)),
-    "pbs_delresv": (_INT, (_INT, _TEXT, _TEXT)),
     "__pbs_errno_location": (ctypes.POINTER(_INT), ()),
     "DIS_tcp_funcs": (None, ()),
     "disrsl": (ctypes.c_long, (_INT, ctypes.POINTER(_INT))),
@@ -290,21 +288,6 @@ class Library:
             "pbs_defschreply", connection, int(Command.AJOB), job_id.encode(), code,
             said.encode() or None, None,
         )  # fmt: skip
-
-    def submit_reservation(self, connection: int, attributes: Attributes) -> str:
-        """Requests a reservation."""
-        self._clear_errno()
-        values = AttributeList.set_to(attributes)
-        text = self._calls["pbs_submit_resv"](connection, values.head, None)
-        if not text:
-            raise IflError("reservation", self._errno() or Code.LOST, self._said(connection))
-        name = decoded(ctypes.string_at(text))
-        self._free(text)
-        return name
-
-    def delete_reservation(self, connection: int, name: str) -> int:
-        """Removes a reservation."""
-        return self._done("pbs_delresv", connection, name.encode(), None)
 
     # ------------------------------------------------------------ errors
 

@@ -177,13 +177,3 @@ class Ifl(Protocol):
 
     def answer_run(self, connection: int, job_id: str, code: int, said: str) -> int:
         """Answers an operator who waits in qrun."""
-
-    def submit_reservation(self, connection: int, attributes: Attributes) -> str:
-        """Requests a reservation; returns its name and state.
-
-        Raises:
-            IflError: it is refused.
-        """
-
-    def delete_reservation(self, connection: int, name: str) -> int:
-        """Removes a reservation."""

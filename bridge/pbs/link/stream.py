@@ -184,7 +184,7 @@ class Stream:
                         break
                 else:
                     return self._accept(report, reply)
-            raise ControllerError(f"{self._address} does not take a full report")
+            raise ControllerError(f"{self._address} does not accept a full report")
         except BaseException:
             self._sent = None  # unknown what arrived
             raise

@@ -22,7 +22,7 @@ from bridge.errors import BadRequest
 from bridge.pbs.objects.definitions import Definition
 from bridge.pbs.objects.select import PbsChunk
 from bridge.pbs.objects.values import Kind, amount, boolean, strings, whole
-from bridge.pbs.tables import Attributes, Objects, amounts, text
+from bridge.pbs.tables import Attributes, amounts, text
 
 CLOSED = frozenset((
     "down", "offline", "stale", "state-unknown", "unknown", "unresolvable", "busy", "maintenance",
@@ -133,16 +133,6 @@ def read_vnode(
         multinode=text(attributes, "no_multinode_jobs").lower() not in ("true", "1"),
         problems=tuple(problems),
     )
-
-
-def read_vnodes(
-    vnodes: Objects, definitions: Mapping[str, Definition], partition: str = ""
-) -> dict[str, Vnode]:
-    """Reads all vnodes, by name."""
-    return {
-        name: read_vnode(name, attributes, definitions, partition)
-        for name, attributes in vnodes.items()
-    }
 
 
 def mismatch(vnode: Vnode, chunk: PbsChunk, definitions: Mapping[str, Definition]) -> str:

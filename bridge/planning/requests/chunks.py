@@ -154,7 +154,7 @@ class _Reader:
         chunks = [self._group()]
         while self._take("+"):
             if len(chunks) == MAX_GROUPS:
-                self._fail(f"more than {MAX_GROUPS} groups; take chunks that are alike together")
+                self._fail(f"more than {MAX_GROUPS} groups; join equal ones")
             chunks.append(self._group())
         place: Place | None = None
         licences: dict[str, int] = {}

@@ -13,7 +13,7 @@
 #define SHIM_VERSION "0.1.0"
 #define RETRY_MS 250
 #define FALLBACK_RETRY_MS 1000
-// A controller that was told that a newer one has taken over retries, in case that one has ended.
+// If a newer controller has taken over, this one still retries, in case that one has ended.
 #define FENCED_RETRY_MS 5000
 // Maximum number of log messages per minute that a service or an impostor can cause.
 #define MOST_LINES 3
@@ -76,7 +76,7 @@ static void note_silence(cycle_t *cycle, int64_t began_ms, silence_t kind, const
     plain(why, sizeof(why), said);
     if (kind != ABSENT && throttle_allows(&cycle->refusals, MOST_LINES, now_ms, &hidden)) {
         if (hidden)
-            error("bridge: %u more calls failed so", hidden);
+            error("bridge: %u more calls failed in the same way", hidden);
         error("bridge: %s failed: %s", what, why);
     } else if (!cycle->silent_since_ms) {
         verbose("bridge: %s failed: %s", what, why);
@@ -230,7 +230,7 @@ static void heed(cycle_t *cycle, const pb_cycle_reply_t *reply)
     bool good = known && !reply->need_full && reply->generation == cycle->generation;
     if (!good && cycle->full) { // after a full report there is nothing to ask for
         note_silence(cycle, clock_ms(), REFUSED, "Cycle",
-                     "the service does not take a full report");
+                     "the service does not accept a full report");
         cycle->greeted = known;
         return;
     }

@@ -73,8 +73,8 @@ static void begin_epoch(cycle_t *cycle, const char *directory)
     uint64_t now_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
     cycle->epoch = epoch_begin(directory, now_us, problem, sizeof(problem));
     if (problem[0])
-        error("bridge: %s: after a clock that was set back the service will take this slurmctld "
-              "for an older one for a while",
+        error("bridge: %s: if the clock has been set back, the service will reject this slurmctld "
+              "as an older one for a while",
               problem);
 }
 
@@ -82,10 +82,9 @@ static void begin_epoch(cycle_t *cycle, const char *directory)
 static void complain_of_preemption(const char *type)
 {
     if (type && type[0] && xstrcmp(type, "preempt/none"))
-        error(
-            "bridge: PreemptType=%s: no job is preempted for one whose nodes the service chooses, "
-            "only where Slurm chooses; set PreemptType=preempt/none (docs/ADMIN.md)",
-            type);
+        error("bridge: PreemptType=%s: jobs are preempted only for jobs whose nodes Slurm chooses, "
+              "not the service; set PreemptType=preempt/none (docs/ADMIN.md)",
+              type);
 }
 
 // Reads the settings; reopens the wire if they have changed. False: slurmctld is shutting down.

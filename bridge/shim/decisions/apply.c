@@ -32,7 +32,7 @@ static verdict_t apply_one(const pb_decision_t *decision, sent_state_t *sent_sta
     if (action->of == PENDING_JOB && state != PB(JOB_STATE__JOB_STATE_PENDING))
         return STALE("the job is no longer pending");
     if (action->of == RUNNING_JOB && state != PB(JOB_STATE__JOB_STATE_RUNNING))
-        return STALE("the job does not run");
+        return STALE("the job is not running");
     if (decision->job_version != job_version(job))
         return STALE("the job has changed");
     return action->carry_out(job, entry, decision);
@@ -101,8 +101,8 @@ bool apply_reply(const pb_cycle_reply_t *reply, sent_state_t *sent_state, lock_s
         const pb_decision_t *decision = reply->decisions[i];
         bool used = is_used(numbers, reply->n_decisions, decision->id, before);
         applied->repeated += used;
-        verdict_t verdict = used ? STALE("a decision of this number was made before")
-                                 : apply_one(decision, sent_state);
+        verdict_t verdict =
+            used ? STALE("this decision number was used before") : apply_one(decision, sent_state);
         count(applied, decision, &verdict);
         decision_results_add(results, decision, verdict.outcome, verdict.code, verdict.text);
     }

@@ -8,10 +8,10 @@ verdict_t requeue_guest(job_record_t *job, const pb_requeue_t *wanted)
 {
     const job_record_t *host = coscheduling_host(job);
     if (!host)
-        return REFUSED(ESLURM_DISABLED, "the job is nobody's guest any more");
+        return REFUSED(ESLURM_DISABLED, "the job is no longer a guest");
     if (!job->batch_flag)
         return REFUSED(ESLURM_DISABLED, "the job may not be requeued");
-    job->details->requeue = 1; // as when it became a guest: its user cannot take that back
+    job->details->requeue = 1; // as when it became a guest; its user cannot withdraw that
     uint32_t number = compat_job_id(host);
     int code = compat_requeue(job);
     if (code != SLURM_SUCCESS)

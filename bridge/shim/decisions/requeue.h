@@ -7,7 +7,7 @@
 #include "common/slurm_compat.h"
 #include "common/verdict.h"
 
-// Needs LOCK_SCOPE_APPLY. The job runs. Its system comment says why.
+// Needs LOCK_SCOPE_APPLY. The job is running. Its system comment states why.
 verdict_t requeue_guest(job_record_t *job, const pb_requeue_t *wanted);
 
 #endif

@@ -422,7 +422,7 @@ static verdict_t judge_sharing(const job_record_t *job, const pb_start_t *start,
     terms->shares = true;
     terms->host = job_by_wire_id(start->host_job_id);
     if (terms->scope != EXACTLY)
-        return INVALID("a guest without the nodes of its host");
+        return INVALID("a start as a guest must name nodes of its host");
     return coscheduling_judge(job, terms->host, terms->part, terms->nodes);
 }
 

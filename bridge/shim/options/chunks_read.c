@@ -226,8 +226,8 @@ static bool read_extra(reader_t *reader, chunks_group_t *group, chunks_span_t na
         return fail(reader, value_at, "a number of GPUs is missing; write ngpus=2");
     } else if (is(word, "false")) {
         return fail(reader, value_at,
-                    "only what a node must have can be asked for; leave it out or name what it "
-                    "has");
+                    "only features that a node must have can be requested; leave it out or name "
+                    "such a feature");
     } else if (!is(word, "true")) {
         extra->word = word;
     }
@@ -400,8 +400,7 @@ static bool read_chunks(reader_t *reader, chunks_t *chunks, const char **place_a
                     "nothing is requested; give chunks as in 2:ncpus=4:mem=8gb");
     do {
         if (chunks->n_groups == CHUNKS_MAX_GROUPS)
-            return fail(reader, reader->at,
-                        "more than %d groups; take chunks that are alike together",
+            return fail(reader, reader->at, "more than %d groups; join equal ones",
                         CHUNKS_MAX_GROUPS);
         if (!read_group(reader, &chunks->groups[chunks->n_groups]))
             return false;

@@ -84,7 +84,7 @@ static int take_chunks(int option, const char *value, int remote)
     if (remote)
         return ESPANK_SUCCESS;
     if (getenv("SLURM_JOB_ID") && !strcmp(program_invocation_short_name, "srun")) {
-        slurm_error("--chunks and --place are for a job of its own, not for a step of one: give "
+        slurm_error("--chunks and --place apply to jobs, not to steps of a job: give "
                     "srun --nodes and --ntasks here");
         return REFUSE;
     }
@@ -103,7 +103,7 @@ static int take_fixed_start(int option, const char *value, int remote)
     if (remote)
         return ESPANK_SUCCESS;
     if (getenv("SLURM_JOB_ID") && !strcmp(program_invocation_short_name, "srun")) {
-        slurm_error("--fixed-start is for a job of its own, not for a step of one");
+        slurm_error("--fixed-start applies to jobs, not to steps of a job");
         return REFUSE;
     }
     if (client_begin(value ? value : "", problem, sizeof(problem)))
@@ -144,11 +144,12 @@ static const struct spank_option options[] = {
      "instead of --nodes, --ntasks and the like",
      1, CHUNKS, take_chunks},
     {"place", "free|pack|scatter[:excl|:shared][:group=FEATURE]",
-     "where the chunks may lie: anywhere, on one node, or one on each node", 1, PLACE, take_chunks},
+     "where the chunks may be placed: anywhere, on one node, or one on each node", 1, PLACE,
+     take_chunks},
     {"fixed-start", "TIME", "start exactly then, or not at all; a time as --begin takes it", 1,
      FIXED_START, take_fixed_start},
     {"coschedule", "host|guest|both|never",
-     "another job may run on this one's nodes (host), this one on another one's (guest), both or "
+     "another job may run on this job's nodes (host), this job on another's (guest), both or "
      "never; never with --exclusive",
      1, COSCHEDULE, take_sharing},
     {"max-slowdown", "FRACTION",

@@ -76,7 +76,8 @@ static job_desc_msg_t *helper_request(const job_record_t *job, bitstr_t *added)
     asked->mcs_label = xstrdup(job->mcs_label);
     asked->req_nodes = bitmap2node_name(added);
     asked->min_nodes = asked->max_nodes = asked->num_tasks = nodes;
-    asked->ntasks_per_node = asked->cpus_per_task = asked->pn_min_cpus = 1; // of a whole node: all
+    // One task and CPU per node; Slurm adds the rest of each whole node.
+    asked->ntasks_per_node = asked->cpus_per_task = asked->pn_min_cpus = 1;
     asked->min_cpus = nodes;
     asked->pn_min_memory = details->pn_min_memory;
     asked->core_spec = details->core_spec;
@@ -208,7 +209,7 @@ static int clear(void *record, void *unused)
     job_record_t *job = record;
     (void)unused;
     if (expand_is_stray(job)) {
-        info("bridge: %pJ was to give its nodes to another job and was left over: cancelled", job);
+        info("bridge: %pJ, the helper of an unfinished resize, was left behind: cancelled", job);
         cancel(job);
     }
     return 0;

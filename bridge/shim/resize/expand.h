@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Adds nodes to a running job. Slurm has no call for that: a helper job that depends on it by
-// "expand" is started on them and merged into it, all in one hold of the locks. All need
-// LOCK_SCOPE_APPLY unless they say otherwise.
+// "expand" is started on them and merged into it, all within one hold of the locks. All functions
+// need LOCK_SCOPE_APPLY unless stated otherwise.
 #ifndef BRIDGE_EXPAND_H
 #define BRIDGE_EXPAND_H
 
@@ -12,8 +12,8 @@
 // is cancelled.
 verdict_t expand_job(job_record_t *job, bitstr_t *added);
 
-// Has Slurm carry out an update of job `of`. Also refused if Slurm reports success but `job` does
-// not hold exactly the wanted nodes: Slurm treats some requests as no change at all.
+// Makes Slurm carry out an update of job `of`. Also refused if Slurm reports success but `job` does
+// not hold exactly the nodes wanted: Slurm treats some requests as no change at all.
 verdict_t job_update(job_record_t *job, const job_record_t *of, job_desc_msg_t *asked,
                      bitstr_t *wanted);
 

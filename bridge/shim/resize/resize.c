@@ -25,8 +25,8 @@ bool resize_is_permitted(void)
 
 // ---------------------------------------------------------------- sets a job had before it grew
 
-// Returning to one is allowed even if its width breaks the job's own rule: after the loss of a node
-// there may be no other way back from a failed growth.
+// A return to one is allowed even if its width breaks the job's own rule: after the loss of a node
+// it may be the only way back from a failed growth.
 #define MOST_FORMER 64
 
 static struct {
@@ -52,7 +52,7 @@ static bool had_before(const job_record_t *job, bitstr_t *nodes)
     return false;
 }
 
-// ---------------------------------------------------------------- may it be resized so?
+// ---------------------------------------------------------------- may it be resized to this?
 
 static verdict_t judge_job(const job_record_t *job)
 {
@@ -61,7 +61,7 @@ static verdict_t judge_job(const job_record_t *job)
     if (IS_JOB_SUSPENDED(job))
         return REFUSED(ESLURM_JOB_SUSPENDED, "the job is suspended");
     if (!IS_JOB_RUNNING(job) || job->job_state & (JOB_REQUEUE | JOB_REQUEUE_HOLD))
-        return REFUSED(ESLURM_NOT_SUPPORTED, "the job does not run");
+        return REFUSED(ESLURM_NOT_SUPPORTED, "the job is not running");
     if (IS_JOB_CONFIGURING(job))
         return BUSY("the job's nodes are being prepared");
     if (!job->part_ptr || !job->node_bitmap || !job->job_resrcs || bit_ffs(job->node_bitmap) < 0)
@@ -134,7 +134,7 @@ static verdict_t judge_added(job_record_t *job, const change_t *change, const ch
     // A step on a new node waits for a prolog that only the helper had there; with Contain the
     // helper has a step at once, and Slurm merges no job that has one.
     if (slurm_conf.prolog_flags & PROLOG_FLAG_ALLOC)
-        return REFUSED(ESLURM_NOT_SUPPORTED, "with PrologFlags=Alloc or Contain no job grows");
+        return REFUSED(ESLURM_NOT_SUPPORTED, "no job can grow with PrologFlags=Alloc or Contain");
     if (!bit_super_set(change->added, job->part_ptr->node_bitmap))
         return INVALID("%.60s: not all nodes are in partition %.60s", names, job->part_ptr->name);
     if (details->exc_node_bitmap && overlap(change->added, details->exc_node_bitmap))
@@ -142,10 +142,10 @@ static verdict_t judge_added(job_record_t *job, const change_t *change, const ch
     if (job->end_time < time(NULL) + 60)
         return REFUSED(ESLURM_INVALID_TIME_LIMIT, "the job ends within a minute");
     if (is_switched_off(change->added))
-        return REFUSED(ESLURM_NODE_NOT_AVAIL, "some of the nodes are switched off");
+        return REFUSED(ESLURM_NODE_NOT_AVAIL, "some of the nodes are powered down");
     // Slurm 24.11 loses track of which cores a merged job has on which node.
     if (!(details->whole_node & WHOLE_NODE_REQUIRED))
-        return REFUSED(ESLURM_NOT_SUPPORTED, "only jobs that hold whole nodes can get more");
+        return REFUSED(ESLURM_NOT_SUPPORTED, "only jobs that hold whole nodes can grow");
     // Nodes that a job has just given back are not shared before they have answered.
     if (overlap(change->added, cg_node_bitmap) ||
         !bit_super_set(change->added, share_node_bitmap) ||
@@ -158,9 +158,10 @@ static verdict_t judge(job_record_t *job, const change_t *change, const char *na
 {
     uint32_t added = (uint32_t)bit_set_count(change->added);
     if (added && change->removed)
-        return INVALID("nodes are added and removed at once");
+        return INVALID("nodes are both added and removed");
     if (!bit_test(change->after, change->head))
-        return INVALID("%s is the head of the job and stays", compat_node((int)change->head)->name);
+        return INVALID("%s is the head of the job and cannot be removed",
+                       compat_node((int)change->head)->name);
     if (job->gres_list_req || job->gres_list_alloc)
         return REFUSED(ESLURM_NOT_SUPPORTED, "Slurm does not resize jobs with generic resources");
     if (!has_cpus_everywhere(job))

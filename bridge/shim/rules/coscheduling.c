@@ -22,13 +22,13 @@ void coscheduling_configure(const settings_t *settings)
 
 bool coscheduling_is_shared(const part_record_t *part)
 {
-    return part->max_share == 2; // with SHARED_FORCE it would be another number
+    return part->max_share == 2; // with SHARED_FORCE another bit would be set
 }
 
 // ---------------------------------------------------------------- notes
 
-// With a job that was started to share: whose guest (0: nobody's), and what share_res and
-// whole_node were before.
+// The note of a job that was started to share: the number of its host (0: it is no guest), and the
+// previous values of share_res and whole_node.
 typedef struct {
     uint32_t host;
     uint8_t share_res, whole_node;
@@ -49,16 +49,16 @@ static void write_note(job_record_t *job, const shares_t *shares)
     note_write(job, NOTE, text);
 }
 
-// ---------------------------------------------------------------- what jobs want
+// ---------------------------------------------------------------- what jobs request
 
-// What the user asked for. A job that shares has WHOLE_NODE_USER besides.
+// The user's request. A job that shares has WHOLE_NODE_USER as well.
 static uint8_t asked_whole_node(const job_record_t *job)
 {
     shares_t shares;
     return read_note(job, &shares) ? shares.whole_node : job->details->whole_node;
 }
 
-// Including --exclusive=mcs and the like; --exclusive=user where users may meet.
+// Also true for --exclusive=mcs and the like, and for --exclusive=user where users may share.
 static bool is_exclusive(const job_record_t *job)
 {
     const struct job_resources *held = job->job_resrcs;
@@ -91,7 +91,7 @@ uint32_t coscheduling_slowdown(const job_record_t *job)
                                                                                          : 0;
 }
 
-// All CPUs of all nodes that it holds: only then Slurm puts a guest onto the same ones.
+// Whether it holds all CPUs of all its nodes. Only then does Slurm place a guest on the same CPUs.
 static bool holds_all(const job_record_t *job)
 {
     const struct job_resources *held = job->job_resrcs;
@@ -105,7 +105,7 @@ static bool holds_all(const job_record_t *job)
     return which > 0;
 }
 
-// Only jobs that were started to share: Slurm keeps others' jobs off the nodes of these.
+// Only jobs that were started to share can be hosts: Slurm keeps other users' jobs off their nodes.
 static bool can_host(const job_record_t *job)
 {
     shares_t shares;
@@ -146,7 +146,7 @@ job_record_t *coscheduling_host(const job_record_t *guest)
     job_record_t *host = find_job_record(shares.host);
     if (!host || host == guest || !host->details || !IS_JOB_RUNNING(host) ||
         IS_JOB_COMPLETING(host) || host->part_ptr != guest->part_ptr || !can_host(host) ||
-        !read_note(host, &of_host) || of_host.host || // a guest is nobody's host
+        !read_note(host, &of_host) || of_host.host || // a guest cannot be a host
         !are_nodes_of(guest->node_bitmap, host))
         return NULL;
     return host;
@@ -168,7 +168,7 @@ static int look_for_guest(void *record, void *context)
     return search->found ? -1 : 0; // a negative number ends the search
 }
 
-// Whether two jobs or more run on a node on which jobs may share.
+// Whether two or more jobs run on one of these nodes, in a partition in which jobs may share.
 static bool may_have_guest(bitstr_t *nodes)
 {
     bool found = false;
@@ -183,7 +183,7 @@ static bool may_have_guest(bitstr_t *nodes)
     return found;
 }
 
-// Looks at all jobs, so only where there may be one.
+// The search visits all jobs, so it is made only if there may be a guest.
 static bool has_guest(bitstr_t *nodes)
 {
     search_t search = {.nodes = nodes};
@@ -206,7 +206,7 @@ static bool may_meet(const job_record_t *a, const job_record_t *b)
     return a->user_id == b->user_id;
 }
 
-// Nothing else than `jobs` jobs on each of the nodes.
+// Whether exactly `jobs` jobs run on each of the nodes, and none is completing or suspended there.
 static bool has_jobs(bitstr_t *nodes, unsigned jobs)
 {
     for (bitoff_t at = 0; (at = compat_next_bit(nodes, at)) >= 0; at++) {
@@ -221,14 +221,15 @@ verdict_t coscheduling_judge(const job_record_t *job, const job_record_t *host,
                              const part_record_t *part, bitstr_t *nodes)
 {
     if (!host || !host->details || !IS_JOB_RUNNING(host) || IS_JOB_COMPLETING(host))
-        return BUSY("the host does not run any more");
+        return BUSY("the host is no longer running");
     if (!coscheduling_is_shared(part) || host->part_ptr != part)
-        return INVALID("the host is not in partition %.40s, or that has no OverSubscribe=YES:2",
-                       part->name);
+        return INVALID(
+            "the host is not in partition %.40s, or the partition lacks OverSubscribe=YES:2",
+            part->name);
     if (!coschedule_is_guest(wanted(job)))
-        return INVALID("the job's user does not let it run as a guest");
+        return INVALID("the job's user does not allow it to run as a guest");
     if (!coschedule_hosts(coscheduling_of(host)))
-        return INVALID("the host lets no guest in, or cannot");
+        return INVALID("the host does not allow a guest, or cannot have one");
     if (is_exclusive(job) || has_gres(job))
         return INVALID("a guest can have neither --exclusive nor GRES");
     if (!job->batch_flag || !job->details->requeue)
@@ -269,9 +270,9 @@ bool coscheduling_will_host(const job_record_t *job, const part_record_t *part, 
 
 // ---------------------------------------------------------------- starts
 
-// Slurm keeps a node that is held with WHOLE_NODE_USER for jobs of its user. A guest of another
-// user gets in while the node is nobody's, and then it is of no user at all: whoever ends first,
-// neither of them lets a third one in.
+// Slurm keeps a node that is held with WHOLE_NODE_USER for jobs of its owner. A guest of another
+// user is let in while the node has no owner. After that the owner is a user that does not exist,
+// so that no third job is let in, whichever of the two ends first.
 static void set_owner(bitstr_t *nodes, uint32_t user_id, int jobs)
 {
     for (bitoff_t at = 0; (at = compat_next_bit(nodes, at)) >= 0; at++) {
@@ -307,7 +308,7 @@ void coscheduling_note(job_record_t *job, job_record_t *host, uint8_t share_res,
     if (host)
         shares.host = compat_job_id(host);
     write_note(job, &shares);
-    // It is alone, so its own host is gone; that may come back as its guest.
+    // The host runs alone, so its own former host is gone, and may return as its guest.
     if (host && read_note(host, &of_host) && of_host.host) {
         of_host.host = 0;
         write_note(host, &of_host);
@@ -318,8 +319,8 @@ void coscheduling_restore(job_record_t *job)
 {
     shares_t shares;
     if (!IS_JOB_PENDING(job) || IS_JOB_COMPLETING(job))
-        return; // Slurm still counts it as one that keeps others off its nodes
-    // A client that has invented the note could as well have asked for what it says.
+        return; // Slurm still counts it among the jobs that keep others off their nodes
+    // A forged note does no harm: the client could have requested the same openly.
     if (read_note(job, &shares) && job->details->share_res == 1) {
         job->details->share_res = shares.share_res;
         job->details->whole_node = shares.whole_node;

@@ -31,8 +31,7 @@ void raised_limit_restore(job_record_t *job)
 {
     uint32_t asked, raised;
     if (read_note(job, &asked, &raised) && raised == job->time_limit && asked < raised) {
-        info("bridge: %pJ waits again: its time limit is %u minutes, as it was asked for", job,
-             asked);
+        info("bridge: %pJ waits again: its time limit is %u minutes, as requested", job, asked);
         job->time_limit = asked;
         last_job_update = time(NULL);
     }

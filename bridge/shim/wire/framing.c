@@ -18,7 +18,7 @@ const char *frame_open(const unsigned char *reply, size_t bytes, const unsigned 
     if (bytes < FRAME_BYTES)
         return "the reply is too short";
     if (reply[0] != 0)
-        return "the reply is compressed or no gRPC";
+        return "the reply is compressed or not gRPC";
     uint32_t length = 0;
     for (int i = 1; i < FRAME_BYTES; i++)
         length = length << 8 | reply[i];

@@ -16,7 +16,6 @@ import pytest
 from tests.integration.elastic.jobs import Elastic
 from tests.integration.elastic.whole import CONFIG, HEAT, PAUSE, RULES, WAITS
 
-KEEP = bool(os.environ.get("SCHEDBRIDGE_KEEP_CLUSTER"))
 NAME = os.environ.get("SCHEDBRIDGE_ELASTIC_CLUSTER", "sbelastic")
 POLICY = "malleable-performance"
 WHOLE = os.environ.get("SCHEDBRIDGE_WHOLE_CLUSTER", "sbwhole")
@@ -29,12 +28,9 @@ def session_elastic() -> Iterator[Elastic]:
         "--image", "mpi", "--set",
         "SchedulerParameters=permit_job_expansion,bf_interval=1,sched_min_interval=100000",
     )  # fmt: skip
-    if not (KEEP and NAME in cluster.process("scontrol", "show", "config").stdout):
-        cluster.up()
-    cluster.compile()
-    yield cluster
-    if not KEEP:
-        cluster.down()
+    with cluster.standing():
+        cluster.compile()
+        yield cluster
 
 
 @pytest.fixture
@@ -54,12 +50,8 @@ def session_whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Elastic]
         WHOLE, "--nodes", "4", "--cpus", "4", "--image", "mpi", "--agents", "--accounting",
         "--service-config", str(file), "--set", "SlurmdTimeout=120",
     )  # fmt: skip
-    if not (KEEP and WHOLE in cluster.process("scontrol", "show", "config").stdout):
-        cluster.up()
-        cluster.compile(["wheel"], "examples/heat.c")
-    yield cluster
-    if not KEEP:
-        cluster.down()
+    with cluster.standing(lambda: cluster.compile(["wheel"], "examples/heat.c")):
+        yield cluster
 
 
 @pytest.fixture(scope="module")

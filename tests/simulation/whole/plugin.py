@@ -204,7 +204,7 @@ class Plugin:
         good = known and not reply.need_full and reply.generation == self._generation
         self._history.add(now, "heard", name=self.name, call=number, good=good)
         if not good and self._full:
-            self._failed("Cycle", "the service does not take a full report")
+            self._failed("Cycle", "the service does not accept a full report")
             self._greeted = known
             return
         if not good:

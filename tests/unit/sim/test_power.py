@@ -25,9 +25,8 @@ from bridge.sim.runs.faults import Fault, FaultKind, random_faults
 from bridge.sim.runs.power_oracle import Configurations, judges
 from bridge.sim.workloads.job_power import JobPower, by_application, drawn_around
 from bridge.sim.workloads.system import pool_of, read_system
-from bridge.sim.workloads.workload import Malleable
 from tests.reshaping import RandomReshape
-from tests.workloads import a_workload, random_workload
+from tests.workloads import a_workload, malleable, random_workload
 
 NODE = NodePower("node", NodeSet(), idle_w=70, max_w=300)
 
@@ -35,15 +34,6 @@ NODE = NodePower("node", NodeSet(), idle_w=70, max_w=300)
 def draws(*draw_w):
     column = np.array(draw_w, dtype=np.int64)
     return JobPower(column, column, column)
-
-
-def malleable(workload, least=1, most=8):
-    n = len(workload)
-    widths = Malleable(
-        np.full(n, least), np.full(n, most), np.zeros(n, dtype=np.int8), workload.processors,
-        np.full(n, None),
-    )  # fmt: skip
-    return replace(workload, malleable=widths)
 
 
 def steps_of(log):

@@ -15,18 +15,8 @@ from bridge.sim.runs.engine import simulate
 from bridge.sim.runs.faults import Fault, FaultKind
 from bridge.sim.workloads.speedup import Amdahl
 from bridge.sim.workloads.system import pool_of
-from bridge.sim.workloads.workload import Malleable
 from tests.reshaping import RandomReshape
-from tests.workloads import a_workload
-
-
-def malleable(workload, least=1, most=8):
-    n = len(workload)
-    widths = Malleable(
-        np.full(n, least), np.full(n, most), np.zeros(n, dtype=np.int8), workload.processors,
-        np.full(n, None),
-    )  # fmt: skip
-    return replace(workload, malleable=widths)
+from tests.workloads import a_workload, malleable
 
 
 class Resizing:

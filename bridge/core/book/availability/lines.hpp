@@ -105,10 +105,10 @@ class NodeLines {
     int64_t change_after(size_t node, int64_t time) const;
     int64_t change_before(size_t node, int64_t time) const;
 
-    // From when on the need is held up to `time`, which is after the first second; `time`: not.
+    // Since when the need is held up to `time`, which is after the first second; `time`: not held.
     int64_t held_since(size_t node, LineNeed need, int64_t time) const;
 
-    // Until when it is held from `time` on; NEVER: for ever.
+    // Until when it is held from `time` on; NEVER: without end.
     int64_t held_until(size_t node, LineNeed need, int64_t time) const;
 
     // Discards everything before `now`.

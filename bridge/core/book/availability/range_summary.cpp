@@ -11,7 +11,7 @@ namespace bridge {
 namespace {
 
 constexpr int64_t GRADES = 255;
-constexpr int64_t FARTHEST = int64_t{1} << 40; // s; later changes are not told apart
+constexpr int64_t FARTHEST = int64_t{1} << 40; // s; later changes are not distinguished
 constexpr size_t MOST_SPANS = 1024;
 constexpr size_t MOST_BYTES = size_t{24} << 20;            // with one length
 constexpr size_t MOST_BYTES_OF_LENGTHS = size_t{32} << 20; // with more
@@ -125,7 +125,7 @@ uint8_t RangeSummary::grade(size_t column, int64_t amount) const {
 void RangeSummary::take_in(size_t node, const int64_t *begin, const int64_t *free, size_t n,
                            int64_t from, int64_t until) {
     outgrown_ = outgrown_ || (begin[n - 1] > end_ && end_ - base_ < FARTHEST);
-    // What begins in the range before may extend into what changed.
+    // A job that begins in the range before may extend into the changed time.
     const int64_t beyond = lengths_ > 1 ? width() : 0;
     if (from - beyond >= end_ || until <= base_) {
         return;
@@ -175,8 +175,8 @@ void RangeSummary::see(int64_t time, const int64_t *begin, const int64_t *free, 
     }
 }
 
-// Takes in what is free for each length from `time` on, which the first of `n` segments contains.
-// A job that begins later in that segment meets at least the same ones.
+// Records what is free for each length from `time` on, which is in the first of `n` segments. A job
+// that begins later in that segment overlaps at least the same ones.
 void RangeSummary::begin_at(int64_t time, const int64_t *begin, size_t n, uint8_t *grades) {
     size_t past = 1;
     for (size_t k = lengths_; k-- > 0;) { // the first segment becomes the least of those up to here

@@ -9,9 +9,9 @@
 // An amount is rounded up to a *grade*, which preserves order. A node whose grade is too low lacks
 // the amount; one whose grade is high enough may have it.
 //
-// Where ranges are longer than short jobs, what is free at some second of a range says little about
-// them. There the greatest amount is kept for several *lengths*: what is free throughout so long a
-// time that begins within the range.
+// Where ranges are longer than short jobs, the amount that is free at some second of a range says
+// little about such jobs. There the greatest amount is kept for several *lengths*: the amount that
+// is free throughout that length from some second of the range on.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many nodes of a class no job holds whole, over time: a bound on what jobs that want whole
-// nodes can get, for far less than a look at every node.
+// The number of nodes of a class that no job holds whole, over time: an upper bound on the nodes
+// for jobs that request whole nodes, much cheaper than checking every node.
 //
-// It is never too low: a time that it rules out is impossible. It may be too high, as nodes may be
-// shared or closed, and are not the same ones from second to second.
+// A start that it rules out is impossible. It may be too high, because nodes may be shared or
+// closed, and because the free nodes change from second to second.
 #pragma once
 
 #include <cstddef>
@@ -22,11 +22,11 @@ class FreeNodes {
     // The profile of a class, made when it is first asked for; nullptr: too many classes have one.
     CountProfile *of(int32_t cls, const BookRequests &requests, const NodeLines &lines);
 
-    // What a node's line gains or loses for an exclusive job within [start, end): to be called
-    // before it loses that, and after it has gained it.
+    // Records that a node's line gains or loses an exclusive job within [start, end). Call it
+    // before the line loses amounts and after it gained them.
     void change(size_t position, int64_t start, int64_t end, int64_t sign, const NodeLines &lines,
                 const BookRequests &requests);
-    // After all nodes of a job.
+    // Call it after all nodes of a job.
     void apply(int64_t start, int64_t end, int64_t sign);
 
     void trim(int64_t now);

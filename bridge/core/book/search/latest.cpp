@@ -42,7 +42,7 @@ int64_t BookSearch::last_of(const Group &sought, int64_t length, int64_t from, i
             }
             const int64_t here = room(sought, p, start, length, most);
             missing -= here;
-            if (here < most) { // more only if it ends before something that is within it now
+            if (here < most) { // more chunks fit only if the job ends before a change within it
                 const int64_t change = state_.lines.change_before(p, end_of(start, length));
                 if (change >= length) {
                     gains_.emplace_back(std::min(start - 1, change - length), most - here);
@@ -86,7 +86,7 @@ int64_t BookSearch::last_on_nodes(int32_t id, int64_t length, int64_t from, int6
     return -1;
 }
 
-// The latest start before `time` from which the job would end as something changes.
+// The latest start before `time` at which the job's end coincides with a change.
 int64_t BookSearch::change_before(const Request &request, int64_t time, int64_t length) const {
     const int64_t end = end_of(time, length);
     int64_t change = -1;

@@ -8,7 +8,7 @@ namespace bridge {
 namespace {
 
 constexpr size_t MOST_BOUNDS_BYTES = size_t{48} << 20;
-constexpr size_t MOST_RISES_EACH = 64; // of a node; after more, little is known of it
+constexpr size_t MOST_RISES_EACH = 64; // per node; after more, its bounds are worth little
 constexpr size_t MOST_LACKS_BYTES = size_t{16} << 20;
 
 } // namespace
@@ -326,7 +326,7 @@ int64_t BookSearch::next_of(const Group &sought, int32_t cache_id, int64_t lengt
     }
     const WholeNodes whole = whole_nodes(sought);
     NodeBounds *bounds = bounds_for(sought.shape, length);
-    // A replan skips few nodes by them: less than they cost.
+    // In a replan they would exclude few nodes and cost more than they save.
     Lack *lacks = lifted.placed == nullptr ? lacks_for(shape) : nullptr;
     if (sought.count == 1 && bounds != nullptr) {
         keeps_summary(shape, true);
@@ -375,7 +375,7 @@ int64_t BookSearch::next_on_nodes(int32_t id, int64_t length, int64_t from, int6
         return next_of(request.sought.front(), request.cache_ids.front(), length, from, latest,
                        lifted);
     }
-    lifted.chances = nullptr; // they are not for each kind of chunks alone
+    lifted.chances = nullptr; // they do not apply to one kind of chunks alone
     SearchCache &cache = this->cache(of_request_, static_cast<size_t>(id), 0);
     SearchCache::Answer answer;
     cache.look_up(nullptr, 0, length, state_.rises, lifted.from, lifted.until, state_.now, latest,

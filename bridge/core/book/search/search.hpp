@@ -48,25 +48,25 @@ struct Placed {
     int32_t chunks;
 };
 
-// What the search reads. Code that gives something back must push a rise.
+// The state that searches read. Code that gives amounts back must push a rise.
 struct BookState {
     int64_t now;
     BookNodes nodes;
     NodeLines lines;
     BookRequests requests;
     std::vector<CapacityConstraint> constraints;
-    std::vector<uint64_t> constraint_rises; // of each: how often something was given back
+    std::vector<uint64_t> constraint_rises; // by constraint: how often amounts were given back
     Rises rises;
     FreeNodes free_nodes{};
 };
 
-// What a request needs that wants whole nodes of one class: so many of them at a time.
+// The demand of a request for whole nodes of one class: a number of nodes at the same time.
 struct WholeNodes {
     CountProfile *free; // nullptr: another kind of request
     int64_t nodes;
 
-    // The earliest start in [from, latest] at which as many may be free, or NEVER; from `until` on
-    // they are.
+    // The earliest start in [from, latest] at which enough may be free, or NEVER; from `until` on,
+    // enough are free.
     int64_t next(int64_t from, int64_t length, int64_t latest, int64_t until = NEVER) const {
         return free == nullptr ? from : free->earliest(from, nodes, length, latest, until).start;
     }
@@ -89,7 +89,7 @@ struct Lifted {
     int64_t until = NEVER;
     const std::vector<Placed> *placed = nullptr;
     const Spans *chances = nullptr; // the only times at which a start may be possible, if given
-    bool by_constraints = false; // some other times are not because constraints do not allow them
+    bool by_constraints = false;    // constraints may be what excludes other times
 };
 
 // The time from which each part of a sweep may fit something. Few parts matter at a time, so long

@@ -28,7 +28,7 @@ class Rises {
         int32_t position;
         int64_t from;
         int64_t until;
-        size_t before; // how many there were when the one before of this node had come
+        size_t before; // value of since() before this rise: the node's previous rise
     };
 
     size_t count() const { return log_.size(); }
@@ -51,20 +51,19 @@ class Rises {
         log_.push_back({position, from, until, last_[p]});
         last_[p] = log_.size();
     }
-    // When the first of those after the first `known` of all begins, and the last one ends; there
-    // must be one.
+    // The earliest begin and the latest end of all rises but the first `known`; there must be one.
     std::pair<int64_t, int64_t> reach(size_t known) const {
         const auto before = [](const auto &entry, size_t count) { return entry.first < count; };
         return {std::lower_bound(first_.begin(), first_.end(), known, before)->second,
                 std::lower_bound(last_until_.begin(), last_until_.end(), known, before)->second};
     }
-    // The number of rises when the last one of a node was pushed; 0: it had none.
+    // The total number of rises after the last one of a node; 0: it had none.
     size_t since(int32_t position) const {
         const auto p = static_cast<size_t>(position);
         return p < last_.size() ? last_[p] : 0;
     }
 
-    // Whether one of a node's, after the first `known` of all, is within [from, until).
+    // Whether a node has a rise that overlaps [from, until), not counting the first `known` of all.
     bool any(int32_t position, size_t known, int64_t from, int64_t until) const {
         for (size_t at = since(position); at > known; at = log_[at - 1].before) {
             if (log_[at - 1].from < until && from < log_[at - 1].until) {
@@ -74,7 +73,7 @@ class Rises {
         return false;
     }
 
-    // Drops all; holders of results of an earlier epoch must drop them.
+    // Drops all rises. Results of an earlier epoch are invalid.
     void clear() {
         log_.clear();
         last_.clear();
@@ -87,7 +86,7 @@ class Rises {
   private:
     std::vector<Rise> log_;
     std::vector<size_t> last_; // by position
-    // The rises before which none that came later begins, in order; and after which none ends.
+    // Rises that begin before every later one; and those that end after every later one.
     std::vector<std::pair<size_t, int64_t>> first_;
     std::vector<std::pair<size_t, int64_t>> last_until_;
     uint64_t epoch_ = 0;
@@ -143,7 +142,7 @@ class SearchCache {
         uint64_t used;
         uint32_t row; // of amounts_ and since_
     };
-    // What was given back since an entry was found; apart, as entries are moved often.
+    // What was given back since an entry was found. Stored separately, as entries are moved often.
     struct Since {
         size_t rises; // when it was found
         size_t taken; // how many of them are in `open`

@@ -7,7 +7,7 @@
 namespace bridge {
 namespace {
 
-// From this many on, it pays to find quickly the few parts that matter next.
+// From this many parts on, an index of the parts that are due next pays.
 constexpr int MANY_SWEEPS = 8;
 
 // The smallest time up to `latest` by which gains add up to the amount needed; later gains
@@ -20,7 +20,7 @@ class Enough {
     }
     // NEVER while they do not.
     int64_t time() const { return sum_ >= needed_ ? heap_.front().first : NEVER; }
-    // So much less, but not all, is needed: it is there.
+    // Reduces the amount needed by what is already there, which is less than all.
     void has(int64_t gain) {
         needed_ -= gain;
         trim();
