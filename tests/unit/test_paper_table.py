@@ -20,7 +20,7 @@ SHORT = {
 
 def named() -> list[tuple[str, str]]:
     """File and name of each test that the document names; names may end in a star."""
-    section = DOCUMENT.read_text().split("## The paper, test by test")[1]
+    section = DOCUMENT.read_text().split("## Tests of the paper's statements")[1]
     found, file = [], ""
     for line in section.splitlines():
         for words in re.findall(r"`([^`]+)`", line):
