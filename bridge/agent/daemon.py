@@ -8,8 +8,8 @@ Rules
        jobs an estimate is sent.
     3. A launcher, job or order that causes an error is logged and stops no other.
     4. Power and use are read every `READ_S` (`bridge.agent.power`) and sent, several readings at
-       once, to a service that accepts them. While an earlier message is still unsent, readings are
-       dropped.
+       once, to a service that accepts them. While an earlier message is still unsent, no
+       reading is made.
     5. CPU shares of jobs are kept by a separate thread (`bridge.agent.shares`), also without the
        service.
 """
