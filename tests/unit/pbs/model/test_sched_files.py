@@ -219,7 +219,7 @@ def test_a_resource_that_is_not_compared():
     assert starts(jobs, {}) == {}
     found = starts(jobs, {"sched_config": STOCK}, judge=lambda _: [])
     assert found.keys() == {"1.srv", "2.srv"}
-    assert "scratch=9437184kb" in found["2.srv"]
+    assert found["2.srv"] == "(n1:ncpus=1)"
 
 
 @pytest.mark.parametrize(
