@@ -1,25 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenPBS with the bridge and with its own pbs_sched, on the same real server.
+"""OpenPBS with the bridge and with its own pbs_sched, each on a new server of its own.
 
 Needs an installed OpenPBS (PBS_EXEC) and root; runs in namespaces of its own. The two schedulers
-take turns on one server, `--rounds` times. Measured of each:
+take turns, `--rounds` times. Measured of each:
     start        submission to state R, ms: single jobs, empty queue
     drain        jobs that end at once: all submitted to all gone, jobs/s
     cpu          CPU time of server and scheduler for each of them, ms
-    announce     waiting jobs: from the last submission until each has a comment, s
-    query        `qstat` of one job meanwhile, ms
+    announce     waiting jobs: from the last submission until each has a comment, s; of as many as
+                 `--announce` says, one number after the other
+    query        meanwhile: the state of one job, asked ten times a second, ms
 
-Usage: benchmarks/pbs.py [--out FILE] [--rounds N] [--singles N] [--drain N] [--announce N]
+Usage: benchmarks/pbs.py [--out FILE] [--rounds N] [--singles N] [--drain N] [--announce N,N]
+       benchmarks/pbs.py --show FILE
 """
 
 import argparse
 import ctypes
+import json
 import os
 import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -32,6 +36,8 @@ from tests.real_pbs.server import Server, wait_for
 from tests.real_pbs.service import Bridge
 
 SIDES = ("pbs_sched", "bridge")
+MARK = "row: "
+"""Before the result of one side, among what PBS prints."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -51,13 +57,7 @@ class Stand:
         self.stock: subprocess.Popen[bytes] | None = None
 
     def use(self, side: str) -> None:
-        """Changes the scheduler."""
-        self.server.delete_all()
-        self.bridge.stop()
-        if self.stock is not None:
-            self.stock.terminate()
-            self.stock.wait()
-            self.stock = None
+        """Starts the scheduler."""
         if side == "bridge":
             self.bridge.start_service()
             self.bridge.start_link()
@@ -117,7 +117,7 @@ class Stand:
 
 
 def measure(stand: Stand, side: str, options: argparse.Namespace) -> dict[str, object]:
-    """One turn of one scheduler."""
+    """One scheduler on a new server."""
     stand.use(side)
     row: dict[str, object] = {"scheduler": side}
     times = []
@@ -134,23 +134,32 @@ def measure(stand: Stand, side: str, options: argparse.Namespace) -> dict[str, o
     for kind, spent in after.items():
         row[f"{kind}_cpu_ms_per_job"] = round((spent - before[kind]) / options.drain * 1e3, 1)
     stand.server.qsub("-l", "select=4:ncpus=4")
-    for _ in range(options.announce):
-        stand.submit("1:ncpus=4")
-    began = time.perf_counter()
-    row["announce_s"], queries = _announced(stand, began, options.announce)
-    row |= _spread("query", queries)
+    waiting, last = 0, ""
+    for count in options.announce:
+        while waiting < count:
+            last = stand.submit("1:ncpus=4")
+            waiting += 1
+        row[f"announce_{count}_s"], queries = _announced(stand, count, last, options.watch)
+        row |= _spread(f"query_{count}", queries)
     return row
 
 
-def _announced(stand: Stand, began: float, count: int) -> tuple[float | None, list[float]]:
+def _announced(
+    stand: Stand, count: int, job_id: str, watch_s: float
+) -> tuple[float | None, list[float]]:
+    began, looks_s = time.perf_counter(), 0.0
     queries: list[float] = []
-    while time.perf_counter() - began < 300:
+    while time.perf_counter() - began < watch_s:
         asked = time.perf_counter()
-        jobs = stand.library.stat_jobs(stand.connection, ("comment", "job_state"))
+        stand.state(job_id)
         queries.append((time.perf_counter() - asked) * 1e3)
-        waiting = [job for job in jobs.values() if job["job_state"] == "Q"]
-        if len(waiting) >= count and all("comment" in job for job in waiting):
-            return round(time.perf_counter() - began, 2), queries
+        if asked >= looks_s:
+            jobs = stand.library.stat_jobs(stand.connection, ("comment", "job_state"))
+            waiting = [job for job in jobs.values() if job["job_state"] == "Q"]
+            if len(waiting) >= count and all("comment" in job for job in waiting):
+                return round(time.perf_counter() - began, 2), queries
+            # Looking at all jobs costs the server time: at most a twentieth of it.
+            looks_s = time.perf_counter() + 20 * (time.perf_counter() - asked)
         time.sleep(0.1)
     return None, queries
 
@@ -163,26 +172,83 @@ def _spread(name: str, values: list[float]) -> dict[str, object]:
     }
 
 
+_SHOWN = (
+    ("submit to run, median, ms", "start_ms_median", 1),
+    ("submit to run, p95, ms", "start_ms_p95", 1),
+    ("jobs that end at once, jobs/s", "drain_jobs_per_s", 1),
+    ("CPU of the server per job, ms", "server_cpu_ms_per_job", 1),
+    ("CPU of the scheduler per job, ms", "scheduler_cpu_ms_per_job", 1),
+)
+
+
+def lines(found: dict[str, Any]) -> list[str]:
+    """A table: median of the rounds, and their range."""
+    rows = found["rows"]
+    counts = sorted({int(k.split("_")[1]) for r in rows for k in r if k.startswith("announce_")})
+    shown = list(_SHOWN)
+    for count in counts:
+        shown += [
+            (f"{count:,} waiting jobs announced, s", f"announce_{count}_s", 1),
+            (f"a query meanwhile, median, ms ({count:,})", f"query_{count}_ms_median", 1),
+            (f"a query meanwhile, p95, ms ({count:,})", f"query_{count}_ms_p95", 1),
+        ]
+    table = [f"| measured | {' | '.join(SIDES)} |", "| --- | ---: | ---: |"]
+    for title, key, digits in shown:
+        cells = []
+        for side in SIDES:
+            known = sorted(
+                r[key] for r in rows if r["scheduler"] == side and r.get(key) is not None
+            )
+            cells.append(_range(known, digits) if known else "–")
+        table.append(f"| {title} | {' | '.join(cells)} |")
+    return table
+
+
+def _range(known: list[float], digits: int) -> str:
+    low, high = f"{known[0]:,.{digits}f}", f"{known[-1]:,.{digits}f}"
+    middle = f"{statistics.median(known):,.{digits}f}"
+    return middle if low == high else f"{middle} ({low}–{high})"
+
+
+def inside(options: argparse.Namespace) -> None:
+    """Measures one side, in a world of its own, and prints the row."""
+    stand = Stand(4)
+    try:
+        row = measure(stand, options.inside, options)
+    finally:
+        stand.bridge.stop()
+    print(MARK + json.dumps(row), flush=True)
+
+
 def main() -> None:
     """Measures and writes."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/pbs.json"))
+    parser.add_argument("--show", type=Path, help="print the table of a results file")
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--singles", type=int, default=20)
+    parser.add_argument("--singles", type=int, default=25)
     parser.add_argument("--drain", type=int, default=40)
-    parser.add_argument("--announce", type=int, default=200)
-    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--watch", type=float, default=600.0, help="longest wait for comments, s")
+    parser.add_argument(
+        "--announce", type=lambda word: [int(n) for n in word.split(",")], default=[1000, 10_000]
+    )
+    parser.add_argument("--inside", choices=SIDES, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if not options.inside:
-        world = [sys.executable, "-m", "tests.real_pbs.world", sys.executable, *sys.argv]
-        sys.exit(subprocess.run([*world, "--inside"], check=False).returncode)
-    stand, rows = Stand(4), []
+    if options.show:
+        print("\n".join(lines(json.loads(options.show.read_text()))))
+        return
+    if options.inside:
+        inside(options)
+        return
+    world = [sys.executable, "-m", "tests.real_pbs.world", sys.executable, *sys.argv, "--inside"]
+    rows: list[dict[str, object]] = []
     for at in range(options.rounds):
         for side in SIDES if at % 2 == 0 else SIDES[::-1]:
-            rows.append({"round": at, **measure(stand, side, options)})
+            done = subprocess.run([*world, side], check=True, stdout=subprocess.PIPE, text=True)
+            row = next(line for line in done.stdout.splitlines() if line.startswith(MARK))
+            rows.append({"round": at, **json.loads(row.removeprefix(MARK))})
             print(rows[-1], flush=True)
             write(options.out, {**about(), "rows": rows})
-    stand.bridge.stop()
 
 
 if __name__ == "__main__":

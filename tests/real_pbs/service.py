@@ -6,8 +6,10 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from tests.real_pbs.server import wait_for
+from tests.real_pbs.world import USERS
 
 _RUN = Path("/var/spool/schedbridge")
 _COMMAND = [sys.executable, "-m", "bridge.cli.main"]
@@ -20,7 +22,20 @@ class Bridge:
         service, link: the processes; None: not running.
     """
 
-    def __init__(self, policy: str = "conservative", link_options: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, policy: str = "conservative", link_options: tuple[str, ...] = (), user: str = ""
+    ) -> None:
+        """Prepares them.
+
+        Args:
+            policy: of the service.
+            link_options: more options of the link.
+            user: who runs both; empty: root.
+        """
+        self._user: dict[str, Any] = {}
+        number = USERS[user] if user else 0
+        if user:
+            self._user = {"user": number, "group": number, "extra_groups": []}
         self.service: subprocess.Popen[bytes] | None = None
         self.link: subprocess.Popen[bytes] | None = None
         self._options = link_options
@@ -28,6 +43,8 @@ class Bridge:
             (_RUN / name).mkdir(parents=True, exist_ok=True)
         (_RUN / "controller").chmod(0o700)
         (_RUN / "operator").chmod(0o755)
+        for folder in (_RUN, _RUN / "controller", _RUN / "operator"):
+            os.chown(folder, number, number)
         self.config = _RUN / "bridge.yaml"
         self.config.write_text(
             f"policy: {policy}\n"
@@ -44,7 +61,7 @@ class Bridge:
         """Starts the service, and waits until it listens."""
         with self.service_log.open("ab") as log:
             self.service = subprocess.Popen(
-                [*_COMMAND, "serve", "--config", str(self.config)], stderr=log
+                [*_COMMAND, "serve", "--config", str(self.config)], stderr=log, **self._user
             )
         wait_for("the service", self.socket.exists)
 
@@ -53,8 +70,9 @@ class Bridge:
         already = self.registrations()
         with self.log.open("ab") as log:
             self.link = subprocess.Popen(
-                [*_COMMAND, "pbs-link", "--service", str(self.socket), *self._options], stderr=log
-            )
+                [*_COMMAND, "pbs-link", "--service", str(self.socket), *self._options],
+                stderr=log, **self._user,
+            )  # fmt: skip
         wait_for("a registered link", lambda: self.registrations() > already)
 
     def registrations(self) -> int:

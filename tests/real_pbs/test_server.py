@@ -3,19 +3,12 @@
 
 import os
 import signal
+import time
 
 import pytest
 
-from tests.real_pbs.server import Server, wait_for
+from tests.real_pbs.server import wait_for
 from tests.real_pbs.service import Bridge
-
-
-@pytest.fixture(scope="module")
-def server():
-    started = Server()
-    started.start()
-    started.add_moms(4, "resources_available.ncpus=4,resources_available.mem=8gb")
-    return started
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +61,23 @@ def test_a_held_job_waits_until_it_is_released(server, bridge):
     assert server.state(job) == "H"
     server.run("qrls", job)
     server.wait_state(job, "R")
+
+
+def test_a_job_in_a_confirmed_reservation_starts(server, bridge):
+    begin = time.strftime("%Y%m%d%H%M.%S", time.localtime(time.time() + 8))
+    told = server.run("env", "PBS_TZID=UTC", "pbs_rsub", "-R", begin, "-D", "300", "-l",
+                      "select=1:ncpus=2", user="alice")  # fmt: skip
+    name = told.split()[0]
+    try:
+        wait_for("a confirmation", lambda: "RESV_UNCONFIRMED" not in
+                 server.run("pbs_rstat", "-F", name))  # fmt: skip
+        job = server.qsub("-q", name.partition(".")[0], "-l", "select=1:ncpus=2",
+                          "-l", "walltime=00:01:00")  # fmt: skip
+        server.wait_state(job, "R", limit_s=120)
+        queue = server.run("qmgr", "-c", f"list queue {name.partition('.')[0]}")
+        assert "pbs-default" in queue
+    finally:
+        server.run("pbs_rdel", name, check=False)
 
 
 def test_pbs_sched_takes_over_and_hands_back(server, bridge):

@@ -2,7 +2,8 @@
 """Runs a command in namespaces of its own: network, mounts, processes, host name.
 
 Inside, /etc is a private copy with names of machines and users that exist nowhere else, and
-/var/spool is empty. When the command ends, everything that it started ends.
+/var/spool is empty. All users may run this Python. When the command ends, everything that it
+started ends.
 
 Usage: python -m tests.real_pbs.world COMMAND...
 """
@@ -65,6 +66,20 @@ def _prepare(scratch: str) -> None:
             groups.write(f"{name}:x:{number}:\n")
 
 
+def _open_python(scratch: str) -> None:
+    """Lets users other than root run this Python if it is installed in a closed directory."""
+    home = Path(sys.base_prefix).resolve()
+    closed = next((one for one in reversed(home.parents) if not one.stat().st_mode & 0o001), None)
+    if closed is None:
+        return
+    kept = Path(scratch, "python")
+    kept.mkdir()
+    _sh("mount", "--bind", str(home), str(kept))
+    _sh("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", str(closed))
+    home.mkdir(parents=True)
+    _sh("mount", "--bind", str(kept), str(home))
+
+
 def _reap(command: list[str]) -> int:
     """Runs a command as process 1 has to: children of others that ended are reaped."""
     child = subprocess.Popen(command)
@@ -83,6 +98,7 @@ def main(arguments: list[str]) -> int:
     if arguments[:1] != ["--inside"]:
         return enter(arguments)
     _prepare(arguments[1])
+    _open_python(arguments[1])
     return _reap(arguments[2:])
 
 

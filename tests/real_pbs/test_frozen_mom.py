@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A mom that is frozen: the server believes that its node is free."""
+
+import signal
+
+import pytest
+
+from tests.real_pbs.server import wait_for
+from tests.real_pbs.service import Bridge
+
+FULL = "select=1:ncpus=4"
+
+
+@pytest.fixture(scope="module")
+def bridge(server):
+    started = Bridge()
+    started.start_service()
+    started.start_link()
+    yield started
+    started.stop()
+
+
+def on(server, job):
+    return server.jobs(job)[job].get("exec_vnode", "")
+
+
+def test_others_run_and_the_frozen_one_goes_on_where_it_was(server, bridge):
+    server.signal_mom("n1", signal.SIGSTOP)
+    registered, pid = bridge.registrations(), bridge.link_pid()
+    try:
+        stuck = server.qsub("-l", f"{FULL}:vnode=n1")
+        wait_for("a start under way", lambda: server.jobs(stuck)[stuck].get("substate") == 41)
+        others = [server.qsub("-l", FULL) for _ in range(3)]
+        for job in others:
+            server.wait_state(job, "R")
+        wait_for("three that run", lambda: all(
+            server.jobs(job)[job]["substate"] == 42 for job in others
+        ))  # fmt: skip
+        waits = server.qsub("-l", FULL)
+        wait_for("a reason", lambda: "comment" in server.jobs(waits)[waits])
+        assert server.state(waits) == "Q"
+        assert not any("n1" in on(server, job) for job in others)
+        assert (bridge.registrations(), bridge.link_pid()) == (registered, pid)
+    finally:
+        server.signal_mom("n1", signal.SIGCONT)
+    wait_for("its start", lambda: server.jobs(stuck)[stuck]["substate"] == 42, 240)
+    server.delete_all()
