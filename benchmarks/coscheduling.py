@@ -73,6 +73,8 @@ def replay(log: Path, policy: str, consent: int, jobs: int, seed: int) -> dict[s
         "host_mean_percent": round(100 * found["host_slowdown"]["mean"], 2),
         "host_p95_percent": round(100 * found["host_slowdown"]["p95"], 2),
         "above_bound_percent": round(100 * found["above_bound"], 2),
+        "above_s_mean": round(found["above_s"]["mean"], 1),
+        "above_s_p95": round(found["above_s"]["p95"], 1),
         "overrun_percent": round(100 * found["overrun"], 2),
         "requeued": found["requeued"],
         "failures": decider.failures,
@@ -108,8 +110,9 @@ def show(found: Mapping[str, Any], table: str) -> list[str]:
 def _traces(runs: Sequence[Mapping[str, Any]]) -> list[str]:
     lines = [
         "| log | consent, % | policy | wait, s | response, s | bounded slowdown | CPU, % | guests "
-        "| hosts slower: mean, % | 95 %, % | above 10 %, % | overrun, % |",
-        "|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+        "| hosts slower: mean, % | 95 %, % | above 10 %, % | above for, s: mean | 95 %, s "
+        "| overrun, % |",
+        "|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for row in runs:
         lines.append(
@@ -118,7 +121,8 @@ def _traces(runs: Sequence[Mapping[str, Any]]) -> list[str]:
             f"| {row['response_s']:,.0f} | {row['bounded_slowdown']:.1f} "
             f"| {row['cpu_percent']:.1f} | {row['guests']:,} "
             f"| {row['host_mean_percent']:.1f} | {row['host_p95_percent']:.1f} "
-            f"| {row['above_bound_percent']:.1f} | {row['overrun_percent']:.1f} |"
+            f"| {row['above_bound_percent']:.1f} | {row['above_s_mean']:,.0f} "
+            f"| {row['above_s_p95']:,.0f} | {row['overrun_percent']:.1f} |"
         )
     return lines
 

@@ -11,20 +11,22 @@
 | host_slowdown | delay by guests over the run time alone: mean of hosts, 95 %, maximum |
 | guest_slowdown | likewise of guests by their hosts: mean, 95 %, maximum |
 | above_bound | share of the hosts that were slowed down by more than `BOUND` |
+| above_s | how long such a slowdown lasted, s: of hosts that had it: mean, 95 %, maximum |
 | overrun | share of all jobs that ran beyond their time limit |
 | killed | jobs killed at their time limit |
 | requeued | how often a guest was requeued |
 """
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.measures import makespan_s
 from bridge.sim.runs.outcome import Outcome
+from bridge.sim.sharing.progress import BOUND
 
-BOUND: Final = 0.10
+__all__ = ["BOUND", "sharing_measures"]
 
 
 def sharing_measures(outcome: Outcome) -> dict[str, Any]:
@@ -52,6 +54,7 @@ def sharing_measures(outcome: Outcome) -> dict[str, Any]:
         "host_slowdown": _spread(slower[host]),
         "guest_slowdown": _spread(slower[guest]),
         "above_bound": round(float((slower[host] > BOUND).mean()), 4) if host.any() else 0.0,
+        "above_s": _spread(log.above_s[host & (log.above_s > 0)]),
         "overrun": round(float((ran_s > workload.time_limit_s).mean()), 4),
         "killed": int(log.killed.sum()),
         "requeued": int(log.requeued.sum()),

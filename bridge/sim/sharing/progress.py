@@ -25,6 +25,8 @@ from itertools import accumulate
 from bridge.sim.sharing.interference import Application
 from bridge.sim.sharing.rates import Rate, Side, together, undisturbed
 
+BOUND = 0.10
+"""Slowdown from which on the time counts as `Used.above_s`."""
 _NOTHING_S = 1e-6
 """Less work than this is none: a rounding error."""
 
@@ -71,12 +73,14 @@ class Used:
         memory_s: share of the memory of its nodes, over time, s.
         shared_s: time with another job on some of its nodes.
         lost_s: the delay by this.
+        above_s: time for which it was slowed down by more than `BOUND` by this.
     """
 
     cpu_s: float = 0.0
     memory_s: float = 0.0
     shared_s: float = 0.0
     lost_s: float = 0.0
+    above_s: float = 0.0
 
 
 NOTHING = Used()
@@ -321,6 +325,7 @@ def _step(group: Sequence[_Job], until_s: float) -> None:
             job.used.memory_s + by_s * memory,
             job.used.shared_s + by_s * shares,
             job.used.lost_s + by_s * (1 - rate.speed) * shares,
+            job.used.above_s + by_s * (shares and rate.speed * (1 + BOUND) < 1),
         )
         job.at_s = to_s
         job.done_s += by_s * rate.speed

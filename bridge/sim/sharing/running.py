@@ -27,6 +27,7 @@ class SharingLog:
         memory_s: float64: share of the memory of its nodes, over time, s, all runs.
         shared_s: float64: time with another job on its nodes.
         lost_s: float64: the delay by this.
+        above_s: float64: time for which it was slowed down by more than `BOUND`.
         killed: bool: at its time limit.
         requeued: int64: how often it was requeued as a guest.
     """
@@ -36,6 +37,7 @@ class SharingLog:
     memory_s: NDArray[np.float64]
     shared_s: NDArray[np.float64]
     lost_s: NDArray[np.float64]
+    above_s: NDArray[np.float64]
     killed: NDArray[np.bool_]
     requeued: NDArray[np.int64]
 
@@ -69,6 +71,7 @@ class SharedRunning:
             memory_s=np.zeros(n_jobs),
             shared_s=np.zeros(n_jobs),
             lost_s=np.zeros(n_jobs),
+            above_s=np.zeros(n_jobs),
             killed=np.zeros(n_jobs, dtype=bool),
             requeued=np.zeros(n_jobs, dtype=np.int64),
         )
@@ -115,6 +118,7 @@ class SharedRunning:
         log.cpu_s[job] += used.cpu_s
         log.memory_s[job] += used.memory_s
         log.shared_s[job], log.lost_s[job] = used.shared_s, used.lost_s
+        log.above_s[job] = used.above_s
 
     def limit(self, limits: dict[int, Limits], now_s: int) -> Sequence[int]:
         """Puts quotas and weights into force; jobs that are left out have none.

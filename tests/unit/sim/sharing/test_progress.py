@@ -166,6 +166,18 @@ def test_a_quota_costs_a_busy_host_what_it_gives_up_to_equal_shares(
     assert work.end_s(0) / 1000 == pytest.approx(slowdown, abs=0.01)
 
 
+@pytest.mark.parametrize(("quota", "above_s"), [(0.05, 0.0), (0.1, 40.0), (0.2, 40.0)])
+def test_the_time_of_a_slowdown_above_the_bound_is_counted(quota: float, above_s: float) -> None:
+    """A busy host is slowed down by 5, 11 or 25 %, until its guest is held back."""
+    work = SharedWork()
+    for job in (0, 1):
+        work.start(job, busy(), cpus=4, runtime_s=1000, now_s=0)
+    work.pair(0, 1, 20)
+    work.limit(1, Limits(quota), 20)
+    work.limit(1, Limits(0.05), 60)
+    assert work.read(0, 200).used.above_s == pytest.approx(above_s)
+
+
 def test_when_the_host_ends_its_guest_gets_all_that_there_is() -> None:
     work = SharedWork()
     work.start(0, busy(), cpus=4, runtime_s=90, now_s=0)
