@@ -5,6 +5,7 @@ An alias counts each time it is used, because a few lines of nested aliases can 
 values than fit into memory.
 """
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -45,6 +46,14 @@ class _Loader(_Base):  # type: ignore[misc]
                 seen.add(key)
         found: dict[Any, Any] = super().construct_mapping(node, deep)
         return found
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]+$"),
+    list("-+.0123456789"),
+)
+"""YAML 1.1 takes `2e-05` for text; YAML 1.2 and JSON, which programs write, for a number."""
 
 
 def load(text: str) -> Any:

@@ -19,6 +19,7 @@ from bridge.cli.operators.asking import (
     when,
 )
 from bridge.errors import ConfigError
+from bridge.planning.sharing.exchange_text import MOST_BYTES
 from bridge.rpc.pb import coscheduling_pb2 as pb
 
 app = typer.Typer(
@@ -27,8 +28,8 @@ app = typer.Typer(
     add_completion=False,
 )
 
-MOST_BYTES = 3 << 20
-"""Of a file that is imported; the service takes no longer request."""
+MOST_PAIRS = 1000
+"""In a reply."""
 _Order = pb.CoschedulingRequest
 
 
@@ -112,7 +113,9 @@ def import_(
     if as_json:
         print_json(reply)
     else:
-        console().print(f"imported: {len(reply.pairs)} pairs of applications")
+        count = len(reply.pairs)
+        least = "at least " if count == MOST_PAIRS else ""  # the reply holds no more
+        console().print(f"imported: {least}{count} pairs of applications")
 
 
 def _order(

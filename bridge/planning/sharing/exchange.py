@@ -10,10 +10,12 @@
      "with_any": [{"host": {...}, "guest_cpus": 1.2, "ceilings": {...}}],
      "asax": {"experts": {"idle CPUs": 0.4}, "decisions": 12, "mixture_risk": 1.0, "allowed": 0.9}}
 
-An import replaces everything. Omitted entries are then unknown.
+An import replaces everything. Omitted entries are then unknown. A misspelt key could make a pair
+seem harmless, so unknown and missing keys are refused, as are names that no application has.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from bridge.errors import ConfigError
@@ -21,12 +23,15 @@ from bridge.model.layers import Layers
 from bridge.model.learnt import Learnt
 from bridge.planning.sharing.experts import default_experts
 from bridge.planning.sharing.histories import (
+    MOST_NAME,
     History,
+    application,
     application_of,
     histories,
     history_key,
+    is_plain,
 )
-from bridge.planning.sharing.kept_keys import APART, BESIDE
+from bridge.planning.sharing.kept_keys import EVERY, MOST
 from bridge.planning.sharing.kept_learner import COUNTS, RISK, TINY
 from bridge.planning.sharing.pair_knowledge import (
     CEILINGS,
@@ -41,8 +46,10 @@ from bridge.planning.sharing.pair_knowledge import (
 )
 
 FORMAT, VERSION = "schedbridge coscheduling", 1
-_MOST_ITEMS: Final = 200_000
-_MOST: Final = 1e12
+_MOST_ITEMS: Final = MOST + EVERY
+"""Of applications and pairs together; no service has more."""
+_MOST_NUMBER: Final = 1e12
+_MOST_USER: Final = 1000
 
 
 def exported(pairs: Learnt, asax: Learnt) -> dict[str, Any]:
@@ -107,34 +114,53 @@ def imported(value: object) -> tuple[Learnt, Learnt]:
         ConfigError: it does not fit; with the place.
     """
     found = _mapping(value, "")
-    if found.get("format") != FORMAT or found.get("version") != VERSION:
+    version = found.get("version")
+    if found.get("format") != FORMAT or isinstance(version, bool) or version != VERSION:
         raise ConfigError("format", f'must be "{FORMAT}", version {VERSION}')
-    known = {"format", "version", "applications", "pairs", "with_any", "asax"}
-    for key in found:
-        if key not in known:
-            raise ConfigError(str(key)[:60], f"unknown key; there are {', '.join(sorted(known))}")
-    pairs: dict[str, list[int]] = {}
-    for at, item in enumerate(_items(found, "applications")):
-        where = f"applications[{at}]"
-        one = _mapping(item, where)
-        history = History(
-            max(int(_number(one, "runs", where, 1, 1000)), 1),
-            _number(one, "cpu_s", where), _number(one, "run_s", where),
-            int(_number(one, "peak_mib", where)), _number(one, "deviation_s", where),
-        )  # fmt: skip
-        pairs[history_key(_application(one, where))] = history.numbers()
-    for at, item in enumerate(_items(found, "pairs")):
-        where = f"pairs[{at}]"
-        one = _mapping(item, where)
-        host = _application(_mapping(one.get("host"), f"{where}.host"), f"{where}.host")
-        guest = _application(_mapping(one.get("guest"), f"{where}.guest"), f"{where}.guest")
-        pairs[pair_key(host, guest)] = _read_entry(one, where).numbers()
-    for at, item in enumerate(_items(found, "with_any")):
-        where = f"with_any[{at}]"
-        one = _mapping(item, where)
-        host = _application(_mapping(one.get("host"), f"{where}.host"), f"{where}.host")
-        pairs[host_key(host)] = _read_entry(one, where).numbers()
-    return Learnt(Layers(pairs)), _read_learner(found.get("asax") or {})
+    _check_keys(found, "", ("format", "version"), ("applications", "pairs", "with_any", "asax"))
+    kinds = {kind: _items(found, kind) for kind in _READERS}
+    if sum(map(len, kinds.values())) > _MOST_ITEMS:
+        raise ConfigError("file", f"has more than {_MOST_ITEMS} applications and pairs")
+    learnt: dict[str, list[int]] = {}
+    for kind, items in kinds.items():
+        for at, item in enumerate(items):
+            where = f"{kind}[{at}]"
+            key, numbers = _READERS[kind](_mapping(item, where), where)
+            if key in learnt:
+                raise ConfigError(where, "is listed twice")
+            learnt[key] = numbers
+    return Learnt(Layers(learnt)), _read_learner(found.get("asax", {}))
+
+
+def _read_history(one: Mapping[str, Any], where: str) -> tuple[str, list[int]]:
+    _check_keys(one, where, (*_NAMES, "runs", "cpu_s", "run_s"), ("peak_mib", "deviation_s"))
+    history = History(
+        _whole(one, "runs", where, 1, 1000),
+        _number(one, "cpu_s", where), _number(one, "run_s", where),
+        _whole({"peak_mib": 0, **one}, "peak_mib", where),
+        _number({"deviation_s": 0, **one}, "deviation_s", where),
+    )  # fmt: skip
+    return history_key(_application(one, where)), history.numbers()
+
+
+def _read_pair(one: Mapping[str, Any], where: str) -> tuple[str, list[int]]:
+    _check_keys(one, where, ("host", "guest"), _OF_ENTRY)
+    host, guest = (_named_application(one, part, where) for part in ("host", "guest"))
+    return pair_key(host, guest), _read_entry(one, where).numbers()
+
+
+def _read_with_any(one: Mapping[str, Any], where: str) -> tuple[str, list[int]]:
+    _check_keys(one, where, ("host",), _OF_ENTRY)
+    return host_key(_named_application(one, "host", where)), _read_entry(one, where).numbers()
+
+
+_NAMES: Final = ("user", "name", "nodes")
+_OF_ENTRY: Final = ("guest_cpus", "ceilings")
+_READERS: Final[Mapping[str, Callable[[Mapping[str, Any], str], tuple[str, list[int]]]]] = (
+    MappingProxyType(
+        {"applications": _read_history, "pairs": _read_pair, "with_any": _read_with_any}
+    )
+)
 
 
 def _mapping(value: object, where: str) -> Mapping[str, Any]:
@@ -143,57 +169,110 @@ def _mapping(value: object, where: str) -> Mapping[str, Any]:
     return value
 
 
+def _check_keys(
+    found: Mapping[str, Any], where: str, needed: tuple[str, ...], others: tuple[str, ...] = ()
+) -> None:
+    """Refuses unknown and missing keys."""
+    for key in found:
+        if key not in needed and key not in others:
+            known = ", ".join(sorted((*needed, *others)))
+            raise ConfigError(_place(where, key), f"unknown key; there are {known}")
+    for key in needed:
+        if key not in found:
+            raise ConfigError(_place(where, key), "is missing")
+
+
+def _place(where: str, key: object) -> str:
+    text = str(key)[:60]
+    shown = text if text.isprintable() else ascii(text)
+    return f"{where}.{shown}" if where else shown
+
+
 def _items(found: Mapping[str, Any], key: str) -> list[Any]:
     items = found.get(key, [])
-    if not isinstance(items, list) or len(items) > _MOST_ITEMS:
-        raise ConfigError(key, f"must be a list of at most {_MOST_ITEMS}")
+    if not isinstance(items, list):
+        raise ConfigError(key, "must be a list")
     return items
 
 
 def _number(
-    one: Mapping[str, Any], key: str, where: str, least: float = 0, most: float = _MOST
+    one: Mapping[str, Any], key: str, where: str, least: float = 0, most: float = _MOST_NUMBER
 ) -> float:
-    value = one.get(key, 0)
+    value = one[key]
     wrong = isinstance(value, bool) or not isinstance(value, int | float)
     if wrong or not least <= value <= most:
         raise ConfigError(f"{where}.{key}", f"must be a number from {least:g} to {most:g}")
     return float(value)
 
 
+def _whole(
+    one: Mapping[str, Any], key: str, where: str, least: int = 0, most: float = _MOST_NUMBER
+) -> int:
+    value = one[key]
+    wrong = isinstance(value, bool) or not isinstance(value, int)
+    if wrong or not least <= value <= most:
+        raise ConfigError(f"{where}.{key}", f"must be a whole number from {least} to {most:g}")
+    return int(value)
+
+
+def _named_application(one: Mapping[str, Any], part: str, where: str) -> str:
+    place = f"{where}.{part}"
+    found = _mapping(one[part], place)
+    _check_keys(found, place, _NAMES)
+    return _application(found, place)
+
+
 def _application(one: Mapping[str, Any], where: str) -> str:
-    user, name = one.get("user"), one.get("name")
-    for key, text in (("user", user), ("name", name)):
-        if not isinstance(text, str) or len(text) > 1000 or APART in text or BESIDE in text:
-            raise ConfigError(f"{where}.{key}", "must be a text of at most 1000 characters")
-    nodes = int(_number(one, "nodes", where, 1, 1 << 30))
-    return APART.join((str(user), str(name), str(nodes)))
+    """The application that is named; the name must be one as `application` makes it."""
+    user, name = one["user"], one["name"]
+    nodes = _whole(one, "nodes", where, 1, 1 << 30)
+    if not _is_text(user) or len(user) > _MOST_USER:
+        raise ConfigError(f"{where}.user", f"must be a text of at most {_MOST_USER} characters")
+    app = application(user, name, nodes) if _is_text(name) else ""
+    if not app or application_of(app) != (user, name, nodes):
+        raise ConfigError(
+            f"{where}.name",
+            f"must be a text of at most {MOST_NAME} characters, without digits at its end",
+        )
+    return app
+
+
+def _is_text(value: object) -> bool:
+    """Whether it is a text without control characters that can be sent."""
+    if not isinstance(value, str):
+        return False
+    return not any("\ud800" <= letter <= "\udfff" for letter in value) and is_plain(value)
 
 
 def _read_entry(one: Mapping[str, Any], where: str) -> Entry:
-    seen = []
-    ceilings = _mapping(one.get("ceilings", {}), f"{where}.ceilings")
-    for key in ceilings:
-        if str(key) not in {str(ceiling) for ceiling in CEILINGS}:
-            raise ConfigError(f"{where}.ceilings", f"'{key!s:.20}' is none of {CEILINGS}")
-    given = {str(key): each for key, each in ceilings.items()}
-    for ceiling in CEILINGS:
-        place = f"{where}.ceilings.{ceiling}"
-        each = _mapping(given.get(str(ceiling), {}), place)
-        count = _number(each, "count", place, 0, MEMORY)
-        seen.append(Seen(count, _number(each, "harm", place, -1, LARGEST_HARM)))
-    return Entry(tuple(seen), _number({"guest_cpus": -1.0, **one}, "guest_cpus", where, -1))
+    place, seen = f"{where}.ceilings", {ceiling: Seen() for ceiling in CEILINGS}
+    given = set[str]()
+    for key, value in _mapping(one.get("ceilings", {}), place).items():
+        if str(key) not in map(str, CEILINGS):
+            raise ConfigError(place, f"'{key!s:.20}' is none of {CEILINGS}")
+        if str(key) in given:
+            raise ConfigError(place, f"'{key}' is listed twice")
+        given.add(str(key))
+        each = _mapping(value, f"{place}.{key}")
+        _check_keys(each, f"{place}.{key}", ("count", "harm"))
+        seen[int(key)] = Seen(
+            _number(each, "count", f"{place}.{key}", 0, MEMORY),
+            _number(each, "harm", f"{place}.{key}", -1, LARGEST_HARM),
+        )
+    return Entry(tuple(seen.values()), _number({"guest_cpus": -1, **one}, "guest_cpus", where, -1))
 
 
 def _read_learner(value: object) -> Learnt:
     found = _mapping(value, "asax")
     if not found:
         return Learnt()
+    _check_keys(found, "asax", ("experts", "decisions", "mixture_risk", "allowed"))
     names = [expert.name for expert in default_experts()]
-    experts = _mapping(found.get("experts"), "asax.experts")
+    experts = _mapping(found["experts"], "asax.experts")
     if set(experts) != set(names):
         raise ConfigError("asax.experts", f"must be {', '.join(names)}")
     risk = [round(_number(experts, name, "asax.experts", 0, 1e6) / TINY) for name in names]
-    counts = [int(_number(found, "decisions", "asax"))]
+    counts = [_whole(found, "decisions", "asax")]
     counts += [round(_number(found, key, "asax", 0, 1e6) / TINY)
                for key in ("mixture_risk", "allowed")]  # fmt: skip
     return Learnt(Layers({RISK: risk, COUNTS: counts}))

@@ -17,9 +17,11 @@ Rules
 """
 
 import math
+from dataclasses import replace
 from typing import Final
 
-from bridge.model.learnt import Learning
+from bridge.model.layers import Layers
+from bridge.model.learnt import Learning, Learnt
 from bridge.planning.sharing.kept_keys import APART, keep
 from bridge.planning.sharing.slowdown import SURE
 
@@ -32,6 +34,13 @@ MOST_S: Final = 3600.0
 """Maximum weight of an observation, s."""
 _SITE: Final = "site" + APART
 _UNIT: Final = 1_000_000
+
+
+def with_observations_of(learnt: Learnt, other: Learnt) -> Learnt:
+    """What was learnt, with the observations of another state in place of its own."""
+    known = {key: numbers for key, numbers in learnt.known.items() if not key.startswith(_SITE)}
+    known |= {key: numbers for key, numbers in other.known.items() if key.startswith(_SITE)}
+    return replace(learnt, known=Layers(known))
 
 
 class SiteHarm:

@@ -132,7 +132,9 @@ class OperatorClient:
         self, request: coscheduling_pb2.CoschedulingRequest
     ) -> coscheduling_pb2.CoschedulingReply:
         """What was learnt about two jobs on a node; switches sharing, exports or imports this."""
-        reply: coscheduling_pb2.CoschedulingReply = self._call(self._stub.Coscheduling, request)
+        reply: coscheduling_pb2.CoschedulingReply = self._call(
+            self._stub.Coscheduling, request, timeout_s=_ORDER_S
+        )
         return reply
 
     def accuracy(self, partition: str = "") -> operator_pb2.AccuracyReply:

@@ -1,22 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was learnt about two jobs on a node, for operators; and the switch that ends sharing."""
 
-import json
 import logging
 from dataclasses import dataclass, replace
 
-from bridge import yaml_text
-from bridge.errors import ConfigError
 from bridge.model.coscheduling import pairs
 from bridge.model.learnt import Learning, Learnt
 from bridge.model.rules.coscheduling import rules_of
-from bridge.planning.sharing import switch
-from bridge.planning.sharing.exchange import exported, imported
+from bridge.planning.sharing import exchange_text, switch
 from bridge.planning.sharing.experts import default_experts
 from bridge.planning.sharing.histories import application_of
 from bridge.planning.sharing.kept_learner import ASAX, read_learner
 from bridge.planning.sharing.pair_knowledge import CEILINGS, PAIRS, Entry, belief, pairs_in
-from bridge.planning.sharing.site_harm import SiteHarm
+from bridge.planning.sharing.site_harm import SiteHarm, with_observations_of
 from bridge.ports import State
 from bridge.rpc.controller.cycles import Cycles
 from bridge.rpc.controller.policy_switch import PolicySwitch
@@ -48,7 +44,7 @@ class Coscheduling:
 
         Args:
             request: the order.
-            user: who sees pairs with jobs of his own only; empty: an administrator.
+            user: who sees guests and pairs with jobs of their own only; empty: an administrator.
 
         Raises:
             ConfigError: what is to be imported does not fit.
@@ -62,7 +58,7 @@ class Coscheduling:
     def _change(self, cycles: Cycles, decider: Decider, request: pb.CoschedulingRequest) -> None:
         learnt: dict[str, Learnt] = {}
         if request.order == _Order.IMPORT:
-            learnt = _read(request.text)
+            learnt = dict(zip((PAIRS, ASAX), exchange_text.read(request.text), strict=True))
         with cycles.lock:
             state = decider.state
             now_s = cycles.session.now_s
@@ -71,8 +67,10 @@ class Coscheduling:
                 learnt = {switch.NAME: switch.turned_off(kept, now_s, by_policy=False)}
             elif request.order == _Order.ON:
                 learnt = {switch.NAME: switch.turned_on(state.learnt_by(switch.NAME))}
-            for name in learnt.keys() & {PAIRS, ASAX}:  # what is known of running jobs stays
-                learnt[name] = replace(learnt[name], running=state.learnt_by(name).running)
+            if request.order == _Order.IMPORT:  # not of files: running jobs, and harm to users
+                learnt[PAIRS] = with_observations_of(learnt[PAIRS], state.learnt_by(PAIRS))
+                for name in (PAIRS, ASAX):
+                    learnt[name] = replace(learnt[name], running=state.learnt_by(name).running)
             decider.state = State(state.promises, {**state.learnt, **learnt})
         _log.info("co-scheduling: %s", _Order.Order.Name(request.order).lower())
 
@@ -99,24 +97,16 @@ class Coscheduling:
                 for part in published.snapshot.partitions
                 if part.shared and rules_of(site.coscheduling, part.name) is not None
             )
-            reply.guests.extend(_guests(cycles))
+            reply.guests.extend(_guests(cycles, user))
         reply.pairs.extend(_pairs(known, user))
         reply.experts.extend(_experts(asax))
         if export:
-            reply.text = json.dumps(exported(known, asax), indent=1)
+            reply.text = exchange_text.written(known, asax)
         return reply
 
 
-def _read(text: str) -> dict[str, Learnt]:
-    try:
-        value = yaml_text.load(text)  # JSON is YAML
-    except yaml_text.NoYaml as error:
-        raise ConfigError("file", f"is neither JSON nor YAML: {error}") from error
-    known, asax = imported(value)
-    return {PAIRS: known, ASAX: asax}
-
-
-def _guests(cycles: Cycles) -> list[pb.RunningGuest]:
+def _guests(cycles: Cycles, user: str) -> list[pb.RunningGuest]:
+    """The guests of the last cycle; for a user, those of which host or guest is the user's."""
     published = cycles.published
     if published is None:
         return []
@@ -130,7 +120,9 @@ def _guests(cycles: Cycles) -> list[pb.RunningGuest]:
     }  # fmt: skip
     leaving = dict(zip(plan.requeues.id.tolist(), plan.requeues.reasons, strict=True))
     found = []
-    for guest in sorted(pairs(running)):
+    for guest, host in sorted(pairs(running).items()):
+        if user and user not in (running.user[guest], running.user[host]):
+            continue
         job_id = str(running.id[guest])
         quota, weight = quotas.get(job_id, (0, 0))
         nodes = running.nodes[running.indptr[guest] : running.indptr[guest + 1]]
@@ -147,17 +139,18 @@ def _guests(cycles: Cycles) -> list[pb.RunningGuest]:
 def _pairs(known: Learnt, user: str) -> list[pb.SharedPair]:
     found = []
     for apps, entry in pairs_in(known.known).items():
-        (host_user, host_name, nodes), (guest_user, guest_name, _) = map(application_of, apps)
-        if user and user not in (host_user, guest_user):
-            continue
-        message = pb.SharedPair(
-            host_user=host_user, host_name=host_name, guest_user=guest_user, guest_name=guest_name,
-            node_count=nodes, guest_cpus=entry.guest_cpus,
-        )  # fmt: skip
-        message.ceilings.extend(_ceilings(known, apps, entry))
-        found.append((sum(one.count for one in entry.seen), message))
+        if not user or user in (application_of(app)[0] for app in apps):
+            found.append((sum(one.count for one in entry.seen), apps, entry))
     found.sort(key=lambda each: -each[0])
-    return [message for _, message in found[:MOST_PAIRS]]
+    return [_pair(known, apps, entry) for _, apps, entry in found[:MOST_PAIRS]]
+
+
+def _pair(known: Learnt, apps: tuple[str, str], entry: Entry) -> pb.SharedPair:
+    (host_user, host_name, nodes), (guest_user, guest_name, _) = map(application_of, apps)
+    return pb.SharedPair(
+        host_user=host_user, host_name=host_name, guest_user=guest_user, guest_name=guest_name,
+        node_count=nodes, guest_cpus=entry.guest_cpus, ceilings=_ceilings(known, apps, entry),
+    )  # fmt: skip
 
 
 def _ceilings(known: Learnt, apps: tuple[str, str], entry: Entry) -> list[pb.CeilingHarm]:

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from bridge.planning.sharing import exchange_text
 from bridge.power.entry_log import Wish
 from bridge.rpc.operators.event_page import Carry, EventPage
 from bridge.rpc.operators.metrics_page import MetricsPage
@@ -38,7 +39,8 @@ _KEPT_DESCRIPTORS = 34
 """Threads for the server, the channel, the log, and readers of metrics."""
 _MOST_CONNECTIONS = 4096
 _METRICS_S = 1.0
-_USER_QUESTION, _ADMIN_QUESTION = 64 << 10, 4 << 20
+_USER_QUESTION = 64 << 10
+_ADMIN_QUESTION = exchange_text.MOST_BYTES + _USER_QUESTION
 _AGE_S = 600.0
 
 

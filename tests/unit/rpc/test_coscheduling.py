@@ -66,6 +66,15 @@ def test_users_see_pairs_with_jobs_of_their_own(desk):
     assert len(ask(desk, user="eve").pairs) == 0
 
 
+@pytest.mark.parametrize(("user", "count"), [("ann", 1), ("user", 1), ("eve", 0), ("", 1)])
+def test_users_see_guests_of_their_own_and_of_their_hosts(desk, user, count):
+    world = a_world([a_host(), a_guest(user="ann", name="secret")])
+    desk.cycles.published = Published(
+        world, desk.decider.decide(world), NodeIndex(world.nodes.names)
+    )
+    assert len(ask(desk, user=user).guests) == count
+
+
 def test_off_ends_it_with_the_next_cycle_and_on_allows_it(desk):
     reply = ask(desk, ORDER.OFF)
     assert reply.off_since_s > 0
@@ -123,6 +132,19 @@ def test_an_export_can_be_imported_elsewhere(desk):
     assert not ask(other).pairs
     assert len(ask(other, ORDER.IMPORT, text).pairs) == 1
     assert json.loads(ask(other, ORDER.EXPORT).text) == json.loads(text)
+
+
+def test_an_import_keeps_the_harm_to_users(desk):
+    """It may end sharing, and says nothing of pairs: a file neither erases nor brings it."""
+    before = ask(desk)
+    assert before.observations > 0
+    after = ask(desk, ORDER.IMPORT, ask(desk, ORDER.EXPORT).text)
+    assert (after.observations, after.mean_harm) == (before.observations, before.mean_harm)
+    assert ask(desk, ORDER.IMPORT, NOTHING).observations == before.observations
+    assert not ask(desk).pairs
+
+
+NOTHING = '{"format": "schedbridge coscheduling", "version": 1}'
 
 
 @pytest.mark.parametrize("text", ["", "[", "[1]", "{a: 1}", '{"format": "x"}'])

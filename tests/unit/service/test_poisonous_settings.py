@@ -175,6 +175,18 @@ def test_anchors_that_save_typing_are_welcome():
     assert yaml_text.load("") is None
 
 
+@pytest.mark.parametrize("text", ["2e-05", "-1e5", "1.5E+3", ".5e1", "7.e2", "+1e0", "1.0", "3"])
+def test_numbers_are_those_of_json_and_yaml_1_2(text):
+    found = yaml_text.load(f"[{text}]")
+    assert found == [float(text)]
+    assert not isinstance(found[0], str)
+
+
+@pytest.mark.parametrize("text", ["1e", "e5", "1e5a", "n1e5", "1e5-1e6", "'1e5'", ".e5", "-"])
+def test_texts_stay_texts(text):
+    assert yaml_text.load(f"[{text}]") == [text.strip("'")]
+
+
 # ------------------------------------------------------------------ numbers of things
 
 
