@@ -47,6 +47,7 @@ from bridge.sim.runs.sharing_measures import BOUND, sharing_measures
 from bridge.sim.sharing.interference import Interference, read_interference
 from bridge.sim.workloads.coscheduling_paper import (
     CORES,
+    MOST_CORES,
     SET,
     WORKFLOWS,
     paper_model,
@@ -100,10 +101,14 @@ def cases(policies: str, cores: str, seeds: Sequence[int]) -> list[Case]:
     """All combinations, seed by seed.
 
     Raises:
-        ConfigError: there is no such policy or cluster, or one is named twice.
+        ConfigError: there is no such policy or cluster, one is named twice, or a policy resizes
+            jobs.
     """
     specs = [read_policy(each.strip()) for each in policies.split(",")]
-    sizes = [int(each) if each.strip().isdecimal() else 0 for each in cores.split(",")]
+    for spec in specs:
+        if spec.reshape.name != "none":
+            raise ConfigError("policies", f"{spec.name} resizes jobs, and here no job is malleable")
+    sizes = [_cores(each.strip()) for each in cores.split(",")]
     named: tuple[tuple[str, list[str]], ...] = (
         ("policies", [spec.name for spec in specs]),
         ("cores", [str(size) for size in sizes]),
@@ -114,6 +119,11 @@ def cases(policies: str, cores: str, seeds: Sequence[int]) -> list[Case]:
     for size in sizes:
         paper_system(size)
     return [Case(spec, size, seed) for seed in seeds for size in sizes for spec in specs]
+
+
+def _cores(text: str) -> int:
+    """A number of cores; 0, of which there is no cluster: it is none, or too large."""
+    return int(text) if text.isdecimal() and len(text) <= len(str(MOST_CORES)) else 0
 
 
 def run_case(model: Interference, case: Case, repeats: int) -> dict[str, Any]:

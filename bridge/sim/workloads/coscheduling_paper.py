@@ -43,6 +43,7 @@ from bridge.sim.workloads.system import System
 from bridge.sim.workloads.workload import Workload
 
 CORES: Final = (64, 128, 256)
+MOST_CORES: Final = 65_536
 REPEATS: Final = 3
 NODE_CPUS: Final = 8
 NODE_MIB: Final = 31_500
@@ -91,10 +92,12 @@ def paper_system(cores: int) -> System:
     """The cluster.
 
     Raises:
-        ConfigError: these are not whole nodes, or too few for the largest job.
+        ConfigError: these are not whole nodes, too few for the largest job, or too many.
     """
-    if cores % NODE_CPUS or cores < max(size for _, size in _JOBS):
-        raise ConfigError("cores", f"must be a multiple of {NODE_CPUS} from 64, not {cores}")
+    if cores % NODE_CPUS or not max(size for _, size in _JOBS) <= cores <= MOST_CORES:
+        raise ConfigError(
+            "cores", f"must be a multiple of {NODE_CPUS} from 64 to {MOST_CORES}, not {cores}"
+        )
     count = cores // NODE_CPUS
     capacity = np.tile(np.array([NODE_CPUS, NODE_MIB], dtype=np.int64), (count, 1))
     nodes = NodeTable(

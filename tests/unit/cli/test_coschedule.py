@@ -59,6 +59,26 @@ def test_the_experiment_without_sharing(capsys: pytest.CaptureFixture[str]) -> N
     assert len(lines(one["summary"])) == 2 + len(CORES)
 
 
+def test_the_experiment_with_sharing(capsys: pytest.CaptureFixture[str]) -> None:
+    """Guests start earlier and slow hosts down: with `pairs` within the bound."""
+    one = found(
+        capsys, "bench", "coschedule", "--json", "--seeds", "1", "--repeats", "1", "--cores", "64",
+        "--policies", "easy,static-half,asax,pairs",
+    )  # fmt: skip
+    runs = {run.pop("policy"): run for run in one["runs"]}
+    for run in runs.values():
+        assert run["failures"] == run["refusals"] == 0
+    alone = runs.pop("easy")
+    assert alone["guests"] == 0
+    for policy, run in runs.items():
+        assert run["guests"] >= 3, policy
+        assert run["slower_percent"] > 0, policy
+        assert run["wait_h"] < alone["wait_h"], policy
+        assert run["cpu_percent"] > alone["cpu_percent"], policy
+    assert runs["pairs"]["above_bound_percent"] == 0 < runs["static-half"]["above_bound_percent"]
+    assert {entry["policy"] for entry in one["summary"]} == {"easy", *runs}
+
+
 def test_run_times_have_the_mean_and_the_deviation_of_the_papers_table() -> None:
     for flow in WORKFLOWS.values():
         hours = np.array([flow.runtime_s(cores) for cores in flow.cores]) / 3600
@@ -85,7 +105,11 @@ def test_a_set_has_the_papers_jobs() -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("bench", "coschedule", "--cores", "60"), "must be a multiple of 8 from 64, not 60"),
+        (("bench", "coschedule", "--cores", "60"), "must be a multiple of 8 from 64 to 65536, "),
+        (("bench", "coschedule", "--cores", "65544"), "to 65536, not 65544"),
+        (("bench", "coschedule", "--cores", "99999999999999999999999992"), "cores: must be"),
+        (("bench", "coschedule", "--cores", "9" * 5000), "cores: must be"),
+        (("bench", "coschedule", "--policies", "easy,malleable"), "malleable resizes jobs"),
         (("bench", "coschedule", "--cores", "many"), "cores: must be a multiple of 8"),
         (("bench", "coschedule", "--cores", "64,64"), "cores: 64 is listed twice"),
         (("bench", "coschedule", "--policies", "easy,easy"), "policies: easy is listed twice"),
@@ -122,6 +146,16 @@ def test_workflows_use_the_cpu_time_of_the_papers_table(cores: int) -> None:
         assert all(stage.cpu <= 1 for stage in stages)
         used = sum(stage.share * stage.cpu for stage in stages if stage.parallel)
         assert used == pytest.approx(wanted, rel=2e-3)
+
+
+def test_a_trace_with_guests(capsys: pytest.CaptureFixture[str]) -> None:
+    summary = found(
+        capsys, "simulate", str(TRACE), "--jobs", "150", "--policy", "asax", "--interference",
+        str(MODEL), "--json",
+    )  # fmt: skip
+    (result,) = summary["results"]
+    assert result["sharing"]["guests"] > 0
+    assert result["sharing"]["host_slowdown"]["p95"] > 0
 
 
 def test_a_trace_with_a_model_but_without_guests(capsys: pytest.CaptureFixture[str]) -> None:
