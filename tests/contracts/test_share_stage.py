@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every share policy must do where jobs share nodes."""
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from bridge.cycle import run_cycle
+from bridge.model.rules.coscheduling import Scope
 from bridge.model.rules.site import NO_RULES
 from bridge.planning.sharing.switch import NAME, turned_off
 from bridge.ports import State
@@ -22,6 +24,9 @@ from tests.sharing import (
     earlier,
     naive_sharing_problem,
     random_sharing_world,
+)
+from tests.sharing import (
+    SHARING as SITE,
 )
 
 POLICIES = choices()["share"]
@@ -51,10 +56,37 @@ def test_plans_keep_the_rules_of_sharing_and_are_repeatable(name, seed):
 
 
 @pytest.mark.parametrize("name", SHARING)
-def test_some_of_those_worlds_have_guests(name):
-    """Else the test above would say nothing."""
-    plans = [result_of(*random_sharing_world(seed), name).plan for seed in SEEDS]
-    assert sum(len(plan.guest_starts) for plan in plans) >= 3
+def test_many_of_those_worlds_have_guests(name):
+    """Else the test above would say nothing; of each scope there are some."""
+    guests = Counter[Scope]()
+    for seed in SEEDS:
+        world, site = random_sharing_world(seed)
+        guests[site.coscheduling[0].scope] += len(result_of(world, site, name).plan.guest_starts)
+    assert guests.total() >= 15
+    assert all(guests[scope] >= 3 for scope in Scope)
+
+
+@pytest.mark.parametrize(
+    ("scope", "of_guest", "problem"),
+    [
+        (Scope.USER, {"user": "bob"}, "of two users"),
+        (Scope.USER, {"account": "y"}, None),
+        (Scope.ACCOUNT, {"account": "y"}, "not of one account"),
+        (Scope.ACCOUNT, {"account": ""}, "not of one account"),
+        (Scope.ACCOUNT, {"user": "bob"}, None),
+        (Scope.ALL, {"user": "bob", "account": "y"}, None),
+    ],
+)
+def test_the_scope_decides_who_shares_and_the_naive_check_notices(scope, of_guest, problem):
+    own = {"user": "ann", "account": "x"}
+    world = a_world([a_host(**own)], [a_waiting_job(**{**own, **of_guest})], nodes=1)
+    site, rules = SITE, SITE.coscheduling[0]
+    strict = replace(site, coscheduling=(replace(rules, scope=scope),))
+    everyone = replace(site, coscheduling=(replace(rules, scope=Scope.ALL),))
+    plan = result_of(world, everyone, "static-half").plan
+    assert len(plan.guest_starts) == 1
+    assert naive_sharing_problem(world, strict, plan) == problem
+    assert len(result_of(world, strict, "static-half").plan.guest_starts) == (problem is None)
 
 
 @pytest.mark.parametrize("name", POLICIES)

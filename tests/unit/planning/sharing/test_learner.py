@@ -94,6 +94,43 @@ def test_the_excess_risk_is_bounded_whatever_happens(rounds):
     assert learner.excess_risk() <= learner.bound() + 1e-9
 
 
+def adversary(weights, t):
+    """Charges the expert that the learner follows most."""
+    return (np.arange(len(weights)) == weights.argmax()).astype(float), 1.0
+
+
+def turncoat(weights, t):
+    """Charges one half of the experts for a long time, and then the other half."""
+    return (np.arange(len(weights)) % 2 == t // 100 % 2).astype(float), 1.0
+
+
+def good_expert(weights, t):
+    """All but the last expert always advise what costs most."""
+    return (np.arange(len(weights)) < len(weights) - 1).astype(float), 0.9
+
+
+@pytest.mark.parametrize("environment", [adversary, turncoat, good_expert])
+@pytest.mark.parametrize("experts", [2, 5, 20])
+def test_the_excess_risk_is_bounded_in_hostile_environments(environment, experts):
+    learner = Learner.new(experts)
+    for t in range(500):
+        advice, loss = environment(learner.weights(), t)
+        learner = learner.told(Choice(10, advice), loss)
+        assert learner.excess_risk() <= learner.bound() + 1e-9
+    # T = 500: ln(E) / gamma_T + sum_t gamma_t / 8 is below 3 sqrt(T ln(E) / 8)
+    assert learner.bound() <= 3 * math.sqrt(500 * math.log(experts) / 8)
+
+
+@pytest.mark.parametrize("environment", [adversary, good_expert])
+def test_who_never_learns_exceeds_the_bound_there(environment, monkeypatch):
+    """Else the test above would say nothing."""
+    monkeypatch.setattr(Learner, "weights", lambda self: np.full(5, 0.2))
+    learner = Learner.new(5)
+    for t in range(500):
+        learner = learner.told(Choice(10, environment(learner.weights(), t)[0]), 0.9)
+    assert learner.excess_risk() > learner.bound()
+
+
 def test_a_host_is_closed_when_its_losses_reach_the_threshold():
     round_ = HostRound().after(0.4).after(0.4)
     assert (round_.loss, round_.closed) == (pytest.approx(0.8), False)
