@@ -4,7 +4,7 @@
 
 usage: benchmarks/coscheduling_cluster.py [--policies NAME,...] [--repeats N] [--workflows N]
                                           [--nodes N] [--seed N] [--json FILE [--add]]
-       benchmarks/coscheduling_cluster.py --show FILE [--table policies|paper|workflows|harm]
+       benchmarks/coscheduling_cluster.py --show FILE [--table policies|paper|workflows|cpu|harm]
 
 Each node is a container on a core of its own, which outweighs other processes of the machine. The
 workflows of `examples/workloads` are submitted by stages; every job computes for real and checks

@@ -41,12 +41,12 @@ def in_short(run: Entry) -> str:
     )
 
 
-def alone_s(runs: Iterable[Entry]) -> dict[tuple[str, str, int], float]:
-    """Wall time alone, by workflow, stage and nodes."""
+def alone_s(runs: Iterable[Entry], column: str = "wall_s") -> dict[tuple[str, str, int], float]:
+    """Wall or CPU time alone, by workflow, stage and nodes."""
     found = defaultdict(list)
     for run in runs:
         for job in run["jobs"] if run["policy"] == ALONE else ():
-            found[_key(job)].append(job["wall_s"])
+            found[_key(job)].append(job[column])
     return {key: statistics.mean(each) for key, each in found.items()}
 
 
@@ -125,6 +125,31 @@ def _workflows(runs: Sequence[Entry]) -> list[str]:
     return made
 
 
+def _cpu(runs: Sequence[Entry]) -> list[str]:
+    """Hosts that were nobody's guest: wall time, CPU time, and wall time per CPU time."""
+    alone, alone_cpu = alone_s(runs), alone_s(runs, "cpu_s")
+    made = [
+        "| policy | hosts | wall time: median | most | CPU time: median | most "
+        "| wall time per CPU time: median | most |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for policy, group in _by_policy(runs).items():
+        found = [
+            (job["wall_s"] / alone[_key(job)], job["cpu_s"] / alone_cpu[_key(job)])
+            for run in group
+            for job in run["jobs"]
+            if job["host"] and not job["guest"] and alone.get(_key(job), 0.0) >= LEAST_S
+        ]
+        columns = [[a for a, _ in found], [b for _, b in found], [a / b for a, b in found]]
+        cells = [
+            f"{100 * (each(column) - 1):+.0f} %"
+            for column in columns if column
+            for each in (statistics.median, max)
+        ]  # fmt: skip
+        made.append(f"| {policy} | {len(found)} | {' | '.join(cells or ['-'] * 6)} |")
+    return made
+
+
 def _harm(runs: Sequence[Entry]) -> list[str]:
     """Guests, and how long those that were put back had been beside their hosts."""
     made = [
@@ -165,7 +190,7 @@ def _paper(runs: Sequence[Entry]) -> list[str]:
 
 
 TABLES: Final = {
-    "policies": _policies, "paper": _paper, "workflows": _workflows, "harm": _harm,
+    "policies": _policies, "paper": _paper, "workflows": _workflows, "cpu": _cpu, "harm": _harm,
 }  # fmt: skip
 
 
