@@ -89,3 +89,20 @@ def test_the_papers_figures_are_drawn_beside_ours(tmp_path):
     drawn = (tmp_path / "plot.svg").read_text()
     for words in ("easy", "static-half", "asax", "pairs", "the paper's", "64 cores", "128 cores"):
         assert f">{words}<" in drawn
+
+
+def test_a_hosts_lost_share_is_its_wall_time_per_cpu_time():
+    def a_job(wall_s, cpu_s, *, host=True):
+        return {
+            "kind": "blast", "stage": "scan", "nodes": 1, "wall_s": wall_s, "cpu_s": cpu_s,
+            "host": host, "guest": False, "right": True,
+        }  # fmt: skip
+
+    runs = [
+        {"policy": "easy", "jobs": [a_job(10.0, 8.0, host=False)]},
+        {"policy": "asax", "jobs": [a_job(15.0, 8.0)]},
+        {"policy": "pairs", "jobs": [a_job(15.0, 12.0)]},
+    ]
+    rows = table.lines({"runs": runs}, "cpu")[2:]
+    assert rows[1] == "| asax | 1 | +50 % | +50 % | +0 % | +0 % | +50 % | +50 % |"
+    assert rows[2] == "| pairs | 1 | +50 % | +50 % | +50 % | +50 % | +0 % | +0 % |"
