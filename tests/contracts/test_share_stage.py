@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from bridge.cycle import run_cycle
-from bridge.model.rules.coscheduling import Scope
-from bridge.model.rules.site import NO_RULES
+from bridge.model.job import Coschedule
+from bridge.model.rules.coscheduling import CoschedulingRules, Scope
+from bridge.model.rules.site import NO_RULES, Site
 from bridge.planning.sharing.switch import NAME, turned_off
 from bridge.ports import State
 from bridge.recording.recordings import Recording, decode, encode
@@ -108,7 +109,7 @@ def test_other_jobs_start_when_they_would_without_guests(name, seed):
             assert plan.nodes_of(row).tolist() == plain.nodes_of(row).tolist()
 
 
-@pytest.mark.parametrize("name", SHARING)
+@pytest.mark.parametrize("name", POLICIES)
 def test_switched_off_nobody_becomes_a_guest_and_guests_go(name):
     world = a_world([a_host(), a_guest(), a_host((1,))], [a_waiting_job()])
     _, site = random_sharing_world(0)
@@ -118,6 +119,59 @@ def test_switched_off_nobody_becomes_a_guest_and_guests_go(name):
     assert not len(plan.guest_starts)
     assert plan.requeues.id.tolist() == ["g0"]
     assert plan.quotas.id.tolist() == ["g0"]
+
+
+@pytest.mark.parametrize("name", SHARING)
+@pytest.mark.parametrize(
+    ("rules", "host", "guest"),
+    [
+        ({"scope": Scope.USER}, {"user": "ann"}, {"user": "bob"}),
+        ({"scope": Scope.ACCOUNT}, {"account": "a"}, {"account": "b"}),
+        ({"consent": Coschedule.NEVER}, {}, {"coschedule": Coschedule.GUEST}),
+        ({"consent": Coschedule.NEVER}, {"coschedule": Coschedule.HOST}, {}),
+    ],
+    ids=["other users", "other accounts", "the host's consent", "the guest's consent"],
+)
+def test_a_guest_goes_when_the_rules_permit_it_no_longer(name, rules, host, guest):
+    world = a_world([a_host(**host), a_guest(**guest)])
+    both = CoschedulingRules("*", scope=Scope.ALL, consent=Coschedule.BOTH)
+    assert not len(result_of(world, Site(coscheduling=(both,)), name).plan.requeues)
+    plan = result_of(world, Site(coscheduling=(replace(both, **rules),)), name).plan
+    assert plan.requeues.id.tolist() == ["g0"]
+    assert "at present" in plan.requeues.reasons[0]
+    assert plan.quotas.milli_cpus_per_node.tolist() == [200]
+
+
+@pytest.mark.parametrize("name", SHARING)
+@pytest.mark.parametrize(
+    ("host", "guest", "words"),
+    [
+        ({"memory_stall": 0.2}, {}, "memory is short"),
+        ({}, {"memory_stall": 0.2}, "memory is short"),
+        ({"peak_mib": 3000}, {"peak_mib": 1000}, "do not fit"),
+    ],
+)
+def test_a_guest_goes_when_memory_is_short_and_pauses(name, host, guest, words):
+    world = a_world([a_host(**host), a_guest(**guest)])
+    found = result_of(world, SITE, name)
+    assert words in found.plan.requeues.reasons[0]
+    alone = a_world([a_host(busy_cpus=0.2)], [a_waiting_job(id="g0")], nodes=1)
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        plan = run_cycle(alone, SITE, found.state, a_policy(name), rng).plan
+        assert not len(plan.guest_starts)
+    held = a_world([a_host(**host), a_guest(**guest, requeue=False)])
+    plan = result_of(held, SITE, name).plan
+    assert not len(plan.requeues)
+    assert plan.quotas.milli_cpus_per_node.tolist() == [200]
+
+
+@pytest.mark.parametrize("name", SHARING)
+@pytest.mark.parametrize("host", [{"measured_s": NOW_S - 60}, {"busy_cpus": -1.0}])
+def test_a_guest_is_at_the_floor_while_its_host_is_not_measured(name, host):
+    plan = result_of(a_world([a_host(**host), a_guest()]), SITE, name).plan
+    assert plan.quotas.milli_cpus_per_node.tolist() == [200]
+    assert not len(plan.requeues)
 
 
 @pytest.mark.parametrize("name", POLICIES)

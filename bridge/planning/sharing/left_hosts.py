@@ -14,6 +14,8 @@ from collections.abc import Container
 from typing import Final
 
 from bridge.model.learnt import Learning
+from bridge.model.plan import Plan
+from bridge.model.snapshot import Snapshot
 from bridge.planning.sharing.kept_keys import APART, keep
 
 PAUSE_S: Final = 300
@@ -48,6 +50,15 @@ class LeftHosts:
         if not times:
             return True
         return times < MOST_TIMES and self._now_s - left_s >= PAUSE_S << (times - 1)
+
+    def pausing(self, snapshot: Snapshot, plan: Plan) -> set[int]:
+        """Rows of a plan for the snapshot whose jobs may not be guests at present (rule 1)."""
+        jobs = snapshot.jobs
+        return {
+            row
+            for row, job in enumerate(plan.job.tolist() if len(self._learning.known) else ())
+            if not self.may_be_guest(str(jobs.user[job]), str(jobs.id[job]))
+        }
 
     def forget(self, here: Container[str]) -> None:
         """Rule 3.

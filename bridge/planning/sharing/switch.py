@@ -71,6 +71,8 @@ def stopped_users(state: State) -> frozenset[str]:
 def send_away(slots: Slots, orders: Orders, *, off: bool) -> set[int]:
     """Requeues guests that may no longer share; returns the rows of those that stay.
 
+    They may not where the rules do not permit it any more, or one of the two users.
+
     Args:
         slots: of the cluster.
         orders: gets the requeues; a guest that may not be requeued is held to the floor.
@@ -79,10 +81,23 @@ def send_away(slots: Slots, orders: Orders, *, off: bool) -> set[int]:
     running, stay = slots.snapshot.running, set()
     for guest, host in pairs(running).items():
         job_id, cpus = str(running.id[guest]), cpus_of(slots.snapshot, guest)
-        if not off and slots.rules(int(running.partition[host])) is not None:
+        if not off and _permitted(slots, guest, host):
             stay.add(guest)
         elif running.requeue[guest]:
             orders.requeue(job_id, cpus, NOT_NOW)
         else:
             orders.floor(job_id, cpus)
     return stay
+
+
+def _permitted(slots: Slots, guest: int, host: int) -> bool:
+    running = slots.snapshot.running
+    rules = slots.rules(int(running.partition[host]))
+    if rules is None:
+        return False
+    of_host, of_guest = (
+        (str(running.user[row]), str(running.account[row])) for row in (host, guest)
+    )
+    stated = running.coschedule
+    allowed = rules.allows_host(int(stated[host])) and rules.allows_guest(int(stated[guest]))
+    return allowed and rules.together(of_host, of_guest)

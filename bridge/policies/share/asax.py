@@ -22,6 +22,8 @@ Rules
     4. Inner loop: a host gets one guest after the other until its losses, and those of its guests,
        sum to `threshold`. Then it gets no further one; its sum is reset.
     5. When something was learnt, new quotas are chosen for all running guests.
+    6. `bridge.planning.sharing.safety` requeues guests when memory is short, and limits them while
+       their hosts are not measured.
 
 Source: A. Souza, K. Pelckmans, J. Tordsson, A HPC co-scheduler with reinforcement learning,
 JSSPP 2021, sections 3 and 4, Algorithm 1.
@@ -46,6 +48,7 @@ from bridge.model.job import EndedTable, Ending
 from bridge.model.learnt import Learning
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
+from bridge.planning.sharing import left_hosts
 from bridge.planning.sharing.experts import QUOTAS_PERCENT, Expert, default_experts
 from bridge.planning.sharing.histories import applications, follow, history_of
 from bridge.planning.sharing.kept_keys import APART
@@ -53,6 +56,7 @@ from bridge.planning.sharing.kept_learner import ASAX, TINY, read_learner, write
 from bridge.planning.sharing.learner import THRESHOLD, Choice, HostRound
 from bridge.planning.sharing.observation import Observation, overrun_loss
 from bridge.planning.sharing.orders import Orders, cpus_of
+from bridge.planning.sharing.safety import keep_safe
 from bridge.planning.sharing.seen import observed
 from bridge.planning.sharing.slots import Slots
 from bridge.planning.sharing.switch import off_since_s, send_away
@@ -89,17 +93,21 @@ class AsaX:
         if not slots.open and not has_guests(snapshot.running):
             return NOTHING_SHARED
         learning = Learning(context.state.learnt_by(NAME))
+        kept = Learning(context.state.learnt_by(left_hosts.NAME))
+        left = left_hosts.LeftHosts(kept, snapshot.now_s)
         cycle = _Cycle(self, slots, learning, context.rng)
         off = off_since_s(context.state) is not None
         cycle.learn()
-        cycle.guide(send_away(slots, cycle.orders, off=off))
+        stay = send_away(slots, cycle.orders, off=off)
+        cycle.guide(keep_safe(slots, cycle.orders, stay, left))
         if not off:
-            cycle.start()
+            cycle.start(left.pausing(snapshot, plan))
         cycle.forget()
+        left.forget({*snapshot.running.id.tolist(), *snapshot.jobs.id.tolist()})
         return Shared(
             quotas=cycle.orders.quotas(),
             requeues=cycle.orders.requeues(),
-            learnt={NAME: learning.done()},
+            learnt={NAME: learning.done(), left_hosts.NAME: kept.done()},
             again_s=NEVER if off else min(slots.look_again_s, cycle.ask_again_s),
             guests=cycle.starts,
             delays=True,
@@ -178,9 +186,12 @@ class _Cycle:
                 self._note(str(running.id[host_of[row]]), job_id, choice, percent)
             self.orders.limit(job_id, cpus_of(self.snapshot, row), percent / 100)
 
-    def start(self) -> None:
-        """Rules 1 and 2."""
-        taken = set[int]()
+    def start(self, taken: set[int]) -> None:
+        """Rules 1 and 2.
+
+        Args:
+            taken: rows of jobs that may not be guests.
+        """
         for host in self.slots.hosts:
             job_id = str(self.snapshot.running.id[host.row])
             seen = self._seen(host.row)

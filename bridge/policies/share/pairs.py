@@ -19,22 +19,22 @@ Rules
        If not, it gets the highest admissible ceiling below the last one after `calm_s`; if there is
        none, it is requeued. A guest to which no part of the loss is attributed stays as it is
        (`pair_watch`, rule 1).
-    4. A guest is also requeued when processes of host or guest wait for memory, when the measured
-       peaks of both and the margin do not fit, and when the host's progress, or its application's
-       record, shows that it will not end within its limit at its present rate. A host for which
-       that is expected, or whose rate alone is unknown, gets no guest. A guest is held to the floor
-       while its host is not measured. A host gets its first guest only after it has run for so long
-       that the harm done before it can be detected would be within the bound if the host ended just
-       then (`_young`). A guest whose host's slowdown is still unknown after `MOST_UNKNOWN`
-       measurements is held to the floor, and after twice as many it is requeued.
+    4. A guest is also requeued when memory is short, and held to the floor while its host is not
+       measured (`bridge.planning.sharing.safety`). It is requeued when the host's progress, or its
+       application's record, shows that it will not end within its limit at its present rate. A host
+       for which that is expected, or whose rate alone is unknown, gets no guest. A host gets its
+       first guest only after it has run for so long that the harm done before it can be detected
+       would be within the bound if the host ended just then (`_young`). A guest whose host's
+       slowdown is still unknown after `MOST_UNKNOWN` measurements is held to the floor, and after
+       twice as many it is requeued.
     5. What is learnt from pairs is defined in `bridge.planning.sharing.pair_watch`.
     6. When the mean harm of the last observations exceeds the least `max_mean_harm` of the site's
        rules, by its confidence interval, sharing ends until an operator switches it on
        (`schedbridge coschedule on`): for the hosts of one user or, if that holds for the mean over
        several users, on the whole site (`bridge.planning.sharing.site_harm`).
-    7. While guests run, or an admissible host's rate alone is unknown, the policy runs every
-       `watch_s`. It detects that a bound is passed with the second measurement after the guest's
-       start at the earliest, or with the third one if none was recent at the start.
+    7. While guests run, or a host with an admissible guest is about to be ready for it, the policy
+       runs every `watch_s`. It detects that a bound is passed with the second measurement after the
+       guest's start at the earliest, or with the third one if none was recent at the start.
     8. A requeued guest does not become one again for a time that grows with each requeue, and after
        several requeues never (`bridge.planning.sharing.left_hosts`). A pair that ran short of
        memory is not tried again.
@@ -43,7 +43,7 @@ Source: ours. The bandit has a bound in place of a loss: it maximises the CPU ti
 to the bound.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final
@@ -52,21 +52,12 @@ from bridge.errors import ConfigError
 from bridge.model.coscheduling import GuestStart, has_guests
 from bridge.model.decisions.quotas import LEAST_WEIGHT
 from bridge.model.learnt import Learning, Learnt
-from bridge.model.node import MEMORY_MIB
 from bridge.model.plan import Plan
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.sharing import left_hosts, switch
 from bridge.planning.sharing.histories import application, history_of
-from bridge.planning.sharing.leaving import (
-    ALWAYS_SLOW,
-    NO_MEMORY,
-    NO_ROOM,
-    STOPPED,
-    TOO_LATE,
-    UNKNOWN,
-    too_slow,
-)
+from bridge.planning.sharing.leaving import ALWAYS_SLOW, STOPPED, TOO_LATE, UNKNOWN, too_slow
 from bridge.planning.sharing.orders import Orders, cpus_of
 from bridge.planning.sharing.pair_knowledge import (
     CEILINGS,
@@ -78,9 +69,10 @@ from bridge.planning.sharing.pair_knowledge import (
 )
 from bridge.planning.sharing.pair_record import Pair
 from bridge.planning.sharing.pair_watch import MOST_UNKNOWN, QUIET_S, Watch
+from bridge.planning.sharing.safety import short_of_memory
 from bridge.planning.sharing.seen import is_measured
-from bridge.planning.sharing.slots import STALLED, Guest, Host, Slots
-from bridge.planning.sharing.slowdown import SHORT, UNITS, Rate
+from bridge.planning.sharing.slots import Guest, Host, Slots
+from bridge.planning.sharing.slowdown import CPU_MS, SHORT, UNITS, Rate
 from bridge.ports import NOTHING_SHARED, Context, Shared
 from bridge.units import NEVER
 
@@ -187,7 +179,7 @@ class _Cycle:
             return self.now_s + self.policy.watch_s
         if off or not self.slots.anybody_waits:
             return NEVER
-        if any(self._rate_alone(host) is None or self._young(host) for host in self.slots.hosts):
+        if any(self._soon(host) for host in self.slots.hosts):
             return self.now_s + self.policy.watch_s
         look_s, patient_s = self.slots.look_again_s, self.now_s + _PATIENT * self.policy.watch_s
         return min(look_s, patient_s) if self.slots.hosts or look_s < NEVER else NEVER
@@ -196,6 +188,17 @@ class _Cycle:
         unit = self.watch.unit(host.row)
         return None if unit is None else self.watch.rate_alone(host.row, unit)
 
+    def _soon(self, host: Host) -> bool:
+        """Whether a host may get a guest as soon as it has run longer (rule 7)."""
+        if self._rate_alone(host) is None:
+            alone = self.watch.alone(str(self.snapshot.running.id[host.row]), CPU_MS)
+            waits = alone is not None and alone.samples < SHORT
+        else:
+            waits = self._young(host)
+        if not waits or str(self.snapshot.running.user[host.row]) in self.stopped:
+            return False
+        return any(True for _ in self._admissible(host))
+
     # ------------------------------------------------------------ guests that run
 
     def guide(self, guests: set[int]) -> None:
@@ -203,7 +206,7 @@ class _Cycle:
         for guest in sorted(guests):
             job_id, cpus = str(self.snapshot.running.id[guest]), cpus_of(self.snapshot, guest)
             pair, host = self._pair(guest), self.watch.host_of[guest]
-            short = self._short_of_memory(guest)
+            short = short_of_memory(self.slots, guest, host)
             reason = short or self._must_go(guest, pair)
             if not reason and is_measured(self.snapshot, host):
                 pair, reason = self._within_bound(guest, pair)
@@ -234,19 +237,6 @@ class _Cycle:
         )  # fmt: skip
         pair = Pair(ceiling or 0, self.now_s, told_s=self.now_s)
         return pair if ceiling is not None else replace(pair, floor_s=self.now_s, ceiling=10)
-
-    def _short_of_memory(self, guest: int) -> str:
-        """Rule 4, of memory: why a guest must leave; empty: it need not."""
-        running, host = self.snapshot.running, self.watch.host_of[guest]
-        if max(float(running.memory_stall[host]), float(running.memory_stall[guest])) > STALLED:
-            return NO_MEMORY
-        nodes = running.nodes[running.indptr[host] : running.indptr[host + 1]]
-        rules = self.slots.rules(int(running.partition[host]))
-        least_mib = int(self.snapshot.nodes.capacity[nodes, MEMORY_MIB].min())
-        margin = 0.0 if rules is None else rules.memory_margin
-        if int(running.peak_mib[host] + running.peak_mib[guest]) > least_mib * (1 - margin):
-            return NO_ROOM
-        return ""
 
     def _must_go(self, guest: int, pair: Pair) -> str:
         """Rules 4 and 6: why a guest must leave, whatever the slowdown; empty: it need not."""
@@ -349,20 +339,26 @@ class _Cycle:
         lost_s = LOST * detected_s
         return lost_s > self._bound(host.row) * (ran_s + detected_s - lost_s)
 
-    def _best(self, host: Host, taken: set[int]) -> tuple[Guest, int] | None:
-        """The guest for a host, and its ceiling (rule 2)."""
-        end_s, best = int(self.snapshot.running.end_s[host.row]), None
+    def _admissible(self, host: Host) -> Iterator[tuple[Guest, int]]:
+        """The first admissible guests of a host, and their ceilings (rule 1)."""
         jobs, bound = self.snapshot.jobs, self._bound(host.row) - self._expected_harm(host.row)
-        most: tuple[bool, float, int] | None = None
         for guest in islice(self.slots.guests(host), self.policy.most_candidates):
             user, job_id = (str(each[guest.job]) for each in (jobs.user, jobs.id))
             if not self.watch.left.may_be_guest(user, job_id):
                 continue
             apps, busy = self._apps(host, guest), self.watch.busy(host.row, guest.nodes.tolist())
             ceiling = highest_admissible(self.learning.known, apps, busy, bound)
-            if ceiling is None or guest.row in taken:
+            if ceiling is not None:
+                yield guest, ceiling
+
+    def _best(self, host: Host, taken: set[int]) -> tuple[Guest, int] | None:
+        """The guest for a host, and its ceiling (rule 2)."""
+        end_s, best = int(self.snapshot.running.end_s[host.row]), None
+        most: tuple[bool, float, int] | None = None
+        for guest, ceiling in self._admissible(host):
+            if guest.row in taken:
                 continue
-            gets = self._expected_share(guest, apps, ceiling)
+            gets = self._expected_share(guest, self._apps(host, guest), ceiling)
             score = self.now_s + guest.limit_s <= end_s, round(gets, 1), -guest.row
             if gets >= self.policy.least_share and (most is None or score > most):
                 most, best = score, (guest, ceiling)

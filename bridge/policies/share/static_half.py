@@ -8,7 +8,8 @@ Rules
     2. While jobs wait, it requests another cycle soon after jobs have started, as these may be
     hosts.
     3. Other jobs planned on these nodes are planned again: their starts may move.
-    4. A guest has a quota of half of each node's CPUs. Nothing is learnt.
+    4. A guest has a quota of half of each node's CPUs. Nothing is learnt, except who was requeued:
+       `bridge.planning.sharing.safety`.
 
 Source: A. Souza, K. Pelckmans, J. Tordsson, A HPC co-scheduler with reinforcement learning,
 JSSPP 2021, section 4: the setting "Static".
@@ -21,9 +22,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bridge.model.coscheduling import has_guests
+from bridge.model.learnt import Learning
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
+from bridge.planning.sharing import left_hosts
 from bridge.planning.sharing.orders import Orders, cpus_of
+from bridge.planning.sharing.safety import keep_safe
 from bridge.planning.sharing.slots import Slots
 from bridge.planning.sharing.switch import off_since_s, send_away
 from bridge.ports import NOTHING_SHARED, Context, Shared
@@ -43,16 +47,20 @@ class StaticHalf:
         if not slots.open and not has_guests(snapshot.running):
             return NOTHING_SHARED
         off, orders = off_since_s(context.state) is not None, Orders(snapshot)
-        for row in send_away(slots, orders, off=off):
+        kept = Learning(context.state.learnt_by(left_hosts.NAME))
+        left = left_hosts.LeftHosts(kept, snapshot.now_s)
+        for row in keep_safe(slots, orders, send_away(slots, orders, off=off), left):
             orders.limit(str(snapshot.running.id[row]), cpus_of(snapshot, row), _HALF)
-        starts, taken = [], set[int]()
+        starts, taken = [], left.pausing(snapshot, plan)
         for host in () if off else slots.hosts:
             for guest in slots.first_fit(host, taken):
                 starts.append(slots.start(guest))
                 orders.limit(starts[-1].job_id, guest.cpus, _HALF)
+        left.forget({*snapshot.running.id.tolist(), *snapshot.jobs.id.tolist()})
         return Shared(
             orders.quotas(),
             orders.requeues(),
+            learnt={left_hosts.NAME: kept.done()},
             again_s=NEVER if off else slots.look_again_s,
             guests=starts,
             delays=True,

@@ -118,6 +118,27 @@ def test_no_guest_before_the_host_was_measured_alone():
     assert machine.plans[-1].again_s <= machine.now_s + 30
 
 
+@pytest.mark.parametrize(("bound", "soon"), [(0.0, False), (0.005, False), (0.05, True)])
+def test_it_does_not_plan_often_for_a_host_that_can_get_no_guest(bound, soon):
+    site = replace(SHARING, coscheduling=(replace(SHARING.coscheduling[0], max_slowdown=bound),))
+    machine = Machine(harmless, site=site)
+    machine.extra = {"start_s": NOW_S}
+    machine.jobs = (a_waiting_job(id="g0", cpus=4),)
+    for _ in range(3):
+        assert not len(machine.step().guest_starts)
+        assert (machine.plans[-1].again_s <= machine.now_s + STEP_S) == soon
+    assert machine.plans[-1].again_s <= machine.now_s + 30
+
+
+def test_it_does_not_plan_often_for_a_host_that_uses_no_cpu():
+    machine = Machine(harmless)
+    machine.jobs = (a_waiting_job(id="g0", cpus=4),)
+    machine.extra = {"cpu_s": 5.0}
+    machine.step(20)
+    assert machine.plans[0].again_s == machine.now_s - 19 * STEP_S + STEP_S
+    assert machine.plans[-1].again_s == machine.now_s + 30
+
+
 @pytest.mark.parametrize(
     ("started_s", "bound", "steps"),
     [(NOW_S, 0.1, 3), (NOW_S, 0.2, 2), (NOW_S, 0.05, 7), (NOW_S - 300, 0.1, 3)],

@@ -105,6 +105,12 @@ def test_a_rate_alone_is_measured_before_it_is_that_of_earlier_runs():
     assert alone_rate(here, CPU_MS, history) is here
 
 
+@pytest.mark.parametrize(("busy", "least"), [(0.0, 0.043), (1.0, 0.05)])
+def test_the_least_bound_with_new_pairs_is_that_of_the_documentation(busy, least):
+    assert highest_admissible({}, ("h", "g"), busy, least) == CEILINGS[0]
+    assert highest_admissible({}, ("h", "g"), busy, least - 0.001) is None
+
+
 @pytest.mark.parametrize(
     ("rates", "unit", "known"),
     [
