@@ -98,12 +98,15 @@ class Pairs:
         calm_s: how long a guest stays at the floor after its host's bound was passed.
         watch_s: interval at which guests are examined; above 5, a bound may be passed for more than
             10 s.
+        keep_limits: a host gets guests only if the time that it needs is known, from its progress
+            or its application's record, so that none is killed at its limit because of a guest.
     """
 
     most_candidates: int = 20
     least_share: float = 0.1
     calm_s: int = 30
     watch_s: int = 5
+    keep_limits: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.most_candidates <= 1000:
@@ -326,7 +329,9 @@ class _Cycle:
             return False
         needs_s = self.watch.needs_s(host.row, rate)
         left_s = int(self.snapshot.running.end_s[host.row]) - self.now_s
-        return needs_s is None or needs_s * (1 + self._bound(host.row)) <= left_s
+        if needs_s is None:
+            return not self.policy.keep_limits
+        return needs_s * (1 + self._bound(host.row)) <= left_s
 
     def _young(self, host: Host) -> bool:
         """Whether a host could end before harm to it is detected, and be harmed too much (rule 4).

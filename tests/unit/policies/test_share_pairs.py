@@ -409,6 +409,29 @@ def test_a_host_that_would_not_end_within_its_limit_is_left_alone():
     assert not any(len(plan.guest_starts) for plan in machine.plans)
 
 
+@pytest.mark.parametrize(
+    ("keep_limits", "runs", "progress", "starts"),
+    [
+        (False, 0, False, True),
+        (True, 0, False, False),
+        (True, 1, False, False),
+        (True, 3, False, True),
+        (True, 0, True, True),
+    ],
+)
+def test_with_limits_kept_a_host_of_unknown_need_gets_no_guest(keep_limits, runs, progress, starts):
+    machine = Machine(harmless, share={"name": "pairs", "keep_limits": keep_limits})
+    for _ in range(runs):
+        alone = a_host(id="x", start_s=NOW_S - 300, cpu_s=600.0, measured_s=NOW_S)
+        machine.cycles.run(a_world([alone], nodes=1))
+        machine.cycles.run(a_world([], nodes=1), ended(("x", 300, 500, Ending.COMPLETED)))
+    machine.jobs = (a_waiting_job(id="g0", cpus=4),)
+    for step in range(12):
+        machine.extra = {"progress": 0.1 + 0.01 * step} if progress else {}
+        machine.step()
+    assert any(len(plan.guest_starts) for plan in machine.plans) == starts
+
+
 def test_a_guest_leaves_a_host_that_it_would_keep_from_ending_in_time():
     site = replace(SHARING, coscheduling=(replace(SHARING.coscheduling[0], max_slowdown=1.0),))
     machine = Machine(harmless, site=site, host={"end_s": NOW_S + 600})
