@@ -71,6 +71,7 @@ def random_sharing_world(seed):
     def pick(usual, *others):
         return others[rng.integers(len(others))] if rng.random() < odd else usual
 
+    users, accounts = ["ann", "ann", "bob"], ["x", "x", "x", "y", ""]
     nodes = int(rng.integers(2, 7))
     running, at = [], 0
     while at < nodes:
@@ -79,7 +80,7 @@ def random_sharing_world(seed):
         if rng.random() < 0.1:
             continue
         host = a_host(
-            held, user=pick("ann", "bob"), account=pick("x", "y", ""), cpus=pick(4, 2),
+            held, user=rng.choice(users), account=rng.choice(accounts), cpus=pick(4, 2),
             mem_mib=pick(500, 0, 2000, 3900), coschedule=pick(0, 1, 2, 3, 4),
             shared=pick(True, False), busy_cpus=pick(0.5, -1.0, 0.2, 3.5),
             end_s=NOW_S + int(rng.integers(1, 400)), peak_mib=pick(0, 800),
@@ -96,7 +97,7 @@ def random_sharing_world(seed):
                 )  # fmt: skip
     jobs = [
         a_waiting_job(
-            pick(1, 2, 3), user=pick("ann", "bob"), account=pick("x", "y", ""),
+            pick(1, 2, 3), user=rng.choice(users), account=rng.choice(accounts),
             mem_mib=pick(100, 0, 1500), coschedule=pick(0, 1, 2, 3, 4),
             limit_s=int(rng.integers(1, 500)), requeue=pick(True, False),
             shared=pick(True, False), cpus=int(rng.integers(1, 5)),
