@@ -21,17 +21,25 @@ NODES, CPUS, MEM_MIB = 4, 4, 4096
 PLACES = ("free", "pack", "scatter", "free:excl", "pack:excl", "scatter:excl")
 
 
-def a_select(kinds, mib_per_cpu):
-    """Chunks of kinds (count, CPUs). Slurm holds one amount of memory per CPU for a whole job."""
-    mem = [f":mem={cpus * mib_per_cpu}mb" if mib_per_cpu else "" for _, cpus in kinds]
-    return "+".join(f"{n}:ncpus={cpus}{each}" for (n, cpus), each in zip(kinds, mem, strict=True))
+def a_request(kinds, mib_per_cpu, place, limit_s):
+    """Chunks of kinds (count, CPUs).
+
+    Slurm holds one amount of memory for a job: per node for `scatter`, else per CPU.
+    """
+    most = max(cpus for _, cpus in kinds)
+    mem_mib = [(most if place.startswith("scatter") else cpus) * mib_per_cpu for _, cpus in kinds]
+    select = "+".join(
+        f"{n}:ncpus={cpus}" + (f":mem={mib}mb" if mib else "")
+        for (n, cpus), mib in zip(kinds, mem_mib, strict=True)
+    )
+    return select, place, limit_s
 
 
 kinds = st.tuples(st.integers(1, 3), st.integers(1, CPUS))
-requests = st.tuples(
-    st.builds(
-        a_select, st.lists(kinds, min_size=1, max_size=2), st.sampled_from((0, 128, 512, 1000))
-    ),
+requests = st.builds(
+    a_request,
+    st.lists(kinds, min_size=1, max_size=2),
+    st.sampled_from((0, 128, 512, 1000)),
     st.sampled_from(PLACES),
     st.integers(1, 10).map(lambda n: 60 * n),
 )
