@@ -22,6 +22,7 @@ static void a_start_starts_the_job_where_it_is_told(void) {
     EXPECT_NUMBER(mock.select_switch, 0);
     EXPECT_NUMBER(mock.launched, 1);
     EXPECT_NUMBER(mock.saves, 2);
+    EXPECT_NUMBER(mock.dumps, 0);
     EXPECT(IS_JOB_RUNNING(job));
     // The request is what the user asked for again.
     EXPECT(!job->details->req_node_bitmap);

@@ -65,6 +65,7 @@ static void a_job_grows_and_shrinks(void) {
     expect_resize(job, "n[2-4]", APPLIED, "");
     EXPECT_NUMBER(applied.resizes, 1);
     EXPECT_NUMBER(mock.saves, 2);
+    EXPECT_NUMBER(mock.dumps, 1); // before the result is sent
     EXPECT_TEXT(job->nodes, "n2,n3,n4");
     EXPECT_TEXT(mock.select_names, "n3,n4");
     EXPECT_NUMBER(mock.select_time_limit, 10); // 590 s are left

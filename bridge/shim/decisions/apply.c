@@ -114,5 +114,9 @@ bool apply_reply(const pb_cycle_reply_t *reply, sent_state_t *sent_state, lock_s
         schedule_node_save(); // have locks of their own
         schedule_job_save();
     }
+    // Slurm saves its state some seconds later. Steps start on added nodes as soon as their growth
+    // is reported: if slurmctld was killed before it was saved, it would end them.
+    if (applied->resizes)
+        dump_all_job_state();
     return true;
 }

@@ -322,6 +322,12 @@ void schedule_job_save(void) {
     mock.saves++;
 }
 
+int dump_all_job_state(void) {
+    mock_nothing_held("dump_all_job_state");
+    mock.dumps++;
+    return 0;
+}
+
 int schedule(bool full_queue) {
     (void)full_queue;
     mock_nothing_held("schedule");

@@ -532,8 +532,8 @@ extern node_record_t **node_record_table_ptr;
 extern int node_record_count, slurmctld_tres_cnt, g_qos_count;
 extern char **assoc_mgr_tres_name_array;
 extern uint16_t accounting_enforce;
-extern time_t last_job_update, last_node_update, last_part_update, last_resv_update;
-extern time_t last_license_update;
+extern time_t last_job_update, last_node_update, last_part_update, last_resv_update,
+    last_license_update;
 extern void *acct_db_conn;
 
 typedef struct {
@@ -548,8 +548,8 @@ void lock_slurmctld(slurmctld_lock_t wanted);
 void unlock_slurmctld(slurmctld_lock_t held);
 void assoc_mgr_lock(assoc_mgr_lock_t *locks);
 void assoc_mgr_unlock(assoc_mgr_lock_t *locks);
-void schedule_node_save(void);
-void schedule_job_save(void);
+void schedule_node_save(void), schedule_job_save(void);
+int dump_all_job_state(void);
 int schedule(bool full_queue);
 
 job_record_t *find_job_record(uint32_t id);
@@ -635,7 +635,7 @@ typedef struct {
     const slurmctld_resv_t *only_in; // where select_nodes() finds nodes; NULL: anywhere
     const char *only_with;           // with which features it does; NULL: with any
     bool split_anyway;
-    unsigned scans, selects, started, launched, allocated, saves, schedules, reservations;
+    unsigned scans, selects, started, launched, allocated, saves, dumps, schedules, reservations;
     uint32_t select_nodes, select_time_limit, select_switch, select_dist;
     char select_names[256];
     uint32_t select_tasks[64];
