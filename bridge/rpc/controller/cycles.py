@@ -292,7 +292,9 @@ class Cycles:
         reply.decisions.extend(changes)
         again_s = session.next_retry_s()
         if chooser is not None:
-            reply.decisions.extend(self._offered(snapshot, plan, chooser))
+            offered = self._offered(snapshot, plan, chooser)
+            reply.decisions.extend(offered)
+            decisions.by_kind["start"] = decisions.by_kind.get("start", 0) + len(offered)
             again_s = min((at for at in (again_s, self._offers.next_s) if at), default=None)
         site = self._site()
         change_s = corridor_change_s(site, snapshot.now_s)

@@ -61,6 +61,7 @@ def test_after_a_refused_start_the_controller_chooses():
     assert starts(second) == [("1", "", "n[0-3]")]
     third = cycles.run(a_delta(2, fates=results(second)))
     assert starts(third) == []
+    assert cycles.counts.decisions["start"] == 2  # both kinds are counted
 
 
 def test_after_a_change_it_is_asked_again_more_and_more_rarely():
