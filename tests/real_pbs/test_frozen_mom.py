@@ -3,21 +3,9 @@
 
 import signal
 
-import pytest
-
 from tests.real_pbs.server import wait_for
-from tests.real_pbs.service import Bridge
 
 FULL = "select=1:ncpus=4"
-
-
-@pytest.fixture(scope="module")
-def bridge(server):
-    started = Bridge()
-    started.start_service()
-    started.start_link()
-    yield started
-    started.stop()
 
 
 def on(server, job):

@@ -8,22 +8,8 @@ import time
 import pytest
 
 from tests.real_pbs.server import wait_for
-from tests.real_pbs.service import Bridge
 
-
-@pytest.fixture(scope="module")
-def bridge(server):
-    started = Bridge()
-    started.start_service()
-    started.start_link()
-    yield started
-    started.stop()
-
-
-@pytest.fixture(autouse=True)
-def no_jobs(server, bridge):
-    yield
-    server.delete_all()
+pytestmark = pytest.mark.usefixtures("no_jobs")
 
 
 def held(server, job_id):

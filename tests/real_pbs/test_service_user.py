@@ -11,6 +11,7 @@ from tests.real_pbs.service import Bridge
 from tests.real_pbs.world import USERS
 
 USER = "pbsadm"
+pytestmark = pytest.mark.usefixtures("no_jobs")
 
 
 @pytest.fixture(scope="module")
@@ -29,12 +30,6 @@ def bridge(server):
     started.start_link()
     yield started
     started.stop()
-
-
-@pytest.fixture(autouse=True)
-def no_jobs(server, bridge):
-    yield
-    server.delete_all()
 
 
 def test_the_link_is_not_root(bridge):
