@@ -129,11 +129,6 @@ class Mirror:
         self._all.force()
         self.expect_change()
 
-    @property
-    def next_due_s(self) -> float:
-        """When vnodes are to be read again, by `monotonic`."""
-        return self._nodes.due_s
-
     def take_ended(self) -> dict[str, Attributes]:
         """Returns the jobs with vnodes that left since the last call, in their last known state."""
         ended, self.ended = self.ended, {}
