@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The service and the link without root: as PBS_DAEMON_SERVICE_USER of pbs.conf."""
 
+import contextlib
 import time
 from pathlib import Path
 
@@ -32,6 +33,16 @@ def bridge(server):
     started.stop()
 
 
+def owners_of(program):
+    """User ids of the processes that run it. Others may end while they are looked at."""
+    found = []
+    for path in Path("/proc").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if path.name.isdecimal() and (path / "comm").read_text().startswith(program):
+                found.append(path.stat().st_uid)
+    return found
+
+
 def test_the_link_is_not_root(bridge):
     status = Path(f"/proc/{bridge.link_pid()}/status").read_text()
     uids = next(line for line in status.splitlines() if line.startswith("Uid:")).split()[1:]
@@ -61,12 +72,7 @@ def test_pbs_sched_takes_over_as_the_same_user(server, bridge):
     try:
         server.wait_state(server.qsub("-l", "select=1:ncpus=1"), "R", limit_s=120)
         assert "pbs_sched takes over" in bridge.log.read_text()
-        owners = [
-            path.stat().st_uid
-            for path in Path("/proc").iterdir()
-            if path.name.isdecimal() and (path / "comm").read_text().startswith("pbs_sched")
-        ]
-        assert owners == [USERS[USER]]
+        assert owners_of("pbs_sched") == [USERS[USER]]
     finally:
         bridge.start_service()
     wait_for("the registration", lambda: bridge.registrations() > before)
