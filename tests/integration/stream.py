@@ -242,9 +242,12 @@ def most_at_once(records: Iterable[Record], amount) -> int:  # type: ignore[no-u
 
 
 def starts_between(records: Iterable[Record], from_s: float, to_s: float) -> list[int]:
-    """The instants at which jobs began to run in [from, to), sorted."""
+    """The instants at which jobs began to run in [from, to), sorted.
+
+    Accounting keeps whole seconds: a start within the second of `from` counts.
+    """
     return sorted(
         record.start_s
         for record in records
-        if record.start_s is not None and from_s <= record.start_s < to_s
+        if record.start_s is not None and int(from_s) <= record.start_s < to_s
     )

@@ -135,6 +135,13 @@ def fell_back_in_time(cluster: Cluster, silent: Silence) -> float:
     return said[0]
 
 
+def run_alone(cluster: Cluster) -> str:
+    """The id of a job that is submitted now and that Slurm's own scheduler has run."""
+    job = cluster.sbatch("-n1", "-t1", run="true")
+    cluster.wait_state(job, "COMPLETED")
+    return job
+
+
 # ------------------------------------------------------------------ the service is gone, or hangs
 
 
@@ -145,12 +152,13 @@ def test_the_service_is_killed_and_comes_back(cluster: Cluster, seed: int) -> No
             with silence() as silent:
                 cluster.script("kill", "service")
             alone_s = fell_back_in_time(cluster, silent)
+            job = run_alone(cluster)
             stream.reached(min(len(stream.submitted) + 12, stream.count))
             back_s = time.time()
             cluster.script("restart", "service")
         stream.finished()
-    records = stream.records()
-    started = starts_between(records, alone_s, back_s)
+    (alone,) = cluster.assert_sound([job], cpus_per_node=CPUS)
+    started = starts_between([alone, *stream.records()], alone_s, back_s)
     assert started, "no job started while the service was gone"
     assert started[0] <= alone_s + SILENCE_S, "Slurm's own scheduler was slow to take over"
 
@@ -162,11 +170,14 @@ def test_the_service_is_stopped_and_continued(cluster: Cluster, seed: int) -> No
             with silence() as silent:
                 cluster.script("stop", "service")
             alone_s = fell_back_in_time(cluster, silent)
+            job = run_alone(cluster)
             stream.reached(min(len(stream.submitted) + 12, stream.count))
             back_s = time.time()
             cluster.script("cont", "service")
         stream.finished()
-    assert starts_between(stream.records(), alone_s, back_s), "no job started meanwhile"
+    (alone,) = cluster.assert_sound([job], cpus_per_node=CPUS)
+    started = starts_between([alone, *stream.records()], alone_s, back_s)
+    assert started, "no job started meanwhile"
 
 
 def test_a_stopped_service_keeps_nobody_waiting(cluster: Cluster) -> None:
