@@ -5,6 +5,7 @@
     ├ ConfigError(key)           a configuration file, option or policy has an invalid value
     ├ TraceError(path, line)     a workload trace is malformed
     ├ RecordingError(path, field)  a recorded cycle is malformed
+    ├ ResultError(path)          a kept result of an experiment is missing or malformed
     ├ RequestError(text, position)   a user's option cannot be parsed
     ├ BadRequest                 a job's request contradicts itself, or nothing could satisfy it
     ├ LineError(op, problem)     a peer of an elastic job sent a line that cannot be
@@ -49,6 +50,14 @@ class RecordingError(BridgeError):
     def __init__(self, path: str, field: str, problem: str) -> None:
         self.path, self.field, self.problem = path, field, problem
         super().__init__(": ".join(part for part in (path, field, problem) if part))
+
+
+class ResultError(BridgeError):
+    """A kept result of an experiment is missing, malformed, or contradicts another one."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        self.path, self.problem = path, problem
+        super().__init__(f"{path}: {problem}")
 
 
 class RequestError(BridgeError):

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder of an experiment's results: two files for each cell.
+
+`cells/KEY.json`
+    `cell`        the cell (`bridge.experiments.cell.Cell`)
+    `status`      `done`, or `failed` when it failed as often as was allowed
+    `error`       why it failed, in words; null
+    `results`     the measures, as an entry of `results` of `schedbridge simulate --json`; null
+    `machine`     `processors` of the simulated machine, its `name`; null
+    `cpu_s`, `wall_s`   what the cell took, s
+    `provenance`  where the result comes from (`bridge.experiments.provenance`)
+`cells/KEY.npz`
+    The columns of the judged jobs (`COLUMNS`): those that ended, in order of submission. Jobs that
+    did not end are counted in `results.unfinished`. Only of cells that are `done`.
+
+Files are written under another name and then renamed, the JSON last: a cell whose JSON is there is
+whole.
+"""
+
+import json
+import os
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Final
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge import files
+from bridge.errors import ResultError
+from bridge.experiments.cell import Cell
+
+CELLS: Final = "cells"
+DONE: Final = "done"
+FAILED: Final = "failed"
+_LARGEST: Final = 4 << 30
+
+
+@dataclass(frozen=True)
+class JobColumns:
+    """The judged jobs, as columns of length n_jobs, in order of submission.
+
+    Attributes:
+        id: int64, unique: the job's number in the trace. Further jobs of the same number (copies of
+            a bootstrap) have numbers above all of the trace. The same job has the same number in
+            all cells of one trace, seed and perturbation (`Cell.pairing`).
+        user: int64; -1: unknown.
+        submit_s, start_s, end_s: float64, Unix seconds.
+        width: int64, CPUs.
+        limit_s: float64: its time limit, s.
+        run_s: float64: its run time, s: end - start.
+    """
+
+    id: NDArray[np.int64]
+    user: NDArray[np.int64]
+    submit_s: NDArray[np.float64]
+    start_s: NDArray[np.float64]
+    end_s: NDArray[np.float64]
+    width: NDArray[np.int64]
+    limit_s: NDArray[np.float64]
+    run_s: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.id)
+
+
+COLUMNS: Final[Mapping[str, type[np.int64] | type[np.float64]]] = {
+    "id": np.int64,
+    "user": np.int64,
+    "submit_s": np.float64,
+    "start_s": np.float64,
+    "end_s": np.float64,
+    "width": np.int64,
+    "limit_s": np.float64,
+    "run_s": np.float64,
+}
+"""The columns of `JobColumns` and their types."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What is kept of a cell; the attributes are the keys of its JSON.
+
+    Attributes:
+        cell: the cell.
+        status: `DONE` or `FAILED`.
+        results: the measures; empty if it failed.
+        machine: `name` and `processors` of the simulated machine; empty if it failed.
+        provenance: where it comes from.
+        cpu_s, wall_s: what it took, s.
+        error: why it failed; None.
+    """
+
+    cell: Cell
+    status: str
+    results: Mapping[str, Any] = field(default_factory=dict)
+    machine: Mapping[str, Any] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    cpu_s: float = 0.0
+    wall_s: float = 0.0
+    error: str | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether it has results."""
+        return self.status == DONE
+
+
+def cell_path(folder: Path, key: str) -> Path:
+    """The JSON of a cell."""
+    return folder / CELLS / f"{key}.json"
+
+
+def write_cell(folder: Path, result: Result, columns: JobColumns | None = None) -> None:
+    """Keeps a result; an earlier one of the same cell is replaced.
+
+    Args:
+        folder: of the experiment's results.
+        result: of the cell.
+        columns: its judged jobs; None: it failed.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path = cell_path(folder, result.cell.key)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    arrays = path.with_suffix(".npz")
+    if columns is not None:
+        held = {name: getattr(columns, name).astype(kind) for name, kind in COLUMNS.items()}
+        packed = BytesIO()
+        np.savez_compressed(packed, **held)
+        _replace(arrays, packed.getvalue())
+    text = json.dumps({**asdict(result), "cell": result.cell.plain()}, indent=1)
+    _replace(path, text.encode() + b"\n")
+    if columns is None:
+        arrays.unlink(missing_ok=True)
+
+
+def read_cell(path: Path) -> Result:
+    """Reads the JSON of a cell.
+
+    Raises:
+        ResultError: it cannot be read, or is no result of a cell.
+    """
+    try:
+        found = json.loads(files.read_text(path, _LARGEST))
+        cell = Cell.of(found.pop("cell"))
+        result = Result(cell, **found)
+    except OSError as error:
+        raise ResultError(str(path), f"cannot be read: {error.strerror}") from None
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ResultError(
+            str(path), f"is no result of a cell: {error}; remove it, and it is computed again"
+        ) from None
+    if result.status not in (DONE, FAILED):
+        raise ResultError(str(path), f"status is '{result.status}', not {DONE} or {FAILED}")
+    return result
+
+
+def read_columns(path: Path) -> JobColumns:
+    """Reads the judged jobs of a cell.
+
+    Args:
+        path: of its JSON; the columns are next to it.
+
+    Raises:
+        ResultError: they cannot be read, or a column is missing.
+    """
+    path = path.with_suffix(".npz")
+    try:
+        with np.load(BytesIO(files.read_bytes(path, _LARGEST)), allow_pickle=False) as held:
+            read = {name: held[name].astype(kind) for name, kind in COLUMNS.items()}
+    except OSError as error:
+        raise ResultError(str(path), f"cannot be read: {error.strerror or error}") from None
+    except (KeyError, ValueError, BadZipFile, EOFError) as error:
+        raise ResultError(
+            str(path), f"has no columns of jobs: {error}; remove it, and it is computed again"
+        ) from None
+    if len({len(column) for column in read.values()}) != 1:
+        raise ResultError(str(path), "has columns of different lengths")
+    return JobColumns(**read)
+
+
+def read_all(
+    folder: Path, told: Callable[[ResultError], None] | None = None
+) -> list[tuple[Result, Path]]:
+    """All results of a folder with the paths of their JSON, in order of their names.
+
+    Args:
+        folder: of the experiment's results.
+        told: called with each file that is no result, which is then left out; None: it is an error.
+
+    Raises:
+        ResultError: there is no such folder, or (without `told`) a file in it is no result.
+    """
+    inner = folder / CELLS
+    if not inner.is_dir():
+        raise ResultError(str(folder), f"has no results: there is no folder {CELLS} in it")
+    found = []
+    for path in sorted(inner.glob("*.json")):
+        try:
+            found.append((read_cell(path), path))
+        except ResultError as error:
+            if told is None:
+                raise
+            told(error)
+    return found
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Writes a file as a whole or not at all."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    try:
+        draft.write_bytes(content)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
