@@ -47,7 +47,8 @@ class Words:
     """Terms and commands in messages to users.
 
     Attributes:
-        partition: what users call a partition.
+        partition, node, account: what users call them.
+        time_limit: what users call the time limit of a job.
         time_option: the submit option for the time limit.
         nodes_option, chunks_option, place_option, switches_option: the submit options for a list of
             nodes, for chunks and their place, and for few leaf switches.
@@ -58,6 +59,9 @@ class Words:
     """
 
     partition: str
+    node: str
+    account: str
+    time_limit: str
     time_option: str
     nodes_option: str
     chunks_option: str
@@ -67,6 +71,10 @@ class Words:
     release_command: str
     begin_command: str
     daemon_user: str
+
+    def nodes(self, count: int) -> str:
+        """Writes a number of nodes: "1 node", "3 nodes"."""
+        return f"{count} {self.node}{'' if count == 1 else 's'}"
 
 
 @dataclass(frozen=True)

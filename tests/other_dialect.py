@@ -12,6 +12,9 @@ from bridge.model.topology import Topology
 ARRAY = "[].srv"
 WORDS = Words(
     partition="queue",
+    node="machine",
+    account="group",
+    time_limit="walltime",
     time_option="-l walltime",
     nodes_option="-l host",
     chunks_option="-l select",

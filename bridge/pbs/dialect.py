@@ -41,6 +41,9 @@ _ARRAY = "[]"
 _GPU = "gpu"
 _WORDS = Words(
     partition="queue",
+    node="vnode",
+    account="project",
+    time_limit="walltime",
     time_option="-l walltime",
     nodes_option="-l select=...:vnode=",
     chunks_option="-l select",

@@ -34,6 +34,9 @@ _TASK_MARK = "_"
 
 _WORDS = Words(
     partition="partition",
+    node="node",
+    account="account",
+    time_limit="time limit",
     time_option="--time",
     nodes_option="--nodelist",
     chunks_option="--chunks",

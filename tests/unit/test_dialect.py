@@ -216,3 +216,21 @@ def test_switches_are_read_by_the_dialect_of_the_controller(other, tmp_path, cap
     assert topology.leaf_of_node.tolist() == [0, 0, 1, 1]
     assert decoded("slurm", Switches(path).above).topology is None
     assert "is not Key=Value" in caplog.text
+
+
+def test_a_job_of_pbs_is_explained_in_the_words_of_pbs():
+    full = a_running_job(nodes=(0, 1), end_s=9000)
+    jobs = [a_job(2, id="1.srv"), a_job(9, id="2.srv")]
+    snapshot = of("pbs", nodes=2, jobs=jobs, running=[full])
+    plan = Decider(build(PRESETS["slurm-like"])).decide(snapshot)
+    published = Published(snapshot, plan, NodeIndex(snapshot.nodes.names))
+    told = " ".join(
+        line for job in ("1.srv", "2.srv") for line in explain(published, job, what_if_found).lines
+    )
+    for word in ("vnodes of", "in queue batch", "no shorter walltime", "another queue"):
+        assert word in told
+    assert not re.search(r"(?<!v)nodes?\b|partition|time limit", told)
+
+
+def what_if_found(*_):
+    return ()

@@ -11,7 +11,9 @@ import typer
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 from rich.console import Console
+from rich.table import Table
 
+from bridge.dialect import DIALECTS, Words, dialect_named
 from bridge.errors import ConfigError
 from bridge.rpc.clients.operator_client import OperatorClient
 from bridge.rpc.pb import operator_pb2 as pb
@@ -104,6 +106,20 @@ def until(at_s: int, now_s: int) -> str:
 def shown(text: str) -> str:
     """Text of a user, safe for a terminal."""
     return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
+
+
+def add_job_columns(table: Table, dialect: str, last: str) -> None:
+    """Adds the columns of `job_cells` and one more, in the words of a reply's dialect."""
+    words = words_of(dialect)
+    for name in ("job", "user", words.partition, "start", ""):
+        table.add_column(name, overflow="ellipsis")
+    table.add_column(f"{words.node}s", overflow="fold")
+    table.add_column(last, overflow="ellipsis")
+
+
+def words_of(dialect: str) -> Words:
+    """The words of a dialect; the default one's for a dialect that only a newer service knows."""
+    return dialect_named(dialect if dialect in DIALECTS else "").words
 
 
 def job_cells(job: pb.PlannedJob, now_s: int | None = None) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from bridge.cli.operators.asking import (
     ConfigOption,
     JsonOption,
     SocketOption,
+    add_job_columns,
     ask,
     console,
     job_cells,
@@ -24,7 +25,9 @@ from bridge.rpc.pb import operator_pb2 as pb
 
 
 def explain(
-    job_id: Annotated[str, typer.Argument(metavar="JOBID", help="Job id, as squeue shows it.")],
+    job_id: Annotated[
+        str, typer.Argument(metavar="JOBID", help="Job id, as squeue or qstat shows it.")
+    ],
     config: ConfigOption = None,
     socket: SocketOption = None,
     as_json: JsonOption = False,
@@ -47,8 +50,7 @@ def explain(
     if not reply.blockers:
         return
     table = Table(title="In its way", title_justify="left")
-    for name in ("job", "user", "partition", "start", "", "nodes", "ends at the latest"):
-        table.add_column(name, overflow="fold" if name == "nodes" else "ellipsis")
+    add_job_columns(table, reply.dialect, "ends at the latest")
     for blocker in reply.blockers:
         table.add_row(*job_cells(blocker), when(blocker.end_s))
     console().print(table)

@@ -11,6 +11,7 @@ from bridge.cli.operators.asking import (
     ConfigOption,
     JsonOption,
     SocketOption,
+    add_job_columns,
     ask,
     console,
     job_cells,
@@ -39,8 +40,7 @@ def plan(
         print(f"No job waits ({when(reply.now_s)}, policy {shown(reply.policy)}).")
         return
     table = Table(title=f"Plan of {when(reply.now_s)}, policy {shown(reply.policy)}")
-    for name in ("job", "user", "partition", "start", "", "nodes", "why not now"):
-        table.add_column(name, overflow="fold" if name == "nodes" else "ellipsis")
+    add_job_columns(table, reply.dialect, "why not now")
     for job in reply.jobs:
         table.add_row(*job_cells(job, reply.now_s), shown(job.reason.text))
     console().print(table)

@@ -11,6 +11,7 @@ from bridge.cli.operators.asking import (
     console,
     print_json,
     shown,
+    words_of,
 )
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.units import format_duration
@@ -57,7 +58,10 @@ def _lines(reply: pb.StatusReply) -> list[tuple[str, str]]:
             f"{reply.jobs_running} running ({reply.jobs_running - reply.jobs_malleable} rigid, "
             f"{reply.jobs_malleable} malleable)",
         ),
-        ("nodes", f"{reply.nodes}, {reply.nodes_usable} usable"),
+        (
+            f"{words_of(reply.dialect).node}s",
+            f"{reply.nodes}, {reply.nodes_usable} usable",
+        ),
         ("decisions", _counts(reply.decisions)),
         ("refused", _counts(reply.refusals)),
     ]

@@ -155,20 +155,21 @@ class Eligibility:
         asked_s = int(jobs.least_time_s[row])
         least_s = min(asked_s, length_s) if asked_s > 0 else length_s
         if part.max_time_s and least_s > part.max_time_s:
-            text = f"time limit exceeds that of {words.partition} {part.name}"
+            text = f"{words.time_limit} exceeds that of {words.partition} {part.name}"
             if not limit_s:
                 text = f"default {text}: state one ({words.time_option})"
             return Reason(ReasonCode.PARTITION, text)
         if width is None:
             return Reason(
-                ReasonCode.PARTITION, f"node count is outside {words.partition} {part.name}'s"
+                ReasonCode.PARTITION,
+                f"{words.node} count is outside {words.partition} {part.name}'s",
             )
         rule = WidthRule(int(jobs.width_rule[row]))
         most = min(width[1], max(width[0], len(snapshot.nodes)))
         if rule.next_width(width[0]) > most:
             return Reason(
                 ReasonCode.BAD_REQUEST,
-                f"no node count from {width[0]} to {width[1]} is {rule.name.lower()}",
+                f"no {words.node} count from {width[0]} to {width[1]} is {rule.name.lower()}",
             )
         base = self._in_partition[index] & snapshot.nodes.usable
         excluded = jobs.excluded[row]

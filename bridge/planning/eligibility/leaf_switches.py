@@ -93,7 +93,7 @@ def next_change_s(snapshot: Snapshot) -> int | None:
 
 
 def wish_reason(
-    reason: Reason, number: int, until_s: int, *, impossible: bool, for_switches: bool
+    reason: Reason, number: int, until_s: int, *, node: str, impossible: bool, for_switches: bool
 ) -> Reason:
     """The reason of a job that waits, with the leaf switches it waits for.
 
@@ -101,6 +101,7 @@ def wish_reason(
         reason: why it does not start now, of its nodes whatever their switches.
         number: of leaf switches it requests.
         until_s: the end of its wait for them.
+        node: what users call a node.
         impossible: no set of that many leaf switches can hold it.
         for_switches: it starts when its wait is over; else as soon as it fits on them.
     """
@@ -111,10 +112,10 @@ def wish_reason(
     if reason.code not in (ReasonCode.RESOURCES, *_OF_RESERVATIONS):
         return reason
     if impossible:
-        text = f"no {switches} can hold it: waits until {until}, then takes any nodes"
+        text = f"no {switches} can hold it: waits until {until}, then takes any {node}s"
         return Reason(ReasonCode.RESOURCES, text)
     return Reason(
-        ReasonCode.RESOURCES, f"waits for room on {switches} until {until}, then takes any nodes"
+        ReasonCode.RESOURCES, f"waits for room on {switches} until {until}, then takes any {node}s"
     )
 
 

@@ -245,13 +245,13 @@ def describe(
         words.append(f"in {dialect.words.partition} {asked.partition}, if you may use it")
     if time_limit_s:
         words.append(
-            f"with a time limit of {format_duration(time_limit_s)} "
+            f"with a {dialect.words.time_limit} of {format_duration(time_limit_s)} "
             f"in place of {format_duration(before_s)}"
         )
     kind = None
     if size and sizes is not None:
         kind = sizes.kind
-        asked, text = _smaller(asked, snapshot.jobs, row, sizes, size)
+        asked, text = _smaller(asked, snapshot, row, sizes, size)
         words.append(text)
     options = dialect.submit_options(asked)
     return Change(start_s, time_limit_s, size, kind, partition, options, " and ".join(words))
@@ -266,9 +266,10 @@ def let_in(start_s: int, closures: Sequence[Closure]) -> Change:
 
 
 def _smaller(
-    asked: RequestChange, jobs: JobTable, row: int, sizes: Sizes, size: int
+    asked: RequestChange, snapshot: Snapshot, row: int, sizes: Sizes, size: int
 ) -> tuple[RequestChange, str]:
     """Adds a smaller size to a change, and describes it."""
+    jobs = snapshot.jobs
     if sizes.kind is SizeKind.CHUNKS:
         request = fewer_chunks(jobs.chunks[row], size).request
         return dataclasses.replace(asked, chunks=request), _fewer(size, sizes.own, "chunk")
@@ -284,7 +285,9 @@ def _smaller(
     most, rule = int(jobs.max_nodes[row]), bool(jobs.width_rule[row])
     most = most if most > sizes.own or (rule and most > size) else size
     changed = dataclasses.replace(asked, nodes=(size, most), malleable=rule)
-    return changed, _fewer(size, sizes.own, "node") + " and the tasks of as many"
+    return changed, _fewer(
+        size, sizes.own, dialect_of(snapshot).words.node
+    ) + " and the tasks of as many"
 
 
 def _fewer(size: int, own: int, what: str) -> str:

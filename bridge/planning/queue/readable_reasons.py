@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.core import Blocked, HostlistFolder
+from bridge.dialect import Words, dialect_of
 from bridge.model.decisions.power_saving import CLOSED
 from bridge.model.job import Hold
 from bridge.model.node import state_flags
@@ -33,17 +34,17 @@ _HELD = {
     Hold.REFUSED: ReasonCode.REFUSED,
     Hold.BAD_REQUEST: ReasonCode.BAD_REQUEST,
 }
-HELD_TEXT = {
+_HELD_TEXT = {
     Hold.HELD: "held by user or administrator",
     Hold.DEPENDENCY: "waits for a job it depends on",
-    Hold.LIMIT: "a limit of its user, account or QOS is reached",
+    Hold.LIMIT: "a limit of its user, {words.account} or QOS is reached",
     Hold.ARRAY_LIMIT: "as many tasks of the array run as it allows",
-    Hold.PARTITION: "its partition is not available",
+    Hold.PARTITION: "its {words.partition} is not available",
     Hold.OTHER: "the controller holds it",
     Hold.REFUSED: "the controller refused to start it",
     Hold.BAD_REQUEST: "its request is invalid",
 }
-"""Text for each hold of the controller."""
+"""Text for each hold of the controller, with places for words of the dialect."""
 
 _STATES = {
     "DOWN": "down",
@@ -59,14 +60,19 @@ _MOST_TEXT = 60
 """Characters of a constraint or a list of nodes."""
 
 
+def held_text(words: Words, hold: Hold) -> str:
+    """The text for a hold of the controller; empty: the job is not held."""
+    return _HELD_TEXT[hold].format(words=words) if hold in _HELD_TEXT else ""
+
+
 def held_reason(snapshot: Snapshot, row: int) -> Reason:
     """The reason why a job that the controller would not start is not planned."""
     jobs = snapshot.jobs
-    hold = Hold(int(jobs.hold[row]))
+    hold, words = Hold(int(jobs.hold[row])), dialect_of(snapshot).words
     if hold not in _HELD:  # plannable, but the array's own limit is reached
         hold = Hold.ARRAY_LIMIT
-        return Reason(_HELD[hold], HELD_TEXT[hold])
-    return Reason(_HELD[hold], jobs.hold_text[row] or HELD_TEXT[hold])
+        return Reason(_HELD[hold], held_text(words, hold))
+    return Reason(_HELD[hold], jobs.hold_text[row] or held_text(words, hold))
 
 
 class Explainer:
@@ -82,6 +88,7 @@ class Explainer:
             matching: (n_nodes,) which nodes match, for each alternative of a constraint.
         """
         self._snapshot, self._matching = snapshot, matching
+        self._words = dialect_of(snapshot).words
 
     def blocked(
         self,
@@ -194,11 +201,11 @@ class Explainer:
         if jobs.required[row]:
             text = self._named_busy(row, where, min_nodes)
         elif fit_now is None:
-            text = f"waits for room on {_nodes(min_nodes)} of {where}"
+            text = f"waits for room on {self._words.nodes(min_nodes)} of {where}"
         elif jobs.tasks[row]:
             text = f"needs room for {jobs.tasks[row]} tasks in {where}"
         else:
-            text = f"needs {_nodes(min_nodes)} of {where}, {fit_now} free now"
+            text = f"needs {self._words.nodes(min_nodes)} of {where}, {fit_now} free now"
         short = int(self._short_licences(np.array([row]))[0])
         if short >= 0:
             return Reason(ReasonCode.LICENCES, f"{self.licence_in_use(short).text}; {text}")
@@ -215,7 +222,7 @@ class Explainer:
         if busy:
             return self._of_nodes(named, {"in use": busy})
         if len(named) < min_nodes:
-            return f"needs {_nodes(min_nodes)} of {where} with {self._fold(named)}"
+            return f"needs {self._words.nodes(min_nodes)} of {where} with {self._fold(named)}"
         be = "goes" if len(named) == 1 else "go"
         return f"needs {self._fold(named)}, which {be} to a job before it"
 
@@ -235,7 +242,8 @@ class Explainer:
             if len(shut) and one.start_s < until_s and one.end_s > now_s:
                 found.append((one, shut))
         if not found:
-            return Reason(ReasonCode.RESERVATION, "nodes are closed to it before it would end")
+            text = f"{self._words.node}s are closed to it before it would end"
+            return Reason(ReasonCode.RESERVATION, text)
         (first, shut), more = found[0], len(found) - 1
         code = ReasonCode.MAINTENANCE if first.maintenance else ReasonCode.RESERVATION
         nodes = self._fold(shut.tolist())
@@ -271,16 +279,16 @@ class Explainer:
         if self._hold(row, large, min_nodes) and not self._hold(row, up, min_nodes):
             be = "is" if len(up) == 1 else "are"
             only = f"only {len(up)} {be} up" if len(up) else "none is up"
-            need = f"needs {_nodes(min_nodes)} of {where}"
+            need = f"needs {self._words.nodes(min_nodes)} of {where}"
             if jobs.tasks[row] and len(up) >= min_nodes:
                 need = f"needs room for {jobs.tasks[row]} tasks in {where}"
-                only = f"only {len(up)} of {_nodes(len(large))} {be} up"
+                only = f"only {len(up)} of {self._words.nodes(len(large))} {be} up"
             return Reason(ReasonCode.RESOURCES, f"{need}, {only}")
         if jobs.features[row] and not len(members):
-            return Reason(ReasonCode.NEVER, f"no node it may use is of {where}")
+            return Reason(ReasonCode.NEVER, f"no {self._words.node} it may use is of {where}")
         return Reason(
             ReasonCode.NEVER,
-            f"no {_nodes(min_nodes)} of {where} can hold it with its constraints",
+            f"no {self._words.nodes(min_nodes)} of {where} can hold it with its constraints",
         )
 
     # ------------------------------------------------------------ the job's nodes
@@ -365,7 +373,3 @@ def _state(words: str) -> str:
 
 def _short(text: str) -> str:
     return text if len(text) <= _MOST_TEXT else text[: _MOST_TEXT - 3] + "..."
-
-
-def _nodes(count: int) -> str:
-    return f"{count} node" if count == 1 else f"{count} nodes"

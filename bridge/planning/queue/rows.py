@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.core import LoweredRows, NodePlan
+from bridge.dialect import dialect_of
 from bridge.model.job import Hold, JobTable
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
@@ -302,7 +303,7 @@ class Rows:
             later = [self.eligibility.classes.opens_s(class_) > 0 for class_ in own.tolist()]
             told[row] = wish_reason(
                 reason, int(wishes[self.job[row]]), int(until[self.job[row]]),
-                impossible=all(later),
+                node=dialect_of(self.snapshot).words.node, impossible=all(later),
                 for_switches=later[int(chosen[at] - alternatives.indptr[at])],
             )  # fmt: skip
         return tuple(told)

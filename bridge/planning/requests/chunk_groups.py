@@ -141,7 +141,7 @@ def lower_chunks(
         raise _refused(
             request, f"the controller has the constraint '{constraint}', not '{held.constraint}'"
         )
-    base = _grouped(request, constraint, cluster.features)
+    base = _grouped(request, constraint, cluster.features, dialect.words.node)
     common = set(held.constraint.split("&"))
     stated = any(kind.mem_mib for kind in kinds)
     per_node = [0] * cluster.n_resources
@@ -163,7 +163,9 @@ def lower_chunks(
         wants.append(tuple(want))
         own = dialect.chunk_features(request, kind, generic)
         if unknown := sorted(own - cluster.features):
-            raise _refused(request, f"no node has the feature or resource '{unknown[0]}'")
+            raise _refused(
+                request, f"no {dialect.words.node} has the feature or resource '{unknown[0]}'"
+            )
         constraints.append(_and(base, sorted(own - common)))
     return LoweredChunks(request, tuple(wants), tuple(constraints), tuple(per_node))
 
@@ -209,7 +211,7 @@ def chunk_columns(lowered: LoweredChunks) -> ChunkColumns:
     )
 
 
-def _grouped(request: ChunkRequest, constraint: str, known: Iterable[str]) -> str:
+def _grouped(request: ChunkRequest, constraint: str, known: Iterable[str], node: str) -> str:
     """The constraint with the alternatives of `group` (rule 6)."""
     name = request.place.group
     if not name:
@@ -219,7 +221,8 @@ def _grouped(request: ChunkRequest, constraint: str, known: Iterable[str]) -> st
     known = frozenset(known)
     family = sorted(feature for feature in known if feature.startswith(f"{name}="))
     if not family and name not in known:
-        raise _refused(request, f"no node has a feature '{name}=...' or '{name}' to group by")
+        text = f"no {node} has a feature '{name}=...' or '{name}' to group by"
+        raise _refused(request, text)
     if not family:
         return _and(constraint, [name])
     return "[" + "|".join(_and(constraint, [feature]) for feature in family) + "]"

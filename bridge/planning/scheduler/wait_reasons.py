@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.core import Blocked
+from bridge.dialect import dialect_of
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.planning.queue.columns import by_appearance, packed
 from bridge.planning.queue.readable_reasons import Explainer
@@ -122,7 +123,7 @@ class _Waiting:
         if waiting.refused[at]:
             return self._booking.refusal(int(waiting.candidate[at]))
         if waiting.start_s[at] == NEVER and (pools := self._booking.kept_out(asked)):
-            return _kept_out(pools)
+            return _kept_out(pools, dialect_of(self._snapshot).words.node)
         return self._bounded(at, asked) if bounded else None
 
     def _likeness(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
@@ -221,7 +222,7 @@ class _Waiting:
         )
 
 
-def _kept_out(pools: tuple[Closure, ...]) -> Reason:
+def _kept_out(pools: tuple[Closure, ...], node: str) -> Reason:
     """A reason with the FreePools that keep a job out."""
-    texts = [f"FreePool {pool.name} keeps nodes for {pool.access or 'nobody'}" for pool in pools]
-    return Reason(ReasonCode.NEVER, f"has no access to nodes that it needs: {'; '.join(texts)}")
+    texts = [f"FreePool {pool.name} keeps {node}s for {pool.access or 'nobody'}" for pool in pools]
+    return Reason(ReasonCode.NEVER, f"has no access to {node}s that it needs: {'; '.join(texts)}")

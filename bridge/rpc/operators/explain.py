@@ -17,15 +17,15 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.dialect import dialect_of
-from bridge.model.job import Hold, JobTable
+from bridge.dialect import Words, dialect_of
+from bridge.model.job import Hold
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Snapshot
 from bridge.planning.explain.blocking_chain import BlockingChains, Link, LinkKind
 from bridge.planning.explain.changes import Change
 from bridge.planning.explain.what_if import can_change
-from bridge.planning.queue.readable_reasons import HELD_TEXT
+from bridge.planning.queue.readable_reasons import held_text
 from bridge.planning.queue.time_windows import MISSED
 from bridge.rpc.controller.announcements import pending
 from bridge.rpc.controller.cycles import Published
@@ -36,24 +36,31 @@ MOST_BLOCKERS = 20
 MOST_LINKS_TOLD = 3
 """In the sentence; the message has them all."""
 
-NOTHING_HELPS = (
-    "no shorter time limit, smaller size or other partition is sure to let it start earlier"
-)
-
 UNKNOWN_CHANGES = (
     "changes that would let it start earlier could not be computed: see the service's log"
 )
+
+
+def nothing_helps(words: Words) -> str:
+    """The sentence for a job that no change lets start earlier."""
+    return (
+        f"no shorter {words.time_limit}, smaller size or other {words.partition} is sure to let it "
+        "start earlier"
+    )
+
 
 WhatIf = Callable[[Published, int], tuple[Change, ...] | None]
 
 _ADVICE = {
     ReasonCode.NODES_DOWN: "it starts when they are back; without naming them it may start earlier",
-    ReasonCode.LIMIT: "it becomes free to start when other jobs of that user or account end",
+    ReasonCode.LIMIT: "it becomes free to start when other jobs of that user or {words.account} "
+    "end",
     ReasonCode.POWER: "it becomes free to start when other jobs end or the bound of power rises",
-    ReasonCode.NEVER: "it can never run as it is: ask for less, or for another partition",
+    ReasonCode.NEVER: "it can never run as it is: ask for less, or for another {words.partition}",
     ReasonCode.BAD_REQUEST: "it can never run as it is: cancel it and submit it again, corrected",
-    ReasonCode.REFUSED: "it is tried again when jobs end, nodes change, or after a while",
+    ReasonCode.REFUSED: "it is tried again when jobs end, {words.node}s change, or after a while",
 }
+"""With places for words of the dialect."""
 
 _LINK_KINDS = {
     LinkKind.RUNNING: pb.CHAIN_KIND_RUNNING_JOB,
@@ -153,7 +160,8 @@ def _find(ids: NDArray[np.object_], job_id: str) -> int | None:
 def _explain_running(published: Published, row: int) -> pb.ExplainReply:
     job = running_job(published, row)
     now_s = published.snapshot.now_s
-    lines = [f"runs since {_when(job.start_s, now_s)} on {job.nodes or 'no nodes'}"]
+    where = job.nodes or f"no {dialect_of(published.snapshot).words.node}s"
+    lines = [f"runs since {_when(job.start_s, now_s)} on {where}"]
     if job.end_s > now_s:
         lines.append(f"ends at the latest {_when(job.end_s, now_s)}")
     else:
@@ -174,15 +182,15 @@ def _explain_waiting(
     now_s, start_s = snapshot.now_s, int(plan.start_s[row])
     message = planned_job(published, row)
     reason = plan.reasons[row]
-    partition = dialect_of(snapshot).words.partition
+    words = dialect_of(snapshot).words
     lines: list[str] = []
     if start_s == now_s:
-        lines.append(f"starts now on {message.nodes} in {partition} {message.partition}")
+        lines.append(f"starts now on {message.nodes} in {words.partition} {message.partition}")
         return pb.ExplainReply(job=message, lines=lines)
     if start_s not in (NEVER, UNPLANNED):
         lines.append(
             f"expected to start {_when(start_s, now_s)} on {message.nodes} "
-            f"in {partition} {message.partition}"
+            f"in {words.partition} {message.partition}"
         )
     chain = BlockingChains(snapshot, plan).of(row)
     missed = _missed(snapshot, job, reason)
@@ -190,7 +198,7 @@ def _explain_waiting(
     if missed or _needs_nodes(reason):
         blockers = _blockers(published, job, row, start_s)
     if reason is not None:
-        lines.append(f"does not start now: {reason.text}{_meaning(snapshot.jobs, job, reason)}")
+        lines.append(f"does not start now: {reason.text}{_meaning(snapshot, job, reason)}")
         if advice := missed or _advice(snapshot, reason):
             lines.append(advice)
     if chain:
@@ -208,13 +216,13 @@ def _explain_waiting(
         lines.append(f"not to begin before {_when(int(snapshot.jobs.begin_s[job]), now_s)}")
     if changes is not None:
         lines += [
-            f"FreePool {name} keeps nodes from it; with access it would start "
+            f"FreePool {name} keeps {words.node}s from it; with access it would start "
             f"{_when(change.start_s, now_s)}"
             for change in changes
             for name in change.free_pools
         ]
         if all(change.free_pools for change in changes):
-            lines.append(NOTHING_HELPS)
+            lines.append(nothing_helps(words))
     return pb.ExplainReply(
         job=message,
         lines=lines,
@@ -246,7 +254,8 @@ def _waits_for(published: Published, link: Link) -> str:
     job = _job_of(published, link)
     on = ""
     if link.shared_nodes:
-        on = f" on {link.shared_nodes} of its nodes" if link.shared_nodes > 1 else " on a node"
+        node = dialect_of(published.snapshot).words.node
+        on = f" on {link.shared_nodes} of its {node}s" if link.shared_nodes > 1 else f" on a {node}"
     if link.licence:
         on = f" with licence {link.licence}"
     who = f"job {job.job_id} of {job.user}"
@@ -290,19 +299,19 @@ def _change(snapshot: Snapshot, change: Change) -> pb.Change:
     return message
 
 
-def _meaning(jobs: JobTable, job: int, reason: Reason) -> str:
+def _meaning(snapshot: Snapshot, job: int, reason: Reason) -> str:
     """Explains a reason of the controller that users see without a sentence."""
-    word, hold = jobs.hold_text[job], Hold(int(jobs.hold[job]))
-    if hold not in HELD_TEXT or word != reason.text or not word.isalpha():
-        return ""
-    return f": {HELD_TEXT[hold]}"
+    jobs = snapshot.jobs
+    word = jobs.hold_text[job]
+    text = held_text(dialect_of(snapshot).words, Hold(int(jobs.hold[job])))
+    return f": {text}" if text and word == reason.text and word.isalpha() else ""
 
 
 def _advice(snapshot: Snapshot, reason: Reason) -> str:
+    words = dialect_of(snapshot).words
     if reason.code is ReasonCode.HELD:
-        command = dialect_of(snapshot).words.release_command
-        return f"release it with '{command}'; but not an administrator's hold"
-    return _ADVICE.get(reason.code, "")
+        return f"release it with '{words.release_command}'; but not an administrator's hold"
+    return _ADVICE.get(reason.code, "").format(words=words)
 
 
 def _missed(snapshot: Snapshot, job: int, reason: Reason | None) -> str:
@@ -311,7 +320,7 @@ def _missed(snapshot: Snapshot, job: int, reason: Reason | None) -> str:
         return ""
     if snapshot.jobs.fixed[job]:
         return f"give it another time with '{dialect_of(snapshot).words.begin_command}'"
-    helps = "a shorter time limit or a later deadline helps"
+    helps = f"a shorter {dialect_of(snapshot).words.time_limit} or a later deadline helps"
     return helps if not reason.can_ever_run else f"it still starts if room appears in time; {helps}"
 
 

@@ -80,7 +80,7 @@ def status(view: View, request: pb.StatusRequest, asking: Asking) -> pb.StatusRe
     if view.published is not None:
         snapshot, plan = view.published.snapshot, view.published.plan
         planned = (plan.start_s != NEVER) & (plan.start_s != UNPLANNED)
-        reply.generation = snapshot.generation
+        reply.generation, reply.dialect = snapshot.generation, snapshot.dialect
         reply.jobs_pending = len(snapshot.jobs)
         reply.jobs_running = int((~snapshot.running.releasing).sum())
         reply.jobs_malleable = int(snapshot.running.malleable.sum())
@@ -101,18 +101,21 @@ def plan(view: View, request: pb.PlanRequest, asking: Asking) -> pb.PlanReply:
         now_s=published.snapshot.now_s,
         policy=published.plan.policy,
         jobs=planned_jobs(published, limit),
+        dialect=published.snapshot.dialect,
     )
 
 
 def explained(view: View, request: pb.ExplainRequest, asking: Asking) -> pb.ExplainReply:
     """Why a job waits."""
-    reply = explain(published_of(view), request.job_id, asking.what_if)
+    published = published_of(view)
+    reply = explain(published, request.job_id, asking.what_if)
     if reply is None:
         shown = request.job_id[:64]
         refuse(
             grpc.StatusCode.NOT_FOUND,
             f"no job '{shown}' is waiting or running (ended, or not yet reported)",
         )
+    reply.dialect = published.snapshot.dialect
     return reply
 
 

@@ -101,7 +101,7 @@ class StatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class StatusReply(_message.Message):
-    __slots__ = ("service", "policy", "uptime_s", "since_last_cycle_s", "controller", "cluster", "generation", "cycles", "cycle_ms_last", "cycle_ms_p99", "jobs_pending", "jobs_running", "jobs_planned", "nodes", "nodes_usable", "decisions", "refusals", "controller_status", "policy_failures", "unknown_resources", "jobs_malleable")
+    __slots__ = ("service", "policy", "uptime_s", "since_last_cycle_s", "controller", "cluster", "generation", "cycles", "cycle_ms_last", "cycle_ms_p99", "jobs_pending", "jobs_running", "jobs_planned", "nodes", "nodes_usable", "decisions", "refusals", "controller_status", "policy_failures", "unknown_resources", "jobs_malleable", "dialect")
     class DecisionsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -137,6 +137,7 @@ class StatusReply(_message.Message):
     POLICY_FAILURES_FIELD_NUMBER: _ClassVar[int]
     UNKNOWN_RESOURCES_FIELD_NUMBER: _ClassVar[int]
     JOBS_MALLEABLE_FIELD_NUMBER: _ClassVar[int]
+    DIALECT_FIELD_NUMBER: _ClassVar[int]
     service: str
     policy: str
     uptime_s: float
@@ -158,7 +159,8 @@ class StatusReply(_message.Message):
     policy_failures: int
     unknown_resources: _containers.RepeatedScalarFieldContainer[str]
     jobs_malleable: int
-    def __init__(self, service: _Optional[str] = ..., policy: _Optional[str] = ..., uptime_s: _Optional[float] = ..., since_last_cycle_s: _Optional[float] = ..., controller: _Optional[str] = ..., cluster: _Optional[str] = ..., generation: _Optional[int] = ..., cycles: _Optional[int] = ..., cycle_ms_last: _Optional[float] = ..., cycle_ms_p99: _Optional[float] = ..., jobs_pending: _Optional[int] = ..., jobs_running: _Optional[int] = ..., jobs_planned: _Optional[int] = ..., nodes: _Optional[int] = ..., nodes_usable: _Optional[int] = ..., decisions: _Optional[_Mapping[str, int]] = ..., refusals: _Optional[_Mapping[str, int]] = ..., controller_status: _Optional[_Union[_scheduler_pb2.ControllerStatus, _Mapping]] = ..., policy_failures: _Optional[int] = ..., unknown_resources: _Optional[_Iterable[str]] = ..., jobs_malleable: _Optional[int] = ...) -> None: ...
+    dialect: str
+    def __init__(self, service: _Optional[str] = ..., policy: _Optional[str] = ..., uptime_s: _Optional[float] = ..., since_last_cycle_s: _Optional[float] = ..., controller: _Optional[str] = ..., cluster: _Optional[str] = ..., generation: _Optional[int] = ..., cycles: _Optional[int] = ..., cycle_ms_last: _Optional[float] = ..., cycle_ms_p99: _Optional[float] = ..., jobs_pending: _Optional[int] = ..., jobs_running: _Optional[int] = ..., jobs_planned: _Optional[int] = ..., nodes: _Optional[int] = ..., nodes_usable: _Optional[int] = ..., decisions: _Optional[_Mapping[str, int]] = ..., refusals: _Optional[_Mapping[str, int]] = ..., controller_status: _Optional[_Union[_scheduler_pb2.ControllerStatus, _Mapping]] = ..., policy_failures: _Optional[int] = ..., unknown_resources: _Optional[_Iterable[str]] = ..., jobs_malleable: _Optional[int] = ..., dialect: _Optional[str] = ...) -> None: ...
 
 class PlanRequest(_message.Message):
     __slots__ = ("limit",)
@@ -167,14 +169,16 @@ class PlanRequest(_message.Message):
     def __init__(self, limit: _Optional[int] = ...) -> None: ...
 
 class PlanReply(_message.Message):
-    __slots__ = ("now_s", "policy", "jobs")
+    __slots__ = ("now_s", "policy", "jobs", "dialect")
     NOW_S_FIELD_NUMBER: _ClassVar[int]
     POLICY_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
+    DIALECT_FIELD_NUMBER: _ClassVar[int]
     now_s: int
     policy: str
     jobs: _containers.RepeatedCompositeFieldContainer[PlannedJob]
-    def __init__(self, now_s: _Optional[int] = ..., policy: _Optional[str] = ..., jobs: _Optional[_Iterable[_Union[PlannedJob, _Mapping]]] = ...) -> None: ...
+    dialect: str
+    def __init__(self, now_s: _Optional[int] = ..., policy: _Optional[str] = ..., jobs: _Optional[_Iterable[_Union[PlannedJob, _Mapping]]] = ..., dialect: _Optional[str] = ...) -> None: ...
 
 class PlannedJob(_message.Message):
     __slots__ = ("job_id", "name", "user", "partition", "start_s", "end_s", "nodes", "node_count", "running", "reason")
@@ -207,7 +211,7 @@ class ExplainRequest(_message.Message):
     def __init__(self, job_id: _Optional[str] = ...) -> None: ...
 
 class ExplainReply(_message.Message):
-    __slots__ = ("job", "lines", "blockers", "chain", "changes", "changes_known", "width")
+    __slots__ = ("job", "lines", "blockers", "chain", "changes", "changes_known", "width", "dialect")
     JOB_FIELD_NUMBER: _ClassVar[int]
     LINES_FIELD_NUMBER: _ClassVar[int]
     BLOCKERS_FIELD_NUMBER: _ClassVar[int]
@@ -215,6 +219,7 @@ class ExplainReply(_message.Message):
     CHANGES_FIELD_NUMBER: _ClassVar[int]
     CHANGES_KNOWN_FIELD_NUMBER: _ClassVar[int]
     WIDTH_FIELD_NUMBER: _ClassVar[int]
+    DIALECT_FIELD_NUMBER: _ClassVar[int]
     job: PlannedJob
     lines: _containers.RepeatedScalarFieldContainer[str]
     blockers: _containers.RepeatedCompositeFieldContainer[PlannedJob]
@@ -222,7 +227,8 @@ class ExplainReply(_message.Message):
     changes: _containers.RepeatedCompositeFieldContainer[Change]
     changes_known: bool
     width: WidthReason
-    def __init__(self, job: _Optional[_Union[PlannedJob, _Mapping]] = ..., lines: _Optional[_Iterable[str]] = ..., blockers: _Optional[_Iterable[_Union[PlannedJob, _Mapping]]] = ..., chain: _Optional[_Iterable[_Union[ChainLink, _Mapping]]] = ..., changes: _Optional[_Iterable[_Union[Change, _Mapping]]] = ..., changes_known: bool = ..., width: _Optional[_Union[WidthReason, _Mapping]] = ...) -> None: ...
+    dialect: str
+    def __init__(self, job: _Optional[_Union[PlannedJob, _Mapping]] = ..., lines: _Optional[_Iterable[str]] = ..., blockers: _Optional[_Iterable[_Union[PlannedJob, _Mapping]]] = ..., chain: _Optional[_Iterable[_Union[ChainLink, _Mapping]]] = ..., changes: _Optional[_Iterable[_Union[Change, _Mapping]]] = ..., changes_known: bool = ..., width: _Optional[_Union[WidthReason, _Mapping]] = ..., dialect: _Optional[str] = ...) -> None: ...
 
 class ChainLink(_message.Message):
     __slots__ = ("kind", "job", "until_s", "shared_nodes", "licence", "reservation")

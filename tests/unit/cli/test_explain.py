@@ -7,8 +7,11 @@ import pytest
 
 from bridge.cli.main import main
 from bridge.cli.operators import explain as module
-from bridge.rpc.operators.explain import NOTHING_HELPS
+from bridge.dialect import dialect_named
+from bridge.rpc.operators.explain import nothing_helps
 from bridge.rpc.pb import operator_pb2 as pb
+
+WORDS = dialect_named("").words
 
 
 @pytest.fixture
@@ -50,9 +53,9 @@ def test_changes_are_a_table(answer, capsys):
 
 
 def test_without_changes_there_is_no_table(answer, capsys):
-    answer.lines.append(NOTHING_HELPS)
+    answer.lines.append(nothing_helps(WORDS))
     out = printed(capsys)
-    assert NOTHING_HELPS in out
+    assert nothing_helps(WORDS) in out
     assert "It could start earlier:" not in out
 
 

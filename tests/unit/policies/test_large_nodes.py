@@ -9,18 +9,21 @@ and 1 TiB. Virtual memory is memory.
 import numpy as np
 import pytest
 
+from bridge.dialect import dialect_named
 from bridge.model.reasons import ReasonCode
 from bridge.model.resources import Arrangement
 from bridge.planning.site_rules.lowered_rules import lower, stranded
 from bridge.registry import build, parse_policy
 from bridge.rpc.controller.cycles import Published
-from bridge.rpc.operators.explain import NOTHING_HELPS, explain
+from bridge.rpc.operators.explain import explain, nothing_helps
 from bridge.rpc.operators.what_if_service import what_if_under
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.units import DAY_S, NEVER
 from tests.builders import a_job, a_node, a_running_job, a_snapshot
 from tests.cycles import Memory, a_site, parse_rules, run
 from tests.worlds import random_world
+
+WORDS = dialect_named("").words
 
 H = 3600
 GIB = 1024
@@ -152,7 +155,7 @@ def test_explain_names_the_pool_who_gets_in_and_when_it_would_start():
         line.startswith("FreePool large memory keeps nodes from it; with access it would start at")
         for line in reply.lines
     )
-    assert NOTHING_HELPS not in reply.lines
+    assert nothing_helps(WORDS) not in reply.lines
     shorter, access = reply.changes
     assert (shorter.time_limit_s, shorter.start_s) == (12 * H, 0)
     assert (list(access.free_pools), access.start_s) == (["large memory"], 0)

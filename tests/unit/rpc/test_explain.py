@@ -4,6 +4,7 @@ from datetime import datetime
 
 import pytest
 
+from bridge.dialect import dialect_named
 from bridge.model.job import Hold
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.planning.queue.time_windows import too_late
@@ -12,9 +13,9 @@ from bridge.rpc.controller.cycles import Published
 from bridge.rpc.operators import what_if_service
 from bridge.rpc.operators.explain import (
     MOST_BLOCKERS,
-    NOTHING_HELPS,
     UNKNOWN_CHANGES,
     explain,
+    nothing_helps,
     planned_jobs,
 )
 from bridge.rpc.operators.what_if_service import what_if_under
@@ -23,6 +24,8 @@ from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.units import NEVER, UNPLANNED
 from tests.builders import a_job, a_partition, a_reservation, a_running_job, a_snapshot
 from tests.unit.rpc.test_announcements import a_plan
+
+WORDS = dialect_named("").words
 
 NOW_S = 1_000_000
 
@@ -228,7 +231,7 @@ def test_what_would_let_it_start_earlier():
     (change,) = reply.changes
     assert (change.options, change.start_s, change.nodes) == ("-N 1", NOW_S, 1)
     assert (change.tasks, change.chunks, change.partition, change.time_limit_s) == (0, 0, "", 0)
-    assert NOTHING_HELPS not in reply.lines
+    assert nothing_helps(WORDS) not in reply.lines
 
 
 def test_nothing_helps_and_that_is_said():
@@ -237,7 +240,7 @@ def test_nothing_helps_and_that_is_said():
     reply = explain(found, "1", what_if_under(Conditions()))
     assert reply.changes_known
     assert not reply.changes
-    assert NOTHING_HELPS in reply.lines
+    assert nothing_helps(WORDS) in reply.lines
 
 
 def test_a_search_that_fails_denies_nothing_else(monkeypatch):
@@ -255,7 +258,7 @@ def test_a_held_job_is_not_told_that_nothing_helps(hold):
     found = published((0, UNPLANNED, []), jobs=[a_job(hold=hold)])
     reply = explain(found, "1", what_if_under(Conditions()))
     assert not reply.changes_known
-    assert not {NOTHING_HELPS, UNKNOWN_CHANGES} & set(reply.lines)
+    assert not {nothing_helps(WORDS), UNKNOWN_CHANGES} & set(reply.lines)
 
 
 @pytest.mark.parametrize(
