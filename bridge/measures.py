@@ -49,7 +49,7 @@ from numpy.typing import NDArray
 from bridge.power_measures import PowerMeasures
 from bridge.units import BOUND_S, NEVER
 
-PERCENTILES = (50, 90, 99)
+PERCENTILES = (50, 90, 95, 99)
 
 SIZE_CLASSES = (
     ("1 processor", 0.0),
@@ -179,6 +179,7 @@ class Spread:
     mean: float
     p50: float
     p90: float
+    p95: float
     p99: float
     max: float
 
@@ -186,11 +187,9 @@ class Spread:
     def of(cls, values: NDArray[np.int64] | NDArray[np.float64]) -> "Spread":
         """Summarises values; all 0 if there are none."""
         if not len(values):
-            return cls(0.0, 0.0, 0.0, 0.0, 0.0)
-        p50, p90, p99 = np.percentile(values, PERCENTILES)
-        return cls(
-            float(np.mean(values)), float(p50), float(p90), float(p99), float(np.max(values))
-        )
+            return cls(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+        p50, p90, p95, p99 = np.percentile(values, PERCENTILES).tolist()
+        return cls(float(np.mean(values)), p50, p90, p95, p99, float(np.max(values)))
 
 
 @dataclass(frozen=True)
@@ -199,8 +198,18 @@ class SizeClass:
 
     name: str
     jobs: int
-    wait_s_mean: float
-    bounded_slowdown_mean: float
+    wait_s: Spread
+    bounded_slowdown: Spread
+
+    @property
+    def wait_s_mean(self) -> float:
+        """Mean wait, s."""
+        return self.wait_s.mean
+
+    @property
+    def bounded_slowdown_mean(self) -> float:
+        """Mean bounded slowdown."""
+        return self.bounded_slowdown.mean
 
 
 @dataclass(frozen=True)
@@ -411,7 +420,7 @@ def _by_size(
         inside = size == index
         if count := int(inside.sum()):
             classes.append(
-                SizeClass(name, count, float(waits[inside].mean()), float(bounded[inside].mean()))
+                SizeClass(name, count, Spread.of(waits[inside]), Spread.of(bounded[inside]))
             )
     return tuple(classes)
 

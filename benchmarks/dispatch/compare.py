@@ -107,7 +107,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
                 "budgets": "by the clock" if options.clock else "of work",
                 "machine": part["machine"],
                 "policies": [
-                    {key: one[key] for key in ("policy", "budget_ms", "spec")}
+                    {"policy": one["name"], "budget_ms": one.pop("budget_ms"), "spec": one}
                     for one in part["policies"]
                 ],
                 "results": [],

@@ -60,8 +60,8 @@ def main() -> None:
     for metric in Metric:
         hop_tree = bench.hop_tree_for(metric, None, instances)
         measured = bench.measure(hop_tree, instances, placers, seed=asked.seed, bound=True)
-        rows = measured["instances"]
-        totals: dict[str, Any] = measured["placers"]
+        rows = measured["results"]
+        totals: dict[str, Any] = measured["figures"]
         for name in names:
             spent = np.array([row[name]["ms"] for row in rows])
             totals[name]["ms_p99"] = round(float(np.percentile(spent, 99)), 3)

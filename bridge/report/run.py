@@ -14,6 +14,7 @@ from bridge.measures import (
     ExecutedSchedule,
     Measures,
     Spells,
+    Spread,
     bounded_slowdown,
     slowdown,
     turnaround_s,
@@ -79,17 +80,30 @@ def figures(run: Run) -> dict[str, object]:
         "unfinished": m.unfinished,
         "decisions": m.decisions,
         **{
-            f"{name}_{key}": value
+            key: value
             for name in ("wait_s", "bounded_slowdown", "turnaround_s")
-            for key, value in asdict(getattr(m, name)).items()
-            if key != "mean"
+            for key, value in spread_keys(name, getattr(m, name)).items()
+            if not key.endswith("_mean")
         },
-        "by_size": [asdict(size) for size in m.by_size],
+        "by_size": [
+            {
+                "name": size.name,
+                "jobs": size.jobs,
+                **spread_keys("wait_s", size.wait_s),
+                **spread_keys("bounded_slowdown", size.bounded_slowdown),
+            }
+            for size in m.by_size
+        ],
         "starts": None if m.starts is None else asdict(m.starts),
         "run_times": None if m.run_times is None else asdict(m.run_times),
         **({} if m.power is None else {"power": asdict(m.power)}),
         **run.extra,
     }
+
+
+def spread_keys(name: str, spread: Spread) -> dict[str, float]:
+    """Mean and percentiles as keys: `wait_s_mean`, `wait_s_p50`, and so on."""
+    return {f"{name}_{key}": value for key, value in asdict(spread).items()}
 
 
 _CSV_COLUMNS = (

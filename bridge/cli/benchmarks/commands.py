@@ -286,7 +286,7 @@ def placement(
         return
     print(f"{len(windows)} windows, metric {metric}:")
     counted = result["counted"]
-    for name, total in result["placers"].items():
+    for name, total in result["figures"].items():
         spent = f"{total['ms_mean']:10.3f} ms per window" if "ms_mean" in total else ""
         if total.get("placed", len(windows)) < len(windows):
             spent += f", {total['placed']} placed"

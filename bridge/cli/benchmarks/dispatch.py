@@ -202,7 +202,7 @@ def load_instances(directory: Path, least: int) -> tuple[list[Recording], list[s
 
 
 def summary(results: Sequence[Result], policies: Sequence[Entry], objective: str) -> dict[str, Any]:
-    """All figures of a comparison, over all instances and group by group."""
+    """All figures of a comparison: group by group, and over all instances as group `all`."""
     groups = sorted({one.group for one in results})
     over = {"all": results} | {
         group: [one for one in results if one.group == group] for group in groups
@@ -211,13 +211,7 @@ def summary(results: Sequence[Result], policies: Sequence[Entry], objective: str
         "objective": objective,
         "instances": len({(one.group, one.instance) for one in results}),
         "policies": [
-            {
-                "policy": one.name,
-                "budget_ms": one.budget_ms,
-                "spec": describe(one.spec),
-                **_figures([r for r in results if r.policy == one.name], results, objective),
-            }
-            for one in policies
+            {**describe(one.spec), "name": one.name, "budget_ms": one.budget_ms} for one in policies
         ],
         "groups": {
             name: {

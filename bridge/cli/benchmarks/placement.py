@@ -232,7 +232,13 @@ def measure(
     names = list(placers)
     whole = [row for row in rows if all(row[name]["cost"] is not None for name in names)]
     totals = _totals(rows, whole, names, bound=bound)
-    return {"instances": rows, "counted": len(whole), "placers": totals}
+    return {
+        "instances": len(rows),
+        "counted": len(whole),
+        "placers": names,
+        "figures": totals,
+        "results": rows,
+    }
 
 
 def _totals(

@@ -94,25 +94,45 @@ def write_files(
 ) -> None:
     """Writes results.json, report.html, plots, and for each run its jobs as CSV and SWF.
 
+    What `write_run` wrote of these runs is written again.
+
     The page's first screen compares the first run with `against`, if that is given.
 
     Raises:
         ConfigError: the directory cannot be written.
     """
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({**summary, "results": [figures(run) for run in runs]}, indent=2)
-        (directory / "results.json").write_text(text + "\n", encoding="utf-8")
         for outcome, run in zip(outcomes, runs, strict=True):
-            word = file_word(run.policy)
-            write_jobs_csv(directory / f"jobs-{word}.csv", run)
-            _write_result_swf(directory / f"result-{word}.swf", trace, outcome, run.policy)
+            write_run(directory, trace, outcome, run)
+        write_results(directory, runs, summary)
         save_plots(directory, runs)
         write_html(directory / "report.html", title, lead, facts, runs, against=against)
     except OSError as error:
         raise ConfigError(
             "out", f"cannot write there: {error.strerror}", file=str(directory)
         ) from None
+
+
+def write_run(directory: Path, trace: Trace, outcome: Outcome, run: Run) -> None:
+    """Writes the jobs of one run as CSV and SWF.
+
+    Raises:
+        OSError: the directory cannot be written.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    word = file_word(run.policy)
+    write_jobs_csv(directory / f"jobs-{word}.csv", run)
+    _write_result_swf(directory / f"result-{word}.swf", trace, outcome, run.policy)
+
+
+def write_results(directory: Path, runs: Sequence[Run], summary: Mapping[str, object]) -> None:
+    """Writes results.json with the figures of these runs.
+
+    Raises:
+        OSError: the directory cannot be written.
+    """
+    text = json.dumps({**summary, "results": [figures(run) for run in runs]}, indent=2)
+    (directory / "results.json").write_text(text + "\n", encoding="utf-8")
 
 
 def _write_result_swf(path: Path, trace: Trace, outcome: Outcome, policy: str) -> None:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replays a workload under each of several policies, by the engine that each can have."""
 
-from collections.abc import Callable, Sequence
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from functools import partial
@@ -35,6 +37,8 @@ from bridge.sim.runs.replay import replay, replay_depth
 from bridge.sim.workloads.system import System
 from bridge.sim.workloads.workload import Workload
 
+SILENT_S = 30.0
+"""Without a terminal, progress is one line each so many seconds."""
 MOST_PLACED = 50_000_000
 """Most node assignments computed after a fast replay; a Gantt chart shows fewer anyway."""
 
@@ -74,28 +78,30 @@ class Replays:
     special: bool
     placed: bool
 
-    def of(self, specs: Sequence[PolicySpec]) -> tuple[list[Outcome], list[Run]]:
-        """One replay for each policy, with progress on a terminal.
+    def of(self, specs: Sequence[PolicySpec]) -> Iterator[tuple[Outcome, Run]]:
+        """One replay after the other, each given as soon as it is there; with progress.
 
         Raises:
-            ConfigError: the fast engine was requested but cannot replay one of them.
+            ConfigError: the fast engine was requested but cannot replay one of them; before any.
         """
-        fast = [self._fast(spec) for spec in specs]
-        outcomes: list[Outcome] = []
-        runs: list[Run] = []
+        return self._of(specs, [self._fast(spec) for spec in specs])
+
+    def _of(
+        self, specs: Sequence[PolicySpec], fast: Sequence[Callable[..., Outcome] | None]
+    ) -> Iterator[tuple[Outcome, Run]]:
         with _progress() as bars:
-            for spec, replayed in zip(specs, fast, strict=True):
+            for number, (spec, replayed) in enumerate(zip(specs, fast, strict=True), 1):
                 task = bars.add_task(spec.name, total=len(self.workload), state="")
                 if replayed is not None:
                     few = int(self.workload.processors.sum()) <= MOST_PLACED
                     outcome = replayed(self.workload, self.machine, placed=self.placed and few)
                     run = run_of(spec.name, "fast", outcome)
                 else:
-                    outcome, run = self._by_cycle(spec, _advance(bars, task))
+                    of = f"{number} of {len(specs)}: {spec.name}"
+                    advance = _say_now_and_then(of) if bars.disable else _advance(bars, task)
+                    outcome, run = self._by_cycle(spec, advance)
                 bars.update(task, completed=len(self.workload))
-                outcomes.append(outcome)
-                runs.append(run)
-        return outcomes, runs
+                yield outcome, run
 
     def _by_cycle(self, spec: PolicySpec, observe: Callable[[Point], None]) -> tuple[Outcome, Run]:
         workload, power = self.workload, self.power
@@ -158,3 +164,21 @@ def _advance(bars: Progress, task: TaskID) -> Callable[[Point], None]:
         bars.update(task, completed=point.finished, state=state)
 
     return advance
+
+
+def _say_now_and_then(what: str) -> Callable[[Point], None]:
+    """Progress where there is no terminal: lines in a log."""
+    said = time.monotonic()
+
+    def say(point: Point) -> None:
+        nonlocal said
+        if time.monotonic() - said >= SILENT_S:
+            said = time.monotonic()
+            print(
+                f"{what}: {point.finished:,} of {point.jobs:,} jobs have ended,"
+                f" {point.waiting:,} wait",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    return say

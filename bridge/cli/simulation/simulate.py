@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from bridge.cli.simulation.collected import Collected
 from bridge.cli.simulation.outcomes import results_table, write_files
 from bridge.cli.simulation.policies import SiteOption, read_planning, read_policy
 from bridge.cli.simulation.power import POWER_PAPER, PowerOptions, paper_workload, powered
@@ -189,14 +190,16 @@ def simulate(
         seed=seed, faults=faults, decision_s=decision_s, engine=engine,
         special=bool(planning), placed=out is not None,
     )  # fmt: skip
-    outcomes, runs = replays.of(specs)
     summary = {
         **_summary(swf, workload, machine, specs, seed=seed, faults=faults),
         "decision_time": decision_time,
         "planning": planning,
     }
+    collected = Collected(swf, summary, len(specs), out, quiet=json_output)
+    collected.collect(replays.of(specs))
+    outcomes, runs = collected.outcomes, collected.runs
     if json_output:
-        print(json.dumps({**summary, "results": [figures(run) for run in runs]}))
+        print(json.dumps({**collected.summary, "results": [figures(run) for run in runs]}))
     else:
         _show(swf, workload, machine, runs)
     _warn(runs, outcomes)
@@ -209,10 +212,12 @@ def simulate(
             trace=swf,
             outcomes=outcomes,
             runs=runs,
-            summary=summary,
+            summary=collected.summary,
         )
         if not json_output:
             print(f"\nreport: {out / 'report.html'}")
+    if collected.stopped is not None:
+        raise collected.stopped
 
 
 def _workload(
@@ -327,10 +332,15 @@ def _summary(
         "jobs": len(workload),
         "left_out": dict(workload.left_out),
         "malformed_lines_dropped": len(swf.dropped),
+        "repeated_job_numbers": _repeated(workload),
         "seed": seed,
         "faults": faults,
         "policies": [describe(spec) for spec in specs],
     }
+
+
+def _repeated(workload: Workload) -> int:
+    return 0 if workload.repeated_id is None else int(workload.repeated_id.sum())
 
 
 def _left_out(workload: Workload) -> str:
@@ -346,6 +356,7 @@ def _facts(swf: Trace, workload: Workload, runs: Sequence[Run], seed: int) -> Ma
         "acknowledgement": swf.directive("Acknowledge"),
         "jobs left out": _left_out(workload),
         "malformed lines dropped": f"{len(swf.dropped):,}" if swf.dropped else None,
+        "repeated job numbers": f"{_repeated(workload):,}" if _repeated(workload) else None,
         "seed": str(seed),
         "not shown": None
         if all(run.placed for run in runs)
@@ -357,6 +368,10 @@ def _facts(swf: Trace, workload: Workload, runs: Sequence[Run], seed: int) -> Ma
 def _show(swf: Trace, workload: Workload, system: System, runs: Sequence[Run]) -> None:
     print(f"{swf.path}: {len(workload):,} jobs on {system.name}; left out: {_left_out(workload)}\n")
     Console(highlight=False, soft_wrap=True).print(results_table(runs))
+    if repeated := _repeated(workload):
+        print(
+            f"\n{repeated:,} jobs have the number of an earlier one: they are named NUMBER.POSITION"
+        )
     if swf.dropped:
         print(f"\ndropped {len(swf.dropped):,} malformed lines; the first: {swf.dropped[0]}")
 

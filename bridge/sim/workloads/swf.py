@@ -5,12 +5,13 @@ Words: a *directive* is a header comment `; Name: value`; a *data line* is any l
 blank nor a comment.
 
 Rules:
-1. A file may be plain or gzip, recognised by its first bytes.
+1. A file may be plain or packed by gzip, xz or bzip2, in UTF-8 or UTF-16
+   (`bridge.sim.workloads.packed_text`). Lines that begin with `#` are comments, too.
 2. Every data line has as many fields as the first, at least 18. Fields beyond the 18th are an
    extension by the producer of the file; they are kept as text and not interpreted.
-3. Fields are finite numbers. All but average CPU time and memory are whole numbers. Submit times
-   are not negative, and no time is beyond `LATEST_S`.
-4. A line that breaks rule 2 or 3, and a gzip stream that stops early, is refused with its line
+3. Fields are finite numbers. All but times and memory are whole numbers. Submit times are not
+   negative, and no time is beyond `LATEST_S`.
+4. A line that breaks rule 2 or 3, and a packed stream that stops early, is refused with its line
    number. `lenient` drops the line and counts it.
 
 A file cut off exactly at a line end cannot be distinguished from a shorter one: `MaxRecords` of the
@@ -20,7 +21,6 @@ Source: D. G. Feitelson, The Standard Workload Format, Parallel Workloads Archiv
 """
 
 import gzip
-import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -31,13 +31,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge import files
 from bridge.errors import TraceError
+from bridge.sim.workloads.packed_text import foreign, read_packed
 
 N_FIELDS = 18
 MOST_BYTES = 2 << 30
 """Maximum number of jobs: five times the longest log of the Parallel Workloads Archive."""
-_GZIP_MAGIC = b"\x1f\x8b"
 LATEST_S = 1 << 38
 """Latest time in a trace: some 8,700 years."""
 
@@ -67,10 +66,10 @@ class Field(IntEnum):
     THINK_TIME_S = 17
 
 
-_MAY_BE_FRACTIONS = frozenset(
-    (Field.AVERAGE_CPU_S, Field.USED_MEMORY_KIB, Field.REQUESTED_MEMORY_KIB)
-)
 _TIMES = [Field.SUBMIT_S, Field.WAIT_S, Field.RUNTIME_S, Field.REQUESTED_TIME_S, Field.THINK_TIME_S]
+_MAY_BE_FRACTIONS = frozenset(
+    (*_TIMES, Field.AVERAGE_CPU_S, Field.USED_MEMORY_KIB, Field.REQUESTED_MEMORY_KIB)
+)
 _WHOLE = [field for field in Field if field not in _MAY_BE_FRACTIONS]
 
 
@@ -128,14 +127,19 @@ def read_swf(path: str | Path, *, lenient: bool = False) -> Trace:
     """Reads a trace.
 
     Args:
-        path: an `.swf` file, plain or gzip.
+        path: an `.swf` file, plain or packed.
         lenient: drop lines that break the rules instead of refusing the file.
 
     Raises:
         TraceError: the file cannot be opened, has no jobs, or (strict) breaks a rule.
     """
     shown = str(path)
-    raw, cut_off = _read_bytes(path, shown)
+    try:
+        raw, cut_off = read_packed(path, MOST_BYTES)
+    except OSError as error:
+        raise TraceError(shown, None, f"cannot be read: {error.strerror}") from None
+    if not lenient and (what := foreign(raw)) is not None:
+        raise TraceError(shown, None, what)
     lines = raw.split(b"\n")
     dropped: list[str] = []
     if cut_off is not None:
@@ -144,6 +148,8 @@ def read_swf(path: str | Path, *, lenient: bool = False) -> Trace:
         if lines.pop().strip():
             dropped.append(f"{shown}:{len(lines) + 1}: {cut_off}")
     header, where, data = _split(lines)
+    if data and not lenient and (what := _separated(data[0])) is not None:
+        raise TraceError(shown, where[0], what)
     columns = _parse_all(data)
     if columns is None:
         columns, data, faults = _parse_each(shown, where, data, lenient=lenient)
@@ -163,28 +169,6 @@ def write_swf(path: Path, header: Iterable[str], columns: NDArray[np.float64]) -
     path.write_bytes(gzip.compress(raw, mtime=0) if path.suffix == ".gz" else raw)
 
 
-def _read_bytes(path: str | Path, shown: str) -> tuple[bytes, str | None]:
-    """The file's text, and what is wrong with its gzip stream, if anything."""
-    try:
-        raw = files.read_bytes(path, MOST_BYTES)
-    except OSError as error:
-        raise TraceError(shown, None, f"cannot be read: {error.strerror}") from None
-    if not raw.startswith(_GZIP_MAGIC):
-        return raw, None
-    text = bytearray()
-    with gzip.open(BytesIO(raw)) as stream:
-        try:
-            while block := stream.read(1 << 16):
-                text += block
-                if len(text) > MOST_BYTES:
-                    return bytes(text), f"longer than {files.size(MOST_BYTES)}, unpacked"
-        except EOFError:
-            return bytes(text), "the gzip stream is cut off here"
-        except (zlib.error, gzip.BadGzipFile):
-            return bytes(text), "the gzip stream is damaged here"
-    return bytes(text), None
-
-
 def _split(lines: list[bytes]) -> tuple[tuple[str, ...], list[int], list[bytes]]:
     """Header, and the data lines with their line numbers."""
     header: list[str] = []
@@ -192,12 +176,32 @@ def _split(lines: list[bytes]) -> tuple[tuple[str, ...], list[int], list[bytes]]
     data: list[bytes] = []
     for number, line in enumerate(lines, 1):
         text = line.strip()
-        if text.startswith(b";"):
+        if text.startswith((b";", b"#")):
             header.append(text[1:].strip().decode("utf-8", "surrogateescape"))
         elif text:
             where.append(number)
             data.append(text)
     return tuple(header), where, data
+
+
+def _separated(line: bytes) -> str | None:
+    """What a file with this first line is, if its fields are not separated by blanks."""
+    if line.startswith((b"{", b"[")):
+        return (
+            "this is JSON, not the Standard Workload Format: 'schedbridge import' reads what"
+            " sacct --json prints"
+        )
+    if b"|" in line:
+        return (
+            "fields are separated by '|': 'schedbridge import' reads what sacct --parsable2 prints"
+        )
+    for sign in (b",", b";"):
+        if line.count(sign) >= 3 and len(line.split()) < N_FIELDS:
+            return (
+                f"fields are separated by '{sign.decode()}': this is CSV, and the Standard Workload"
+                " Format has 18 numbers with blanks between them"
+            )
+    return None
 
 
 def _parse_all(data: list[bytes]) -> NDArray[np.float64] | None:

@@ -7,7 +7,9 @@ Rules, in this order; omitted jobs are counted by reason
 3. A job larger than the machine is omitted: it could never start.
 4. A time limit <= 0 is replaced by the run time.
 5. The run time is capped at the time limit, because the job would be killed there.
-6. Jobs are sorted by submission; within a second they keep the trace's order.
+6. Jobs are sorted by submission; at the same instant they keep the trace's order.
+7. Fractions of seconds: submissions are rounded down; run times and limits up.
+8. Of jobs with the same number, the later ones get their position appended.
 
 A `Dialect` describes how a log differs from the format. Node requests are kept as text, which
 `bridge.sim.workloads.requests` lowers.
@@ -17,7 +19,7 @@ instant of 0 means "unknown" elsewhere).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import Any
 
@@ -137,6 +139,8 @@ class Workload:
         user, group, executable, queue: int64 numbers of the trace; -1 unknown.
         row: int64: line of the trace each job came from, an index into `Trace.columns`.
         left_out: reason to number of jobs that were left out.
+        left_out_at: reason to the number of jobs before each of them; see `first`.
+        repeated_id: bool: an earlier job of the trace has the same number (rule 8); None: unknown.
         node_requests: object (str): the requested nodes, see `Dialect.nodes_field`; None: any.
         requests: what the jobs ask for, where that is known in full
             (`bridge.sim.workloads.streams`); None: `bridge.sim.workloads.requests` makes it of the
@@ -165,17 +169,25 @@ class Workload:
     malleable: Malleable | None = None
     power: JobPower | None = None
     sharing: Sharing | None = None
+    left_out_at: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    repeated_id: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.id)
 
     def first(self, n_jobs: int) -> "Workload":
-        """The first `n_jobs` jobs."""
+        """The first `n_jobs` jobs; counts as left out those that come before the last of them."""
+        if n_jobs >= len(self):
+            return self
         columns: dict[str, Any] = {
             field.name: value[:n_jobs]
             for field in fields(self)
             if isinstance(value := getattr(self, field.name), np.ndarray)
         }
+        at = {reason: before[before < n_jobs] for reason, before in self.left_out_at.items()}
+        if at:
+            columns["left_out_at"] = at
+            columns["left_out"] = {reason: len(them) for reason, them in at.items() if len(them)}
         if self.requests is not None:
             columns["requests"] = self.requests.rows(slice(n_jobs))
         if self.malleable is not None:
@@ -193,8 +205,9 @@ def machine_size(trace: Trace) -> int:
     Raises:
         TraceError: the header states neither.
     """
-    size = trace.whole_number("MaxProcs") or trace.whole_number("MaxNodes") or 0
-    if size < 1:
+    stated = (trace.whole_number(name) for name in ("MaxProcs", "MaxNodes"))
+    size = next((number for number in stated if number is not None and number > 0), 0)
+    if not size:
         raise TraceError(
             trace.path, None, "the header states neither MaxProcs nor MaxNodes; give --procs"
         )
@@ -222,25 +235,35 @@ def workload_from(
     whole = np.floor(trace.columns).astype(np.int64)
     requested = whole[:, Field.REQUESTED_PROCESSORS]
     processors = np.where(requested > 0, requested, whole[:, Field.ALLOCATED_PROCESSORS])
-    runtime_s = whole[:, Field.RUNTIME_S]
+    runtime_s = np.ceil(trace.columns[:, Field.RUNTIME_S]).astype(np.int64)
+    submit_s = trace.columns[:, Field.SUBMIT_S]
     ran = (runtime_s > 0) & (processors > 0)
     fits = processors <= total
     kept = np.flatnonzero(ran & fits)
     if not len(kept):
         raise TraceError(trace.path, None, f"no job that ran fits {total} processors")
-    kept = kept[np.argsort(whole[kept, Field.SUBMIT_S], kind="stable")]
+    kept = kept[np.argsort(submit_s[kept], kind="stable")]
+    left_out_at = {
+        reason: np.searchsorted(submit_s[kept], submit_s[rows])
+        for reason, rows in (
+            (NOT_RUN, np.flatnonzero(~ran)),
+            (TOO_LARGE, np.flatnonzero(ran & ~fits)),
+        )
+        if len(rows)
+    }
     whole, processors, runtime_s = whole[kept], processors[kept], runtime_s[kept]
-    asked_s = whole[:, Field.REQUESTED_TIME_S]
+    asked_s = np.ceil(trace.columns[kept, Field.REQUESTED_TIME_S]).astype(np.int64)
     time_limit_s = np.where(asked_s > 0, asked_s, runtime_s)
     memory = np.maximum(whole[:, Field.REQUESTED_MEMORY_KIB], 0)
     memory_kib = np.ceil(memory * (_UNIT_BYTES[dialect.memory_unit] / 1024))
     origin_s = max(trace.whole_number("UnixStartTime") or 0, 1)
     if origin_s > LATEST_S:
         raise TraceError(trace.path, None, "UnixStartTime in the header is not a possible time")
+    ids, repeated = _ids(whole[:, Field.JOB])
     return Workload(
         name=trace.path,
         processors_total=total,
-        id=_ids(whole[:, Field.JOB]),
+        id=ids,
         submit_s=whole[:, Field.SUBMIT_S] + origin_s,
         runtime_s=np.minimum(runtime_s, time_limit_s),
         time_limit_s=time_limit_s,
@@ -251,27 +274,21 @@ def workload_from(
         executable=whole[:, Field.EXECUTABLE],
         queue=whole[:, Field.QUEUE],
         row=kept,
-        left_out={
-            reason: count
-            for reason, count in (
-                (NOT_RUN, int(np.sum(~ran))),
-                (TOO_LARGE, int(np.sum(ran & ~fits))),
-            )
-            if count
-        },
+        left_out={reason: len(before) for reason, before in left_out_at.items()},
         node_requests=None
         if dialect.nodes_field is None
         else np.array(trace.text(dialect.nodes_field), dtype=object)[kept],
+        left_out_at=left_out_at,
+        repeated_id=repeated,
     )
 
 
-def _ids(numbers: NDArray[np.int64]) -> NDArray[np.object_]:
-    """Job numbers as text; a number that occurs twice gets the job's position behind it."""
-    _, first, counts = np.unique(numbers, return_index=True, return_counts=True)
+def _ids(numbers: NDArray[np.int64]) -> tuple[NDArray[np.object_], NDArray[np.bool_]]:
+    """Job numbers as text, and which of them an earlier job has; these get their position."""
+    _, first = np.unique(numbers, return_index=True)
     ids = np.array([str(number) for number in numbers.tolist()], dtype=object)
-    if (counts > 1).any():
-        repeated = np.ones(len(numbers), dtype=bool)
-        repeated[first] = False
-        for position in np.flatnonzero(repeated).tolist():
-            ids[position] = f"{ids[position]}.{position}"
-    return ids
+    repeated = np.ones(len(numbers), dtype=bool)
+    repeated[first] = False
+    for position in np.flatnonzero(repeated).tolist():
+        ids[position] = f"{ids[position]}.{position}"
+    return ids, repeated

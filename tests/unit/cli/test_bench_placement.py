@@ -24,13 +24,13 @@ def test_the_sample_costs_what_others_found(capsys: pytest.CaptureFixture[str]) 
     assert bench("--metric", "code", "--placers", names, "--bound", "--json") == 0
     result = json.loads(capsys.readouterr().out)
     known = {row["id"]: row["cost"] for row in map(json.loads, SAMPLE.read_text().splitlines())}
-    assert len(result["instances"]) == len(known) == 42
-    for row in result["instances"]:
+    assert len(result["results"]) == len(known) == 42
+    for row in result["results"]:
         assert row["sequential"]["cost"] == known[row["id"]]["sequential"]
         assert row["contiguous-exact"]["cost"] == known[row["id"]]["scas_optimum"]
         assert row["bound"] <= row["compact@1"]["cost"] <= row["contiguous-exact"]["cost"]
         assert row["annealing"]["cost"] <= row["sequential"]["cost"]
-    total = result["placers"]
+    total = result["figures"]
     assert total["annealing"]["cost"] < total["annealing-published"]["cost"]
 
 
@@ -43,7 +43,7 @@ def test_any_topology(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     windows.write_text('{"id": "w", "idle_nodes": [0, 1, 2, 3, 4], "job_sizes": [2, 3]}\n\n')
     asked = ("--instances", str(windows), "--topology", str(topology))
     assert bench(*asked, "--placers", "sequential,compact", "--json") == 0
-    (row,) = json.loads(capsys.readouterr().out)["instances"]
+    (row,) = json.loads(capsys.readouterr().out)["results"]
     assert row["compact"]["cost"] == 1000 * 2 * 2 / 2 + 1000 * 6 * 2 / 3  # a pair, a triple
     assert row["compact"]["cost"] < row["sequential"]["cost"]
     windows.write_text('{"id": "w", "idle_nodes": [5], "job_sizes": [1]}')
@@ -85,7 +85,7 @@ def test_who_does_not_fit_is_left_out_and_counted(
         '{"idle_nodes": [], "job_sizes": [1]}'
     )
     assert bench("--instances", str(path), "--bound", "--json") == 0
-    full, empty = json.loads(capsys.readouterr().out)["instances"]
+    full, empty = json.loads(capsys.readouterr().out)["results"]
     assert (full["id"], full["jobs"], full["left_out"]) == (7, 4, 2)
     assert full["compact"]["cost"] == 2 * 3 * 2 / 3 * 1000 == full["bound"]
     assert (empty["id"], empty["left_out"], empty["compact"]["cost"]) == (3, 1, 0)
@@ -115,8 +115,8 @@ def test_windows_that_one_cannot_place_are_not_summed(
     assert bench(*asked, "--json") == 0
     result = json.loads(capsys.readouterr().out)
     assert result["counted"] == 1
-    assert result["instances"][0]["sequential"]["cost"] is None
-    assert [result["placers"][name]["placed"] for name in ("sequential", "compact")] == [1, 2]
+    assert result["results"][0]["sequential"]["cost"] is None
+    assert [result["figures"][name]["placed"] for name in ("sequential", "compact")] == [1, 2]
     assert bench(*asked) == 0
     out = capsys.readouterr().out
     assert "1 placed" in out

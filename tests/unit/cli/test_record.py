@@ -156,13 +156,15 @@ def test_policies_side_by_side(schedbridge, recorded):
     assert (code, err) == (0, "")
     found = json.loads(out)
     assert found["instances"] == 3
-    assert [one["policy"] for one in found["policies"]] == ["easy", "conservative"]
-    for one in found["policies"]:
+    assert [one["name"] for one in found["policies"]] == ["easy", "conservative"]
+    figures = found["groups"]["all"]
+    assert list(figures) == ["easy", "conservative"]
+    for one in figures.values():
         assert one["mean"] >= 1
         assert one["relative"] >= 1
         assert one["decision_ms"]["max"] >= one["decision_ms"]["p50"] > 0
         assert one["failed"] == 0
-    assert sum(one["best_of"] for one in found["policies"]) >= 3
+    assert sum(one["best_of"] for one in figures.values()) >= 3
     assert len(found["results"]) == 6
     # EASY is completed: every job that conservative starts has a start under both.
     rows = {(one["instance"], one["rows"]) for one in found["results"]}

@@ -254,3 +254,41 @@ def test_esp_runs_on_a_pool_only(schedbridge):
     code, out, err = schedbridge("simulate", "esp:50", "--system", system)
     assert (code, out) == (1, "")
     assert "give --procs instead" in err
+
+
+def test_what_is_finished_is_kept_when_a_comparison_is_stopped(schedbridge, tmp_path, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("bridge.cli.simulation.replays.simulate", stop)
+    arguments = ["simulate", EXCERPT, "--jobs", 60, "--policy", "easy", "--policy", "search"]
+    code, out, err = schedbridge(*arguments, "--out", tmp_path / "kept")
+    assert code == 130
+    assert "1 of 2: easy: wait" in out
+    assert "mean wait" in out
+    assert "stopped: 1 of 2 policies are done" in err
+    kept = json.loads((tmp_path / "kept" / "results.json").read_text())
+    assert [run["policy"] for run in kept["results"]] == ["easy"]
+    assert not kept["complete"]
+    assert (tmp_path / "kept" / "jobs-easy.csv").exists()
+    code, out, _ = schedbridge(*arguments, "--json")
+    assert code == 130
+    assert not json.loads(out)["complete"]
+
+
+def test_percentiles_and_what_a_trace_has_twice_are_told(schedbridge, tmp_path):
+    never_ran = JOB.replace(" 60 ", " 0 ")
+    fraction = JOB.replace("1 0 5 60 ", "1 0.75 5 59.5 ")
+    late = JOB.replace("1 0 ", "2 900 ") + never_ran.replace("1 0 ", "3 901 ")
+    text = f"; MaxProcs: -1\n; MaxNodes: 8\n{JOB}{never_ran}{fraction}{late}"
+    trace = a_file(tmp_path, "t.swf", text)
+    found = json.loads(schedbridge("simulate", trace, "--jobs", 2, "--json")[1])
+    assert (found["processors"], found["jobs"]) == (8, 2)
+    assert found["left_out"] == {"never ran (run time or processors <= 0)": 1}
+    assert found["repeated_job_numbers"] == 1
+    assert found["results"][0]["makespan_s"] == 60  # submitted within the first second
+    assert found["results"][0]["wait_s_p95"] == 0
+    assert found["results"][0]["by_size"][0]["bounded_slowdown_p99"] == 1
+    found = json.loads(schedbridge("simulate", trace, "--json")[1])
+    assert found["left_out"] == {"never ran (run time or processors <= 0)": 2}
+    assert "1 jobs have the number of an earlier one" in schedbridge("simulate", trace)[1]

@@ -61,6 +61,7 @@ def test_what_archives_really_contain_is_read(tmp_path, text):
         (with_field(9, "1e300"), "not a possible value"),
         (with_field(4, "274877906945"), "not a possible value"),
         (with_field(2, "274877906945"), "not a possible value"),
+        (with_field(4, "1e999"), "not a possible value"),
         (with_field(5, "2.5"), r"field 5 \(allocated_processors\) is '2.5', not a whole number"),
         (with_field(2, "-7"), "before the trace begins"),
     ],
