@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from bridge.errors import ConfigError
-from bridge.pbs.ifl.library import find_library
+from bridge.pbs.ifl.library import conf_value, find_library
 from bridge.pbs.link.settings import Settings
 from bridge.pbs.link.supervisor import Child, LinkChild, Supervisor
 from bridge.service.logs import start_logging
@@ -45,6 +45,10 @@ def pbs_link(  # noqa: PLR0917 - options, by name
         str, typer.Option(help="Command that takes over, in the foreground; 'none': nothing does. "
                           "Default: PBS_EXEC/sbin/pbs_sched -N.")
     ] = "",
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Only report the queue, by qstat and pbsnodes, for "
+                           "plan and explain: nothing is started. Needs no libpbs.so.0.")
+    ] = False,
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], typer.Option(help="Lowest severity logged.")
     ] = "info",
@@ -55,12 +59,19 @@ def pbs_link(  # noqa: PLR0917 - options, by name
     Runs on the scheduler's host, as root or as PBS_DAEMON_SERVICE_USER of pbs.conf. While the
     service is silent, pbs_sched runs. Stops on SIGTERM; then no scheduler runs until one is
     started.
+
+    With --read-only it may run beside pbs_sched, on any host with PBS's commands; best as a
+    manager or operator of PBS, who are shown all attributes of jobs.
     """
     start_logging(log_level, log_format)
+    address = service if ":" in service else f"unix:{service}"
+    if read_only:
+        _read_only(address, pbs_exec, server, scheduler, silence)
+        return
     library = find_library(pbs_exec)
     folder = library.parent.parent
     settings = Settings(
-        service=service if ":" in service else f"unix:{service}",
+        service=address,
         pbs_exec=str(folder),
         server=server,
         scheduler=scheduler,
@@ -72,9 +83,7 @@ def pbs_link(  # noqa: PLR0917 - options, by name
         log_level=log_level,
         log_format=log_format,
     )
-    ending = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: ending.set())
+    ending = _until_told()
     command = settings.stock
     Supervisor(
         settings,
@@ -82,6 +91,25 @@ def pbs_link(  # noqa: PLR0917 - options, by name
         (lambda: Child(command)) if command else None,
         notify=notify,
     ).run(ending.is_set)
+
+
+def _until_told() -> threading.Event:
+    ending = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ending.set())
+    return ending
+
+
+def _read_only(address: str, pbs_exec: str, server: str, scheduler: str, silence_s: float) -> None:
+    """Reports until it is told to end."""
+    # Not at the top: the supervisor is to be without gRPC.
+    from bridge.pbs.link.read_only import read_only_link  # noqa: PLC0415
+
+    folder = pbs_exec or conf_value("PBS_EXEC")
+    link = read_only_link(address, folder, server, scheduler, silence_s)
+    ending = _until_told()
+    notify("READY=1\nSTATUS=read-only: no job is started")
+    link.run(ending)
 
 
 def _stock(told: str, folder: Path, scheduler: str) -> tuple[str, ...]:

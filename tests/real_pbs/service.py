@@ -12,7 +12,7 @@ from tests.real_pbs.server import wait_for
 from tests.real_pbs.world import USERS
 
 _RUN = Path("/var/spool/schedbridge")
-_COMMAND = [sys.executable, "-m", "bridge.cli.main"]
+COMMAND = [sys.executable, "-m", "bridge.cli.main"]
 
 
 class Bridge:
@@ -61,7 +61,7 @@ class Bridge:
         """Starts the service, and waits until it listens."""
         with self.service_log.open("ab") as log:
             self.service = subprocess.Popen(
-                [*_COMMAND, "serve", "--config", str(self.config)], stderr=log, **self._user
+                [*COMMAND, "serve", "--config", str(self.config)], stderr=log, **self._user
             )
         wait_for("the service", self.socket.exists)
 
@@ -70,7 +70,7 @@ class Bridge:
         already = self.registrations()
         with self.log.open("ab") as log:
             self.link = subprocess.Popen(
-                [*_COMMAND, "pbs-link", "--service", str(self.socket), *self._options],
+                [*COMMAND, "pbs-link", "--service", str(self.socket), *self._options],
                 stderr=log, **self._user,
             )  # fmt: skip
         wait_for("a registered link", lambda: self.registrations() > already)
@@ -91,7 +91,7 @@ class Bridge:
     def ask(self, *words: str) -> str:
         """Runs a command of an operator; returns what it printed."""
         done = subprocess.run(
-            [*_COMMAND, *words, "--config", str(self.config)], capture_output=True, text=True,
+            [*COMMAND, *words, "--config", str(self.config)], capture_output=True, text=True,
             check=False, env={**os.environ, "COLUMNS": "160"},
         )  # fmt: skip
         return done.stdout + done.stderr

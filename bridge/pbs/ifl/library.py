@@ -75,7 +75,9 @@ def find_library(pbs_exec: str = "") -> Path:
     if not found.exists():
         raise ConfigError(
             "PBS_EXEC",
-            f"{found} does not exist: set PBS_EXEC to the folder that PBS is installed in",
+            f"{found} does not exist: set PBS_EXEC to the folder that PBS is installed in; to plan "
+            "and explain without starting jobs, 'pbs-link --read-only' needs only qstat and "
+            "pbsnodes",
         )
     return found
 
