@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares every contestant of an experiment with the baseline, scenario by scenario.
+
+1. Pairs: the runs of a scenario with the same seed, under the contestant and under the baseline.
+   Within a pair, jobs are joined by their ids and trimmed (`jobs.py`).
+2. Estimates: each measure for all jobs and for each class of jobs; the difference as a share of the
+   baseline's value. With `FEWEST_RUNS` runs whose schedules differ, runs are resampled. Otherwise
+   blocks of jobs are, of the runs that differ taken together: weeks, or users if the trace is
+   short (`bootstrap.py` says what an interval covers).
+3. Verdicts: one table holds one measure for one kind of class, over all scenarios and contestants.
+   Holm's correction counts the comparisons of a table (`verdict.py`).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from hashlib import sha256
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.errors import ResultError
+from bridge.experiments.statistics.bootstrap import (
+    FEWEST_BLOCKS,
+    FEWEST_RUNS,
+    Blocks,
+    Estimate,
+    mean_interval,
+    over_blocks,
+    over_runs,
+    plain,
+    share_interval,
+    weeks_of,
+)
+from bridge.experiments.statistics.classes import ALL, JobClass, classes_of
+from bridge.experiments.statistics.fairness import Harm, harm_of, worse_off
+from bridge.experiments.statistics.jobs import AS_USUAL, Jobs, Pair, Trim, joined, pair_of
+from bridge.experiments.statistics.quantities import BY_NAME, OF_JOBS, Quantity, of_run
+from bridge.experiments.statistics.reading import Bench, Contestant, Kept, Scenario
+from bridge.experiments.statistics.verdict import Verdict, verdicts
+
+Values = dict[tuple[JobClass, str], tuple[float, float]]
+"""Of one pair, by class and measure: the value under the baseline and under the contestant."""
+
+
+class Over(StrEnum):
+    """What is resampled."""
+
+    AUTO = "auto"
+    RUNS = "runs"
+    WEEKS = "weeks"
+    USERS = "users"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One line of a table.
+
+    Attributes:
+        jobs: judged jobs of the class, mean over the runs.
+    """
+
+    scenario: Scenario
+    contestant: Contestant
+    job_class: JobClass
+    quantity: Quantity
+    estimate: Estimate
+    verdict: Verdict
+    jobs: int
+
+
+@dataclass(frozen=True)
+class Faced:
+    """A contestant in a scenario, apart from the estimates.
+
+    Attributes:
+        seeds: of the pairs, ascending.
+        distinct: how many of the pairs differ from all others.
+        harm: who is worse off.
+        over: what was resampled: "runs", "weeks", "users", or "" for nothing.
+        units: of these.
+        unpaired: jobs that ended in one run of a pair only, over all pairs.
+        judged: jobs, over all pairs.
+    """
+
+    scenario: Scenario
+    contestant: Contestant
+    seeds: tuple[int, ...]
+    distinct: int
+    harm: Harm
+    over: str
+    units: int
+    unpaired: int
+    judged: int
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Everything that was found.
+
+    Attributes:
+        baseline: the contestant that the others are compared with.
+        trim: which jobs were judged.
+        comparisons: in order of scenario, contestant, class and measure.
+        faced: for each scenario and contestant.
+        notes: what a reader has to know, in words.
+    """
+
+    baseline: Contestant
+    trim: Trim
+    comparisons: Sequence[Comparison]
+    faced: Sequence[Faced]
+    notes: Sequence[str]
+
+    def of(self, quantity: str, kind: str = "all") -> list[Comparison]:
+        """One table: a measure for one kind of class."""
+        return [
+            one
+            for one in self.comparisons
+            if one.quantity.name == quantity and one.job_class.kind == kind
+        ]
+
+
+def compare(
+    bench: Bench, baseline: Contestant, *, trim: Trim = AS_USUAL, over: Over = Over.AUTO
+) -> Findings:  # fmt: skip
+    """Compares all contestants with the baseline.
+
+    Args:
+        bench: the results; columns of jobs are read as they are needed.
+        baseline: one of its contestants.
+        trim: which jobs are judged.
+        over: what is resampled; AUTO: as the module describes.
+
+    Raises:
+        ResultError: results contradict each other, or nothing can be compared.
+    """
+    rows: list[tuple[Scenario, Contestant, JobClass, Quantity, Estimate, int]] = []
+    faced: list[Faced] = []
+    notes: list[str] = []
+    for scenario, runs in bench.cells.items():
+        for contestant, seeds in runs.items():
+            if contestant == baseline:
+                continue
+            common = sorted(seeds.keys() & runs.get(baseline, {}).keys())
+            if len(common) < len(seeds):
+                notes.append(
+                    f"{scenario.name}: {len(seeds) - len(common)} of {len(seeds)} runs of"
+                    f" {contestant.name} have no run of {baseline.name} with the same seed"
+                )
+            if common:
+                pairs = _Pairs(scenario, contestant, runs[baseline], seeds, tuple(common), trim)
+                found, facts = pairs.judged(over)
+                rows += [(scenario, contestant, *each) for each in found]
+                faced.append(facts)
+    if not faced:
+        raise ResultError(
+            "results",
+            f"there is nothing to compare with {baseline.name}: no other policy or predictor has"
+            " a result on the same trace with the same seed",
+        )
+    notes += _notes(bench, faced)
+    return Findings(baseline, trim, _with_verdicts(rows), faced, notes)
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """The pairs of a contestant in a scenario; at most one is in memory unless blocks are drawn."""
+
+    scenario: Scenario
+    contestant: Contestant
+    base: dict[int, Kept]
+    other: dict[int, Kept]
+    seeds: tuple[int, ...]
+    trim: Trim
+
+    def pair(self, seed: int) -> Pair:
+        name = f"{self.scenario.name}, seed {seed}, {self.contestant.name}"
+        return pair_of(self.base[seed].jobs(), self.other[seed].jobs(), self.trim, name)
+
+    def judged(self, over: Over) -> tuple[list[tuple[JobClass, Quantity, Estimate, int]], Faced]:
+        values: list[Values] = []
+        harms: list[Harm] = []
+        sizes: dict[JobClass, list[int]] = {}
+        different: dict[bytes, int] = {}
+        unpaired = judged = 0
+        for seed in self.seeds:
+            pair = self.pair(seed)
+            base, other = pair.base[pair.judged], pair.other[pair.judged]
+            different.setdefault(_print(base, other), seed)
+            unpaired, judged = unpaired + pair.unpaired, judged + len(base)
+            harms.append(harm_of(base, other))
+            values.append(dict(_values(pair, base, other)))
+            for job_class, rows in classes_of(base):
+                sizes.setdefault(job_class, []).append(int(rows.sum()))
+        runs = over is Over.RUNS or (over is Over.AUTO and len(different) >= FEWEST_RUNS)
+        if runs:
+            estimates = self._over_runs(values, len(different))
+            harm, name, units = self._harm(harms), "runs", len(self.seeds)
+            if len(different) < FEWEST_RUNS:
+                name = ""
+        else:
+            seeds = list(different.values())[: FEWEST_RUNS - 1]
+            estimates, harm, name, units = self._over_blocks(values, harms, seeds, over)
+        found = [
+            (job_class, BY_NAME[key], estimates[job_class, key], int(np.mean(sizes[job_class])))
+            for job_class, key in estimates
+        ]
+        facts = Faced(
+            self.scenario, self.contestant, self.seeds, len(different), harm, name, units,
+            unpaired, judged,
+        )  # fmt: skip
+        return found, facts
+
+    def _rng(self) -> np.random.Generator:
+        """The same for the same names, whatever else is compared."""
+        text = repr((self.scenario, self.contestant))
+        return np.random.default_rng(list(sha256(text.encode()).digest()))
+
+    def _harm(self, harms: list[Harm]) -> Harm:
+        """Means over the runs, with the interval."""
+        means = {
+            name: float(np.mean([getattr(one, name) for one in harms]))
+            for name in ("jobs_worse", "jobs_better", "users_worse", "users_better", "worst_user")
+        }
+        worse = np.array([one.jobs_worse for one in harms])
+        low, high = mean_interval(worse, self._rng())
+        return Harm(**means, low=low, high=high)
+
+    def _over_runs(
+        self, values: list[Values], distinct: int
+    ) -> dict[tuple[JobClass, str], Estimate]:
+        rng, found = self._rng(), {}
+        for key in values[0]:
+            sides = np.array([one[key] for one in values if key in one])
+            if distinct < FEWEST_RUNS:
+                found[key] = _without_interval(sides)
+            else:
+                found[key] = over_runs(sides[:, 0], sides[:, 1], rng)
+        return found
+
+    def _over_blocks(
+        self, values: list[Values], harms: list[Harm], seeds: list[int], over: Over
+    ) -> tuple[dict[tuple[JobClass, str], Estimate], Harm, str, int]:
+        pairs = [self.pair(seed) for seed in seeds]
+        base = joined([pair.base[pair.judged] for pair in pairs])
+        other = joined([pair.other[pair.judged] for pair in pairs])
+        blocks = self._blocks(base, over)
+        found: dict[tuple[JobClass, str], Estimate] = {}
+        for job_class, rows in classes_of(base):
+            inside, outside, drawn = base[rows], other[rows], blocks[rows]
+            for quantity in OF_JOBS:
+                found[job_class, quantity.name] = over_blocks(inside, outside, drawn, quantity)
+        for job_class, name in values[0].keys() - found.keys():
+            sides = np.array([one[job_class, name] for one in values if (job_class, name) in one])
+            found[job_class, name] = _without_interval(sides)
+        low, high = share_interval(worse_off(base, other), blocks)
+        harm = replace(self._harm(harms), low=low, high=high)
+        enough = blocks.number >= FEWEST_BLOCKS
+        return found, harm, blocks.name if enough else "", blocks.number
+
+    def _blocks(self, base: Jobs, over: Over) -> Blocks:
+        weeks = weeks_of(base.submit_s)
+        few = len(np.unique(weeks)) < FEWEST_BLOCKS
+        if over is Over.USERS or (over is Over.AUTO and few):
+            return Blocks.drawn("users", base.user, self._rng())
+        return Blocks.drawn("weeks", weeks, self._rng())
+
+
+def _without_interval(sides: NDArray[np.float64]) -> Estimate:
+    """Means over the runs; sides: (n_runs, 2)."""
+    base, other = sides.mean(axis=0)
+    return plain(float(base), float(other), len(sides))
+
+
+def _print(base: Jobs, other: Jobs) -> bytes:
+    """The same for pairs with the same schedules: a seed that changed nothing is no repetition."""
+    found = sha256(base.submit_s.tobytes())
+    for jobs in (base, other):
+        found.update(jobs.start_s.tobytes())
+        found.update(jobs.end_s.tobytes())
+    return found.digest()
+
+
+def _values(
+    pair: Pair, base: Jobs, other: Jobs
+) -> Iterator[tuple[tuple[JobClass, str], tuple[float, float]]]:
+    for job_class, rows in classes_of(base):
+        inside, outside = base[rows], other[rows]
+        for quantity in OF_JOBS:
+            yield (job_class, quantity.name), (quantity.of(inside), quantity.of(outside))
+    for name, sides in of_run(pair).items():
+        yield (ALL, name), sides
+
+
+def _with_verdicts(
+    rows: list[tuple[Scenario, Contestant, JobClass, Quantity, Estimate, int]],
+) -> list[Comparison]:
+    tables: dict[tuple[str, str], list[int]] = {}
+    for index, (_, _, job_class, quantity, _, _) in enumerate(rows):
+        tables.setdefault((quantity.name, job_class.kind), []).append(index)
+    found: dict[int, Verdict] = {}
+    for table in tables.values():
+        judged = verdicts([(rows[index][3], rows[index][4]) for index in table])
+        found |= dict(zip(table, judged, strict=True))
+    return [
+        Comparison(*row[:5], verdict=found[index], jobs=row[5]) for index, row in enumerate(rows)
+    ]
+
+
+def _notes(bench: Bench, faced: Sequence[Faced]) -> Iterator[str]:
+    if bench.failed:
+        yield f"{len(bench.failed)} cells failed and are left out"
+    if bench.superseded:
+        yield (
+            f"{bench.superseded} results of an earlier version or an earlier text of the policy are"
+            " left out"
+        )
+    for one in faced:
+        if one.unpaired:
+            yield (
+                f"{one.scenario.name}: {one.unpaired} jobs ended under only one of"
+                f" {one.contestant.name} and the baseline, and are not compared"
+            )
+        if len(one.seeds) > 1 and one.distinct == 1:
+            yield (
+                f"{one.scenario.name}: the {len(one.seeds)} seeds of {one.contestant.name} gave the"
+                " same schedules: they count as one run"
+            )

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which of the kept results belong together: scenarios, contestants and their seeds.
+
+Cells are compared if they differ in policy and predictor only. Seeds are the repetitions of a
+scenario. A folder may hold results of earlier versions or of policies that were changed since; of
+those with the same names and seed, the file written last counts.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bridge.errors import ResultError
+from bridge.experiments.cell import UNPERTURBED, Cell, canonical
+from bridge.experiments.results import Result, read_all, read_columns
+from bridge.experiments.statistics.jobs import Jobs
+
+
+@dataclass(frozen=True, order=True)
+class Contestant:
+    """What is compared: a policy with its predictor."""
+
+    policy: str
+    predictor: str
+
+    @property
+    def name(self) -> str:
+        """Both, for people and options."""
+        return f"{self.policy}/{self.predictor}"
+
+
+@dataclass(frozen=True, order=True)
+class Scenario:
+    """Under what it is compared: everything of a cell but policy, predictor and seed.
+
+    Attributes:
+        trace, perturbation: names.
+        parameters, setting: canonical JSON.
+        trace_sha256: of the trace.
+    """
+
+    trace: str
+    perturbation: str
+    parameters: str
+    setting: str
+    trace_sha256: str
+
+    @classmethod
+    def of(cls, cell: Cell) -> "Scenario":
+        """The scenario of a cell."""
+        return cls(
+            cell.trace, cell.perturbation, canonical(dict(cell.parameters)),
+            canonical(dict(cell.setting)), cell.trace_sha256,
+        )  # fmt: skip
+
+    @property
+    def name(self) -> str:
+        """Trace and perturbation."""
+        if self.perturbation == UNPERTURBED:
+            return self.trace
+        return f"{self.trace}, {self.perturbation}"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A result and its file."""
+
+    result: Result
+    path: Path
+
+    def jobs(self) -> Jobs:
+        """Reads its jobs.
+
+        Raises:
+            ResultError: they cannot be read.
+        """
+        processors = self.result.machine.get("processors")
+        return Jobs.of(read_columns(self.path), int(processors) if processors else None)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """All results of an experiment.
+
+    Attributes:
+        cells: by scenario, contestant and seed; done ones only.
+        failed: those that failed.
+        superseded: how many older results of the same names and seed were left out.
+    """
+
+    cells: dict[Scenario, dict[Contestant, dict[int, Kept]]]
+    failed: Sequence[Kept]
+    superseded: int
+
+    @property
+    def contestants(self) -> list[Contestant]:
+        """All of them, in order of their names."""
+        return sorted({contestant for one in self.cells.values() for contestant in one})
+
+    def baseline(self, name: str | None) -> Contestant:
+        """The contestant of this name, `POLICY` or `POLICY/PREDICTOR`.
+
+        Args:
+            name: None: `easy` with the time limits, else with any predictor; else the first.
+
+        Raises:
+            ResultError: there is none, or several.
+        """
+        known = self.contestants
+        if not known:
+            raise ResultError("results", "no cell is done: there is nothing to compare")
+        if name is None:
+            by_default = [one for one in known if one.policy == "easy"]
+            plain = [one for one in by_default if one.predictor == "time-limit"]
+            return (plain or by_default or known)[0]
+        found = [one for one in known if name in (one.policy, one.name)]
+        if len(found) > 1:
+            found = [one for one in found if one.predictor == "time-limit"] or found
+        if len(found) != 1:
+            problem = "there are several" if found else "no result has it"
+            raise ResultError(
+                "baseline", f"'{name}': {problem}; give one of {', '.join(c.name for c in known)}"
+            )
+        return found[0]
+
+
+def read_bench(
+    folder: Path,
+    told: Callable[[ResultError], None] | None = None,
+    wanted: Callable[[Cell], bool] = lambda _: True,
+) -> Bench:
+    """Reads the results of a folder and sorts them; columns of jobs are read later.
+
+    Args:
+        folder: of the results.
+        told: called with files that cannot be read, which are left out; None: they are errors.
+        wanted: which cells count.
+
+    Raises:
+        ResultError: there are no results.
+    """
+    newest: dict[tuple[Scenario, Contestant, int], Kept] = {}
+    failed, superseded = [], 0
+    found = [Kept(*each) for each in read_all(folder, told)]
+    for kept in sorted(found, key=lambda one: (one.path.stat().st_mtime_ns, one.path.name)):
+        cell = kept.result.cell
+        if not wanted(cell):
+            continue
+        if not kept.result.done:
+            failed.append(kept)
+            continue
+        key = Scenario.of(cell), Contestant(cell.policy, cell.predictor), cell.seed
+        superseded += key in newest
+        newest[key] = kept
+    cells: dict[Scenario, dict[Contestant, dict[int, Kept]]] = {}
+    for (scenario, contestant, seed), kept in sorted(newest.items(), key=lambda item: item[0]):
+        cells.setdefault(scenario, {}).setdefault(contestant, {})[seed] = kept
+    return Bench(cells, failed, superseded)
