@@ -33,3 +33,20 @@ def test_others_run_and_the_frozen_one_goes_on_where_it_was(server, bridge):
         server.signal_mom("n1", signal.SIGCONT)
     wait_for("its start", lambda: server.jobs(stuck)[stuck]["substate"] == 42, 240)
     server.delete_all()
+
+
+def test_a_resume_to_a_frozen_mom_does_not_stop_the_link(server, bridge):
+    sleeps = server.qsub("-l", f"{FULL}:vnode=n2")
+    wait_for("its start", lambda: server.jobs(sleeps)[sleeps].get("substate") == 42)
+    server.run("qsig", "-s", "suspend", sleeps)
+    server.wait_state(sleeps, "S")
+    server.signal_mom("n2", signal.SIGSTOP)
+    try:
+        server.run("qsig", "-s", "resume", sleeps)
+        wait_for("a deadline", lambda: "no answer of its moms" in bridge.log.read_text())
+        other = server.qsub("-l", f"{FULL}:vnode=n3")
+        wait_for("a job that runs", lambda: server.jobs(other)[other].get("substate") == 42)
+    finally:
+        server.signal_mom("n2", signal.SIGCONT)
+    wait_for("its resumption", lambda: server.state(sleeps) == "R", 120)
+    server.delete_all()

@@ -7,19 +7,17 @@ Rules
        planned around it.
     2. A running job without time limit is assumed never to end.
     3. A standing reservation is confirmed if every occurrence fits: `3#(n1:ncpus=1){0-2}`, with all
-       occurrences of equal vnodes in one pair of braces. At most `MOST_OCCURRENCES`.
+       occurrences of equal vnodes in one pair of braces.
     4. One for maintenance does not wait for running jobs.
-    5. Answers have exactly the form of rule 3: other forms crash the server.
+    5. One that overlaps with dedicated time is denied, unless `resv_confirm_ignore` of sched_config
+       is dedicated_time, or it is for maintenance.
+    6. Answers have exactly the form of rule 3: other forms crash the server.
 
 Source: OpenPBS 23.06, pbs_rsub(1B); RFC 5545 for recurrence.
 """
 
 import dataclasses
 from collections.abc import Mapping
-from datetime import UTC
-from zoneinfo import ZoneInfo
-
-from dateutil.rrule import rrulestr  # type: ignore[import-untyped,unused-ignore]
 
 from bridge.errors import BadRequest
 from bridge.pbs.decisions.free_vnodes import FreeVnodes, Kept, takes_whole
@@ -35,14 +33,12 @@ from bridge.pbs.objects.parsed import (
     PbsReservation,
     Reader,
 )
+from bridge.pbs.objects.recurrence import begins, count_of
 from bridge.pbs.objects.select import Share
 from bridge.pbs.objects.vnodes import Vnode
 from bridge.pbs.orders import Confirmation
 from bridge.pbs.tables import Tables, text
-from bridge.units import local_time
 
-MOST_OCCURRENCES = 1000
-MOST_RULE = 512
 DENIED = Confirmation("null", "PBS_RESV_CONFIRM_FAIL")
 
 
@@ -70,7 +66,7 @@ def answer(tables: Tables, name: str, reader: Reader | None = None) -> Confirmat
             one = dataclasses.replace(
                 asked, start_s=start_s, end_s=start_s + asked.end_s - asked.start_s
             )
-            found = _vnodes(parsed, job, one)
+            found = None if _in_dedicated(parsed, one) else _vnodes(parsed, job, one)
             if found is None:
                 return DENIED
             written.append(found)
@@ -81,34 +77,23 @@ def answer(tables: Tables, name: str, reader: Reader | None = None) -> Confirmat
     return Confirmation(location, f"PBS_RESV_CONFIRM_SUCCESS:partition={partition}", starts[0])
 
 
+def _in_dedicated(parsed: Parsed, asked: PbsReservation) -> bool:
+    """Whether dedicated time is in the way (rule 6)."""
+    if parsed.files.config.confirm_in_dedicated or asked.is_maintenance:
+        return False
+    spans = parsed.files.calendar.dedicated
+    return any(begin_s < asked.end_s and asked.start_s < end_s for begin_s, end_s in spans)
+
+
 def occurrences(asked: PbsReservation) -> list[int]:
     """Returns when a reservation begins, each time.
 
     Raises:
         BadRequest: its recurrence is not understood, or has too many or no occurrences.
     """
-    rule = text(asked.attributes, "reserve_rrule")
-    if not rule:
+    if not text(asked.attributes, "reserve_rrule"):
         return [asked.start_s]
-    word = text(asked.attributes, "reserve_count")
-    count = int(word) if word.isdecimal() and len(word) < 6 else 1
-    if not 1 <= count <= MOST_OCCURRENCES or len(rule) > MOST_RULE:
-        raise BadRequest(f"more than {MOST_OCCURRENCES} occurrences")
-    try:
-        zone_name = text(asked.attributes, "reserve_timezone")
-        zone = ZoneInfo(zone_name) if zone_name else UTC
-        begin = local_time(asked.start_s, zone)
-        found = []
-        rest = ";".join(part for part in rule.split(";") if not part.upper().startswith("UNTIL="))
-        for each in rrulestr(rest.removeprefix("RRULE:"), dtstart=begin):
-            found.append(int(each.timestamp()))
-            if len(found) == count:
-                break
-    except (ValueError, KeyError, OverflowError, OSError) as error:
-        raise BadRequest(f"recurrence rule is not understood: {error}") from None
-    if len(found) < count:
-        raise BadRequest("recurrence rule has fewer occurrences than the reservation")
-    return found
+    return begins(asked.attributes, asked.start_s, count_of(asked.attributes))
 
 
 def _vnodes(parsed: Parsed, job: PbsJob, asked: PbsReservation) -> str | None:
@@ -124,7 +109,7 @@ def _vnodes(parsed: Parsed, job: PbsJob, asked: PbsReservation) -> str | None:
     others = [
         each
         for each in parsed.reservations.values()
-        if each.name != asked.name and each.state in STANDING
+        if asked.name not in (each.name, each.of) and each.state in STANDING
         and each.start_s < asked.end_s and asked.start_s < each.end_s
     ]  # fmt: skip
     vnodes = [

@@ -2,11 +2,13 @@
 """The pure half of the link, put together: a `Model` of `bridge.pbs.report` and `decisions`."""
 
 import logging
+from pathlib import Path
 
 from bridge.pbs.decisions.announcement import announcement
 from bridge.pbs.decisions.ledger import Ledger
 from bridge.pbs.decisions.reservations import answer
 from bridge.pbs.link.sched_priv import SchedPriv
+from bridge.pbs.link.usage_file import UsageFile
 from bridge.pbs.orders import Confirmation
 from bridge.pbs.report.ended import ended
 from bridge.pbs.report.translation import HELLO_FIELDS, Report, Translation
@@ -32,6 +34,7 @@ class PbsModel:
         self._translation = Translation()
         self._ledger: tuple[Tables, Ledger] | None = None
         self._said: set[str] = set()
+        self._usage = UsageFile()
 
     def hello(self) -> pb.HelloRequest:
         """The hello, without the server's name."""
@@ -40,15 +43,22 @@ class PbsModel:
     def report(self, tables: Tables) -> Report:
         """Returns the tables as messages; says once what is not modelled."""
         if self._sched_priv is not None:
-            self._translation.reader.files = self._sched_priv.files(
-                text(tables.sched, "sched_priv")
-            )
+            named = text(tables.sched, "sched_priv")
+            self._translation.reader.files = self._sched_priv.files(named)
+            self._usage.open(Path(named or self._sched_priv.default), self._translation.usage)
         report = self._translation.report(tables)
+        if self._translation.counts_usage:
+            self._usage.save(self._translation.usage)
         for line in report.not_modelled:
             if line not in self._said and len(self._said) < 1000:
                 self._said.add(line)
                 _log.warning("%s", line)
         return report
+
+    def end(self) -> None:
+        """Saves what is to outlive this process."""
+        if self._translation.counts_usage:
+            self._usage.save(self._translation.usage, now=True)
 
     def checked(self, tables: Tables) -> Ledger:
         """Returns a new last check against some tables."""

@@ -18,6 +18,10 @@ Rules
        is taken again after the service has answered a full report in time, and the supervisor has
        stopped pbs_sched.
     6. A lost connection to the server loses nothing: everything is read and reported again.
+    7. The server answers a resume when the moms of the job have. Only the registered connection may
+       send it, so that a mom that does not answer would block the link: after `RESUME_S` the
+       connection is closed, the link registers again, and the job is not resumed for
+       `RESUME_AGAIN_S`.
 """
 
 import logging
@@ -29,6 +33,7 @@ from dataclasses import dataclass, field
 from bridge.errors import BridgeError, StaleSnapshot
 from bridge.pbs.ifl.port import Code, Ifl, IflError
 from bridge.pbs.link.chores import Announcer
+from bridge.pbs.link.deadline import within
 from bridge.pbs.link.mirror import Mirror
 from bridge.pbs.link.model import Checked, Model
 from bridge.pbs.link.pace import Pace
@@ -45,6 +50,7 @@ _log = logging.getLogger(__name__)
 
 _RETRY_S, _ASIDE_RETRY_S, _FENCED_RETRY_S, _SERVER_RETRY_S = 0.25, 1.0, 5.0, 1.0
 BRIEF_S, CONFIRM_S = 0.05, 0.5
+RESUME_S, RESUME_AGAIN_S = 3.0, 300.0
 _BUSY = {Code.UNAVAILABLE, Code.MOM_REJECTED, Code.NO_MOM}
 _STALE = {Code.UNKNOWN_JOB, Code.BAD_STATE, Code.JOB_ALTERED}
 _UNCONFIRMED, _DEGRADED = {"1", "11"}, {"10", "12"}
@@ -101,6 +107,7 @@ class Link:
         wake: set when something may have changed.
         clock: monotonic, s.
         wall: Unix time, s.
+        within: makes a call that may not return in time; None: it has not.
     """
 
     settings: Settings
@@ -112,6 +119,7 @@ class Link:
     wake: threading.Event = field(default_factory=threading.Event)
     clock: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
+    within: Callable[[float, Callable[[], int]], int | None] = within
     figures: Figures = field(default_factory=Figures)
 
     def __post_init__(self) -> None:
@@ -126,6 +134,7 @@ class Link:
         self._heard = 0
         self._offered = False
         self._answered_s: dict[str, float] = {}
+        self._not_resumed_s: dict[str, float] = {}
         self._is_going = False
         self._ended: list[pb.EndedJob] = []
 
@@ -143,6 +152,7 @@ class Link:
             self.wake.clear()
         self.announcer.use(None)
         self.registration.drop()
+        self.model.end()
 
     def turn(self) -> float:
         """Takes one turn; returns after how many seconds the next is due at the latest."""
@@ -452,16 +462,32 @@ class Link:
         for job_id, job in tables.jobs.items():
             if text(job, "substate") == _SUSPENDED_BY_SCHEDULER:
                 checked = checked or self.model.checked(tables)
-                if checked.resume(job_id) is None:
-                    code = self.ifl.signal(primary, job_id, "resume")
-                    _log.info("resume %s: %s", job_id, code or "accepted")
-                    self.wake.set()
+                if checked.resume(job_id) is None and not self._resume(primary, job_id):
+                    return
         for name, reservation in tables.reservations.items():
             new = text(reservation, "reserve_state") in _UNCONFIRMED
             if (new or text(reservation, "reserve_substate") in _DEGRADED) and self._may_answer(
                 name, _ANSWER_S if new else _AGAIN_S
             ):
                 self._answer(primary, name, self.model.reservation(tables, name))
+
+    def _resume(self, primary: int, job_id: str) -> bool:
+        """Resumes a suspended job (rule 7); False: the registration had to be given back."""
+        now = self.clock()
+        if now < self._not_resumed_s.get(job_id, now):
+            return True
+        code = self.within(RESUME_S, lambda: self.ifl.signal(primary, job_id, "resume"))
+        self.wake.set()
+        if code is not None:
+            _log.info("resume %s: %s", job_id, code or "accepted")
+            return True
+        _log.warning("resume %s: no answer of its moms within %g s: registering again", job_id,
+                     RESUME_S)  # fmt: skip
+        self._not_resumed_s[job_id] = now + RESUME_AGAIN_S
+        self.announcer.use(None)
+        self.registration.drop()
+        self._offered = False
+        return False
 
     def _may_answer(self, name: str, wait_s: float) -> bool:
         now = self.clock()

@@ -34,6 +34,9 @@ class Model(Protocol):
     def hello(self) -> pb.HelloRequest:
         """The hello, without the server's name."""
 
+    def end(self) -> None:
+        """Saves what is to outlive this process."""
+
     def report(self, tables: Tables) -> Reported:
         """Returns the tables as messages; unchanged ones are the same objects."""
 

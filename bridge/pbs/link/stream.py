@@ -8,6 +8,7 @@ Rules
     3. A decision whose number was used before is ignored.
 """
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,8 @@ from bridge.rpc.clients.options import OPTIONS
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.pb import scheduler_pb2_grpc
 from bridge.rpc.transport.status_codes import error_of
+
+_log = logging.getLogger(__name__)
 
 WIRE_VERSION = 1
 
@@ -108,6 +111,7 @@ class Stream:
         self._decided = 0
         self._sent: _Sent | None = None
         self._results: list[pb.Fate] = []
+        self._told_epoch = 0
         self.greeted = pb.HelloReply()
 
     def close(self) -> None:
@@ -195,6 +199,13 @@ class Stream:
             raise UnsupportedVersion("the service speaks another wire version")
         if self._service_epoch != reply.service_epoch:
             self._results.clear()  # of decisions that no service remembers
+        if reply.service_epoch != self._told_epoch:
+            self._told_epoch = reply.service_epoch
+            left_out = [each for each in reply.features if each not in self._hello.features]
+            _log.info(
+                "the service leaves out actions that this link does not carry out: %s",
+                ", ".join(left_out) or "none",
+            )
         self._service_epoch, self._decided, self.greeted = reply.service_epoch, 0, reply
         self._sent = None
 

@@ -95,11 +95,16 @@ class FairShare:
     Attributes:
         usage: by entity; groups are summed.
         decayed_s: when it decayed last, Unix seconds; 0: never.
+        seen_s: until when usage is counted; 0: nothing is.
     """
 
     usage: dict[str, float] = field(default_factory=dict)
     decayed_s: int = 0
-    _seen_s: int = 0
+    seen_s: int = 0
+
+    def restore(self, usage: Mapping[str, float], seen_s: int, decayed_s: int) -> None:
+        """Goes on with the usage of an earlier life."""
+        self.usage, self.seen_s, self.decayed_s = dict(usage), seen_s, decayed_s
 
     def observe(
         self, jobs: Iterable[tuple[PbsJob, Attributes]], config: SchedConfig, now_s: int
@@ -111,7 +116,7 @@ class FairShare:
             config: of the scheduler.
             now_s: the clock.
         """
-        since_s = self._seen_s or now_s
+        since_s = self.seen_s or now_s
         for job, attributes in jobs:
             start_s = values.instant(text(attributes, "stime"))
             if not job.has_vnodes or job.state in SUSPENDED or not 0 < start_s < now_s:
@@ -121,7 +126,7 @@ class FairShare:
             ]
             entity = entity_of(job, attributes, config)
             self.usage[entity] = self.usage.get(entity, 0.0) + max(used[1] - used[0], 0.0)
-        self._seen_s = now_s
+        self.seen_s = now_s
         self.decayed_s = self.decayed_s or now_s
         if config.decay_s and now_s - self.decayed_s > config.decay_s:
             times = (now_s - self.decayed_s) // config.decay_s

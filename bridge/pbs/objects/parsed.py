@@ -6,10 +6,12 @@ Rules
     2. A queue starts jobs if it is an execution queue and started. That it is not enabled stops
        submissions only.
     3. Reservations in the states of `STANDING` hold their nodes.
+    4. Of a standing one, the next `MOST_LATER` occurrences are reservations of their own, as
+       `S1.server#2`; the server names only the present or next one.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from bridge.errors import BadRequest
@@ -18,6 +20,7 @@ from bridge.pbs.objects.definitions import Definition, read_definitions
 from bridge.pbs.objects.exec_vnode import parse_exec_vnode, total_by_vnode
 from bridge.pbs.objects.jobs import SUSPENDED, Held, PbsJob, read_job
 from bridge.pbs.objects.limits import Limits, Used, add_use, read_limits
+from bridge.pbs.objects.recurrence import begins, count_of, index_of, vnodes_by_occurrence
 from bridge.pbs.objects.sched_config import Settings
 from bridge.pbs.objects.sched_files import NO_FILES, SchedFiles
 from bridge.pbs.objects.vnodes import Vnode, read_vnode, wire_nodes
@@ -36,9 +39,10 @@ _RESV_STATES = {
 DEFAULT_PARTITION = "pbs-default"
 """Of the default scheduler: queues and vnodes without a partition."""
 
-UNCONFIRMED, RUNNING, DEGRADED, ALTERED, IN_CONFLICT = 1, 5, 10, 11, 12
+UNCONFIRMED, CONFIRMED, RUNNING, DEGRADED, ALTERED, IN_CONFLICT = 1, 2, 5, 10, 11, 12
 STANDING = frozenset((2, 4, 5, 10, 11, 12))
 """States of reservations that were confirmed."""
+MOST_LATER = 50
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,7 @@ class PbsReservation:
     Attributes:
         held: vnode to what is reserved there.
         queue: of its jobs.
+        of: the standing reservation of which this is a later occurrence; empty: it is none.
     """
 
     name: str
@@ -75,6 +80,7 @@ class PbsReservation:
     queue: str
     attributes: Attributes
     problem: str = ""
+    of: str = ""
 
     @property
     def is_maintenance(self) -> bool:
@@ -164,9 +170,10 @@ class Reader:
         queues = each(
             "queue", tables.queues, lambda n, a: read_queue(n, a, definitions, self._partition)
         )
-        reservations = each(
-            "reservation", tables.reservations, lambda n, a: read_reservation(n, a, definitions)
+        read = each(
+            "reservation", tables.reservations, lambda n, a: read_reservations(n, a, definitions)
         )
+        reservations = {one.name: one for several in read.values() for one in several}
         limits = each(
             "server", {"": tables.server}, lambda _, a: read_limits("the server", a, definitions)
         )
@@ -187,7 +194,7 @@ class Reader:
         return Parsed(
             tables, definitions, vnodes, self._grouped(vnodes), queues, jobs, reservations,
             limits[""], used, running,
-            {r.queue: r for r in reservations.values() if r.queue},
+            {r.queue: r for r in reservations.values() if r.queue and not r.of},
             (*problems, *limits[""].problems),
             self.files,
         )  # fmt: skip
@@ -263,6 +270,32 @@ def read_reservation(
         values.instant(text(attributes, "reserve_end")) or start_s + _duration(attributes),
         held, text(attributes, "queue"), attributes, problem,
     )  # fmt: skip
+
+
+def read_reservations(
+    name: str, attributes: Attributes, definitions: Mapping[str, Definition]
+) -> tuple[PbsReservation, ...]:
+    """Reads one reservation, with its next later occurrences (rule 4)."""
+    first = read_reservation(name, attributes, definitions)
+    if not text(attributes, "reserve_rrule") or first.state not in STANDING:
+        return (first,)
+    index, length_s = index_of(attributes), first.end_s - first.start_s
+    try:
+        count = min(count_of(attributes) - index + 1, MOST_LATER + 1)
+        starts = begins(attributes, first.start_s, count) if count > 1 else []
+        vnodes = vnodes_by_occurrence(text(attributes, "reserve_execvnodes"))
+        later = [
+            replace(
+                first, name=f"{name}#{number}", state=CONFIRMED, start_s=start_s, of=name,
+                end_s=start_s + length_s, problem="",
+                held=total_by_vnode(parse_exec_vnode(vnodes[number - 1], definitions)),
+            )
+            for number, start_s in enumerate(starts[1:], index + 1)
+            if number - 1 in vnodes
+        ]  # fmt: skip
+    except BadRequest as error:
+        return (replace(first, problem=first.problem or str(error)),)
+    return (first, *later)
 
 
 def _duration(attributes: Attributes) -> int:

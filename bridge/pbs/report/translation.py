@@ -108,6 +108,7 @@ class Translation:
     def __init__(self) -> None:
         self.reader = Reader()
         self.usage = FairShare()
+        self.counts_usage = False
         self._kept: dict[str, _Kept] = {}
         self._around: object = None
         self._cluster: Cluster | None = None
@@ -173,7 +174,9 @@ class Translation:
     def _observe(self, parsed: Parsed) -> None:
         """Counts usage for fair share, where it is used."""
         config, jobs = parsed.files.config, parsed.tables.jobs
-        if parsed.files.members or config.prime.fair_share or config.non_prime.fair_share:
+        shared = config.prime.fair_share or config.non_prime.fair_share
+        self.counts_usage = bool(parsed.files.members) or shared
+        if self.counts_usage:
             self.usage.observe(
                 ((job, jobs[job_id]) for job_id, job in parsed.jobs.items()),
                 config, parsed.tables.now_s,

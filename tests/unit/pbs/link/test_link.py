@@ -299,3 +299,42 @@ def test_reservations_are_answered_on_the_registered_connection(world, monkeypat
     }  # fmt: skip
     world.run(3)
     assert set(used) == {world.pbs.registered[0]}
+
+
+def suspended(world, vnode):
+    job = world.pbs.submit(f"1:ncpus=2:vnode={vnode}")
+    world.run(2)
+    world.pbs._set(job, job_state="S", substate="45", resources_released="")
+    return job
+
+
+def test_a_resume_to_a_mom_that_does_not_answer_does_not_stop_the_link(world):
+    job, asked = suspended(world, "n1"), []
+
+    def never(limit_s, call):
+        asked.append(world.pbs.now)
+        world.pbs.advance(limit_s)
+
+    world.link.within = never
+    before = world.parent.words.count("registered")
+    world.run(30)
+    other = world.pbs.submit("1:ncpus=1:vnode=n2")
+    world.run(30)
+    assert len(asked) == 1
+    assert world.parent.words.count("registered") == before + 1
+    assert world.pbs.jobs[other]["substate"] == "42"
+    world.link.within = lambda _, call: call()
+    world.run(300, 1.0)
+    assert world.pbs.jobs[job]["job_state"] == "R"
+    assert judge(world.pbs) == []
+
+
+def test_what_the_service_may_decide_and_this_link_may_not_is_said_once(world, caplog):
+    with caplog.at_level("INFO"):
+        world.run(2)
+        world.new_link()
+        world.run(2)
+    (line, again) = [line for line in caplog.messages if "leaves out" in line]
+    assert line == again
+    assert {"share", "resize"} <= set(line.rpartition(": ")[2].split(", "))
+    assert "start" not in line.rpartition(": ")[2].split(", ")

@@ -2,11 +2,16 @@
 """Reservations are confirmed where nothing else is, and with texts that the server can read."""
 
 import re
+from datetime import UTC, datetime
 
 import pytest
 
+from bridge.pbs.decisions.ledger import Ledger
 from bridge.pbs.decisions.reservations import DENIED, answer
+from bridge.pbs.objects.parsed import Reader
+from bridge.pbs.objects.sched_files import read_sched_files
 from bridge.pbs.orders import Run
+from bridge.pbs.report.translation import Translation
 from tests.pbs_tables import NOW_S, a_job, a_queue, a_vnode, running, some_tables
 from tests.unit.pbs.model.test_translation import Service
 
@@ -164,3 +169,79 @@ def test_the_queue_of_a_reservation_is_in_the_partition_of_its_scheduler(partiti
     tables = some_tables(jobs, queues=queues, reservations={"R9.srv": reservation})
     found = Service(tables, "pbs").cycle().get("1.srv")
     assert (found == Run("1.srv", "(n1:ncpus=2)")) is (partition != "other"), found
+
+
+# ------------------------------------------------------------------ dedicated time, recurrence
+
+DAY_S = 86_400
+
+
+def stamp(at_s):
+    return datetime.fromtimestamp(at_s, UTC).strftime("%m/%d/%Y %H:%M")
+
+
+@pytest.mark.parametrize(
+    ("begins_s", "setting", "name", "denied"),
+    [
+        (1200, "", "R1.srv", True),
+        (1200, "resv_confirm_ignore: none\n", "R1.srv", True),
+        (1200, "resv_confirm_ignore: dedicated_time\n", "R1.srv", False),
+        (1200, "", "M1.srv", False),
+        (9000, "", "R1.srv", False),
+        (DAY_S + 1200, "", "R1.srv", True),
+    ],
+)
+def test_dedicated_time_is_in_the_way_unless_sched_config_says_otherwise(
+    begins_s, setting, name, denied
+):
+    times = f"{stamp(NOW_S + begins_s)} {stamp(NOW_S + begins_s + 600)}"
+    texts = {"sched_config": f"resources: ncpus\n{setting}", "dedicated_time": times}
+    daily = {"reserve_rrule": "FREQ=DAILY;COUNT=2", "reserve_count": "2"}
+    tables = some_tables(reservations={name: asked("1:ncpus=1", **daily)})
+    found = answer(tables, name, Reader(read_sched_files(texts, UTC)))
+    assert (found == DENIED) is denied
+
+
+def standing(**settings):
+    return confirmed("(n1:ncpus=4)") | {
+        "reserve_rrule": "FREQ=DAILY;COUNT=4", "reserve_count": "4", "reserve_index": "2",
+        "reserve_execvnodes": "4#(n1:ncpus=4){0-1,3}(n2:ncpus=4){2}", **settings,
+    }  # fmt: skip
+
+
+def test_later_occurrences_of_a_standing_one_are_planned():
+    parsed = Reader().read(some_tables(reservations={"S9.srv": standing()}))
+    found = {name: (r.start_s - NOW_S, list(r.held)) for name, r in parsed.reservations.items()}
+    assert found == {
+        "S9.srv": (1000, ["n1"]), "S9.srv#3": (1000 + DAY_S, ["n2"]),
+        "S9.srv#4": (1000 + 2 * DAY_S, ["n1"]),
+    }  # fmt: skip
+    assert parsed.by_queue["R9"].name == "S9.srv"
+    items = Translation().report(parsed.tables).reservations.items
+    assert {each.name for each in items} == set(found)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"reserve_execvnodes": "nonsense"}, {"reserve_rrule": "FREQ=NONSENSE"},
+        {"reserve_index": "9"}, {"reserve_count": "99999"}, {"reserve_state": "1"},
+        {"reserve_execvnodes": "4#(n1:ncpus=x){0-3}"}, {"reserve_execvnodes": "4#(n1){0-9999999}"},
+    ],
+)  # fmt: skip
+def test_what_the_server_does_not_state_soundly_is_left_out(odd):
+    parsed = Reader().read(some_tables(reservations={"S9.srv": standing(**odd)}))
+    assert "S9.srv" in parsed.reservations
+    assert all(r.end_s - r.start_s == 600 for r in parsed.reservations.values())
+
+
+def test_no_job_starts_that_would_run_into_a_later_occurrence():
+    vnodes = {"n2": a_vnode("n2")}
+    reservation = standing(resv_nodes="(n1:ncpus=4)", reserve_start=str(NOW_S - 10),
+                           reserve_end=str(NOW_S + 590), reserve_state="5")  # fmt: skip
+    for walltime, runs in (("12:00:00", True), ("48:00:00", False)):
+        jobs = {"1.srv": a_job("1:ncpus=4", listed={"walltime": walltime})}
+        tables = some_tables(jobs, vnodes, reservations={"S9.srv": reservation})
+        found = Service(tables, judge=lambda _: []).cycle()
+        assert isinstance(found.get("1.srv"), Run) is runs
+        assert isinstance(Ledger(tables).run_now("1.srv"), Run) is runs

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps the usage of fair share in a file beside pbs_sched's, over restarts of the link.
+
+Rules
+    1. It is read once, and written every `SAVE_S` while fair share is in use, and at the end. A
+       crash loses the usage of that time, but for jobs that still run: their time since the last
+       save is counted.
+    2. A file that cannot be read or written is reported once; usage then begins at nothing.
+    3. pbs_sched keeps its own usage in `usage`, which is left alone.
+"""
+
+import json
+import logging
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from bridge.pbs.objects.fair_share import MOST, MOST_MEMBERS, FairShare
+
+_log = logging.getLogger(__name__)
+
+NAME = "schedbridge_usage.json"
+SAVE_S = 60.0
+MOST_B = 16 << 20
+_LATEST_S = 1 << 40
+
+
+@dataclass
+class UsageFile:
+    """The file.
+
+    Attributes:
+        clock: monotonic, s.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    _folder: Path | None = None
+    _due_s: float = 0.0
+    _saved: str = ""
+    _failed: bool = False
+
+    def open(self, folder: Path, share: FairShare) -> None:
+        """Reads the file of a directory, unless it was read before."""
+        if self._folder == folder:
+            return
+        self._folder = folder
+        self._due_s = self.clock() + SAVE_S
+        try:
+            with (folder / NAME).open(encoding="utf-8") as file:
+                self._take(json.loads(file.read(MOST_B)), share)
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError, TypeError, AttributeError, KeyError) as error:
+            _log.warning("fair share begins at nothing: %s: %s", folder / NAME, str(error)[:160])
+
+    @staticmethod
+    def _take(told: dict[str, object], share: FairShare) -> None:
+        usage, seen_s, decayed_s = told["usage"], told["seen_s"], told["decayed_s"]
+        if not all(isinstance(at, int) and 0 <= at < _LATEST_S for at in (seen_s, decayed_s)):
+            raise ValueError("a time is not in Unix seconds")
+        if not isinstance(usage, dict) or len(usage) > MOST_MEMBERS:
+            raise ValueError("usage is not a table of entities")
+        read = {str(name): float(used) for name, used in usage.items()}
+        if not all(0 <= used <= MOST for used in read.values()):
+            raise ValueError("a usage is negative or impossibly large")
+        share.restore(read, int(str(seen_s)), int(str(decayed_s)))
+
+    def save(self, share: FairShare, *, now: bool = False) -> None:
+        """Writes the file if it is time, or now."""
+        if self._folder is None or (self.clock() < self._due_s and not now):
+            return
+        self._due_s = self.clock() + SAVE_S
+        written = json.dumps(
+            {"seen_s": share.seen_s, "decayed_s": share.decayed_s, "usage": share.usage}
+        )
+        if written == self._saved:
+            return
+        path = self._folder / NAME
+        try:
+            path.with_suffix(".new").write_text(written, encoding="utf-8")
+            os.replace(path.with_suffix(".new"), path)  # noqa: PTH105 - atomic
+        except OSError as error:
+            if not self._failed:
+                _log.warning("fair share will begin at nothing after a restart: %s", error)
+            self._failed = True
+            return
+        self._saved, self._failed = written, False
