@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
+import bridge
 from bridge.experiments.cell import Cell, canonical
 from bridge.experiments.results import DONE, JobColumns, Result, write_cell
 from bridge.measures import ExecutedSchedule, measure
 from bridge.registry import PRESETS, describe
 
+EXCERPT = Path(bridge.__file__).parent / "sim/data/KTH-SP2-1996-excerpt.swf.gz"
 ORIGIN_S = 1_400_000_000
 PROCESSORS = 64
 

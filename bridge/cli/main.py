@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
+from bridge.cli.invocation import remember
 from bridge.errors import BridgeError
 
 _LONGEST: Final = 800
@@ -58,6 +59,12 @@ COMMANDS: Final = {
         "simulate",
         "Replay a trace under one or more policies.",
     ),
+    "experiment": (
+        "experiments.experiment",
+        "experiment",
+        "Compare policies on traces, seeds and perturbations.",
+    ),
+    "rerun": ("experiments.rerun", "rerun", "Repeat a result, and say whether it came out again."),
     "record": (
         "simulation.record",
         "record",
@@ -73,6 +80,7 @@ COMMANDS: Final = {
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command; a user's mistake is one line, never a traceback."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    remember(words)
     if isinstance(sys.stdout, io.TextIOWrapper):  # users' texts may have characters it cannot show
         sys.stdout.reconfigure(errors="replace")
     try:

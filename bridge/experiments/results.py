@@ -126,18 +126,31 @@ def write_cell(folder: Path, result: Result, columns: JobColumns | None = None) 
     Raises:
         OSError: it cannot be written.
     """
+    write_packed(folder, result, None if columns is None else packed(columns))
+
+
+def packed(columns: JobColumns) -> bytes:
+    """The content of the file `.npz`: what a worker sends."""
+    held = {name: getattr(columns, name).astype(kind) for name, kind in COLUMNS.items()}
+    content = BytesIO()
+    np.savez_compressed(content, **held)
+    return content.getvalue()
+
+
+def write_packed(folder: Path, result: Result, arrays: bytes | None) -> None:
+    """Keeps a result whose columns are packed already; see `write_cell`.
+
+    Raises:
+        OSError: it cannot be written.
+    """
     path = cell_path(folder, result.cell.key)
     path.parent.mkdir(parents=True, exist_ok=True)
-    arrays = path.with_suffix(".npz")
-    if columns is not None:
-        held = {name: getattr(columns, name).astype(kind) for name, kind in COLUMNS.items()}
-        packed = BytesIO()
-        np.savez_compressed(packed, **held)
-        _replace(arrays, packed.getvalue())
+    if arrays is not None:
+        _replace(path.with_suffix(".npz"), arrays)
     text = json.dumps({**asdict(result), "cell": result.cell.plain()}, indent=1)
     _replace(path, text.encode() + b"\n")
-    if columns is None:
-        arrays.unlink(missing_ok=True)
+    if arrays is None:
+        path.with_suffix(".npz").unlink(missing_ok=True)
 
 
 def read_cell(path: Path) -> Result:
@@ -172,16 +185,30 @@ def read_columns(path: Path) -> JobColumns:
     """
     path = path.with_suffix(".npz")
     try:
-        with np.load(BytesIO(files.read_bytes(path, _LARGEST)), allow_pickle=False) as held:
-            read = {name: held[name].astype(kind) for name, kind in COLUMNS.items()}
+        return unpacked(files.read_bytes(path, _LARGEST), str(path))
     except OSError as error:
         raise ResultError(str(path), f"cannot be read: {error.strerror or error}") from None
-    except (KeyError, ValueError, BadZipFile, EOFError) as error:
+
+
+def unpacked(content: bytes, shown: str) -> JobColumns:
+    """The inverse of `packed`.
+
+    Args:
+        content: of a file `.npz`.
+        shown: its name, for messages.
+
+    Raises:
+        ResultError: a column is missing, or it is damaged.
+    """
+    try:
+        with np.load(BytesIO(content), allow_pickle=False) as held:
+            read = {name: held[name].astype(kind) for name, kind in COLUMNS.items()}
+    except (KeyError, ValueError, OSError, BadZipFile, EOFError) as error:
         raise ResultError(
-            str(path), f"has no columns of jobs: {error}; remove it, and it is computed again"
+            shown, f"has no columns of jobs: {error}; remove it, and it is computed again"
         ) from None
     if len({len(column) for column in read.values()}) != 1:
-        raise ResultError(str(path), "has columns of different lengths")
+        raise ResultError(shown, "has columns of different lengths")
     return JobColumns(**read)
 
 

@@ -37,6 +37,8 @@ KNOWN = {
     "planning/site_rules/sharing_text.py": "options of jobs, in descriptions",
     "rpc/operators/reservations.py": "options of this package's commands",
     "rpc/operators/widths.py": "the same",
+    "experiments/workers.py": "starts workers as Slurm's jobs; options of this package's command",
+    "experiments/provenance.py": "options of Git",
     "training/placement.py": "options of this package's commands",
     "agent/daemon.py": "the same",
     "agent/launchers.py": "the same",

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from bridge.cli.invocation import given_arguments
 from bridge.cli.simulation.collected import Collected
 from bridge.cli.simulation.outcomes import results_table, write_files
 from bridge.cli.simulation.policies import SiteOption, read_planning, read_policy
@@ -18,6 +19,7 @@ from bridge.cli.simulation.power import POWER_PAPER, PowerOptions, paper_workloa
 from bridge.cli.simulation.replays import MOST_PLACED, Engine, Replays
 from bridge.cli.simulation.sharing import SharingOptions
 from bridge.errors import ConfigError
+from bridge.experiments.provenance import provenance, sha256_of
 from bridge.model.policy import PolicySpec
 from bridge.planning.site_rules.rules_text import parse_site
 from bridge.power.sites import site_at
@@ -194,6 +196,8 @@ def simulate(
         **_summary(swf, workload, machine, specs, seed=seed, faults=faults),
         "decision_time": decision_time,
         "planning": planning,
+        "trace_sha256": sha256_of(trace) if trace.is_file() else "",
+        "provenance": provenance(given_arguments()),
     }
     collected = Collected(swf, summary, len(specs), out, quiet=json_output)
     collected.collect(replays.of(specs))

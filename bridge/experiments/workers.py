@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where cells are computed: processes of this machine, a running Dask, or jobs of Slurm.
+
+Rules
+    1. A worker computes one cell at a time, in one thread.
+    2. The scheduler that is started here gives a worker its next cell only when it has finished the
+       last one: a cell that kills its worker takes no other one with it.
+    3. Connections are encrypted with credentials of this run alone, because whoever reaches the
+       scheduler can run code as its user. A running Dask has its own.
+    4. An interrupt from the terminal does not reach the workers: the client decides.
+"""
+
+import contextlib
+import logging
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from bridge.errors import ConfigError, Unreachable
+
+_EXTRA: Final = "needs Dask, which is not installed: pip install 'schedbridge[experiments]'"
+_CLOSING_S: Final = 5
+_CONNECTING_S: Final = 15
+_LOOPBACK: Final = "127.0.0.1:0"
+
+
+@dataclass(frozen=True)
+class SlurmJobs:
+    """The jobs of Slurm that are workers.
+
+    Attributes:
+        jobs: how many.
+        cores: CPUs of each, and workers in it.
+        memory: of each, as Dask writes it: `4 GiB`.
+        walltime: `HH:MM:SS`.
+        partition, account: of the jobs; empty: Slurm's default.
+    """
+
+    jobs: int = 1
+    cores: int = 1
+    memory: str = "2 GiB"
+    walltime: str = "01:00:00"
+    partition: str = ""
+    account: str = ""
+
+
+@contextmanager
+def local(workers: int, retries: int) -> Iterator[Any]:
+    """A client of as many processes of this machine.
+
+    Args:
+        workers: how many.
+        retries: how many workers may die of one cell, beside the first.
+    """
+    distributed = _dask()
+    with (
+        _configured(retries),
+        distributed.LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            security=True,
+            dashboard_address=_LOOPBACK,
+            worker_dashboard_address=_LOOPBACK,
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        _client(cluster) as client,
+    ):
+        yield client
+
+
+@contextmanager
+def running(address: str) -> Iterator[Any]:
+    """A client of a Dask scheduler that runs already.
+
+    Raises:
+        Unreachable: it does not answer.
+    """
+    _dask()
+    with _quiet():
+        try:
+            context = _client(address)
+        except (OSError, ValueError) as error:
+            raise Unreachable(
+                f"--scheduler {address}: no Dask scheduler answers there within {_CONNECTING_S} s"
+                f" ({error or type(error).__name__}); as in tcp://HOST:8786"
+            ) from None
+        with context as client:
+            yield client
+
+
+@contextmanager
+def slurm(wished: SlurmJobs, retries: int, folder: Path) -> Iterator[Any]:
+    """A client of jobs of Slurm, which are cancelled at the end.
+
+    Args:
+        wished: the jobs.
+        retries: see `local`.
+        folder: of results, which the nodes see, too: for their logs and the credentials.
+
+    Raises:
+        ConfigError: Dask refuses a value.
+        Unreachable: there is no Slurm here.
+    """
+    _dask()
+    try:
+        from dask_jobqueue import SLURMCluster  # type: ignore[attr-defined]  # noqa: PLC0415
+    except ImportError:
+        raise ConfigError("on", _EXTRA) from None
+    shared = folder.absolute()
+    shared.mkdir(parents=True, exist_ok=True)
+    with _configured(retries), contextlib.ExitStack() as stack:
+        try:
+            cluster = stack.enter_context(
+                SLURMCluster(
+                    queue=wished.partition or None,
+                    account=wished.account or None,
+                    cores=wished.cores,
+                    processes=wished.cores,
+                    memory=wished.memory,
+                    walltime=wished.walltime,
+                    job_name="schedbridge-experiment",
+                    log_directory=str(shared / "slurm-logs"),
+                    shared_temp_directory=str(shared),
+                    security=True,
+                    silence_logs=logging.CRITICAL,
+                    scheduler_options={"dashboard_address": _LOOPBACK},
+                )
+            )
+            cluster.scale(jobs=wished.jobs)
+        except FileNotFoundError as error:
+            raise Unreachable(f"--on slurm: there is no command '{error.filename}' here") from None
+        except (ValueError, RuntimeError) as error:
+            raise ConfigError("on slurm", str(error).splitlines()[0]) from None
+        yield stack.enter_context(_client(cluster))
+
+
+def _dask() -> ModuleType:
+    """Dask's scheduler and client.
+
+    Raises:
+        ConfigError: it is not installed.
+    """
+    try:
+        import distributed  # noqa: PLC0415 - an extra, and slow to load
+    except ImportError:
+        raise ConfigError("experiment", _EXTRA) from None
+    module: ModuleType = distributed
+    return module
+
+
+def _client(where: Any) -> Any:
+    """A client whose workers ignore interrupts."""
+    distributed = _dask()
+    base: Any = distributed.WorkerPlugin
+
+    class Uninterrupted(base):  # type: ignore[misc]
+        """Rule 4."""
+
+        name = "schedbridge-uninterrupted"
+
+        def setup(self, worker: object) -> None:  # noqa: ARG002 - Dask's signature
+            """Runs in the main thread of each worker's process."""
+            with contextlib.suppress(ValueError):
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    client = distributed.Client(where, timeout=_CONNECTING_S, set_as_default=False)
+    client.register_plugin(Uninterrupted())
+    return client
+
+
+@contextmanager
+def _configured(retries: int) -> Iterator[None]:
+    """Dask's settings for a scheduler in this process."""
+    import dask  # noqa: PLC0415 - an extra
+
+    settings = {
+        "distributed.scheduler.allowed-failures": retries,
+        "distributed.scheduler.worker-saturation": 1.0,
+        "distributed.worker.daemon": False,  # policies may start a solver
+    }
+    with dask.config.set(settings), _quiet():
+        yield
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Dask's own messages are not for users: what they say is in the cells and on the screen."""
+    loggers = [logging.getLogger(name) for name in ("distributed", "tornado", "asyncio")]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
+
+
+def cores() -> int:
+    """CPUs that this process may use."""
+    return len(os.sched_getaffinity(0))

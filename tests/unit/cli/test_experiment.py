@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`schedbridge experiment` and `rerun`, by their words, on a worker process."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridge.cli.main import main
+from bridge.experiments.results import FAILED, Result, cell_path, read_all, write_cell
+from tests.experiment_results import EXCERPT, a_cell, write_made
+
+PLAN = f"""
+results: kept
+policies: [easy, {{name: windowed, preset: easy, order: shortest}}]
+traces: [{{file: {EXCERPT}, name: kth, jobs: 60}}]
+seeds: [3]
+perturbations: [ties, {{name: impossible, weeks: true}}]
+"""
+
+
+def _told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = 0
+    try:
+        main(words)
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    path = tmp_path / "plan.yaml"
+    path.write_text(PLAN)
+    return path
+
+
+def test_an_experiment_is_computed_kept_and_repeated(
+    capsys: pytest.CaptureFixture[str], plan: Path
+) -> None:
+    code, out, _ = _told(capsys, "experiment", str(plan), "--dry-run")
+    assert code == 0
+    assert "4 cells, 0 kept, 4 to compute; about" in out
+    assert not (plan.parent / "kept").exists()
+
+    code, out, err = _told(capsys, "experiment", str(plan), "--workers", "1", "--json")
+    found = json.loads(out)
+    assert code == 1, err
+    assert (found["computed"], found["failed"], found["left"]) == (2, 2, 0)
+    results = {r.cell.key: (r, path) for r, path in read_all(plan.parent / "kept")}
+    assert set(results) == {cell["key"] for cell in found["cells"]}
+    done = {r.cell.policy: (r, path) for r, path in results.values() if r.done}
+    assert sorted(done) == ["easy", "windowed"]
+    assert done["easy"][0].results["jobs"] == 60
+    assert all("0 whole weeks" in str(r.error) for r, _ in results.values() if not r.done)
+    origin = done["easy"][0].provenance
+    assert origin["command"].startswith("schedbridge experiment ")
+    assert origin["machine"]["cpus"] > 0
+    assert {"version", "commit", "load_average", "date", "versions"} <= origin.keys()
+
+    path = done["easy"][1]
+    code, out, _ = _told(capsys, "rerun", str(path))
+    assert code == 0
+    assert "it came out the same" in out
+    value: dict[str, Any] = json.loads(path.read_text())
+    value["results"]["wait_s_mean"] += 1
+    path.write_text(json.dumps(value))
+    code, out, _ = _told(capsys, "rerun", str(path), "--json")
+    assert code == 1
+    assert [each["measure"] for each in json.loads(out)["differences"]] == ["wait_s_mean"]
+    code, _, err = _told(capsys, "rerun", str(path), "--trace", str(plan))
+    assert code == 1
+    assert "has changed" in err
+
+
+def test_a_simulation_is_repeated_with_the_same_words(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words = ("simulate", str(EXCERPT), "--jobs", "50", "--policy", "easy", "--json")
+    code, out, _ = _told(capsys, *words)
+    assert code == 0
+    path = tmp_path / "result.json"
+    path.write_text(out)
+    code, out, err = _told(capsys, "rerun", str(path))
+    assert (code, err) == (0, "")
+    assert "it came out the same" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--scheduler", "tcp://127.0.0.1:1", "--on", "slurm"), "leave --on, --workers out"),
+        (("--on", "moon"), "Invalid value for '--on'"),
+        (("--workers", "0"), "Invalid value for '--workers'"),
+    ],
+)
+def test_wrong_words_are_named(
+    capsys: pytest.CaptureFixture[str], plan: Path, words: tuple[str, ...], message: str
+) -> None:
+    code, _, err = _told(capsys, "experiment", str(plan), *words)
+    assert code != 0
+    assert message in err
+
+
+def test_results_that_cannot_be_repeated_are_named(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    write_made(tmp_path, {"easy": 1.0}, seeds=(0,))
+    failed = a_cell(seed=9)
+    write_cell(tmp_path, Result(failed, FAILED, error="it ended"))
+    (tmp_path / "other.json").write_text("{}")
+    for path, message in (
+        (cell_path(tmp_path, failed.key), "the cell failed"),
+        (cell_path(tmp_path, a_cell().key), "cannot be repeated"),
+        (tmp_path / "other.json", "says not where it comes from"),
+        (tmp_path / "none.json", "cannot be read"),
+        (EXCERPT, "is not JSON"),
+    ):
+        code, _, err = _told(capsys, "rerun", str(path))
+        assert code == 1
+        assert message in err

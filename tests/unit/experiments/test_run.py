@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cells on real worker processes of this machine, which are killed."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridge.experiments import workers
+from bridge.experiments.cell import Cell
+from bridge.experiments.results import read_all, read_columns
+from bridge.experiments.run import Moment, Stop, interruptible, run
+from tests.experiment_results import a_cell
+from tests.unit.experiments.computing import compute
+
+RETRIES = 1
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    with workers.local(2, RETRIES) as found:
+        yield found
+
+
+def _cells(folder: Path, *acts: str) -> list[Cell]:
+    (folder / "begins").mkdir()
+    told = {"folder": str(folder / "begins")}
+    return [a_cell(seed=n, setting={**told, "act": act}) for n, act in enumerate(acts)]
+
+
+def _run(client: Any, folder: Path, cells: list[Cell], observe: Any, stop: Stop) -> None:
+    orders = [(cell, cell) for cell in cells]
+    run(client, orders, compute, folder, retries=RETRIES, observe=observe, stop=stop)
+
+
+def _begins(folder: Path, cell: Cell) -> int:
+    return len(list((folder / "begins").glob(f"{cell.seed}.*")))
+
+
+def test_what_crashes_costs_its_own_retries_alone(client: Any, tmp_path: Path) -> None:
+    acts = ["fine", "kill", "fine", "raise", "fine", "kill once", "raise once", *["fine"] * 5]
+    cells = _cells(tmp_path, *acts)
+    seen: list[Moment] = []
+    _run(client, tmp_path, cells, seen.append, Stop())
+    found = {result.cell.seed: (result, path) for result, path in read_all(tmp_path)}
+    assert sorted(found) == list(range(len(cells)))
+    for cell, act in zip(cells, acts, strict=True):
+        result, path = found[cell.seed]
+        assert result.done == (act not in ("kill", "raise")), act
+        if not result.done:
+            assert _begins(tmp_path, cell) == RETRIES + 1, act
+        if result.done:
+            assert len(read_columns(path)) == 5
+    assert "died, 2 times of 2" in str(found[1][0].error)
+    assert "RuntimeError: cell 3 raises" in str(found[3][0].error)
+    assert sum(moment.result is not None for moment in seen) == len(cells)
+    assert seen[-1].left == 0
+
+
+def test_asked_to_stop_it_waits_for_what_has_begun(client: Any, tmp_path: Path) -> None:
+    cells, stop = _cells(tmp_path, *["wait"] * 9), Stop()
+
+    def observe(moment: Moment) -> None:
+        begun = sum(_begins(tmp_path, cell) for cell in cells)
+        if begun == 2 and not stop.asked:
+            os.kill(os.getpid(), signal.SIGINT)
+        if moment.stopping:
+            (tmp_path / "begins" / "go").touch()
+
+    with interruptible() as asked:
+        stop = asked
+        _run(client, tmp_path, cells, observe, stop)
+    assert stop.asked == 1
+    begun = {cell.seed for cell in cells if _begins(tmp_path, cell)}
+    assert {result.cell.seed for result, _ in read_all(tmp_path)} == begun
+    assert 2 <= len(begun) < len(cells)
+
+
+def test_asked_twice_it_abandons_them(client: Any, tmp_path: Path) -> None:
+    cells, stop = _cells(tmp_path, "fine", "wait", "wait", "wait"), Stop()
+
+    def observe(moment: Moment) -> None:
+        if moment.result is not None:
+            stop.asked = 2
+
+    _run(client, tmp_path, cells, observe, stop)
+    assert [result.cell.seed for result, _ in read_all(tmp_path)] == [0]
+    (tmp_path / "begins" / "go").touch()
