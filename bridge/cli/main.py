@@ -2,7 +2,7 @@
 """The command `schedbridge`. A sub-command's module is imported only when it is called.
 
 Exit codes: 0 success; 1 failure (the service does not answer, a file is invalid), with one line
-per problem on standard error; 2 wrong usage.
+per problem on standard error; 2 wrong usage; 3 a simulation was stopped because its backlog grew.
 """
 
 import contextlib

@@ -3,6 +3,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +18,15 @@ from bridge.report.columns import columns_of
 from bridge.report.html import write_html
 from bridge.report.plots import file_word, save_plots
 from bridge.report.run import Run, figures, write_jobs_csv
+from bridge.sim.runs.backlog import Growing, growing
 from bridge.sim.runs.outcome import Outcome
 from bridge.sim.workloads.swf import Field, Trace, write_swf
 from bridge.units import NEVER
 
 
-def run_of(policy: str, engine: str, outcome: Outcome, *, fell_back: int = 0) -> Run:
+def run_of(
+    policy: str, engine: str, outcome: Outcome, *, fell_back: int = 0, because: str = ""
+) -> Run:
     """An outcome as the report sees it.
 
     Args:
@@ -30,7 +34,9 @@ def run_of(policy: str, engine: str, outcome: Outcome, *, fell_back: int = 0) ->
         engine: name of the engine, for display.
         outcome: of the simulation.
         fell_back: decisions for which the policy failed and the conservative plan was used.
+        because: why this engine; empty: there was no choice.
     """
+    backlog = backlog_of(outcome)
     return Run(
         policy,
         engine,
@@ -53,11 +59,23 @@ def run_of(policy: str, engine: str, outcome: Outcome, *, fell_back: int = 0) ->
             "fell_back": fell_back,
             "cancelled": int(outcome.cancelled.sum()),
             "restarts": int(outcome.restarts.sum()),
+            **({"engine_because": because} if because else {}),
+            **({} if backlog is None else {"growing_backlog": asdict(backlog)}),
             **shared(outcome),
         },
         None if outcome.power is None else outcome.power.until(end_s(outcome)),
         None if outcome.power is None else outcome.power.bounds,
         outcome.spells,
+    )
+
+
+def backlog_of(outcome: Outcome) -> Growing | None:
+    """The growing backlog of a simulation; None: there is none."""
+    return growing(
+        outcome.workload,
+        outcome.system.processors,
+        outcome.schedule.start_s,
+        ended=outcome.stopped,
     )
 
 
@@ -68,6 +86,7 @@ def results_table(runs: Sequence[Run]) -> Table:
     for run in runs:
         table.add_column(run.policy, justify="right")
     table.add_row("jobs", *(f"{run.measures.jobs:,}" for run in runs))
+    table.add_row("engine", *(run.engine for run in runs))
     for column in columns_of(runs):
         best = column.best(runs)
         table.add_row(

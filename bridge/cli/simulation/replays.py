@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
-from functools import partial
 
 from rich.console import Console
 from rich.progress import (
@@ -28,10 +27,12 @@ from bridge.report.run import Run
 from bridge.safe_cycle.decider import Decider
 from bridge.sim.corridor.power import PowerSetting
 from bridge.sim.corridor.sight import under_corridor
+from bridge.sim.runs.backlog import Watch
 from bridge.sim.runs.engine import simulate
 from bridge.sim.runs.faults import random_faults
 from bridge.sim.runs.foreseen import foreseeable, replay_foreseen
-from bridge.sim.runs.outcome import Outcome
+from bridge.sim.runs.ordered import replay_ordered, unordered_because
+from bridge.sim.runs.outcome import Observe, Outcome
 from bridge.sim.runs.outcome import Progress as Point
 from bridge.sim.runs.replay import replay, replay_depth
 from bridge.sim.workloads.system import System
@@ -41,6 +42,10 @@ SILENT_S = 30.0
 """Without a terminal, progress is one line each so many seconds."""
 MOST_PLACED = 50_000_000
 """Most node assignments computed after a fast replay; a Gantt chart shows fewer anyway."""
+
+
+_Fast = Callable[[Workload, System, bool, Observe], Outcome]
+"""Replays jobs on a machine, with the nodes of each or not, and reports the progress."""
 
 
 class Engine(StrEnum):
@@ -84,26 +89,30 @@ class Replays:
         Raises:
             ConfigError: the fast engine was requested but cannot replay one of them; before any.
         """
-        return self._of(specs, [self._fast(spec) for spec in specs])
+        return self._of(specs, [self._choose(spec) for spec in specs])
 
     def _of(
-        self, specs: Sequence[PolicySpec], fast: Sequence[Callable[..., Outcome] | None]
+        self, specs: Sequence[PolicySpec], chosen: Sequence[tuple[_Fast | None, str]]
     ) -> Iterator[tuple[Outcome, Run]]:
         with _progress() as bars:
-            for number, (spec, replayed) in enumerate(zip(specs, fast, strict=True), 1):
+            for number, (spec, choice) in enumerate(zip(specs, chosen, strict=True), 1):
+                replayed, because = choice
                 task = bars.add_task(spec.name, total=len(self.workload), state="")
+                of = f"{number} of {len(specs)}: {spec.name}"
+                observe = _say_now_and_then(of) if bars.disable else _advance(bars, task)
                 if replayed is not None:
                     few = int(self.workload.processors.sum()) <= MOST_PLACED
-                    outcome = replayed(self.workload, self.machine, placed=self.placed and few)
-                    run = run_of(spec.name, "fast", outcome)
+                    placed = self.placed and few
+                    outcome = replayed(self.workload, self.machine, placed, observe)
+                    run = run_of(spec.name, "fast", outcome, because=because)
                 else:
-                    of = f"{number} of {len(specs)}: {spec.name}"
-                    advance = _say_now_and_then(of) if bars.disable else _advance(bars, task)
-                    outcome, run = self._by_cycle(spec, advance)
+                    outcome, run = self._by_cycle(spec, observe, because)
                 bars.update(task, completed=len(self.workload))
                 yield outcome, run
 
-    def _by_cycle(self, spec: PolicySpec, observe: Callable[[Point], None]) -> tuple[Outcome, Run]:
+    def _by_cycle(
+        self, spec: PolicySpec, observe: Callable[[Point], None], because: str
+    ) -> tuple[Outcome, Run]:
         workload, power = self.workload, self.power
         truth = dict(zip(workload.id, workload.runtime_s.tolist(), strict=True))
         known = Environment(run_s=truth)
@@ -117,31 +126,58 @@ class Replays:
             observe=observe,
             decision_s=self.decision_s,
             power=power,
+            watch=self._watch(),
         )
-        return outcome, run_of(spec.name, "cycle", outcome, fell_back=decider.failures)
+        return outcome, run_of(
+            spec.name, "cycle", outcome, fell_back=decider.failures, because=because
+        )
 
-    def _fast(self, spec: PolicySpec) -> Callable[..., Outcome] | None:
-        """Replays a workload with the fast engine; None: only the cycle engine can.
+    def _watch(self) -> Watch:
+        return Watch(self.workload, self.machine.processors)
+
+    def _choose(self, spec: PolicySpec) -> tuple[_Fast | None, str]:
+        """A replay by the fast engine (None: the cycle's), and why this engine.
 
         Raises:
             ConfigError: the fast engine was requested but cannot replay this.
         """
         if self.engine is Engine.CYCLE:
-            return None
-        special = self.special or self.faults or self.decision_s != 0 or self.power
-        if not (special or self.workload.sharing):
-            if (depth := replay_depth(spec, self.machine)) is not None:
-                return partial(replay, depth=depth)
-            if foreseeable(spec, self.machine):
-                return partial(replay_foreseen, spec=spec)
+            return None, "as asked by --engine"
+        because = self._only_by_cycle(spec)
+        if because is None:
+            return self._fast(spec), "its starts depend on counts alone"
         if self.engine is Engine.FAST:
             raise ConfigError(
-                "engine",
-                "'fast' replays order fcfs or slurm with plan easy, or conservative by time limits,"
-                " on a pool, with free decisions, without --site and faults; policy"
-                f" {spec.name} needs 'cycle'",
+                "engine", f"policy {spec.name} cannot run by 'fast', it needs 'cycle': {because}"
             )
-        return None
+        return None, because
+
+    def _only_by_cycle(self, spec: PolicySpec) -> str | None:
+        """Why the fast engine cannot replay a policy; None: it can."""
+        for given, why in (
+            (self.special, "rules of --site are kept by the cycle only"),
+            (self.faults, "faults happen in the cycle only"),
+            (self.decision_s != 0, "fast is with free decisions only (--decision-time free)"),
+            (self.power, "power is followed in the cycle only"),
+            (self.workload.sharing, "jobs that share nodes run in the cycle only"),
+            (self.workload.malleable, "malleable jobs run in the cycle only"),
+        ):
+            if given:
+                return why
+        return unordered_because(spec, self.machine)
+
+    def _fast(self, spec: PolicySpec) -> _Fast:
+        """The fastest of the replays that give the cycle's starts."""
+        if (depth := replay_depth(spec, self.machine)) is not None:
+            return lambda jobs, pool, placed, _: replay(jobs, pool, depth, placed=placed)
+        if foreseeable(spec, self.machine):
+            return lambda jobs, pool, placed, observe: replay_foreseen(
+                jobs, pool, spec, placed=placed, watch=self._watch(), observe=observe
+            )
+        return lambda jobs, pool, placed, observe: replay_ordered(
+            jobs, pool, spec,
+            seed=self.seed, placed=placed, watch=self._watch(), observe=observe,
+        )  # fmt: skip
 
 
 def _progress() -> Progress:

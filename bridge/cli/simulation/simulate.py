@@ -13,7 +13,7 @@ from rich.console import Console
 
 from bridge.cli.invocation import given_arguments
 from bridge.cli.simulation.collected import Collected
-from bridge.cli.simulation.outcomes import results_table, write_files
+from bridge.cli.simulation.outcomes import backlog_of, results_table, write_files
 from bridge.cli.simulation.policies import SiteOption, read_planning, read_policy
 from bridge.cli.simulation.power import POWER_PAPER, PowerOptions, paper_workload, powered
 from bridge.cli.simulation.replays import MOST_PLACED, Engine, Replays
@@ -32,8 +32,11 @@ from bridge.sim.workloads.speedup import Speedup, parse_speedup
 from bridge.sim.workloads.swf import Trace, read_swf
 from bridge.sim.workloads.system import System, pool_of, read_system
 from bridge.sim.workloads.workload import Workload, workload_from
+from bridge.units import NEVER
 
 _LONGEST_DECISION_MS = 3_600_000
+STOPPED = 3
+"""Exit code when a simulation was stopped because its backlog grew without end."""
 
 
 def simulate(
@@ -152,7 +155,10 @@ def simulate(
     ] = None,
     engine: Annotated[
         Engine,
-        typer.Option(help="cycle: the real cycle at every event; fast: a replay of counts."),
+        typer.Option(
+            help="cycle: the real cycle at every event; fast: a replay of counts, with the same"
+            " starts; auto: fast where it can be. The results say which ran."
+        ),
     ] = Engine.AUTO,
     json_output: Annotated[
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")
@@ -206,7 +212,7 @@ def simulate(
         print(json.dumps({**collected.summary, "results": [figures(run) for run in runs]}))
     else:
         _show(swf, workload, machine, runs)
-    _warn(runs, outcomes)
+    code = _warn(runs, outcomes)
     if out is not None:
         write_files(
             out,
@@ -222,6 +228,8 @@ def simulate(
             print(f"\nreport: {out / 'report.html'}")
     if collected.stopped is not None:
         raise collected.stopped
+    if code:
+        raise typer.Exit(code)
 
 
 def _workload(
@@ -372,6 +380,9 @@ def _facts(swf: Trace, workload: Workload, runs: Sequence[Run], seed: int) -> Ma
 def _show(swf: Trace, workload: Workload, system: System, runs: Sequence[Run]) -> None:
     print(f"{swf.path}: {len(workload):,} jobs on {system.name}; left out: {_left_out(workload)}\n")
     Console(highlight=False, soft_wrap=True).print(results_table(runs))
+    for run in runs:
+        if run.engine == "cycle":
+            print(f"\nengine of {run.policy}: cycle, {run.extra['engine_because']}")
     if repeated := _repeated(workload):
         print(
             f"\n{repeated:,} jobs have the number of an earlier one: they are named NUMBER.POSITION"
@@ -380,15 +391,21 @@ def _show(swf: Trace, workload: Workload, system: System, runs: Sequence[Run]) -
         print(f"\ndropped {len(swf.dropped):,} malformed lines; the first: {swf.dropped[0]}")
 
 
-def _warn(runs: Sequence[Run], outcomes: Sequence[Outcome]) -> None:
+def _warn(runs: Sequence[Run], outcomes: Sequence[Outcome]) -> int:
+    """Prints what is wrong with the results; returns the exit code."""
+    code = 0
     for run, outcome in zip(runs, outcomes, strict=True):
         lines = []
-        never = ~outcome.schedule.finished & ~outcome.cancelled
+        never = (outcome.schedule.start_s == NEVER) & ~outcome.cancelled
         if never.any():
             lines.append(f"{int(never.sum()):,} jobs never started")
         if fell_back := run.extra.get("fell_back"):
             lines.append(f"{fell_back} decisions fell back to the conservative plan")
         if refused := outcome.refusals:
             lines.append(f"{len(refused):,} decisions refused, the first {refused[0]}")
+        if (backlog := backlog_of(outcome)) is not None:
+            lines.append(backlog.sentence(stopped=outcome.stopped))
         for line in lines:
             print(f"warning: {run.policy}: {line}", file=sys.stderr)
+        code = STOPPED if outcome.stopped else code
+    return code

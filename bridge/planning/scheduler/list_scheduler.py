@@ -132,6 +132,23 @@ class ListScheduler:
         """How many rows can be planned."""
         return len(self.rows.plannable)
 
+    @cached_property
+    def job(self) -> NDArray[np.int64]:
+        """(n,) row of `snapshot.jobs`, by position."""
+        return self.rows.job[self.rows.plannable]
+
+    @cached_property
+    def length_s(self) -> NDArray[np.int64]:
+        """(n,) predicted run time on the first alternative, by position."""
+        alternatives = self.rows.alternatives
+        return alternatives.time_limit_s[alternatives.indptr[:-1]]
+
+    @cached_property
+    def least_nodes(self) -> NDArray[np.int64]:
+        """(n,) the smallest width on the first alternative, by position."""
+        alternatives = self.rows.alternatives
+        return alternatives.min_nodes[alternatives.indptr[:-1]]
+
     def schedule(
         self, order: NDArray[np.int64] | None = None, *, depth: int | None = None
     ) -> Schedule:

@@ -36,7 +36,7 @@ Bound: Lagrangian relaxation of the capacity, priced as fluid jobs first.
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +46,6 @@ from bridge.errors import ConfigError
 from bridge.model.decisions.answer import LATE, NO_GAIN, SETTLED, SMALL, Dispatched
 from bridge.model.snapshot import Snapshot
 from bridge.planning.dispatch.objective import Objective
-from bridge.planning.scheduler.list_scheduler import ListScheduler, Schedule
 from bridge.planning.scheduler.queue_planner import QueuePlanner
 from bridge.ports import Context, Planned, Preference, Solver
 from bridge.units import DAY_S, NEVER, STEPS_PER_MS, UNPLANNED
@@ -116,59 +115,105 @@ class Search(QueuePlanner):
             clock.begin()
         scheduler = self.list_scheduler(snapshot, order, preference, context)
         seed = int(context.rng.integers(1 << 63))
-        return _Cycle(self, snapshot, scheduler, clock).plan(seed)
+        found = SearchedCycle(self, snapshot, scheduler, clock).found(seed)
+        plan = scheduler.plan(self.name)
+        return Planned(replace(plan, notes=(*plan.notes, *found.notes)), dispatched=found.done)
 
 
-class _Cycle:
-    """One cycle. Positions are those of the scheduler."""
+class Starts(Protocol):
+    """When the rows of a queue start, by position."""
+
+    @property
+    def start_s(self) -> NDArray[np.int64]:
+        """NEVER: no start; UNPLANNED: beyond the depth."""
+
+    @property
+    def end_s(self) -> NDArray[np.int64]:
+        """The latest end of each; 0 without a start."""
+
+
+class Queue(Protocol):
+    """The rows of a cycle, which can be planned in any order: a `ListScheduler`, or on counts."""
+
+    @property
+    def job(self) -> NDArray[np.int64]:
+        """(n,) row of `snapshot.jobs`, by position."""
+
+    @property
+    def length_s(self) -> NDArray[np.int64]:
+        """(n,) predicted run time on the first alternative."""
+
+    @property
+    def least_nodes(self) -> NDArray[np.int64]:
+        """(n,) the smallest width on the first alternative."""
+
+    def schedule(self, order: NDArray[np.int64] | None = None) -> Starts:
+        """Plans all rows from scratch, in an order of the positions."""
+
+    def columns(self, order: NDArray[np.int64]) -> dict[str, Any]:
+        """The arguments of `plan_nodes` for some positions in this order."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The result of one cycle.
+
+    Attributes:
+        starts: of all rows.
+        done: statistics.
+        notes: for the plan.
+    """
+
+    starts: Starts
+    done: Dispatched
+    notes: tuple[str, ...] = ()
+
+
+class SearchedCycle:
+    """One cycle. Positions are those of the queue."""
 
     def __init__(
-        self, settings: Search, snapshot: Snapshot, scheduler: ListScheduler, clock: Solver | None
+        self, settings: Search, snapshot: Snapshot, queue: Queue, clock: Solver | None
     ) -> None:
-        rows = scheduler.rows
         self._clock = clock
-        self._settings, self._snapshot, self._scheduler = settings, snapshot, scheduler
+        self._settings, self._snapshot, self._queue = settings, snapshot, queue
         self._goal = Objective(settings.objective, settings.ageing_s)
-        self._job = rows.job[rows.plannable]
-        self._length_s = rows.alternatives.time_limit_s[rows.alternatives.indptr[:-1]]
+        self._job = queue.job
+        self._length_s = queue.length_s
         self._given, self._lead = self._overdue_first()
 
-    def plan(self, seed: int) -> Planned:
-        """Plans all rows; returns the plan and the statistics."""
+    def found(self, seed: int) -> Found:
+        """Plans all rows; the queue's last schedule is the one found."""
         began_s = self._elapsed_s()
-        schedule = self._scheduler.schedule(self._given)
+        schedule = self._queue.schedule(self._given)
         reserve_s = RESERVE * (self._elapsed_s() - began_s)
         given = self._judged(schedule)
         if not (schedule.start_s > self._snapshot.now_s).any():
-            return self._planned(Dispatched(0, given[1], given[1], 0.0, SETTLED))
+            return Found(schedule, Dispatched(0, given[1], given[1], 0.0, SETTLED))
         window = _Window(self, self._inside(schedule))
         if len(window) < 2:
-            return self._planned(Dispatched(len(window), given[1], given[1], None, SMALL))
+            return Found(schedule, Dispatched(len(window), given[1], given[1], None, SMALL))
         alarm: Alarm | None = None
         if self._clock is not None:
             left_s = self._settings.budget_ms / 1000 - reserve_s - self._elapsed_s()
             if left_s <= 0:
-                return self._planned(Dispatched(len(window), given[1], given[1], None, LATE))
+                return Found(schedule, Dispatched(len(window), given[1], given[1], None, LATE))
             alarm = self._clock.alarm(left_s)
         found = window.search(seed, alarm)
         if found.cost < found.given_cost:
-            tried = self._scheduler.schedule(window.whole(found))
+            tried = self._queue.schedule(window.whole(found))
             best = self._judged(tried)
             if best < given:
                 done = Dispatched(len(window), given[1], best[1], window.gap(found, tried))
-                return self._planned(done, self._note(done, found))
-            self._scheduler.schedule(self._given)
+                return Found(tried, done, (self._note(done, found),))
+            self._queue.schedule(self._given)
         gap = window.gap(found, schedule)
-        return self._planned(Dispatched(len(window), given[1], given[1], gap, NO_GAIN))
-
-    def _planned(self, done: Dispatched, *notes: str) -> Planned:
-        plan = self._scheduler.plan(self._settings.name)
-        return Planned(replace(plan, notes=(*plan.notes, *notes)), dispatched=done)
+        return Found(schedule, Dispatched(len(window), given[1], given[1], gap, NO_GAIN))
 
     def _elapsed_s(self) -> float:
         return 0.0 if self._clock is None else self._clock.elapsed_s()
 
-    def _judged(self, schedule: Schedule) -> tuple[int, float]:
+    def _judged(self, schedule: Starts) -> tuple[int, float]:
         """Rows without a start, and the objective of the others (rule 5)."""
         has = (schedule.start_s != NEVER) & (schedule.start_s != UNPLANNED)
         start_s = schedule.start_s[has]
@@ -191,7 +236,7 @@ class _Cycle:
         order = np.concatenate((everyone[fixed], oldest, everyone[~fixed & ~late]))
         return order, int(fixed.sum()) + len(oldest)
 
-    def _inside(self, given: Schedule) -> NDArray[np.bool_]:
+    def _inside(self, given: Starts) -> NDArray[np.bool_]:
         """By position: rows that the search may order, or that go first (rule 4)."""
         jobs = self._snapshot.jobs
         inside: NDArray[np.bool_] = (given.start_s != NEVER) & (given.start_s != UNPLANNED)
@@ -221,7 +266,7 @@ class _Cycle:
 class _Window:
     """The rows whose order is searched, as the kernel takes them."""
 
-    def __init__(self, cycle: _Cycle, inside: NDArray[np.bool_]) -> None:
+    def __init__(self, cycle: SearchedCycle, inside: NDArray[np.bool_]) -> None:
         given, settings, snapshot = cycle._given, cycle._settings, cycle._snapshot
         self._cycle = cycle
         taken = given[inside[given]]
@@ -251,7 +296,7 @@ class _Window:
         """Searches for the best order of the units, until the alarm expires if there is one."""
         settings = self._cycle._settings
         return search_orders(
-            self._cycle._scheduler.columns(self._rows),
+            self._cycle._queue.columns(self._rows),
             unit_indptr=self._indptr,
             weight=self._weight,
             due=self._due_s,
@@ -269,7 +314,7 @@ class _Window:
         parts = np.split(self._rows, self._indptr[1:-1])
         return np.concatenate([*(parts[unit] for unit in found.order.tolist()), self._rest])
 
-    def gap(self, found: OrderFound, serves: Schedule) -> float | None:
+    def gap(self, found: OrderFound, serves: Starts) -> float | None:
         """Returns the relative gap between the window's objective and its bound; None: unknown.
 
         The bound holds for plans that book the overdue jobs first; if there are such jobs, other
@@ -299,8 +344,7 @@ class _Window:
     def _shares(self) -> NDArray[np.float64]:
         """(n_rows,) the largest share of any of the cluster's resources that each row takes."""
         jobs, nodes, job = self._cycle._snapshot.jobs, self._cycle._snapshot.nodes, self._job
-        alternatives = self._cycle._scheduler.rows.alternatives
-        width = alternatives.min_nodes[alternatives.indptr[self._rows]][:, np.newaxis]
+        width = self._cycle._queue.least_nodes[self._rows][:, np.newaxis]
         wants = width * jobs.per_node[job] + jobs.tasks[job][:, np.newaxis] * jobs.per_task[job]
         share = (wants / np.maximum(nodes.capacity.sum(axis=0), 1)).max(axis=1, initial=0.0)
         whole = np.where(jobs.exclusive[job], width[:, 0] / max(len(nodes), 1), 0.0)

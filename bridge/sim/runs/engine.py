@@ -25,7 +25,7 @@ Rules
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bridge.model.job import Ending
 from bridge.model.plan import Plan
@@ -34,6 +34,7 @@ from bridge.ports import Decide
 from bridge.sim.cluster.controller import Controller
 from bridge.sim.cluster.power_states import PowerStates
 from bridge.sim.corridor.power import PowerMeter, PowerSetting
+from bridge.sim.runs.backlog import Watch
 from bridge.sim.runs.execution import Execution
 from bridge.sim.runs.faults import Fault, FaultKind
 from bridge.sim.runs.history import History
@@ -57,6 +58,7 @@ def simulate(
     observe: Observe | None = None,
     decision_s: float | None = 0.0,
     power: PowerSetting | None = None,
+    watch: Watch | None = None,
 ) -> Outcome:
     """Runs a workload on a system, deciding by `decide`.
 
@@ -69,6 +71,7 @@ def simulate(
         observe: called with the progress after every decision.
         decision_s: simulated duration of a decision, s; None: the measured one.
         power: what nodes and jobs draw; None: power is not followed.
+        watch: ends the run when its queue is hopeless; None: nothing does.
 
     Raises:
         Exception: whatever `decide` raises, if there is no fallback.
@@ -83,7 +86,7 @@ def simulate(
         decision_s=decision_s,
         power=power,
     )
-    return run.to_the_end()
+    return run.to_the_end(watch)
 
 
 class _Run:
@@ -121,8 +124,10 @@ class _Run:
         self.due: _Due | None = None
         self.owed = False
 
-    def to_the_end(self) -> Outcome:
+    def to_the_end(self, watch: Watch | None) -> Outcome:
         while (now_s := self._next_s()) != NEVER:
+            if watch is not None and watch.hopeless(self.controller.waiting):
+                break
             woken = now_s == self.wake_s
             wanted_s, self.wake_s = self.wake_s, NEVER
             changed = self._end_jobs(now_s) + self._strike(now_s) + self._submit(now_s)
@@ -143,7 +148,8 @@ class _Run:
                 self.meter.read(now_s)
             self.wake_s = self._next_decision_s(now_s, changed)
         power = None if self.meter is None else self.meter.log()
-        return self.history.outcome(self.execution, self.controller.refusals, power)
+        outcome = self.history.outcome(self.execution, self.controller.refusals, power)
+        return replace(outcome, stopped=watch is not None and watch.ended)
 
     def _next_decision_s(self, now_s: int, changed: int) -> int:
         """When to decide next, event or not (rules 3 and 7)."""

@@ -34,7 +34,8 @@ from bridge.planning.prediction.run_times import EXTENSIONS, Expectation, extend
 from bridge.registry import build
 from bridge.sim.cluster.controller import Controller
 from bridge.sim.cluster.ended_jobs import EndedJobs
-from bridge.sim.runs.outcome import Outcome
+from bridge.sim.runs.backlog import Watch
+from bridge.sim.runs.outcome import Observe, Outcome, Progress
 from bridge.sim.runs.patience import Patience
 from bridge.sim.runs.replay import outcome_of, replay_depth
 from bridge.sim.workloads.requests import requests
@@ -51,7 +52,13 @@ def foreseeable(spec: PolicySpec, system: System) -> bool:
 
 
 def replay_foreseen(
-    workload: Workload, system: System, spec: PolicySpec, *, placed: bool = False
+    workload: Workload,
+    system: System,
+    spec: PolicySpec,
+    *,
+    placed: bool = False,
+    watch: Watch | None = None,
+    observe: Observe | None = None,
 ) -> Outcome:
     """Replays a workload on a pool.
 
@@ -60,8 +67,11 @@ def replay_foreseen(
         system: a pool.
         spec: a policy that is `foreseeable`.
         placed: also determine which nodes each job held.
+        watch: ends the run when its queue is hopeless; None: nothing does.
+        observe: called with the progress after every decision.
     """
     run = _Easy(workload, system, spec)
+    run.watch, run.observe = watch, observe
     run.to_the_end()
     return outcome_of(
         workload,
@@ -71,6 +81,7 @@ def replay_foreseen(
         decision_ms=np.array(run.decision_ms, dtype=np.float64),
         predicted_s=run.predicted_s,
         placed=placed,
+        stopped=watch is not None and watch.ended,
     )
 
 
@@ -99,12 +110,14 @@ class Counted(ABC):
     """A pool that is simulated on counts, decision by decision; jobs are named by their row.
 
     Attributes:
-        free: number of free processors.
+        size, free: number of processors, and of free ones.
         waiting: jobs in order of submission.
         running: by job.
         start_s: (n_jobs,); NEVER: not yet.
         predicted_s: (n_jobs,) predicted run time of each at its start.
         decision_ms: duration of each decision.
+        watch: ends the run when the queue is hopeless; None: nothing does.
+        observe: called with the progress after every decision.
     """
 
     def __init__(self, workload: Workload, system: System, spec: PolicySpec) -> None:
@@ -114,13 +127,15 @@ class Counted(ABC):
         self.limit_s: list[int] = workload.time_limit_s.tolist()
         self.processors: list[int] = workload.processors.tolist()
         self.submit_s: list[int] = workload.submit_s.tolist()
-        self.free = system.processors
+        self.free = self.size = system.processors
+        self.observe: Observe | None = None
         n_jobs = len(workload)
         self.start_s = np.full(n_jobs, NEVER, dtype=np.int64)
         self.predicted_s = np.zeros(n_jobs, dtype=np.int64)
         self.decision_ms: list[float] = []
         self.waiting: list[int] = []
         self.running: dict[int, Running] = {}
+        self.watch: Watch | None = None
         self._fresh: list[Running] = []
         self._ended = EndedJobs(self.jobs)
         self._ends: list[tuple[int, int]] = []
@@ -157,7 +172,7 @@ class Counted(ABC):
                 self.submit_s[self._submitted] if self._submitted < n_jobs else NEVER,
                 wake_s,
             )
-            if now_s == NEVER:
+            if now_s == NEVER or (self.watch is not None and self.watch.hopeless(self.waiting)):
                 return
             woken, wake_s, changed = now_s == wake_s, NEVER, 0
             while self._ends and self._ends[0][0] <= now_s:
@@ -173,7 +188,18 @@ class Counted(ABC):
                 self._fresh, wake_s = self.decide(now_s)
                 self.decision_ms.append((time.perf_counter() - began) * 1e3)
                 changed += len(self._fresh)
+                self._tell(now_s)
             wake_s = patience.wake_s(now_s, wake_s, changed)
+
+    def _tell(self, now_s: int) -> None:
+        """Reports the progress."""
+        if self.observe is None:
+            return
+        n_jobs, waiting, running = len(self.submit_s), len(self.waiting), len(self.running)
+        finished = self._submitted - waiting - running
+        used = self.size - self.free
+        took_ms = self.decision_ms[-1]
+        self.observe(Progress(now_s, waiting, running, finished, n_jobs, used, took_ms))
 
     def end(self, job: int, now_s: int) -> None:
         """A job has ended."""

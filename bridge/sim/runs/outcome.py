@@ -50,6 +50,7 @@ class Outcome:
         power: system power over time; None: it was not computed.
         sharing: the effects of shared nodes; None: no job may share.
         spells: the nodes that each job held over time; None: no job changed them while it ran.
+        stopped: its backlog was hopeless (`bridge.sim.runs.backlog`), and it was ended early.
     """
 
     workload: Workload
@@ -68,3 +69,4 @@ class Outcome:
     power: PowerLog | None = None
     sharing: SharingLog | None = None
     spells: Spells | None = None
+    stopped: bool = False

@@ -76,6 +76,7 @@ def outcome_of(
     decision_ms: NDArray[np.float64],
     predicted_s: NDArray[np.int64],
     placed: bool,
+    stopped: bool = False,
 ) -> Outcome:
     """The outcome of a replay on counts.
 
@@ -87,6 +88,7 @@ def outcome_of(
         decision_ms: (n_decisions,).
         predicted_s: see `Outcome.predicted_s`.
         placed: also find out which nodes each job held.
+        stopped: see `Outcome.stopped`.
     """
     n_jobs = len(workload)
     end_s = np.where(start_s == NEVER, NEVER, start_s + workload.runtime_s)
@@ -116,6 +118,7 @@ def outcome_of(
         starts=_starts(start_s, promise),
         promise=promise,
         predicted_s=predicted_s,
+        stopped=stopped,
     )
 
 

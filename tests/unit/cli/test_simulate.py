@@ -113,7 +113,8 @@ def test_a_described_system(schedbridge, tmp_path):
         ([EXCERPT, "--procs", "0"], "procs: a machine has at least 1 processor"),
         ([EXCERPT, "--procs", "9", "--system", "SYSTEM"], "leave out one"),
         ([EXCERPT, "--system", "SYSTEM", "--engine", "fast"], "needs 'cycle'"),
-        ([EXCERPT, "--faults", "3", "--engine", "fast"], "needs 'cycle'"),
+        ([EXCERPT, "--faults", "3", "--engine", "fast"], "needs 'cycle': faults happen in the"),
+        ([EXCERPT, "--policy", "openccs", "--engine", "fast"], "plan openccs"),
         (["NO_HEADER"], "give --procs"),
         ([EXCERPT, "--predict", "stars"], "policy.predict: no algorithm 'stars'; there are time"),
         ([EXCERPT, "--decision-time", "soon"], "decision-time: must be free, counted or 0 to"),
@@ -261,7 +262,7 @@ def test_what_is_finished_is_kept_when_a_comparison_is_stopped(schedbridge, tmp_
         raise KeyboardInterrupt
 
     monkeypatch.setattr("bridge.cli.simulation.replays.simulate", stop)
-    arguments = ["simulate", EXCERPT, "--jobs", 60, "--policy", "easy", "--policy", "search"]
+    arguments = ["simulate", EXCERPT, "--jobs", 60, "--policy", "easy", "--policy", "openccs"]
     code, out, err = schedbridge(*arguments, "--out", tmp_path / "kept")
     assert code == 130
     assert "1 of 2: easy: wait" in out
@@ -292,3 +293,35 @@ def test_percentiles_and_what_a_trace_has_twice_are_told(schedbridge, tmp_path):
     found = json.loads(schedbridge("simulate", trace, "--json")[1])
     assert found["left_out"] == {"never ran (run time or processors <= 0)": 2}
     assert "1 jobs have the number of an earlier one" in schedbridge("simulate", trace)[1]
+
+
+def results_of(schedbridge, *arguments):
+    return json.loads(schedbridge("simulate", *arguments, "--json")[1])["results"]
+
+
+def test_the_engine_is_named_with_the_reason(schedbridge):
+    asked = [EXCERPT, "--jobs", 40, "--policy", "search", "--policy", "openccs"]
+    fast, cycle = results_of(schedbridge, *asked)
+    assert (fast["engine"], cycle["engine"]) == ("fast", "cycle")
+    assert "counts" in fast["engine_because"]
+    assert "plan openccs" in cycle["engine_because"]
+    _, out, _ = schedbridge("simulate", *asked)
+    assert "engine of openccs: cycle, plan openccs" in out
+    again = results_of(schedbridge, *asked[:3], "--policy", "search", "--engine", "cycle")[0]
+    assert again["engine_because"] == "as asked by --engine"
+    same = ("wait_s_mean", "wait_s_max", "decisions", "starts", "run_times")
+    assert [again[key] for key in same] == [fast[key] for key in same]
+
+
+@pytest.mark.parametrize("engine", ["fast", "cycle"])
+def test_a_hopeless_backlog_ends_with_words_and_code_3(schedbridge, monkeypatch, engine):
+    monkeypatch.setattr("bridge.sim.runs.backlog.MOST_WAITING", 100)
+    monkeypatch.setattr("bridge.sim.runs.backlog.MOST_S", 8 * 86_400)
+    asked = [EXCERPT, "--procs", 16, "--policy", "responsive", "--engine", engine]
+    code, out, err = schedbridge("simulate", *asked, "--json")
+    assert code == 3
+    assert "more work arrives than the machine can do" in err
+    assert "stopped there: the results are those of the jobs that ended" in err
+    found = json.loads(out)["results"][0]
+    assert found["unfinished"] > 0
+    assert found["growing_backlog"]["load"] > 1

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Replays a whole trace on counts under any order, with backfilling of any depth or with `search`.
+
+The decisions are the policy's own: its order sees the waiting jobs as the cycle's would
+(`_Queue`), and `search` runs the code that it runs in the cycle, on a queue of counts
+(`_CountedQueue`). Only nodes, reasons, checks and site rules are left out, which cannot change a
+start on a pool of identical one-processor nodes. `tests/unit/sim/test_ordered.py` compares the
+starts and promises of both engines.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.core import UNLIMITED, plan_counts
+from bridge.model.job import JobTable
+from bridge.model.policy import PolicySpec
+from bridge.model.snapshot import Snapshot
+from bridge.policies.plan.search import Search, SearchedCycle
+from bridge.registry import build
+from bridge.sim.runs.backlog import Watch
+from bridge.sim.runs.foreseen import Counted, Running
+from bridge.sim.runs.outcome import Observe, Outcome
+from bridge.sim.runs.replay import outcome_of
+from bridge.sim.workloads.system import System
+from bridge.sim.workloads.workload import Workload
+from bridge.state.accuracy import PROMISE, Promises
+from bridge.units import NEVER, UNPLANNED
+
+_BY_SUBMISSION = ("fcfs", "slurm", "pbs")
+"""Orders that are the order of submission here: priorities fall with it, and nobody has shares."""
+_PLANS = ("easy", "conservative", "search")
+_NO_INSTANT = np.zeros(0, dtype=np.int64)
+
+
+def unordered_because(spec: PolicySpec, system: System) -> str | None:
+    """Why only the cycle can replay a policy; None: this module can."""
+    if not system.pool:
+        return "nodes described by --system are not counts"
+    if spec.plan.name not in _PLANS:
+        return f"plan {spec.plan.name} (only easy, conservative and search work on counts)"
+    if "array_depth" in spec.plan.parameters:
+        return "array_depth is a matter of the cycle"
+    for stage, used in (("reshape", spec.reshape), ("share", spec.share)):
+        if used.name != "none":
+            return f"{stage} {used.name} changes jobs that run"
+    return None
+
+
+def replay_ordered(
+    workload: Workload,
+    system: System,
+    spec: PolicySpec,
+    *,
+    seed: int = 0,
+    placed: bool = False,
+    watch: Watch | None = None,
+    observe: Observe | None = None,
+) -> Outcome:
+    """Replays a workload on a pool.
+
+    Args:
+        workload: the jobs.
+        system: a pool.
+        spec: a policy for which `unordered_because` names nothing.
+        seed: of `search`, as that of the cycle's decider.
+        placed: also determine which nodes each job held.
+        watch: ends the run when its queue is hopeless; None: nothing does.
+        observe: called with the progress after every decision.
+    """
+    kind = SearchedPool if spec.plan.name == "search" else OrderedPool
+    run = kind(workload, system, spec, seed)
+    run.watch, run.observe = watch, observe
+    run.to_the_end()
+    return outcome_of(
+        workload,
+        system,
+        start_s=run.start_s,
+        promise=run.promised,
+        decision_ms=np.array(run.decision_ms, dtype=np.float64),
+        predicted_s=run.predicted_s,
+        placed=placed,
+        stopped=watch is not None and watch.ended,
+    )
+
+
+class _Columns:
+    """The columns of some rows of a job table, each gathered when it is first read."""
+
+    def __init__(self, jobs: JobTable, rows: NDArray[np.int64], takes_s: NDArray[np.int64]) -> None:
+        self._jobs, self._rows = jobs, rows
+        self.time_limit_s = takes_s
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._jobs, name)[self._rows]
+        setattr(self, name, found)
+        return found
+
+
+class _View:
+    """What order policies and `search` read of a snapshot."""
+
+    def __init__(self, now_s: int, jobs: _Columns, system: System) -> None:
+        self.now_s, self.jobs = now_s, jobs
+        self.nodes, self.partitions = system.nodes, system.partitions
+
+
+class OrderedPool(Counted):
+    """A pool under an order and backfilling.
+
+    Attributes:
+        promises, promised: of waiting jobs, and (n_jobs,) of those that have started.
+        cpu_ms: CPU time of the plan stage, by decision.
+    """
+
+    def __init__(self, workload: Workload, system: System, spec: PolicySpec, seed: int = 0) -> None:
+        super().__init__(workload, system, spec)
+        self.system, self.seed = system, seed
+        self.promises = Promises(len(workload))
+        self.promised = np.zeros(len(workload), dtype=PROMISE)
+        self.cpu_ms: list[float] = []
+        policy = build(spec)
+        self._order = None if spec.order.name in _BY_SUBMISSION else policy.order
+        self._plan = policy.plan
+        depth = getattr(policy.plan, "depth", None)
+        self._depth = UNLIMITED if depth is None else depth
+
+    def decide(self, now_s: int) -> tuple[list[Running], int]:
+        """Starts what the plan starts now, and announces the rest."""
+        rows = np.array(self.waiting, dtype=np.int64)
+        takes_s = np.fromiter(map(self.takes_s, self.waiting), np.int64, len(rows))
+        view = cast(Snapshot, _View(now_s, _Columns(self.jobs, rows, takes_s), self.system))
+        order = np.arange(len(rows)) if self._order is None else self._order.order(view)
+        began = time.process_time()
+        queue = _CountedQueue(self, view, order, now_s)
+        start_s = np.empty(len(rows), dtype=np.int64)
+        start_s[order] = self.starts(queue, view)
+        self.cpu_ms.append((time.process_time() - began) * 1e3)
+        now = start_s == now_s
+        later = ~now & (start_s != NEVER) & (start_s != UNPLANNED)
+        begun = rows[now]
+        started = [
+            self.start(job, now_s, length_s)
+            for job, length_s in zip(begun.tolist(), takes_s[now].tolist(), strict=True)
+        ]
+        if started:
+            self.promised[begun] = self.promises.take(begun)
+            self.waiting = rows[~now].tolist()
+        self.promises.announce(rows[later], start_s[later], now_s)
+        return started, int(start_s[later].min(initial=NEVER))
+
+    def starts(self, queue: "_CountedQueue", view: Snapshot) -> NDArray[np.int64]:
+        """The planned start of each row, by position."""
+        del view
+        return queue.starts(None, self._depth)
+
+    def held(self, now_s: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The predicted ends of the running jobs, and their processors."""
+        running = self.running.values()
+        ends_s = [self.ends_s(one, now_s) for one in running]
+        widths = [one.processors for one in running]
+        return np.array(ends_s, dtype=np.int64), np.array(widths, dtype=np.int64)
+
+
+class SearchedPool(OrderedPool):
+    """A pool under `search`."""
+
+    def starts(self, queue: "_CountedQueue", view: Snapshot) -> NDArray[np.int64]:
+        """As the policy would in the cycle: each has random numbers of its own."""
+        rng = np.random.default_rng((self.seed, len(self.decision_ms) + 1))
+        settings = cast(Search, self._plan)
+        cycle = SearchedCycle(settings, view, queue, None)
+        return cycle.found(int(rng.integers(1 << 63))).starts.start_s
+
+
+class _Planned:
+    """One schedule of a queue of counts, by position."""
+
+    def __init__(self, start_s: NDArray[np.int64], length_s: NDArray[np.int64]) -> None:
+        self.start_s = start_s
+        self.end_s = np.where((start_s == NEVER) | (start_s == UNPLANNED), 0, start_s + length_s)
+
+
+class _CountedQueue:
+    """The waiting jobs of a pool in the stage order; a `bridge.policies.plan.search.Queue`."""
+
+    def __init__(
+        self, pool: OrderedPool, view: Snapshot, order: NDArray[np.int64], now_s: int
+    ) -> None:
+        self._pool, self._view, self._now_s = pool, view, now_s
+        self._size = pool.system.processors
+        self.job = order
+        self.length_s = view.jobs.time_limit_s[order]
+        self.least_nodes = view.jobs.min_nodes[order]
+        self._held = pool.held(now_s)
+
+    def schedule(self, order: NDArray[np.int64] | None = None) -> _Planned:
+        """Plans all rows from scratch, in an order of the positions."""
+        return _Planned(self.starts(order, UNLIMITED), self.length_s)
+
+    def starts(self, order: NDArray[np.int64] | None, depth: int) -> NDArray[np.int64]:
+        """The starts by position, if `depth` rows may hold a later one."""
+        at: NDArray[np.int64] | slice = slice(None) if order is None else order
+        start_s = np.empty(len(self.job), dtype=np.int64)
+        start_s[at] = plan_counts(
+            self._now_s, self._size, *self._held, self.least_nodes[at], self.length_s[at],
+            np.zeros(len(self.job), dtype=np.int64), depth,
+        )  # fmt: skip
+        return start_s
+
+    def columns(self, order: NDArray[np.int64]) -> dict[str, Any]:
+        """The arguments of `plan_nodes`; which nodes the running jobs hold does not matter."""
+        jobs, take, n = self._view.jobs, self.job[order], len(order)
+        ends_s, widths = self._held
+        nodes, held = self._view.nodes, int(widths.sum())
+        width = self.least_nodes[order].astype(np.int32)
+        words = -(-len(nodes) // 64)
+        return {
+            "now": self._now_s, "depth": UNLIMITED, "select": 0,
+            "capacity": nodes.capacity,
+            "node_rank": np.zeros(len(nodes), dtype=np.int32),
+            "run_indptr": np.concatenate(([0], np.cumsum(widths))).astype(np.int64),
+            "run_nodes": np.arange(held, dtype=np.int32),
+            "run_use": np.ones((held, nodes.capacity.shape[1]), dtype=np.int64),
+            "run_end": ends_s,
+            "run_exclusive": np.ones(len(widths), dtype=bool),
+            "run_counter": np.zeros((len(widths), 0), dtype=np.int64),
+            "class_nodes": _all_of(len(nodes), words),
+            "blackout_class": np.zeros(0, dtype=np.int32),
+            "blackout_start": _NO_INSTANT, "blackout_end": _NO_INSTANT,
+            "blackout_nodes": np.zeros((0, words), dtype=np.uint64),
+            "counter_capacity": _NO_INSTANT,
+            "job_counter": np.zeros((n, 0), dtype=np.int64),
+            "alt_indptr": np.arange(n + 1, dtype=np.int64),
+            "alt_class": np.zeros(n, dtype=np.int32),
+            "alt_time_limit_s": self.length_s[order],
+            "alt_min_nodes": width, "alt_max_nodes": width,
+            "per_node": np.ascontiguousarray(jobs.per_node[take]),
+            "tasks": np.zeros(n, dtype=np.int32),
+            "per_task": np.ascontiguousarray(jobs.per_task[take]),
+            "max_tasks_per_node": np.zeros(n, dtype=np.int32),
+            "exclusive": np.ones(n, dtype=bool),
+            "not_before": np.zeros(n, dtype=np.int64),
+            "width_rule": np.zeros(n, dtype=np.int8),
+            "required": np.full(n, -1, dtype=np.int32),
+            "required_nodes": np.zeros((0, words), dtype=np.uint64),
+        }  # fmt: skip
+
+
+def _all_of(nodes: int, words: int) -> NDArray[np.uint64]:
+    """(1, words) a set of all nodes."""
+    bits: Sequence[int] = [(1 << min(64, nodes - 64 * word)) - 1 for word in range(words)]
+    return np.array([bits], dtype=np.uint64)
