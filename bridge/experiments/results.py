@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder of an experiment's results: two files for each cell.
+"""The folder of an experiment's results: two files for each cell, and one for all.
+
+`experiment.json`
+    `name` and `baseline` (`POLICY/PREDICTOR`) of the experiment that was computed last, and its
+    `provenance`.
 
 `cells/KEY.json`
     `cell`        the cell (`bridge.experiments.cell.Cell`)
@@ -35,6 +39,7 @@ from bridge.errors import ResultError
 from bridge.experiments.cell import Cell
 
 CELLS: Final = "cells"
+ABOUT: Final = "experiment.json"
 DONE: Final = "done"
 FAILED: Final = "failed"
 _LARGEST: Final = 4 << 30
@@ -151,6 +156,16 @@ def write_packed(folder: Path, result: Result, arrays: bytes | None) -> None:
     _replace(path, text.encode() + b"\n")
     if arrays is None:
         path.with_suffix(".npz").unlink(missing_ok=True)
+
+
+def write_about(folder: Path, about: Mapping[str, Any]) -> None:
+    """Writes `experiment.json`.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    _replace(folder / ABOUT, json.dumps(about, indent=1).encode() + b"\n")
 
 
 def read_cell(path: Path) -> Result:

@@ -144,13 +144,14 @@ def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
 
 
 def _wheels() -> Path:
-    """The folder of wheels that the service and its build need; fetched if that has changed.
+    """The folder of wheels that the service, experiments and its build need; fetched if changed.
 
     Raises:
         Trouble: there is no pip, or it did not find them.
     """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    runtime = sorted(project["project"]["dependencies"])
+    extras = project["project"]["optional-dependencies"]
+    runtime = sorted([*project["project"]["dependencies"], *extras["experiments"]])
     tools = sorted(project["build-system"]["requires"])
     return _fetched("wheels", runtime=runtime, build=tools)
 

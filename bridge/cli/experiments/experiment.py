@@ -10,20 +10,19 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from bridge.cli.experiments.grid import Grid, grid_of
-from bridge.cli.experiments.progress import Board, words
+from bridge.cli.experiments.progress import words
 from bridge.cli.experiments.running import Order, compute, jobs_of
+from bridge.cli.experiments.session import Session
 from bridge.cli.invocation import given_arguments
 from bridge.errors import ConfigError, ResultError
 from bridge.experiments import workers
 from bridge.experiments.cell import Cell
 from bridge.experiments.cost import Cost, Estimates, calibrate, cost_of
 from bridge.experiments.definition import read_definition
-from bridge.experiments.provenance import provenance, sources
-from bridge.experiments.results import CELLS, Result, read_all
-from bridge.experiments.run import interruptible, run
+from bridge.experiments.provenance import provenance
+from bridge.experiments.results import CELLS, Result, read_all, write_about
 from bridge.units import format_duration
 
 _STOPPED = 130
@@ -62,6 +61,15 @@ def experiment(
     walltime: Annotated[str, typer.Option(help="Of Slurm: of a job, HH:MM:SS.")] = "01:00:00",
     partition: Annotated[str, typer.Option(help="Of Slurm; default: Slurm's.")] = "",
     account: Annotated[str, typer.Option(help="Of Slurm; default: Slurm's.")] = "",
+    width: Annotated[
+        float | None,
+        typer.Option(
+            "--until-sure",
+            metavar="WIDTH",
+            help="Add seeds until the intervals of the mean wait are so narrow: 0.05 for 5 % of the"
+            " baseline's.",
+        ),
+    ] = None,
     json_output: Annotated[
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")
     ] = False,
@@ -72,6 +80,8 @@ def experiment(
     """
     if scheduler is not None and (on is not Where.LOCAL or number is not None):
         raise ConfigError("scheduler", "its workers are there already: leave --on, --workers out")
+    if width is not None and not 0 < width < 1:
+        raise ConfigError("until-sure", f"{width:g} is no width: a share, such as 0.05 for 5 %")
     grid = grid_of(read_definition(file), file)
     kept = _kept(grid)
     estimates = Estimates(kept)
@@ -83,14 +93,20 @@ def experiment(
         if json_output:
             print(json.dumps(_plain(cost)))
         return
-    slurm_jobs = workers.SlurmJobs(jobs, cores, memory, walltime, partition, account)
-    found, stopped = _computed(grid, kept, cost, estimates, json_output=json_output, where=(
-        workers.running(scheduler) if scheduler is not None
-        else workers.slurm(slurm_jobs, grid.definition.retries, grid.folder) if on is Where.SLURM
-        else workers.local(min(number or workers.cores(), max(len(cost.missing), 1)),
-                           grid.definition.retries)
-    ))  # fmt: skip
-    _finish(grid, cost, kept, found, stopped=stopped, json_output=json_output)
+    retries = grid.definition.retries
+    here: AbstractContextManager[Any]
+    if scheduler is not None:
+        here = workers.running(scheduler)
+    elif on is Where.SLURM:
+        slurm_jobs = workers.SlurmJobs(jobs, cores, memory, walltime, partition, account)
+        here = workers.slurm(slurm_jobs, retries, grid.folder)
+    else:
+        wanted = number or workers.cores()
+        here = workers.local(wanted if width else min(wanted, len(cost.missing) or 1), retries)
+    write_about(grid.folder, _about(grid))
+    session = Session(grid, kept, estimates, width=width, quiet=json_output)
+    session.compute(here)
+    _finish(session, kept, json_output=json_output)
 
 
 def _kept(grid: Grid) -> list[Result]:
@@ -120,7 +136,7 @@ def _calibrated(grid: Grid, kept: list[Result], cost: Cost, estimates: Estimates
 
 def _plain(cost: Cost) -> dict[str, object]:
     return {
-        "cells": cost.cells,
+        "cells_wanted": cost.cells,
         "kept": cost.kept,
         "failed_before": cost.failed,
         "to_compute": len(cost.missing),
@@ -148,82 +164,61 @@ def _announce(grid: Grid, cost: Cost, cpus: int, *, quiet: bool) -> None:
     print(f"{line}\nresults: {grid.folder}", flush=True)
 
 
-def _computed(
-    grid: Grid,
-    kept: Sequence[Result],
-    cost: Cost,
-    estimates: Estimates,
-    *,
-    json_output: bool,
-    where: AbstractContextManager[Any],
-) -> tuple[list[Result], bool]:
-    """The results that were computed, and whether the user stopped it."""
-    if not cost.missing:
-        return [], False
-    arguments = tuple(given_arguments())
-    orders = [(cell, Order(cell, arguments, sources())) for cell in cost.missing]
-    done = [result for result in kept if result.done]
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
-    board = Board(grid.cells, done, estimates, console, quiet=json_output)
-    with interruptible() as stop, where as client, board.shown():
-        found = run(
-            client, orders, compute, grid.folder,
-            retries=grid.definition.retries, observe=board.observe, stop=stop,
-            provenance=lambda: provenance(arguments),
-        )  # fmt: skip
-    return found, stop.asked > 0
+def _about(grid: Grid) -> dict[str, Any]:
+    """What the folder of results says of the experiment."""
+    return {
+        "name": grid.definition.name or grid.path.stem,
+        "baseline": "/".join(grid.baseline),
+        "provenance": provenance(given_arguments()),
+    }
 
 
-def _finish(
-    grid: Grid,
-    cost: Cost,
-    kept: Sequence[Result],
-    found: Sequence[Result],
-    *,
-    stopped: bool,
-    json_output: bool,
-) -> None:
+def _finish(session: Session, kept: Sequence[Result], *, json_output: bool) -> None:
     """Says what is there now.
 
     Raises:
         Exit: it was stopped (130), or cells failed (1).
     """
+    grid, found = session.grid, session.found
     failed = [result for result in found if not result.done]
-    left = len(cost.missing) - len(found)
+    status = {result.cell.key: result for result in (*kept, *found)}
+    cells = {cell.key for cell in grid.cells}
+    were = sum(result.done for result in kept if result.cell.key in cells)
+    left = len(cells) - were - len(found)
     if json_output:
-        status = {result.cell.key: result for result in (*kept, *found)}
-        print(
-            json.dumps(
-                {
-                    "results": str(grid.folder),
-                    **_plain(cost),
-                    "computed": len(found) - len(failed),
-                    "failed": len(failed),
-                    "left": left,
-                    "cells": [
-                        {
-                            "key": cell.key,
-                            **{
-                                name: getattr(cell, name)
-                                for name in ("policy", "predictor", "trace", "seed", "perturbation")
-                            },
-                            "status": status[cell.key].status if cell.key in status else "missing",
-                            "error": status[cell.key].error if cell.key in status else None,
-                        }
-                        for cell in grid.cells
-                    ],
-                }
-            )
-        )
+        told = {
+            "results": str(grid.folder),
+            "cells_wanted": len(cells),
+            "kept": were,
+            "computed": len(found) - len(failed),
+            "failed": len(failed),
+            "left": left,
+            "until_sure": session.words or None,
+            "cells": [_row(cell, status.get(cell.key)) for cell in grid.cells],
+        }
+        print(json.dumps(told))
     else:
         for result in failed:
             print(f"failed: {result.cell.label}: {words(result)}", file=sys.stderr)
         print(
-            f"{len(found) - len(failed):,} computed, {cost.kept:,} were kept"
+            f"{len(found) - len(failed):,} computed, {were:,} were kept"
             + (f", {len(failed):,} failed" if failed else "")
             + (f", {left:,} left: run it again to continue" if left else "")
         )
-    if stopped:
+        if session.words:
+            print(session.words)
+    if session.stopped:
         raise typer.Exit(_STOPPED)
     if failed:
         raise typer.Exit(1)
+
+
+def _row(cell: Cell, result: Result | None) -> dict[str, object]:
+    """A cell in the JSON."""
+    names = ("policy", "predictor", "trace", "seed", "perturbation")
+    return {
+        "key": cell.key,
+        **{name: getattr(cell, name) for name in names},
+        "status": "missing" if result is None else result.status,
+        "error": None if result is None else result.error,
+    }

@@ -28,16 +28,29 @@ class Grid:
     """An experiment that is ready to run.
 
     Attributes:
+        path: of the file.
         definition: what the file says.
         folder: of the results.
         cells: in the order in which they are computed: all policies of a seed together.
         baseline: policy and predictor, as in cells.
     """
 
+    path: Path
     definition: Definition
     folder: Path
     cells: tuple[Cell, ...]
     baseline: tuple[str, str]
+
+    def with_more_seeds(self, count: int) -> "Grid":
+        """The same experiment with so many further seeds, the next numbers.
+
+        Raises:
+            ConfigError: a file was changed meanwhile and is invalid.
+        """
+        seeds = self.definition.seeds
+        more = range(max(seeds) + 1, max(seeds) + 1 + count)
+        longer = self.definition.model_copy(update={"seeds": (*seeds, *more)})
+        return grid_of(longer, self.path)
 
     @property
     def notes(self) -> list[str]:
@@ -90,7 +103,7 @@ def grid_of(definition: Definition, path: Path) -> Grid:
     ]
     pairs = [(name, spec.predict.name) for name, spec in policies]
     baseline = _baseline(definition.baseline, pairs, str(path))
-    return Grid(definition, base / definition.results, tuple(cells), baseline)
+    return Grid(path, definition, base / definition.results, tuple(cells), baseline)
 
 
 def _policies(definition: Definition, base: Path, shown: str) -> list[tuple[str, PolicySpec]]:

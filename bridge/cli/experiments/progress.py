@@ -26,36 +26,33 @@ class Board:
     """What is shown while cells are computed.
 
     Args:
-        cells: of the experiment.
-        kept: their results so far.
         estimates: of CPU times; learns from each result.
         console: where to; a terminal or not.
         quiet: nothing is shown.
     """
 
-    def __init__(
-        self,
-        cells: Sequence[Cell],
-        kept: Sequence[Result],
-        estimates: Estimates,
-        console: Console,
-        *,
-        quiet: bool = False,
-    ) -> None:
+    def __init__(self, estimates: Estimates, console: Console, *, quiet: bool = False) -> None:
         self._estimates, self._console, self._quiet = estimates, console, quiet
         self._rows: dict[tuple[str, ...], _Row] = {}
         self._left: dict[str, Cell] = {}
+        self._whole = 0
+        self._drawn_s = -_REDRAW_S
+        self._live: Live | None = None
+        self._told: tuple[bool, bool] = False, False
+
+    def add(self, cells: Sequence[Cell], kept: Sequence[Result]) -> None:
+        """Takes cells, and those results of them that are kept."""
         for cell in cells:
             self._rows.setdefault(_kind(cell), _Row()).cells += 1
             self._left[cell.key] = cell
-        self._whole = len(cells)
+        self._whole += len(cells)
         for result in kept:
             self._take(result)
-        self._began_s = time.monotonic()
-        self._drawn_s = -_REDRAW_S
-        self._computed = 0
-        self._live: Live | None = None
-        self._told: tuple[bool, bool] = False, False
+
+    def tell(self, text: str) -> None:
+        """Shows a line, above the table."""
+        if not self._quiet:
+            self._console.print(text, markup=False)
 
     @contextmanager
     def shown(self) -> Iterator[None]:
@@ -73,7 +70,6 @@ class Board:
         if moment.result is not None:
             self._take(moment.result)
             self._estimates.learn(moment.result)
-            self._computed += 1
         if self._quiet:
             return
         if self._live is None:

@@ -2,12 +2,16 @@
 """`schedbridge experiment` and `rerun`, by their words, on a worker process."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import distributed
 import pytest
 
 from bridge.cli.main import main
+from bridge.experiments import workers
 from bridge.experiments.results import FAILED, Result, cell_path, read_all, write_cell
 from tests.experiment_results import EXCERPT, a_cell, write_made
 
@@ -28,6 +32,15 @@ def _told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, st
         code = int(ended.code or 0)
     out, err = capsys.readouterr()
     return code, out, err
+
+
+@contextmanager
+def _in_this_process(*_: int) -> Iterator[Any]:
+    """A client whose worker is a thread: no process has to start."""
+    with distributed.Client(
+        processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None
+    ) as client:
+        yield client
 
 
 @pytest.fixture
@@ -73,6 +86,22 @@ def test_an_experiment_is_computed_kept_and_repeated(
     code, _, err = _told(capsys, "rerun", str(path), "--trace", str(plan))
     assert code == 1
     assert "has changed" in err
+
+
+def test_seeds_are_added_until_the_intervals_are_narrow(
+    capsys: pytest.CaptureFixture[str], plan: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "local", _in_this_process)
+    plan.write_text(PLAN.replace("seeds: [3]", "seeds: [3, 4]").replace("ties, {", "users, {"))
+    words = ("experiment", str(plan), "--workers", "1", "--until-sure")
+    code, out, err = _told(capsys, *words, "0.9", "--json")
+    found = json.loads(out)
+    seeds = {cell["seed"] for cell in found["cells"]}
+    assert code == 1, err  # the impossible perturbation
+    assert seeds > {3, 4}
+    assert found["computed"] == len(seeds) * 2
+    assert "wide" in found["until_sure"]
+    assert _told(capsys, *words, "5")[2].startswith("schedbridge: until-sure: 5 is no width")
 
 
 def test_a_simulation_is_repeated_with_the_same_words(

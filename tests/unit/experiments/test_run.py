@@ -31,6 +31,13 @@ def _cells(folder: Path, *acts: str) -> list[Cell]:
     return [a_cell(seed=n, setting={**told, "act": act}) for n, act in enumerate(acts)]
 
 
+@pytest.fixture
+def both(client: Any) -> Any:
+    """The client when both workers are there, also after tests that killed some."""
+    client.wait_for_workers(2)
+    return client
+
+
 def _run(client: Any, folder: Path, cells: list[Cell], observe: Any, stop: Stop) -> None:
     orders = [(cell, cell) for cell in cells]
     run(client, orders, compute, folder, retries=RETRIES, observe=observe, stop=stop)
@@ -60,7 +67,7 @@ def test_what_crashes_costs_its_own_retries_alone(client: Any, tmp_path: Path) -
     assert seen[-1].left == 0
 
 
-def test_asked_to_stop_it_waits_for_what_has_begun(client: Any, tmp_path: Path) -> None:
+def test_asked_to_stop_it_waits_for_what_has_begun(both: Any, tmp_path: Path) -> None:
     cells, stop = _cells(tmp_path, *["wait"] * 9), Stop()
 
     def observe(moment: Moment) -> None:
@@ -72,20 +79,20 @@ def test_asked_to_stop_it_waits_for_what_has_begun(client: Any, tmp_path: Path) 
 
     with interruptible() as asked:
         stop = asked
-        _run(client, tmp_path, cells, observe, stop)
+        _run(both, tmp_path, cells, observe, stop)
     assert stop.asked == 1
     begun = {cell.seed for cell in cells if _begins(tmp_path, cell)}
     assert {result.cell.seed for result, _ in read_all(tmp_path)} == begun
     assert 2 <= len(begun) < len(cells)
 
 
-def test_asked_twice_it_abandons_them(client: Any, tmp_path: Path) -> None:
+def test_asked_twice_it_abandons_them(both: Any, tmp_path: Path) -> None:
     cells, stop = _cells(tmp_path, "fine", "wait", "wait", "wait"), Stop()
 
     def observe(moment: Moment) -> None:
         if moment.result is not None:
             stop.asked = 2
 
-    _run(client, tmp_path, cells, observe, stop)
+    _run(both, tmp_path, cells, observe, stop)
     assert [result.cell.seed for result, _ in read_all(tmp_path)] == [0]
     (tmp_path / "begins" / "go").touch()
