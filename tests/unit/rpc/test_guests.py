@@ -15,7 +15,7 @@ from bridge.model.rules.site import NO_RULES
 from bridge.registry import build, parse_policy
 from bridge.resizing.launchers import Absent
 from bridge.resizing.runtime import Runtime
-from bridge.rpc.clients.remote_decider import RemoteDecider
+from bridge.rpc.clients.decisions_in_force import DecisionsInForce
 from bridge.rpc.controller.adjustments import REQUEUE_AGAIN_S, Adjustments
 from bridge.rpc.controller.announcements import Announcements
 from bridge.rpc.encode import Messages
@@ -185,28 +185,27 @@ def test_a_controller_without_the_feature_is_asked_for_nothing():
 
 def test_a_simulated_controller_reads_guests_quotas_and_requeues():
     world = a_world(jobs=[a_job(2, id="9", cpus=2, shared=True)])
-    decider = RemoteDecider("unix:/nowhere")
-    decider._messages = Messages(world)
-    decider._take(
-        pb.CycleReply(
-            decisions=[
-                pb.Decision(id=1, job_id="9", start=pb.Start(
-                    nodes="n[1-2]", partition="batch", host_job_id="h")),
-                pb.Decision(id=2, job_id="g", quota=pb.Quota(milli_cpus_per_node=500, weight=1)),
-                pb.Decision(id=3, job_id="g", requeue=pb.Requeue(reason="too slow")),
-            ]
-        )
+    nodes = NodeIndex(world.nodes.names)
+    decisions = DecisionsInForce()
+    decisions.take(
+        [
+            pb.Decision(id=1, job_id="9", start=pb.Start(
+                nodes="n[1-2]", partition="batch", host_job_id="h")),
+            pb.Decision(id=2, job_id="g", quota=pb.Quota(milli_cpus_per_node=500, weight=1)),
+            pb.Decision(id=3, job_id="g", requeue=pb.Requeue(reason="too slow")),
+        ],
+        nodes, world.licences,
     )  # fmt: skip
-    plan = decider._plan(world)
+    plan = decisions.plan(world)
     assert [plan.host_of(row) for row in range(len(plan))] == ["h"]
     assert (plan.quotas.id.tolist(), plan.quotas.milli_cpus_per_node.tolist()) == (["g"], [500])
     assert (plan.requeues.id.tolist(), plan.requeues.reasons) == (["g"], ("too slow",))
-    assert [fate.decision_id for fate in decider._orders] == [2, 3]
-    again = decider._plan(world)
+    assert {fate.decision_id for fate in decisions.results(world)} == {1, 2, 3}
+    assert not decisions.results(world)
+    again = decisions.plan(world)
     assert again.quotas.id.tolist() == ["g"]
     assert not len(again.requeues)
-    decider._take(
-        pb.CycleReply(decisions=[pb.Decision(id=4, job_id="g", quota=pb.Quota(weight=100))])
+    decisions.take(
+        [pb.Decision(id=4, job_id="g", quota=pb.Quota(weight=100))], nodes, world.licences
     )
-    assert not len(decider._plan(world).quotas)
-    decider.close()
+    assert not len(decisions.plan(world).quotas)
