@@ -10,8 +10,8 @@ Rules
        nodes on which it has processes, or to all if there are none, by the CPU time that each has
        used meanwhile. Both units of work are measured; the rate of progress alone counts from its
        first change.
-    2. A pair is learnt from when its host's bound is passed, every `QUIET_S` while it is not, and
-       when it ends.
+    2. A pair is learnt from when its guest is found to slow the host down, or found not to, every
+       `QUIET_S` (`pair_bound.py`), and when it ends.
     3. If the application of an ended host is known from runs alone, and it had a guest for a good
        part of the run, the whole run is learnt from as well: the time lost is attributed to the
        time with the guest. This shows interference that CPU time does not, as on memory. It is done
@@ -34,6 +34,7 @@ from bridge.model.coscheduling import pairs
 from bridge.model.job import Ending
 from bridge.model.learnt import Learning
 from bridge.model.snapshot import Snapshot
+from bridge.planning.sharing.comparison import Comparison
 from bridge.planning.sharing.histories import (
     History,
     application_of,
@@ -45,7 +46,7 @@ from bridge.planning.sharing.kept_keys import APART, BESIDE
 from bridge.planning.sharing.left_hosts import LeftHosts
 from bridge.planning.sharing.orders import cpus_of
 from bridge.planning.sharing.pair_knowledge import CEILINGS, note, note_short_of_memory
-from bridge.planning.sharing.pair_record import NOT_MEASURED, Pair
+from bridge.planning.sharing.pair_record import NOT_MEASURED, Pair, Suspicion
 from bridge.planning.sharing.seen import is_measured
 from bridge.planning.sharing.site_harm import SiteHarm
 from bridge.planning.sharing.slowdown import (
@@ -225,17 +226,26 @@ class Watch:
 
     def slowdown(self, guest: int, pair: Pair) -> Slowdown | None:
         """The present slowdown of a guest's host; None: too little is known."""
-        both = self._by_rates(guest, pair), self._overdue(guest)
+        both = self._by_rates(guest, pair), self.overdue(guest)
         found = [each for each in both if each is not None]
         return max(found, key=lambda each: each.at_least, default=None)
+
+    def compared(self, guest: int, pair: Pair) -> Comparison | None:
+        """A pair's comparison with the present measurement; None: the host's work is unknown."""
+        host = self.host_of[guest]
+        work = None if pair.comparison is None else self.works(host).get(pair.comparison.unit)
+        if pair.comparison is None or work is None:
+            return None
+        at_s = int(self.snapshot.running.measured_s[host])
+        return pair.comparison.after(at_s, work, self.guest_cpu_ms(guest), self.now_s)
 
     def _by_rates(self, guest: int, pair: Pair) -> Slowdown | None:
         host = self.host_of[guest]
         unit = self.unit(host)
         return None if unit is None else slowdown(self.rate_alone(host, unit), pair.rates[unit])
 
-    def _overdue(self, guest: int) -> Slowdown | None:
-        """Rule 4; None: the host is not late, or its end alone is unknown."""
+    def overdue(self, guest: int) -> Slowdown | None:
+        """The slowdown by rule 4; None: the host is not late, or its end alone is unknown."""
         running, host = self.snapshot.running, self.host_of[guest]
         history = history_of(self.learning, self.apps[host])
         key = _key(_RAN, str(running.id[host]), BESIDE.join(self.pair_apps(guest)))
@@ -275,6 +285,10 @@ class Watch:
         busy = min(max(float(running.busy_cpus[row]), 0.0) / max(total, 1), 1.0)
         return busy * len(asked & used) / max(len(asked), 1)
 
+    def busy_of(self, guest: int) -> float:
+        """Share of the CPUs of a running guest's nodes that its host uses."""
+        return self.busy(self.host_of[guest], self._nodes(guest))
+
     def blame(self, guest: int) -> float:
         """Share of its host's loss attributed to a guest, 0 to 1 (rule 1)."""
         running, host = self.snapshot.running, self.host_of[guest]
@@ -283,7 +297,7 @@ class Watch:
         near = [each for each in guests if set(self._nodes(each)) - unused] or guests
         if guest not in near:
             return 0.0
-        used = {each: max(self._cpus_beside(each), 0.0) for each in near}
+        used = {each: max(self.cpus_beside(each), 0.0) for each in near}
         total = sum(used.values())
         return used[guest] / total if total > 0 else 1 / len(near)
 
@@ -292,7 +306,7 @@ class Watch:
         found: list[int] = running.nodes[running.indptr[row] : running.indptr[row + 1]].tolist()
         return found
 
-    def _cpus_beside(self, guest: int) -> float:
+    def cpus_beside(self, guest: int) -> float:
         """CPUs that a guest has used while its host was measured beside it; -1: not known."""
         pair, now_ms = self.pair(guest), self.guest_cpu_ms(guest)
         if pair is None or not 0 <= pair.guest_cpu_ms <= now_ms or self.now_s <= pair.since_s:
@@ -344,14 +358,48 @@ class Watch:
 
     # ------------------------------------------------------------ lessons
 
-    def teach(self, guest: int, pair: Pair, found: Slowdown, bound: float) -> Pair:
-        """Learns from a running pair; returns its new record."""
-        blame, cpus = pair.blame / 1000, self._cpus_beside(guest)
+    def teach(
+        self, guest: int, pair: Pair, found: Slowdown, bound: float, cpus: float | None = None
+    ) -> Pair:
+        """Learns from a running pair; returns its new record.
+
+        Args:
+            guest: its row.
+            pair: its record.
+            found: the slowdown of the host.
+            bound: of it.
+            cpus: that the guest used meanwhile, -1: not known; None: those since the host was
+                measured beside it.
+        """
+        blame = pair.blame / 1000
+        cpus = self.cpus_beside(guest) if cpus is None else cpus
         ceiling = CEILINGS[0] if pair.floor_s else pair.ceiling
         bad = found.at_least * blame > bound
         note(self.learning, self.pair_apps(guest), ceiling, found.mean * blame, cpus, bad=bad)
         self._note_harm(self.apps[self.host_of[guest]], found.mean, pair, self.now_s)
         return replace(pair, told_s=self.now_s)
+
+    def convict(self, guest: int, pair: Pair) -> Pair:
+        """Learns that a suspected guest has done the harm; returns the pair's new record."""
+        if pair.suspicion is not None:
+            self._note_suspicion(self.pair_apps(guest), pair, pair.suspicion)
+        return replace(pair, suspicion=None)
+
+    def _note_suspicion(self, apps: tuple[str, str], pair: Pair, suspicion: Suspicion) -> None:
+        harm, blame = suspicion.harm_permille / 1000, pair.blame / 1000
+        cpus = suspicion.guest_milli_cpus / 1000 if suspicion.guest_milli_cpus >= 0 else -1.0
+        note(self.learning, apps, pair.ceiling, harm * blame, cpus, bad=True)
+        if blame > 0:
+            self.harm.add(application_of(apps[0])[0], harm, suspicion.lasted_s * blame)
+
+    def rebase(self, guest: int, alone: Rate) -> None:
+        """From now on this is the rate of a guest's host alone, in its present stage."""
+        host = self.host_of[guest]
+        running, works = self.snapshot.running, self.works(host)
+        if alone.unit in works:
+            alone = replace(alone, at_s=int(running.measured_s[host]), work=works[alone.unit])
+            key = _key(_ALONE, str(running.id[host]), str(alone.unit))
+            self.learning.running[key] = alone.numbers()
 
     def _note_harm(self, app: str, harm: float, pair: Pair, until_s: int) -> None:
         """For the site, each of several guests counts for its part of the time."""
@@ -424,8 +472,11 @@ class Watch:
         numbers = self.learning.running.get(key)
         host, _, guest = rest.partition(BESIDE)
         pair = Pair.of_numbers(numbers or Pair(CEILINGS[0], 0).numbers())
+        if pair.suspicion is not None:
+            self._note_suspicion((host, guest), pair, pair.suspicion)
+        apart = bool(pair.floor_s) or pair.comparison is not None
         history = history_of(self.learning, host)
-        for rate in (pair.rates[unit] for unit in UNITS if not pair.floor_s):
+        for rate in (pair.rates[unit] for unit in UNITS if not apart):
             alone = alone_rate(self.alone(host_id, rate.unit), rate.unit, history)
             found = slowdown(alone, rate) if rate.at_s == pair.at_s else None
             if found is not None:

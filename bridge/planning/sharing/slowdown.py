@@ -16,8 +16,9 @@ Rules
     3. Means weigh recent samples more: over about `LONG` samples for a host alone, and `SHORT`
        beside a guest.
     4. The standard error of the interval follows from the samples' variance, which is at least that
-       of `NOISE`, the difference of two runs of the same program without a guest. The error of the
-       quotient of rates is to first order (delta method).
+       of `NOISE`, the difference of two runs of the same program without a guest; for the rate
+       beside the guest it is also at least that of the rate alone, because two samples may agree by
+       chance. The error of the quotient of rates is to first order (delta method).
 """
 
 import math
@@ -89,12 +90,14 @@ class Rate:
         return self.unit == CPU_MS or (round(changes, 1) >= LEAST_SAMPLES and self.moved >= OFTEN)
 
     @property
+    def deviation(self) -> float:
+        """Relative standard deviation of a sample (rule 4)."""
+        return max(math.sqrt(self.variance) / self.mean, NOISE) if self.mean > 0 else math.inf
+
+    @property
     def error(self) -> float:
-        """Relative standard error of the mean (rule 4)."""
-        if self.samples < 1 or self.mean <= 0:
-            return math.inf
-        relative = max(math.sqrt(self.variance) / self.mean, NOISE)
-        return relative / math.sqrt(self.samples)
+        """Relative standard error of the mean."""
+        return self.deviation / math.sqrt(self.samples) if self.samples else math.inf
 
     def numbers(self) -> list[int]:
         """For the state: whole numbers."""
@@ -155,4 +158,5 @@ def slowdown(alone: Rate | None, beside: Rate) -> Slowdown | None:
     if beside.mean * LARGEST <= alone.mean:
         return Slowdown(LARGEST - 1, LARGEST * NOISE)
     ratio = alone.mean / beside.mean
-    return Slowdown(ratio - 1, ratio * math.hypot(alone.error, beside.error))
+    error = max(alone.deviation, beside.deviation) / math.sqrt(beside.samples)
+    return Slowdown(ratio - 1, ratio * math.hypot(alone.error, error))

@@ -14,11 +14,9 @@ Rules
        expected to get the largest share of the CPUs it wants from those the host leaves is taken;
        jobs whose limits end before the host's come first. A job that would get less than
        `least_share` of what it wants is not taken.
-    3. When the bound is passed, the guest is held to the floor at once, the pair's record is
-       updated, and the host is measured again. If the bound is passed again, the guest is requeued.
-       If not, it gets the highest admissible ceiling below the last one after `calm_s`; if there is
-       none, it is requeued. A guest to which no part of the loss is attributed stays as it is
-       (`pair_watch`, rule 1).
+    3. When the bound is passed, the guest is held to the floor at once; it is requeued, or gets a
+       lower ceiling, by the rules of `bridge.planning.sharing.pair_bound`. From time to time the
+       host is compared beside the guest at the floor and at its ceiling, in turns.
     4. A guest is also requeued when memory is short, and held to the floor while its host is not
        measured (`bridge.planning.sharing.safety`). It is requeued when the host's progress, or its
        application's record, shows that it will not end within its limit at its present rate. A host
@@ -57,8 +55,9 @@ from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.sharing import left_hosts, switch
 from bridge.planning.sharing.histories import application, history_of
-from bridge.planning.sharing.leaving import ALWAYS_SLOW, STOPPED, TOO_LATE, UNKNOWN, too_slow
+from bridge.planning.sharing.leaving import STOPPED, TOO_LATE
 from bridge.planning.sharing.orders import Orders, cpus_of
+from bridge.planning.sharing.pair_bound import PairBound
 from bridge.planning.sharing.pair_knowledge import (
     CEILINGS,
     PAIRS,
@@ -68,7 +67,7 @@ from bridge.planning.sharing.pair_knowledge import (
     pair_key,
 )
 from bridge.planning.sharing.pair_record import Pair
-from bridge.planning.sharing.pair_watch import MOST_UNKNOWN, QUIET_S, Watch
+from bridge.planning.sharing.pair_watch import MOST_UNKNOWN, Watch
 from bridge.planning.sharing.safety import short_of_memory
 from bridge.planning.sharing.seen import is_measured
 from bridge.planning.sharing.slots import Guest, Host, Slots
@@ -165,6 +164,7 @@ class _Cycle:
         self.snapshot, self.now_s = self.slots.snapshot, self.slots.snapshot.now_s
         self.orders = Orders(self.snapshot)
         self.watch = Watch(self.snapshot, self.learning, self.left)
+        self.pair_bound = PairBound(self.watch, self.policy.calm_s)
 
     def revert(self, site: Site) -> bool:
         """Rule 6, of the whole site."""
@@ -212,7 +212,7 @@ class _Cycle:
             short = short_of_memory(self.slots, guest, host)
             reason = short or self._must_go(guest, pair)
             if not reason and is_measured(self.snapshot, host):
-                pair, reason = self._within_bound(guest, pair)
+                pair, reason = self.pair_bound.guide(guest, pair, self._bound(host))
             self.watch.keep(guest, pair)
             if reason:
                 self.watch.sent_away(guest, short_of_memory=bool(short))
@@ -220,7 +220,7 @@ class _Cycle:
                 self.orders.requeue(job_id, cpus, reason)
             elif (
                 reason
-                or pair.floor_s
+                or (pair.comparison.low if pair.comparison is not None else pair.floor_s)
                 or pair.unknown >= MOST_UNKNOWN
                 or not is_measured(self.snapshot, host)
             ):
@@ -235,7 +235,7 @@ class _Cycle:
             return found
         host = self.watch.host_of[guest]
         ceiling = highest_admissible(
-            self.learning.known, self.watch.pair_apps(guest), self._busy(guest),
+            self.learning.known, self.watch.pair_apps(guest), self.watch.busy_of(guest),
             self._bound(host),
         )  # fmt: skip
         pair = Pair(ceiling or 0, self.now_s, told_s=self.now_s)
@@ -251,41 +251,6 @@ class _Cycle:
         if needs_s is not None and needs_s > int(running.end_s[host]) - self.now_s:
             return TOO_LATE
         return ""
-
-    def _within_bound(self, guest: int, pair: Pair) -> tuple[Pair, str]:
-        """Rule 3: the new record of the pair, and why the guest must leave; empty: it need not."""
-        host = self.watch.host_of[guest]
-        found, bound = self.watch.slowdown(guest, pair), self._bound(host)
-        if found is not None and found.at_least > bound:
-            pair = self.watch.teach(guest, pair, found, bound)
-            if not pair.blame:
-                return self.watch.anew(guest, pair), ""
-            if pair.floor_s:
-                return pair, too_slow(found, bound)
-            return replace(self.watch.anew(guest, pair), floor_s=self.now_s), ""
-        if pair.unknown >= 2 * MOST_UNKNOWN:
-            return pair, UNKNOWN
-        if not pair.floor_s:
-            quiet = self.now_s - pair.told_s >= QUIET_S
-            steady = max(rate.samples for rate in pair.rates) >= SHORT
-            if found is not None and quiet and steady:
-                pair = self.watch.teach(guest, pair, found, bound)
-            return pair, ""
-        if self.now_s - pair.floor_s < self.policy.calm_s:
-            return pair, ""
-        lower = highest_admissible(
-            self.learning.known, self.watch.pair_apps(guest), self._busy(guest), bound,
-            below=pair.ceiling,
-        )  # fmt: skip
-        if lower is None:
-            return pair, ALWAYS_SLOW
-        return replace(self.watch.anew(guest, pair), ceiling=lower, floor_s=0), ""
-
-    def _busy(self, guest: int) -> float:
-        """Share of the CPUs of a running guest's nodes that its host uses."""
-        running = self.snapshot.running
-        nodes = running.nodes[running.indptr[guest] : running.indptr[guest + 1]].tolist()
-        return self.watch.busy(self.watch.host_of[guest], nodes)
 
     # ------------------------------------------------------------ guests that start
 
@@ -316,7 +281,7 @@ class _Cycle:
             pair = self.watch.pair(guest) if its == host else None
             if pair is not None:
                 apps, ceiling = self.watch.pair_apps(guest), pair.ceiling or CEILINGS[0]
-                mean = belief(self.learning.known, apps, ceiling, self._busy(guest)).mean
+                mean = belief(self.learning.known, apps, ceiling, self.watch.busy_of(guest)).mean
                 found += max(mean, 0.0)
         return found
 

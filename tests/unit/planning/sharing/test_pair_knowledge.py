@@ -63,10 +63,8 @@ def test_a_slowdown_and_its_interval_are_as_by_hand(alone, beside):
     ratio = np.mean(alone) / np.mean(beside)
     if ratio >= 10:
         return
-    errors = [
-        max(np.std(rates) / np.mean(rates), NOISE) / math.sqrt(len(rates))
-        for rates in (alone, beside)
-    ]
+    apart = [max(np.std(rates) / np.mean(rates), NOISE) for rates in (alone, beside)]
+    errors = [apart[0] / math.sqrt(len(alone)), max(apart) / math.sqrt(len(beside))]
     assert found.mean == pytest.approx(ratio - 1)
     assert found.at_least == pytest.approx(ratio - 1 - SURE * ratio * math.hypot(*errors))
 
