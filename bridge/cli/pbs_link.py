@@ -38,8 +38,8 @@ def pbs_link(  # noqa: PLR0917 - options, by name
         float, typer.Option(help="Seconds between two looks at vnodes.")
     ] = 1.0,
     write_share: Annotated[
-        float, typer.Option(help="Part of the server's time for comments and estimated starts; "
-                            "0: none are written.")
+        float, typer.Option(help="Part of the server's time for comments and estimated starts that "
+                            "change; 0: none are written.")
     ] = 0.25,
     stock: Annotated[
         str, typer.Option(help="Command that takes over, in the foreground; 'none': nothing does. "

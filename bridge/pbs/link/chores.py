@@ -6,9 +6,10 @@ Rules
        the order in which the service announced them; of one job at most every `REWRITE_S`, because
        estimates of a queue that moves change with every job that starts or ends. Nothing is
        written into a job after its start was sent.
-    2. The server has one thread: writing takes at most a share of its time. After every few jobs
-       the writer waits for the answer to a small query, so that other clients are served. When it
-       has used up its saved time, it waits for a multiple of that time.
+    2. The server has one thread. After every few jobs the writer waits for the answer to a small
+       query, so that other clients are served. What is written into a job for the first time is
+       written without a pause, as pbs_sched does; writing again takes at most a share of the
+       server's time: when the saved time is used up, the writer waits for a multiple of it.
     3. It uses the registered connection: the server lets nobody else set estimates, except
        managers. The library takes turns between the threads; a write waits for no answer.
 """
@@ -70,9 +71,14 @@ class Written:
 
 
 class Backlog:
-    """What is to be written into jobs, and when (rule 1). Times are monotonic, s."""
+    """What is to be written into jobs, and when (rule 1). Times are monotonic, s.
+
+    Attributes:
+        written_again: how many of the last batch had been written before.
+    """
 
     def __init__(self) -> None:
+        self.written_again = 0
         self._ready: dict[str, Attributes] = {}
         self._later: dict[str, Attributes] = {}
         self._told: dict[str, tuple[Attributes, float]] = {}
@@ -104,6 +110,7 @@ class Backlog:
     def take(self, most: int, now: float) -> list[tuple[str, Attributes]]:
         """Returns what is to be written next, and counts it as written."""
         batch = [(job_id, self._ready[job_id]) for job_id in itertools.islice(self._ready, most)]
+        self.written_again = sum(job_id in self._told for job_id, _ in batch)
         for job_id, attributes in batch:
             del self._ready[job_id]
             self._told[job_id] = attributes, now
@@ -129,7 +136,7 @@ class Announcer:
 
         Args:
             ifl: the library.
-            share: part of the server's time that this may take; 0: nothing is written.
+            share: part of the server's time that writing again may take; 0: nothing is written.
         """
         self.written = Written()
         self._ifl, self._share = ifl, share
@@ -168,20 +175,25 @@ class Announcer:
         self._connection = connection
         self._more.set()
 
-    def _take(self) -> list[tuple[str, Attributes]]:
+    def _take(self) -> tuple[list[tuple[str, Attributes]], float]:
+        """The next batch, and the part of it that is subject to the share (rule 2)."""
         with self._lock:
             now = time.monotonic()
             if not self._backlog.is_ready:
                 self._backlog.ripen(now)
             batch = self._backlog.take(_BURST, now)
             self.written.waiting = len(self._backlog)
-        return batch
+            again = self._backlog.written_again / len(batch) if batch else 0.0
+        return batch, again
 
     def _run(self) -> None:
         while True:
             self._more.wait(_LATER_S if self.written.waiting else None)
             self._more.clear()
-            while (connection := self._connection) is not None and (batch := self._take()):
+            while (connection := self._connection) is not None:
+                batch, again = self._take()
+                if not batch:
+                    break
                 try:
                     took_s = self._send(connection, batch)
                 except IflError as error:
@@ -190,7 +202,7 @@ class Announcer:
                         self._backlog.forget(job_id for job_id, _ in batch)
                     time.sleep(_AGAIN_S)
                     continue
-                time.sleep(self._allowance.rests_s(took_s, time.monotonic()))
+                time.sleep(self._allowance.rests_s(took_s * again, time.monotonic()))
 
     def _send(self, connection: int, batch: list[tuple[str, Attributes]]) -> float:
         """Sends a burst; returns how long it kept the server busy, s."""

@@ -8,9 +8,11 @@ Terms
 
 Rules
     1. Commands are only hints, and another thread answers them; each turn determines what has
-    changed.
-    2. A turn with starts reads again before it checks and sends them: the jobs that have changed,
-       and everything else too unless it was read less than `BRIEF_S` ago.
+       changed. When it was told of new jobs only, it reads those alone before it calls the service,
+       and the rest while the service decides.
+    2. Starts are checked against what was read while the service decided, if that was at most
+       `FRESH_S` ago. Otherwise the jobs that have changed and the vnodes are read again, and
+       everything else too unless it was read less than `BRIEF_S` ago.
     3. A start counts when the job is seen running (`starts.py`).
     4. That jobs run as the service has decided is reported with the next change, at the latest
        after `CONFIRM_S`: one call for a job that is submitted, and one when it ends.
@@ -27,11 +29,12 @@ Rules
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from bridge.errors import BridgeError, StaleSnapshot
-from bridge.pbs.ifl.port import Code, Ifl, IflError
+from bridge.pbs.ifl.port import Code, Command, Ifl, IflError
 from bridge.pbs.link.chores import Announcer
 from bridge.pbs.link.deadline import within
 from bridge.pbs.link.mirror import Mirror
@@ -49,7 +52,7 @@ from bridge.rpc.pb import scheduler_pb2 as pb
 _log = logging.getLogger(__name__)
 
 _RETRY_S, _ASIDE_RETRY_S, _FENCED_RETRY_S, _SERVER_RETRY_S = 0.25, 1.0, 5.0, 1.0
-BRIEF_S, CONFIRM_S = 0.05, 0.5
+FRESH_S, BRIEF_S, CONFIRM_S = 0.02, 0.05, 0.5
 RESUME_S, RESUME_AGAIN_S = 3.0, 300.0
 _BUSY = {Code.UNAVAILABLE, Code.MOM_REJECTED, Code.NO_MOM}
 _STALE = {Code.UNKNOWN_JOB, Code.BAD_STATE, Code.JOB_ALTERED}
@@ -131,7 +134,10 @@ class Link:
         self._pace = Pace()
         self._times = _Timing()
         self._looked_s = 0.0
-        self._heard = 0
+        self._heard: Counter[int] = Counter()
+        self._brief = False
+        self._fresh: Tables | None = None
+        self._lost: IflError | None = None
         self._offered = False
         self._answered_s: dict[str, float] = {}
         self._not_resumed_s: dict[str, float] = {}
@@ -160,12 +166,12 @@ class Link:
         self.parent.tell(ALIVE)
         try:
             self._register()
-            tables = self._look()
+            tables = self._look_briefly() or self._look()
             self._set_going(tables)
+            self._decide(tables)
         except IflError as error:
             self._server_lost(error)
             return _SERVER_RETRY_S
-        self._decide(tables)
         return self._rests_s()
 
     def _set_going(self, tables: Tables) -> None:
@@ -228,8 +234,24 @@ class Link:
         self.announcer.reset()
         self.parent.tell(ABSENT, str(error))
 
+    def _look_briefly(self) -> Tables | None:
+        """Reads new jobs only, if it was told of nothing else (rule 1); None: it was."""
+        mirror, commands = self._mirror, self.registration.commands
+        if mirror is None or commands is None or commands.restarted.is_set():
+            return None
+        told = commands.counts.copy()
+        is_new = told.total() > self._heard.total() and all(
+            count == self._heard[command] or command == Command.NEW
+            for command, count in told.items()
+        )
+        if not is_new or self.clock() - mirror.read_s >= self.settings.poll_s:
+            return None
+        self._brief = True
+        return self._starts.overlay(mirror.refresh_new())
+
     def _look(self, *, starting: bool = False) -> Tables:
         """Reads whatever may have changed."""
+        self._brief = False
         mirror, commands = self._mirror, self.registration.commands
         assert mirror is not None  # made by _register
         if commands is not None and commands.restarted.is_set():
@@ -238,7 +260,7 @@ class Link:
         if commands is not None and commands.definitions.is_set():
             commands.definitions.clear()
             mirror.expect_change()
-        heard = commands.counts.total() if commands is not None else 0
+        heard = commands.counts.copy() if commands is not None else Counter()
         told, self._heard = heard != self._heard or bool(self._starts), heard
         began = self.clock()
         tables = mirror.refresh(told=told or starting, starting=starting)
@@ -250,8 +272,25 @@ class Link:
         self._looked_s = began
         return self._starts.overlay(tables)
 
+    def _look_meanwhile(self) -> None:
+        """Reads everything while the service decides; an error is raised afterwards."""
+        mirror = self._mirror
+        if not self.is_registered or mirror is None:
+            return
+        before = mirror.tables
+        try:
+            self._fresh = self._look(starting=True)
+        except IflError as error:
+            self._lost = error
+            return
+        if not _are_alike(before, mirror.tables):
+            self.wake.set()
+
     def _look_again(self) -> Tables:
-        """Reads what may have changed since the service was asked: rule 2."""
+        """Returns what is new enough to start jobs by: rule 2."""
+        fresh, self._fresh = self._fresh, None
+        if fresh is not None and self.clock() - self._looked_s < FRESH_S:
+            return fresh
         mirror = self._mirror
         if mirror is None or self.clock() - self._looked_s >= BRIEF_S:
             return self._look(starting=True)
@@ -286,6 +325,9 @@ class Link:
         if now < times.retry:
             return
         report = self.model.report(tables)
+        if self._brief and not self._is_due(now, report):
+            tables = self._look()
+            report = self.model.report(tables)
         wanted = self.registration.commands is not None and self.registration.commands.wanted
         if wanted or self.is_registered:
             self._obey(tables)
@@ -294,10 +336,11 @@ class Link:
         self._pace.pay(now)
         times.tick, times.wake, times.confirm = now + self.settings.tick_s, 0.0, 0.0
         ended, self._ended = self._ended, []
+        self._fresh = self._lost = None
         try:
             reply = self.stream.ask(
                 report, tables.now_s, timeout_s=self._patience_s(now), ended=ended,
-                status=self._status(),
+                status=self._status(), meanwhile=self._look_meanwhile,
             )  # fmt: skip
         except BridgeError as error:
             self._silent(error, now)
@@ -306,6 +349,8 @@ class Link:
         self.figures.call_ms = (self.clock() - now) * 1e3
         self._pace.took(self.clock() - now)
         self._answered(reply)
+        if self._lost is not None:
+            raise self._lost
         if self.is_registered:
             self._carry_out(tables, reply)
 
@@ -518,6 +563,14 @@ class Link:
         if self._mirror is not None:
             self._mirror.expect_change()
         self.wake.set()
+
+
+def _are_alike(before: Tables | None, after: Tables | None) -> bool:
+    """Whether nothing was read that the service does not know; unchanged objects are the same."""
+    return before is not None and after is not None and all(
+        getattr(before, name) is getattr(after, name)
+        for name in ("server", "queues", "vnodes", "jobs", "reservations")
+    )  # fmt: skip
 
 
 def _fate(decision: pb.Decision, refusal: Refusal) -> pb.Fate:

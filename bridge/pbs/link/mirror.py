@@ -18,6 +18,8 @@ Rules
        jobs only, unchanged, and no command has arrived since, the next query for jobs is
        `OWN_WRITES_S` later.
     8. Queries of one kind take at most a fifth of the time: `Interval` spaces them.
+    9. Counts that change with every job, and the state of vnodes that are full, are left out of
+       servers, queues and vnodes: the jobs say the same.
 """
 
 import time
@@ -37,10 +39,18 @@ JOB_ATTRIBUTES = (
 )  # fmt: skip
 """The attributes of a job on which a decision may depend."""
 
+_COUNTS = frozenset((
+    "state_count", "total_jobs", "resources_assigned", "license_count", "jobs", "last_used_time",
+    "last_state_change_time",
+))  # fmt: skip
+_BUSY, _FREE = "job-busy", "free"
+
 SLACK_S = 2
 ALL_S = 300.0
 OWN_WRITES_S = 1.0
 _NODES_S, _DEFINITIONS_S = 1.0, 60.0
+_MOST_DIFFERED = 4
+"""Lists one after the other that differ from the server's count, which may be a moment older."""
 _SHARE = 5
 
 
@@ -71,11 +81,26 @@ class Interval:
 
 
 def keep_same(old: Objects, new: Objects) -> Objects:
-    """Returns the new objects, with unchanged ones as the old dictionaries."""
-    return {
+    """Returns the new objects, with unchanged ones as the old dictionaries; or the old ones."""
+    found = {
         name: known if (known := old.get(name)) == attributes and known is not None else attributes
         for name, attributes in new.items()
     }
+    same = len(found) == len(old) and all(old.get(name) is each for name, each in found.items())
+    return old if same else found
+
+
+def steady(attributes: Attributes) -> Attributes:
+    """Returns a server, queue or vnode without what changes with every job (rule 9)."""
+    found = {name: value for name, value in attributes.items() if name not in _COUNTS}
+    if _BUSY in text(attributes, "state"):
+        others = [word for word in text(attributes, "state").split(",") if word != _BUSY]
+        found["state"] = ",".join(others) or _FREE
+    return found
+
+
+def _steady(objects: Objects) -> Objects:
+    return {name: steady(attributes) for name, attributes in objects.items()}
 
 
 @dataclass
@@ -98,6 +123,7 @@ class Mirror:
         scheduler: name of the scheduler object.
         clock: wall clock, s; the server's machine and this one must agree within `SLACK_S`.
         monotonic: for intervals, s.
+        read_s: when the last refresh of everything began, monotonic, s.
     """
 
     ifl: Ifl
@@ -107,8 +133,10 @@ class Mirror:
     monotonic: Callable[[], float] = time.monotonic
     counts: Counts = field(default_factory=Counts)
     ended: dict[str, Attributes] = field(default_factory=dict)
+    read_s: float = -1e9
     _tables: Tables | None = None
     _asked_s: int = 0
+    _differed: int = 0
     _rest_until_s: float = 0.0
     _all: Interval = field(default_factory=lambda: Interval(ALL_S))
     _lists: Interval = field(default_factory=lambda: Interval(0.0))
@@ -155,19 +183,43 @@ class Mirror:
         resources, sched = (old.resources, old.sched) if old else (empty, {})
         due = self._nodes.is_cheap(began) if starting else self._nodes.is_due(began)
         if old is None or due:
-            vnodes = keep_same(vnodes, ifl.stat_vnodes(connection))
+            vnodes = keep_same(vnodes, _steady(ifl.stat_vnodes(connection)))
             reservations = keep_same(reservations, ifl.stat_reservations(connection))
             self._nodes.took(began, self.monotonic())
         if old is None or self._definitions.is_due(began):
             resources = keep_same(resources, ifl.stat_resources(connection))
             sched = ifl.stat_scheduler(connection, self.scheduler)
             self._definitions.took(began, self.monotonic())
-        queues = keep_same(old.queues if old else empty, ifl.stat_queues(connection))
+        queues = keep_same(old.queues if old else empty, _steady(ifl.stat_queues(connection)))
         if told:
             self._rest_until_s = 0.0
         jobs = self._jobs(old.jobs if old else None, server, now_s)
+        kept = steady(server)
+        if old is not None and old.server == kept:
+            kept = old.server
+        self.read_s = began
         self._tables = Tables(
-            now_s, name, server, sched, queues, vnodes, jobs, reservations, resources
+            now_s, name, kept, sched, queues, vnodes, jobs, reservations, resources
+        )
+        return self._tables
+
+    @property
+    def tables(self) -> Tables | None:
+        """What was read last; None: nothing yet."""
+        return self._tables
+
+    def refresh_new(self) -> Tables:
+        """Reads only jobs that are new or may have changed; none has left.
+
+        Raises:
+            IflError: the server does not answer, or refuses.
+        """
+        if self._tables is None:
+            return self.refresh()
+        now_s = int(self.clock())
+        self._rest_until_s = 0.0
+        self._tables = replace(
+            self._tables, now_s=now_s, jobs=self._changed(self._tables.jobs, now_s)
         )
         return self._tables
 
@@ -181,7 +233,7 @@ class Mirror:
             return self.refresh()
         now_s, began, vnodes = int(self.clock()), self.monotonic(), self._tables.vnodes
         if self._nodes.is_cheap(began):
-            vnodes = keep_same(vnodes, self.ifl.stat_vnodes(self.connection))
+            vnodes = keep_same(vnodes, _steady(self.ifl.stat_vnodes(self.connection)))
             self._nodes.took(began, self.monotonic())
         jobs = self._changed(self._tables.jobs, now_s)
         self._tables = replace(self._tables, now_s=now_s, jobs=jobs, vnodes=vnodes)
@@ -195,7 +247,9 @@ class Mirror:
         jobs = old if rests else self._changed(old, now_s)
         if not _is_complete(jobs, server) and self._lists.is_due(began):
             jobs = self._without_gone(jobs)
-            if not _is_complete(jobs, self.ifl.stat_server(self.connection)[1]):
+            self._differed = 0 if _is_complete(jobs, server) else self._differed + 1
+            if self._differed >= _MOST_DIFFERED:
+                self._differed = 0
                 self.expect_all(began)
             self._lists.took(began, self.monotonic())
         return jobs
@@ -205,7 +259,10 @@ class Mirror:
         since_s, self._asked_s = self._asked_s - SLACK_S, now_s
         changed = self.ifl.stat_jobs(self.connection, JOB_ATTRIBUTES, changed_since_s=since_s)
         self.counts.jobs_read += len(changed)
-        changed = keep_same(old, changed)
+        changed = {
+            name: known if (known := old.get(name)) == each and known is not None else each
+            for name, each in changed.items()
+        }
         is_known = changed and all(old.get(name) is each for name, each in changed.items())
         self._rest_until_s = self.monotonic() + OWN_WRITES_S if is_known else 0.0
         if any(old.get(name) is not attributes for name, attributes in changed.items()):

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Spaces the calls to the service under load.
 
-Calls are immediate until they take more than a share of the time. Beyond that they are spaced by a
-multiple of their usual duration, so that thousands of short jobs share cycles, and never by more
-than `LONGEST_S`.
+Calls are immediate until they take more than a share of the time, or there are more than 1 in
+`PACE_S`. Beyond that they are spaced by a multiple of their usual duration, so that thousands of
+short jobs share cycles, and never by more than `LONGEST_S`.
 """
 
 from dataclasses import dataclass
 
-PACE_S = 0.02
+PACE_S = 0.05
 LONGEST_S = 0.5
-_BURST, _FACTOR = 5, 2
+_BURST, _FACTOR = 5, 3
 
 
 @dataclass

@@ -20,7 +20,7 @@ class Settings:
         watchdog_s: the link is killed when it has shown no sign of life for this long.
         tick_s: the service is called at least this often.
         poll_s: least time between two queries for objects that send no command.
-        write_share: part of the server's time that comments and estimates may take.
+        write_share: part of the server's time that comments and estimates may take that change.
         stock: command line of the scheduler that takes over; empty: none does.
         log_level, log_format: of the log on standard error.
     """

@@ -165,8 +165,17 @@ class Stream:
         timeout_s: float,
         ended: Sequence[pb.EndedJob] = (),
         status: pb.ControllerStatus | None = None,
+        meanwhile: Callable[[], None] = lambda: None,
     ) -> pb.CycleReply:
         """Sends a report and returns the reply, with decisions that are new.
+
+        Args:
+            report: the newest.
+            now_s: the clock, Unix seconds.
+            timeout_s: how long to wait.
+            ended: runs of jobs.
+            status: of this link.
+            meanwhile: is called while the service decides; it must raise nothing.
 
         Raises:
             Unreachable: no answer in time.
@@ -179,7 +188,9 @@ class Stream:
                 if not self._service_epoch:
                     self._greet(until)
                 full = self._sent is None
-                reply = self._cycle(report, now_s, until, ended, status)
+                reply: pb.CycleReply = self._call(
+                    self._stub.Cycle, self._next(report, now_s, ended, status), until, meanwhile
+                )
                 if reply.service_epoch != self._service_epoch:
                     self._service_epoch, self._sent = 0, None
                 elif reply.need_full or reply.generation != self._generation:
@@ -209,14 +220,14 @@ class Stream:
         self._service_epoch, self._decided, self.greeted = reply.service_epoch, 0, reply
         self._sent = None
 
-    def _cycle(
+    def _next(
         self,
         report: Reported,
         now_s: int,
-        until: float,
         ended: Sequence[pb.EndedJob],
         status: pb.ControllerStatus | None,
-    ) -> pb.CycleReply:
+    ) -> pb.CycleRequest:
+        """The next report on the wire."""
         sent = self._sent or _Sent()
         base = 0 if self._sent is None else self._generation
         self._generation += 1
@@ -240,8 +251,7 @@ class Stream:
             request.licences.CopyFrom(report.licences)
         if status is not None:
             request.status.CopyFrom(status)
-        reply: pb.CycleReply = self._call(self._stub.Cycle, request, until)
-        return reply
+        return request
 
     def _accept(self, report: Reported, reply: pb.CycleReply) -> pb.CycleReply:
         self._sent = _Sent(
@@ -258,11 +268,25 @@ class Stream:
             reply.decisions.extend(kept)
         return reply
 
-    def _call(self, method: Callable[..., Any], request: Any, until: float) -> Any:
+    def _call(
+        self,
+        method: Any,
+        request: Any,
+        until: float,
+        meanwhile: Callable[[], None] | None = None,
+    ) -> Any:
         left_s = until - time.monotonic()
         if left_s <= 0:
             raise Unreachable(f"no answer from {self._address} in time")
         try:
-            return method(request, timeout=left_s)
+            if meanwhile is None:
+                return method(request, timeout=left_s)
+            if not hasattr(method, "future"):
+                reply = method(request, timeout=left_s)
+                meanwhile()
+                return reply
+            future = method.future(request, timeout=left_s)
+            meanwhile()
+            return future.result()
         except grpc.RpcError as error:
             raise error_of(error, self._address) from None

@@ -111,6 +111,8 @@ class Translation:
         self.counts_usage = False
         self._kept: dict[str, _Kept] = {}
         self._around: object = None
+        self._nodes_of: object = None
+        self._partitions_of: object = None
         self._cluster: Cluster | None = None
         self._demanded: frozenset[str] = frozenset()
         self._last: Report | None = None
@@ -151,14 +153,10 @@ class Translation:
         for message in shared.jobs:
             jobs[message.id] = self._as_before(message)
         self._kept = kept
-        nodes = _nodes(parsed, cluster, frozenset(demanded))
         report = Report(
-            {
-                name: _same(node, last.nodes.get(name) if last else None)
-                for name, node in nodes.items()
-            },
+            self._all_nodes(parsed, cluster, frozenset(demanded)),
             jobs,
-            _same(_partitions(parsed), last.partitions if last else None),
+            self._all_partitions(parsed, cluster),
             _same(_reservations(parsed, shared), last.reservations if last else None),
             _same(_licences(parsed), last.licences if last else None),
             (
@@ -170,6 +168,31 @@ class Translation:
         )
         self._last = report
         return report
+
+    def _all_nodes(
+        self, parsed: Parsed, cluster: Cluster, demanded: frozenset[str]
+    ) -> Mapping[str, pb.Node]:
+        """The nodes, made again if what they are made of has changed."""
+        keys = parsed.settings.node_sort
+        made_of = (cluster, demanded, keys)
+        last = self._last.nodes if self._last else {}
+        if self._nodes_of == made_of and all(key.of == "total" for key in keys):
+            return last
+        self._nodes_of = made_of
+        nodes = _nodes(parsed, cluster, demanded)
+        return {name: _same(node, last.get(name)) for name, node in nodes.items()}
+
+    def _all_partitions(self, parsed: Parsed, cluster: Cluster) -> pb.Partitions:
+        """The queues, likewise."""
+        made_of = (
+            cluster, tuple(parsed.queues.items()), tuple(parsed.by_queue.items()),
+            parsed.settings, _express(parsed),
+        )  # fmt: skip
+        last = self._last.partitions if self._last else None
+        if last is not None and self._partitions_of == made_of:
+            return last
+        self._partitions_of = made_of
+        return _same(_partitions(parsed), last)
 
     def _observe(self, parsed: Parsed) -> None:
         """Counts usage for fair share, where it is used."""

@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from bridge.pbs.link.mirror import steady
 from tests.unit.pbs.link.world import World, judge, without_threads
 
 
@@ -338,3 +339,61 @@ def test_what_the_service_may_decide_and_this_link_may_not_is_said_once(world, c
     assert line == again
     assert {"share", "resize"} <= set(line.rpartition(": ")[2].split(", "))
     assert "start" not in line.rpartition(": ")[2].split(", ")
+
+
+def test_of_a_new_job_it_reads_only_that_before_it_asks_and_the_rest_meanwhile(world):
+    world.run(2)
+    job, before = world.pbs.submit("1:ncpus=1"), []
+    world.pbs.calls.clear()
+    world.service.meanwhile = lambda: before.extend(world.pbs.calls)
+    world.turn()
+    assert [call for call in before if call.startswith("stat")] == ["stat_jobs"]
+    later = world.pbs.calls[len(before) :]
+    run = later.index("run")
+    assert {"stat_server", "stat_queues", "stat_vnodes", "stat_jobs"} <= set(later[:run])
+    world.turn()
+    assert world.pbs.jobs[job]["substate"] == "42"
+
+
+@pytest.mark.parametrize("what", ["delete_job", "hold"])
+def test_what_happens_while_the_service_decides_is_seen_before_the_start(world, what):
+    world.run(2)
+    job = world.pbs.submit("1:ncpus=1")
+    world.service.meanwhile = lambda: getattr(world.pbs, what)(job)
+    world.link.wake.clear()
+    world.turn()
+    assert world.link.wake.is_set()
+    world.run(3)
+    assert not [each for each in world.pbs.history if each[1] == "asked"]
+
+
+def test_a_vnode_that_goes_while_the_service_decides_gets_no_job(world):
+    world.run(2)
+    world.pbs.submit("4:ncpus=4")
+
+    def offline():
+        world.pbs.vnodes["n1"] = {**world.pbs.vnodes["n1"], "state": "offline"}
+
+    world.service.meanwhile = offline
+    world.run(3)
+    assert not [each for each in world.pbs.history if each[1] == "asked"]
+
+
+def test_a_server_that_is_lost_while_the_service_decides_gets_its_jobs_later(world):
+    world.run(2)
+    job = world.pbs.submit("1:ncpus=1")
+    world.service.meanwhile = world.pbs.restart
+    world.turn()
+    assert not [each for each in world.pbs.history if each[1] == "asked"]
+    world.run(5)
+    assert world.pbs.jobs[job]["substate"] == "42"
+    assert judge(world.pbs) == []
+
+
+def test_counts_and_full_vnodes_are_no_news():
+    full = {"state": "job-busy", "resources_assigned": {"ncpus": "4"}, "jobs": "1.srv/0", "a": "b"}
+    assert steady(full) == {"state": "free", "a": "b"}
+    assert steady({"state": "job-busy,offline"}) == {"state": "offline"}
+    assert steady({"state": "job-exclusive", "state_count": "Queued:3"}) == {
+        "state": "job-exclusive"
+    }

@@ -26,7 +26,7 @@ def test_short_calls_of_single_jobs_never_rest():
 def test_calls_without_a_pause_take_a_share_of_the_time():
     found = rests(Pace(), 0.02, 0.02, 100)
     assert found[:3] == [0.0] * 3
-    assert found[-1] == pytest.approx(0.02, abs=0.005)
+    assert found[-1] == pytest.approx(0.04, abs=0.005)
 
 
 def test_long_calls_are_not_spaced_further_than_the_longest():
@@ -89,3 +89,13 @@ def test_jobs_that_start_or_leave_are_forgotten():
     backlog.keep_only({"3.srv": {}})
     backlog.ripen(100.0)
     assert backlog.take(5, 100.0) == [("3.srv", {"comment": "waits"})]
+
+
+def test_what_is_written_again_is_counted():
+    backlog = Backlog()
+    for now in (0.0, 2 * REWRITE_S):
+        for job_id in ("1.srv", "2.srv"):
+            backlog.add(job_id, {"comment": str(now)}, now)
+        backlog.add(f"new at {now}", {"comment": "new"}, now)
+        assert len(backlog.take(5, now)) == 3
+        assert backlog.written_again == (2 if now else 0)
