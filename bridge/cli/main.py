@@ -65,6 +65,11 @@ COMMANDS: Final = {
         "Compare policies on traces, seeds and perturbations.",
     ),
     "rerun": ("experiments.rerun", "rerun", "Repeat a result, and say whether it came out again."),
+    "experiment-report": (
+        "experiments.report",
+        "report",
+        "Compare the results of an experiment, with intervals.",
+    ),
     "record": (
         "simulation.record",
         "record",
@@ -142,9 +147,9 @@ def usage() -> str:
         "",
         "A scheduling service beside Slurm: planned starts, node maps and reasons.",
         "",
-        *(f"  {name:<14}{summary}" for name, (_, _, summary) in COMMANDS.items()),
+        *(f"  {name:<19}{summary}" for name, (_, _, summary) in COMMANDS.items()),
         "",
-        f"  {'--version':<14}Show the version.",
+        f"  {'--version':<19}Show the version.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -168,6 +168,15 @@ def write_about(folder: Path, about: Mapping[str, Any]) -> None:
     _replace(folder / ABOUT, json.dumps(about, indent=1).encode() + b"\n")
 
 
+def read_about(folder: Path) -> Mapping[str, Any]:
+    """What the folder says of its experiment; empty if it says nothing that can be read."""
+    try:
+        found = json.loads(files.read_text(folder / ABOUT))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 def read_cell(path: Path) -> Result:
     """Reads the JSON of a cell.
 

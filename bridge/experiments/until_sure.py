@@ -85,9 +85,8 @@ def until_sure(
         ResultError: there is nothing to compare.
     """
     if not 0 < width < 100:
-        raise ConfigError(
-            "until-sure", f"{width:g} is no width: give a share, such as 0.05 for 5 %"
-        )
+        problem = f"{width:g} is no width of an interval: give a share, such as 0.05 for 5 %"
+        raise ConfigError("until-sure", problem)
     if measure not in BY_NAME:
         raise ConfigError("measure", f"'{measure}' is unknown; there are {', '.join(BY_NAME)}")
     bench = read_bench(folder, wanted=wanted)
@@ -119,7 +118,7 @@ def _more(width: float | None, wanted: float, seeds: int, distinct: int) -> int:
     if seeds >= FEWEST_RUNS and distinct == 1:
         return 0
     if width is None:
-        return max(FEWEST_RUNS - distinct, 1)
+        return max(FEWEST_RUNS - seeds, 1)
     return min(max(ceil(seeds * (width / wanted) ** 2) - seeds, 1), seeds)
 
 

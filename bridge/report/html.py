@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report as one self-contained HTML page: tables, linked charts over time, Gantt.
 
-The page is `page.html`; this module fills in tables (readable without JavaScript) and data.
+The page is `page.html`, its look `style.css`; this module fills in tables (readable without
+JavaScript) and data.
 """
 
 import json
@@ -52,6 +53,7 @@ def write_html(
     data = json.dumps(_data(runs), separators=(",", ":")).replace("</", "<\\/")
     parts = {
         "title": escape(title),
+        "style": style(),
         "lead": escape(lead),
         "facts": shown,
         "headline": headline(runs[0], against) if against is not None else "",
@@ -61,6 +63,11 @@ def write_html(
     }
     page = re.sub(r"\{\{(\w+)\}\}", lambda mark: parts[mark[1]], page)
     path.write_text(page, encoding="utf-8")
+
+
+def style() -> str:
+    """The style sheet of all pages."""
+    return files("bridge.report").joinpath("style.css").read_text(encoding="utf-8")
 
 
 def _table(runs: Sequence[Run]) -> str:

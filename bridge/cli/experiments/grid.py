@@ -7,6 +7,7 @@ traces, and no other file.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,14 @@ class Grid:
         longer = self.definition.model_copy(update={"seeds": (*seeds, *more)})
         return grid_of(longer, self.path)
 
+    def wanted(self, cell: Cell) -> bool:
+        """Whether a kept cell belongs to it, whatever its seed and whoever computed it."""
+        return _unmarked(cell) in self._unmarked_cells
+
+    @cached_property
+    def _unmarked_cells(self) -> frozenset[str]:
+        return frozenset(map(_unmarked, self.cells))
+
     @property
     def notes(self) -> list[str]:
         """What a user may not have meant."""
@@ -65,6 +74,10 @@ class Grid:
             " the same result with every seed (ties: true puts jobs of one second into a random"
             " order)"
         ]
+
+
+def _unmarked(cell: Cell) -> str:
+    return replace(cell, seed=0, version="", commit="").key
 
 
 def grid_of(definition: Definition, path: Path) -> Grid:

@@ -12,7 +12,11 @@ What is resampled decides which variation an interval covers:
    dependent, so that such an interval is rather too narrow. Needs `FEWEST_BLOCKS`.
 3. Users: likewise, with all jobs of a user as the block: variation between users.
 
-Neither covers another machine or another site.
+4. Runs and weeks (or users): both at once, drawn independently. The default where a trace is
+   repeated without being redrawn: seeds alone would say how a difference depends on chance in these
+   very weeks, which is often next to nothing, and not whether it would be there in others.
+
+None covers another machine or another site.
 
 The interval is the expanded percentile interval: for n units, the quantiles of the resampled
 differences at Phi(-+ sqrt(n / (n - 1)) * t), t of Student's distribution with n - 1 degrees of
@@ -26,6 +30,7 @@ percentile interval).
 """
 
 from dataclasses import dataclass
+from functools import cache
 from math import isfinite, nan, sqrt
 from typing import Final
 
@@ -41,7 +46,7 @@ FEWEST_RUNS: Final = 5
 FEWEST_BLOCKS: Final = 8
 RESAMPLES: Final = 2000
 LEVEL: Final = 0.95
-_COARSE: Final = 256
+_COARSE: Final = 128
 """Steps of the coarse table of `block_quantiles`."""
 
 Floats = NDArray[np.float64]
@@ -58,8 +63,8 @@ class Estimate:
             they are in the unit of the measure, because the baseline's is zero.
         difference: other - base.
         low, high: the interval; nan: there are too few units.
-        over: "runs", "weeks" or "users"; "": none.
-        units: of these.
+        over: "runs", "weeks", "users", "runs and weeks", "runs and users"; "": none.
+        units: of these; of two, the smaller number.
         p: of the hypothesis that there is no difference; nan without interval.
     """
 
@@ -104,9 +109,13 @@ def over_runs(
     found = plain(float(base.mean()), float(other.mean()), n_runs)
     if n_runs < FEWEST_RUNS or not isfinite(found.difference):
         return found
-    rows = rng.integers(n_runs, size=(RESAMPLES, n_runs))
-    one, two = base[rows].mean(axis=1), other[rows].mean(axis=1)
+    one, two = _drawn_runs(base, other, rng)
     return _estimated(found, one, two, over="runs", units=n_runs, level=level)
+
+
+def _drawn_runs(base: Floats, other: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    rows = rng.integers(len(base), size=(RESAMPLES, len(base)))
+    return base[rows].mean(axis=1), other[rows].mean(axis=1)
 
 
 @dataclass(frozen=True)
@@ -169,6 +178,48 @@ def over_blocks(
         return found
     one, two = (_resampled(jobs, blocks, quantity) for jobs in (base, other))
     return _estimated(found, one, two, over=blocks.name, units=units, level=level)
+
+
+def over_both(
+    runs: tuple[Floats, Floats],
+    jobs: tuple[Jobs, Jobs],
+    blocks: Blocks,
+    quantity: Quantity,
+    *,
+    rng: np.random.Generator,
+    level: float = LEVEL,
+) -> Estimate:
+    """Compares means over runs, with the variation of runs and of blocks of jobs.
+
+    Runs and blocks are drawn independently; a resample is the value of the drawn runs, times by how
+    much the drawn blocks change the value over all jobs.
+
+    Args:
+        runs: the measure of each run under the baseline and the policy, both (n_runs,).
+        jobs: the jobs of some of the runs under both, row by row.
+        blocks: of these jobs.
+        quantity: the measure.
+        rng: of the draws of runs.
+        level: of the interval.
+
+    Returns:
+        An estimate over "runs and weeks"; over runs alone if there are too few blocks, or if the
+        measure cannot be resampled by blocks.
+    """
+    n_runs, units = len(runs[0]), blocks.number
+    whole = quantity.of(jobs[0]), quantity.of(jobs[1])
+    if (
+        n_runs < FEWEST_RUNS or units < FEWEST_BLOCKS or not quantity.in_blocks
+        or not min(whole) > 0
+    ):  # fmt: skip
+        return over_runs(*runs, rng, level)
+    found = plain(float(runs[0].mean()), float(runs[1].mean()), min(n_runs, units))
+    one, two = (
+        drawn * _resampled(side, blocks, quantity) / all_jobs
+        for drawn, side, all_jobs in zip(_drawn_runs(*runs, rng), jobs, whole, strict=True)
+    )
+    over = f"runs and {blocks.name}"
+    return _estimated(found, one, two, over=over, units=found.units, level=level)
 
 
 def weeks_of(submit_s: Floats) -> Ints:
@@ -237,26 +288,28 @@ def block_quantiles(values: Floats, block: Ints, weights: Floats, share: float) 
     step = max(1, -(-len(values) // _COARSE))
     firsts = np.arange(0, len(values), step)
     n_blocks = weights.shape[1]
-    table = np.zeros((len(firsts) + 1, n_blocks))
+    weights = weights.astype(np.float32)  # sums stay below 2^24, where whole numbers are exact
+    table = np.zeros((len(firsts) + 1, n_blocks), dtype=np.float32)
     np.add.at(table, (np.arange(len(values)) // step + 1, block), 1.0)
     counts = weights @ np.cumsum(table, axis=0).T  # (r, n_parts + 1): values before each part
     total = counts[:, -1]
-    at = share * (total - 1)
+    at = share * (total.astype(np.float64) - 1)
     lower = np.floor(at)
+    each = np.arange(len(weights))
     found = []
     for rank in (lower, np.minimum(lower + 1, total - 1)):
-        part = np.maximum((counts <= rank[:, None]).sum(axis=1) - 1, 0)
-        part = np.minimum(part, len(firsts) - 1)
+        part = np.clip((counts <= rank[:, None]).sum(axis=1) - 1, 0, len(firsts) - 1)
         rows = np.minimum(firsts[part][:, None] + np.arange(step), len(values) - 1)
         own = np.arange(step)[None, :] + firsts[part][:, None] < len(values)
         times = np.take_along_axis(weights, block[rows], axis=1) * own
-        before = counts[np.arange(len(part)), part][:, None] + np.cumsum(times, axis=1)
+        before = counts[each, part][:, None] + np.cumsum(times, axis=1)
         inside = np.argmax(before > rank[:, None], axis=1)
-        found.append(values[rows[np.arange(len(part)), inside]])
+        found.append(values[rows[each, inside]])
     result: Floats = np.where(total > 0, found[0] + (at - lower) * (found[1] - found[0]), nan)
     return result
 
 
+@cache
 def _tail(units: int, level: float) -> float:
     """The share of the resamples beyond each end of the expanded percentile interval."""
     t = quantile((1 + level) / 2, units - 1)

@@ -4,9 +4,10 @@
 1. Pairs: the runs of a scenario with the same seed, under the contestant and under the baseline.
    Within a pair, jobs are joined by their ids and trimmed (`jobs.py`).
 2. Estimates: each measure for all jobs and for each class of jobs; the difference as a share of the
-   baseline's value. With `FEWEST_RUNS` runs whose schedules differ, runs are resampled. Otherwise
-   blocks of jobs are, of the runs that differ taken together: weeks, or users if the trace is
-   short (`bootstrap.py` says what an interval covers).
+   baseline's value. Blocks of jobs are resampled: weeks, or users if the trace is short; with
+   `FEWEST_RUNS` runs, runs are as well, and only runs if the perturbation itself draws weeks or
+   users (`bootstrap.py` says what an interval covers). Runs whose schedules are all the same are
+   one run, since their seeds repeat nothing.
 3. Verdicts: one table holds one measure for one kind of class, over all scenarios and contestants.
    Holm's correction counts the comparisons of a table (`verdict.py`).
 """
@@ -27,6 +28,7 @@ from bridge.experiments.statistics.bootstrap import (
     Estimate,
     mean_interval,
     over_blocks,
+    over_both,
     over_runs,
     plain,
     share_interval,
@@ -38,6 +40,9 @@ from bridge.experiments.statistics.jobs import AS_USUAL, Jobs, Pair, Trim, joine
 from bridge.experiments.statistics.quantities import BY_NAME, OF_JOBS, Quantity, of_run
 from bridge.experiments.statistics.reading import Bench, Contestant, Kept, Scenario
 from bridge.experiments.statistics.verdict import Verdict, verdicts
+
+_MOST_TOGETHER = 4
+"""Most runs whose jobs are resampled by blocks together."""
 
 Values = dict[tuple[JobClass, str], tuple[float, float]]
 """Of one pair, by class and measure: the value under the baseline and under the contestant."""
@@ -77,8 +82,8 @@ class Faced:
         seeds: of the pairs, ascending.
         distinct: how many of the pairs differ from all others.
         harm: who is worse off.
-        over: what was resampled: "runs", "weeks", "users", or "" for nothing.
-        units: of these.
+        over: what was resampled, as in `Estimate`; "": nothing.
+        units: how many blocks, or runs if only these.
         unpaired: jobs that ended in one run of a pair only, over all pairs.
         judged: jobs, over all pairs.
     """
@@ -193,15 +198,15 @@ class _Pairs:
             values.append(dict(_values(pair, base, other)))
             for job_class, rows in classes_of(base):
                 sizes.setdefault(job_class, []).append(int(rows.sum()))
-        runs = over is Over.RUNS or (over is Over.AUTO and len(different) >= FEWEST_RUNS)
-        if runs:
-            estimates = self._over_runs(values, len(different))
-            harm, name, units = self._harm(harms), "runs", len(self.seeds)
-            if len(different) < FEWEST_RUNS:
-                name = ""
+        enough = len(self.seeds) >= FEWEST_RUNS and len(different) > 1
+        if over is Over.RUNS or (over is Over.AUTO and enough and self.scenario.redrawn):
+            estimates = self._over_runs(values, enough=enough)
+            harm, units = self._harm(harms), len(self.seeds)
+            name = "runs" if enough else ""
         else:
-            seeds = list(different.values())[: FEWEST_RUNS - 1]
-            estimates, harm, name, units = self._over_blocks(values, harms, seeds, over)
+            seeds = list(different.values())[:_MOST_TOGETHER]
+            both = enough and over is Over.AUTO
+            estimates, harm, name, units = self._over_blocks(values, harms, seeds, over, both=both)
         found = [
             (job_class, BY_NAME[key], estimates[job_class, key], int(np.mean(sizes[job_class])))
             for job_class, key in estimates
@@ -228,36 +233,44 @@ class _Pairs:
         return Harm(**means, low=low, high=high)
 
     def _over_runs(
-        self, values: list[Values], distinct: int
+        self, values: list[Values], *, enough: bool
     ) -> dict[tuple[JobClass, str], Estimate]:
         rng, found = self._rng(), {}
         for key in values[0]:
             sides = np.array([one[key] for one in values if key in one])
-            if distinct < FEWEST_RUNS:
-                found[key] = _without_interval(sides)
-            else:
+            if enough:
                 found[key] = over_runs(sides[:, 0], sides[:, 1], rng)
+            else:
+                found[key] = _without_interval(sides)
         return found
 
     def _over_blocks(
-        self, values: list[Values], harms: list[Harm], seeds: list[int], over: Over
+        self, values: list[Values], harms: list[Harm], seeds: list[int], over: Over, *, both: bool
     ) -> tuple[dict[tuple[JobClass, str], Estimate], Harm, str, int]:
         pairs = [self.pair(seed) for seed in seeds]
         base = joined([pair.base[pair.judged] for pair in pairs])
         other = joined([pair.other[pair.judged] for pair in pairs])
-        blocks = self._blocks(base, over)
+        blocks, rng = self._blocks(base, over), self._rng()
         found: dict[tuple[JobClass, str], Estimate] = {}
-        for job_class, rows in classes_of(base):
-            inside, outside, drawn = base[rows], other[rows], blocks[rows]
+        for job_class, rows in _classes(pairs).items():
+            jobs, drawn = (base[rows], other[rows]), blocks[rows]
             for quantity in OF_JOBS:
-                found[job_class, quantity.name] = over_blocks(inside, outside, drawn, quantity)
-        for job_class, name in values[0].keys() - found.keys():
-            sides = np.array([one[job_class, name] for one in values if (job_class, name) in one])
-            found[job_class, name] = _without_interval(sides)
+                key = job_class, quantity.name
+                if both and (runs := _sides(values, key)) is not None:
+                    found[key] = over_both(runs, jobs, drawn, quantity, rng=rng)
+                else:
+                    found[key] = over_blocks(*jobs, drawn, quantity)
+        for key in [key for key in values[0] if key not in found]:
+            sides = np.array([one[key] for one in values if key in one])
+            found[key] = (
+                over_runs(sides[:, 0], sides[:, 1], rng) if both else _without_interval(sides)
+            )
         low, high = share_interval(worse_off(base, other), blocks)
         harm = replace(self._harm(harms), low=low, high=high)
-        enough = blocks.number >= FEWEST_BLOCKS
-        return found, harm, blocks.name if enough else "", blocks.number
+        if blocks.number < FEWEST_BLOCKS:
+            return found, harm, "runs" if both else "", len(self.seeds)
+        name = f"runs and {blocks.name}" if both else blocks.name
+        return found, harm, name, blocks.number
 
     def _blocks(self, base: Jobs, over: Over) -> Blocks:
         weeks = weeks_of(base.submit_s)
@@ -265,6 +278,28 @@ class _Pairs:
         if over is Over.USERS or (over is Over.AUTO and few):
             return Blocks.drawn("users", base.user, self._rng())
         return Blocks.drawn("weeks", weeks, self._rng())
+
+
+def _classes(pairs: list[Pair]) -> dict[JobClass, NDArray[np.bool_]]:
+    """Each class with its judged jobs, all pairs one behind the other; classes are of one run."""
+    of_pairs = [dict(classes_of(pair.base[pair.judged])) for pair in pairs]
+    empty = [np.zeros(int(pair.judged.sum()), dtype=bool) for pair in pairs]
+    return {
+        job_class: np.concatenate(
+            [classes.get(job_class, none) for classes, none in zip(of_pairs, empty, strict=True)]
+        )
+        for job_class in dict.fromkeys(one for classes in of_pairs for one in classes)
+    }
+
+
+def _sides(
+    values: list[Values], key: tuple[JobClass, str]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """The measure of each run under baseline and contestant; None unless all runs have it."""
+    if not all(key in one for one in values):
+        return None
+    sides = np.array([one[key] for one in values])
+    return sides[:, 0], sides[:, 1]
 
 
 def _without_interval(sides: NDArray[np.float64]) -> Estimate:

@@ -6,14 +6,19 @@ scenario. A folder may hold results of earlier versions or of policies that were
 those with the same names and seed, the file written last counts.
 """
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from bridge.errors import ResultError
 from bridge.experiments.cell import UNPERTURBED, Cell, canonical
 from bridge.experiments.results import Result, read_all, read_columns
 from bridge.experiments.statistics.jobs import Jobs
+
+BY_LIMITS: Final = "time-limit"
+"""The predictor that is none."""
 
 
 @dataclass(frozen=True, order=True)
@@ -25,7 +30,14 @@ class Contestant:
 
     @property
     def name(self) -> str:
-        """Both, for people and options."""
+        """The policy, and the predictor if jobs are not planned by their time limits."""
+        if self.predictor == BY_LIMITS:
+            return self.policy
+        return f"{self.policy}/{self.predictor}"
+
+    @property
+    def whole_name(self) -> str:
+        """Both."""
         return f"{self.policy}/{self.predictor}"
 
 
@@ -52,6 +64,12 @@ class Scenario:
             cell.trace, cell.perturbation, canonical(dict(cell.parameters)),
             canonical(dict(cell.setting)), cell.trace_sha256,
         )  # fmt: skip
+
+    @property
+    def redrawn(self) -> bool:
+        """Whether the perturbation draws weeks or users of the trace."""
+        parameters = json.loads(self.parameters)
+        return bool(parameters.get("weeks") or parameters.get("users"))
 
     @property
     def name(self) -> str:
@@ -111,15 +129,16 @@ class Bench:
             raise ResultError("results", "no cell is done: there is nothing to compare")
         if name is None:
             by_default = [one for one in known if one.policy == "easy"]
-            plain = [one for one in by_default if one.predictor == "time-limit"]
+            plain = [one for one in by_default if one.predictor == BY_LIMITS]
             return (plain or by_default or known)[0]
-        found = [one for one in known if name in (one.policy, one.name)]
+        found = [one for one in known if name in (one.policy, one.whole_name)]
         if len(found) > 1:
-            found = [one for one in found if one.predictor == "time-limit"] or found
+            found = [one for one in found if one.predictor == BY_LIMITS] or found
         if len(found) != 1:
             problem = "there are several" if found else "no result has it"
             raise ResultError(
-                "baseline", f"'{name}': {problem}; give one of {', '.join(c.name for c in known)}"
+                "baseline",
+                f"'{name}': {problem}; give one of {', '.join(c.whole_name for c in known)}",
             )
         return found[0]
 

@@ -115,7 +115,12 @@ def amount(quantity: Quantity, value: float) -> str:
         return "unknown"
     if quantity.unit == "s":
         return f"{'-' if value < 0 else ''}{format_duration(abs(value))}"
-    return f"{value:.1%}" if quantity.unit == "share" else f"{value:,.1f}"
+    return percent(value) if quantity.unit == "share" else f"{value:,.1f}"
+
+
+def percent(share: float, decimals: int = 1) -> str:
+    """A share: `41.3 %`."""
+    return f"{100 * share:.{decimals}f} %"
 
 
 def _span(quantity: Quantity, estimate: Estimate) -> str:

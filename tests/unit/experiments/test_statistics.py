@@ -15,6 +15,7 @@ from bridge.experiments.statistics.bootstrap import (
     block_quantiles,
     mean_interval,
     over_blocks,
+    over_both,
     over_runs,
     share_interval,
     weeks_of,
@@ -78,6 +79,20 @@ def test_intervals_over_weeks_cover_the_truth_at_their_level():
         found = over_blocks(base, other, blocks, MEAN_WAIT)
         covered += found.low <= -0.15 <= found.high
     assert 0.90 <= covered / REPEATS <= 0.98
+
+
+def test_intervals_over_runs_and_weeks_cover_the_truth_at_their_level():
+    """Chance moves each run by 5 %; weeks differ as above."""
+    covered = 0
+    for repeat in range(REPEATS // 2):
+        rng = np.random.default_rng([17, repeat])
+        jobs = weekly(rng, 16, factor=0.85)
+        means = [one.wait_s.mean() * rng.lognormal(-0.00125, 0.05, 6) for one in jobs]
+        blocks = Blocks.drawn("weeks", weeks_of(jobs[0].submit_s), rng)
+        found = over_both((means[0], means[1]), jobs, blocks, MEAN_WAIT, rng=rng)
+        assert (found.over, found.units) == ("runs and weeks", 6)
+        covered += found.low <= -0.15 <= found.high
+    assert 0.90 <= covered / (REPEATS // 2) <= 0.995
 
 
 def test_a_policy_compared_with_itself_seldom_differs():

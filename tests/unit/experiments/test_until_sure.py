@@ -24,7 +24,7 @@ def test_it_asks_for_seeds_until_the_intervals_are_narrow(tmp_path):
     keep(tmp_path, range(seeds), noise=0.05)
     first = until_sure(tmp_path, 0.05)
     assert (first.more_seeds, first.wide[0].width) == (3, None)
-    assert "conservative/time-limit on made has no interval yet; 3 more seeds" in first.words
+    assert "conservative on made has no interval yet; 3 more seeds" in first.words
     for _ in range(20):
         found = until_sure(tmp_path, 0.05)
         if not found.more_seeds:
