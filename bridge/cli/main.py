@@ -69,6 +69,10 @@ COMMANDS: Final = {
         "experiments.report",
         "report",
         "Compare the results of an experiment, with intervals.",
+    "import": (
+        "simulation.importing",
+        "import_",
+        "Make a workload of a site's accounting.",
     ),
     "record": (
         "simulation.record",

@@ -27,9 +27,9 @@ from tests.other_dialect import ARRAY
 from tests.unit.rpc import worlds
 
 BRIDGE = Path(__file__).parents[2] / "bridge"
-OWN = ("slurm/", "pbs/", "shim/", "sim/", "cli/", "rpc/pb/")
-"""Folders that may know Slurm: its dialect and that of PBS, its plugin, its simulation, and the
-command line."""
+OWN = ("slurm/", "pbs/", "accounting/", "shim/", "sim/", "cli/", "rpc/pb/")
+"""Folders that may know Slurm: its dialect and that of PBS, the readers of accounting, its plugin,
+its simulation, and the command line."""
 KNOWN = {
     "dialect.py": "names the folder",
     "registry.py": "names of a preset and of Slurm's priority order",

@@ -32,9 +32,9 @@ from bridge.report.run import figures
 from bridge.sim.runs.outcome import Outcome
 from bridge.sim.workloads.change_costs import JOIN
 from bridge.sim.workloads.esp import ESP_NODES, esp
-from bridge.sim.workloads.swf import read_swf
+from bridge.sim.workloads.reading import read_workload
 from bridge.sim.workloads.system import System, pool_of, read_system
-from bridge.sim.workloads.workload import Workload, workload_from
+from bridge.sim.workloads.workload import Workload
 
 
 @dataclass(frozen=True)
@@ -156,9 +156,8 @@ def _trace(
         ) from None
     if found != sha256:
         raise ConfigError("traces", f"{path} has changed since the cell was made: start again")
-    trace = read_swf(path, lenient=lenient)
     if not described:
-        workload = workload_from(trace, procs)
+        workload = read_workload(path, None, procs, lenient=lenient).workload
         return workload, pool_of(workload.processors_total)
     value = json.loads(described)
     with tempfile.TemporaryDirectory(prefix="schedbridge-") as name:
@@ -166,7 +165,7 @@ def _trace(
         if "topology" in value:
             (Path(name) / "topology.conf").write_text(value["topology"])
         machine = read_system(Path(name) / "system.yaml")
-    return workload_from(trace, machine.processors, machine.dialect), machine
+    return read_workload(path, machine, lenient=lenient).workload, machine
 
 
 def _weeks(workload: Workload, first: int, count: int) -> Workload:

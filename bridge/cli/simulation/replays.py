@@ -29,7 +29,7 @@ from bridge.sim.corridor.power import PowerSetting
 from bridge.sim.corridor.sight import under_corridor
 from bridge.sim.runs.backlog import Watch
 from bridge.sim.runs.engine import simulate
-from bridge.sim.runs.faults import random_faults
+from bridge.sim.runs.faults import Fault, random_faults
 from bridge.sim.runs.foreseen import foreseeable, replay_foreseen
 from bridge.sim.runs.ordered import replay_ordered, unordered_because
 from bridge.sim.runs.outcome import Observe, Outcome
@@ -69,6 +69,7 @@ class Replays:
         engine: that is asked for.
         special: the site has rules, which only the cycle keeps.
         placed: whether the nodes of each job are wanted.
+        recorded: outages of nodes as they were.
     """
 
     workload: Workload
@@ -82,6 +83,7 @@ class Replays:
     engine: Engine
     special: bool
     placed: bool
+    recorded: tuple[Fault, ...] = ()
 
     def of(self, specs: Sequence[PolicySpec]) -> Iterator[tuple[Outcome, Run]]:
         """One replay after the other, each given as soon as it is there; with progress.
@@ -122,7 +124,10 @@ class Replays:
             workload,
             self.machine,
             under_corridor(decider, power, origin_s) if power else decider.decide,
-            faults=random_faults(self.seed, workload, len(self.machine.nodes), self.faults),
+            faults=(
+                *self.recorded,
+                *random_faults(self.seed, workload, len(self.machine.nodes), self.faults),
+            ),
             observe=observe,
             decision_s=self.decision_s,
             power=power,
@@ -157,6 +162,8 @@ class Replays:
         for given, why in (
             (self.special, "rules of --site are kept by the cycle only"),
             (self.faults, "faults happen in the cycle only"),
+            (self.recorded, "outages of nodes happen in the cycle only"),
+            (self.workload.after is not None, "jobs wait for others in the cycle only"),
             (self.decision_s != 0, "fast is with free decisions only (--decision-time free)"),
             (self.power, "power is followed in the cycle only"),
             (self.workload.sharing, "jobs that share nodes run in the cycle only"),

@@ -25,13 +25,15 @@ from bridge.planning.site_rules.rules_text import parse_site
 from bridge.power.sites import site_at
 from bridge.registry import describe, predicting
 from bridge.report.run import Run, figures
+from bridge.sim.runs.faults import recorded_outages
 from bridge.sim.runs.outcome import Outcome
 from bridge.sim.workloads.change_costs import JOIN, ChangeCosts, parse_change_cost
 from bridge.sim.workloads.esp import ESP_NODES, as_trace, esp
+from bridge.sim.workloads.reading import Readable, read_workload
 from bridge.sim.workloads.speedup import Speedup, parse_speedup
-from bridge.sim.workloads.swf import Trace, read_swf
+from bridge.sim.workloads.swf import Trace
 from bridge.sim.workloads.system import System, pool_of, read_system
-from bridge.sim.workloads.workload import Workload, workload_from
+from bridge.sim.workloads.workload import Workload
 from bridge.units import NEVER
 
 _LONGEST_DECISION_MS = 3_600_000
@@ -43,7 +45,8 @@ def simulate(
     trace: Annotated[
         Path,
         typer.Argument(
-            help="Trace in the Standard Workload Format (.swf[.gz]); or esp:SHARE, the ESP workload"
+            help="Trace in the Standard Workload Format (.swf[.gz]); or a site's own jobs"
+            " (.workload.jsonl[.gz], by 'schedbridge import'); or esp:SHARE, the ESP workload"
             " on 32 nodes (--procs) with so many percent of its jobs malleable; or power-paper, 20"
             " malleable jobs in a corridor of power."
         ),
@@ -182,10 +185,11 @@ def simulate(
     power_options = PowerOptions(
         corridor, node_power, power_error, power_sensors, power_down
     ).checked(bounded=str(trace) == POWER_PAPER or "power" in planning)
-    swf, workload = _workload(
+    readable = _workload(
         trace, machine, procs, power_options,
         lenient=lenient, seed=seed, speedup=speedup, changes=changes,
     )  # fmt: skip
+    swf, workload = readable.trace, readable.workload
     machine = machine or pool_of(workload.processors_total)
     workload = workload if jobs is None else workload.first(jobs)
     workload, power = powered(workload, power_options, seed)
@@ -197,6 +201,7 @@ def simulate(
         workload, machine, rules, power,
         seed=seed, faults=faults, decision_s=decision_s, engine=engine,
         special=bool(planning), placed=out is not None,
+        recorded=recorded_outages(readable.outages),
     )  # fmt: skip
     summary = {
         **_summary(swf, workload, machine, specs, seed=seed, faults=faults),
@@ -204,6 +209,7 @@ def simulate(
         "planning": planning,
         "trace_sha256": sha256_of(trace) if trace.is_file() else "",
         "provenance": provenance(given_arguments()),
+        "not_honoured": list(readable.ignored),
     }
     collected = Collected(swf, summary, len(specs), out, quiet=json_output)
     collected.collect(replays.of(specs))
@@ -212,6 +218,8 @@ def simulate(
         print(json.dumps({**collected.summary, "results": [figures(run) for run in runs]}))
     else:
         _show(swf, workload, machine, runs)
+    for what in readable.ignored:
+        print(f"not honoured: {what}", file=sys.stderr)
     code = _warn(runs, outcomes)
     if out is not None:
         write_files(
@@ -242,30 +250,27 @@ def _workload(
     seed: int,
     speedup: Speedup | None,
     changes: ChangeCosts | None,
-) -> tuple[Trace, Workload]:
+) -> Readable:
     """The jobs to simulate, and the trace that they come from."""
     if (share := _esp_share(str(trace))) is not None:
         if machine is not None:
             raise ConfigError("system", "esp runs on a pool of nodes: give --procs instead")
         size = procs or ESP_NODES
         workload = esp(share, nodes=size, seed=seed, speedup=speedup, changes=changes or JOIN)
-        return as_trace(workload), workload
+        return Readable(as_trace(workload), workload)
     if str(trace) == POWER_PAPER:
         if machine is not None or procs is not None:
             raise ConfigError("procs", f"{POWER_PAPER} runs on nodes of its own: leave it out")
         if speedup is not None or changes is not None:
             raise ConfigError("speed-up", f"{POWER_PAPER} has its own speed-ups and costs")
         workload = paper_workload(power, seed)
-        return as_trace(workload), workload
+        return Readable(as_trace(workload), workload)
     for option, given in (("speed-up", speedup), ("change-cost", changes)):
         if given is not None:
             raise ConfigError(
                 option, "a trace has rigid jobs only; see 'schedbridge bench elastic'"
             )
-    swf = read_swf(trace, lenient=lenient)
-    if machine is not None:
-        return swf, workload_from(swf, machine.processors, machine.dialect)
-    return swf, workload_from(swf, procs)
+    return read_workload(trace, machine, procs, lenient=lenient)
 
 
 def _esp_share(text: str) -> float | None:

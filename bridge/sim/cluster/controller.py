@@ -84,7 +84,8 @@ class Controller:
     def __init__(self, workload: Workload, system: System) -> None:
         self.workload, self.system = workload, system
         jobs = requests(workload, system)
-        self.jobs = replace(jobs, version=jobs.version.copy())  # `requeue` changes it
+        # `requeue` and `submit` change these.
+        self.jobs = replace(jobs, version=jobs.version.copy(), eligible_s=jobs.eligible_s.copy())
         self.nodes = system.nodes
         self.waiting: list[int] = []
         self._running = RunningJobs(self.jobs, workload.malleable, len(system.resources))
@@ -114,7 +115,8 @@ class Controller:
         )
         self._shown: list[int] = []
         self._shown_s = 0
-        self._rows = ColumnRows(vars(self.jobs), live=frozenset({"version"}))
+        live = {"version"} if workload.after is None else {"version", "eligible_s"}
+        self._rows = ColumnRows(vars(self.jobs), live=frozenset(live))
         self._queue: JobTable | None = None
         self._checked: tuple[Plan, int, str | None] | None = None
 
@@ -125,8 +127,15 @@ class Controller:
 
     # ------------------------------------------------------------ events
 
-    def submit(self, job: int) -> None:
-        """Puts a job into the queue, at its place by submission."""
+    def submit(self, job: int, eligible_s: int | None = None) -> None:
+        """Puts a job into the queue, at its place by submission.
+
+        Args:
+            job: its row.
+            eligible_s: when it became eligible; None: as its request says.
+        """
+        if eligible_s is not None:
+            self.jobs.eligible_s[job] = eligible_s
         insort(self.waiting, job)
 
     def release(self, job: int) -> Allocation:

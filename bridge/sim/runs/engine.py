@@ -21,6 +21,8 @@ Rules
     8. A significantly different time in MPI of a running job is an event
        (`bridge.sim.runs.mpi_reports`), and so are changes of a corridor of power and reports of
        what a job draws (`bridge.sim.corridor.power`).
+    9. A job that waits for others (`bridge.sim.runs.dependencies`) is submitted in the second in
+       which the last of them ends; its wait begins then.
 """
 
 import time
@@ -35,6 +37,7 @@ from bridge.sim.cluster.controller import Controller
 from bridge.sim.cluster.power_states import PowerStates
 from bridge.sim.corridor.power import PowerMeter, PowerSetting
 from bridge.sim.runs.backlog import Watch
+from bridge.sim.runs.dependencies import Dependencies
 from bridge.sim.runs.execution import Execution
 from bridge.sim.runs.faults import Fault, FaultKind
 from bridge.sim.runs.history import History
@@ -119,6 +122,7 @@ class _Run:
         self.submit_s: list[int] = workload.submit_s.tolist()
         self.faults = sorted(faults, key=lambda fault: fault.at_s)
         self.submitted = self.struck = 0
+        self.dependencies = Dependencies(workload)
         self.patience = Patience()
         self.wake_s = self.asked_s = NEVER
         self.due: _Due | None = None
@@ -187,13 +191,19 @@ class _Run:
         self.controller.end(job, now_s, ending)
         self.execution.stop(job, now_s)
         self.history.end(job, now_s)
+        self._release(job, now_s)
+
+    def _release(self, ended: int, now_s: int) -> None:
+        for job in self.dependencies.ended(ended):
+            self.controller.submit(job, now_s)
+            self.history.release(job, now_s)
 
     def _submit(self, now_s: int) -> int:
         last, count = self.submitted, 0
         while last < len(self.submit_s) and self.submit_s[last] <= now_s:
             last += 1
         for job in range(self.submitted, last):
-            if not self.history.cancelled[job]:
+            if not self.history.cancelled[job] and not self.dependencies.holds(job):
                 self.controller.submit(job)
                 count += 1
         self.submitted = last
@@ -212,6 +222,8 @@ class _Run:
             case FaultKind.NODE_LOST:
                 for job in controller.jobs_on(target):
                     self._requeue(job, now_s)
+                controller.set_usable(target, usable=False)
+            case FaultKind.NODE_DRAINED:
                 controller.set_usable(target, usable=False)
             case FaultKind.NODE_RETURNED:
                 controller.set_usable(target, usable=True)
@@ -233,8 +245,14 @@ class _Run:
         elif job in self.controller.waiting:
             self.controller.waiting.remove(job)
             self.history.leave(job)
+            self._release(job, now_s)
+        elif job in self.dependencies.held:
+            self.dependencies.held.remove(job)
+            self._release(job, now_s)
         elif job < self.submitted:
             return  # it ended before
+        else:
+            self._release(job, now_s)
         self.history.cancelled[job] = True
 
     def _decide_at(self, now_s: int) -> int:

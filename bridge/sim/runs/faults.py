@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Injected faults of a simulation, drawn from a seed: of nodes, of jobs, and of the decider."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -11,16 +11,22 @@ from bridge.errors import Unreachable
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.ports import Decide
+from bridge.sim.workloads.records.lowering import NodeOutage
 from bridge.sim.workloads.workload import Workload
+from bridge.units import NEVER
 
 
 class FaultKind(Enum):
     """Kinds of faults; the target is a node's index or a job's row in the workload."""
 
     NODE_LOST = "node lost"
+    NODE_DRAINED = "node drained"
     NODE_RETURNED = "node returned"
     JOB_CANCELLED = "job cancelled"
     JOB_ENDED_EARLY = "job ended early"
+
+
+_LOST = {True: FaultKind.NODE_LOST, False: FaultKind.NODE_DRAINED}
 
 
 @dataclass(frozen=True)
@@ -30,6 +36,25 @@ class Fault:
     at_s: int
     kind: FaultKind
     target: int
+
+
+def recorded_outages(outages: Sequence[NodeOutage]) -> tuple[Fault, ...]:
+    """The outages of a site's records as faults; where those of a node overlap, it stays away."""
+    faults: list[Fault] = []
+    changes = sorted(
+        (at_s, begins, each.node, each.lost)
+        for each in outages
+        for at_s, begins in ((each.start_s, 1), (each.end_s or NEVER, 0))
+    )
+    away: dict[int, int] = {}
+    for at_s, begins, node, lost in changes:
+        before = away.get(node, 0)
+        away[node] = before + (1 if begins else -1)
+        if begins and (lost or not before):
+            faults.append(Fault(at_s, _LOST[lost], node))
+        elif not begins and before == 1 and at_s != NEVER:
+            faults.append(Fault(at_s, FaultKind.NODE_RETURNED, node))
+    return tuple(faults)
 
 
 def random_faults(seed: int, workload: Workload, n_nodes: int, count: int) -> tuple[Fault, ...]:

@@ -38,6 +38,7 @@ class History:
         self._workload, self._system = workload, system
         n_jobs = len(workload)
         self.start_s = np.full(n_jobs, NEVER, dtype=np.int64)
+        self._submit_s = workload.submit_s.copy()
         self._end_s = np.full(n_jobs, NEVER, dtype=np.int64)
         self.cancelled = np.zeros(n_jobs, dtype=bool)
         self._restarts = np.zeros(n_jobs, dtype=np.int64)
@@ -49,6 +50,10 @@ class History:
         self._began: list[tuple[int, NDArray[np.void]]] = []
         self._gone = self.finished = self.failures = 0
         self.decision_ms: list[float] = []
+
+    def release(self, job: int, now_s: int) -> None:
+        """A job that waited for others is submitted."""
+        self._submit_s[job] = max(self._submit_s[job], now_s)
 
     def start(self, job: int, held: Allocation, now_s: int) -> None:
         """A job starts."""
@@ -117,7 +122,7 @@ class History:
             self._system,
             ExecutedSchedule(
                 self._system.processors,
-                workload.submit_s,
+                self._submit_s,
                 self.start_s,
                 self._end_s,
                 workload.processors,

@@ -36,7 +36,13 @@ def requests(workload: Workload, system: System) -> JobTable:
             trace's number of processors, or has a property that no node has.
     """
     if workload.requests is not None:
-        return replace(workload.requests, **_consent(workload))
+        return replace(
+            workload.requests,
+            submit_s=workload.submit_s,
+            eligible_s=workload.submit_s,
+            time_limit_s=workload.time_limit_s,
+            **_consent(workload),
+        )
     n_jobs, n_resources = len(workload), len(system.resources)
     partitions = _partitions_of(workload, system)
     per_node = np.zeros((n_jobs, n_resources), dtype=np.int64)

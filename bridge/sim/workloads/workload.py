@@ -140,6 +140,8 @@ class Workload:
         row: int64: line of the trace each job came from, an index into `Trace.columns`.
         left_out: reason to number of jobs that were left out.
         left_out_at: reason to the number of jobs before each of them; see `first`.
+        after: object (tuple of ids): the jobs that must have ended before each is submitted; those
+            that are not there have no effect. None: no job waits for another.
         repeated_id: bool: an earlier job of the trace has the same number (rule 8); None: unknown.
         node_requests: object (str): the requested nodes, see `Dialect.nodes_field`; None: any.
         requests: what the jobs ask for, where that is known in full
@@ -170,6 +172,7 @@ class Workload:
     power: JobPower | None = None
     sharing: Sharing | None = None
     left_out_at: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    after: NDArray[np.object_] | None = None
     repeated_id: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:

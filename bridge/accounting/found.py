@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a reader found: the jobs, and the entries that it could not read."""
+
+from dataclasses import dataclass, field
+
+from bridge.sim.workloads.records.job_record import JobRecord, Outage, ReservationRecord
+
+MOST_TOLD = 20
+
+
+@dataclass
+class Found:
+    """Records, and faults of the input.
+
+    Attributes:
+        reader: its name, for people.
+        jobs: id to the latest record of the job.
+        outages, reservations: in the order of the input.
+        faults: how many entries could not be read.
+        told: messages on the first of them, each with its place.
+        repeated: records of a job that a later one replaced.
+    """
+
+    reader: str
+    jobs: dict[str, JobRecord] = field(default_factory=dict)
+    outages: list[Outage] = field(default_factory=list)
+    reservations: list[ReservationRecord] = field(default_factory=list)
+    faults: int = 0
+    told: list[str] = field(default_factory=list)
+    repeated: int = 0
+
+    def add(self, job: JobRecord) -> None:
+        """Takes a job; of several records of one job the last counts."""
+        self.repeated += job.id in self.jobs
+        self.jobs[job.id] = job
+
+    def fault(self, where: str, what: object) -> None:
+        """Counts an entry that cannot be read."""
+        self.faults += 1
+        if len(self.told) < MOST_TOLD:
+            self.told.append(f"{where}: {str(what)[:200]}")
+
+    def join(self, other: "Found") -> None:
+        """Takes what another reading found."""
+        for job in other.jobs.values():
+            self.add(job)
+        self.outages += other.outages
+        self.reservations += other.reservations
+        self.faults += other.faults
+        self.told = (self.told + other.told)[:MOST_TOLD]
+        self.repeated += other.repeated

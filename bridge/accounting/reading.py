@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads accounting files, by what is in them: sacct as JSON or as a table, or logs of PBS.
+
+Files may be packed (`bridge.sim.workloads.packed_text`). A file that stops early is read up to
+there, and counted as a fault.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from bridge.accounting.found import Found
+from bridge.accounting.pbs_log import is_pbs_log, read_pbs_log
+from bridge.accounting.sacct_json import read_sacct_json
+from bridge.accounting.sacct_table import read_sacct_table
+from bridge.errors import TraceError
+from bridge.sim.workloads.packed_text import foreign, read_packed
+from bridge.sim.workloads.swf import MOST_BYTES
+
+
+def read_accounting(paths: Sequence[Path]) -> Found:
+    """Reads files, and the files of directories in order of their names, together.
+
+    Raises:
+        TraceError: one cannot be read, or is none of the formats.
+    """
+    found: Found | None = None
+    for path in (each for given in paths for each in _members(given)):
+        one = _read(path)
+        if found is None:
+            found = one
+        elif found.reader == one.reader:
+            found.join(one)
+        else:
+            raise TraceError(
+                str(path), None, f"is a {one.reader}, and those before it are a {found.reader}"
+            )
+    if found is None:
+        raise TraceError(str(paths[0]), None, "the directory has no files")
+    return found
+
+
+def _members(path: Path) -> list[Path]:
+    return sorted(each for each in path.iterdir() if each.is_file()) if path.is_dir() else [path]
+
+
+def _read(path: Path) -> Found:
+    shown = str(path)
+    try:
+        text, cut_off = read_packed(path, MOST_BYTES)
+    except OSError as error:
+        raise TraceError(shown, None, f"cannot be read: {error.strerror}") from None
+    if (what := foreign(text)) is not None:
+        raise TraceError(shown, None, what)
+    beginning = text.lstrip()[:1]
+    try:
+        if beginning == b"{":
+            found = read_sacct_json(text, shown)
+        elif is_pbs_log(text):
+            found = read_pbs_log(text, shown)
+        elif b"|" in text.lstrip().split(b"\n", 1)[0]:
+            found = read_sacct_table(text, shown)
+        else:
+            raise ValueError(
+                "is neither what sacct --json or --parsable2 prints, nor a PBS accounting log"
+            )
+    except ValueError as error:
+        hint = f" ({cut_off})" if cut_off else ""
+        raise TraceError(shown, None, f"{error}{hint}") from None
+    if cut_off is not None:
+        found.fault(shown, cut_off)
+    return found

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads outages and reservations as `sacctmgr show event|reservation --parsable2` prints them.
+
+Rules
+    1. An event without a node is one of the cluster, and is skipped. States with DOWN, FAIL or
+       REBOOT lose jobs; DRAIN, MAINT and others drain.
+    2. A line that cannot be read is counted and named.
+"""
+
+from bridge.accounting.found import Found
+from bridge.accounting.slurm_words import instant_s, is_unknown
+from bridge.sim.workloads.records.job_record import Outage, ReservationRecord
+
+_LOST = ("DOWN", "FAIL", "REBOOT", "POWERED_DOWN", "NOT_RESPONDING")
+
+
+def read_events(text: str, where: str, into: Found) -> None:
+    """Reads events into the outages of `into`."""
+    for number, row in _rows(text):
+        nodes = row.get("NodeName", "")
+        try:
+            if nodes:
+                state = (
+                    "down" if any(w in row.get("State", "").upper() for w in _LOST) else "drained"
+                )
+                start_s, end_s = instant_s(row["TimeStart"]), instant_s(row.get("TimeEnd", ""))
+                outage = Outage(nodes, start_s, end_s, state, row.get("Reason", "")[:200])
+                into.outages.append(Outage.of(outage.plain()))
+        except (ValueError, KeyError) as error:
+            into.fault(f"{where}:{number}", error)
+
+
+def read_reservations(text: str, where: str, into: Found) -> None:
+    """Reads reservations into those of `into`."""
+    for number, row in _rows(text):
+        try:
+            nodes = row.get("NodeNames", "")
+            into.reservations.append(
+                ReservationRecord.of(
+                    {
+                        "name": row["Name"],
+                        "start_s": instant_s(row["TimeStart"]),
+                        "end_s": instant_s(row["TimeEnd"]),
+                        "nodes": "" if is_unknown(nodes) else nodes,
+                        "flags": row.get("Flags", ""),
+                    }
+                )
+            )
+        except (ValueError, KeyError) as error:
+            into.fault(f"{where}:{number}", error)
+
+
+def _rows(text: str) -> list[tuple[int, dict[str, str]]]:
+    lines = text.splitlines()
+    if not lines:
+        return []
+    names = lines[0].split("|")
+    alias = {"Start": "TimeStart", "End": "TimeEnd"}
+    names = [alias.get(name, name) for name in names]
+    return [
+        (number, dict(zip(names, line.split("|"), strict=False)))
+        for number, line in enumerate(lines[1:], 2)
+        if line.strip()
+    ]

@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`schedbridge import`: a site's own accounting as a workload that `simulate` reads."""
+
+import json
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from bridge import files
+from bridge.accounting.anonymous import pseudonymous, read_or_make_secret
+from bridge.accounting.found import Found
+from bridge.accounting.reading import read_accounting
+from bridge.accounting.site_commands import READERS, ask_slurm
+from bridge.accounting.slurm_events import read_events, read_reservations
+from bridge.accounting.slurm_system import system_yaml
+from bridge.accounting.slurm_words import instant_s
+from bridge.errors import ConfigError, TraceError
+from bridge.measures import steps
+from bridge.sim.workloads.records.as_swf import as_swf
+from bridge.sim.workloads.records.job_record import SiteWorkload
+from bridge.sim.workloads.records.lowering import simulation_of
+from bridge.sim.workloads.records.record_file import is_site_workload, write_site_workload
+from bridge.sim.workloads.swf import Trace, write_swf
+from bridge.sim.workloads.system import System, read_system
+from bridge.units import format_instant
+
+_AGO = re.compile(r"([0-9]{1,5})([hdw])")
+_UNIT_S = {"h": 3600, "d": 86_400, "w": 604_800}
+_MOST = 256 * files.MIB
+
+
+def import_(
+    accounting: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Files, or directories of them: what sacct --json or --parsable2 prints, or PBS"
+            " accounting logs, plain or packed. None: ask the Slurm of this machine."
+        ),
+    ] = None,
+    *,
+    out: Annotated[
+        Path, typer.Option(help="The workload; its name must contain .workload.jsonl.")
+    ] = Path("site.workload.jsonl.gz"),
+    system_out: Annotated[
+        Path,
+        typer.Option(help="The system's description; of files, only with --nodes, --partitions."),
+    ] = Path("system.yaml"),
+    swf: Annotated[
+        Path | None,
+        typer.Option(help="Also write the Standard Workload Format, which loses much."),
+    ] = None,
+    since: Annotated[
+        str, typer.Option(help="Time, or how long ago: 36h, 30d, 8w. Files: default all.")
+    ] = "",
+    until: Annotated[str, typer.Option(help="Time, or how long ago; default: now.")] = "",
+    reader: Annotated[
+        str, typer.Option(help=f"How Slurm is asked: {', '.join(READERS)}; default: the best.")
+    ] = "",
+    nodes: Annotated[
+        Path | None, typer.Option(help="With files: what scontrol show nodes [--json] printed.")
+    ] = None,
+    partitions: Annotated[
+        Path | None,
+        typer.Option(help="With files: what scontrol show partitions [--json] printed."),
+    ] = None,
+    events: Annotated[
+        Path | None,
+        typer.Option(help="With files: what sacctmgr show event --parsable2 printed."),
+    ] = None,
+    reservations: Annotated[
+        Path | None,
+        typer.Option(
+            help="With files: what sacctmgr show reservation --parsable2"
+            " format=Name,Start,End,Flags,NodeNames printed."
+        ),
+    ] = None,
+    name: Annotated[str, typer.Option(help="Of the site; default: of the cluster.")] = "",
+    keep_names: Annotated[
+        bool, typer.Option("--keep-names", help="Do not replace names by pseudonyms.")
+    ] = False,
+    secret: Annotated[
+        Path | None,
+        typer.Option(
+            help="File that keeps the secret of the pseudonyms (made if missing), so that other"
+            " imports give the same ones; default: it is forgotten."
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    json_output: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
+    ] = False,
+) -> None:
+    """Read a site's accounting, replace names by pseudonyms, and write a workload for simulate."""
+    given = _Given(accounting or [], nodes, partitions, events, reservations)
+    _check(out, reader, given, keep_names=keep_names, secret=secret)
+    written = [path for path in (out, swf, system_out if given.describes else None) if path]
+    for path in written:
+        if path.exists() and not force:
+            raise ConfigError("out", "is there already; give --force to replace it", file=str(path))
+    period = _Period.of(since, until, asked=not given.accounting)
+    key = None if keep_names else read_or_make_secret(secret)
+    source = given.read(name, period) if given.accounting else _ask(name, period, reader)
+    found = source.found
+    if not found.jobs:
+        first = f"; the first entry that cannot be read: {found.told[0]}" if found.told else ""
+        raise TraceError(source.name, None, f"no jobs were found{first}")
+    found = found if key is None else pseudonymous(found, key)
+    system = None
+    if source.system is not None:
+        _write(system_out, source.system.encode())
+        system = read_system(system_out)
+    site = SiteWorkload(
+        source.name,
+        list(found.jobs.values()),
+        found.outages,
+        found.reservations,
+        system.processors if system is not None else _peak(found),
+        {**source.about, "reader": found.reader, "names": _names(key, secret)},
+    )
+    _write(out, site)
+    if swf is not None:
+        _write(swf, as_swf(site))
+    facts = _Facts(site, found, system, source.notes, [str(path) for path in written])
+    if json_output:
+        print(json.dumps(facts.plain()))
+    else:
+        facts.show()
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What was read, before names are removed."""
+
+    name: str
+    found: Found
+    system: str | None
+    about: Mapping[str, str]
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class _Given:
+    """The files that the user names."""
+
+    accounting: Sequence[Path]
+    nodes: Path | None
+    partitions: Path | None
+    events: Path | None
+    reservations: Path | None
+
+    @property
+    def describes(self) -> bool:
+        """Whether a system's description is written."""
+        return not self.accounting or self.nodes is not None
+
+    def read(self, name: str, period: "_Period") -> _Source:
+        found = read_accounting(self.accounting)
+        for path, read in ((self.events, read_events), (self.reservations, read_reservations)):
+            if path is not None:
+                read(_text(path).decode("utf-8", "replace"), str(path), found)
+        text = None
+        if self.nodes is not None and self.partitions is not None:
+            text = _described(self.nodes, self.partitions, name or "site")
+        site = name or self.accounting[0].name.split(".")[0] or "site"
+        return _Source(site, period.within(found), text, {})
+
+
+def _ask(name: str, period: "_Period", reader: str) -> _Source:
+    asked = ask_slurm(period.since_s, period.until_s, reader)
+    about = {"Slurm": asked.version}
+    return _Source(name or asked.cluster, asked.found, asked.system, about, asked.notes)
+
+
+def _check(out: Path, reader: str, given: _Given, *, keep_names: bool, secret: Path | None) -> None:
+    """Raises ConfigError for options that do not go together."""
+    if not is_site_workload(out):
+        raise ConfigError("out", f"{out.name} must contain .workload.jsonl, as simulate expects")
+    if reader and reader not in READERS:
+        raise ConfigError("reader", f"there is no '{reader[:40]}'; there are {', '.join(READERS)}")
+    if reader and given.accounting:
+        raise ConfigError("reader", "files are read as what they are: leave it out")
+    if keep_names and secret is not None:
+        raise ConfigError("secret", "names are kept: leave out one of the two")
+    if (given.nodes is None) != (given.partitions is None):
+        raise ConfigError("nodes", "give --nodes and --partitions, or neither")
+    extra = (given.nodes, given.events, given.reservations)
+    if not given.accounting and any(path is not None for path in extra):
+        raise ConfigError("nodes", "belongs to accounting files, and none is given")
+
+
+@dataclass(frozen=True)
+class _Period:
+    """Unix seconds."""
+
+    since_s: int
+    until_s: int
+
+    @classmethod
+    def of(cls, since: str, until: str, *, asked: bool) -> "_Period":
+        now_s = int(time.time())
+        until_s = _time(until, "until", now_s) if until else now_s + 1
+        since_s = _time(since, "since", now_s) if since else until_s - 30 * 86_400 if asked else 0
+        if since_s >= until_s:
+            raise ConfigError("since", "is not before --until")
+        return cls(since_s, until_s)
+
+    def within(self, found: Found) -> Found:
+        jobs = {k: j for k, j in found.jobs.items() if self.since_s <= j.submit_s < self.until_s}
+        return replace(found, jobs=jobs)
+
+
+def _time(text: str, option: str, now_s: int) -> int:
+    if ago := _AGO.fullmatch(text):
+        return now_s - int(ago.group(1)) * _UNIT_S[ago.group(2)]
+    try:
+        at_s = instant_s(text)
+    except ValueError:
+        at_s = 0
+    if not at_s:
+        raise ConfigError(option, f"'{text[:40]}' is no time such as 2026-11-26T10:00 or 30d")
+    return at_s
+
+
+def _text(path: Path) -> bytes:
+    try:
+        return files.read_bytes(path, _MOST)
+    except OSError as error:
+        raise TraceError(str(path), None, f"cannot be read: {error.strerror}") from None
+
+
+def _described(nodes: Path, partitions: Path, name: str) -> str:
+    try:
+        return system_yaml(_text(nodes), _text(partitions), name)
+    except ValueError as error:
+        raise TraceError(f"{nodes}, {partitions}", None, str(error)) from None
+
+
+def _names(key: bytes | None, secret: Path | None) -> str:
+    if key is None:
+        return "as in accounting"
+    kept = "was forgotten" if secret is None else "is kept by the site"
+    return f"users, groups, accounts, jobs and reservations are pseudonyms; the secret {kept}"
+
+
+def _peak(found: Found) -> int:
+    """The most CPUs in use at a time."""
+    ran = [job for job in found.jobs.values() if job.start_s and job.end_s > job.start_s]
+    if not ran:
+        return 0
+    up, down, cpus = (
+        np.array([getattr(job, key) for job in ran], dtype=np.int64)
+        for key in ("start_s", "end_s", "cpus")
+    )
+    return min(int(steps(up, down, cpus)[1].max()), (1 << 31) - 1)
+
+
+def _write(path: Path, what: bytes | SiteWorkload | Trace) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(what, bytes):
+            path.write_bytes(what)
+        elif isinstance(what, SiteWorkload):
+            write_site_workload(path, what)
+        else:
+            write_swf(path, what.header, what.columns)
+    except OSError as error:
+        raise ConfigError("out", f"cannot write: {error.strerror}", file=str(path)) from None
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What was imported, and what a simulation makes of it."""
+
+    site: SiteWorkload
+    found: Found
+    system: System | None
+    notes: Sequence[str]
+    written: Sequence[str]
+
+    def _simulated(self) -> tuple[int, dict[str, int], tuple[str, ...]]:
+        try:
+            size = self.site.processors or max(job.cpus for job in self.site.jobs)
+            made = simulation_of(self.site, self.system, max(size, 1))
+        except TraceError as error:
+            return 0, {}, (str(error),)
+        return len(made.workload), dict(made.workload.left_out), made.ignored
+
+    def plain(self) -> dict[str, object]:
+        """For programs."""
+        jobs, left_out, ignored = self._simulated()
+        return {
+            "written": list(self.written),
+            "about": dict(self.site.about),
+            "processors": self.site.processors,
+            "jobs": len(self.site.jobs),
+            "outages": len(self.site.outages),
+            "reservations": len(self.site.reservations),
+            "repeated_records": self.found.repeated,
+            "unreadable_entries": self.found.faults,
+            "first_unreadable": list(self.found.told),
+            "notes": list(self.notes),
+            "simulated_jobs": jobs,
+            "left_out": left_out,
+            "not_honoured": list(ignored),
+        }
+
+    def show(self) -> None:
+        """For people."""
+        site, found = self.site, self.found
+        times = [job.submit_s for job in site.jobs]
+        print(f"read by {found.reader}" + "".join(f"\n  ({note})" for note in self.notes))
+        print(
+            f"{len(site.jobs):,} jobs submitted from {format_instant(min(times))} to"
+            f" {format_instant(max(times))}; {len(site.outages):,} outages,"
+            f" {len(site.reservations):,} reservations"
+        )
+        print(site.about["names"])
+        if self.system is None:
+            print(f"processors: {site.processors:,}, the most in use at a time")
+        if found.repeated:
+            print(f"{found.repeated:,} records of jobs that occur again: the last one counts")
+        if found.faults:
+            print(f"{found.faults:,} entries cannot be read and are left out; the first:")
+            for told in found.told[:5]:
+                print(f"  {told}")
+        jobs, left_out, ignored = self._simulated()
+        print(f"simulate takes {jobs:,} of the jobs")
+        for why, count in left_out.items():
+            print(f"  left out: {count:,} {why}")
+        for what in ignored:
+            print(f"  not honoured: {what}")
+        print("written: " + ", ".join(self.written))

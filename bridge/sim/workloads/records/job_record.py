@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The records of a site workload: jobs, outages of nodes, reservations.
+
+Rules
+    1. Instants are Unix seconds, amounts whole numbers; 0 and "" mean unknown or none.
+    2. A job is what accounting calls one: each task of an array, each component of a heterogeneous
+       job. `cpus`, `gres` and `nodes` are of the whole job, memory is of a node or a CPU.
+    3. `after` names the jobs that it waited for, with the kind of each dependency.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from enum import Enum
+from typing import Any, Final, Self
+
+LARGEST: Final = 1 << 53
+"""Maximum of any number."""
+LONGEST: Final = 4096
+"""Maximum length of any text; lists of nodes may be longer."""
+_LONGEST_LIST: Final = 1 << 20
+_MOST_ITEMS: Final = 100_000
+
+
+class State(Enum):
+    """The end of a job, or why it has none."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    TIMEOUT = "timeout"
+    NODE_FAILED = "node-failed"
+    OUT_OF_MEMORY = "out-of-memory"
+    PREEMPTED = "preempted"
+    RUNNING = "running"
+    PENDING = "pending"
+    UNKNOWN = "unknown"
+
+
+class _Checked:
+    """A record whose fields are those of a mapping."""
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """Makes a record of what a line has.
+
+        Raises:
+            ValueError: a field is unknown, missing, or has an impossible value.
+        """
+        known = {each.name: each for each in fields(cls)}  # type: ignore[arg-type]
+        if unknown := values.keys() - known.keys():
+            raise ValueError(f"has the unknown field '{min(unknown)[:40]}'")
+        taken = {}
+        for name, each in known.items():
+            if name in values:
+                taken[name] = _checked(name, values[name], str(each.type))
+            elif each.default is MISSING and each.default_factory is MISSING:
+                raise ValueError(f"has no field '{name}'")
+        return cls(**taken)
+
+    def plain(self) -> dict[str, Any]:
+        """The fields that are not empty."""
+        found: dict[str, Any] = {}
+        for each in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, each.name)
+            if isinstance(value, State):
+                value = value.value
+            if value not in (0, "", (), {}):
+                found[each.name] = value
+        return found
+
+
+@dataclass(frozen=True)
+class JobRecord(_Checked):
+    """One job.
+
+    Attributes:
+        id: unique in the file: "12", "12_3" (a task of an array), "12+1" (a component).
+        submit_s, eligible_s, start_s, end_s: instants. A requeued job's are those of its last run.
+        runtime_s: from start to end, without suspensions.
+        time_limit_s: 0: none, or unknown.
+        state: how it ended.
+        user, account, group, name: names, or pseudonyms.
+        partitions: that it was submitted to, or the one in which it ran.
+        qos, reservation: names.
+        nodes: allocated, or requested if it did not start.
+        least_nodes: requested; 0: unknown.
+        node_list: in Slurm's form.
+        cpus: allocated, or requested if it did not start.
+        requested_cpus: 0: unknown.
+        memory_mib: requested, on each node or for each CPU as `memory_per` states ("node", "cpu").
+        gres: generic resources, name to amount on all nodes together.
+        features: constraint expression.
+        exclusive: it held its nodes whole.
+        licences: as the controller writes them.
+        array: number of the array that it is a task of.
+        array_limit: tasks of the array that may run at a time.
+        component: number of the heterogeneous job that it is a part of.
+        after: pairs of kind and job: afterok, afterany, afternotok, aftercorr, after, singleton.
+        restarts: how often it was requeued.
+        priority: at its start.
+        shape: other words of its request that have no field (PBS: its select).
+    """
+
+    id: str
+    submit_s: int
+    eligible_s: int = 0
+    start_s: int = 0
+    end_s: int = 0
+    runtime_s: int = 0
+    time_limit_s: int = 0
+    state: State = State.UNKNOWN
+    user: str = ""
+    account: str = ""
+    group: str = ""
+    name: str = ""
+    partitions: tuple[str, ...] = ()
+    qos: str = ""
+    reservation: str = ""
+    nodes: int = 0
+    least_nodes: int = 0
+    node_list: str = ""
+    cpus: int = 0
+    requested_cpus: int = 0
+    memory_mib: int = 0
+    memory_per: str = ""
+    gres: Mapping[str, int] = field(default_factory=dict)
+    features: str = ""
+    exclusive: bool = False
+    licences: str = ""
+    array: str = ""
+    array_limit: int = 0
+    component: str = ""
+    after: tuple[tuple[str, str], ...] = ()
+    restarts: int = 0
+    priority: int = 0
+    shape: str = ""
+
+
+@dataclass(frozen=True)
+class Outage(_Checked):
+    """Nodes that were not available.
+
+    Attributes:
+        nodes: in Slurm's form.
+        start_s: instant.
+        end_s: 0: it had not ended.
+        state: "down" (its jobs were lost) or "drained" (they ended first).
+        why: the reason; empty where names are removed.
+    """
+
+    nodes: str
+    start_s: int
+    end_s: int = 0
+    state: str = "down"
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class ReservationRecord(_Checked):
+    """A reservation.
+
+    Attributes:
+        name: or pseudonym.
+        start_s, end_s: instants.
+        nodes: in Slurm's form; empty: unknown.
+        flags: as the controller writes them.
+    """
+
+    name: str
+    start_s: int
+    end_s: int
+    nodes: str = ""
+    flags: str = ""
+
+
+@dataclass(frozen=True)
+class SiteWorkload:
+    """The contents of a file.
+
+    Attributes:
+        name: of the site, or of what was read.
+        jobs, outages, reservations: in any order.
+        processors: CPUs of the cluster; 0: unknown.
+        about: facts about its origin, text to text: reader, versions, what was anonymised.
+        dropped: a message for each line that was left out.
+    """
+
+    name: str
+    jobs: Sequence[JobRecord]
+    outages: Sequence[Outage] = ()
+    reservations: Sequence[ReservationRecord] = ()
+    processors: int = 0
+    about: Mapping[str, str] = field(default_factory=dict)
+    dropped: tuple[str, ...] = ()
+
+
+def _checked(name: str, value: Any, kind: str) -> Any:  # noqa: PLR0912 - a branch for each kind
+    if kind == f"{int}":
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST:
+            raise ValueError(f"{name} is {_shown(value)}, not a possible number")
+    elif kind == f"{bool}":
+        if not isinstance(value, bool):
+            raise ValueError(f"{name} is {_shown(value)}, not true or false")
+    elif kind == f"{str}":
+        most = _LONGEST_LIST if name in ("nodes", "node_list") else LONGEST
+        if not isinstance(value, str) or len(value) > most or (name == "id" and not value):
+            raise ValueError(f"{name} is {_shown(value)}, not a possible text")
+    elif kind == f"{State}":
+        if value not in [state.value for state in State]:
+            raise ValueError(f"{name} is {_shown(value)}, not a state")
+        return State(value)
+    elif name == "after":
+        pairs = [_items(name, item) for item in _items(name, value)]
+        if any(len(pair) != 2 for pair in pairs):
+            raise ValueError(f"{name} is {_shown(value)}, not pairs of kind and job")
+        return tuple(tuple(_checked(name, text, f"{str}") for text in pair) for pair in pairs)
+    elif name == "partitions":
+        return tuple(_checked(name, item, f"{str}") for item in _items(name, value))
+    else:
+        if not isinstance(value, dict) or len(value) > LONGEST:
+            raise ValueError(f"{name} is {_shown(value)}, not names with amounts")
+        return {name: _checked(f"gres {name[:40]}", n, f"{int}") for name, n in value.items()}
+    return value
+
+
+def _items(name: str, value: Any) -> Sequence[Any]:
+    if not isinstance(value, list) or len(value) > _MOST_ITEMS:
+        raise ValueError(f"{name} is {_shown(value)}, not a list")
+    return value
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:40] + "..."
