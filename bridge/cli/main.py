@@ -69,6 +69,7 @@ COMMANDS: Final = {
         "experiments.report",
         "report",
         "Compare the results of an experiment, with intervals.",
+    ),
     "import": (
         "simulation.importing",
         "import_",
