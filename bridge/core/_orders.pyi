@@ -53,8 +53,9 @@ class OrderFound:
         """Cost of the best order before the search."""
     @property
     def cost(self) -> float:
-        """Cost of `order`: the sum of weight * max(0, start - due).
+        """Cost of `order`: the sum of weight * max(0, start - due), or by `halves`.
 
+        2**108 for each start after its latest one, which it could keep behind the lead alone;
         2**100 for each job without a start that could have one behind the lead alone.
         """
     @property
@@ -87,6 +88,9 @@ def search_orders(
     patience: int,
     seed: int,
     alarm: Alarm | None = None,
+    latest: NDArray[np.int64] | None = None,
+    waited: NDArray[np.int64] | None = None,
+    halves: int = 2,
 ) -> OrderFound:
     """Search for the order of units whose plan costs least.
 
@@ -107,6 +111,11 @@ def search_orders(
         patience: consecutive changes without improvement, per unit, that end the search.
         seed: of the changes.
         alarm: ends the search when it expires; None: no time limit.
+        latest: (n_jobs,) latest starts, s; NEVER: none. No order is kept that breaks more of them
+            than the first one. None: no job has one.
+        waited: (n_jobs,) s that a job has waited at `due`, >= 0; None: nothing.
+        halves: twice the exponent of waits, 2 to 6: a wait of x costs weight * 3600 * (x / 3600)
+            ** (halves / 2), less what `waited` costs.
 
     Returns:
         Order, starts, cost and bound.

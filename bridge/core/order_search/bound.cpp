@@ -354,8 +354,8 @@ std::vector<double> capacity_of(const std::vector<double> &edges,
 } // namespace
 
 double order_bound(const NodeProblem &problem, const OrderJobs &jobs,
-                   const std::vector<int64_t> &least_start, const std::vector<int64_t> &start,
-                   double cost) {
+                   const std::vector<int64_t> &least_start, const std::vector<Cost> &least_cost,
+                   const std::vector<int64_t> &start, double cost) {
     std::vector<bool> leads(problem.n_jobs, false);
     for (size_t k = 0; k < jobs.lead; ++k) {
         const int32_t unit = jobs.orders[k];
@@ -366,7 +366,8 @@ double order_bound(const NodeProblem &problem, const OrderJobs &jobs,
     std::vector<size_t> counted;
     std::vector<RelaxedJob> relaxed;
     std::vector<double> starts;
-    double alone = 0; // every job at its least start
+    double alone = 0;  // every job at its least start
+    double beyond = 0; // what is not in the tangents
     const auto from_now = [&](int64_t time) { return static_cast<double>(time - problem.now); };
     for (size_t job = 0; job < problem.n_jobs; ++job) {
         if (least_start[job] == NEVER || start[job] == NEVER) {
@@ -378,9 +379,17 @@ double order_bound(const NodeProblem &problem, const OrderJobs &jobs,
         }
         counted.push_back(job);
         starts.push_back(from_now(start[job]));
-        relaxed.push_back({static_cast<double>(jobs.weight[job]), from_now(jobs.due[job]),
-                           from_now(leads[job] ? start[job] : least_start[job]),
-                           static_cast<double>(length), 0, leads[job]});
+        const double least = from_now(leads[job] ? start[job] : least_start[job]);
+        auto weight = static_cast<double>(jobs.weight[job]);
+        double due = from_now(jobs.due[job]);
+        if (jobs.halves > 2) { // a convex cost lies above its tangent at the least start
+            const double wait = static_cast<double>(jobs.waited[job]) + std::max(least - due, 0.0);
+            weight *= static_cast<double>(jobs.halves) / 2 *
+                      std::pow(wait / HOUR, static_cast<double>(jobs.halves) / 2 - 1);
+            due = least;
+            beyond += static_cast<double>(least_cost[job]);
+        }
+        relaxed.push_back({weight, due, least, static_cast<double>(length), 0, leads[job]});
         alone += relaxed.back().weight * std::max(relaxed.back().least - relaxed.back().due, 0.0);
     }
     double best = alone - CAUTION * alone;
@@ -411,12 +420,12 @@ double order_bound(const NodeProblem &problem, const OrderJobs &jobs,
             pace = bound > here ? pace : pace / 2;
             here = std::max(here, bound);
             if (at + 1 < most) {
-                relaxation.step(pace * std::max(cost - bound, 0.0));
+                relaxation.step(pace * std::max(cost - beyond - bound, 0.0));
             }
         }
         best = std::max(best, here);
     }
-    return best;
+    return best + beyond - CAUTION * beyond;
 }
 
 } // namespace bridge

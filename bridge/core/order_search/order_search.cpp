@@ -2,6 +2,7 @@
 #include "order_search/order_search.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "common/times.hpp"
@@ -13,8 +14,21 @@ namespace {
 constexpr size_t MOST_EXHAUSTED = 7; // units behind the lead; 5,040 orders
 constexpr uint64_t NEAR = 6;         // positions
 constexpr int64_t STEPS_BETWEEN_LOOKS = 20'000;
-constexpr Cost NO_LIMIT = Cost{1} << 120;
-constexpr Cost MISS = Cost{1} << 100; // a job without a start that could have one
+constexpr Cost NO_LIMIT = Cost{1} << 126;
+constexpr Cost BREACH = Cost{1} << 108; // a start after the job's latest one
+constexpr int64_t MOST_REPAIRS = 40;    // of one order of the family
+constexpr Cost MISS = Cost{1} << 100;   // a job without a start that could have one
+
+// The cost of a wait of so many seconds, by multiplications and roots alone: these are rounded in
+// the same way on every machine.
+double raised(double wait, int64_t halves) {
+    const double hours = wait / HOUR;
+    double power = halves % 2 == 0 ? 1 : std::sqrt(hours);
+    for (int64_t whole = halves / 2; whole > 0; --whole) {
+        power *= hours;
+    }
+    return HOUR * power;
+}
 
 } // namespace
 
@@ -32,12 +46,27 @@ Cost OrderSearch::cost_of(size_t job, int64_t start) const {
     if (start == NEVER) {
         return MISS;
     }
-    return Cost{jobs_.weight[job]} * std::max<int64_t>(start - jobs_.due[job], 0);
+    const int64_t late = std::max<int64_t>(start - jobs_.due[job], 0);
+    if (jobs_.halves == 2) {
+        return Cost{jobs_.weight[job]} * late;
+    }
+    const auto waited = static_cast<double>(jobs_.waited[job]);
+    const double more =
+        raised(waited + static_cast<double>(late), jobs_.halves) - raised(waited, jobs_.halves);
+    return static_cast<Cost>(static_cast<double>(jobs_.weight[job]) * more);
+}
+
+// Whether a start is later than the job's latest one, which it could keep directly behind the lead.
+bool OrderSearch::breaks(size_t job, int64_t start) const {
+    return start > jobs_.latest[job] && start > least_start_[job];
 }
 
 // A job that has no start even directly behind the lead costs nothing.
 Cost OrderSearch::excess_of(size_t job, int64_t start) const {
-    return least_start_[job] == NEVER ? 0 : cost_of(job, start) - least_cost_[job];
+    if (least_start_[job] == NEVER) {
+        return 0;
+    }
+    return cost_of(job, start) - least_cost_[job] + (breaks(job, start) ? BREACH : 0);
 }
 
 // SplitMix64, reduced to the range by multiplication.
@@ -66,9 +95,9 @@ void OrderSearch::find_alike() {
     for (size_t unit = 0; unit < n(); ++unit) {
         const auto job = static_cast<size_t>(jobs_.unit_indptr[unit]);
         key.assign({jobs_.unit_indptr[unit + 1] - jobs_.unit_indptr[unit], jobs_.weight[job],
-                    jobs_.due[job], problem_.tasks[job], problem_.max_tasks_per_node[job],
-                    problem_.exclusive[job], problem_.not_before[job], problem_.width_rule[job],
-                    problem_.required[job]});
+                    jobs_.due[job], jobs_.latest[job], jobs_.waited[job], problem_.tasks[job],
+                    problem_.max_tasks_per_node[job], problem_.exclusive[job],
+                    problem_.not_before[job], problem_.width_rule[job], problem_.required[job]});
         for (auto a = static_cast<size_t>(problem_.alt_indptr[job]);
              a < static_cast<size_t>(problem_.alt_indptr[job + 1]); ++a) {
             key.insert(key.end(), {problem_.alt_class[a], problem_.alt_time_limit_s[a],
@@ -125,6 +154,9 @@ bool OrderSearch::book_unit(int32_t unit, Cost &excess, Cost limit, bool &moved)
         moved = moved || !decoder_->as_kept(job);
         excess += excess_of(job, tried_start_[job]);
         if (excess > limit || (limit != NO_LIMIT && spent())) {
+            if (excess > limit && breaks(job, tried_start_[job])) {
+                breach_ = stack_.size() - 1;
+            }
             return false;
         }
     }
@@ -195,9 +227,29 @@ bool OrderSearch::try_order(const int32_t *order) {
     if (differs == kept_.end()) {
         return false;
     }
-    const auto from = static_cast<size_t>(differs - kept_.begin());
+    auto from = static_cast<size_t>(differs - kept_.begin());
     trial_.assign(order + from, order + n());
-    return decode(from, n() - 1, excess_.back() - 1);
+    std::vector<int32_t> units(order, order + n());
+    for (int64_t repair = 0;; ++repair) {
+        breach_ = SIZE_MAX;
+        if (decode(from, n() - 1, excess_.back() - 1)) {
+            return true;
+        }
+        if (breach_ == SIZE_MAX || breach_ == jobs_.lead || repair == MOST_REPAIRS || spent()) {
+            return false;
+        }
+        // Half way to the lead each time, so that most of the order remains.
+        const size_t to = jobs_.lead + (breach_ - jobs_.lead) / 2;
+        std::rotate(units.begin() + static_cast<std::ptrdiff_t>(to),
+                    units.begin() + static_cast<std::ptrdiff_t>(breach_),
+                    units.begin() + static_cast<std::ptrdiff_t>(breach_ + 1));
+        const auto now = std::mismatch(kept_.begin(), kept_.end(), units.begin()).first;
+        if (now == kept_.end()) {
+            return false;
+        }
+        from = static_cast<size_t>(now - kept_.begin());
+        trial_.assign(units.begin() + static_cast<std::ptrdiff_t>(from), units.end());
+    }
 }
 
 // Changes the order at random; kept if it costs no more.
@@ -325,7 +377,7 @@ OrderFound OrderSearch::run() {
         found.stopped = movable < 2 ? Stopped::EXHAUSTED : Stopped::BOUND;
         found.bound = total();
     } else {
-        found.bound = order_bound(problem_, jobs_, least_start_, start_, total());
+        found.bound = order_bound(problem_, jobs_, least_start_, least_cost_, start_, total());
         if (met(found.bound)) {
             found.stopped = Stopped::BOUND;
         } else if (movable <= MOST_EXHAUSTED) {

@@ -10,7 +10,10 @@
 //    Otherwise orders are changed at random, and a change that costs no more is kept.
 // 2. Decoding begins at the first difference to the kept order. It ends when the cost is too high
 //    or when the rest is placed as before.
-// 3. The same problem, seed and budget give the same answer on every machine: costs are integers,
+// 3. A start after a job's `latest` is a *breach*; it costs more than all delays together. A trial
+//    with more breaches than the kept order is never kept. Where an order of the family has one,
+//    the job is moved forward, and it is tried again.
+// 4. The same problem, seed and budget give the same answer on every machine: costs are integers,
 //    and work is counted. An alarm, if given, also ends the search.
 #pragma once
 
@@ -33,6 +36,10 @@ struct OrderJobs {
     const int64_t *unit_indptr; // unit u is the problem's jobs [unit_indptr[u], unit_indptr[u + 1])
     const int64_t *weight;      // by job: what a second of delay costs
     const int64_t *due;         // by job: delay counts from here
+    const int64_t *latest;      // by job: its latest start; NEVER: any
+    const int64_t *waited;      // by job: s that it has waited at `due`; for halves > 2 only
+    // A wait of x costs weight * HOUR * (x / HOUR) ** (halves / 2), less what has been waited.
+    int64_t halves;
     size_t n_orders;
     const int32_t *orders; // n_orders x n_units, each begins with the lead
 };
@@ -46,6 +53,9 @@ struct OrderBudget {
 };
 
 enum class Stopped : int8_t { BOUND = 0, EXHAUSTED = 1, PATIENCE = 2, BUDGET = 3 };
+
+// The unit of time in which waits are raised to a power, s.
+constexpr double HOUR = 3600;
 
 struct OrderFound {
     std::vector<int32_t> order; // of units
@@ -105,6 +115,7 @@ class OrderSearch {
     int64_t booked_ = 0;
     int64_t looked_ = 0; // steps at the last look at the alarm
     bool out_of_budget_ = false;
+    size_t breach_ = SIZE_MAX; // the position of the unit that ended the last trial by a breach
     uint64_t random_;
 
     size_t n() const { return jobs_.n_units; }
@@ -120,6 +131,7 @@ class OrderSearch {
     void reach(size_t position);
     bool decode(size_t from, size_t to, Cost limit);
     void keep(size_t from, size_t to);
+    bool breaks(size_t job, int64_t start) const;
     bool try_order(const int32_t *order);
     bool change();
     Stopped improve(double bound);

@@ -13,6 +13,7 @@ namespace bridge {
 namespace {
 
 constexpr int64_t MOST_WEIGHT = int64_t{1} << 40;
+constexpr int64_t MOST_HALVES = 6;
 
 struct PyOrderFound {
     nb::object order;
@@ -97,7 +98,8 @@ void expect_orders(const Column<int32_t> &orders, size_t n_units, size_t lead) {
 
 PyOrderFound search_orders_py(const nb::dict &problem, nb::handle unit_indptr, nb::handle weight,
                               nb::handle due, nb::handle orders, int64_t lead, int64_t effort,
-                              int64_t steps, int64_t patience, uint64_t seed, const Alarm *alarm) {
+                              int64_t steps, int64_t patience, uint64_t seed, const Alarm *alarm,
+                              nb::handle latest, nb::handle waited, int64_t halves) {
     const NodeArguments arguments(handles_of(problem));
     const NodeProblem &nodes = arguments.problem();
     scalar("depth", nodes.depth, UNLIMITED);
@@ -119,8 +121,28 @@ PyOrderFound search_orders_py(const nb::dict &problem, nb::handle unit_indptr, n
     scalar("patience", patience, 0, int64_t{1} << 30);
     const Column<int32_t> order_rows("orders", orders, 2);
     expect_orders(order_rows, n_units, static_cast<size_t>(lead));
-    const OrderJobs jobs{n_units,     static_cast<size_t>(lead), units.data(),     weights.data(),
-                         dues.data(), order_rows.rows(),         order_rows.data()};
+    scalar("halves", halves, 2, MOST_HALVES);
+    std::vector<int64_t> any(nodes.n_jobs, NEVER);
+    std::vector<int64_t> none(nodes.n_jobs, 0);
+    const auto column_of = [&](const char *name, nb::handle given, std::vector<int64_t> &usual) {
+        if (given.is_none()) {
+            return usual.data();
+        }
+        const Column<int64_t> column(name, given);
+        column.expect_rows(nodes.n_jobs, "like tasks").at_least(0);
+        usual.assign(column.data(), column.data() + nodes.n_jobs);
+        return usual.data();
+    };
+    const OrderJobs jobs{n_units,
+                         static_cast<size_t>(lead),
+                         units.data(),
+                         weights.data(),
+                         dues.data(),
+                         column_of("latest", latest, any),
+                         column_of("waited", waited, none),
+                         halves,
+                         order_rows.rows(),
+                         order_rows.data()};
     const OrderBudget budget{effort, steps, patience, seed, alarm};
     OrderFound found;
     {
@@ -167,7 +189,7 @@ void define_search_orders(nb::module_ &m) {
     using namespace nb::literals;
     m.def("search_orders", &search_orders_py, "problem"_a, nb::kw_only(), "unit_indptr"_a,
           "weight"_a, "due"_a, "orders"_a, "lead"_a, "effort"_a, "steps"_a, "patience"_a, "seed"_a,
-          "alarm"_a = nb::none());
+          "alarm"_a = nb::none(), "latest"_a = nb::none(), "waited"_a = nb::none(), "halves"_a = 2);
 }
 
 } // namespace bridge

@@ -10,6 +10,9 @@
 
 d is the predicted run time. All are linear in the start, except for the bound in the second one.
 
+With `power` p above 1 a wait of x costs an hour times (x / 1 h) ** p in place of x: minimised is
+then the weighted power mean of the waits, in which long ones count more.
+
 Ageing: for each `ageing_s` that a job has waited, the cost of a second grows by that of a job of
 that length (and of the highest priority). So long jobs eventually weigh as much as short ones.
 """
@@ -33,16 +36,20 @@ class Objective:
 
     Attributes:
         ageing_s: how quickly the weight of waiting jobs grows, see above; None: not at all.
+        power: exponent of the wait, 1 to 3 in steps of 1/2.
     """
 
     name: str = "slowdown"
     ageing_s: int | None = None
+    power: float = 1
 
     def __post_init__(self) -> None:
         if self.name not in NAMES:
             raise ConfigError("objective", f"no '{self.name}'; there are {', '.join(NAMES)}")
         if self.ageing_s is not None and self.ageing_s < 1:
             raise ConfigError("ageing_s", f"must be 1 or more, or null, not {self.ageing_s}")
+        if self.power not in (1, 1.5, 2, 2.5, 3):
+            raise ConfigError("power", f"must be 1, 1.5, 2, 2.5 or 3, not {self.power}")
 
     def weights(
         self, snapshot: Snapshot, job: NDArray[np.int64], length_s: NDArray[np.int64]
@@ -96,8 +103,19 @@ class Objective:
         """(n,) of jobs that start then; arguments as above."""
         late_s = np.maximum(start_s - self.due_s(snapshot, job, length_s), 0)
         least = 1.0 if self.name in ("slowdown", "bounded-slowdown") else 0.0
-        cost: NDArray[np.float64] = least + self.weights(snapshot, job, length_s) * late_s
+        weight = self.weights(snapshot, job, length_s)
+        cost: NDArray[np.float64] = least + weight * self.raised(late_s)
         return cost
+
+    def raised(self, wait_s: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(n,) waits raised to the power, in the unit of seconds."""
+        if self.power == 1:
+            return wait_s.astype(np.float64)
+        hours = wait_s / 3600
+        found = np.ones(len(hours)) if self.power % 1 == 0 else np.sqrt(hours)
+        for _ in range(int(self.power)):
+            found = found * hours
+        return 3600.0 * found
 
     def of_plan(self, snapshot: Snapshot, plan: Plan) -> float:
         """The sum over all rows of a plan that have a start."""

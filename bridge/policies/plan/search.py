@@ -27,7 +27,12 @@ Rules
     5. The best order is planned by the scheduler of the conservative plan, so all its rules hold.
        This plan is used if it leaves no more jobs without a start than the given plan and has a
        lower objective; otherwise the given plan is used.
-    6. A job that meets its deadline or fixed start in the given plan meets it in the new one, too:
+    6. Bound on harm (`harm_factor`): a job's promise is its planned start in the given plan of the
+       first cycle that plans it; later cycles do not change it. A plan is used only if no job
+       starts later than both its bound and its start in the given plan of the cycle. The bound is
+       submit + harm_factor * (promise - submit) + harm_s. The kernel counts a start beyond as
+       costlier than everything else; the finished plan is checked again, with all its rows.
+    7. A job that meets its deadline or fixed start in the given plan meets it in the new one, too:
        a miss costs more than everything else.
 
 Source: none; local search over priority lists is textbook (serial schedule generation: R. Kolisch,
@@ -35,7 +40,9 @@ S. Hartmann, Heuristic Algorithms for the Resource-Constrained Project Schedulin
 Bound: Lagrangian relaxation of the capacity, priced as fluid jobs first.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -47,7 +54,7 @@ from bridge.model.decisions.answer import LATE, NO_GAIN, SETTLED, SMALL, Dispatc
 from bridge.model.snapshot import Snapshot
 from bridge.planning.dispatch.objective import Objective
 from bridge.planning.scheduler.queue_planner import QueuePlanner
-from bridge.ports import Context, Planned, Preference, Solver
+from bridge.ports import Context, Planned, Preference, Promises, Solver
 from bridge.units import DAY_S, NEVER, STEPS_PER_MS, UNPLANNED
 
 HOUR_S = 3600
@@ -56,6 +63,7 @@ PATIENCE = 40
 RESERVE = 2.25
 """Time reserved, as a multiple of that of the given plan: to plan the best order, and to plan the
 given one again if that is no better."""
+MOST_HARM = 1 << 31
 WEIGHT = 1 << 32
 """The largest weight of a search; weights are integers there, so that sums are exact."""
 
@@ -77,6 +85,11 @@ class Search(QueuePlanner):
             bound.
         effort: of the search, in jobs booked; 0: no bound.
         window: jobs whose order is searched.
+        power: exponent of the wait in the objective, 1 to 3 in steps of 1/2; above 1, long waits
+            count more (`bridge.planning.dispatch.objective`).
+        harm_factor: bounds the wait of each job, as a multiple of the promised one (rule 6); 0:
+            no job starts later than in the given plan of the cycle; None: no such bound.
+        harm_s: added to that bound, s.
         array_depth: tasks of one array planned at a time.
     """
 
@@ -86,12 +99,18 @@ class Search(QueuePlanner):
     budget_ms: int = 50
     effort: int = 500_000
     window: int = 500
+    power: float = 1
+    harm_factor: float | None = None
+    harm_s: int = 0
 
     name: ClassVar[str] = "search"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        Objective(self.objective, self.ageing_s)
+        Objective(self.objective, self.ageing_s, self.power)
+        for key in ("harm_factor", "harm_s"):
+            if (given := getattr(self, key)) is not None and not 0 <= given <= MOST_HARM:
+                raise ConfigError(key, f"must be 0 to {MOST_HARM}, not {given}")
         if self.most_wait_s is not None and self.most_wait_s < 0:
             raise ConfigError("most_wait_s", f"must be 0 or more, or null, not {self.most_wait_s}")
         for key in ("budget_ms", "effort"):
@@ -115,9 +134,14 @@ class Search(QueuePlanner):
             clock.begin()
         scheduler = self.list_scheduler(snapshot, order, preference, context)
         seed = int(context.rng.integers(1 << 63))
-        found = SearchedCycle(self, snapshot, scheduler, clock).found(seed)
+        promised = context.state.promised_by(self.name).start_s
+        cycle = SearchedCycle(self, snapshot, scheduler, clock, promised)
+        found = cycle.found(seed)
         plan = scheduler.plan(self.name)
-        return Planned(replace(plan, notes=(*plan.notes, *found.notes)), dispatched=found.done)
+        notes = replace(plan, notes=(*plan.notes, *found.notes))
+        if self.harm_factor is None:
+            return Planned(notes, dispatched=found.done)
+        return Planned(notes, Promises(self.name, cycle.promised), dispatched=found.done)
 
 
 class Starts(Protocol):
@@ -170,14 +194,25 @@ class Found:
 
 
 class SearchedCycle:
-    """One cycle. Positions are those of the queue."""
+    """One cycle. Positions are those of the queue.
+
+    Attributes:
+        promised: from job id to its promise (rule 6), for the next cycle; empty without a bound.
+    """
 
     def __init__(
-        self, settings: Search, snapshot: Snapshot, queue: Queue, clock: Solver | None
+        self,
+        settings: Search,
+        snapshot: Snapshot,
+        queue: Queue,
+        clock: Solver | None,
+        promised: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self._clock = clock
+        self._known = promised
+        self.promised: dict[str, int] = {}
         self._settings, self._snapshot, self._queue = settings, snapshot, queue
-        self._goal = Objective(settings.objective, settings.ageing_s)
+        self._goal = Objective(settings.objective, settings.ageing_s, settings.power)
         self._job = queue.job
         self._length_s = queue.length_s
         self._given, self._lead = self._overdue_first()
@@ -187,40 +222,64 @@ class SearchedCycle:
         began_s = self._elapsed_s()
         schedule = self._queue.schedule(self._given)
         reserve_s = RESERVE * (self._elapsed_s() - began_s)
+        self._latest_s = self._latest(schedule)
         given = self._judged(schedule)
         if not (schedule.start_s > self._snapshot.now_s).any():
-            return Found(schedule, Dispatched(0, given[1], given[1], 0.0, SETTLED))
+            return Found(schedule, Dispatched(0, given[-1], given[-1], 0.0, SETTLED))
         window = _Window(self, self._inside(schedule))
         if len(window) < 2:
-            return Found(schedule, Dispatched(len(window), given[1], given[1], None, SMALL))
+            return Found(schedule, Dispatched(len(window), given[-1], given[-1], None, SMALL))
         alarm: Alarm | None = None
         if self._clock is not None:
             left_s = self._settings.budget_ms / 1000 - reserve_s - self._elapsed_s()
             if left_s <= 0:
-                return Found(schedule, Dispatched(len(window), given[1], given[1], None, LATE))
+                return Found(schedule, Dispatched(len(window), given[-1], given[-1], None, LATE))
             alarm = self._clock.alarm(left_s)
         found = window.search(seed, alarm)
         if found.cost < found.given_cost:
             tried = self._queue.schedule(window.whole(found))
             best = self._judged(tried)
             if best < given:
-                done = Dispatched(len(window), given[1], best[1], window.gap(found, tried))
+                done = Dispatched(len(window), given[-1], best[-1], window.gap(found, tried))
                 return Found(tried, done, (self._note(done, found),))
             self._queue.schedule(self._given)
         gap = window.gap(found, schedule)
-        return Found(schedule, Dispatched(len(window), given[1], given[1], gap, NO_GAIN))
+        return Found(schedule, Dispatched(len(window), given[-1], given[-1], gap, NO_GAIN))
 
     def _elapsed_s(self) -> float:
         return 0.0 if self._clock is None else self._clock.elapsed_s()
 
-    def _judged(self, schedule: Starts) -> tuple[int, float]:
-        """Rows without a start, and the objective of the others (rule 5)."""
+    def _latest(self, given: Starts) -> NDArray[np.int64] | None:
+        """(n,) the latest start of each row (rule 6); None: there is no bound."""
+        settings, jobs = self._settings, self._snapshot.jobs
+        if settings.harm_factor is None:
+            return None
+        has = (given.start_s != NEVER) & (given.start_s != UNPLANNED)
+        ids = jobs.id[self._job].tolist()
+        promised, known = self.promised, self._known
+        for id_, start_s, planned in zip(ids, given.start_s.tolist(), has.tolist(), strict=True):
+            if id_ in known:
+                promised[id_] = known[id_]
+            elif planned:  # of an array, the last of the tasks that are planned
+                promised[id_] = max(promised.get(id_, 0), start_s)
+        promise_s = np.array([promised.get(id_, NEVER) for id_ in ids], dtype=np.int64)
+        submit_s = jobs.submit_s[self._job]
+        wait_s = np.where(promise_s == NEVER, 0, np.maximum(promise_s - submit_s, 0))
+        bound_s = submit_s + np.floor(settings.harm_factor * wait_s).astype(np.int64)
+        latest_s = np.maximum(bound_s + settings.harm_s, given.start_s)
+        return np.where(has & (promise_s != NEVER), latest_s, NEVER)
+
+    def _judged(self, schedule: Starts) -> tuple[int, int, float]:
+        """Rows that start too late, rows without a start, and the objective (rules 5 and 6)."""
         has = (schedule.start_s != NEVER) & (schedule.start_s != UNPLANNED)
+        late = 0
+        if self._latest_s is not None:
+            late = int((has & (schedule.start_s > self._latest_s)).sum())
         start_s = schedule.start_s[has]
         cost = self._goal.costs(
             self._snapshot, self._job[has], start_s, schedule.end_s[has] - start_s
         )
-        return int((~has).sum()), float(cost.sum())
+        return late, int((~has).sum()), float(cost.sum())
 
     def _overdue_first(self) -> tuple[NDArray[np.int64], int]:
         """Returns all positions in the given order, and how many of them are overdue."""
@@ -283,10 +342,13 @@ class _Window:
         self._rest = given[rest[given]]
         job, length_s = cycle._job[taken], cycle._length_s[taken]
         self._job, self._length_s = job, length_s
+        self._latest_s = None if cycle._latest_s is None else cycle._latest_s[taken]
         weight = cycle._goal.weights(snapshot, job, length_s)
         self._scale = WEIGHT / max(float(weight.max(initial=0.0)), 1e-300)
         self._weight = np.rint(weight * self._scale).astype(np.int64)
-        self._due_s = np.maximum(cycle._goal.due_s(snapshot, job, length_s), snapshot.now_s)
+        due_s = cycle._goal.due_s(snapshot, job, length_s)
+        self._due_s = np.maximum(due_s, snapshot.now_s)
+        self._waited_s = self._due_s - due_s
 
     def __len__(self) -> int:
         """Units."""
@@ -307,6 +369,9 @@ class _Window:
             patience=PATIENCE,
             seed=seed,
             alarm=alarm,
+            latest=self._latest_s,
+            waited=self._waited_s,
+            halves=round(2 * settings.power),
         )
 
     def whole(self, found: OrderFound) -> NDArray[np.int64]:
@@ -323,9 +388,11 @@ class _Window:
         start_s = serves.start_s[self._rows]
         if self._lead or ((start_s == NEVER) | (start_s == UNPLANNED)).any():
             return None
-        costs = self._cycle._goal.costs(self._cycle._snapshot, self._job, start_s, self._length_s)
-        delay_s = np.maximum(start_s - self._due_s, 0).astype(np.float64)
-        delayed, cost = float((self._weight * delay_s).sum()), float(costs.sum())
+        goal = self._cycle._goal
+        costs = goal.costs(self._cycle._snapshot, self._job, start_s, self._length_s)
+        wait_s = self._waited_s + np.maximum(start_s - self._due_s, 0)
+        more = goal.raised(wait_s) - goal.raised(self._waited_s)
+        delayed, cost = float((self._weight * more).sum()), float(costs.sum())
         return max(0.0, (delayed - found.bound) / self._scale / cost) if cost > 0 else 0.0
 
     def _family(self) -> NDArray[np.int32]:

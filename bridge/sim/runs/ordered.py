@@ -9,7 +9,8 @@ starts and promises of both engines.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
@@ -169,14 +170,22 @@ class OrderedPool(Counted):
 
 
 class SearchedPool(OrderedPool):
-    """A pool under `search`."""
+    """A pool under `search`.
+
+    Attributes:
+        bound: the promises on which bounds rest.
+    """
+
+    bound: Mapping[str, int] = MappingProxyType({})
 
     def starts(self, queue: "_CountedQueue", view: Snapshot) -> NDArray[np.int64]:
         """As the policy would in the cycle: each has random numbers of its own."""
         rng = np.random.default_rng((self.seed, len(self.decision_ms) + 1))
         settings = cast(Search, self._plan)
-        cycle = SearchedCycle(settings, view, queue, None)
-        return cycle.found(int(rng.integers(1 << 63))).starts.start_s
+        cycle = SearchedCycle(settings, view, queue, None, self.bound)
+        found = cycle.found(int(rng.integers(1 << 63)))
+        self.bound = cycle.promised
+        return found.starts.start_s
 
 
 class _Planned:

@@ -188,6 +188,47 @@ def test_no_job_starves_where_short_ones_never_end():
     assert wait_s(3000) <= 3000 + 60 + 50
 
 
+def test_a_promise_is_that_of_the_first_cycle_and_is_forgotten_when_the_job_has_gone():
+    """The base plan gets worse when a node fails; the promise does not follow it."""
+    jobs = [a_job(nodes=4, limit_s=900, submit_s=0, id="long")]
+    short = [a_job(nodes=4, limit_s=50, submit_s=n, id=f"s{n}") for n in range(1, 5)]
+    search = Search(ageing_s=None, most_wait_s=None, harm_factor=1, harm_s=60, **EFFORT)
+    memory = Memory()
+    running = [a_running_job((0, 1, 2, 3), 100)]
+    first = a_snapshot(nodes=4, jobs=jobs, running=running, now_s=10)()
+    plan = planned(first, search, memory)
+    promise_s = start_of(first, plan, "long")
+    assert memory.planned_start_s == {"long": promise_s}
+    later = [a_running_job((0, 1, 2, 3), 600)]
+    second = a_snapshot(nodes=4, jobs=jobs + short, running=later, now_s=20)()
+    plan = planned(second, search, memory)
+    assert memory.planned_start_s["long"] == promise_s
+    assert start_of(second, plan, "long") == 600  # its bound has passed: no later than this
+    free = Search(ageing_s=None, most_wait_s=None, **EFFORT)
+    plan = planned(second, free, forgetful := Memory())
+    assert start_of(second, plan, "long") == 800
+    assert not forgetful.planned_start_s
+    planned(a_snapshot(nodes=4, jobs=short, now_s=30)(), search, memory)
+    assert "long" not in memory.planned_start_s
+
+
+def test_a_bound_lets_as_many_pass_as_it_allows():
+    jobs = [
+        a_job(nodes=4, limit_s=900, submit_s=0, id="long"),
+        *(a_job(nodes=4, limit_s=50, submit_s=1, id=f"s{n}") for n in range(4)),
+    ]
+    running = [a_running_job((0, 1, 2, 3), 100)]
+    snapshot = a_snapshot(nodes=4, jobs=jobs, running=running, now_s=10)()
+
+    def start_s(**harm):
+        plan = planned(snapshot, Search(ageing_s=None, most_wait_s=None, **harm, **EFFORT))
+        return start_of(snapshot, plan, "long")
+
+    given_s = start_s(harm_factor=0)
+    assert start_s() == given_s + 200
+    assert start_s(harm_factor=1, harm_s=110) == given_s + 100
+
+
 @pytest.mark.parametrize(
     ("settings", "key"),
     [
@@ -198,6 +239,11 @@ def test_no_job_starves_where_short_ones_never_end():
         ({"effort": -1}, "effort"),
         ({"window": 0}, "window"),
         ({"array_depth": 0}, "array_depth"),
+        ({"power": 0.5}, "power"),
+        ({"power": 1.2}, "power"),
+        ({"harm_factor": -0.1}, "harm_factor"),
+        ({"harm_factor": float("nan")}, "harm_factor"),
+        ({"harm_s": -1}, "harm_s"),
     ],
 )
 def test_impossible_settings_are_refused(settings, key):

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No start passes its bound unless the base plan's does; judged by planners without kernels."""
+
+import dataclasses
+import itertools
+import random
+
+import numpy as np
+import pytest
+
+from bridge.core import NEVER, search_orders
+from bridge.registry import build, parse_policy
+from bridge.safe_cycle.decider import Decider
+from bridge.sim.runs.engine import simulate
+from bridge.sim.workloads.system import pool_of
+from tests.properties.test_core_nodes import random_case
+from tests.properties.test_order_search import Asked, starts
+from tests.workloads import NaiveBackfill, random_workload
+
+HOUR = 3600.0
+
+
+def cost(asked, start, least, waited, halves):
+    """The cost without breaches, in floating point."""
+    has = (least != NEVER) & (start != NEVER)
+    late = np.maximum(start - asked.due, 0)[has]
+    before = waited[has]
+    more = ((before + late) / HOUR) ** (halves / 2) - (before / HOUR) ** (halves / 2)
+    return float((asked.weight[has] * HOUR * more).sum())
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_kernel_keeps_no_order_with_more_breaches(seed):
+    rng = random.Random(seed)
+    bound = 0
+    for _ in range(25):
+        asked = Asked.of(random_case(rng), rng, lead=rng.choice([0, 0, 1]))
+        given = starts(asked.problem, asked.jobs(asked.orders[0]))
+        n = len(given)
+        slack = np.array([rng.choice([0, 0, 3, NEVER]) for _ in range(n)])
+        latest = np.where(
+            (given == NEVER) | (slack == NEVER), NEVER, given + np.minimum(slack, 3)
+        ).astype(np.int64)
+        waited = np.array([rng.choice([0, 5000, 90_000]) for _ in range(n)], dtype=np.int64)
+        halves = rng.choice([2, 3, 4, 6])
+        found, free = (
+            search_orders(
+                asked.problem, unit_indptr=asked.indptr, weight=asked.weight * 1000, due=asked.due,
+                orders=asked.orders, lead=asked.lead, effort=2000, steps=0, patience=20, seed=1,
+                latest=own, waited=waited, halves=halves,
+            )
+            for own in (latest, None)
+        )  # fmt: skip
+        assert (found.start <= latest).all()
+        assert found.start.tolist() == starts(asked.problem, asked.jobs(found.order)).tolist()
+        assert found.bound <= found.cost * (1 + 1e-9)
+        bound += bool((free.start > latest).any())
+    assert bound  # without the bound, some start passes it
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_few_units_get_the_best_order_within_the_bounds(seed):
+    rng = random.Random(seed)
+    for _ in range(4):
+        case = random_case(rng)
+        asked = Asked.of(case._replace(jobs=case.jobs[:4]), rng)
+        asked = dataclasses.replace(asked, weight=asked.weight * 1000)
+        n = len(asked.weight)
+        given = starts(asked.problem, asked.jobs(asked.orders[0]))
+        latest = np.where(given == NEVER, NEVER, given + rng.choice([0, 4])).astype(np.int64)
+        waited = np.array([rng.choice([0, 7000]) for _ in range(n)], dtype=np.int64)
+        halves = rng.choice([2, 4, 5])
+        found = search_orders(
+            asked.problem, unit_indptr=asked.indptr, weight=asked.weight, due=asked.due,
+            orders=asked.orders, lead=asked.lead, effort=0, steps=0, patience=20, seed=1,
+            latest=latest, waited=waited, halves=halves,
+        )  # fmt: skip
+        least = np.array(
+            [starts(asked.problem, np.array([j, *np.delete(np.arange(n), j)]))[j] for j in range(n)]
+        )
+        costs = []
+        for order in itertools.permutations(range(len(asked.indptr) - 1)):
+            start = starts(asked.problem, asked.jobs(np.array(order)))
+            missed = (start == NEVER) & (least != NEVER)
+            if (start <= latest).all() and not missed.any():
+                costs.append(cost(asked, start, least, waited, halves))
+        if costs and not ((found.start == NEVER) & (least != NEVER)).any():
+            assert cost(asked, found.start, least, waited, halves) == pytest.approx(
+                min(costs), rel=1e-6, abs=1.0
+            )
+            assert found.bound <= min(costs) * (1 + 1e-6) + n
+
+
+class Judge:
+    """Plans by a policy, and counts starts beyond the bound that a naive planner finds."""
+
+    def __init__(self, decider, factor, more_s):
+        self.decider, self.naive = decider, NaiveBackfill(None)
+        self.factor, self.more_s = factor, more_s
+        self.promise_s, self.beyond, self.moved = {}, 0, 0
+
+    def __call__(self, snapshot):
+        plan, base = self.decider.decide(snapshot), self.naive(snapshot)
+        start_s = dict(zip(plan.job.tolist(), plan.start_s.tolist(), strict=True))
+        for row, base_s in zip(base.job.tolist(), base.start_s.tolist(), strict=True):
+            submit_s = int(snapshot.jobs.submit_s[row])
+            promise_s = self.promise_s.setdefault(snapshot.jobs.id[row], base_s)
+            bound_s = submit_s + int(self.factor * (promise_s - submit_s)) + self.more_s
+            self.beyond += start_s[row] > max(bound_s, base_s)
+            self.moved += start_s[row] > base_s
+        return plan
+
+
+@pytest.mark.parametrize(("factor", "more_s"), [(0, 0), (1, 0), (1.5, 600)])
+@pytest.mark.parametrize("power", [1, 2])
+def test_no_plan_of_a_run_passes_a_bound_that_the_base_plan_keeps(factor, more_s, power):
+    harm = {"harm_factor": factor, "harm_s": more_s}
+    free = {"name": "search", "budget_ms": 0, "effort": 600, "most_wait_s": None, "power": power}
+    beyond = {}
+    for bound, plan in ((True, free | harm), (False, free)):
+        workload = random_workload(4, 70, 16)
+        judge = Judge(
+            Decider(build(parse_policy({"preset": "search", "plan": plan}))), factor, more_s
+        )
+        simulate(workload, pool_of(16), judge)
+        beyond[bound] = judge.beyond
+        assert judge.moved or (bound and not factor)
+    assert beyond[True] == 0
+    assert beyond[False] > 0
