@@ -11,6 +11,7 @@ take turns, `--rounds` times. Measured of each:
     query        meanwhile: the state of one job, asked ten times a second, ms
 
 Usage: benchmarks/pbs.py [--out FILE] [--rounds N] [--singles N] [--drain N] [--announce N,N]
+                         [--deep N]
        benchmarks/pbs.py --show FILE
 """
 
@@ -230,7 +231,10 @@ def main() -> None:
     parser.add_argument("--drain", type=int, default=40)
     parser.add_argument("--watch", type=float, default=600.0, help="longest wait for comments, s")
     parser.add_argument(
-        "--announce", type=lambda word: [int(n) for n in word.split(",")], default=[1000, 10_000]
+        "--announce", type=lambda word: [int(n) for n in word.split(",")], default=[1000]
+    )
+    parser.add_argument(
+        "--deep", type=int, default=0, help="in the first round, as many waiting jobs in the end"
     )
     parser.add_argument("--inside", choices=SIDES, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -244,7 +248,9 @@ def main() -> None:
     rows: list[dict[str, object]] = []
     for at in range(options.rounds):
         for side in SIDES if at % 2 == 0 else SIDES[::-1]:
-            done = subprocess.run([*world, side], check=True, stdout=subprocess.PIPE, text=True)
+            announce = [*options.announce, *([options.deep] if options.deep and not at else [])]
+            words = [*world, side, "--announce", ",".join(map(str, announce))]
+            done = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True)
             row = next(line for line in done.stdout.splitlines() if line.startswith(MARK))
             rows.append({"round": at, **json.loads(row.removeprefix(MARK))})
             print(rows[-1], flush=True)

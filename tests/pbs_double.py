@@ -319,10 +319,10 @@ class PbsDouble:
             if int(str(job["mtime"])) >= changed_since_s
         }
 
-    def stat_ended(self, connection: int, job_id: str) -> Attributes:
+    def stat_ended(self, connection: int, job_ids: Sequence[str]) -> Objects:
         self._call("stat_ended", connection)
-        del job_id
-        return {}
+        ended = {job_id for _, what, job_id, _ in self.history if what == "ended"}
+        return {job_id: {"Exit_status": "271"} for job_id in job_ids if job_id in ended}
 
     def start_cycle(self, connection: int) -> int:
         self._call("start_cycle", connection)

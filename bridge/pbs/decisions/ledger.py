@@ -82,7 +82,7 @@ class Ledger:
 
     def _named(self, start: pb.Start) -> tuple[list[Vnode], dict[str, float]]:
         """The vnodes of a start, and the planned CPUs of each host."""
-        named = hostlist.expand(start.nodes)
+        named = self._names(start.nodes)
         if not named or len(named) > MOST_NODES:
             raise BadRequest("the start names no nodes")
         if unknown := [node for node in named if node not in self.parsed.nodes]:
@@ -90,11 +90,14 @@ class Ledger:
         members = [self.parsed.vnodes[one] for node in named for one in self.parsed.nodes[node]]
         hint: dict[str, float] = {}
         for use in start.uses:
-            for node in hostlist.expand(use.nodes):
+            for node in self._names(use.nodes):
                 if node in self.parsed.nodes:
                     host = self.parsed.vnodes[self.parsed.nodes[node][0]].host
                     hint[host] = hint.get(host, 0.0) + use.cpus
         return members, hint
+
+    def _names(self, written: str) -> list[str]:
+        return [written] if written in self.parsed.nodes else hostlist.expand(written)
 
     @staticmethod
     def _allowed(job: PbsJob, wall_s: int) -> bool:

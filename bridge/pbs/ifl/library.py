@@ -23,6 +23,8 @@ from bridge.pbs.tables import Attributes, Objects
 NAME = "libpbs.so.0"
 _TEXT, _INT = ctypes.c_char_p, ctypes.c_int
 _LIST, _FOUND = ctypes.POINTER(Attribute), ctypes.c_void_p
+_AT_ONCE = 50
+"""Jobs in one query by their ids."""
 _SET, _SERVER = 2, 0
 """MGR_CMD_SET and MGR_OBJ_SERVER."""
 _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
@@ -210,13 +212,14 @@ class Library:
         since = AttributeList([("mtime", "", str(max(changed_since_s, 0)), AT_LEAST)])
         return self._stat("jobs", connection, "pbs_selstat", since.head, asked.head, b"S")
 
-    def stat_ended(self, connection: int, job_id: str) -> Attributes:
-        """Returns the server's record of an ended job."""
-        try:
-            found = self._stat("job", connection, "pbs_statjob", job_id.encode(), None, b"x")
-        except IflError:
-            return {}
-        return found.get(job_id, {})
+    def stat_ended(self, connection: int, job_ids: Sequence[str]) -> Objects:
+        """Returns the server's records of ended jobs."""
+        found: Objects = {}
+        for at in range(0, len(job_ids), _AT_ONCE):
+            named = ",".join(job_ids[at : at + _AT_ONCE]).encode()
+            with contextlib.suppress(IflError):
+                found |= self._stat("job", connection, "pbs_statjob", named, None, b"x")
+        return found
 
     def _stat(self, what: str, connection: int, function: str, *arguments: Any) -> Objects:
         self._clear_errno()

@@ -143,8 +143,8 @@ class Ifl(Protocol):
             changed_since_s: only those with this or a later `mtime`, Unix seconds; 0: all.
         """
 
-    def stat_ended(self, connection: int, job_id: str) -> Attributes:
-        """Returns the server's record of an ended job; empty: there is none."""
+    def stat_ended(self, connection: int, job_ids: Sequence[str]) -> Objects:
+        """Returns the server's records of ended jobs; those that have none are left out."""
 
     def start_cycle(self, connection: int) -> int:
         """Makes the server start a cycle of its default scheduler (`scheduling` = True)."""

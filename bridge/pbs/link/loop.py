@@ -297,10 +297,11 @@ class Link:
         return self._starts.overlay(mirror.refresh_jobs())
 
     def _note_ended(self, mirror: Mirror, tables: Tables) -> None:
-        for job_id, attributes in mirror.take_ended().items():
-            known = dict(attributes)
-            if text(tables.server, "job_history_enable") == "True" and mirror.connection:
-                known |= self.ifl.stat_ended(mirror.connection, job_id)
+        left, records = mirror.take_ended(), dict[str, Attributes]()
+        if left and text(tables.server, "job_history_enable") == "True":
+            records = self.ifl.stat_ended(mirror.connection, list(left))
+        for job_id, attributes in left.items():
+            known = {**attributes, **records.get(job_id, {})}
             run = self.model.ended(job_id, known, tables.now_s)
             if run is not None:
                 self._ended.append(run)

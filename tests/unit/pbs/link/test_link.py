@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from bridge.pbs.link.mirror import steady
+from bridge.rpc.pb import scheduler_pb2 as pb
 from tests.unit.pbs.link.world import World, judge, without_threads
 
 
@@ -397,3 +398,18 @@ def test_counts_and_full_vnodes_are_no_news():
     assert steady({"state": "job-exclusive", "state_count": "Queued:3"}) == {
         "state": "job-exclusive"
     }
+
+
+def test_records_of_jobs_that_end_together_are_read_at_once(world):
+    world.pbs.server["job_history_enable"] = "True"
+    seen, run = [], world.service.Cycle
+
+    def cycle(request, timeout):
+        seen.extend((each.id, each.ending) for each in request.ended)
+        return run(request, timeout)
+
+    world.service.Cycle = cycle
+    jobs = [world.pbs.submit("1:ncpus=1", runs_s=4.0) for _ in range(3)]
+    world.run(10)
+    assert sorted(seen) == [(job, pb.ENDING_CANCELLED) for job in jobs]
+    assert world.pbs.calls.count("stat_ended") == 1
