@@ -8,7 +8,8 @@ Rules
        server's own count (`state_count`: arrays, and tasks that have started, included); where it
        differs, all ids are listed. `total_jobs` also counts ended jobs that the server remembers.
     3. All jobs are read when the link starts, after the server has restarted, and every `ALL_S`.
-    4. Vnodes send no command and have no `mtime`: all are read at intervals.
+    4. Vnodes and queues send no command and have no `mtime`: all are read at intervals, and queues
+       whenever starts are about to be sent.
     5. An object that did not change stays the same dictionary; `mtime` itself, comments and
        estimates are not read, so that what the link writes is no change.
     6. Just before starts are sent, vnodes and the jobs that have changed are enough if everything
@@ -48,7 +49,7 @@ _BUSY, _FREE = "job-busy", "free"
 SLACK_S = 2
 ALL_S = 300.0
 OWN_WRITES_S = 1.0
-_NODES_S, _DEFINITIONS_S = 1.0, 60.0
+_NODES_S, _QUEUES_S, _DEFINITIONS_S = 1.0, 0.2, 60.0
 _MOST_DIFFERED = 4
 """Lists one after the other that differ from the server's count, which may be a moment older."""
 _SHARE = 5
@@ -141,6 +142,7 @@ class Mirror:
     _all: Interval = field(default_factory=lambda: Interval(ALL_S))
     _lists: Interval = field(default_factory=lambda: Interval(0.0))
     _nodes: Interval = field(default_factory=lambda: Interval(_NODES_S))
+    _queues: Interval = field(default_factory=lambda: Interval(_QUEUES_S))
     _definitions: Interval = field(default_factory=lambda: Interval(_DEFINITIONS_S))
 
     def settle(self, poll_s: float) -> None:
@@ -150,6 +152,7 @@ class Mirror:
     def expect_change(self) -> None:
         """Reads definitions and reservations again with the next refresh."""
         self._definitions.force()
+        self._queues.force()
         self._nodes.force()
 
     def read_all(self) -> None:
@@ -190,7 +193,10 @@ class Mirror:
             resources = keep_same(resources, ifl.stat_resources(connection))
             sched = ifl.stat_scheduler(connection, self.scheduler)
             self._definitions.took(began, self.monotonic())
-        queues = keep_same(old.queues if old else empty, _steady(ifl.stat_queues(connection)))
+        queues = old.queues if old else empty
+        if old is None or starting or self._queues.is_due(began):
+            queues = keep_same(queues, _steady(ifl.stat_queues(connection)))
+            self._queues.took(began, self.monotonic())
         if told:
             self._rest_until_s = 0.0
         jobs = self._jobs(old.jobs if old else None, server, now_s)
