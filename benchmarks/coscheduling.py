@@ -2,7 +2,8 @@
 """Policies for jobs that share nodes, in simulations: the experiment of ASA_X, and whole logs.
 
 Usage: benchmarks/coscheduling.py [--policies NAMES] [--seeds N] [--cores LIST] [--json FILE]
-       benchmarks/coscheduling.py LOG.swf.gz ... [--policies NAMES] [--jobs N] [--json FILE]
+       benchmarks/coscheduling.py LOG.swf.gz ... [--policies NAMES] [--seeds N] [--jobs N]
+                                                 [--json FILE]
        (both: --add goes on with FILE, which is written after each simulation)
        benchmarks/coscheduling.py --show FILE [--table NAME]
        benchmarks/coscheduling.py --plot FILE      # FILE.svg: the paper's Figures 3a and 3b
@@ -11,10 +12,11 @@ Without a log it is `schedbridge bench coschedule`. Of a log the first N jobs ar
 of as many nodes as the machine had processors; 10, 30 and 50 % of the jobs consent to be host and
 guest, by chance, and run applications of the bundled interference model
 (`bridge.sim.sharing.setting`). Jobs may run beyond their time limit. Tables: experiment, workflows,
-curve; traces.
+curve; traces, in which several seeds are shown as mean (least-most).
 """
 
 import argparse
+import itertools
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -62,6 +64,7 @@ def replay(log: Path, policy: str, consent: int, jobs: int, seed: int) -> dict[s
         "log": log.name.split(".")[0],
         "policy": policy,
         "consent_percent": consent,
+        "seed": seed,
         "jobs": len(workload),
         "wait_s": round(float(wait_s(schedule).mean()), 1),
         "bounded_slowdown": round(float(bounded_slowdown(schedule).mean()), 2),
@@ -114,17 +117,31 @@ def _traces(runs: Sequence[Mapping[str, Any]]) -> list[str]:
         "| overrun, % |",
         "|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
-    for row in runs:
-        lines.append(
-            f"| {row['log']} | {row['consent_percent']} | {Path(row['policy']).stem} "
-            f"| {row['wait_s']:,.0f} "
-            f"| {row['response_s']:,.0f} | {row['bounded_slowdown']:.1f} "
-            f"| {row['cpu_percent']:.1f} | {row['guests']:,} "
-            f"| {row['host_mean_percent']:.1f} | {row['host_p95_percent']:.1f} "
-            f"| {row['above_bound_percent']:.1f} | {row['above_s_mean']:,.0f} "
-            f"| {row['above_s_p95']:,.0f} | {row['overrun_percent']:.1f} |"
-        )
+    groups: dict[tuple[str, int, str], list[Mapping[str, Any]]] = {}
+    for run in runs:
+        key = run["log"], run["consent_percent"], Path(run["policy"]).stem
+        groups.setdefault(key, []).append(run)
+    for (log, consent, policy), members in groups.items():
+        cells = [
+            _over_seeds([run[name] for run in members], digits, ranged=name in _RANGED)
+            for name, digits in (
+                ("wait_s", 0), ("response_s", 0), ("bounded_slowdown", 1), ("cpu_percent", 1),
+                ("guests", 0), ("host_mean_percent", 1), ("host_p95_percent", 1),
+                ("above_bound_percent", 1), ("above_s_mean", 0), ("above_s_p95", 0),
+                ("overrun_percent", 1),
+            )
+        ]  # fmt: skip
+        lines.append(f"| {log} | {consent} | {policy} | {' | '.join(cells)} |")
     return lines
+
+
+_RANGED = "wait_s", "guests", "above_bound_percent"
+
+
+def _over_seeds(values: Sequence[float], digits: int, *, ranged: bool) -> str:
+    mean, least, most = sum(values) / len(values), min(values), max(values)
+    text = f"{mean:,.{digits}f}"
+    return f"{text} ({least:,.{digits}f}-{most:,.{digits}f})" if ranged and most > least else text
 
 
 def main() -> None:
@@ -132,11 +149,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("logs", type=Path, nargs="*")
     parser.add_argument("--policies", default="easy,static-half,asax,pairs")
-    parser.add_argument("--seeds", type=int, default=20, help="of the experiment [20]")
+    parser.add_argument("--seeds", type=int, help="number [20; of logs 1]")
     parser.add_argument("--cores", default="64,128,256", help="of the experiment")
     parser.add_argument("--repeats", type=int, default=3, help="sets of the experiment [3]")
     parser.add_argument("--jobs", type=int, default=5000, help="of each log [5000]")
-    parser.add_argument("--seed", type=int, default=0, help="of consent and applications [0]")
+    parser.add_argument("--seed", type=int, default=0, help="the first one of logs [0]")
     parser.add_argument("--json", type=Path, help="write the figures there")
     parser.add_argument("--add", action="store_true", help="keep the simulations in FILE")
     parser.add_argument("--show", type=Path, metavar="FILE", help="show these figures")
@@ -171,14 +188,16 @@ def main() -> None:
 def _log_runs(
     options: argparse.Namespace, done: Sequence[Mapping[str, Any]]
 ) -> Iterator[dict[str, Any]]:
-    known = {(run["log"], run["consent_percent"], run["policy"]) for run in done}
-    for log in options.logs:
-        for consent in CONSENT_PERCENT:
-            for policy in options.policies.split(","):
-                if (log.name.split(".")[0], consent, policy) not in known:
-                    run = replay(log, policy, consent, options.jobs, options.seed)
-                    print(_traces([run])[-1], file=sys.stderr)
-                    yield run
+    known = {
+        (run["log"], run["consent_percent"], run["policy"], run.get("seed", 0)) for run in done
+    }
+    seeds = range(options.seed, options.seed + (options.seeds or 1))
+    cases = itertools.product(seeds, options.logs, CONSENT_PERCENT, options.policies.split(","))
+    for seed, log, consent, policy in cases:
+        if (log.name.split(".")[0], consent, policy, seed) not in known:
+            run = replay(log, policy, consent, options.jobs, seed)
+            print(_traces([run])[-1], file=sys.stderr)
+            yield run
 
 
 def _experiment_runs(
@@ -188,7 +207,7 @@ def _experiment_runs(
         {(run["policy"], run["cores"], run["seed"]) for run in done},
         bench.model_of(None),
     )
-    for case in bench.cases(options.policies, options.cores, range(options.seeds)):
+    for case in bench.cases(options.policies, options.cores, range(options.seeds or 20)):
         if (case.policy.name, case.cores, case.seed) not in known:
             print(case.policy.name, case.cores, case.seed, file=sys.stderr)
             yield bench.run_case(model, case, options.repeats)

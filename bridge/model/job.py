@@ -363,7 +363,7 @@ class RunningTable:
     """Share of its work that is done, as reported by the application, 0 to 1; -1: unknown."""
     memory_stall: Annotated[NDArray[np.float64], Column(SERVICE, Unit.RATIO)] = LEFT_OUT
     """Share of the last 10 s in which some of its processes waited for memory (PSI), on the node
-    where it is largest, 0 to 1; -1: not measured."""
+    where it is largest, 0 to 1; 1 while its memory is swapped out; -1: not measured."""
     unused_nodes: Annotated[Objects, Column(SERVICE, Unit.NODES)] = LEFT_OUT
     """Nodes that it holds and has no process on at present, as far as that is known."""
     measured_s: Annotated[Ints, Column(SERVICE, Unit.INSTANT)] = LEFT_OUT

@@ -6,6 +6,8 @@ Rules
     2. A requeue is counted when it is first planned; plans repeat it until the guest has gone.
     3. Slowdowns are those that the policy `pairs` measures, one for each measurement of a host.
     4. A host is above its bound if the lower end of its interval is, as for the policy.
+    5. A guest is of unknown slowdown until its host has been measured beside it, while there is
+       nothing to compare with, and under other policies.
 """
 
 from collections.abc import Callable
@@ -85,13 +87,14 @@ class SharingMeter:
         self._going = going
 
     def _measure(self, snapshot: Snapshot, guests: dict[_Guest, int]) -> None:
-        """Rules 3 and 4."""
-        above, measured = 0, {}
+        """Rules 3 to 5."""
+        above, unknown, measured = 0, 0, {}
         watch = Watch(snapshot, Learning(self._state().learnt_by(PAIRS)), Learning(Learnt()))
         for guest, row in guests.items():
             pair = watch.pair(row)
             found = None if pair is None else watch.slowdown(row, pair)
             if pair is None or found is None:
+                unknown += 1
                 continue
             measured[guest] = pair.at_s
             if self._measured.get(guest) != pair.at_s:
@@ -99,6 +102,7 @@ class SharingMeter:
             above += found.at_least > self._bound(snapshot, watch.host_of[row])
         self._measured = measured
         self._metrics.set("coschedule_hosts_above_bound", above)
+        self._metrics.set("coschedule_slowdown_unknown", unknown)
 
     def _bound(self, snapshot: Snapshot, host: int) -> float:
         running = snapshot.running

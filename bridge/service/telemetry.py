@@ -42,6 +42,7 @@
 | schedbridge_coschedule_guest_cpu_seconds_total | counter | CPU time of guests beside hosts |
 | schedbridge_coschedule_host_slowdown_ratio | histogram | hosts beside guests, each measurement |
 | schedbridge_coschedule_hosts_above_bound | gauge | hosts slowed down by more than allowed |
+| schedbridge_coschedule_slowdown_unknown | gauge | guests whose hosts' slowdown is unknown |
 | schedbridge_coschedule_off | gauge | 1 while no jobs may share nodes |
 | schedbridge_gate_refusals_total{socket, reason} | counter | connections turned away |
 | schedbridge_controller_up | gauge | 1 while the controller called within the last minute |
@@ -90,6 +91,7 @@ _GAUGES: Final = (
     ("power_signal_up", "1 while power.signal_file is read, or none is configured"),
     ("coschedule_guests", "Guests that run beside their hosts"),
     ("coschedule_hosts_above_bound", "Hosts that are slowed down by more than their bound"),
+    ("coschedule_slowdown_unknown", "Guests whose hosts' slowdown is not known"),
     ("coschedule_off", "1 while an operator or a policy has ended sharing"),
     ("memory_up", "1 while the file memory.path is in use, or none is configured"),
     ("controller_fallbacks", "Times the controller fell back to its own scheduler"),

@@ -43,14 +43,14 @@ def submit(cluster: Cluster, *options: str, run: str = "sleep 600", user: str = 
     )  # fmt: skip
 
 
-def a_host(decider: Decider, *options: str) -> str:
+def a_host(decider: Decider, *options: str, run: str = "sleep 600") -> str:
     """A job that may have guests.
 
     While the service is replaced, Slurm's own scheduler may start it; then it is none.
     """
     cluster = decider.cluster
     for _ in range(5):
-        job = submit(cluster, "--coschedule=host", *options)
+        job = submit(cluster, "--coschedule=host", *options, run=run)
         cluster.wait_state(job, "RUNNING")
         if consent(decider, job) == "COSCHEDULE_HOST":
             return job

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from bridge.agent.power.sensor import whole_number
+from bridge.agent.power.swap import swapped_v1, swapped_v2
 
 ROOT: Final = Path("/sys/fs/cgroup")
 _JOB: Final = re.compile(r"job_([0-9]+)")
@@ -41,12 +42,14 @@ class Used:
         peak_bytes: maximum memory so far; 0: not counted.
         pressure: share of the last 10 s in which some of its tasks waited for memory; None: the
             kernel counts it for no job (v1).
+        swap_bytes: memory that is swapped out at present; None: not accounted for.
     """
 
     cpu_s: float
     memory_bytes: int
     peak_bytes: int = 0
     pressure: float | None = None
+    swap_bytes: int | None = None
 
 
 class NodeCgroups:
@@ -116,7 +119,8 @@ class NodeCgroups:
             names = ("memory.usage_in_bytes", "memory.max_usage_in_bytes")
             folder = self._root.joinpath("memory", *folder.relative_to(self._root).parts[1:])
         memory, peak = (max(whole_number(folder / name) or 0, 0) for name in names)
-        return Used(cpu_s, memory, peak, pressure(folder / "memory.pressure"))
+        swap = swapped_v2(folder) if self.is_v2 else swapped_v1(folder)
+        return Used(cpu_s, memory, peak, pressure(folder / "memory.pressure"), swap)
 
 
 def _jobs(base: Path, depth: int) -> Iterator[tuple[str, Path]]:

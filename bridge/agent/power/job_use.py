@@ -8,7 +8,9 @@ Rules
     3. A node without its own counter is as busy as its jobs.
     4. Without cgroups a job's CPU time is the observed time of its processes since the agent
        started, and its peak the maximum memory observed.
-    5. A process whose node is unknown counts for the first node, as everywhere in the agent.
+    5. A job whose memory is being swapped out (`swap.py`) counts as waiting for memory all the
+       time.
+    6. A process whose node is unknown counts for the first node, as everywhere in the agent.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,6 +20,7 @@ from typing import Final
 
 from bridge.agent.power.cgroups import ROOT, NodeCgroups, Used
 from bridge.agent.power.process_use import ProcessUse, Spent
+from bridge.agent.power.swap import Swapping
 from bridge.agent.processes import Processes
 
 PROCESSES_S: Final = 5.0
@@ -32,7 +35,8 @@ class Use:
         memory_mib: at present.
         cpu_s: CPU time since the job began on the node; None: unknown.
         peak_mib: maximum memory so far; 0: unknown.
-        pressure: share of the last 10 s in which it waited for memory; None: unknown.
+        pressure: share of the last 10 s in which it waited for memory; 1 while it is swapped out;
+            None: unknown.
     """
 
     cpus: float | None
@@ -136,6 +140,7 @@ class _Node:
         self._cgroups = cgroups
         self._total: tuple[float, float] | None = None
         self._jobs: tuple[float, dict[str, Used]] | None = None
+        self._swapping = Swapping()
 
     @property
     def has_counter(self) -> bool:
@@ -159,7 +164,8 @@ class _Node:
             cpus = None
             if before is not None and job in before[1] and now_s > before[0]:
                 cpus = max(now.cpu_s - before[1][job].cpu_s, 0.0) / (now_s - before[0])
-            found[job] = Use(
-                cpus, now.memory_bytes >> 20, now.cpu_s, now.peak_bytes >> 20, now.pressure
-            )
+            swapping = self._swapping.grows(job, now.swap_bytes, now_s)
+            waits = 1.0 if swapping else now.pressure
+            found[job] = Use(cpus, now.memory_bytes >> 20, now.cpu_s, now.peak_bytes >> 20, waits)
+        self._swapping.forget(used)
         return found

@@ -3,7 +3,8 @@
 
 Rules
     1. Values that cannot be read are left out: a node without a value has no `watts`.
-    2. The watts are the node's. The service, which knows the idle power, divides them among jobs.
+    2. A machine that swaps memory out (`swap.py`) counts as waiting for memory all the time.
+    3. The watts are the node's. The service, which knows the idle power, divides them among jobs.
 """
 
 import math
@@ -16,6 +17,7 @@ from bridge.agent.power.cgroups import ROOT, pressure, usable_cpus
 from bridge.agent.power.choice import NodeSensors, PowerSettings
 from bridge.agent.power.job_use import JobUse
 from bridge.agent.power.model import Load
+from bridge.agent.power.swap import Swapping, swapped_out
 from bridge.agent.processes import Processes
 from bridge.rpc.pb import agent_pb2 as pb
 
@@ -50,6 +52,7 @@ class Meter:
         """
         self._progress, self._nodes = progress, tuple(nodes)
         self._pressure = proc / "pressure" / "memory"
+        self._vmstat, self._swapping = proc / "vmstat", Swapping()
         cpus = settings.cpus or usable_cpus(root)
         self._sensors = {
             name: NodeSensors(name, settings, Load(cpus), of=len(nodes)) for name in nodes
@@ -60,8 +63,11 @@ class Meter:
 
     def read(self) -> pb.Use:
         """All nodes and jobs."""
-        message, told = pb.Use(), self._told()
-        for name, use in self._use.read(self._clock()).items():
+        message, told, now_s = pb.Use(), self._told(), self._clock()
+        waits = pressure(self._pressure)
+        if self._swapping.grows("", swapped_out(self._vmstat), now_s):
+            waits = 1.0
+        for name, use in self._use.read(now_s).items():
             sensors = self._sensors[name]
             sensors.load.busy_cpus = use.busy_cpus
             node = message.nodes.add(node=name, cpus=sensors.load.cpus)
@@ -71,7 +77,6 @@ class Meter:
             if value is not None and math.isfinite(value.watts):
                 node.watts, node.source = value.watts, value.source
                 node.age_ms = min(round(value.age_s * 1000), (1 << 32) - 1)
-            waits = pressure(self._pressure)
             if waits is not None:
                 node.memory_pressure = waits
             for job, used in use.jobs.items():

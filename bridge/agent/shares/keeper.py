@@ -5,8 +5,9 @@ Rules
     1. Each pass compares everything with the wanted shares (`wanted.py`), whatever earlier passes
        did: there may be new processes and jobs, and others may have written the files.
     2. An error with one job is logged, once for each kind of error, and affects no other job.
-    3. The quota is lifted from a job all of whose processes are being killed; otherwise it would
-       end slowly and delay the next job. (Only SIGKILL counts: it never stays pending for long.)
+    3. A job all of whose processes are being killed has no quota, and at least the usual weight;
+       otherwise it would end slowly and delay the next job. (Only SIGKILL counts: it never stays
+       pending for long.)
     4. Changes are undone when they are no longer wanted; this is repeated until it succeeds.
     5. An order that is older than the last one, by its number, is ignored.
 """
@@ -31,6 +32,7 @@ from bridge.agent.shares.record import Record, Recorded
 from bridge.agent.shares.wanted import (
     MOST_LEASE_S,
     MOST_SHARES,
+    USUAL_WEIGHT,
     Key,
     Share,
     bounded,
@@ -220,12 +222,12 @@ class Keeper:
         return InForce(share, "", problem)
 
     def _unless_dying(self, method: Method, share: Share) -> Share:
-        """The share without a quota if all of the job's processes are being killed (rule 3)."""
-        if not share.milli_cpus:
+        """The share that a job has if all of its processes are being killed (rule 3)."""
+        if not share.milli_cpus and share.weight >= USUAL_WEIGHT:
             return share
         asked = list(islice(method.processes(share.key), _ASKED))
         if asked and all(self._is_killed(pid) for pid in asked):
-            return replace(share, milli_cpus=0)
+            return replace(share, milli_cpus=0, weight=max(share.weight, USUAL_WEIGHT))
         return share
 
     def _is_killed(self, pid: int) -> bool:

@@ -100,14 +100,22 @@ class Watch:
         left: the guests that were requeued.
     """
 
-    def __init__(self, snapshot: Snapshot, learning: Learning, left: Learning) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        learning: Learning,
+        left: Learning,
+        units: Sequence[int] = UNITS,
+    ) -> None:
         """Starts without reading the snapshot.
 
         Args:
             snapshot: the cluster.
             learning: of pairs; is changed.
             left: of requeued guests (`left_hosts.NAME`); is changed.
+            units: in which slowdowns are measured, the preferred one first.
         """
+        self._units = units
         self.snapshot, self.learning, self.now_s = snapshot, learning, snapshot.now_s
         self.apps = applications(snapshot, learning)
         self.host_of = pairs(snapshot.running)
@@ -211,7 +219,7 @@ class Watch:
     def unit(self, row: int) -> int | None:
         """The unit in which a job's rate alone is known and it is measured now; None: in none."""
         works = self.works(row)
-        known = (unit for unit in UNITS if unit in works)
+        known = (unit for unit in self._units if unit in works)
         return next((unit for unit in known if self.rate_alone(row, unit) is not None), None)
 
     def alone(self, job_id: str, unit: int) -> Rate | None:
@@ -476,7 +484,7 @@ class Watch:
             self._note_suspicion((host, guest), pair, pair.suspicion)
         apart = bool(pair.floor_s) or pair.comparison is not None
         history = history_of(self.learning, host)
-        for rate in (pair.rates[unit] for unit in UNITS if not apart):
+        for rate in (pair.rates[unit] for unit in self._units if not apart):
             alone = alone_rate(self.alone(host_id, rate.unit), rate.unit, history)
             found = slowdown(alone, rate) if rate.at_s == pair.at_s else None
             if found is not None:

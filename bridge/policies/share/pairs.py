@@ -71,7 +71,7 @@ from bridge.planning.sharing.pair_watch import MOST_UNKNOWN, Watch
 from bridge.planning.sharing.safety import short_of_memory
 from bridge.planning.sharing.seen import is_measured
 from bridge.planning.sharing.slots import Guest, Host, Slots
-from bridge.planning.sharing.slowdown import CPU_MS, SHORT, UNITS, Rate
+from bridge.planning.sharing.slowdown import CPU_MS, PROGRESS, SHORT, UNITS, Rate
 from bridge.ports import NOTHING_SHARED, Context, Shared
 from bridge.units import NEVER
 
@@ -99,6 +99,8 @@ class Pairs:
             10 s.
         keep_limits: a host gets guests only if the time that it needs is known, from its progress
             or its application's record, so that none is killed at its limit because of a guest.
+        progress_only: only jobs that report their progress become hosts, so that the bound holds
+            for whatever slows them down, also for what CPU time does not show.
     """
 
     most_candidates: int = 20
@@ -106,6 +108,7 @@ class Pairs:
     calm_s: int = 30
     watch_s: int = 5
     keep_limits: bool = False
+    progress_only: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.most_candidates <= 1000:
@@ -163,7 +166,8 @@ class _Cycle:
     def __post_init__(self) -> None:
         self.snapshot, self.now_s = self.slots.snapshot, self.slots.snapshot.now_s
         self.orders = Orders(self.snapshot)
-        self.watch = Watch(self.snapshot, self.learning, self.left)
+        units = (PROGRESS,) if self.policy.progress_only else UNITS
+        self.watch = Watch(self.snapshot, self.learning, self.left, units)
         self.pair_bound = PairBound(self.watch, self.policy.calm_s)
 
     def revert(self, site: Site) -> bool:

@@ -37,6 +37,11 @@ class V1:
         write(self.root / "cpuacct" / below / "step_0" / "cpuacct.usage", 5)
         write(self.root / "memory" / below / "memory.usage_in_bytes", mib * MIB)
 
+    def swap(self, number, mib, uid=1000):
+        folder = self.root / "memory" / self.base / f"uid_{uid}" / f"job_{number}"
+        memory = int((folder / "memory.usage_in_bytes").read_text())
+        write(folder / "memory.memsw.usage_in_bytes", memory + mib * MIB)
+
 
 class V2:
     def __init__(self, root, base="system.slice/n1_slurmstepd.scope"):
@@ -51,6 +56,9 @@ class V2:
         write(folder / "cpu.stat", f"usage_usec {int(cpu_s * 1e6)}\nuser_usec 1\n")
         write(folder / "memory.current", mib * MIB)
         write(folder / "step_0" / "cpu.stat", "usage_usec 1\n")
+
+    def swap(self, number, mib):
+        write(self.root / self.base / f"job_{number}" / "memory.swap.current", mib * MIB)
 
 
 @pytest.fixture(
@@ -82,6 +90,36 @@ def test_jobs_and_their_node(cgroups, tmp_path):
     assert found.jobs["7"].memory_mib == 200
     assert found.jobs["8"].cpus is None  # a first reading
     assert set(found.jobs) == {"7", "8"}
+
+
+def test_a_job_that_is_swapped_out_waits_for_memory(cgroups, tmp_path):
+    """While its swap grows by 16 MiB in 10 s, and for 10 s after that; what is out stays out."""
+    use, waits = JobUse(["n1"], Processes(tmp_path), cgroups.root, tmp_path), []
+    for at, mib in enumerate([None, 100, 101, 110, 112, 120, *[120] * 25, 40, 40, 57]):
+        cgroups.job(7, at, 300)
+        cgroups.job(8, at, 300)
+        if mib is not None:
+            cgroups.swap(7, mib)
+        jobs = use.read(float(at))["n1"].jobs
+        waits.append(jobs["7"].pressure)
+        assert jobs["8"].pressure is None
+    assert waits == [None] * 5 + [1.0] * 18 + [None] * 10 + [1.0]
+
+
+def test_a_machine_that_swaps_waits_for_memory(tmp_path):
+    now, settings = [0.0], PowerSettings(("model",), cpus=4)
+    meter = Meter(["n1"], settings, Processes(tmp_path), tmp_path, clock=lambda: now[0],
+                  proc=tmp_path)  # fmt: skip
+    pages = 16 * MIB // os.sysconf("SC_PAGE_SIZE")
+    waits = []
+    for swapped in (None, "nr_free 7\npswpin 9", 0, pages - 1, pages, pages, pages):
+        if swapped is not None:
+            write(tmp_path / "vmstat", f"pswpin 3\npswpout {swapped}\n" if
+                  isinstance(swapped, int) else swapped)  # fmt: skip
+        now[0] += 5
+        (node,) = meter.read().nodes
+        waits.append(node.memory_pressure if node.HasField("memory_pressure") else None)
+    assert waits == [None, None, None, None, 1.0, 1.0, 1.0]
 
 
 def test_another_nodes_cgroups_are_not_taken(tmp_path):

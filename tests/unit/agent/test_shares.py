@@ -236,7 +236,7 @@ def test_old_orders_and_endless_ones_are_ignored(make: Callable[[], Keeper]) -> 
     assert keeper.order(1, 6, [])
 
 
-def test_a_job_that_is_being_killed_has_no_quota(
+def test_a_job_that_is_being_killed_has_no_quota_and_the_usual_weight(
     tree: Tree, make: Callable[[], Keeper], proc: Path
 ) -> None:
     for pid, pending in ((41, "0000000000000100"), (42, "0000000000000000")):
@@ -248,7 +248,7 @@ def test_a_job_that_is_being_killed_has_no_quota(
     keeper = make()
     keeper.order(1, 6, [guest("7"), guest("8")])
     keeper.look()
-    assert tree.shows("7") == ("1", "max 100000")
+    assert tree.shows("7") == ("100", "max 100000")
     assert tree.shows("8") == ("1", "100000 100000")
 
 

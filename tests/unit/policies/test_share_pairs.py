@@ -303,6 +303,27 @@ def test_progress_that_is_told_no_more_hides_no_harm():
     assert not machine.guest
 
 
+@pytest.mark.parametrize("progress", [False, True])
+def test_with_progress_only_no_other_job_is_a_host(progress):
+    machine = Machine(harmless, share={"name": "pairs", "progress_only": True})
+    machine.jobs = (a_waiting_job(id="g0", cpus=4),)
+    if progress:
+        machine.progress(0.1, 0.01, 8)
+    else:
+        machine.step(8)
+    assert machine.guest == progress
+
+
+def test_with_progress_only_a_host_that_reports_none_any_more_loses_its_guest():
+    machine = Machine(harmless, share={"name": "pairs", "progress_only": True})
+    machine.jobs = (a_waiting_job(id="g0", cpus=4),)
+    machine.progress(0.1, 0.01, 6)
+    assert machine.guest
+    machine.jobs, machine.extra = (), {}
+    machine.step(8)
+    assert not machine.guest
+
+
 @pytest.mark.parametrize("every", [1, 12], ids=["it stands at 0", "it moves once a minute"])
 def test_progress_that_says_nothing_of_seconds_leaves_cpu_time_in_force(every):
     machine = Machine(harmful)

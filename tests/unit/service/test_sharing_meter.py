@@ -85,6 +85,23 @@ def test_a_host_above_its_bound_and_the_requeue_of_its_guest_are_counted():
     )
 
 
+def test_a_guest_of_unknown_harm_is_counted_as_such():
+    """Until the second measurement beside it, and while its host's work is not measured."""
+    machine = Metered(harmless).with_guest()
+    assert (machine.value("guests"), machine.value("slowdown_unknown")) == (0, 0)
+    machine.step()
+    assert (machine.value("guests"), machine.value("slowdown_unknown")) == (1, 1)
+    machine.step(3)
+    assert machine.value("slowdown_unknown") == 0
+    machine.extra = {"cpu_s": -1.0}
+    machine.step()
+    assert (machine.value("guests"), machine.value("slowdown_unknown")) == (1, 1)
+    machine.guest = False
+    machine.extra = {}
+    machine.step(2)
+    assert (machine.value("guests"), machine.value("slowdown_unknown")) == (0, 0)
+
+
 def test_a_requeue_that_is_planned_again_is_counted_once():
     machine = Metered(harmful).with_guest()
     while machine.guest:
