@@ -67,7 +67,8 @@ def covers(one: Faced) -> str:
         blocks = one.over.removeprefix("runs and ")
         return (
             f"{place}: intervals (95 %) over {len(one.seeds)} runs and the {one.units} {blocks} of"
-            f" the trace: they cover seeds and the variation between its {blocks}"
+            f" the trace: they cover seeds and the variation between its {blocks} (longest wait,"
+            " utilisation, makespan: seeds alone)"
         )
     if one.over:
         return (

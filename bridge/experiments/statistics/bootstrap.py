@@ -203,17 +203,18 @@ def over_both(
         level: of the interval.
 
     Returns:
-        An estimate over "runs and weeks"; over runs alone if there are too few blocks, or if the
-        measure cannot be resampled by blocks.
+        An estimate over "runs and weeks"; over runs alone if the measure cannot be resampled by
+        blocks; over blocks alone if it is zero. Without an interval for too few runs or blocks.
     """
-    n_runs, units = len(runs[0]), blocks.number
-    whole = quantity.of(jobs[0]), quantity.of(jobs[1])
-    if (
-        n_runs < FEWEST_RUNS or units < FEWEST_BLOCKS or not quantity.in_blocks
-        or not min(whole) > 0
-    ):  # fmt: skip
+    if not quantity.in_blocks:
         return over_runs(*runs, rng, level)
+    whole = quantity.of(jobs[0]), quantity.of(jobs[1])
+    if not min(whole) > 0:
+        return over_blocks(*jobs, blocks, quantity, level)
+    n_runs, units = len(runs[0]), blocks.number
     found = plain(float(runs[0].mean()), float(runs[1].mean()), min(n_runs, units))
+    if n_runs < FEWEST_RUNS or units < FEWEST_BLOCKS or not isfinite(found.difference):
+        return found
     one, two = (
         drawn * _resampled(side, blocks, quantity) / all_jobs
         for drawn, side, all_jobs in zip(_drawn_runs(*runs, rng), jobs, whole, strict=True)

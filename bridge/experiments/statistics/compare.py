@@ -251,7 +251,11 @@ class _Pairs:
         base = joined([pair.base[pair.judged] for pair in pairs])
         other = joined([pair.other[pair.judged] for pair in pairs])
         blocks, rng = self._blocks(base, over), self._rng()
-        found: dict[tuple[JobClass, str], Estimate] = {}
+        few = blocks.number < FEWEST_BLOCKS
+        if few and both:
+            found = self._over_runs(values, enough=True)
+            return found, self._harm(harms), "runs", len(self.seeds)
+        found = {}
         for job_class, rows in _classes(pairs).items():
             jobs, drawn = (base[rows], other[rows]), blocks[rows]
             for quantity in OF_JOBS:
@@ -267,9 +271,7 @@ class _Pairs:
             )
         low, high = share_interval(worse_off(base, other), blocks)
         harm = replace(self._harm(harms), low=low, high=high)
-        if blocks.number < FEWEST_BLOCKS:
-            return found, harm, "runs" if both else "", len(self.seeds)
-        name = f"runs and {blocks.name}" if both else blocks.name
+        name = "" if few else f"runs and {blocks.name}" if both else blocks.name
         return found, harm, name, blocks.number
 
     def _blocks(self, base: Jobs, over: Over) -> Blocks:

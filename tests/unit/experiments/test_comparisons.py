@@ -94,6 +94,16 @@ def test_what_is_resampled_follows_from_what_was_run(tmp_path, seeds, changes, o
     assert longest.estimate.has_interval == ("runs" in over)
 
 
+def test_a_short_trace_of_few_users_has_intervals_over_runs(tmp_path):
+    for policy, factor in (("easy", 1.0), ("conservative", 1.5)):
+        for seed in range(5):
+            columns = made_columns(seed, n_jobs=40, factor=factor)
+            keep(tmp_path, replace(columns, user=columns.user % 5), policy, seed=seed)
+    _, found = findings_of(tmp_path)
+    assert found.faced[0].over == "runs"
+    assert all(one.estimate.over == "runs" for one in found.of("wait_mean"))
+
+
 def test_seeds_that_change_nothing_are_one_run(tmp_path):
     for policy, factor in (("easy", 1.0), ("conservative", 1.5)):
         for seed in range(6):

@@ -282,6 +282,15 @@ def test_too_few_units_give_no_interval():
     base, other = weekly(rng, 20, factor=0.5)
     blocks = Blocks.drawn("weeks", weeks_of(base.submit_s), rng)
     assert not over_blocks(base, other, blocks, BY_NAME["wait_max"]).has_interval
+    runs = np.ones(6), np.linspace(0.5, 0.6, 6)
+    longest = over_both(runs, (base, other), blocks, BY_NAME["wait_max"], rng=rng)
+    assert (longest.over, longest.has_interval) == ("runs", True)
+    early = base.submit_s < 7 * WEEK_S
+    few = over_both(runs, (base[early], other[early]), blocks[early], MEAN_WAIT, rng=rng)
+    assert (few.over, few.has_interval) == ("", False)  # not that of the runs alone
+    nobody = some_jobs(base.submit_s, base.wait_s * 0)
+    zero = over_both(runs, (nobody, other), blocks, MEAN_WAIT, rng=rng)
+    assert (zero.over, zero.relative, zero.low > 0) == ("weeks", False, True)
     low, high = share_interval(other.wait_s < base.wait_s, blocks)
     assert low < (other.wait_s < base.wait_s).mean() < high
 
