@@ -2,5 +2,5 @@
 """The command `schedbridge`: one file per sub-command.
 
 Those that run beside Slurm are here (`serve`, `agent`, `run`), the others in `operators/`,
-`simulation/` and `benchmarks/`. May import everything. Start with `main.py`.
+`simulation/`, `experiments/` and `benchmarks/`. May import everything. Start with `main.py`.
 """

@@ -65,7 +65,7 @@ def agent(  # noqa: PLR0917 - options, by name
         Literal["debug", "info", "warning", "error"], typer.Option(help="Lowest severity logged.")
     ] = "info",
 ) -> None:  # fmt: skip
-    """Run the agent of a node: it brings `schedbridge run` and the service together.
+    """Run the agent of a node: it connects `schedbridge run` with the service.
 
     Runs as root on every compute node, because it examines the processes of all users. Without it
     jobs run on the node as usual, but they are never resized and never share it. Stops on SIGTERM

@@ -64,7 +64,7 @@ COMMANDS: Final = {
         "experiment",
         "Compare policies on traces, seeds and perturbations.",
     ),
-    "rerun": ("experiments.rerun", "rerun", "Repeat a result, and say whether it came out again."),
+    "rerun": ("experiments.rerun", "rerun", "Repeat a result, and say whether it is the same."),
     "experiment-report": (
         "experiments.report",
         "report",
@@ -73,7 +73,7 @@ COMMANDS: Final = {
     "import": (
         "simulation.importing",
         "import_",
-        "Make a workload of a site's accounting.",
+        "Convert a site's accounting into a workload.",
     ),
     "record": (
         "simulation.record",
@@ -83,7 +83,7 @@ COMMANDS: Final = {
     "replay": ("simulation.replay", "replay", "Plan recorded cycles again, and compare."),
     "demo": ("simulation.demo", "demo", "Watch the service plan a real trace."),
     "train": ("train", "app", "Train the networks that place jobs (needs PyTorch)."),
-    "bench": ("benchmarks.commands", "app", "Time the planning kernels."),
+    "bench": ("benchmarks.commands", "app", "Time the planning kernels, and compare policies."),
 }
 
 

@@ -225,7 +225,7 @@ class Decider:
         if search.general:
             found = None if net else self._without_state(policy, world)
             if found is None:
-                aside.fruitless()
+                aside.search_failed()
                 return _Tried(None, problem, world)
             return _Tried(_completed(snapshot, found, left), None, world)
         self._set_aside(snapshot, world, policy, search, aside)
@@ -234,7 +234,7 @@ class Decider:
         if not net and (search.open or 2 * len(culprits) > len(world.jobs)):
             if not search.open:
                 aside.known = {key: each for key, each in aside.known.items() if key[0] > 0}
-                aside.fruitless()
+                aside.search_failed()
             return _Tried(None, problem, without(world, search.culprits))
         left = aside.rows(snapshot)
         for row in search.culprits[RowKind.ENDED]:
@@ -251,7 +251,7 @@ class Decider:
             aside.known = {key: each for key, each in aside.known.items() if key[0] not in _CLOSED}
         if isinstance(again, PolicyError):
             if not search.open:
-                aside.fruitless()
+                aside.search_failed()
             return _Tried(None, again, rest)
         return _Tried(_completed(snapshot, again, left), None, rest)
 

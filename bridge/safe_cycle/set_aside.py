@@ -74,10 +74,10 @@ class SetAside:
             return True
         self.rests = problem if isinstance(problem, TookTooLong) else None
         if self.rests is not None:
-            self.fruitless()
+            self.search_failed()
         return self.rests is not None
 
-    def fruitless(self) -> None:
+    def search_failed(self) -> None:
         """Doubles the number of failures until the next search."""
         self.skipped = min(2 * self.skipped, MOST_SKIPPED)
         self.skip = self.skipped

@@ -72,9 +72,9 @@ class Watchdog:
     def interrupt(self, thread: int) -> None:
         """Interrupts a thread if it is still guarded."""
         with self._lock:
-            self._strike(thread)
+            self._interrupt_if_watched(thread)
 
-    def _strike(self, thread: int | None) -> None:
+    def _interrupt_if_watched(self, thread: int | None) -> None:
         if thread is not None and self._watched == thread:
             self._watched = None
             _raise_in(thread, Overtime)
@@ -85,7 +85,7 @@ class Watchdog:
             with self._lock:
                 left_s = self._due_s - monotonic()
                 if left_s <= 0:
-                    self._strike(self._watched)
+                    self._interrupt_if_watched(self._watched)
                     self._looking = False
                     return
             sleep(left_s)

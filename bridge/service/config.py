@@ -66,9 +66,7 @@ class TlsSection(_Section):
     """Where controllers on other machines connect: TCP with mutual TLS."""
 
     address: Address = Field(description="HOST:PORT to listen at.")
-    ca: Path = Field(
-        description="PEM file of the authority that signs the controllers' certificates."
-    )
+    ca: Path = Field(description="PEM file of the authority that signs the callers' certificates.")
     cert: Path = Field(description="PEM file of the service's own certificate.")
     key: Path = Field(description="PEM file of its private key.")
     subjects: tuple[str, ...] = Field(

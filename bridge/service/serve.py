@@ -35,7 +35,7 @@ from bridge.rpc.agents.server import AgentServer
 from bridge.rpc.agents.speakers import Speakers
 from bridge.rpc.controller.server import SCHEDULER, Server, add_scheduler
 from bridge.rpc.operators.coscheduling import Coscheduling
-from bridge.rpc.operators.process import Answers, Desk, OperatorProcess, Settings
+from bridge.rpc.operators.process import Answers, OperatorProcess, ServiceFunctions, Settings
 from bridge.rpc.transport.callers import Peers
 from bridge.rpc.transport.descriptors import raise_descriptor_limit
 from bridge.rpc.transport.directories import prepare_directory
@@ -159,7 +159,7 @@ class Service:
         scheduling = self._schedule()
         self._follow_signal(scheduling, admins)
         operators = OperatorProcess(
-            Answers(self._desk(scheduling)),
+            Answers(self._functions(scheduling)),
             Settings(
                 admins=tuple(sorted(admins)),
                 per_user=config.limits.connections_per_user,
@@ -201,9 +201,9 @@ class Service:
         self._agents.start(target)
         self._gates.to_agents(at_agents, certificates)
 
-    def _desk(self, scheduling: Scheduling) -> Desk:
+    def _functions(self, scheduling: Scheduling) -> ServiceFunctions:
         store = self._store
-        return Desk(
+        return ServiceFunctions(
             cycles=scheduling.cycles,
             switch=scheduling.switch,
             service=self._name,

@@ -11,7 +11,7 @@
 | schedbridge_jobs_set_aside | gauge | waiting jobs left out, because planning fails with them |
 | schedbridge_nodes, _nodes_usable | gauge | nodes in the last snapshot |
 | schedbridge_decisions_total{kind} | counter | decisions sent: start, planned_start, pending |
-| schedbridge_fates_total{outcome, code} | counter | their results |
+| schedbridge_decision_results_total{outcome, code} | counter | their results |
 | schedbridge_policy_failures_total | counter | cycles that fell back to the conservative plan |
 | schedbridge_need_full_total | counter | times everything was asked for |
 | schedbridge_start_error_seconds{partition} | histogram | actual - last announced start |
@@ -133,7 +133,9 @@ class Metrics:
         self._cycle = seconds("cycle_seconds", "Report received to reply written")
         self._plan = seconds("plan_seconds", "Planning within a cycle")
         self._decisions = counter("decisions", "Decisions sent", "kind")
-        self._decision_results = counter("fates", "Outcomes of decisions", "outcome", "code")
+        self._decision_results = counter(
+            "decision_results", "Outcomes of decisions", "outcome", "code"
+        )
         self._failures = counter(
             "policy_failures", "Cycles that fell back to the conservative plan"
         )

@@ -57,13 +57,13 @@ from bridge.state.memory_file import (
     reason_of,
     set_aside,
 )
+from bridge.state.memory_writer import MOST_OWED, MemoryWriter, open_writer
 from bridge.state.predictor_store import (
     PredictorRecords,
     everything,
     fresh,
     join,
 )
-from bridge.state.scribe import MOST_OWED, Scribe, read_scribe
 
 _log = logging.getLogger(__name__)
 
@@ -144,7 +144,7 @@ class Store:
         self._complaints: dict[str, float] = {}
         self._hurry = threading.Event()
         self._asking = threading.BoundedSemaphore(ASKING)
-        self._scribe = Scribe(open_nothing(), keep_days)
+        self._writer = MemoryWriter(open_nothing(), keep_days)
         self._retry_at = float("inf") if path is None else float("-inf")
         self._retry_s = RETRY_S[0]
         self._again_at = float("inf")
@@ -269,7 +269,7 @@ class Store:
                 break
             batch = self._batch()
             over = None in batch
-        self._scribe.database.close()
+        self._writer.database.close()
 
     def _batch(self) -> list[_Item]:
         """All queued items; none if it is time to open the file or to write again."""
@@ -288,31 +288,31 @@ class Store:
         return batch
 
     def _follow(self, batch: list[_Item], *, over: bool) -> None:
-        scribe = self._scribe
+        writer = self._writer
         for item in batch:
             if isinstance(item, dict):
-                scribe.memory = json.dumps(item, default=dict)
+                writer.memory = json.dumps(item, default=dict)
             elif isinstance(item, tuple):
-                scribe.predictor_records |= item[0]
+                writer.predictor_records |= item[0]
             elif isinstance(item, KeptPlan):
-                scribe.plan = item
+                writer.plan = item
             elif isinstance(item, str):
-                scribe.corridor = item
+                writer.corridor = item
             elif isinstance(item, Happened):
                 try:
-                    self._told(scribe.follow(item))
+                    self._told(writer.follow(item))
                 except Exception:
                     _log.exception("memory %s: the events of a report are dropped", self.path)
-        scribe.encode_plan(last=over)
-        if self.path is not None and self._is_open and identity(self.path) != scribe.file:
+        writer.encode_plan(last=over)
+        if self.path is not None and self._is_open and identity(self.path) != writer.file:
             self._complain(f"{self.path} was replaced by another file")
             self._retry_at = float("-inf")
             self._open_if_due()
-            scribe = self._scribe
-        if not self._is_open and scribe.missed is None:
+            writer = self._writer
+        if not self._is_open and writer.missed is None:
             return  # written when the file is open again
         try:
-            wrote = scribe.write()
+            wrote = writer.write()
         except (sqlite3.Error, UnicodeDecodeError) as error:
             self._trouble(error)
             return
@@ -324,7 +324,7 @@ class Store:
 
     def _answer(self, answer: Future[StartRecords]) -> None:
         try:
-            answer.set_result(self._scribe.kept())
+            answer.set_result(self._writer.kept())
         except Exception as error:
             if isinstance(error, sqlite3.Error | UnicodeDecodeError):
                 self._trouble(error)
@@ -347,7 +347,7 @@ class Store:
             _log.error("memory: %s", reason_of(error))
             return
         self._complain(f"{self.path}: {reason_of(error)}")
-        if is_damage(error) and identity(self.path) == self._scribe.file:
+        if is_damage(error) and identity(self.path) == self._writer.file:
             try:
                 set_aside(self.path, str(error))
             except OSError as failed:
@@ -371,7 +371,7 @@ class Store:
         if self.path is None or time.monotonic() < self._retry_at:
             return
         try:
-            found = read_scribe(self.path, self._keep_days)
+            found = open_writer(self.path, self._keep_days)
         except Exception as error:
             if not isinstance(error, NotOpened):  # a bug here must not end the records for good
                 _log.exception("memory %s cannot be read", self.path)
@@ -379,23 +379,23 @@ class Store:
             self._complain(self.problem)
             self._later()
             return
-        self._scribe = self._joined(found)
+        self._writer = self._joined(found)
         self._retry_at = float("inf")
         if self.problem:
             _log.info("memory %s is open now", self.path)
             self._retry_s, self.problem = RETRY_S[0], ""
             self._complaints.clear()
 
-    def _joined(self, found: "Scribe") -> "Scribe":
-        """The scribe that continues with an opened file, and its pending events."""
-        live = self._scribe
+    def _joined(self, found: "MemoryWriter") -> "MemoryWriter":
+        """The writer that continues with an opened file, and its pending events."""
+        live = self._writer
         if live.missed is not None:  # there was no file before
             self._late, self._late_corridor = found.remembered(), found.corridor
             found.take_over(live)
             live.database.close()
             return found
         if found.file != live.file:
-            live.owe_everything(found.database)
+            live.mark_all_unwritten(found.database)
             self._everything = True
         old, live.database, live.file = live.database, found.database, found.file
         old.close()

@@ -39,6 +39,8 @@ KNOWN = {
     "rpc/operators/widths.py": "the same",
     "experiments/workers.py": "starts workers as Slurm's jobs; options of this package's command",
     "experiments/provenance.py": "options of Git",
+    "experiments/page/charts.py": "custom properties of CSS",
+    "experiments/page/table.py": "the same",
     "training/placement.py": "options of this package's commands",
     "agent/daemon.py": "the same",
     "agent/launchers.py": "the same",

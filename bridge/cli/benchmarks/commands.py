@@ -40,7 +40,11 @@ from bridge.errors import ConfigError
 from bridge.model.hop_tree import Metric
 from bridge.sim.workloads.system import read_system
 
-app = typer.Typer(add_completion=False, help="Time the planning kernels.", no_args_is_help=True)
+app = typer.Typer(
+    add_completion=False,
+    help="Time the planning kernels, and compare policies.",
+    no_args_is_help=True,
+)
 
 
 Each = TypeVar("Each")
@@ -118,7 +122,7 @@ def measure(
 
 @app.callback()
 def main() -> None:
-    """Time the planning kernels."""
+    """Time the planning kernels, and compare policies."""
 
 
 @app.command()
@@ -414,7 +418,7 @@ def power(
     ] = None,
     power_error: Annotated[
         float | None,
-        typer.Option(help="Jobs draw up to so many percent more or less than their model."),
+        typer.Option(help="Percentage by which the draw of jobs may differ from their model."),
     ] = None,
     sensors: Annotated[bool, typer.Option(help="Policies see what jobs draw, as measured.")] = True,
     nodes: Annotated[

@@ -97,7 +97,7 @@ def read_instances(path: Path) -> Iterator[Instance]:
         raise TraceError(
             str(path),
             None,
-            "has no window; write one a line: "
+            "has no window; write one per line: "
             '{"id": "a", "idle_nodes": [0, 1, 2], "job_sizes": [2]}',
         )
     for number, line in enumerate(text.splitlines(), 1):

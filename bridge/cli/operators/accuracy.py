@@ -69,7 +69,7 @@ def accuracy(
     socket: SocketOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show how announced starts came true, for each partition.
+    """Show how accurate announced starts were, for each partition.
 
     A planned start is announced for a waiting job (squeue --start), again whenever the plan
     changes. When the job starts, two announced starts are compared with the actual one: the first,

@@ -110,7 +110,7 @@ def corridor(  # noqa: PLR0917 - options, by name
     lasting: Annotated[
         str | None, typer.Option("--for", help="Instead of --until: 90m, 2h, 1-12:00:00.")
     ] = None,
-    reason: Annotated[str, typer.Option(help="For the others, and for the log.")] = "",
+    reason: Annotated[str, typer.Option(help="Shown to other users, and logged.")] = "",
     undo: Annotated[
         bool,
         typer.Option("--undo", help="Remove entry ID, or else the one that was entered last."),
@@ -123,7 +123,7 @@ def corridor(  # noqa: PLR0917 - options, by name
     ] = False,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Only tell which jobs would shrink, wait or start later."),
+        typer.Option("--dry-run", help="Only show which jobs would shrink, wait or start later."),
     ] = False,
     config: ConfigOption = None,
     socket: SocketOption = None,

@@ -209,7 +209,7 @@ def _view(
 ) -> _View:
     kind = _kind(source)
     try:
-        if source is None and file is not None and _nobody_asked(config, socket):
+        if source is None and file is not None and _no_service_named(config, socket):
             print("no service on this machine: switches only", file=sys.stderr)
             return _alone(file)
         if source is None:
@@ -236,7 +236,7 @@ def _alone(file: Path) -> _View:
     return _View(str(file), Occupancy.of(dialect.read_topology(file, names), names))
 
 
-def _nobody_asked(config: Path | None, socket: Path | None) -> bool:
+def _no_service_named(config: Path | None, socket: Path | None) -> bool:
     """Whether no service was named, and there is none where one is by default."""
     return config is None and socket is None and not OperatorSection().socket.exists()
 

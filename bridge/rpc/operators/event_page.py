@@ -82,7 +82,7 @@ class EventPage:
         self._open[task] = None
         try:
             async with asyncio.timeout(PATIENCE_S):
-                await self._converse(reader, writer)
+                await self._serve_client(reader, writer)
         except (TimeoutError, asyncio.CancelledError, EOFError, OSError):
             pass
         finally:
@@ -90,7 +90,9 @@ class EventPage:
             with contextlib.suppress(Exception):
                 writer.close()
 
-    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_client(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         extra = ""
         try:
             status, body, extra = await self._answer(reader)

@@ -56,7 +56,7 @@ _PROGRAM = "from bridge.rpc.operators.program import main; main()"
 
 
 @dataclass(frozen=True)
-class Desk:
+class ServiceFunctions:
     """The functions of the service's process for the other one.
 
     Attributes:
@@ -94,20 +94,20 @@ class Desk:
 class Answers:
     """Answers the other process's requests."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, functions: ServiceFunctions) -> None:
+        self._functions = functions
         self._began = time.monotonic()
         self._lock = threading.Lock()
         self._numbered: tuple[int, Published | None] = (0, None)
 
     def live_state(self) -> LiveState:
         """State that changes all the time."""
-        desk, now = self._desk, time.monotonic()
-        cycles = desk.cycles
+        functions, now = self._functions, time.monotonic()
+        cycles = functions.cycles
         counts, hello = cycles.counts, cycles.session.hello
         status = pb.StatusReply(
-            service=desk.service,
-            policy=desk.switch.name(),
+            service=functions.service,
+            policy=functions.switch.name(),
             uptime_s=now - self._began,
             since_last_cycle_s=-1 if counts.last_call is None else now - counts.last_call,
             controller=hello.controller,
@@ -118,14 +118,14 @@ class Answers:
             decisions=dict(counts.decisions),
             refusals=dict(counts.refusals),
             controller_status=counts.status,
-            policy_failures=desk.failures(),
+            policy_failures=functions.failures(),
         )
-        problems = () if desk.corridor is None else desk.corridor.problems()
+        problems = () if functions.corridor is None else functions.corridor.problems()
         return LiveState(status.SerializeToString(), tuple(hello.features), problems)
 
     def in_force(self) -> InForce:
         """State that changes only by orders of administrators."""
-        switch, corridor = self._desk.switch, self._desk.corridor
+        switch, corridor = self._functions.switch, self._functions.corridor
         entries = Entries() if corridor is None else corridor.entries()
         return InForce(switch.yaml(), switch.conditions(), entries)
 
@@ -147,45 +147,45 @@ class Answers:
 
     def answer(self, kind: int, parts: list[bytearray]) -> list[Part]:
         """The answer's parts; raises ConfigError, ControllerError and others."""
-        desk = self._desk
+        functions = self._functions
         match kind:
             case MessageKind.VIEW:
                 return self._view(int(parts[0]), int(parts[1]))
             case MessageKind.METRICS:
-                return [desk.metrics()]
+                return [functions.metrics()]
             case MessageKind.ACCURACY:
-                return list(pack(desk.accuracy()))
+                return list(pack(functions.accuracy()))
             case MessageKind.POLICY:
-                desk.switch.replace(parts[0].decode(), desk.cycles)
+                functions.switch.replace(parts[0].decode(), functions.cycles)
                 return []
             case MessageKind.ORDER:
                 decision = scheduler_pb2.Decision.FromString(bytes(parts[0]))
-                result = desk.cycles.orders.carry_out(decision, float(parts[1]))
+                result = functions.cycles.orders.carry_out(decision, float(parts[1]))
                 return [result.SerializeToString()]
             case MessageKind.RECORD:
-                found = desk.record(int(parts[0]), float(parts[1]))
+                found = functions.record(int(parts[0]), float(parts[1]))
                 return [] if found is None else [found[0], str(found[1]).encode()]
             case MessageKind.ELASTIC:
-                reply = elastic_reply(desk.cycles, desk.agents(), desk.speed_ups())
+                reply = elastic_reply(functions.cycles, functions.agents(), functions.speed_ups())
                 return [reply.SerializeToString()]
             case MessageKind.WIDTH:
                 request = pb.ChangeWidthRequest.FromString(bytes(parts[0]))
                 user, uid = (part.decode() for part in parts[1:])
-                change_width(desk.cycles, request, user=user, uid=uid)
+                change_width(functions.cycles, request, user=user, uid=uid)
                 return []
             case MessageKind.CORRIDOR:
                 asked = pb.CorridorRequest.FromString(bytes(parts[0]))
                 author = Author(*(part.decode() for part in parts[1:3]))
-                return [change_corridor(desk.corridor, asked, author).SerializeToString()]
+                return [change_corridor(functions.corridor, asked, author).SerializeToString()]
             case MessageKind.COSCHEDULING:
                 order = coscheduling_pb2.CoschedulingRequest.FromString(bytes(parts[0]))
-                told = desk.coscheduling.answer(order, parts[1].decode())
+                told = functions.coscheduling.answer(order, parts[1].decode())
                 return [told.SerializeToString()]
             case MessageKind.CURVES:
-                return list(pack(desk.curves()))
+                return list(pack(functions.curves()))
             case MessageKind.EVENTS:
                 event, name, bounds = (part.decode() for part in parts)
-                return [str(take_event(desk.corridor, event, name, bounds)).encode()]
+                return [str(take_event(functions.corridor, event, name, bounds)).encode()]
         raise ControllerError(f"unknown request {kind}")
 
     def _view(self, known: int, known_changes: int) -> list[Part]:
@@ -195,16 +195,20 @@ class Answers:
             known: number of the cycle that the other process has.
             known_changes: number of changes of policy and rules that it knows of.
         """
-        changes = self._desk.switch.changes  # read first: an old number does no harm
+        changes = self._functions.switch.changes  # read first: an old number does no harm
         in_force = self.in_force() if changes != known_changes else None
-        published = self._desk.cycles.published
+        published = self._functions.cycles.published
         with self._lock:
             serial, last = self._numbered
             if last is not published:
                 serial += 1
                 self._numbered = (serial, published)
         began = time.thread_time()
-        body = pack(published, _courtesy(self._desk.cycles.lock)) if serial != known else []
+        body = (
+            pack(published, _yield_to_cycles(self._functions.cycles.lock))
+            if serial != known
+            else []
+        )
         # The cost is the CPU time of this thread; it may have waited for cycles in between.
         cost_s = time.thread_time() - began
         return [*pack((serial, changes, cost_s, self.live_state(), in_force)), *body]
@@ -212,14 +216,14 @@ class Answers:
     def refused(self, parts: list[bytearray]) -> None:
         """Records callers that were turned away."""
         where, why, count = (part.decode() for part in parts)
-        self._desk.refused(where, why, int(count))
+        self._functions.refused(where, why, int(count))
 
 
-def _courtesy(cycle: threading.Lock) -> Callable[[], None]:
-    """Waits while a cycle runs, for a limited time."""
+def _yield_to_cycles(cycle: threading.Lock) -> Callable[[], None]:
+    """Returns a function that waits while a cycle runs, for a limited time in total."""
     left_s = _PATIENCE_S
 
-    def go_first() -> None:
+    def wait() -> None:
         nonlocal left_s
         if left_s <= 0 or not cycle.locked():
             return
@@ -228,7 +232,7 @@ def _courtesy(cycle: threading.Lock) -> Callable[[], None]:
             cycle.release()
         left_s -= time.monotonic() - began
 
-    return go_first
+    return wait
 
 
 @dataclass(frozen=True)

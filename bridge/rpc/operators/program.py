@@ -53,11 +53,11 @@ def main() -> None:
     settings["descriptors"] = raise_descriptor_limit()
     channel = Channel(socket.socket(fileno=settings["channel"]))
     asker = Asker(channel, gone=lambda: os._exit(0))
-    stand_back()
+    lower_priority()
     asyncio.run(_serve(settings, asker))
 
 
-def stand_back() -> None:
+def lower_priority() -> None:
     """Lowers the priority of this process; threads started later inherit it."""
     with contextlib.suppress(OSError):  # optional: may be forbidden
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))

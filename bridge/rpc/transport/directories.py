@@ -46,7 +46,7 @@ def prepare_directory(path: Path, key: str, *, owners: Sequence[int], private: b
             key, f"others can enter directory {path} (mode {shown:04o}): run 'chmod 700 {path}'"
         )
     if not os.access(path, os.W_OK | os.X_OK):
-        raise ConfigError(key, f"directory {path} is not writable for this user")
+        raise ConfigError(key, f"directory {path} is not writable by this user")
 
 
 def _walk(path: Path, key: str, trusted: frozenset[int], mode: int, owner: int) -> os.stat_result:

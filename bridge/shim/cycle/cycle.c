@@ -223,7 +223,7 @@ static pb_cycle_reply_t *call_cycle(cycle_t *cycle, snapshot_t *snapshot)
     return (pb_cycle_reply_t *)call(cycle, "Cycle", &request.base, false);
 }
 
-static void heed(cycle_t *cycle, const pb_cycle_reply_t *reply)
+static void process_reply(cycle_t *cycle, const pb_cycle_reply_t *reply)
 {
     applied_t applied;
     bool known = reply->service_epoch == cycle->service_epoch;
@@ -307,7 +307,7 @@ static bool scan(cycle_t *cycle, snapshot_t *snapshot)
 }
 
 // Whether to send what a scan found now. Changes that can wait are found again by the next scan.
-static bool is_to_be_told(cycle_t *cycle, const snapshot_t *snapshot, bool tick)
+static bool is_report_due(cycle_t *cycle, const snapshot_t *snapshot, bool tick)
 {
     if (cycle->full || tick || cycle->results.urgent)
         return true;
@@ -348,13 +348,13 @@ void cycle_run(cycle_t *cycle)
     cycle->recheck_ms = recheck            ? clock_ms() + CLAMP(recheck_ms, RECHECK_MS, SECOND_MS)
                         : snapshot.limited ? clock_ms() + MAX(recheck_ms, SECOND_MS)
                                            : 0;
-    if (is_to_be_told(cycle, &snapshot, tick)) {
+    if (is_report_due(cycle, &snapshot, tick)) {
         cycle->wait_ms = 0;
         cycle->tick_ms = clock_ms() + (int64_t)cycle->settings.tick_s * 1000;
         cycle->paid_ms = MAX(cycle->paid_ms, clock_ms()) + pace_ms(cycle);
         pb_cycle_reply_t *reply = call_cycle(cycle, &snapshot);
         if (reply) {
-            heed(cycle, reply);
+            process_reply(cycle, reply);
             schedbridge__v1__cycle_reply__free_unpacked(reply, NULL);
         }
     }

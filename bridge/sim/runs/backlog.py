@@ -52,18 +52,18 @@ class Growing:
     processors: int
 
     def sentence(self, *, stopped: bool) -> str:
-        """For people: what, since when, and how to mend it."""
+        """For people: what, since when, and what to do."""
         what = (
             f"more work arrives than the machine can do: the backlog has grown for the last "
             f"{self.days:.0f} days (since second {self.since_s}) at a load of {self.load:.2f}, and "
             f"{self.waiting:,} jobs wait at the last submission, {self.backlog_days:.0f} days of "
             "work for the whole machine; waits since then say little about the policy"
         )
-        mend = f"give --procs {self.processors} or more"
+        remedy = f"give --procs {self.processors} or more"
         if self.before:
-            mend += f", or --jobs {self.before} for the time before"
+            remedy += f", or --jobs {self.before} for the time before"
         ended = "; stopped there: the results are those of the jobs that ended" if stopped else ""
-        return f"{what}{ended}; {mend}"
+        return f"{what}{ended}; {remedy}"
 
 
 class Watch:

@@ -79,7 +79,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Published]]:
         yield Service()
 
     monkeypatch.setattr(module, "ask", ask)
-    monkeypatch.setattr(module, "_nobody_asked", lambda _config, _socket: False)
+    monkeypatch.setattr(module, "_no_service_named", lambda _config, _socket: False)
     return known
 
 

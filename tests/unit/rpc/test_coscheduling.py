@@ -15,7 +15,7 @@ from bridge.registry import build, parse_policy
 from bridge.rpc.controller.cycles import Published
 from bridge.rpc.controller.policy_switch import PolicySwitch
 from bridge.rpc.operators.coscheduling import Coscheduling
-from bridge.rpc.operators.process import Answers, Desk
+from bridge.rpc.operators.process import Answers, ServiceFunctions
 from bridge.rpc.pb import coscheduling_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.rpc.transport.private_channel import MessageKind
@@ -31,7 +31,7 @@ SPEC = parse_policy({"preset": "easy", "share": "pairs"})
 
 
 @pytest.fixture
-def desk():
+def functions():
     """A service that has learnt of one pair, whose last cycle has a guest."""
     machine = Machine(harmful).with_guest()
     machine.step(10)
@@ -42,12 +42,12 @@ def desk():
     return Coscheduling(cycles, decider, PolicySwitch(SPEC, decider))
 
 
-def ask(desk, order=ORDER.SHOW, text="", user=""):
-    return desk.answer(pb.CoschedulingRequest(order=order, text=text), user)
+def ask(functions, order=ORDER.SHOW, text="", user=""):
+    return functions.answer(pb.CoschedulingRequest(order=order, text=text), user)
 
 
-def test_pairs_guests_and_experts_are_shown(desk):
-    reply = ask(desk)
+def test_pairs_guests_and_experts_are_shown(functions):
+    reply = ask(functions)
     assert (reply.policy, list(reply.partitions)) == ("pairs", ["batch"])
     assert reply.off_since_s == 0
     (pair,) = reply.pairs
@@ -61,48 +61,48 @@ def test_pairs_guests_and_experts_are_shown(desk):
     assert sum(expert.weight for expert in reply.experts) == pytest.approx(1)
 
 
-def test_users_see_pairs_with_jobs_of_their_own(desk):
-    assert len(ask(desk, user="user").pairs) == 1
-    assert len(ask(desk, user="eve").pairs) == 0
+def test_users_see_pairs_with_jobs_of_their_own(functions):
+    assert len(ask(functions, user="user").pairs) == 1
+    assert len(ask(functions, user="eve").pairs) == 0
 
 
 @pytest.mark.parametrize(("user", "count"), [("ann", 1), ("user", 1), ("eve", 0), ("", 1)])
-def test_users_see_guests_of_their_own_and_of_their_hosts(desk, user, count):
+def test_users_see_guests_of_their_own_and_of_their_hosts(functions, user, count):
     world = a_world([a_host(), a_guest(user="ann", name="secret")])
-    desk.cycles.published = Published(
-        world, desk.decider.decide(world), NodeIndex(world.nodes.names)
+    functions.cycles.published = Published(
+        world, functions.decider.decide(world), NodeIndex(world.nodes.names)
     )
-    assert len(ask(desk, user=user).guests) == count
+    assert len(ask(functions, user=user).guests) == count
 
 
-def test_off_ends_it_with_the_next_cycle_and_on_allows_it(desk):
-    reply = ask(desk, ORDER.OFF)
+def test_off_ends_it_with_the_next_cycle_and_on_allows_it(functions):
+    reply = ask(functions, ORDER.OFF)
     assert reply.off_since_s > 0
     assert not reply.off_by_policy
-    plan = desk.decider.decide(a_world([a_host(), a_guest()]))
+    plan = functions.decider.decide(a_world([a_host(), a_guest()]))
     assert plan.requeues.id.tolist() == ["g0"]
-    reply = ask(desk, ORDER.ON)
+    reply = ask(functions, ORDER.ON)
     assert reply.off_since_s == 0
-    assert not len(desk.decider.decide(a_world([a_host(), a_guest()])).requeues)
+    assert not len(functions.decider.decide(a_world([a_host(), a_guest()])).requeues)
 
 
-def test_users_that_were_stopped_are_shown_and_may_go_on(desk):
-    state = desk.decider.state
+def test_users_that_were_stopped_are_shown_and_may_go_on(functions):
+    state = functions.decider.state
     kept = stopped(state.learnt_by(NAME), ["eve", "user"], 1000)
-    desk.decider.state = replace(state, learnt={**state.learnt, NAME: kept})
-    assert list(ask(desk).stopped_users) == ["eve", "user"]
-    assert list(ask(desk, user="user").stopped_users) == ["user"]
-    plan = desk.decider.decide(a_world([a_host(), a_guest()]))
+    functions.decider.state = replace(state, learnt={**state.learnt, NAME: kept})
+    assert list(ask(functions).stopped_users) == ["eve", "user"]
+    assert list(ask(functions, user="user").stopped_users) == ["user"]
+    plan = functions.decider.decide(a_world([a_host(), a_guest()]))
     assert "its host's user" in plan.requeues.reasons[0]
-    assert not list(ask(desk, ORDER.ON).stopped_users)
+    assert not list(ask(functions, ORDER.ON).stopped_users)
 
 
-def test_off_is_kept_over_a_restart(desk):
-    ask(desk, ORDER.OFF)
-    saved = desk.decider.state
+def test_off_is_kept_over_a_restart(functions):
+    ask(functions, ORDER.OFF)
+    saved = functions.decider.state
     assert fresh(saved, State())[NAME, "off"][1] == 0
-    ask(desk, ORDER.ON)
-    assert fresh(desk.decider.state, saved)[NAME, "off"] is None
+    ask(functions, ORDER.ON)
+    assert fresh(functions.decider.state, saved)[NAME, "off"] is None
 
 
 class Poisoned(Pairs):
@@ -114,17 +114,17 @@ class Poisoned(Pairs):
         return super().share(world, plan, context)
 
 
-def test_off_is_kept_when_what_was_learnt_is_discarded(desk):
-    ask(desk, ORDER.OFF)
-    desk.decider.exchange(replace(build(SPEC), share=Poisoned()))
-    desk.decider.decide(a_world([a_host(), a_guest()]))
-    state = desk.decider.state
+def test_off_is_kept_when_what_was_learnt_is_discarded(functions):
+    ask(functions, ORDER.OFF)
+    functions.decider.exchange(replace(build(SPEC), share=Poisoned()))
+    functions.decider.decide(a_world([a_host(), a_guest()]))
+    state = functions.decider.state
     assert PAIRS not in state.learnt or not state.learnt_by(PAIRS).known
     assert off_since_s(state) is not None
 
 
-def test_an_export_can_be_imported_elsewhere(desk):
-    text = ask(desk, ORDER.EXPORT).text
+def test_an_export_can_be_imported_elsewhere(functions):
+    text = ask(functions, ORDER.EXPORT).text
     (pair,) = json.loads(text)["pairs"]
     assert pair["host"] == {"user": "user", "name": "host", "nodes": 1}
     empty = Decider(build(SPEC), site=SHARING)
@@ -134,33 +134,33 @@ def test_an_export_can_be_imported_elsewhere(desk):
     assert json.loads(ask(other, ORDER.EXPORT).text) == json.loads(text)
 
 
-def test_an_import_keeps_the_harm_to_users(desk):
+def test_an_import_keeps_the_harm_to_users(functions):
     """It may end sharing, and says nothing of pairs: a file neither erases nor brings it."""
-    before = ask(desk)
+    before = ask(functions)
     assert before.observations > 0
-    after = ask(desk, ORDER.IMPORT, ask(desk, ORDER.EXPORT).text)
+    after = ask(functions, ORDER.IMPORT, ask(functions, ORDER.EXPORT).text)
     assert (after.observations, after.mean_harm) == (before.observations, before.mean_harm)
-    assert ask(desk, ORDER.IMPORT, NOTHING).observations == before.observations
-    assert not ask(desk).pairs
+    assert ask(functions, ORDER.IMPORT, NOTHING).observations == before.observations
+    assert not ask(functions).pairs
 
 
 NOTHING = '{"format": "schedbridge coscheduling", "version": 1}'
 
 
 @pytest.mark.parametrize("text", ["", "[", "[1]", "{a: 1}", '{"format": "x"}'])
-def test_an_import_that_does_not_fit_changes_nothing(desk, text):
-    before = desk.decider.state
+def test_an_import_that_does_not_fit_changes_nothing(functions, text):
+    before = functions.decider.state
     with pytest.raises(ConfigError):
-        ask(desk, ORDER.IMPORT, text)
-    assert desk.decider.state is before
+        ask(functions, ORDER.IMPORT, text)
+    assert functions.decider.state is before
 
 
-def test_the_operators_process_is_answered(desk):
+def test_the_operators_process_is_answered(functions):
     answers = Answers(
-        Desk(
-            cycles=desk.cycles, switch=desk.switch, service="s", failures=lambda: 0,
+        ServiceFunctions(
+            cycles=functions.cycles, switch=functions.switch, service="s", failures=lambda: 0,
             accuracy=StartRecords, record=lambda *_: None, metrics=lambda: b"",
-            refused=lambda *_: None, coscheduling=desk,
+            refused=lambda *_: None, coscheduling=functions,
         )
     )  # fmt: skip
     question = pb.CoschedulingRequest().SerializeToString()

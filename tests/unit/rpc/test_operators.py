@@ -8,7 +8,7 @@ from bridge.registry import PRESETS, build
 from bridge.rpc.controller.policy_switch import PolicySwitch
 from bridge.rpc.operators import queries
 from bridge.rpc.operators.accuracy import accuracy_reply
-from bridge.rpc.operators.process import Answers, Desk
+from bridge.rpc.operators.process import Answers, ServiceFunctions
 from bridge.rpc.operators.queries import Asking
 from bridge.rpc.operators.view import View, unpack
 from bridge.rpc.pb import operator_pb2 as pb
@@ -63,12 +63,12 @@ def a_desk(decider, cycles, **settings):
         "record": lambda *_: None, "metrics": lambda: b"", "refused": lambda *_: None,
     }  # fmt: skip
     switch = PolicySwitch(PRESETS["easy"], decider)
-    return Answers(Desk(cycles=cycles, switch=switch, **(usual | settings)))
+    return Answers(ServiceFunctions(cycles=cycles, switch=switch, **(usual | settings)))
 
 
 def a_view(decider, cycles):
-    desk = a_desk(decider, cycles)
-    return View(desk.live_state(), desk.in_force(), cycles.published)
+    functions = a_desk(decider, cycles)
+    return View(functions.live_state(), functions.in_force(), cycles.published)
 
 
 def test_accuracy_names_no_job(decider, cycles):
@@ -76,8 +76,8 @@ def test_accuracy_names_no_job(decider, cycles):
     promised = {"secret": Announced(100, "a"), "other": Announced(100, "b")}
     store.took(Happened(10, promised=promised))
     store.took(Happened(110, [Began("secret", 110, "a"), Began("other", 100, "b")]))
-    desk = a_desk(decider, cycles, accuracy=store.accuracy)
-    kind, parts = desk.reply(MessageKind.ACCURACY, [])
+    functions = a_desk(decider, cycles, accuracy=store.accuracy)
+    kind, parts = functions.reply(MessageKind.ACCURACY, [])
     assert kind is MessageKind.ANSWER
     reply, only = accuracy_reply(unpack(parts), ""), accuracy_reply(unpack(parts), "b")
     store.close()
@@ -157,10 +157,12 @@ def test_an_order_that_nobody_carries_out_is_told(decider, cycles):
 
 def test_what_has_not_changed_is_not_sent_again(decider, cycles):
     cycles.run(a_full([a_job("1")]))
-    desk = a_desk(decider, cycles)
+    functions = a_desk(decider, cycles)
 
     def ask(known):
-        kind, parts = desk.reply(MessageKind.VIEW, [bytearray(str(one).encode()) for one in known])
+        kind, parts = functions.reply(
+            MessageKind.VIEW, [bytearray(str(one).encode()) for one in known]
+        )
         assert kind is MessageKind.ANSWER
         serial, changes, _cost_s, _facts, in_force = unpack(parts[:1])
         return (serial, changes), in_force, parts[1:]
@@ -173,7 +175,7 @@ def test_what_has_not_changed_is_not_sent_again(decider, cycles):
     later, in_force, cycle = ask(known)
     assert in_force is None
     assert unpack(cycle).snapshot.jobs.id.tolist() == ["2"]
-    desk.reply(MessageKind.POLICY, [bytearray(b"conservative")])
+    functions.reply(MessageKind.POLICY, [bytearray(b"conservative")])
     _, in_force, cycle = ask(later)
     assert "conservative" in in_force.policy_yaml
     assert cycle == []

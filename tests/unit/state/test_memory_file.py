@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.state import memory_file
-from bridge.state import scribe as scribe_module
+from bridge.state import memory_file, memory_writer
 from bridge.state import store as store_module
 from bridge.state.memory_file import NotOpened, file_system, open_file
 from tests.memory_files import (
@@ -439,15 +438,15 @@ def test_a_file_that_is_damaged_while_it_is_in_use_is_written_anew(path, monkeyp
     store.catch_up()
     took(store, {"1": 5000}, now_s=3)
     store.accuracy()
-    write = scribe_module.keep_promises
+    write = memory_writer.keep_promises
 
     def fails(*_):
-        monkeypatch.setattr(scribe_module, "keep_promises", write)
+        monkeypatch.setattr(memory_writer, "keep_promises", write)
         damage = sqlite3.DatabaseError("database disk image is malformed")
         damage.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
         raise damage
 
-    monkeypatch.setattr(scribe_module, "keep_promises", fails)
+    monkeypatch.setattr(memory_writer, "keep_promises", fails)
     took(store, {"2": 5000}, now_s=4)
     store.accuracy()
     wait_for(lambda: aside(path))

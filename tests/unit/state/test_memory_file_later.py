@@ -5,8 +5,7 @@ import random
 import signal
 import threading
 
-from bridge.state import memory_file
-from bridge.state import scribe as scribe_module
+from bridge.state import memory_file, memory_writer
 from bridge.state import store as store_module
 from bridge.units import DAY_S
 from tests.memory_files import (
@@ -76,13 +75,13 @@ def test_what_policies_do_with_a_file_that_comes_late(path):
 
 
 def test_what_waits_for_a_file_is_bounded(path, monkeypatch, caplog):
-    monkeypatch.setattr(scribe_module, "MOST_MISSED", 50)
+    monkeypatch.setattr(memory_writer, "MOST_MISSED", 50)
     path.mkdir()
     store = Store(path)
     for now_s in range(1, 40):
         took(store, {"1": 100 + now_s, "2": 200}, [(f"s{now_s}", now_s)], now_s)
         store.accuracy()
-    assert len(store._scribe.missed) < 30
+    assert len(store._writer.missed) < 30
     assert "starts so far are dropped" in caplog.text
     path.rmdir()
     opened(store)

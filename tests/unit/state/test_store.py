@@ -267,7 +267,7 @@ def test_what_did_not_change_is_not_written(path):
     took(store, {"1": 100}, now_s=10)
     store.accuracy()
     written = []
-    store._scribe.database.set_trace_callback(written.append)
+    store._writer.database.set_trace_callback(written.append)
     for now_s in range(11, 30):
         took(store, {"1": 100}, now_s=now_s)
         took(store, now_s=now_s)
@@ -280,7 +280,7 @@ def test_many_cycles_are_one_write(path, monkeypatch):
     monkeypatch.setattr(store_module, "LINGER_S", 60)
     store = Store(path)
     written = []
-    store._scribe.database.set_trace_callback(written.append)
+    store._writer.database.set_trace_callback(written.append)
     for now_s in range(1, 200):
         took(store, {"1": 1000 + now_s}, now_s=now_s)
     store.accuracy()
@@ -292,14 +292,14 @@ def test_many_cycles_are_one_write(path, monkeypatch):
 def test_a_slow_disk_does_not_slow_down_cycles(path):
     store = Store(path)
     free, held = threading.Event(), threading.Event()
-    write = store._scribe.write
+    write = store._writer.write
 
     def slow():
         held.set()
         assert free.wait(300)
         write()
 
-    store._scribe.write = slow
+    store._writer.write = slow
     took(store, {"first": 1}, now_s=1)
     store._hurry.set()
     assert held.wait(300)
@@ -455,7 +455,7 @@ def test_what_cannot_be_written_is_tried_again(path, caplog, monkeypatch):
     store.accuracy()
     with closing(sqlite3.connect(path)) as other:
         other.execute("BEGIN EXCLUSIVE")
-        store._scribe.database.execute("PRAGMA busy_timeout = 50")
+        store._writer.database.execute("PRAGMA busy_timeout = 50")
         took(store, started=[("1", 100)], now_s=100)
         store.accuracy()
         assert "will try again" in caplog.text

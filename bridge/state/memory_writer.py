@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Follows promises, and keeps the tables of the file up to date.
 
-One thread uses a scribe: that of `bridge.state.store`, whose docstring has the rules.
+One thread uses a writer: that of `bridge.state.store`, whose docstring has the rules.
 """
 
 import json
@@ -48,7 +48,7 @@ _log = logging.getLogger(__name__)
 MOST_OWED = 1_000_000
 
 MOST_MISSED = 200_000
-"""Facts that wait for a file to be opened; see `Scribe.missed`."""
+"""Facts that wait for a file to be opened; see `MemoryWriter.missed`."""
 
 PRUNE_EVERY_S = 3600.0
 
@@ -59,7 +59,7 @@ CHEAP_S = 0.05
 are saved at most that often, too."""
 
 
-class Scribe:
+class MemoryWriter:
     """Follows promises, and keeps the tables up to date; used by one thread.
 
     Attributes:
@@ -108,7 +108,7 @@ class Scribe:
             {predictor: Learnt(Layers(known)) for predictor, known in learnt.items()},
         )
 
-    def take_over(self, before: "Scribe") -> None:
+    def take_over(self, before: "MemoryWriter") -> None:
         """Applies the events without a file to the contents of this one."""
         for event in before.missed or ():
             self.follow(event)
@@ -117,7 +117,7 @@ class Scribe:
         if before.memory:  # policies have planned since
             self.memory, self.plan, self.plan_bytes = before.memory, before.plan, before.plan_bytes
 
-    def owe_everything(self, database: sqlite3.Connection) -> None:
+    def mark_all_unwritten(self, database: sqlite3.Connection) -> None:
         """Prepares to write everything into another file."""
         self._touched.update(job_id for job_id, _, _ in kept_promises(database))
         self._touched.update(self._waiting)
@@ -235,7 +235,7 @@ class Scribe:
         return self._kept
 
 
-def read_scribe(path: Path, keep_days: int) -> Scribe:
+def open_writer(path: Path, keep_days: int) -> MemoryWriter:
     """Opens a file and reads its contents.
 
     Raises:
@@ -244,7 +244,7 @@ def read_scribe(path: Path, keep_days: int) -> Scribe:
     for _ in range(2):
         database = open_file(path)
         try:
-            return Scribe(database, keep_days, identity(path))
+            return MemoryWriter(database, keep_days, identity(path))
         except (sqlite3.Error, UnicodeDecodeError) as error:
             if not is_damage(error):
                 database.close()
