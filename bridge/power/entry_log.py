@@ -245,7 +245,7 @@ def _entry(value: dict[str, Any]) -> OperatorEntry:
     bounds = [each for each in (entry.lower_w, entry.upper_w) if each is not None]
     texts = (entry.author, entry.origin, entry.reason, entry.group, entry.removed_by)
     if not all(type(each) is int and 0 <= each <= NEVER for each in (*numbers, *bounds)):
-        raise ValueError("an entry has a number that is none")
+        raise ValueError("an entry has an invalid number")
     if not all(isinstance(each, str) and len(each) <= 2 * MOST_TEXT for each in texts):
-        raise ValueError("an entry has a text that is none")
+        raise ValueError("an entry has an invalid text")
     return entry

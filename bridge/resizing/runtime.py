@@ -257,6 +257,6 @@ class Runtime:
             self.shown = shown_jobs(snapshot, world, self._changes, self._launchers, self.held)
             return overlaid(snapshot, world, self._changes, self._launchers, self.shown)
         except Exception:
-            _log.exception("what is under way does not fit the report: dropped")
+            _log.exception("the changes under way do not fit the report: dropped")
             self.reset()
             return snapshot

@@ -149,7 +149,7 @@ def test_an_unknown_partition_is_one_clear_line(home, schedbridge):
 
 @pytest.mark.parametrize(
     ("name", "problem"),
-    [("a.gif", "must end in .png, .svg, .pdf"), ("none/a.png", "there is not a directory")],
+    [("a.gif", "must end in .png, .svg, .pdf"), ("none/a.png", "there is no directory")],
 )
 def test_a_plot_that_cannot_be_drawn_is_refused_at_once(tmp_path, schedbridge, name, problem):
     code, out, err = schedbridge("--plot", tmp_path / name)

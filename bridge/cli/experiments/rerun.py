@@ -76,7 +76,7 @@ def _read(path: Path) -> dict[str, Any]:
         return value
     raise ResultError(
         str(path),
-        "says not where it comes from (no 'provenance'): give the JSON of a cell, or of"
+        "does not say where it comes from (no 'provenance'): give the JSON of a cell, or of"
         " schedbridge simulate --json",
     )
 

@@ -126,7 +126,7 @@ def _check(plot: Path) -> None:
     if plot.suffix.lower() not in _FORMATS:
         raise ConfigError("plot", f"'{plot}' must end in {', '.join(_FORMATS)}")
     if not plot.parent.is_dir():
-        raise ConfigError("plot", f"there is not a directory {plot.parent}")
+        raise ConfigError("plot", f"there is no directory {plot.parent}")
 
 
 def _unknown(partition: str, reply: pb.AccuracyReply) -> ConfigError:

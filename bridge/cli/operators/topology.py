@@ -146,7 +146,7 @@ def check(
         schedbridge topology check topology.conf --nodes mine.yaml
     """
     if live and source is not None:
-        raise ConfigError("--live", "compare with one of --live and --nodes")
+        raise ConfigError("--live", "give either --live or --nodes")
     named = dialect_named("").topology_nodes(file)
     cluster = _names(source, config, socket) if live or source is not None else tuple(named)
     topology = dialect_named("").read_topology(file, cluster)

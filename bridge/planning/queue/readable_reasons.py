@@ -132,7 +132,7 @@ class Explainer:
                 there = f"there are {total}"
                 if asked <= total:
                     there = f"reservations keep too many of the {total}"
-                return Reason(ReasonCode.NEVER, f"wants {asked} of licence {name}, {there}")
+                return Reason(ReasonCode.NEVER, f"requests {asked} of licence {name}, {there}")
         return self._too_large(row, partition, min_nodes)
 
     def alike(self, rows: NDArray[np.int64]) -> Iterator[tuple[object, ...]]:

@@ -57,7 +57,7 @@ class Orders:
             self._sent.pop(order.decision.id, None)
         if order.result is None:
             raise ControllerError(
-                "the controller has not reported the result: look whether the reservation is there"
+                "the controller has not reported the result: check whether the reservation exists"
             )
         return order.result
 

@@ -57,7 +57,7 @@ class ControllerClock:
                 first_s = now_s
             self._leapt_s = first_s, now_s
             if not full or now_s - first_s < STAYS_S:
-                raise SnapshotError("now_s", f"leaps from {before_s} to {now_s}")
+                raise SnapshotError("now_s", f"jumps from {before_s} to {now_s}")
             _log.warning("the controller's clock stays at %d: at %d it was wrong", now_s, before_s)
             return True
         self._leapt_s = (0, 0)

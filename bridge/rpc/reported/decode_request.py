@@ -251,9 +251,7 @@ def _without_gres(
             continue
         enough = there >= min(item.count, MAX_AMOUNT + 1)
         if not enough.any():
-            raise BadRequest(
-                f"asks for {item.count} of '{item.name[:64]}', which no node has so much of"
-            )
+            raise BadRequest(f"asks for {item.count} of '{item.name[:64]}', more than any node has")
         excluded = tuple(sorted({*excluded, *np.flatnonzero(~enough).tolist()}))
     return excluded
 

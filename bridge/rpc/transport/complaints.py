@@ -55,7 +55,7 @@ class Complaints:
             return
         for (reason, owner), count in self._more.items():
             _log.warning(
-                "%s: refused %s %d times more within a minute (%s)",
+                "%s: refused %s %d more times within a minute (%s)",
                 self._key, _shown(owner), count, reason,
             )  # fmt: skip
         self._told = set(self._more) if self._more else set()

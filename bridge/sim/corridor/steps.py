@@ -111,7 +111,7 @@ def parse_corridor(value: Any) -> CorridorSteps:
     steps = tuple(_step(f"steps.{at}", each) for at, each in enumerate(value))
     for at, (step, later) in enumerate(pairwise(steps), start=1):
         if later.at_s <= step.at_s:
-            raise ConfigError(f"steps.{at}.at", f"must lie behind the step before, {step.at_s} s")
+            raise ConfigError(f"steps.{at}.at", f"must be after the previous step, {step.at_s} s")
     grace_s = rest.get("grace_s", 10)
     if isinstance(grace_s, bool) or not isinstance(grace_s, int) or not 0 <= grace_s <= 86_400:
         raise ConfigError("grace_s", f"must be 0 to 86400 seconds, not {grace_s!r:.40}")

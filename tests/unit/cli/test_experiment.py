@@ -143,7 +143,7 @@ def test_results_that_cannot_be_repeated_are_named(
     for path, message in (
         (cell_path(tmp_path, failed.key), "the cell failed"),
         (cell_path(tmp_path, a_cell().key), "cannot be repeated"),
-        (tmp_path / "other.json", "says not where it comes from"),
+        (tmp_path / "other.json", "does not say where it comes from"),
         (tmp_path / "none.json", "cannot be read"),
         (EXCERPT, "is not JSON"),
     ):

@@ -385,7 +385,7 @@ def test_what_was_not_told_is_summed_up(caplog):
     complaints.sum_up(1030.0)
     assert len(caplog.messages) == told
     complaints.sum_up(1061.0)
-    assert "k: refused user 0 1 times more within a minute (user)" in caplog.messages
+    assert "k: refused user 0 1 more times within a minute (user)" in caplog.messages
     assert any("refused others" in line for line in caplog.messages)
     assert len(caplog.messages) <= 2 * told + 1
     assert len(counted) == 200

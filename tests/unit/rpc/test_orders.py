@@ -60,7 +60,7 @@ def test_a_result_that_never_came_is_unknown():
     thread, found = given(orders, 0.3)
     taken(orders)
     thread.join()
-    assert "look whether the reservation is there" in str(found[0])
+    assert "check whether the reservation exists" in str(found[0])
 
 
 def test_a_controller_that_begins_anew_leaves_it_unknown_at_once():
@@ -69,4 +69,4 @@ def test_a_controller_that_begins_anew_leaves_it_unknown_at_once():
     taken(orders)
     orders.reset()
     thread.join(5)
-    assert "look whether the reservation is there" in str(found[0])
+    assert "check whether the reservation exists" in str(found[0])

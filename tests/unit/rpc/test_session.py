@@ -261,7 +261,7 @@ def test_time_never_leaps_by_centuries():
     session = a_session(a_full([a_job()]))
     far = NOW_S + 200 * 365 * 86_400
     assert not session.apply(a_delta(1, now_s=far))
-    with pytest.raises(SnapshotError, match="now_s: leaps from"):
+    with pytest.raises(SnapshotError, match="now_s: jumps from"):
         session.apply(a_full(now_s=far))
     session.greet(a_hello())  # says nothing new
     with pytest.raises(SnapshotError):
@@ -275,7 +275,7 @@ def test_a_clock_that_was_wrong_once_locks_nobody_out(caplog):
     session = a_session(a_full([a_job()], now_s=10 * NOW_S + 2 * LEAP_S))
     assert not session.apply(a_full(generation=2, now_s=NOW_S))
     for generation, at_s in enumerate(range(NOW_S + 10, NOW_S + STAYS_S, 10), 3):
-        with pytest.raises(SnapshotError, match="now_s: leaps from"):
+        with pytest.raises(SnapshotError, match="now_s: jumps from"):
             session.apply(a_full(generation=generation, now_s=at_s))
     assert session.apply(a_full([a_job()], generation=20, now_s=NOW_S + STAYS_S))
     assert "the controller's clock stays" in caplog.text
@@ -287,7 +287,7 @@ def test_a_clock_that_leaps_to_and_fro_is_never_trusted():
     session.apply(a_full(generation=2, now_s=NOW_S + LEAP_S))
     for generation in range(3, 12):
         at_s = NOW_S + (1 + generation % 2) * LEAP_S + generation * STAYS_S
-        with pytest.raises(SnapshotError, match="now_s: leaps from"):
+        with pytest.raises(SnapshotError, match="now_s: jumps from"):
             session.apply(a_full(generation=generation, now_s=at_s))
     assert session.apply(a_full(generation=20, now_s=NOW_S + 60))
 

@@ -84,7 +84,7 @@ def test_what_is_known_are_steps_that_have_begun_and_announced_ones():
         ([{"at": 0, "lower": True}], "steps.0.lower", "True"),
         ([{"at": 0, "lower": 6, "upper": 5}], "steps.0", "above"),
         ([{"at": 0, "announced": 1}], "steps.0.announced", "true or false"),
-        ([{"at": 5}, {"at": 5}], "steps.1.at", "behind the step before"),
+        ([{"at": 5}, {"at": 5}], "steps.1.at", "after the previous step"),
         ({"steps": [{"at": 0}], "grace_s": -1}, "grace_s", "-1"),
         ({"steps": [{"at": 0}], "base": "x"}, "base", "x"),
     ],
