@@ -75,6 +75,11 @@ COMMANDS: Final = {
         "import_",
         "Convert a site's accounting into a workload.",
     ),
+    "generate": (
+        "simulation.generate",
+        "generate",
+        "Generate jobs of a model, or of one fitted to a trace.",
+    ),
     "record": (
         "simulation.record",
         "record",

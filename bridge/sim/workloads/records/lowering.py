@@ -7,8 +7,8 @@ Rules
        described. All are counted by reason.
     2. On a described system a job requests its partitions, CPUs, memory (`use_memory`), generic
        resources, features and exclusive nodes. If Slurm gave it more nodes than it had requested,
-       or its CPUs do not divide by its nodes, they are tasks that may be anywhere; otherwise it
-       wants as many nodes, with the same on each.
+       its number of nodes is unknown, or its CPUs do not divide by its nodes, they are tasks that
+       may be anywhere; otherwise it wants as many nodes, with the same on each.
     3. On a pool only processors, times and dependencies count.
     4. A job with dependencies (afterok, afterany, afternotok, aftercorr, singleton) is submitted
        when these jobs have ended; others when they became eligible, if that was later than their
@@ -232,11 +232,11 @@ class _Shapes:
         cpus = job.requested_cpus or job.cpus if job.exclusive else job.cpus
         memory = job.memory_mib if self._system.use_memory else 0
         per_node, per_task = [0] * width, [0] * width
-        anywhere = 0 < job.least_nodes < nodes
+        anywhere = 0 < job.least_nodes < nodes or not job.nodes
         if anywhere or cpus % nodes:
             per_task[0] = 1
             (per_task if job.memory_per == "cpu" else per_node)[1] = memory
-            low = job.least_nodes if anywhere else nodes
+            low = max(job.least_nodes, 1) if anywhere else nodes
             high, tasks = max(nodes, low) if not anywhere else cpus, cpus
             high = min(high, len(self._system.nodes))
         else:
