@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Models fitted to logs, beside the logs: quantiles, and waits under EASY; moments of Lublin's model.
+"""Models fitted to logs, beside the logs: quantiles, and waits under EASY; and Lublin's model.
 
     benchmarks/generated.py DIRECTORY [--seeds 5] [--json benchmarks/results/generated.json]
 
