@@ -215,7 +215,7 @@ class EventsSection(_Section):
     )
 
 
-class PowerSection(_Section):
+class PowerSignalsSection(_Section):
     """Signals that bound system power, and the maximum age of measured power; see docs/POWER.md."""
 
     signal_file: Path | None = Field(
@@ -306,7 +306,7 @@ class ServiceConfig(_Section):
     )
     topology: TopologySection = Field(default_factory=TopologySection)
     planning: PlanningSection = Field(default_factory=PlanningSection)
-    power: PowerSection = Field(default_factory=PowerSection)
+    power: PowerSignalsSection = Field(default_factory=PowerSignalsSection)
     metrics: MetricsSection = Field(default_factory=MetricsSection)
     memory: MemorySection = Field(default_factory=MemorySection)
     log: LogSection = Field(default_factory=LogSection)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
 from bridge.model.snapshot import Snapshot
-from bridge.planning.malleable.why import Demands, Watched, with_reasons
+from bridge.planning.malleable.width_explanations import Demands, Watched, with_reasons
 from bridge.ports import Context, Planned, Replan
 
 

@@ -58,7 +58,7 @@ from bridge.planning.malleable.loans import (
 from bridge.planning.malleable.observing import NAME as SPEED_UPS
 from bridge.planning.malleable.observing import observed
 from bridge.planning.malleable.reshaper import Adapting
-from bridge.planning.malleable.why import Demands, Watched, with_reasons
+from bridge.planning.malleable.width_explanations import Demands, Watched, with_reasons
 from bridge.ports import Context, Planned, Promises, Replan
 from bridge.units import NEVER, UNPLANNED
 

@@ -34,7 +34,7 @@ from bridge.planning.malleable.drawn_power import DrawnPower
 from bridge.planning.malleable.expand_shrink import Malleables
 from bridge.planning.malleable.pending import Pending
 from bridge.planning.malleable.restoring import Effort, Restoring
-from bridge.planning.malleable.why import Demands, Watched, with_reasons
+from bridge.planning.malleable.width_explanations import Demands, Watched, with_reasons
 from bridge.policies.reshape.malleable import LentNodes
 from bridge.ports import Context, Planned, Replan
 from bridge.units import NEVER
