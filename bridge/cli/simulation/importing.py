@@ -322,7 +322,8 @@ class _Facts:
         )
         print(site.about["names"])
         if self.system is None:
-            print(f"processors: {site.processors:,}, the most in use at a time")
+            size = f"{site.processors:,}, the most in use at a time"
+            print(f"processors: {size if site.processors else 'unknown'}")
         if found.repeated:
             print(f"{found.repeated:,} records of jobs that occur again: the last one counts")
         if found.faults:

@@ -8,10 +8,11 @@ Rules
     3. `after` names the jobs that it waited for, with the kind of each dependency.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
-from typing import Any, Final, Self
+from functools import cache
+from typing import Any, Final, Self, cast
 
 LARGEST: Final = 1 << 53
 """Maximum of any number."""
@@ -36,6 +37,9 @@ class State(Enum):
     UNKNOWN = "unknown"
 
 
+_STATES: Final = {state.value: state for state in State}
+
+
 class _Checked:
     """A record whose fields are those of a mapping."""
 
@@ -46,26 +50,23 @@ class _Checked:
         Raises:
             ValueError: a field is unknown, missing, or has an impossible value.
         """
-        known = {each.name: each for each in fields(cls)}  # type: ignore[arg-type]
+        record = cast("Hashable", cls)
+        known = _kinds(record)
         if unknown := values.keys() - known.keys():
             raise ValueError(f"has the unknown field '{min(unknown)[:40]}'")
-        taken = {}
-        for name, each in known.items():
-            if name in values:
-                taken[name] = _checked(name, values[name], str(each.type))
-            elif each.default is MISSING and each.default_factory is MISSING:
-                raise ValueError(f"has no field '{name}'")
-        return cls(**taken)
+        if len(values) < len(known):
+            for name in _required(record):
+                if name not in values:
+                    raise ValueError(f"has no field '{name}'")
+        return cls(**{name: _checked(name, value, known[name]) for name, value in values.items()})
 
     def plain(self) -> dict[str, Any]:
         """The fields that are not empty."""
         found: dict[str, Any] = {}
-        for each in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, each.name)
-            if isinstance(value, State):
-                value = value.value
-            if value not in (0, "", (), {}):
-                found[each.name] = value
+        for name in _kinds(cast("Hashable", type(self))):
+            value = getattr(self, name)
+            if value:
+                found[name] = value.value if isinstance(value, State) else value
         return found
 
 
@@ -194,32 +195,48 @@ class SiteWorkload:
     dropped: tuple[str, ...] = ()
 
 
-def _checked(name: str, value: Any, kind: str) -> Any:  # noqa: PLR0912 - a branch for each kind
-    if kind == f"{int}":
+@cache
+def _kinds(record: Any) -> Mapping[str, object]:
+    """The type of each field."""
+    return {each.name: each.type for each in fields(record)}
+
+
+@cache
+def _required(record: Any) -> tuple[str, ...]:
+    """The fields that have no usual value."""
+    return tuple(
+        each.name
+        for each in fields(record)
+        if each.default is MISSING and each.default_factory is MISSING
+    )
+
+
+def _checked(name: str, value: Any, kind: object) -> Any:  # noqa: PLR0912 - a branch for each kind
+    if kind is int:
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST:
             raise ValueError(f"{name} is {_shown(value)}, not a possible number")
-    elif kind == f"{bool}":
+    elif kind is bool:
         if not isinstance(value, bool):
             raise ValueError(f"{name} is {_shown(value)}, not true or false")
-    elif kind == f"{str}":
+    elif kind is str:
         most = _LONGEST_LIST if name in ("nodes", "node_list") else LONGEST
         if not isinstance(value, str) or len(value) > most or (name == "id" and not value):
             raise ValueError(f"{name} is {_shown(value)}, not a possible text")
-    elif kind == f"{State}":
-        if value not in [state.value for state in State]:
+    elif kind is State:
+        if not isinstance(value, str) or value not in _STATES:
             raise ValueError(f"{name} is {_shown(value)}, not a state")
-        return State(value)
+        return _STATES[value]
     elif name == "after":
         pairs = [_items(name, item) for item in _items(name, value)]
         if any(len(pair) != 2 for pair in pairs):
             raise ValueError(f"{name} is {_shown(value)}, not pairs of kind and job")
-        return tuple(tuple(_checked(name, text, f"{str}") for text in pair) for pair in pairs)
+        return tuple(tuple(_checked(name, text, str) for text in pair) for pair in pairs)
     elif name == "partitions":
-        return tuple(_checked(name, item, f"{str}") for item in _items(name, value))
+        return tuple(_checked(name, item, str) for item in _items(name, value))
     else:
         if not isinstance(value, dict) or len(value) > LONGEST:
             raise ValueError(f"{name} is {_shown(value)}, not names with amounts")
-        return {name: _checked(f"gres {name[:40]}", n, f"{int}") for name, n in value.items()}
+        return {name: _checked(f"gres {name[:40]}", n, int) for name, n in value.items()}
     return value
 
 
