@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every order of jobs on whole logs, compared with EASY: `schedbridge experiment` and its report.
+
+    python benchmarks/orders.py DIRECTORY --keep FOLDER --out benchmarks/results/orders.json
+    python benchmarks/orders.py --keep FOLDER --out benchmarks/results/orders.json    # reads only
+    python benchmarks/orders.py --show benchmarks/results/orders.json
+
+The orders `fcfs`, `shortest` and `slowdown` under EASY and conservative backfilling, and
+`responsive`, replayed on counts: a pool of processors without nodes and partitions. Intervals are
+over the weeks of each log. Cells that are in FOLDER are not computed again; without DIRECTORY they
+are only compared. Logs that are not in DIRECTORY are left out. `computed` says by which commit,
+when and at which load the cells were computed. METACENTRUM has no size in its header: 20 nodes of
+80 CPUs and 48 of 12, by the list of machines that comes with it.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from about import about
+from results_file import write
+
+from bridge.experiments.results import read_all
+
+LOGS = {
+    "KTH-SP2": ("KTH-SP2-1996-2.1-cln", {}),
+    "CTC-SP2": ("CTC-SP2-1996-3.1-cln", {}),
+    "SDSC-SP2": ("SDSC-SP2-1998-4.2-cln", {}),
+    "METACENTRUM": ("METACENTRUM-wagap-2013", {"procs": 2176, "lenient": True}),
+    "HPC2N": ("HPC2N-2002-2.2-cln", {}),
+    "CEA-Curie": ("CEA-Curie-2011-2.1-cln", {}),
+}
+POLICIES = [
+    "easy",
+    {"name": "easy-shortest", "preset": "easy", "order": "shortest"},
+    {"name": "easy-slowdown", "preset": "easy", "order": "slowdown"},
+    "responsive",
+    "conservative",
+    {"name": "conservative-shortest", "preset": "conservative", "order": "shortest"},
+    {"name": "conservative-slowdown", "preset": "conservative", "order": "slowdown"},
+]
+MEASURES = ("wait_mean", "wait_p99", "wait_max", "bounded_slowdown")
+KEPT = ("base", "other", "difference", "low", "high", "outcome", "verdict")
+
+
+def plan(path: Path, directory: Path, kept: Path, names: Sequence[str]) -> None:
+    """Writes the file of the experiment; JSON is YAML."""
+    traces = [
+        {"file": str(found), "name": name, **options}
+        for name, (log, options) in LOGS.items()
+        if name in names and (found := directory / f"{log}.swf.gz").is_file()
+    ]
+    definition = {
+        "results": str(kept), "policies": POLICIES, "baseline": "easy", "seeds": 1,
+        "engine": "fast", "perturbations": ["none"], "traces": traces,
+    }  # fmt: skip
+    path.write_text(json.dumps(definition))
+
+
+def called(*arguments: str) -> str:
+    """What a command of schedbridge prints."""
+    command = [sys.executable, "-m", "bridge.cli.main", *arguments]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One for each log and policy."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for one in report["comparisons"]:
+        if one["class_kind"] == "all" and one["measure"] in MEASURES:
+            row = found.setdefault((one["trace"], one["policy"]), {"jobs": one["jobs"]})
+            row[one["measure"]] = {name: one[name] for name in KEPT}
+    harms = {(one["trace"], one["policy"]): one for one in report["fairness"]}
+    return [
+        {
+            "log": log,
+            "policy": policy,
+            **row,
+            **{name: harms[log, policy][name] for name in ("over", "units", "jobs_worse")},
+        }
+        for (log, policy), row in found.items()
+    ]
+
+
+def computed(folder: Path) -> dict[str, Any]:
+    """Where the cells come from."""
+    cells = [result for result, _ in read_all(folder) if result.done]
+    made = [result.provenance for result in cells]
+    loads = [one["load_average"][0] for one in made]
+    return {
+        "cells": len(cells),
+        "commits": sorted({result.cell.commit for result in cells}),
+        "engines": sorted({str(result.results.get("engine")) for result in cells}),
+        "from": min(one["date"] for one in made),
+        "until": max(one["date"] for one in made),
+        "load_average": [min(loads), max(loads)],
+        "cpu_s": round(sum(result.cpu_s for result in cells), 1),
+    }
+
+
+def brief(one: Mapping[str, Any]) -> str:
+    """A verdict for a table: `not shown (-3 to +4 %)`; `*`: only for Holm's correction."""
+    words, holm, _ = str(one["verdict"]).partition("; not after")
+    return words.replace("no difference shown", "not shown") + (")*" if holm else "")
+
+
+def lines(found: Mapping[str, Any]) -> Sequence[str]:
+    """A table as lines of Markdown."""
+    head = (
+        "log", "policy", "mean wait, s", "easy, s", "verdict", "99 % of the waits", "longest wait",
+        "bounded slowdown", "jobs worse off",
+    )  # fmt: skip
+    out = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    for row in found["rows"]:
+        wait, longest = row["wait_mean"], row["wait_max"]
+        cells = [
+            f"{row['log']}, {row['jobs']:,} jobs", row["policy"], f"{wait['other']:,.0f}",
+            f"{wait['base']:,.0f}", brief(wait), brief(row["wait_p99"]),
+            f"{100 * longest['difference']:+,.0f} %", brief(row["bounded_slowdown"]),
+            f"{100 * row['jobs_worse']:.0f} %",
+        ]  # fmt: skip
+        out.append(f"| {' | '.join(cells)} |")
+    return out
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("directory", type=Path, nargs="?", help="of the logs")
+    parser.add_argument("--keep", type=Path, help="folder of the cells")
+    parser.add_argument("--logs", default=",".join(LOGS), help="names, with commas")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--show", type=Path)
+    given = parser.parse_args()
+    if given.show is not None:
+        print("\n".join(lines(json.loads(given.show.read_text()))))
+        return
+    if given.directory is None and given.keep is None:
+        parser.error("name the directory of the logs, or of the cells")
+    with tempfile.TemporaryDirectory() as folder:
+        path, kept = Path(folder, "plan.yaml"), given.keep or Path(folder, "kept")
+        if given.directory is not None:
+            plan(path, given.directory.resolve(), kept.resolve(), given.logs.split(","))
+            called("experiment", str(path), "--workers", "1", "--json")
+        report = json.loads(called("experiment-report", str(kept), "--json"))
+        made = computed(kept)
+    found = {
+        **about(),
+        "computed": made,
+        "trim": report["trim"],
+        "notes": report["notes"],
+        "rows": rows(report),
+    }
+    print("\n".join(lines(found)))
+    if given.out:
+        write(given.out, found)
+
+
+if __name__ == "__main__":
+    main()
