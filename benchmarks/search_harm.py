@@ -22,6 +22,7 @@ import numpy as np
 from about import about
 from numpy.typing import NDArray
 
+from bridge.core import UNLIMITED, replay_counts
 from bridge.registry import parse_policy
 from bridge.sim.runs.ordered import OrderedPool, SearchedPool
 from bridge.sim.runs.replay import replay
@@ -102,7 +103,12 @@ def _p99(values: NDArray[np.int64]) -> float:
 
 
 def replayed(workload: Workload, setting: dict[str, Any], seed: int) -> dict[str, Any]:
-    """One replay under a policy."""
+    """One replay under a policy; `plan=shortest`: conservative, shortest limit first."""
+    if setting.get("plan") == "shortest":
+        columns = (workload.submit_s, workload.runtime_s, workload.time_limit_s)
+        size = workload.processors_total
+        found = replay_counts(*columns, workload.processors, size, UNLIMITED, workload.time_limit_s)
+        return {"waits": waits(workload, found.start)}
     plan = {key: value for key, value in setting.items() if key not in ("predict", "order")}
     named = {key: setting[key] for key in ("predict", "order") if key in setting}
     kind: type[OrderedPool] = OrderedPool

@@ -91,9 +91,11 @@ def _preset(
     *,
     reshape: str = "none",
     share: str = "none",
+    **parameters: object,
 ) -> PolicySpec:
-    stages = (StageSpec(stage) for stage in (order, plan, place, predict, reshape, share))
-    return PolicySpec(name, *stages)
+    """One algorithm for each stage; `parameters` are those of the plan stage."""
+    others = (StageSpec(stage) for stage in (place, predict, reshape, share))
+    return PolicySpec(name, StageSpec(order), StageSpec(plan, parameters), *others)
 
 
 DEFAULT: Final = "slurm-like"
@@ -113,6 +115,15 @@ PRESETS: Final[Mapping[str, PolicySpec]] = MappingProxyType(
             _preset("hcp19", "slowdown", "hcp19", "best-fit"),
             _preset("pcp20", "slowdown", "pcp20", "best-fit"),
             _preset("search", "slurm", "search", "best-fit"),
+            _preset(
+                "recommended",
+                "slurm",
+                "search",
+                "compact",
+                objective="wait",
+                power=2,
+                ageing_s=None,
+            ),
             _preset("tjap-annealing", "waiting-periods", "window", "annealing"),
             _preset("tjap-neural", "waiting-periods", "window", "neural"),
             _preset(
