@@ -22,8 +22,8 @@ Rules
        in low phases to that in high ones. If this ratio is above `MOST_RATIO` or unknown, quotas do
        not change what the guest does, and the comparison says nothing.
     4. The verdict is known after `LEAST_TURNS` at the earliest: harm, if the lower end of the
-       interval is above the bound; none, if the upper end is not. After `MOST_TURNS` it remains
-       unknown.
+       interval is above the bound; none, if the upper end is not. After `MOST_TURNS` the mean
+       decides, if the interval is at most `NARROW` wide above it; otherwise the verdict is unknown.
 
 For hosts that do not react to the guest's quota but jump between two rates, of which one is four
 times the other, at random every 5 s, a verdict of harm without harm has a probability of 4 %; for
@@ -42,6 +42,7 @@ from bridge.planning.sharing.slowdown import CPU_MS, LARGEST, NOISE, SURE, Rate,
 PHASE_S: Final = 10
 LEAST_TURNS, MOST_TURNS = 3, 6
 MOST_RATIO: Final = 0.5
+NARROW: Final = 0.15
 _STUDENT: Final = {3: (4.303, 2.920), 4: (3.182, 2.353), 5: (2.776, 2.132), 6: (2.571, 2.015)}
 """Quantiles of 97.5 and 95 %, by the number of turns."""
 _MILLI: Final = 1000
@@ -78,7 +79,8 @@ class Comparison:
     Attributes:
         unit: of the host's work.
         since_s: start of the present phase.
-        suspect: the host's bound was passed even while the guest was held to the floor.
+        suspect: number of comparisons, with this one, since the host's bound was passed even while
+            the guest was held to the floor; 0: it was not.
         at_s, work, guest_ms: the first measurement of the present phase: when, work of the host,
             CPU time of the guest; `at_s` < `since_s`: there was none yet.
         rates, used: of the phases so far: work of the host per 1,000 s, and CPU time of the
@@ -87,7 +89,7 @@ class Comparison:
 
     unit: int
     since_s: int
-    suspect: bool = False
+    suspect: int = 0
     at_s: int = _NONE
     work: int = 0
     guest_ms: int = _NONE
@@ -148,9 +150,12 @@ class Comparison:
             for each in (mean, mean - below, mean + above)
         )
         if not (at_least > bound or at_most <= bound):
-            return UNKNOWN if turns >= MOST_TURNS else GOES_ON
+            if turns < MOST_TURNS:
+                return GOES_ON
+            if at_most - harm > NARROW:
+                return UNKNOWN
         found = Slowdown(harm, (harm - at_least) / SURE)
-        return Verdict(True, found, at_least > bound, self._alone(high, found))
+        return Verdict(True, found, harm > bound, self._alone(high, found))
 
     def _alone(self, high: Sequence[int], found: Slowdown) -> Rate:
         """With the deviation between phases, which is larger if the host changes by itself."""
@@ -171,7 +176,7 @@ class Comparison:
     def numbers(self) -> list[int]:
         """For the state: whole numbers."""
         return [
-            self.unit, self.since_s, int(self.suspect), self.at_s, self.work, self.guest_ms,
+            self.unit, self.since_s, self.suspect, self.at_s, self.work, self.guest_ms,
             *self.rates, *self.used,
         ]  # fmt: skip
 
@@ -181,12 +186,12 @@ class Comparison:
         unit, since_s, suspect, at_s, work, guest_ms, *phases = numbers
         half = len(phases) // 2
         return Comparison(
-            unit, since_s, bool(suspect), at_s, work, guest_ms,
+            unit, since_s, suspect, at_s, work, guest_ms,
             tuple(phases[:half]), tuple(phases[half:]),
         )  # fmt: skip
 
 
-def begun(unit: int, now_s: int, *, suspect: bool = False) -> Comparison:
+def begun(unit: int, now_s: int, *, suspect: int = 0) -> Comparison:
     """A comparison that begins now."""
     assert unit >= CPU_MS
     return Comparison(unit, now_s, suspect)

@@ -9,9 +9,9 @@ Rules
     2. If the bound is passed at the floor as well, the guest is requeued, and the pair's record is
        updated. There is one exception: the guest uses at most `MOST_RATIO` of the CPU time that it
        used. Then the host may be slow because it is in another stage, and is compared in turns
-       (`comparison.py`). If that shows no harm, the guest keeps its ceiling, and the
-       rate of the present stage becomes the rate alone. Otherwise the guest is requeued or, if
-       there is harm, treated by rule 1.
+       (`comparison.py`), and once more if all turns leave it unknown. If there is no harm, the
+       guest keeps its ceiling, and the rate of the present stage becomes the rate alone. If there
+       is harm, rule 1 applies; otherwise the guest is requeued.
     3. Harm may also be hidden: the host's stage has changed when the guest started, and would be
        faster without it. Therefore a host is compared in turns before its pair is learnt from:
        `FIRST_S` after the guest's start, or after `QUIET_S` if the pair is known by `KNOWN`
@@ -27,7 +27,7 @@ Rules
 from dataclasses import dataclass, replace
 from typing import Final
 
-from bridge.planning.sharing.comparison import MOST_RATIO, begun
+from bridge.planning.sharing.comparison import MOST_RATIO, MOST_TURNS, begun
 from bridge.planning.sharing.leaving import ALWAYS_SLOW, UNKNOWN, too_slow
 from bridge.planning.sharing.orders import FLOOR, cpus_of
 from bridge.planning.sharing.pair_knowledge import Entry, highest_admissible, pair_key
@@ -89,7 +89,7 @@ class PairBound:
             )  # fmt: skip
             return replace(self._floored(guest, pair), suspicion=doubt), ""
         if self._may_be_stage(guest, pair, bound):
-            return self._begun(guest, pair, suspect=True), ""
+            return self._begun(guest, pair, suspect=1), ""
         pair = self.watch.convict(guest, pair)
         return self.watch.teach(guest, pair, found, bound), too_slow(found, bound)
 
@@ -145,7 +145,7 @@ class PairBound:
         nodes = int(running.indptr[guest + 1] - running.indptr[guest])
         return FLOOR * cpus_of(self.watch.snapshot, guest) * nodes
 
-    def _begun(self, guest: int, pair: Pair, *, suspect: bool = False) -> Pair:
+    def _begun(self, guest: int, pair: Pair, *, suspect: int = 0) -> Pair:
         unit = self.watch.unit(self.watch.host_of[guest])
         if unit is None:
             return pair
@@ -164,6 +164,8 @@ class PairBound:
         doubt = pair.suspicion
         pair = replace(pair, comparison=None, compare_s=self.watch.now_s + QUIET_S)
         if verdict.found is None or verdict.alone is None:
+            if comparison.suspect == 1 and len(comparison.rates) >= 2 * MOST_TURNS:
+                return self._begun(guest, pair, suspect=2), ""
             if comparison.suspect and doubt is not None:
                 harm = Slowdown(doubt.harm_permille / 1000, 0.0)
                 return self.watch.convict(guest, pair), too_slow(harm, bound)

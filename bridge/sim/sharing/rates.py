@@ -9,8 +9,8 @@ Terms
 Rules
     1. CPU time is shared by weight: each gets its demand, at most its ceiling and at most its
        share by weight; the rest of one goes to the other. Together they get at most all CPUs.
-    2. The time of the disk is shared likewise, by equal weights and without a ceiling: CPU quotas
-       do not bound input and output.
+    2. The time of the disk is shared likewise, by equal weights and without a ceiling. A job that
+       gets only a part of its CPU demand demands the same part of the disk's time.
     3. The scarcer of the two determines the speed of a stage: time received over time demanded.
     4. Beyond that the other slows it down in proportion to its own speed (memory bandwidth,
        caches, scheduling delays): the speed is divided by 1 + sensitivity * pressure of the other *
@@ -83,9 +83,10 @@ def together(one: Side, other: Side) -> tuple[Rate, Rate]:
     wanted = one.demand, other.demand
     capped = min(wanted[0], one.ceiling), min(wanted[1], other.ceiling)
     cpu = _shared(*capped, one.weight, other.weight)
-    disk = _shared(one.stage.io, other.stage.io, 1.0, 1.0)
-    first = min(_part(cpu[0], wanted[0]), _part(disk[0], one.stage.io))
-    second = min(_part(cpu[1], wanted[1]), _part(disk[1], other.stage.io))
+    parts = _part(cpu[0], wanted[0]), _part(cpu[1], wanted[1])
+    disk = _shared(one.stage.io * parts[0], other.stage.io * parts[1], 1.0, 1.0)
+    first = min(parts[0], _part(disk[0], one.stage.io))
+    second = min(parts[1], _part(disk[1], other.stage.io))
     return (
         _slowed(one, first, other.application, second),
         _slowed(other, second, one.application, first),

@@ -55,7 +55,8 @@ def step(jobs: Sequence[NaiveJob], now_s: float) -> None:
     of = live[0].of
     wanted = [min(d[0] / of, c) for d, c in zip(demands, caps, strict=True)]
     cpu = fill(wanted, [job.weight for job in live])
-    disk = fill([d[1] for d in demands], [1.0] * len(live))
+    of_cpu = [min(c * of / d[0], 1.0) if d[0] else 1.0 for c, d in zip(cpu, demands, strict=True)]
+    disk = fill([d[1] * p for d, p in zip(demands, of_cpu, strict=True)], [1.0] * len(live))
     part = [
         min(c * of / d[0] if d[0] else 1.0, i / d[1] if d[1] else 1.0, 1.0)
         for c, i, d in zip(cpu, disk, demands, strict=True)
