@@ -80,7 +80,8 @@ class TraceSection(_Section):
     """A trace and the machine on which it is replayed."""
 
     file: str = Field(
-        min_length=1, description="Trace, .swf[.gz]; or `esp:SHARE`, the ESP workload."
+        min_length=1,
+        description="Trace, .swf[.gz], or workload of a site; or `esp:SHARE`, the ESP workload.",
     )
     name: _Name | None = Field(default=None, description="In tables. Default: of the file.")
     procs: int | None = Field(
@@ -102,7 +103,10 @@ class TraceSection(_Section):
             return self.name
         if self.file.startswith(ESP):
             return self.file
-        return Path(self.file).name.removesuffix(".gz").removesuffix(".swf")
+        name = Path(self.file).name
+        for suffix in (".gz", ".xz", ".bz2", ".swf", ".jsonl", ".workload"):
+            name = name.removesuffix(suffix)
+        return name or self.file
 
     @model_validator(mode="after")
     def _sound(self) -> Self:

@@ -36,6 +36,8 @@ LEAST_LOAD, MOST_LOAD = 0.01, 100.0
 
 CHANCE: Final = frozenset({"weeks", "users", "ties", "malleable", "consent"})
 """Steps in which something is drawn: without one, all seeds give the same jobs."""
+MOVING: Final = frozenset({"weeks", "users", "load"})
+"""Steps after which jobs are submitted at other times: recorded outages of nodes are left out."""
 STEPS: Final = ("weeks", "users", "load", "ties", "malleable", "consent")
 
 

@@ -150,7 +150,7 @@ class _Run:
 
     def _show(self, waiting: int, result: Result | None = None) -> None:
         running = len(self.flying)
-        self.observe(Moment(self.workers, running, waiting + running, self.stop.asked > 0, result))
+        self.observe(Moment(self.workers, running, waiting + running, self._recalled, result))
 
     def _count(self) -> None:
         """Workers come and go.

@@ -13,7 +13,11 @@ Rules
 import contextlib
 import logging
 import os
+import re
+import shutil
 import signal
+import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,9 +28,11 @@ from typing import Any, Final
 from bridge.errors import ConfigError, Unreachable
 
 _EXTRA: Final = "needs Dask, which is not installed: pip install 'schedbridge[experiments]'"
-_CLOSING_S: Final = 5
 _CONNECTING_S: Final = 15
 _LOOPBACK: Final = "127.0.0.1:0"
+_ADDRESS: Final = re.compile(r"[a-z]+://\S+:\d{1,5}")
+_ASKING_S: Final = 30
+_REPLACING: Final = "20 s"
 
 
 @dataclass(frozen=True)
@@ -80,9 +86,12 @@ def running(address: str) -> Iterator[Any]:
     """A client of a Dask scheduler that runs already.
 
     Raises:
+        ConfigError: it is no address.
         Unreachable: it does not answer.
     """
     _dask()
+    if not _ADDRESS.fullmatch(address):
+        raise ConfigError("scheduler", f"must be tcp://HOST:PORT or tls://..., not '{address:.80}'")
     with _quiet():
         try:
             context = _client(address)
@@ -105,20 +114,25 @@ def slurm(wished: SlurmJobs, retries: int, folder: Path) -> Iterator[Any]:
         folder: of results, which the nodes see, too: for their logs and the credentials.
 
     Raises:
-        ConfigError: Dask refuses a value.
+        ConfigError: Dask or Slurm refuses a value.
         Unreachable: there is no Slurm here.
     """
     _dask()
-    try:
-        from dask_jobqueue import SLURMCluster  # type: ignore[attr-defined]  # noqa: PLC0415
-    except ImportError:
-        raise ConfigError("on", _EXTRA) from None
+    if (sbatch := shutil.which("sbatch")) is None:
+        raise Unreachable("--on slurm: there is no command sbatch here")
+    made = _slurm_cluster()
     shared = folder.absolute()
     shared.mkdir(parents=True, exist_ok=True)
     with _configured(retries), contextlib.ExitStack() as stack:
+        # In a folder of their own: Dask leaves them to the end of the process, or longer.
+        secrets = stack.enter_context(
+            tempfile.TemporaryDirectory(
+                prefix=".credentials-", dir=shared, ignore_cleanup_errors=True
+            )
+        )
         try:
             cluster = stack.enter_context(
-                SLURMCluster(
+                made(
                     queue=wished.partition or None,
                     account=wished.account or None,
                     cores=wished.cores,
@@ -127,18 +141,59 @@ def slurm(wished: SlurmJobs, retries: int, folder: Path) -> Iterator[Any]:
                     walltime=wished.walltime,
                     job_name="schedbridge-experiment",
                     log_directory=str(shared / "slurm-logs"),
-                    shared_temp_directory=str(shared),
+                    shared_temp_directory=secrets,
                     security=True,
                     silence_logs=logging.CRITICAL,
                     scheduler_options={"dashboard_address": _LOOPBACK},
                 )
             )
+            stack.callback(_close_files, cluster)
+            _need_accepted(sbatch, cluster.job_script())
             cluster.scale(jobs=wished.jobs)
-        except FileNotFoundError as error:
-            raise Unreachable(f"--on slurm: there is no command '{error.filename}' here") from None
+            # Jobs that end (killed, or out of time) are replaced, not more often than that.
+            cluster.adapt(minimum_jobs=wished.jobs, maximum_jobs=wished.jobs, interval=_REPLACING)
         except (ValueError, RuntimeError) as error:
             raise ConfigError("on slurm", str(error).splitlines()[0]) from None
         yield stack.enter_context(_client(cluster))
+
+
+def _close_files(cluster: Any) -> None:
+    """Removes the credentials' files, which the cluster would try again after their folder."""
+    for name, value in vars(cluster).items():
+        if name.startswith("_job_") and hasattr(value, "delete"):
+            value.close()
+
+
+def _slurm_cluster() -> Any:
+    """The class of Dask clusters on Slurm.
+
+    Raises:
+        ConfigError: it is not installed.
+    """
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        from dask_jobqueue import SLURMCluster  # type: ignore[attr-defined]  # noqa: PLC0415
+    except ImportError:
+        raise ConfigError("on", _EXTRA) from None
+    finally:  # the import replaces them
+        for each, handler in before.items():
+            signal.signal(each, handler)
+    return SLURMCluster
+
+
+def _need_accepted(sbatch: str, script: str) -> None:
+    """Asks Slurm whether it would take the job: a refusal later would look like a long wait.
+
+    Raises:
+        ConfigError: it would not.
+    """
+    done = subprocess.run(
+        [sbatch, "--test-only"],
+        input=script, capture_output=True, text=True, check=False, timeout=_ASKING_S,
+    )  # fmt: skip
+    if done.returncode != 0:
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        raise ConfigError("on slurm", f"sbatch refuses the job: {(lines or ['no reason'])[-1]}")
 
 
 def _dask() -> ModuleType:

@@ -28,7 +28,8 @@ def test_cells_are_computed_in_jobs_of_slurm(cluster: Cluster) -> None:
     jobs = [line for line in ran.splitlines() if line.startswith("schedbridge-experiment|")]
     assert len(jobs) >= 2
     cluster.wait_empty(30)  # the workers' jobs are gone with the command
-    assert not cluster.run("sh", "-c", "ls -A kept | grep -v -e cells -e slurm-logs || true")
+    # and so are their credentials
+    assert not cluster.run("sh", "-c", "ls -A kept | grep credentials || true")
 
     again = json.loads(cluster.run(*command, *slurm))
     assert (again["computed"], again["kept"]) == (0, 4)

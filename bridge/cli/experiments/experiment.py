@@ -2,6 +2,7 @@
 """`schedbridge experiment`: computes the cells of an experiment that are not kept yet."""
 
 import json
+import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -207,6 +208,8 @@ def _finish(session: Session, kept: Sequence[Result], *, json_output: bool) -> N
         )
         if session.words:
             print(session.words)
+        if were + len(found) > len(failed):
+            print(f"compare: schedbridge experiment-report {shlex.quote(str(grid.path))}")
     if session.stopped:
         raise typer.Exit(_STOPPED)
     if failed:

@@ -91,6 +91,9 @@ def grid_of(definition: Definition, path: Path) -> Grid:
         ConfigError: a file that it names cannot be read, or a name is wrong.
     """
     base = path.parent
+    folder = base / definition.results
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError("results", f"{definition.results} is no folder", file=str(path))
     policies = _policies(definition, base, str(path))
     traces = [
         _trace(trace, base, f"traces.{number}", str(path))
@@ -116,7 +119,7 @@ def grid_of(definition: Definition, path: Path) -> Grid:
     ]
     pairs = [(name, spec.predict.name) for name, spec in policies]
     baseline = _baseline(definition.baseline, pairs, str(path))
-    return Grid(path, definition, base / definition.results, tuple(cells), baseline)
+    return Grid(path, definition, folder, tuple(cells), baseline)
 
 
 def _policies(definition: Definition, base: Path, shown: str) -> list[tuple[str, PolicySpec]]:

@@ -23,12 +23,13 @@ from bridge.cli.simulation.sharing import SharingOptions
 from bridge.errors import BridgeError, ConfigError, ResultError
 from bridge.experiments.cell import Cell, canonical
 from bridge.experiments.definition import ESP
-from bridge.experiments.perturb import WEEK_S, numbers_of, perturbed, taken
+from bridge.experiments.perturb import MOVING, WEEK_S, numbers_of, perturbed, taken
 from bridge.experiments.provenance import provenance, sha256_of, sources
 from bridge.experiments.results import DONE, FAILED, JobColumns, Result, packed
 from bridge.power.sites import site_at
 from bridge.registry import parse_policy
 from bridge.report.run import figures
+from bridge.sim.runs.faults import Fault, recorded_outages
 from bridge.sim.runs.outcome import Outcome
 from bridge.sim.workloads.change_costs import JOIN
 from bridge.sim.workloads.esp import ESP_NODES, esp
@@ -83,7 +84,7 @@ def simulated(cell: Cell) -> tuple[Result, JobColumns]:
         BridgeError: the cell is impossible.
     """
     spec = replace(parse_policy(json.loads(cell.policy_text)), name=cell.policy)
-    workload, machine = _world(cell)
+    workload, machine, outages = _world(cell)
     planning = dict(cell.setting.get("planning", {}))
     if "interference" in cell.setting:
         workload, machine, planning = _sharing(cell, workload, machine, planning)
@@ -91,7 +92,7 @@ def simulated(cell: Cell) -> tuple[Result, JobColumns]:
     replays = Replays(
         workload, machine, rules, None,
         seed=cell.seed, faults=0, decision_s=0.0, engine=Engine(cell.engine),
-        special=bool(planning), placed=False,
+        special=bool(planning), placed=False, recorded=outages,
     )  # fmt: skip
     with contextlib.redirect_stderr(io.StringIO()):  # workers share the terminal
         ((outcome, run),) = replays.of([spec])
@@ -113,8 +114,9 @@ def jobs_of(cell: Cell) -> int:
     return len(_world(cell)[0])
 
 
-def _world(cell: Cell) -> tuple[Workload, System]:
-    """The cell's jobs and machine."""
+def _world(cell: Cell) -> tuple[Workload, System, tuple[Fault, ...]]:
+    """The cell's jobs and machine, and its outages if jobs are submitted when they were."""
+    outages: tuple[Fault, ...] = ()
     setting = cell.setting
     text = str(setting.get("workload", ""))
     if text.startswith(ESP):
@@ -123,7 +125,7 @@ def _world(cell: Cell) -> tuple[Workload, System]:
         machine = pool_of(workload.processors_total)
     else:
         described = setting.get("system")
-        workload, machine = _trace(
+        workload, machine, outages = _trace(
             cell.trace_path,
             cell.trace_sha256,
             setting.get("procs"),
@@ -134,38 +136,42 @@ def _world(cell: Cell) -> tuple[Workload, System]:
         workload = _weeks(workload, *setting["weeks"])
     if "jobs" in setting:
         workload = workload.first(setting["jobs"])
-    return perturbed(workload, cell.parameters, cell.seed), machine
+    if cell.parameters.keys() & MOVING:
+        outages = ()
+    return perturbed(workload, cell.parameters, cell.seed), machine, outages
 
 
 @lru_cache(maxsize=2)
 def _trace(
     path: str, sha256: str, procs: int | None, lenient: bool, described: str
-) -> tuple[Workload, System]:
-    """The jobs of a trace; a worker computes many cells of the same one.
+) -> tuple[Workload, System, tuple[Fault, ...]]:
+    """The jobs of a trace, its machine and outages; a worker computes many cells of the same one.
 
     Raises:
         BridgeError: it cannot be read here, or is another one.
     """
     try:
-        found = sha256_of(path)
+        now = sha256_of(path)
     except OSError as error:
         raise ConfigError(
             "traces",
             f"{path} cannot be read where the cell runs: {error.strerror}; workers on other"
             " machines need a shared file system",
         ) from None
-    if found != sha256:
+    if now != sha256:
         raise ConfigError("traces", f"{path} has changed since the cell was made: start again")
     if not described:
-        workload = read_workload(path, None, procs, lenient=lenient).workload
-        return workload, pool_of(workload.processors_total)
+        found = read_workload(path, None, procs, lenient=lenient)
+        machine = pool_of(found.workload.processors_total)
+        return found.workload, machine, recorded_outages(found.outages)
     value = json.loads(described)
     with tempfile.TemporaryDirectory(prefix="schedbridge-") as name:
         (Path(name) / "system.yaml").write_text(json.dumps(value["description"]))
         if "topology" in value:
             (Path(name) / "topology.conf").write_text(value["topology"])
         machine = read_system(Path(name) / "system.yaml")
-    return read_workload(path, machine, lenient=lenient).workload, machine
+    found = read_workload(path, machine, lenient=lenient)
+    return found.workload, machine, recorded_outages(found.outages)
 
 
 def _weeks(workload: Workload, first: int, count: int) -> Workload:

@@ -3,12 +3,14 @@
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bridge.errors import ConfigError, Unreachable
 from bridge.experiments import workers
 from bridge.experiments.cell import Cell
 from bridge.experiments.results import read_all, read_columns
@@ -17,6 +19,7 @@ from tests.experiment_results import a_cell
 from tests.unit.experiments.computing import compute
 
 RETRIES = 1
+JOBS = workers.SlurmJobs()
 
 
 @pytest.fixture(scope="module")
@@ -96,3 +99,23 @@ def test_asked_twice_it_abandons_them(both: Any, tmp_path: Path) -> None:
     _run(both, tmp_path, cells, observe, stop)
     assert [result.cell.seed for result, _ in read_all(tmp_path)] == [0]
     (tmp_path / "begins" / "go").touch()
+
+
+def test_loading_the_workers_of_slurm_leaves_interrupts_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """dask_jobqueue ends the program at an interrupt, with exit code 0."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(Unreachable, match="no command sbatch"), workers.slurm(JOBS, 0, tmp_path):
+        pass
+    sbatch = tmp_path / "sbatch"
+    sbatch.write_text("#!/bin/sh\necho 'no such partition' >&2; exit 1\n")
+    sbatch.chmod(0o755)
+    sys.modules.pop("dask_jobqueue.runner", None)
+    sys.modules.pop("dask_jobqueue", None)
+    with interruptible():
+        before = signal.getsignal(signal.SIGINT)
+        refused = pytest.raises(ConfigError, match="sbatch refuses the job: no such partition")
+        with refused, workers.slurm(JOBS, 0, tmp_path / "kept"):
+            pass
+        assert signal.getsignal(signal.SIGINT) is before
