@@ -114,6 +114,19 @@ class Result:
         """Whether it has results."""
         return self.status == DONE
 
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Why its measures are not those of the policy over all jobs, in words."""
+        found = []
+        if fell_back := int(self.results.get("fell_back") or 0):
+            found.append(
+                f"the policy failed in {fell_back:,} of {int(self.results['decisions']):,}"
+                " decisions, which the conservative plan made"
+            )
+        if left := int(self.results.get("unfinished") or 0):
+            found.append(f"{left:,} jobs did not end")
+        return tuple(found)
+
 
 def cell_path(folder: Path, key: str) -> Path:
     """The JSON of a cell."""

@@ -201,6 +201,9 @@ def _finish(session: Session, kept: Sequence[Result], *, json_output: bool) -> N
     else:
         for result in failed:
             print(f"failed: {result.cell.label}: {words(result)}", file=sys.stderr)
+        for cell in grid.cells:
+            for doubt in status[cell.key].doubts if cell.key in status else ():
+                print(f"warning: {cell.label}: {doubt}", file=sys.stderr)
         print(
             f"{len(found) - len(failed):,} computed, {were:,} were kept"
             + (f", {len(failed):,} failed" if failed else "")
@@ -224,4 +227,5 @@ def _row(cell: Cell, result: Result | None) -> dict[str, object]:
         **{name: getattr(cell, name) for name in names},
         "status": "missing" if result is None else result.status,
         "error": None if result is None else result.error,
+        "doubts": [] if result is None else list(result.doubts),
     }

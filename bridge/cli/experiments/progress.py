@@ -173,4 +173,5 @@ def words(result: Result) -> str:
     return (
         f"mean wait {found['wait_s_mean']:,.0f} s, bounded slowdown"
         f" {found['bounded_slowdown_mean']:,.2f} ({found['engine']}, {result.cpu_s:.1f} s)"
+        + "".join(f"; {doubt}" for doubt in result.doubts)
     )

@@ -17,7 +17,7 @@ from bridge.experiments.cost import Estimates
 from bridge.experiments.provenance import provenance, sources
 from bridge.experiments.results import Result
 from bridge.experiments.run import interruptible, run
-from bridge.experiments.until_sure import until_sure
+from bridge.experiments.until_sure import MOST_SEEDS, until_sure
 
 
 class Session:
@@ -108,8 +108,13 @@ class Session:
         self.words = progress.words
         if not progress.more_seeds:
             return False
+        # Seeds whose cells failed count, too: otherwise failing cells would go on without end.
+        more = min(progress.more_seeds, MOST_SEEDS - len(self.grid.definition.seeds))
+        if more <= 0:
+            self.words = f"{progress.words.partition(';')[0]}; {MOST_SEEDS} seeds were tried"
+            return False
         self._board.tell(progress.words)
-        self.grid = self.grid.with_more_seeds(progress.more_seeds)
+        self.grid = self.grid.with_more_seeds(more)
         self._show([cell for cell in self.grid.cells if cell.key not in keys])
         return True
 

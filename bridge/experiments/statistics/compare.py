@@ -353,6 +353,14 @@ def _notes(bench: Bench, faced: Sequence[Faced]) -> Iterator[str]:
             f"{bench.superseded} results of an earlier version or an earlier text of the policy are"
             " left out"
         )
+    for scenario, runs in bench.cells.items():
+        for contestant, seeds in runs.items():
+            doubted = [kept.result.doubts for kept in seeds.values() if kept.result.doubts]
+            if doubted:
+                yield (
+                    f"{scenario.name}: {len(doubted)} of {len(seeds)} runs of {contestant.name} are"
+                    f" doubtful; the first: {', '.join(doubted[0])}"
+                )
     for one in faced:
         if one.unpaired:
             yield (
@@ -364,3 +372,9 @@ def _notes(bench: Bench, faced: Sequence[Faced]) -> Iterator[str]:
                 f"{one.scenario.name}: the {len(one.seeds)} seeds of {one.contestant.name} gave the"
                 " same schedules: they count as one run"
             )
+    for scenario in dict.fromkeys(one.scenario for one in faced if one.over in ("weeks", "users")):
+        yield (
+            f"{scenario.name}: the intervals leave out chance in the schedules, such as the order"
+            " of jobs submitted in the same second: a difference may be due to it; ties and"
+            f" {FEWEST_RUNS} seeds show that"
+        )

@@ -85,7 +85,10 @@ def _verdict(quantity: Quantity, estimate: Estimate, p_holm: float, family: int)
         gain = estimate.difference * quantity.better > 0
         outcome = Outcome.BETTER if gain else Outcome.WORSE
         return Verdict(outcome, f"{outcome} by {_span(quantity, estimate)}", family, p_holm)
-    why = f"; not after Holm's correction for {family} comparisons" if excludes else ""
+    doubt = f"not after Holm's correction for {family} comparisons"
+    if family == 1:
+        doubt = "the test of the difference does not confirm it"
+    why = f"; {doubt}" if excludes else ""
     words = f"{Outcome.NOT_SHOWN} ({interval(quantity, estimate)}{why})"
     return Verdict(Outcome.NOT_SHOWN, words, family, p_holm)
 

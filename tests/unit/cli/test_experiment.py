@@ -10,9 +10,11 @@ from typing import Any
 import distributed
 import pytest
 
+from bridge.cli.experiments import session
 from bridge.cli.main import main
 from bridge.experiments import workers
 from bridge.experiments.results import FAILED, Result, cell_path, read_all, write_cell
+from bridge.experiments.until_sure import Progress
 from tests.experiment_results import EXCERPT, a_cell, write_made
 
 PLAN = f"""
@@ -150,3 +152,23 @@ def test_results_that_cannot_be_repeated_are_named(
         code, _, err = _told(capsys, "rerun", str(path))
         assert code == 1
         assert message in err
+
+
+def test_failing_cells_do_not_add_seeds_without_end(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "plan.yaml").write_text(
+        f"results: kept\npolicies: [easy, conservative]\nseeds: 2\nperturbations: [ties]\n"
+        f"traces: [{{file: {EXCERPT}, jobs: 20}}]\n"
+    )
+    monkeypatch.setattr(workers, "local", _in_this_process)
+    monkeypatch.setattr(session, "MOST_SEEDS", 5)
+
+    def without_narrowing(*_: object, **__: object) -> Progress:
+        return Progress(1, sure=False, wide=(), words="1 of 1 is wide; 1 more seeds follow")
+
+    monkeypatch.setattr(session, "until_sure", without_narrowing)
+    code, out, _ = _told(capsys, "experiment", str(tmp_path / "plan.yaml"), "--until-sure", "0.01")
+    assert code == 0
+    assert "1 of 1 is wide; 5 seeds were tried" in out
+    assert len(list((tmp_path / "kept/cells").glob("*.json"))) == 10

@@ -324,3 +324,24 @@ def test_colours_grow_darker_with_the_distance_from_zero():
         steps = [light(colour(sign * gain)) for gain in (0.0, 0.25, 0.5, 1.0)]
         assert steps == sorted(steps, reverse=True)
     assert colour(1.0) != colour(-1.0)
+
+
+def test_runs_that_are_not_the_policys_are_named(tmp_path):
+    write_made(tmp_path, {"easy": 1.0}, seeds=(0, 1))
+    told = {"fell_back": 3, "decisions": 9, "unfinished": 2}
+    for seed, results in ((0, told), (1, {})):
+        cell = a_cell("conservative", seed=seed)
+        result = Result(cell, DONE, results, {"processors": PROCESSORS})
+        write_cell(tmp_path, result, made_columns(seed, factor=1.5))
+    _, found = findings_of(tmp_path)
+    (note,) = [note for note in found.notes if "doubtful" in note]
+    assert "1 of 2 runs of conservative" in note
+    assert "the policy failed in 3 of 9 decisions" in note
+    assert "2 jobs did not end" in note
+
+
+def test_intervals_without_chance_say_so(tmp_path):
+    write_made(tmp_path, {"easy": 1.0, "conservative": 1.5}, seeds=range(6))
+    _, few = findings_of(tmp_path, over=Over.USERS)
+    _, both = findings_of(tmp_path)
+    assert [sum("leave out chance" in note for note in one.notes) for one in (few, both)] == [1, 0]
