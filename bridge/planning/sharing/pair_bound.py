@@ -7,17 +7,18 @@ Rules
        updated, and after `calm_s` the guest gets the highest admissible ceiling below the last one.
        If there is none, it is requeued.
     2. If the bound is passed at the floor as well, the guest is requeued, and the pair's record is
-       updated. There is one exception: the guest uses at most `MOST_RATIO` of the CPU time that it
-       used. Then the host may be slow because it is in another stage, and is compared in turns
-       (`comparison.py`), and once more if all turns leave it unknown. If there is no harm, the
-       guest keeps its ceiling, and the rate of the present stage becomes the rate alone. If there
-       is harm, rule 1 applies; otherwise the guest is requeued.
-    3. Harm may also be hidden: the host's stage has changed when the guest started, and would be
-       faster without it. Therefore a host is compared in turns before its pair is learnt from:
-       `FIRST_S` after the guest's start, or after `QUIET_S` if the pair is known by `KNOWN`
-       observations, then every `QUIET_S`, and earlier when the host is faster beside the guest than
-       alone by more than its bound (at most every `EARLY_S`). Harm is treated by rule 1.
-       A guest that uses hardly more than the floor anyway is not compared.
+       updated. With `compares` there is one exception: the guest uses at most `MOST_RATIO` of the
+       CPU time that it used. Then the host may be slow because it is in another stage, and is
+       compared in turns (`comparison.py`), and once more if all turns leave it unknown. If there is
+       no harm, the guest keeps its ceiling, and the rate of the present stage becomes the rate
+       alone. If there is harm, rule 1 applies; otherwise the guest is requeued.
+    3. With `compares`, hidden harm is looked for: the host's stage has changed when the guest
+       started, and would be faster without it. Therefore a host is compared in turns before its
+       pair is learnt from: `FIRST_S` after the guest's start, or after `QUIET_S` if the pair is
+       known by `KNOWN` observations, then every `QUIET_S`, and earlier when the host is faster
+       beside the guest than alone by more than its bound (at most every `EARLY_S`). Harm is treated
+       by rule 1. A guest that uses hardly more than the floor anyway is not compared. Without
+       `compares` a pair is learnt from every `QUIET_S` while the bound is not passed.
     4. Of several guests of a host one is compared at a time. Meanwhile the others stay as they are;
        afterwards the host is measured anew beside them, without suspicion. A guest is not compared
        when the host's run time alone shows that it is slow.
@@ -33,7 +34,7 @@ from bridge.planning.sharing.orders import FLOOR, cpus_of
 from bridge.planning.sharing.pair_knowledge import Entry, highest_admissible, pair_key
 from bridge.planning.sharing.pair_record import Pair, Suspicion
 from bridge.planning.sharing.pair_watch import MOST_UNKNOWN, QUIET_S, Watch
-from bridge.planning.sharing.slowdown import SURE, Slowdown
+from bridge.planning.sharing.slowdown import SHORT, SURE, Slowdown
 
 FIRST_S: Final = 30
 EARLY_S: Final = 120
@@ -47,10 +48,12 @@ class PairBound:
     Attributes:
         watch: measures them.
         calm_s: time at the floor before a lower ceiling.
+        compares: whether hosts are compared in turns.
     """
 
     watch: Watch
     calm_s: int
+    compares: bool
 
     def guide(self, guest: int, pair: Pair, bound: float) -> tuple[Pair, str]:
         """The new record of a pair, and why the guest must leave; empty: it need not.
@@ -60,9 +63,11 @@ class PairBound:
             pair: of the guest and its host; the host is measured.
             bound: of the host's slowdown.
         """
+        if not self.compares:
+            pair = replace(pair, comparison=None)  # begun before it was switched off
         if pair.comparison is not None:
             return self._compare(guest, pair, bound)
-        if any(each.comparison is not None for _, each in self._others(guest)):
+        if self.compares and any(each.comparison is not None for _, each in self._others(guest)):
             return pair, ""
         found = self.watch.slowdown(guest, pair)
         if found is not None and found.at_least > bound:
@@ -71,6 +76,8 @@ class PairBound:
             return pair, UNKNOWN
         if pair.floor_s:
             return self._at_floor(guest, pair, bound)
+        if not self.compares:
+            return self._quiet(guest, pair, found, bound), ""
         if self._due(guest, pair, found, bound):
             return self._begun(guest, pair), ""
         return pair, ""
@@ -81,6 +88,8 @@ class PairBound:
         """Rules 1, 2 and 5."""
         if not pair.blame:
             return self.watch.anew(guest, self.watch.teach(guest, pair, found, bound)), ""
+        if not pair.floor_s and not self.compares:
+            return self._floored(guest, self.watch.teach(guest, pair, found, bound)), ""
         if not pair.floor_s:
             used = self.watch.cpus_beside(guest)
             doubt = Suspicion(
@@ -92,6 +101,14 @@ class PairBound:
             return self._begun(guest, pair, suspect=1), ""
         pair = self.watch.convict(guest, pair)
         return self.watch.teach(guest, pair, found, bound), too_slow(found, bound)
+
+    def _quiet(self, guest: int, pair: Pair, found: Slowdown | None, bound: float) -> Pair:
+        """Rule 3, without comparisons."""
+        quiet = self.watch.now_s - pair.told_s >= QUIET_S
+        steady = max(rate.samples for rate in pair.rates) >= SHORT
+        if found is not None and quiet and steady:
+            return self.watch.teach(guest, pair, found, bound)
+        return pair
 
     def _floored(self, guest: int, pair: Pair) -> Pair:
         return replace(self.watch.anew(guest, pair), floor_s=self.watch.now_s, comparison=None)

@@ -15,8 +15,8 @@ Rules
        jobs whose limits end before the host's come first. A job that would get less than
        `least_share` of what it wants is not taken.
     3. When the bound is passed, the guest is held to the floor at once; it is requeued, or gets a
-       lower ceiling, by the rules of `bridge.planning.sharing.pair_bound`. From time to time the
-       host is compared beside the guest at the floor and at its ceiling, in turns.
+       lower ceiling, by the rules of `bridge.planning.sharing.pair_bound`. With `compare`, the host
+       is from time to time compared beside the guest at the floor and at its ceiling, in turns.
     4. A guest is also requeued when memory is short, and held to the floor while its host is not
        measured (`bridge.planning.sharing.safety`). It is requeued when the host's progress, or its
        application's record, shows that it will not end within its limit at its present rate. A host
@@ -101,6 +101,10 @@ class Pairs:
             or its application's record, so that none is killed at its limit because of a guest.
         progress_only: only jobs that report their progress become hosts, so that the bound holds
             for whatever slows them down, also for what CPU time does not show.
+        compare: hosts are compared in turns, beside the guest at the floor and at its ceiling, so
+            that a change of the host's stage neither hides harm nor counts as harm. Off by default:
+            in the experiment of ASA_X, whose stages are jobs of their own, waits were longer with
+            it and more hosts passed their bounds (docs/results/coscheduling.md).
     """
 
     most_candidates: int = 20
@@ -109,6 +113,7 @@ class Pairs:
     watch_s: int = 5
     keep_limits: bool = False
     progress_only: bool = False
+    compare: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.most_candidates <= 1000:
@@ -168,7 +173,7 @@ class _Cycle:
         self.orders = Orders(self.snapshot)
         units = (PROGRESS,) if self.policy.progress_only else UNITS
         self.watch = Watch(self.snapshot, self.learning, self.left, units)
-        self.pair_bound = PairBound(self.watch, self.policy.calm_s)
+        self.pair_bound = PairBound(self.watch, self.policy.calm_s, self.policy.compare)
 
     def revert(self, site: Site) -> bool:
         """Rule 6, of the whole site."""

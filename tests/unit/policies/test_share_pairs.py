@@ -174,7 +174,7 @@ def test_a_guest_starts_at_the_least_weight_under_a_high_ceiling():
 
 def test_a_guest_that_does_no_harm_stays_and_the_pair_is_known():
     machine = Machine(harmless, noise=0.03).with_guest()
-    machine.step(140)
+    machine.step(150)
     assert machine.guest
     assert machine.quota == 1.0
     machine.guest = False
@@ -251,14 +251,21 @@ def test_a_host_states_its_own_bound():
     assert machine.quota == 1.0
 
 
-def test_noise_alone_costs_no_guest_its_place_or_ceiling():
-    """20 guests that do no harm at 5 % of noise, for 5 minutes each."""
+@pytest.mark.parametrize(("compare", "most"), [(False, 4), (True, 0)])
+def test_noise_alone_costs_few_guests_their_ceiling(compare, most):
+    """Of 20 guests that do no harm at 5 % of noise, watched for 5 minutes each."""
+    lowered = 0
     for seed in range(20):
-        machine = Machine(harmless, noise=0.05, seed=seed).with_guest()
+        share = {"name": "pairs", "compare": compare}
+        machine = Machine(harmless, share=share, noise=0.05, seed=seed).with_guest()
         machine.step(60)
         quotas = [plan.quotas.milli_cpus_per_node.tolist() for plan in machine.plans[5:]]
-        assert all(each in ([200], [4000]) for each in quotas)
-        assert quotas.count([200]) <= 30
+        lowered += any(each not in ([200], [4000]) for each in quotas)
+        if compare:
+            assert quotas.count([200]) <= 30
+        else:
+            lowered += [200] in quotas
+    assert lowered <= most
 
 
 def test_harm_above_the_bound_is_always_found():

@@ -18,13 +18,16 @@ def by_use(quota):
     return quota
 
 
+COMPARING = {"name": "pairs", "compare": True}
+
+
 def stage_at_arrival(before, after):
     return lambda now_s: before if now_s < ARRIVES_S else after
 
 
 def beside(own, harm, *, steps=80, seed=0, noise=0.05):
     """A guest beside a host of this own rate, and the harm done to it in each step."""
-    machine = Machine(harm, noise=noise, seed=seed)
+    machine = Machine(harm, share=COMPARING, noise=noise, seed=seed)
     machine.own = own
     machine.with_guest()
     harms = []
@@ -93,7 +96,7 @@ def test_harm_that_does_not_depend_on_the_quota_is_no_stage():
 
 
 def test_a_guest_that_hardly_uses_the_cpu_is_not_compared():
-    machine = Machine(harmless, noise=0.03)
+    machine = Machine(harmless, share=COMPARING, noise=0.03)
     machine.io_bound = True
     machine.with_guest()
     machine.step(60)
@@ -101,7 +104,7 @@ def test_a_guest_that_hardly_uses_the_cpu_is_not_compared():
 
 
 def test_a_guest_of_a_known_pair_is_compared_later():
-    machine = Machine(harmless, noise=0.02).with_guest()
+    machine = Machine(harmless, share=COMPARING, noise=0.02).with_guest()
     machine.step(380)
     machine.guest = False
     machine.step()
