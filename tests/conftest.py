@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What holds for all tests."""
 
+import signal
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -10,9 +13,11 @@ settings.load_profile("no clock")
 
 REAL = (
     "tests/simulation/test_service_",
+    "tests/unit/cli/test_experiment",
     "tests/unit/cli/test_main",
     "tests/unit/elastic/test_elastic_bench",
     "tests/unit/elastic/test_run",
+    "tests/unit/experiments/test_run",
     "tests/unit/rpc/test_fair_queue",
     "tests/unit/rpc/test_gate",
     "tests/unit/rpc/test_orders",
@@ -32,3 +37,20 @@ def pytest_collection_modifyitems(items):
             # The traceback of a connection that another test has closed can come late.
             late = "PytestUnraisableExceptionWarning"
             item.add_marker(pytest.mark.flaky(reruns=1, only_rerun=[late]))
+
+
+HANGS_AFTER_S = 300
+
+
+@pytest.fixture
+def no_hang() -> Iterator[None]:
+    """Makes a test fail that waits forever for another process, so that the others still run."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError(f"the test hangs: not over after {HANGS_AFTER_S} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(HANGS_AFTER_S)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)

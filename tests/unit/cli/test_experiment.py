@@ -17,6 +17,8 @@ from bridge.experiments.results import FAILED, Result, cell_path, read_all, writ
 from bridge.experiments.until_sure import Progress
 from tests.experiment_results import EXCERPT, a_cell, write_made
 
+pytestmark = pytest.mark.usefixtures("no_hang")
+
 PLAN = f"""
 results: kept
 policies: [easy, {{name: windowed, preset: easy, order: shortest}}]

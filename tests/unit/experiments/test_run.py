@@ -18,6 +18,8 @@ from bridge.experiments.run import Moment, Stop, interruptible, run
 from tests.experiment_results import a_cell
 from tests.unit.experiments.computing import compute
 
+pytestmark = pytest.mark.usefixtures("no_hang")
+
 RETRIES = 1
 JOBS = workers.SlurmJobs()
 
@@ -34,13 +36,6 @@ def _cells(folder: Path, *acts: str) -> list[Cell]:
     return [a_cell(seed=n, setting={**told, "act": act}) for n, act in enumerate(acts)]
 
 
-@pytest.fixture
-def both(client: Any) -> Any:
-    """The client when both workers are there, also after tests that killed some."""
-    client.wait_for_workers(2)
-    return client
-
-
 def _run(client: Any, folder: Path, cells: list[Cell], observe: Any, stop: Stop) -> None:
     orders = [(cell, cell) for cell in cells]
     run(client, orders, compute, folder, retries=RETRIES, observe=observe, stop=stop)
@@ -50,11 +45,12 @@ def _begins(folder: Path, cell: Cell) -> int:
     return len(list((folder / "begins").glob(f"{cell.seed}.*")))
 
 
-def test_what_crashes_costs_its_own_retries_alone(client: Any, tmp_path: Path) -> None:
+def test_what_crashes_costs_its_own_retries_alone(tmp_path: Path) -> None:
     acts = ["fine", "kill", "fine", "raise", "fine", "kill once", "raise once", *["fine"] * 5]
     cells = _cells(tmp_path, *acts)
     seen: list[Moment] = []
-    _run(client, tmp_path, cells, seen.append, Stop())
+    with workers.local(2, RETRIES) as client:
+        _run(client, tmp_path, cells, seen.append, Stop())
     found = {result.cell.seed: (result, path) for result, path in read_all(tmp_path)}
     assert sorted(found) == list(range(len(cells)))
     for cell, act in zip(cells, acts, strict=True):
@@ -70,7 +66,7 @@ def test_what_crashes_costs_its_own_retries_alone(client: Any, tmp_path: Path) -
     assert seen[-1].left == 0
 
 
-def test_asked_to_stop_it_waits_for_what_has_begun(both: Any, tmp_path: Path) -> None:
+def test_asked_to_stop_it_waits_for_what_has_begun(client: Any, tmp_path: Path) -> None:
     cells, stop = _cells(tmp_path, *["wait"] * 9), Stop()
 
     def observe(moment: Moment) -> None:
@@ -82,21 +78,21 @@ def test_asked_to_stop_it_waits_for_what_has_begun(both: Any, tmp_path: Path) ->
 
     with interruptible() as asked:
         stop = asked
-        _run(both, tmp_path, cells, observe, stop)
+        _run(client, tmp_path, cells, observe, stop)
     assert stop.asked == 1
     begun = {cell.seed for cell in cells if _begins(tmp_path, cell)}
     assert {result.cell.seed for result, _ in read_all(tmp_path)} == begun
     assert 2 <= len(begun) < len(cells)
 
 
-def test_asked_twice_it_abandons_them(both: Any, tmp_path: Path) -> None:
+def test_asked_twice_it_abandons_them(client: Any, tmp_path: Path) -> None:
     cells, stop = _cells(tmp_path, "fine", "wait", "wait", "wait"), Stop()
 
     def observe(moment: Moment) -> None:
         if moment.result is not None:
             stop.asked = 2
 
-    _run(both, tmp_path, cells, observe, stop)
+    _run(client, tmp_path, cells, observe, stop)
     assert [result.cell.seed for result, _ in read_all(tmp_path)] == [0]
     (tmp_path / "begins" / "go").touch()
 
