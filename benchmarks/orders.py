@@ -26,6 +26,7 @@ from about import about
 from results_file import write
 
 from bridge.experiments.results import read_all
+from bridge.experiments.statistics.verdict import HERE_ALONE
 
 LOGS = {
     "KTH-SP2": ("KTH-SP2-1996-2.1-cln", {}),
@@ -105,7 +106,7 @@ def computed(folder: Path) -> dict[str, Any]:
 
 def brief(one: Mapping[str, Any]) -> str:
     """A verdict for a table: `not shown (-3 to +4 %)`; `*`: only for Holm's correction."""
-    words, holm, _ = str(one["verdict"]).partition("; not after")
+    words, holm, _ = str(one["verdict"]).removesuffix(f", {HERE_ALONE}").partition("; not after")
     return words.replace("no difference shown", "not shown") + (")*" if holm else "")
 
 

@@ -5,6 +5,7 @@
 |---|---|
 | better by 12 to 17 % | the interval excludes zero, and Holm's correction keeps the difference |
 | worse by 12 to 17 % | likewise |
+| better by 12 to 17 %, in these runs alone | likewise, by weeks or users of too few runs |
 | no difference shown (-3 to +4 %) | otherwise: there may be one, these runs do not show it |
 | no difference: all values are equal | baseline and policy have the same values |
 | too few runs to say | there is no interval |
@@ -24,6 +25,8 @@ from bridge.experiments.statistics.quantities import Quantity
 from bridge.units import format_duration
 
 SIGNIFICANCE: Final = 0.05
+HERE_ALONE: Final = "in these runs alone"
+"""Other runs of the same trace, with ties in another order, might differ."""
 
 
 class Outcome(StrEnum):
@@ -84,7 +87,9 @@ def _verdict(quantity: Quantity, estimate: Estimate, p_holm: float, family: int)
     if excludes and p_holm < SIGNIFICANCE:
         gain = estimate.difference * quantity.better > 0
         outcome = Outcome.BETTER if gain else Outcome.WORSE
-        return Verdict(outcome, f"{outcome} by {_span(quantity, estimate)}", family, p_holm)
+        words = f"{outcome} by {_span(quantity, estimate)}"
+        alone = f", {HERE_ALONE}" if estimate.over in ("weeks", "users") else ""
+        return Verdict(outcome, words + alone, family, p_holm)
     doubt = f"not after Holm's correction for {family} comparisons"
     if family == 1:
         doubt = "the test of the difference does not confirm it"

@@ -2,6 +2,7 @@
 """The statistics of experiments against naive implementations and simulations of known truth."""
 
 import re
+from dataclasses import replace
 from math import isnan, nan
 
 import numpy as np
@@ -310,6 +311,15 @@ def test_verdicts_are_words(base, other, name, words):
     found = over_runs(np.full(12, base), other * noise / noise.mean(), rng)
     (verdict,) = verdicts([(BY_NAME[name], found)])
     assert re.fullmatch(words, verdict.words), verdict.words
+
+
+def test_a_verdict_over_blocks_alone_says_so():
+    found = over_runs(np.full(8, 100.0), np.arange(80.0, 88), np.random.default_rng(4))
+    assert verdicts([(MEAN_WAIT, found)])[0].words.endswith(" %")
+    for over in ("weeks", "users"):
+        (verdict,) = verdicts([(MEAN_WAIT, replace(found, over=over))])
+        assert verdict.words.endswith(" %, in these runs alone")
+        assert verdict.outcome is Outcome.BETTER
 
 
 def test_verdicts_of_special_cases():
