@@ -80,7 +80,9 @@ def import_(
             " format=Name,Start,End,Flags,NodeNames printed."
         ),
     ] = None,
-    name: Annotated[str, typer.Option(help="Of the site; default: of the cluster.")] = "",
+    name: Annotated[
+        str, typer.Option(help="Of the site; default: of the cluster; of files: 'site'.")
+    ] = "",
     keep_names: Annotated[
         bool, typer.Option("--keep-names", help="Do not replace names by pseudonyms.")
     ] = False,
@@ -105,6 +107,8 @@ def import_(
             raise ConfigError("out", "is there already; give --force to replace it", file=str(path))
     period = _Period.of(since, until, asked=not given.accounting)
     key = None if keep_names else read_or_make_secret(secret)
+    if not name and key is not None and given.accounting:
+        name = "site"  # the name of a file may be that of a person
     source = given.read(name, period) if given.accounting else _ask(name, period, reader)
     found = source.found
     if not found.jobs:

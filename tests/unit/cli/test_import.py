@@ -69,6 +69,14 @@ def test_names_and_secret(imported, tmp_path):
     assert "alice" not in first
 
 
+def test_the_name_of_a_file_is_no_pseudonym(imported, tmp_path):
+    mine = tmp_path / "alice-smith.json"
+    mine.write_bytes(JOBS.read_bytes())
+    for words, name in (((), "site"), (("--keep-names",), "alice-smith"), (("--name", "x"), "x")):
+        assert imported(mine, *words, "--out", "a.workload.jsonl", "--force")[0] == 0
+        assert read_site_workload(tmp_path / "a.workload.jsonl").name == name
+
+
 def test_a_log_of_pbs_states_what_was_in_use(imported, tmp_path):
     line = (
         "11/26/2026 10:00:00;E;{0}.s;user=u queue=q qtime={1} start={1} end={2}"
