@@ -45,6 +45,7 @@ from bridge.ports import Context, Environment, Policy, SolverRequest, State, Tel
 from bridge.registry import DEFAULT, PRESETS, build
 from bridge.safe_cycle.culprit_search import CulpritSearch
 from bridge.safe_cycle.exclusion import RowKind, mark_of, name_of, nothing, whole, without
+from bridge.safe_cycle.failure_log import FailureLog
 from bridge.safe_cycle.set_aside import Entry, SetAside, TookTooLong
 from bridge.safe_cycle.watchdog import Overtime
 
@@ -140,6 +141,7 @@ class Decider:
         self.seed = seed
         self._clock = clock or (lambda: 0.0)
         self._guard = guard or nullcontext()
+        self._failure_log = FailureLog()
         self._conservative = build(PRESETS[DEFAULT])
         self._site = site
         self._aside, self._net_aside = SetAside(), SetAside()
@@ -196,7 +198,7 @@ class Decider:
         try:
             return self._tried(snapshot, policy, over)
         except Exception as error:  # the conservative policy may still have a plan
-            _log.exception("policy %s: the search for culprits failed", policy.name)
+            self._failure_log.write(policy.name, "failed in the search for culprits", error)
             return _Tried(None, _as_policy_error(policy, error), snapshot)
 
     def _tried(self, snapshot: Snapshot, policy: Policy, over: Callable[[], bool]) -> _Tried:
@@ -263,11 +265,11 @@ class Decider:
             return self._run(policy, world, state, solver=solver)
         except PolicyError as error:
             return error
-        except Overtime:
-            _log.exception("policy %s was interrupted", policy.name)
+        except Overtime as error:
+            self._failure_log.write(policy.name, "was interrupted", error)
             return TookTooLong(policy.name, "it was interrupted: it took too long")
         except Exception as error:  # a bug in one policy must not stop the cluster
-            _log.exception("policy %s failed", policy.name)
+            self._failure_log.write(policy.name, "failed", error)
             return _as_policy_error(policy, error)
 
     def _run(self, policy: Policy, world: Snapshot, state: State, *, solver: bool) -> CycleResult:

@@ -81,13 +81,13 @@ def report(
     if not findings.of(measure):
         raise ResultError(str(results), f"no result has the measure '{measure}'")
     written = []
+    if parquet is not None:  # first: it may be refused
+        written.append(f"{parquet} ({write_parquet(parquet, bench, trim):,} rows)")
     if html is not None:
         write_page(html, f"Experiment {results.resolve().stem}", bench, findings, measure)
         written.append(str(html))
     if csv is not None:
         written.append(f"{csv} ({write_csv(csv, bench, trim):,} rows)")
-    if parquet is not None:
-        written.append(f"{parquet} ({write_parquet(parquet, bench, trim):,} rows)")
     if json_output:
         print(json.dumps({"results": str(results), "measure": measure, **plain(findings)}))
         return
