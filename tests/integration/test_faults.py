@@ -411,8 +411,9 @@ def test_slurmctld_is_killed_and_comes_back(cluster: Cluster, seed: int) -> None
     """What Slurm had written down when it died goes on as if nothing had been.
 
     Slurm writes its state every five seconds. What happened later than that Slurm forgets, and it
-    gives the forgotten numbers out again, which nodes that still know them refuse. Jobs of which
-    that is true are not judged; every other is.
+    gives the forgotten numbers out again, which nodes that still know them refuse and are drained
+    for; they are resumed, as an administrator would. Jobs of which that is true are not judged;
+    every other is.
     """
     with Stream(cluster, seed, count=70, without="array") as stream:
         stream.reached(35)
@@ -425,10 +426,16 @@ def test_slurmctld_is_killed_and_comes_back(cluster: Cluster, seed: int) -> None
         cluster.script("restart", "controller")
     young = happened_between(cluster, stream, saved_s, killed_s + 1)
     young |= {one.id for one in stream.submitted if one.at_s > killed_s and int(one.id) <= last}
-    cluster.wait_for("all others to end", lambda: set(cluster.queue()) <= young, 120)
+
+    def only_young_are_left() -> bool:
+        resume_refusing_nodes(cluster)
+        return set(cluster.queue()) <= young
+
+    cluster.wait_for("all others to end", only_young_are_left, 120)
     if left := cluster.queue():
         cluster.root("scancel", *left)
     stream.finished()
+    resume_refusing_nodes(cluster)
     # What accounting holds for running although slurmctld forgot it.
     cluster.process("sacctmgr", "-i", "show", "runawayjobs", user="root")
     decides(cluster)
@@ -437,6 +444,14 @@ def test_slurmctld_is_killed_and_comes_back(cluster: Cluster, seed: int) -> None
     after = [one for one in stream.submitted if one.at_s > killed_s and one.id in judged]
     assert len(before) >= 8, f"too few to judge: {len(young)} of {stream.count} are young"
     assert len(after) >= 8, f"too few to judge: {len(young)} of {stream.count} are young"
+
+
+def resume_refusing_nodes(cluster: Cluster) -> None:
+    """Resumes nodes that Slurm has drained because they know a job of the same number."""
+    shown = cluster.run("sinfo", "-N", "-h", "-o", "%N %E").splitlines()
+    refusing = {line.split()[0] for line in shown if "Duplicate jobid" in line}
+    if refusing:
+        cluster.root("scontrol", "update", f"nodename={','.join(sorted(refusing))}", "state=resume")
 
 
 def happened_between(cluster: Cluster, stream: Stream, from_s: float, to_s: float) -> set[str]:
