@@ -29,8 +29,13 @@ REAL = (
 says so (R). All others must pass at once."""
 
 
+CLUSTERS = ("tests/integration/", "tests/real_pbs/")
+
+
 def pytest_collection_modifyitems(items):
     for item in items:
+        if item.nodeid.startswith(CLUSTERS):
+            continue  # a mark would replace --reruns of `scripts/test`
         if item.nodeid.startswith(REAL):
             item.add_marker(pytest.mark.flaky(reruns=1))
         else:
