@@ -35,7 +35,7 @@ SILENCE_S = 5
 """How long the plugin waits for a silent service (its default)."""
 TICK_S = 10
 """How often it calls at least if nothing happens (its default)."""
-LATE_S = 2.5
+LATE_S = 5
 """What the tick, the log's seconds and a machine of two busy cores may add to it."""
 STATE_FILE = "/var/lib/slurm/state/job_state"
 SAVED_S = 1
