@@ -73,16 +73,7 @@ def replay_foreseen(
     run = _Easy(workload, system, spec)
     run.watch, run.observe = watch, observe
     run.to_the_end()
-    return outcome_of(
-        workload,
-        system,
-        start_s=run.start_s,
-        promise=run.promised,
-        decision_ms=np.array(run.decision_ms, dtype=np.float64),
-        predicted_s=run.predicted_s,
-        placed=placed,
-        stopped=watch is not None and watch.ended,
-    )
+    return run.outcome(system, placed=placed)
 
 
 class Running:
@@ -115,6 +106,7 @@ class Counted(ABC):
         running: by job.
         start_s: (n_jobs,); NEVER: not yet.
         predicted_s: (n_jobs,) predicted run time of each at its start.
+        promised: (n_jobs,) the starts promised to those that have started (`PROMISE`).
         decision_ms: duration of each decision.
         watch: ends the run when the queue is hopeless; None: nothing does.
         observe: called with the progress after every decision.
@@ -132,6 +124,7 @@ class Counted(ABC):
         n_jobs = len(workload)
         self.start_s = np.full(n_jobs, NEVER, dtype=np.int64)
         self.predicted_s = np.zeros(n_jobs, dtype=np.int64)
+        self.promised = np.zeros(n_jobs, dtype=PROMISE)
         self.decision_ms: list[float] = []
         self.waiting: list[int] = []
         self.running: dict[int, Running] = {}
@@ -161,6 +154,24 @@ class Counted(ABC):
         Returns:
             The started jobs, and the earliest start that was promised for later.
         """
+
+    def outcome(self, system: System, *, placed: bool) -> Outcome:
+        """The result of the run, when it has ended.
+
+        Args:
+            system: the pool.
+            placed: also determine which nodes each job held.
+        """
+        return outcome_of(
+            self.workload,
+            system,
+            start_s=self.start_s,
+            promise=self.promised,
+            decision_ms=np.array(self.decision_ms, dtype=np.float64),
+            predicted_s=self.predicted_s,
+            placed=placed,
+            stopped=self.watch is not None and self.watch.ended,
+        )
 
     def to_the_end(self) -> None:
         """Runs all jobs, by the engine's rules."""
@@ -258,7 +269,6 @@ class _Easy(Counted):
     def __init__(self, workload: Workload, system: System, spec: PolicySpec) -> None:
         super().__init__(workload, system, spec)
         self.promises = Promises(len(workload))
-        self.promised = np.zeros(len(workload), dtype=PROMISE)
 
     def decide(self, now_s: int) -> tuple[list[Running], int]:
         """The jobs to start, and the start promised to the first waiting one."""

@@ -25,10 +25,9 @@ from bridge.registry import build
 from bridge.sim.runs.backlog import Watch
 from bridge.sim.runs.foreseen import Counted, Running
 from bridge.sim.runs.outcome import Observe, Outcome
-from bridge.sim.runs.replay import outcome_of
 from bridge.sim.workloads.system import System
 from bridge.sim.workloads.workload import Workload
-from bridge.state.accuracy import PROMISE, Promises
+from bridge.state.accuracy import Promises
 from bridge.units import NEVER, UNPLANNED
 
 _BY_SUBMISSION = ("fcfs", "slurm", "pbs")
@@ -76,16 +75,7 @@ def replay_ordered(
     run = kind(workload, system, spec, seed)
     run.watch, run.observe = watch, observe
     run.to_the_end()
-    return outcome_of(
-        workload,
-        system,
-        start_s=run.start_s,
-        promise=run.promised,
-        decision_ms=np.array(run.decision_ms, dtype=np.float64),
-        predicted_s=run.predicted_s,
-        placed=placed,
-        stopped=watch is not None and watch.ended,
-    )
+    return run.outcome(system, placed=placed)
 
 
 class _Columns:
@@ -116,7 +106,7 @@ class OrderedPool(Counted):
     """A pool under an order and backfilling.
 
     Attributes:
-        promises, promised: of waiting jobs, and (n_jobs,) of those that have started.
+        promises: of waiting jobs.
         cpu_ms: CPU time of the plan stage, by decision.
     """
 
@@ -124,7 +114,6 @@ class OrderedPool(Counted):
         super().__init__(workload, system, spec)
         self.system, self.seed = system, seed
         self.promises = Promises(len(workload))
-        self.promised = np.zeros(len(workload), dtype=PROMISE)
         self.cpu_ms: list[float] = []
         policy = build(spec)
         self._order = None if spec.order.name in _BY_SUBMISSION else policy.order
