@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads files that users name: regular files of bounded size only.
+"""Reads files that users name: regular files of bounded size only. Errors of writing name the file.
 
 Devices, pipes and directories raise an OSError with a clear message, as a missing file does.
 """
@@ -7,6 +7,8 @@ Devices, pipes and directories raise an OSError with a clear message, as a missi
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -48,6 +50,20 @@ def read_text(path: Path | str, most: int = TEXT_MOST) -> str:
         UnicodeDecodeError: it is not UTF-8.
     """
     return read_bytes(path, most).decode("utf-8")
+
+
+@contextmanager
+def naming(path: Path | str) -> Iterator[None]:
+    """Gives errors of writing the file's name: that of a full disk has none.
+
+    Raises:
+        OSError: of the block, with the name.
+    """
+    try:
+        yield
+    except OSError as error:
+        error.filename, error.filename2 = str(path), None
+        raise
 
 
 def size(count: int) -> str:

@@ -7,6 +7,7 @@ there, and counted as a fault.
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from bridge.accounting.found import Found
 from bridge.accounting.pbs_log import is_pbs_log, read_pbs_log
@@ -15,6 +16,8 @@ from bridge.accounting.sacct_table import read_sacct_table
 from bridge.errors import TraceError
 from bridge.sim.workloads.packed_text import foreign, read_packed
 from bridge.sim.workloads.swf import MOST_BYTES
+
+_MEND: Final = "let sacct print it with --parsable2 (fields separated by |), or with --json"
 
 
 def read_accounting(paths: Sequence[Path]) -> Found:
@@ -43,6 +46,17 @@ def _members(path: Path) -> list[Path]:
     return sorted(each for each in path.iterdir() if each.is_file()) if path.is_dir() else [path]
 
 
+def _unknown(text: bytes) -> str:
+    """What a file is, if it is sacct's in another form."""
+    head = text.lstrip().split(b"\n", 1)[0]
+    for separator, form in ((b",", "CSV"), (b";", "CSV with semicolons"), (b"\t", "tabs")):
+        if {b"JobID", b"Submit"} & {word.strip(b'" \r') for word in head.split(separator)}:
+            return f"is a table of sacct as {form}, which is not read: {_MEND}"
+    if b"JobID" in head.split():
+        return f"is a table of sacct in columns of fixed width, which are cut off: {_MEND}"
+    return "is neither what sacct --json or --parsable2 prints, nor a PBS accounting log"
+
+
 def _read(path: Path) -> Found:
     shown = str(path)
     try:
@@ -60,9 +74,7 @@ def _read(path: Path) -> Found:
         elif b"|" in text.lstrip().split(b"\n", 1)[0]:
             found = read_sacct_table(text, shown)
         else:
-            raise ValueError(
-                "is neither what sacct --json or --parsable2 prints, nor a PBS accounting log"
-            )
+            raise ValueError(_unknown(text))
     except ValueError as error:
         hint = f" ({cut_off})" if cut_off else ""
         raise TraceError(shown, None, f"{error}{hint}") from None

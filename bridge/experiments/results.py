@@ -28,7 +28,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args, get_type_hints
 from zipfile import BadZipFile
 
 import numpy as np
@@ -73,17 +73,16 @@ class JobColumns:
         return len(self.id)
 
 
+def _kind(array: Any) -> type[np.int64] | type[np.float64]:
+    """The type of the elements that an annotation `NDArray[...]` names."""
+    kind: type[np.int64] | type[np.float64] = get_args(get_args(array)[-1])[0]
+    return kind
+
+
 COLUMNS: Final[Mapping[str, type[np.int64] | type[np.float64]]] = {
-    "id": np.int64,
-    "user": np.int64,
-    "submit_s": np.float64,
-    "start_s": np.float64,
-    "end_s": np.float64,
-    "width": np.int64,
-    "limit_s": np.float64,
-    "run_s": np.float64,
+    name: _kind(array) for name, array in get_type_hints(JobColumns).items()
 }
-"""The columns of `JobColumns` and their types."""
+"""The columns of `JobColumns` and the types of their elements."""
 
 
 @dataclass(frozen=True)
@@ -279,7 +278,8 @@ def _replace(path: Path, content: bytes) -> None:
     """Writes a file as a whole or not at all."""
     draft = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     try:
-        draft.write_bytes(content)
-        draft.replace(path)
+        with files.naming(path):
+            draft.write_bytes(content)
+            draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)

@@ -27,6 +27,7 @@ from bridge.experiments.page.tables import (
 from bridge.experiments.statistics.compare import Findings
 from bridge.experiments.statistics.fairness import WORDS
 from bridge.experiments.statistics.reading import Bench, Contestant, Kept, Scenario
+from bridge.files import naming
 from bridge.report.html import style
 
 _POOLED = 5
@@ -74,7 +75,10 @@ def write_page(path: Path, title: str, bench: Bench, findings: Findings, quantit
         "policies": _policies(bench),
     }
     page = files("bridge.experiments.page").joinpath("page.html").read_text(encoding="utf-8")
-    path.write_text(re.sub(r"\{\{(\w+)\}\}", lambda mark: parts[mark[1]], page), encoding="utf-8")
+    with naming(path):
+        path.write_text(
+            re.sub(r"\{\{(\w+)\}\}", lambda mark: parts[mark[1]], page), encoding="utf-8"
+        )
 
 
 def _distributions(bench: Bench, findings: Findings) -> str:

@@ -24,6 +24,7 @@ from bridge.experiments.statistics.classes import classes_of
 from bridge.experiments.statistics.jobs import Pair, Trim
 from bridge.experiments.statistics.quantities import OF_JOBS, OF_RUNS, of_run
 from bridge.experiments.statistics.reading import Bench, Kept
+from bridge.files import naming
 
 _CELL: Final = (
     "key", "policy", "predictor", "trace", "trace_sha256", "seed", "perturbation", "parameters",
@@ -98,7 +99,7 @@ def write_csv(path: Path, bench: Bench, trim: Trim) -> int:
         ResultError: the jobs of a run cannot be read.
     """
     number = 0
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with naming(path), path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, COLUMNS, restval="")
         writer.writeheader()
         for row in rows(bench, trim):
@@ -131,5 +132,8 @@ def write_parquet(path: Path, bench: Bench, trim: Trim) -> int:
         name: pa.array([row.get(name) for row in found], type=kind, from_pandas=True)
         for name, kind in kinds.items()
     }
-    parquet.write_table(pa.table(columns), path)
+    content = pa.BufferOutputStream()
+    parquet.write_table(pa.table(columns), content)
+    with naming(path):
+        path.write_bytes(content.getvalue())
     return len(found)

@@ -12,6 +12,7 @@
    Holm's correction counts the comparisons of a table (`verdict.py`).
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -353,6 +354,13 @@ def _notes(bench: Bench, faced: Sequence[Faced]) -> Iterator[str]:
             f"{bench.superseded} results of an earlier version or an earlier text of the policy are"
             " left out"
         )
+    for name, number in Counter((one.trace, one.perturbation) for one in bench.cells).items():
+        if number > 1:
+            yield (
+                f"{number} scenarios of trace '{name[0]}', perturbation '{name[1]}' differ as their"
+                " names state, because the trace or its settings were changed: give the"
+                " experiment's YAML file to compare those of today alone"
+            )
     for scenario, runs in bench.cells.items():
         for contestant, seeds in runs.items():
             doubted = [kept.result.doubts for kept in seeds.values() if kept.result.doubts]

@@ -18,32 +18,19 @@ from bridge.units import BOUND_S
 
 
 @dataclass(frozen=True)
-class Jobs:
-    """Jobs that ended, as columns of length n_jobs (`bridge.experiments.results.JobColumns`).
+class Jobs(JobColumns):
+    """Jobs that ended, and what follows from their columns.
 
     Attributes:
-        id, user, width: int64; width in CPUs.
-        submit_s, start_s, end_s, limit_s, run_s: float64.
         capacity: CPUs of the machine; None: unknown.
     """
 
-    id: NDArray[np.int64]
-    user: NDArray[np.int64]
-    submit_s: NDArray[np.float64]
-    start_s: NDArray[np.float64]
-    end_s: NDArray[np.float64]
-    width: NDArray[np.int64]
-    limit_s: NDArray[np.float64]
-    run_s: NDArray[np.float64]
     capacity: int | None = None
 
     @classmethod
     def of(cls, columns: JobColumns, capacity: int | None = None) -> "Jobs":
         """Takes the columns of a result."""
         return cls(**{name: getattr(columns, name) for name in COLUMNS}, capacity=capacity)
-
-    def __len__(self) -> int:
-        return len(self.id)
 
     def __getitem__(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> "Jobs":
         """The jobs in these rows."""

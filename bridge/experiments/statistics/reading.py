@@ -2,13 +2,19 @@
 """Which of the kept results belong together: scenarios, contestants and their seeds.
 
 Cells are compared if they differ in policy and predictor only. Seeds are the repetitions of a
-scenario. A folder may hold results of earlier versions or of policies that were changed since; of
-those with the same names and seed, the file written last counts.
+scenario. A folder may hold results of earlier versions, or of policies and traces that were changed
+since:
+
+1. Of results with the same names and seed, the file written last counts.
+2. Seeds of one contestant have one text of the policy: that of the file written last.
+3. Scenarios of the same names that are not the same (another trace, other jobs of it, another
+   machine) are told apart by a mark.
 """
 
+import hashlib
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +25,8 @@ from bridge.experiments.statistics.jobs import Jobs
 
 BY_LIMITS: Final = "time-limit"
 """The predictor that is none."""
+_LONGEST: Final = 20
+"""Characters of a value in a mark; longer ones are shown as a hash."""
 
 
 @dataclass(frozen=True, order=True)
@@ -49,6 +57,7 @@ class Scenario:
         trace, perturbation: names.
         parameters, setting: canonical JSON.
         trace_sha256: of the trace.
+        mark: what tells it from others of the same names; empty: there are none.
     """
 
     trace: str
@@ -56,6 +65,7 @@ class Scenario:
     parameters: str
     setting: str
     trace_sha256: str
+    mark: str = ""
 
     @classmethod
     def of(cls, cell: Cell) -> "Scenario":
@@ -73,10 +83,9 @@ class Scenario:
 
     @property
     def name(self) -> str:
-        """Trace and perturbation."""
-        if self.perturbation == UNPERTURBED:
-            return self.trace
-        return f"{self.trace}, {self.perturbation}"
+        """Trace and perturbation, and the mark."""
+        parts = [self.trace, "" if self.perturbation == UNPERTURBED else self.perturbation]
+        return ", ".join(filter(None, (*parts, self.mark)))
 
 
 @dataclass(frozen=True)
@@ -103,7 +112,8 @@ class Bench:
     Attributes:
         cells: by scenario, contestant and seed; done ones only.
         failed: those that failed.
-        superseded: how many older results of the same names and seed were left out.
+        superseded: how many older results were left out: of the same names and seed, or of another
+            text of the policy.
     """
 
     cells: dict[Scenario, dict[Contestant, dict[int, Kept]]]
@@ -158,8 +168,8 @@ def read_bench(
     Raises:
         ResultError: there are no results.
     """
-    newest: dict[tuple[Scenario, Contestant, int], Kept] = {}
-    failed, superseded = [], 0
+    newest: dict[tuple[Scenario, Contestant], dict[int, Kept]] = {}
+    failed, done = [], 0
     found = [Kept(*each) for each in read_all(folder, told)]
     for kept in sorted(found, key=lambda one: (one.path.stat().st_mtime_ns, one.path.name)):
         cell = kept.result.cell
@@ -168,10 +178,46 @@ def read_bench(
         if not kept.result.done:
             failed.append(kept)
             continue
-        key = Scenario.of(cell), Contestant(cell.policy, cell.predictor), cell.seed
-        superseded += key in newest
-        newest[key] = kept
+        done += 1
+        key = Scenario.of(cell), Contestant(cell.policy, cell.predictor)
+        seeds = newest.setdefault(key, {})
+        others = [
+            seed for seed, one in seeds.items()
+            if one.result.cell.policy_text != cell.policy_text
+        ]  # fmt: skip
+        for seed in others:
+            del seeds[seed]
+        seeds[cell.seed] = kept
+    marked = _marked({scenario for scenario, _ in newest})
     cells: dict[Scenario, dict[Contestant, dict[int, Kept]]] = {}
-    for (scenario, contestant, seed), kept in sorted(newest.items(), key=lambda item: item[0]):
-        cells.setdefault(scenario, {}).setdefault(contestant, {})[seed] = kept
-    return Bench(cells, failed, superseded)
+    for (scenario, contestant), seeds in sorted(newest.items(), key=lambda item: item[0]):
+        cells.setdefault(marked[scenario], {})[contestant] = dict(sorted(seeds.items()))
+    return Bench(cells, failed, done - sum(map(len, newest.values())))
+
+
+def _marked(scenarios: Iterable[Scenario]) -> dict[Scenario, Scenario]:
+    """Each scenario with its mark (rule 3)."""
+    same: dict[str, list[Scenario]] = {}
+    for scenario in sorted(scenarios):
+        same.setdefault(scenario.name, []).append(scenario)
+    return {
+        one: replace(one, mark=_mark(one, group)) if len(group) > 1 else one
+        for group in same.values()
+        for one in group
+    }
+
+
+def _mark(one: Scenario, group: Sequence[Scenario]) -> str:
+    """In which values it differs from others of the same names, in words."""
+    words = []
+    if len({each.trace_sha256 for each in group}) > 1:
+        words.append(f"file {one.trace_sha256[:8]}")
+    for texts in ([each.setting for each in group], [each.parameters for each in group]):
+        values = [json.loads(text) for text in texts]
+        mine = values[group.index(one)]
+        for key in sorted({key for value in values for key in value}):
+            if len({canonical(value.get(key)) for value in values}) > 1:
+                text = canonical(mine[key]) if key in mine else "none"
+                digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+                words.append(f"{key} {text if len(text) <= _LONGEST else digest}")
+    return ", ".join(words)

@@ -102,6 +102,11 @@ def test_a_log_of_pbs_states_what_was_in_use(imported, tmp_path):
         (["EMPTY"], "EMPTY: the directory has no files"),
         (["SWF"], "SWF: is neither what sacct --json or --parsable2 prints, nor a PBS"),
         (["HTML"], "is HTML or XML"),
+        (
+            ["CSV"],
+            "CSV: is a table of sacct as CSV, which is not read: let sacct print it",
+        ),
+        (["WIDE"], "WIDE: is a table of sacct in columns of fixed width"),
         (["CUT"], "is not JSON, or cut off"),
         (["NOTHING"], "no jobs were found; the first entry that cannot be read: NOTHING: job 1"),
         ([JOBS, "HEAD"], "is a sacct --parsable2, and those before it are a sacct --json"),
@@ -128,6 +133,8 @@ def test_mistakes_get_one_line(imported, tmp_path, monkeypatch, arguments, says)
         ("CUT", '{"jobs": [{"job_id": 3'),
         ("NOTHING", '{"jobs": [{"job_id": 3}]}'),
         ("HEAD", "JobID|Submit\n"),
+        ("CSV", '"JobID","User","Submit"\r\n'),
+        ("WIDE", "JobID           JobName  Partition\n------------ ---------- ----------\n"),
     ):
         (tmp_path / name).write_text(text)
     (tmp_path / "EMPTY").mkdir()

@@ -13,6 +13,7 @@ from pyarrow import parquet
 from typer.testing import CliRunner
 
 from bridge.cli.experiments.report import report
+from bridge.cli.main import main
 from bridge.errors import ConfigError, ResultError
 from bridge.experiments.page import table
 from bridge.experiments.page.busiest import busiest_stretch, gantt
@@ -48,7 +49,7 @@ def test_pairs_differ_in_the_policy_only(tmp_path):
     bench, found = findings_of(tmp_path)
     assert bench.contestants == [Contestant("conservative", "time-limit"), EASY]
     (one,) = found.of("wait_mean")
-    assert (one.scenario.name, one.contestant.name) == ("made", "conservative")
+    assert (one.scenario.name, one.contestant.name) == ("made, jobs none", "conservative")
     assert one.estimate.difference == pytest.approx(0.5, abs=0.002)  # waits are whole seconds
     assert found.faced[0].seeds == tuple(range(6))
     assert any("1 of 7 runs of conservative have no run of easy" in note for note in found.notes)
@@ -130,6 +131,32 @@ def test_older_results_of_the_same_names_give_way(tmp_path):
     assert bench.superseded == 1
     assert found.of("wait_mean")[0].estimate.difference == pytest.approx(2.0, abs=0.01)
     assert any("1 results of an earlier version" in note for note in found.notes)
+
+
+def test_runs_of_an_earlier_policy_are_no_further_seeds(tmp_path):
+    for seed in range(3):
+        keep(tmp_path, made_columns(seed), seed=seed)
+        old = {"policy_text": "{}", "seed": seed}
+        keep(tmp_path, made_columns(seed, factor=9.0), "conservative", **old)
+    keep(tmp_path, made_columns(0, factor=2.0), "conservative")
+    bench, found = findings_of(tmp_path)
+    assert (bench.superseded, found.faced[0].seeds) == (3, (0,))
+
+
+def test_scenarios_of_one_name_are_told_apart(tmp_path):
+    changes = {
+        "file 00000000, jobs none": {},
+        "file 11111111, jobs none": {"trace_sha256": "1" * 64},
+        "file 11111111, jobs 9": {"trace_sha256": "1" * 64, "setting": {"jobs": 9}},
+    }
+    for each in changes.values():
+        keep(tmp_path, made_columns(0), **each)
+        keep(tmp_path, made_columns(0, factor=1.5), "conservative", **each)
+    keep(tmp_path, made_columns(0), perturbation="ties", parameters={"ties": True})
+    bench, found = findings_of(tmp_path)
+    names = {f"made, {mark}" for mark in changes} | {"made, ties"}
+    assert {scenario.name for scenario in bench.cells} == names
+    assert any("3 scenarios of trace 'made', perturbation 'none' differ" in n for n in found.notes)
 
 
 @pytest.mark.parametrize(
@@ -236,6 +263,16 @@ def test_parquet_without_pyarrow_names_the_extra(kept, tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     with pytest.raises(ConfigError, match=r"schedbridge\[experiments\].*--csv"):
         table.write_parquet(tmp_path / "t.parquet", read_bench(kept), Trim())
+
+
+@pytest.mark.parametrize("option", ["--html", "--csv", "--parquet"])
+def test_a_full_disk_is_told_with_the_file(kept, tmp_path, capsys, option):
+    path = tmp_path / "out"
+    path.symlink_to("/dev/full")  # what is removed by mistake is the link
+    with pytest.raises(SystemExit) as ended:
+        main(["experiment-report", str(kept), option, str(path)])
+    said = capsys.readouterr().err
+    assert (ended.value.code, said) == (1, f"schedbridge: {path}: No space left on device\n")
 
 
 def test_findings_as_json_have_no_numbers_that_json_lacks(judged):
