@@ -6,13 +6,14 @@ Usage: benchmarks/coscheduling.py [--policies NAMES] [--seeds N] [--cores LIST] 
                                                  [--json FILE]
        (both: --add goes on with FILE, which is written after each simulation)
        benchmarks/coscheduling.py --show FILE [--table NAME]
-       benchmarks/coscheduling.py --plot FILE      # FILE.svg: the paper's Figures 3a and 3b
+       benchmarks/coscheduling.py --plot FILE      # FILE.svg: the paper's Figures 3a and 3b;
+                                                   # FILE-curve.svg: the learning curve
 
 Without a log it is `schedbridge bench coschedule`. Of a log the first N jobs are replayed on a pool
 of as many nodes as the machine had processors; 10, 30 and 50 % of the jobs consent to be host and
 guest, by chance, and run applications of the bundled interference model
-(`bridge.sim.sharing.setting`). Jobs may run beyond their time limit. Tables: experiment, workflows,
-curve; traces, in which several seeds are shown as mean (least-most).
+(`bridge.sim.sharing.setting`). Jobs may run beyond their time limit. Tables of the experiment:
+experiment, workflows, curve, harm, pairs; of logs: traces, and gains relative to `easy`.
 """
 
 import argparse
@@ -25,7 +26,9 @@ from pathlib import Path
 from typing import Any
 
 from about import ROOT, about
+from coscheduling_bench.curve_figure import plot as plot_curve
 from coscheduling_bench.paper_figures import plot
+from coscheduling_bench.simulated_table import TABLES, lines, traces
 from results_file import write
 
 from bridge.cli.benchmarks import coschedule as bench
@@ -86,64 +89,6 @@ def replay(log: Path, policy: str, consent: int, jobs: int, seed: int) -> dict[s
     }
 
 
-def show(found: Mapping[str, Any], table: str) -> list[str]:
-    """A table of the documents."""
-    if table == "traces":
-        return _traces(found["runs"])
-    summary = found["summary"]
-    if table == "experiment":
-        return bench.lines(summary)
-    if table == "workflows":
-        names = list(summary[0]["workflows"])
-        lines = [f"| cores | policy | {' | '.join(names)} |", "|---:|---|" + "---:|" * len(names)]
-        for entry in summary:
-            cells = [f"{entry['workflows'][name]['mean']:+.1f} %" for name in names]
-            lines.append(f"| {entry['cores']} | {entry['policy']} | {' | '.join(cells)} |")
-        return lines
-    sets = range(1, len(summary[0]["repeats"]) + 1)
-    heads = [f"response {n}, h" for n in sets] + [f"slower {n}, %" for n in sets]
-    lines = [f"| cores | policy | {' | '.join(heads)} |", "|---:|---|" + "---:|" * len(heads)]
-    for entry in summary:
-        cells = [f"{each['response_h']['mean']:.2f}" for each in entry["repeats"]]
-        cells += [f"{each['slower_percent']['mean']:.1f}" for each in entry["repeats"]]
-        lines.append(f"| {entry['cores']} | {entry['policy']} | {' | '.join(cells)} |")
-    return lines
-
-
-def _traces(runs: Sequence[Mapping[str, Any]]) -> list[str]:
-    lines = [
-        "| log | consent, % | policy | wait, s | response, s | bounded slowdown | CPU, % | guests "
-        "| hosts slower: mean, % | 95 %, % | above 10 %, % | above for, s: mean | 95 %, s "
-        "| overrun, % |",
-        "|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
-    ]
-    groups: dict[tuple[str, int, str], list[Mapping[str, Any]]] = {}
-    for run in runs:
-        key = run["log"], run["consent_percent"], Path(run["policy"]).stem
-        groups.setdefault(key, []).append(run)
-    for (log, consent, policy), members in groups.items():
-        cells = [
-            _over_seeds([run[name] for run in members], digits, ranged=name in _RANGED)
-            for name, digits in (
-                ("wait_s", 0), ("response_s", 0), ("bounded_slowdown", 1), ("cpu_percent", 1),
-                ("guests", 0), ("host_mean_percent", 1), ("host_p95_percent", 1),
-                ("above_bound_percent", 1), ("above_s_mean", 0), ("above_s_p95", 0),
-                ("overrun_percent", 1),
-            )
-        ]  # fmt: skip
-        lines.append(f"| {log} | {consent} | {policy} | {' | '.join(cells)} |")
-    return lines
-
-
-_RANGED = "wait_s", "guests", "above_bound_percent"
-
-
-def _over_seeds(values: Sequence[float], digits: int, *, ranged: bool) -> str:
-    mean, least, most = sum(values) / len(values), min(values), max(values)
-    text = f"{mean:,.{digits}f}"
-    return f"{text} ({least:,.{digits}f}-{most:,.{digits}f})" if ranged and most > least else text
-
-
 def main() -> None:
     """Simulates, or shows a file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -159,14 +104,15 @@ def main() -> None:
     parser.add_argument("--show", type=Path, metavar="FILE", help="show these figures")
     parser.add_argument("--plot", type=Path, metavar="FILE",
                         help="draw the experiment in this file, as SVG beside it")  # fmt: skip
-    parser.add_argument("--table", default="experiment",
-                        choices=("experiment", "workflows", "curve", "traces"))  # fmt: skip
+    parser.add_argument("--table", default="experiment", choices=TABLES)
     options = parser.parse_args()
     if options.show:
-        print("\n".join(show(json.loads(options.show.read_text()), options.table)))
+        print("\n".join(lines(json.loads(options.show.read_text()), options.table)))
         return
     if options.plot:
-        plot(json.loads(options.plot.read_text()), options.plot.with_suffix(".svg"))
+        found, path = json.loads(options.plot.read_text()), options.plot
+        plot(found, path.with_suffix(".svg"))
+        plot_curve(found, path.with_name(f"{path.stem}-curve.svg"))
         return
     if options.add and not options.json:
         parser.error("--add needs --json FILE")
@@ -182,7 +128,7 @@ def main() -> None:
         if options.json:
             write(options.json, result)
     if result:
-        print("\n".join(show(result, "traces" if options.logs else "experiment")))
+        print("\n".join(lines(result, "traces" if options.logs else "experiment")))
 
 
 def _log_runs(
@@ -196,7 +142,7 @@ def _log_runs(
     for seed, log, consent, policy in cases:
         if (log.name.split(".")[0], consent, policy, seed) not in known:
             run = replay(log, policy, consent, options.jobs, seed)
-            print(_traces([run])[-1], file=sys.stderr)
+            print(traces([run])[-1], file=sys.stderr)
             yield run
 
 

@@ -12,10 +12,15 @@ Measures of a run
                         likewise.
     slower_percent      run time beyond that alone: mean of all jobs; by workflow in `workflows`.
     runtimes_h          mean run time of each workflow, h.
-    host_p95_percent    of the hosts: what 95 % of them do not exceed.
-    above_bound_percent share of the hosts slowed down by more than 10 %.
+    host_mean_percent   slowdown of the hosts by their guests; host_p95_percent: what 95 % of the
+                        hosts do not exceed.
+    above_bound_percent share of the hosts slowed down by more than 10 % of their whole run.
+    above_s_mean        for how long hosts worked more than 10 % slower than alone, s: mean of those
+                        that did so at any time; above_s_p95 likewise.
     overrun_percent     share of the jobs that ran beyond their time limit.
-    guests, requeued    numbers.
+    hosts, guests, requeued  numbers.
+    pairs               for each guest whose host was no guest itself: workflows of host and guest,
+                        and the slowdown of the whole run of the host, %.
     repeats             wait, response, makespan and slower_percent of each set: the learning curve.
     failures, refusals  cycles that the policy failed, and decisions that the controller refused;
                         both should be 0.
@@ -59,7 +64,8 @@ GAP_S: Final = 60
 ORIGIN_S: Final = 1_400_000_000
 SUMMARISED: Final = (
     "wait_h", "response_h", "makespan_h", "cpu_percent", "memory_percent", "slower_percent",
-    "host_p95_percent", "above_bound_percent", "overrun_percent",
+    "host_mean_percent", "host_p95_percent", "above_bound_percent", "above_s_mean", "above_s_p95",
+    "overrun_percent",
 )  # fmt: skip
 PAPER: Final = tuple(
     {"policy": policy, "cores": cores, "wait_h": wait, "cpu_percent": cpu, "response_h": response}
@@ -158,6 +164,7 @@ def _measures(outcome: Outcome, begins_s: Sequence[int]) -> dict[str, Any]:
     found = sharing_measures(outcome)
     ran_s = schedule.end_s - schedule.start_s
     slower = ran_s / workload.runtime_s - 1
+    slower_by = (log.lost_s / workload.runtime_s).tolist()
     span_s = schedule.end_s.reshape(-1, SET).max(axis=1) - np.array(begins_s)
     cores, nodes = outcome.system.processors, len(outcome.system.nodes)
     memory_s = float((log.memory_s * np.diff(outcome.indptr)).sum())
@@ -171,11 +178,20 @@ def _measures(outcome: Outcome, begins_s: Sequence[int]) -> dict[str, Any]:
         "cpu_percent": round(100 * float(log.cpu_s.sum()) / (cores * int(span_s.sum())), 2),
         "memory_percent": round(100 * memory_s / (nodes * int(span_s.sum())), 2),
         "slower_percent": round(100 * float(slower.mean()), 2),
+        "host_mean_percent": round(100 * found["host_slowdown"]["mean"], 2),
         "host_p95_percent": round(100 * found["host_slowdown"]["p95"], 2),
         "above_bound_percent": round(100 * found["above_bound"], 2),
+        "above_s_mean": round(found["above_s"]["mean"], 1),
+        "above_s_p95": round(found["above_s"]["p95"], 1),
         "overrun_percent": round(100 * found["overrun"], 2),
+        "hosts": found["hosts"],
         "guests": found["guests"],
         "requeued": found["requeued"],
+        "pairs": [
+            [names[kind[host]].name, names[kind[guest]].name, round(100 * slower_by[host], 2)]
+            for guest, host in enumerate(log.host.tolist())
+            if host >= 0 and log.host[host] < 0
+        ],
         "workflows": {
             names[number].name: round(100 * float(slower[kind == number].mean()), 2)
             for number in range(len(WORKFLOWS))

@@ -72,6 +72,9 @@ def test_the_experiment_with_sharing(capsys: pytest.CaptureFixture[str]) -> None
     assert alone["guests"] == 0
     for policy, run in runs.items():
         assert run["guests"] >= 3, policy
+        assert 1 <= run["hosts"] <= len(run["pairs"]) <= run["guests"], policy
+        worst = max(percent for _, _, percent in run["pairs"])
+        assert (worst > 10) == (run["above_bound_percent"] > 0), policy
         assert run["slower_percent"] > 0, policy
         assert run["wait_h"] < alone["wait_h"], policy
         assert run["cpu_percent"] > alone["cpu_percent"], policy

@@ -10,7 +10,8 @@ import pytest
 ROOT = Path(__file__).parents[3]
 sys.path.append(str(ROOT / "benchmarks"))
 
-from coscheduling_bench import table  # noqa: E402
+from coscheduling_bench import simulated_table, table  # noqa: E402
+from coscheduling_bench.curve_figure import plot as plot_curve  # noqa: E402
 from coscheduling_bench.paper_figures import PAPER_RUNTIMES_H, plot  # noqa: E402
 from coscheduling_bench.run import read_stays  # noqa: E402
 from coscheduling_bench.workload import STAGES, workflows  # noqa: E402
@@ -106,3 +107,54 @@ def test_a_hosts_lost_share_is_its_wall_time_per_cpu_time():
     rows = table.lines({"runs": runs}, "cpu")[2:]
     assert rows[1] == "| asax | 1 | +50 % | +50 % | +0 % | +0 % | +50 % | +50 % |"
     assert rows[2] == "| pairs | 1 | +50 % | +50 % | +50 % | +50 % | +0 % | +0 % |"
+
+
+def test_the_learning_curve_is_drawn_with_intervals(tmp_path):
+    sets = [
+        {key: {"mean": mean, "interval": [mean - 0.1, mean + 0.1]}
+         for key in ("response_h", "slower_percent")}
+        for mean in (2.0, 1.5, 1.2)
+    ]  # fmt: skip
+    summary = [{"policy": each, "cores": 64, "repeats": sets} for each in ("easy", "pairs")]
+    plot_curve({"summary": summary}, tmp_path / "curve.svg")
+    drawn = (tmp_path / "curve.svg").read_text()
+    for words in ("easy", "pairs", "64 cores", "set", "mean response, h"):
+        assert f">{words}<" in drawn
+    shown = simulated_table.lines({"summary": summary}, "curve")
+    assert shown[-1].startswith("| 64 | pairs | 2.00 [1.90, 2.10] | 1.50 [1.40, 1.60] |")
+
+
+def test_harm_is_shown_by_pair_of_workflows():
+    run = {"cores": 64, "policy": "asax", "hosts": 2, "requeued": 1}
+    runs = [
+        {**run, "pairs": [["blast", "montage", 10.0], ["blast", "montage", 20.0]]},
+        {**run, "pairs": [["blast", "blast", 5.0], ["blast", "montage", 30.0]]},
+        {**run, "policy": "easy", "hosts": 0, "pairs": []},
+    ]
+    measures = ("host_mean_percent", "host_p95_percent", "above_bound_percent", "above_s_mean",
+                "above_s_p95")  # fmt: skip
+    entry = {key: {"mean": 3.0, "interval": [2.0, 4.0]} for key in measures}
+    entry |= {"cores": 64, "workflows": {"montage": {}, "blast": {}}}
+    summary = [{**entry, "policy": policy} for policy in ("easy", "asax")]
+    found = {"runs": runs, "summary": summary}
+    assert simulated_table.lines(found, "pairs")[2:] == [
+        "| blast | montage | 20.0 % (29.0 %) of 3 |",
+        "| blast | blast | 5.0 % (5.0 %) of 1 |",
+    ]
+    (row,) = simulated_table.lines(found, "harm")[2:]
+    assert row.startswith("| 64 | asax | 2.0 | 3.0 [2.0, 4.0] |")
+    assert row.endswith("| 3 [2, 4] | 1.0 |")
+
+
+def test_gains_are_relative_to_easy_with_the_same_seed():
+    def a_run(policy, seed, wait_s):
+        return {
+            "log": "KTH", "consent_percent": 10, "policy": policy, "seed": seed, "wait_s": wait_s,
+            "response_s": 50.0, "bounded_slowdown": 2.0, "cpu_percent": 40.0,
+        }  # fmt: skip
+
+    runs = [a_run("easy", 0, 100.0), a_run("easy", 1, 200.0),
+            a_run("pairs", 0, 90.0), a_run("pairs", 1, 160.0)]  # fmt: skip
+    (row,) = simulated_table.lines({"runs": runs}, "gains")[2:]
+    # -10 and -20 %: t of one degree of freedom is 12.71
+    assert row == "| KTH | 10 | pairs | 2 | -15.0 [-78.5, +48.5] | +0.0 | +0.0 | +0.0 |"
