@@ -20,9 +20,9 @@ from bridge.model.rules.coscheduling import rules_of
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.sharing import switch
+from bridge.planning.sharing.interference.monitor import PairMonitor
 from bridge.planning.sharing.leaving import kind_of
 from bridge.planning.sharing.pair_knowledge import PAIRS
-from bridge.planning.sharing.pair_watch import Watch
 from bridge.ports import State
 from bridge.rpc.controller.cycles import CycleReport
 from bridge.service.telemetry import Metrics
@@ -89,17 +89,18 @@ class SharingMeter:
     def _measure(self, snapshot: Snapshot, guests: dict[_Guest, int]) -> None:
         """Rules 3 to 5."""
         above, unknown, measured = 0, 0, {}
-        watch = Watch(snapshot, Learning(self._state().learnt_by(PAIRS)), Learning(Learnt()))
+        learning = Learning(self._state().learnt_by(PAIRS))
+        monitor = PairMonitor(snapshot, learning, Learning(Learnt()))
         for guest, row in guests.items():
-            pair = watch.pair(row)
-            found = None if pair is None else watch.slowdown(row, pair)
+            pair = monitor.records.pair(row)
+            found = None if pair is None else monitor.estimates.slowdown(row, pair)
             if pair is None or found is None:
                 unknown += 1
                 continue
             measured[guest] = pair.at_s
             if self._measured.get(guest) != pair.at_s:
                 self._metrics.host_slowed(found.mean)
-            above += found.at_least > self._bound(snapshot, watch.host_of[row])
+            above += found.at_least > self._bound(snapshot, monitor.pairs.host_of[row])
         self._measured = measured
         self._metrics.set("coschedule_hosts_above_bound", above)
         self._metrics.set("coschedule_slowdown_unknown", unknown)

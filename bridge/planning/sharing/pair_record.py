@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is kept of a running guest and its host (`bridge.planning.sharing.pair_watch`)."""
+"""What is kept of a running guest and its host (`bridge.planning.sharing.interference`)."""
 
 from dataclasses import dataclass
 from typing import Final

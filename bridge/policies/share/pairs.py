@@ -25,7 +25,7 @@ Rules
        would be within the bound if the host ended just then (`_young`). A guest whose host's
        slowdown is still unknown after `MOST_UNKNOWN` measurements is held to the floor, and after
        twice as many it is requeued.
-    5. What is learnt from pairs is defined in `bridge.planning.sharing.pair_watch`.
+    5. What is learnt from pairs is defined in `bridge.planning.sharing.interference`.
     6. When the mean harm of the last observations exceeds the least `max_mean_harm` of the site's
        rules, by its confidence interval, sharing ends until an operator switches it on
        (`schedbridge coschedule on`): for the hosts of one user or, if that holds for the mean over
@@ -55,6 +55,8 @@ from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.sharing import left_hosts, switch
 from bridge.planning.sharing.histories import application, history_of
+from bridge.planning.sharing.interference.measurements import MOST_UNKNOWN
+from bridge.planning.sharing.interference.monitor import PairMonitor
 from bridge.planning.sharing.leaving import STOPPED, TOO_LATE
 from bridge.planning.sharing.orders import Orders, cpus_of
 from bridge.planning.sharing.pair_bound import PairBound
@@ -67,7 +69,6 @@ from bridge.planning.sharing.pair_knowledge import (
     pair_key,
 )
 from bridge.planning.sharing.pair_record import Pair
-from bridge.planning.sharing.pair_watch import MOST_UNKNOWN, Watch
 from bridge.planning.sharing.safety import short_of_memory
 from bridge.planning.sharing.seen import is_measured
 from bridge.planning.sharing.slots import Guest, Host, Slots
@@ -134,7 +135,7 @@ class Pairs:
         known, left = (Learning(context.state.learnt_by(each)) for each in (NAME, left_hosts.NAME))
         cycle = _Cycle(self, slots, known, left)
         off = switch.off_since_s(context.state) is not None
-        cycle.watch.learn()
+        cycle.monitor.learn()
         cycle.stopped = switch.stopped_users(context.state)
         reverted = not off and cycle.revert(context.site)
         stopped = cycle.stop_users(context.site)
@@ -172,22 +173,24 @@ class _Cycle:
         self.snapshot, self.now_s = self.slots.snapshot, self.slots.snapshot.now_s
         self.orders = Orders(self.snapshot)
         units = (PROGRESS,) if self.policy.progress_only else UNITS
-        self.watch = Watch(self.snapshot, self.learning, self.left, units)
-        self.pair_bound = PairBound(self.watch, self.policy.calm_s, self.policy.compare)
+        self.monitor = PairMonitor(self.snapshot, self.learning, self.left, units)
+        self.pairs, self.records = self.monitor.pairs, self.monitor.records
+        self.estimates, self.measurements = self.monitor.estimates, self.monitor.measurements
+        self.pair_bound = PairBound(self.monitor, self.policy.calm_s, self.policy.compare)
 
     def revert(self, site: Site) -> bool:
         """Rule 6, of the whole site."""
-        return self.watch.harm.passes(_most_harm(site))
+        return self.monitor.learner.harm.passes(_most_harm(site))
 
     def stop_users(self, site: Site) -> list[str]:
         """Rule 6, of single users; returns them."""
-        found = self.watch.harm.users_above(_most_harm(site))
+        found = self.monitor.learner.harm.users_above(_most_harm(site))
         self.stopped |= frozenset(found)
         return found
 
     def again_s(self, *, off: bool) -> int:
         """Rule 7; otherwise hosts are measured alone as long as admissible guests wait."""
-        if self.starts or self.watch.host_of:
+        if self.starts or self.pairs.host_of:
             return self.now_s + self.policy.watch_s
         if off or not self.slots.anybody_waits:
             return NEVER
@@ -197,13 +200,13 @@ class _Cycle:
         return min(look_s, patient_s) if self.slots.hosts or look_s < NEVER else NEVER
 
     def _rate_alone(self, host: Host) -> Rate | None:
-        unit = self.watch.unit(host.row)
-        return None if unit is None else self.watch.rate_alone(host.row, unit)
+        unit = self.estimates.unit(host.row)
+        return None if unit is None else self.estimates.rate_alone(host.row, unit)
 
     def _soon(self, host: Host) -> bool:
         """Whether a host may get a guest as soon as it has run longer (rule 7)."""
         if self._rate_alone(host) is None:
-            alone = self.watch.alone(str(self.snapshot.running.id[host.row]), CPU_MS)
+            alone = self.records.rate_alone(str(self.snapshot.running.id[host.row]), CPU_MS)
             waits = alone is not None and alone.samples < SHORT
         else:
             waits = self._young(host)
@@ -217,14 +220,14 @@ class _Cycle:
         """Rules 3 and 4."""
         for guest in sorted(guests):
             job_id, cpus = str(self.snapshot.running.id[guest]), cpus_of(self.snapshot, guest)
-            pair, host = self._pair(guest), self.watch.host_of[guest]
+            pair, host = self._pair(guest), self.pairs.host_of[guest]
             short = short_of_memory(self.slots, guest, host)
             reason = short or self._must_go(guest, pair)
             if not reason and is_measured(self.snapshot, host):
                 pair, reason = self.pair_bound.guide(guest, pair, self._bound(host))
-            self.watch.keep(guest, pair)
+            self.records.keep(guest, pair)
             if reason:
-                self.watch.sent_away(guest, short_of_memory=bool(short))
+                self.monitor.sent_away(guest, short_of_memory=bool(short))
             if reason and self.snapshot.running.requeue[guest]:
                 self.orders.requeue(job_id, cpus, reason)
             elif (
@@ -239,12 +242,12 @@ class _Cycle:
 
     def _pair(self, guest: int) -> Pair:
         """The kept record; a new one after a change of policy or a restart of the service."""
-        found = self.watch.pair(guest)
+        found = self.records.pair(guest)
         if found is not None:
             return found
-        host = self.watch.host_of[guest]
+        host = self.pairs.host_of[guest]
         ceiling = highest_admissible(
-            self.learning.known, self.watch.pair_apps(guest), self.watch.busy_of(guest),
+            self.learning.known, self.pairs.pair_apps(guest), self.pairs.busy_beside(guest),
             self._bound(host),
         )  # fmt: skip
         pair = Pair(ceiling or 0, self.now_s, told_s=self.now_s)
@@ -252,10 +255,10 @@ class _Cycle:
 
     def _must_go(self, guest: int, pair: Pair) -> str:
         """Rules 4 and 6: why a guest must leave, whatever the slowdown; empty: it need not."""
-        running, host = self.snapshot.running, self.watch.host_of[guest]
+        running, host = self.snapshot.running, self.pairs.host_of[guest]
         if str(running.user[host]) in self.stopped:
             return STOPPED
-        each_s = (self.watch.needs_s(host, pair.rates[unit]) for unit in UNITS)
+        each_s = (self.estimates.needs_s(host, pair.rates[unit]) for unit in UNITS)
         needs_s = next((each for each in each_s if each is not None), None)
         if needs_s is not None and needs_s > int(running.end_s[host]) - self.now_s:
             return TOO_LATE
@@ -278,19 +281,20 @@ class _Cycle:
         start, apps = self.slots.start(guest), self._apps(guest.host, guest)
         self.starts.append(start)
         self.orders.limit(start.job_id, guest.cpus, ceiling / 100, LEAST_WEIGHT)
-        self.watch.begin(start.job_id, guest.host.row, apps, ceiling)
-        busy = self.watch.busy(guest.host.row, guest.nodes.tolist())
+        self.measurements.begin(start.job_id, guest.host.row, apps, ceiling)
+        busy = self.pairs.busy(guest.host.row, guest.nodes.tolist())
         harm = belief(self.learning.known, apps, ceiling, busy).mean
         self._promised[guest.host.row] = self._promised.get(guest.host.row, 0.0) + max(harm, 0.0)
 
     def _expected_harm(self, host: int) -> float:
         """The expected harm of a host's present guests, and of those that start now (rule 1)."""
         found = self._promised.get(host, 0.0)
-        for guest, its in self.watch.host_of.items():
-            pair = self.watch.pair(guest) if its == host else None
+        for guest, its in self.pairs.host_of.items():
+            pair = self.records.pair(guest) if its == host else None
             if pair is not None:
-                apps, ceiling = self.watch.pair_apps(guest), pair.ceiling or CEILINGS[0]
-                mean = belief(self.learning.known, apps, ceiling, self.watch.busy_of(guest)).mean
+                apps, ceiling = self.pairs.pair_apps(guest), pair.ceiling or CEILINGS[0]
+                busy = self.pairs.busy_beside(guest)
+                mean = belief(self.learning.known, apps, ceiling, busy).mean
                 found += max(mean, 0.0)
         return found
 
@@ -301,7 +305,7 @@ class _Cycle:
         rate = self._rate_alone(host)
         if rate is None or self._young(host):
             return False
-        needs_s = self.watch.needs_s(host.row, rate)
+        needs_s = self.estimates.needs_s(host.row, rate)
         left_s = int(self.snapshot.running.end_s[host.row]) - self.now_s
         if needs_s is None:
             return not self.policy.keep_limits
@@ -323,9 +327,9 @@ class _Cycle:
         jobs, bound = self.snapshot.jobs, self._bound(host.row) - self._expected_harm(host.row)
         for guest in islice(self.slots.guests(host), self.policy.most_candidates):
             user, job_id = (str(each[guest.job]) for each in (jobs.user, jobs.id))
-            if not self.watch.left.may_be_guest(user, job_id):
+            if not self.monitor.left.may_be_guest(user, job_id):
                 continue
-            apps, busy = self._apps(host, guest), self.watch.busy(host.row, guest.nodes.tolist())
+            apps, busy = self._apps(host, guest), self.pairs.busy(host.row, guest.nodes.tolist())
             ceiling = highest_admissible(self.learning.known, apps, busy, bound)
             if ceiling is not None:
                 yield guest, ceiling
@@ -349,7 +353,7 @@ class _Cycle:
         history = history_of(self.learning, apps[1])
         wants = float(total) if history is None else min(history.busy_cpus, total)
         known = Entry.of_numbers(self.learning.known.get(pair_key(*apps))).guest_cpus
-        free = total * (1 - self.watch.busy(guest.host.row, guest.nodes.tolist()))
+        free = total * (1 - self.pairs.busy(guest.host.row, guest.nodes.tolist()))
         gets = known if known >= 0 else min(free, total * ceiling / 100)
         return min(gets / max(wants, 0.01), 1.0)
 
@@ -357,7 +361,7 @@ class _Cycle:
         """Applications of a host and of a waiting job."""
         jobs, job = self.snapshot.jobs, guest.job
         own = application(str(jobs.user[job]), str(jobs.name[job]), len(guest.nodes))
-        return self.watch.apps[host.row], own
+        return self.pairs.apps[host.row], own
 
     def _bound(self, host: int) -> float:
         """Learns of a host, as a share of its run time alone."""

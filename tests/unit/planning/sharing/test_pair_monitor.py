@@ -8,9 +8,9 @@ import pytest
 from bridge.model.job import Ending
 from bridge.model.learnt import Learning, Learnt
 from bridge.planning.sharing.histories import History, application, history_key
+from bridge.planning.sharing.interference.monitor import PairMonitor
 from bridge.planning.sharing.left_hosts import PAUSE_S, LeftHosts
 from bridge.planning.sharing.pair_knowledge import CEILINGS, Entry, pair_key
-from bridge.planning.sharing.pair_watch import Watch
 from bridge.planning.sharing.site_harm import LEAST, SiteHarm
 from bridge.planning.sharing.slowdown import Rate
 from bridge.ports import State
@@ -20,7 +20,7 @@ from tests.unit.policies.test_share import Cycles, ended
 HOST = application("user", "host", 2)
 
 
-def watching(cpu_s, unused=(), steps=4):
+def monitored(cpu_s, unused=(), steps=4):
     """A host of two nodes beside two guests, each of which has used so much CPU time by the end."""
     learning = Learning(Learnt())
     for step in range(1, steps + 1):
@@ -33,13 +33,13 @@ def watching(cpu_s, unused=(), steps=4):
                 a_guest((node,), host_id="h0", name=f"guest{'ab'[node]}", measured_s=now_s,
                         cpu_s=used_s * (step - 1) / (steps - 1), start_s=NOW_S, own_cpus=4)
             )  # fmt: skip
-        watch = Watch(a_world(running, now_s=now_s), learning, Learning(Learnt()))
-        watch.learn()
+        monitor = PairMonitor(a_world(running, now_s=now_s), learning, Learning(Learnt()))
+        monitor.learn()
         if step == 1:
             for guest in (1, 2):
-                apps = watch.pair_apps(guest)
-                watch.begin(str(watch.snapshot.running.id[guest]), 0, apps, 50)
-    return watch, learning
+                apps = monitor.pairs.pair_apps(guest)
+                monitor.measurements.begin(str(monitor.snapshot.running.id[guest]), 0, apps, 50)
+    return monitor, learning
 
 
 @pytest.mark.parametrize(
@@ -53,16 +53,16 @@ def watching(cpu_s, unused=(), steps=4):
     ids=["by CPU time", "nothing used", "where the host has no process", "nowhere near"],
 )
 def test_what_a_host_loses_is_laid_on_guests(cpu_s, unused, blame):
-    watch, _ = watching(cpu_s, unused)
-    assert [watch.blame(guest) for guest in (1, 2)] == pytest.approx(blame, abs=0.01)
+    monitor, _ = monitored(cpu_s, unused)
+    assert [monitor.estimates.blame(guest) for guest in (1, 2)] == pytest.approx(blame, abs=0.01)
 
 
 def test_a_whole_run_is_laid_on_guests_by_their_part():
-    _, learning = watching((30.0, 10.0))
+    _, learning = monitored((30.0, 10.0))
     learning.known[history_key(HOST)] = History(5, 100.0, 80.0, 500).numbers()
     world = a_world([], now_s=NOW_S + 50)
     gone = ended(("h0", 100, 500, Ending.COMPLETED))
-    Watch(replace(world, ended=gone), learning, Learning(Learnt())).learn()
+    PairMonitor(replace(world, ended=gone), learning, Learning(Learnt())).learn()
     harm = {}
     for name in ("guesta", "guestb"):
         entry = Entry.of_numbers(learning.known.get(pair_key(HOST, application("user", name, 1))))
@@ -80,23 +80,25 @@ def test_a_whole_run_is_laid_on_guests_by_their_part():
     ids=["alike", "differ", "two runs"],
 )
 def test_a_longer_run_is_harm_only_if_runs_alone_are_alike(history, learnt):
-    watch, learning = watching((30.0, 10.0))
+    monitor, learning = monitored((30.0, 10.0))
     learning.known[history_key(HOST)] = history.numbers()
-    host_s = replace(watch.snapshot.running, start_s=watch.snapshot.running.start_s - 60)
-    late = Watch(replace(watch.snapshot, running=host_s), learning, Learning(Learnt()))
-    found = late.slowdown(1, replace(watch.pair(1), rates=(Rate(0, 0, 0), Rate(1, 0, 0))))
+    host_s = replace(monitor.snapshot.running, start_s=monitor.snapshot.running.start_s - 60)
+    late = PairMonitor(replace(monitor.snapshot, running=host_s), learning, Learning(Learnt()))
+    unmeasured = replace(monitor.records.pair(1), rates=(Rate(0, 0, 0), Rate(1, 0, 0)))
+    found = late.estimates.slowdown(1, unmeasured)
     assert (found is not None and found.at_least > 0.1) == learnt
     gone = ended(("h0", 100, 500, Ending.COMPLETED))
-    Watch(replace(a_world([], now_s=NOW_S + 50), ended=gone), learning, Learning(Learnt())).learn()
+    after = replace(a_world([], now_s=NOW_S + 50), ended=gone)
+    PairMonitor(after, learning, Learning(Learnt())).learn()
     entry = Entry.of_numbers(learning.known.get(pair_key(HOST, application("user", "guesta", 1))))
     assert entry.seen[CEILINGS.index(50)].count == 1 + learnt  # the pair's end is the other one
 
 
 def test_the_share_of_the_cpus_that_a_host_uses_is_that_of_its_used_nodes():
-    watch, _ = watching((0.0, 0.0), (1,))
-    assert watch.busy(0) == pytest.approx(0.25)
-    assert watch.busy(0, [0]) == pytest.approx(0.5)
-    assert watch.busy(0, [1]) == 0
+    monitor, _ = monitored((0.0, 0.0), (1,))
+    assert monitor.pairs.busy(0) == pytest.approx(0.25)
+    assert monitor.pairs.busy(0, [0]) == pytest.approx(0.5)
+    assert monitor.pairs.busy(0, [1]) == 0
 
 
 def test_harm_counts_by_the_time_that_it_lasted():
