@@ -82,6 +82,7 @@ def replay(log: Path, policy: str, consent: int, jobs: int, seed: int) -> dict[s
         "above_s_mean": round(found["above_s"]["mean"], 1),
         "above_s_p95": round(found["above_s"]["p95"], 1),
         "overrun_percent": round(100 * found["overrun"], 2),
+        "hosts_overrun_percent": round(100 * found["hosts_overrun"], 2),
         "requeued": found["requeued"],
         "failures": decider.failures,
         "refusals": len(outcome.refusals),

@@ -51,8 +51,8 @@ def _curve(found: Found) -> list[str]:
 def _harm(found: Found) -> list[str]:
     rows = [
         "| cores | policy | hosts of a run | slower: mean, % | 95 %, % | above 10 %, % "
-        "| above for, s: mean | 95 %, s | requeued of a run |",
-        "|---:|---|---:|---:|---:|---:|---:|---:|---:|",
+        "| above for, s: mean | 95 %, s | beyond their limits, % | requeued of a run |",
+        "|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for entry in found["summary"]:
         runs = [run for run in found["runs"]
@@ -64,6 +64,7 @@ def _harm(found: Found) -> list[str]:
             for key, digits in (
                 ("host_mean_percent", 1), ("host_p95_percent", 1), ("above_bound_percent", 1),
                 ("above_s_mean", 0), ("above_s_p95", 0),
+                ("hosts_overrun_percent", 1),
             )
         ]  # fmt: skip
         hosts, requeued = (
@@ -103,17 +104,19 @@ def traces(runs: Sequence[Found]) -> list[str]:
     rows = [
         "| log | consent, % | policy | seeds | wait, s | response, s | bounded slowdown | CPU, % "
         "| guests | hosts slower: mean, % | 95 %, % | above 10 %, % | above for, s: mean | 95 %, s "
-        "| overrun, % |",
-        "|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+        "| overrun, % | hosts' by guests, % |",
+        "|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for (log, consent, policy), members in _groups(runs).items():
         cells = [
             _student([run[name] for run in members], digits, with_interval=name in _WITH_INTERVAL)
+            if name in members[0]  # older files lack some
+            else _BLANK
             for name, digits in (
                 ("wait_s", 0), ("response_s", 0), ("bounded_slowdown", 1), ("cpu_percent", 1),
                 ("guests", 0), ("host_mean_percent", 1), ("host_p95_percent", 1),
                 ("above_bound_percent", 1), ("above_s_mean", 0), ("above_s_p95", 0),
-                ("overrun_percent", 1),
+                ("overrun_percent", 1), ("hosts_overrun_percent", 1),
             )
         ]  # fmt: skip
         rows.append(_row(log, consent, policy, len(members), *cells))

@@ -17,7 +17,8 @@ Measures of a run
     above_bound_percent share of the hosts slowed down by more than 10 % of their whole run.
     above_s_mean        for how long hosts worked more than 10 % slower than alone, s: mean of those
                         that did so at any time; above_s_p95 likewise.
-    overrun_percent     share of the jobs that ran beyond their time limit.
+    overrun_percent     share of the jobs that ran beyond their time limit; hosts_overrun_percent:
+                        of the hosts that did because of their guests.
     hosts, guests, requeued  numbers.
     pairs               for each guest whose host was no guest itself: workflows of host and guest,
                         and the slowdown of the whole run of the host, %.
@@ -65,7 +66,7 @@ ORIGIN_S: Final = 1_400_000_000
 SUMMARISED: Final = (
     "wait_h", "response_h", "makespan_h", "cpu_percent", "memory_percent", "slower_percent",
     "host_mean_percent", "host_p95_percent", "above_bound_percent", "above_s_mean", "above_s_p95",
-    "overrun_percent",
+    "overrun_percent", "hosts_overrun_percent",
 )  # fmt: skip
 PAPER: Final = tuple(
     {"policy": policy, "cores": cores, "wait_h": wait, "cpu_percent": cpu, "response_h": response}
@@ -184,6 +185,7 @@ def _measures(outcome: Outcome, begins_s: Sequence[int]) -> dict[str, Any]:
         "above_s_mean": round(found["above_s"]["mean"], 1),
         "above_s_p95": round(found["above_s"]["p95"], 1),
         "overrun_percent": round(100 * found["overrun"], 2),
+        "hosts_overrun_percent": round(100 * found["hosts_overrun"], 2),
         "hosts": found["hosts"],
         "guests": found["guests"],
         "requeued": found["requeued"],

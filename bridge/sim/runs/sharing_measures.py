@@ -13,6 +13,7 @@
 | above_bound | share of the hosts that were slowed down by more than `BOUND` |
 | above_s | how long such a slowdown lasted, s: of hosts that had it: mean, 95 %, maximum |
 | overrun | share of all jobs that ran beyond their time limit |
+| hosts_overrun | share of the hosts that did, and would not have without their guests |
 | killed | jobs killed at their time limit |
 | requeued | how often a guest was requeued |
 """
@@ -43,6 +44,7 @@ def sharing_measures(outcome: Outcome) -> dict[str, Any]:
     span_s = max(makespan_s(schedule), 1)
     widths = np.diff(outcome.indptr)
     ran_s = np.where(schedule.finished, schedule.end_s - schedule.start_s, 0)
+    late, in_time = ran_s > workload.time_limit_s, workload.runtime_s <= workload.time_limit_s
     return {
         "guests": int(guest.sum()),
         "hosts": int(host.sum()),
@@ -55,7 +57,8 @@ def sharing_measures(outcome: Outcome) -> dict[str, Any]:
         "guest_slowdown": _spread(slower[guest]),
         "above_bound": round(float((slower[host] > BOUND).mean()), 4) if host.any() else 0.0,
         "above_s": _spread(log.above_s[host & (log.above_s > 0)]),
-        "overrun": round(float((ran_s > workload.time_limit_s).mean()), 4),
+        "overrun": round(float(late.mean()), 4),
+        "hosts_overrun": round(float((late & in_time)[host].mean()), 4) if host.any() else 0.0,
         "killed": int(log.killed.sum()),
         "requeued": int(log.requeued.sum()),
     }

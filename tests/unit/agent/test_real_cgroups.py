@@ -76,6 +76,11 @@ def test_use_is_read(job: tuple[Path, Path, int]) -> None:
     assert found.cpu_s is not None
     lines = (line.split() for line in (folder / "cpu.stat").read_text().splitlines())
     assert 0 < found.cpu_s <= int(dict(lines)["usage_usec"]) / 1e6
+    if (folder / "memory.pressure").exists():
+        assert found.pressure is not None
+        assert 0 <= found.pressure <= 1
+    else:  # a kernel without PSI
+        assert found.pressure is None
 
 
 def test_a_share_is_kept_and_given_back(job: tuple[Path, Path, int], tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ def test_harm_is_shown_by_pair_of_workflows():
         {**run, "policy": "easy", "hosts": 0, "pairs": []},
     ]
     measures = ("host_mean_percent", "host_p95_percent", "above_bound_percent", "above_s_mean",
-                "above_s_p95")  # fmt: skip
+                "above_s_p95", "hosts_overrun_percent")  # fmt: skip
     entry = {key: {"mean": 3.0, "interval": [2.0, 4.0]} for key in measures}
     entry |= {"cores": 64, "workflows": {"montage": {}, "blast": {}}}
     summary = [{**entry, "policy": policy} for policy in ("easy", "asax")]
@@ -143,7 +143,7 @@ def test_harm_is_shown_by_pair_of_workflows():
     ]
     (row,) = simulated_table.lines(found, "harm")[2:]
     assert row.startswith("| 64 | asax | 2.0 | 3.0 [2.0, 4.0] |")
-    assert row.endswith("| 3 [2, 4] | 1.0 |")
+    assert row.endswith("| 3 [2, 4] | 3.0 [2.0, 4.0] | 1.0 |")
 
 
 def test_gains_are_relative_to_easy_with_the_same_seed():

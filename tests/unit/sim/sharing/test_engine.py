@@ -19,6 +19,7 @@ from bridge.safe_cycle.decider import Decider
 from bridge.sim.runs.engine import simulate
 from bridge.sim.runs.faults import Fault, FaultKind
 from bridge.sim.runs.outcome import Outcome
+from bridge.sim.runs.sharing_measures import sharing_measures
 from bridge.sim.sharing.interference import Application, Interference, Stage
 from bridge.sim.sharing.setting import Sharing, sharing_of
 from bridge.sim.workloads.requests import requests
@@ -243,7 +244,7 @@ def test_killed_after_limit_and_grace_but_not_for_what_a_guest_has_cost() -> Non
     """Host and guest run together from 10 s on, each at half its speed."""
     everybody = np.full(2, Coschedule.BOTH, dtype=np.int8)
     jobs = [(1, 100, 100, PROCESSORS), (11, 100, 100, PROCESSORS)]
-    ends = {}
+    ends, late = {}, {}
     for grace_s in (None, 0, 50):
         setting = Sharing(QUIET, np.zeros(2, dtype=np.int64), everybody, grace_s)
         workload = replace(a_workload(jobs, PROCESSORS), sharing=setting)
@@ -254,10 +255,13 @@ def test_killed_after_limit_and_grace_but_not_for_what_a_guest_has_cost() -> Non
         assert log is not None
         assert log.host.tolist() == [-1, 0]
         ends[grace_s] = outcome.schedule.end_s.tolist(), log.killed.tolist()
+        found = sharing_measures(outcome)
+        late[grace_s] = found["overrun"], found["hosts_overrun"]
     assert ends[None] == ([191, 201], [False, False])
     # The guest has done half of its work at its limit; then the host is alone.
     assert ends[0] == ([151, 111], [False, True])
     assert ends[50] == ([176, 161], [False, True])
+    assert late == {None: (1.0, 1.0), 0: (0.5, 1.0), 50: (1.0, 1.0)}
 
 
 def test_a_policy_that_watches_guests_is_asked_as_often_as_it_wants() -> None:
