@@ -13,7 +13,7 @@ A job that has run for its `runs_s` leaves, and the scheduler is told TERM.
 import re
 from collections.abc import Sequence
 
-from bridge.pbs.ifl.port import Code, Command, IflError, Told
+from bridge.pbs.ifl.port import Code, Command, IflError, ReceivedCommand
 from bridge.pbs.tables import Attributes, Objects
 
 START_S = 0.1
@@ -70,7 +70,7 @@ class PbsDouble:
         self._open: dict[int, int] = {}
         self._registered: tuple[int, int] | None = None
         self._waiting: set[int] = set()
-        self._sent: list[Told] = []
+        self._sent: list[ReceivedCommand] = []
         self._in_cycle = False
         self._began: dict[str, float] = {}
 
@@ -211,11 +211,11 @@ class PbsDouble:
         if self._registered is None:
             return
         if command == Command.AJOB:
-            self._sent.append(Told(command, job_id))
+            self._sent.append(ReceivedCommand(command, job_id))
         elif self._in_cycle or self._sent:
             self._waiting.add(command)
         else:
-            self._sent.append(Told(command))
+            self._sent.append(ReceivedCommand(command))
 
     @property
     def has_command(self) -> bool:
@@ -259,7 +259,7 @@ class PbsDouble:
         self.tell(Command.FIRST)
         return Code.NONE
 
-    def read_command(self, secondary: int) -> Told | None:
+    def read_command(self, secondary: int) -> ReceivedCommand | None:
         if self._open.get(secondary) != self._life or not self._sent:
             return None
         self._in_cycle = True

@@ -15,6 +15,9 @@ RESOURCES = {
     "color": {"type": "string", "flag": "h"},
     "rack": {"type": "string_array", "flag": "h"},
     "big": {"type": "boolean", "flag": "h"},
+    "site": {"type": "string", "flag": ""},
+    "apps": {"type": "string_array", "flag": ""},
+    "open": {"type": "boolean", "flag": ""},
 }
 
 

@@ -14,11 +14,12 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from bridge.pbs.objects.jobs import SUSPENDED, Held, PbsJob, takes_alone
 from bridge.pbs.objects.parsed import STANDING, Parsed, PbsReservation
 from bridge.pbs.objects.select import Share
-from bridge.pbs.objects.vnodes import Vnode
+from bridge.pbs.objects.vnodes import CLOSED, Vnode
 
 _ALONE = (Share.EXCLUSIVE, Share.HOST)
 
@@ -109,7 +110,8 @@ class FreeVnodes:
     def closed(self, vnode: Vnode, job: PbsJob, reservation: PbsReservation | None) -> str:
         """Returns why a job may not start on a vnode, apart from amounts; empty: it may."""
         if not vnode.usable:
-            return f"is {vnode.state or 'of another partition'}"
+            words = set(vnode.state.split(","))
+            return f"is {vnode.state}" if words & CLOSED else "takes no jobs of this scheduler"
         if reservation is None and vnode.queue != self._queue(job):
             return f"belongs to queue {vnode.queue}" if vnode.queue else "is not of the job's queue"
         if vnode.name in self.alone:
@@ -132,7 +134,7 @@ class FreeVnodes:
         owners = self._owners
         return job.queue if job.queue in owners else ""
 
-    @property
+    @cached_property
     def _owners(self) -> frozenset[str]:
         return frozenset(vnode.queue for vnode in self.parsed.vnodes.values() if vnode.queue)
 

@@ -14,6 +14,7 @@ Rules
        that a job's exec_vnode names.
 """
 
+import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -105,11 +106,10 @@ def _attempt(
     placed: dict[int, list[Parts]] = {}
     for kind in kinds:
         chunk, want = job.chunks[kind], _compared(job.wants[kind], free.parsed)
-        for _ in range(chunk.count):
-            parts = _place(chunk, want, hosts, at)
-            if parts is None:
-                return None
-            placed.setdefault(kind, []).append(parts)
+        found = _place(chunk, want, hosts, at)
+        if found is None:
+            return None
+        placed[kind] = found
     return [parts for kind in range(len(job.chunks)) for parts in placed[kind]]
 
 
@@ -120,42 +120,62 @@ def _compared(want: Mapping[str, float], parsed: Parsed) -> dict[str, float]:
 
 def _place(
     chunk: PbsChunk, want: Mapping[str, float], hosts: Mapping[str, list[Vnode]], at: _Attempt
-) -> Parts | None:
-    best: tuple[float, Parts, str] | None = None
-    job, definitions = at.job, at.free.parsed.definitions
-    cpus = want.get(_CPUS, 0)
-    for host, vnodes in hosts.items():
-        if job.place.arrange is Arrange.SCATTER and host in at.used_hosts:
-            continue
-        planned = at.hint.get(host)
-        if at.hint and (planned is None or planned < cpus or (planned == 0 and cpus == 0)):
-            continue
-        matching = [
-            vnode
-            for vnode in vnodes
-            if not mismatch(vnode, chunk, definitions)
-            and not (job.place.arrange is Arrange.VSCATTER and vnode.name in at.used_vnodes)
-        ]
-        parts = _on_host(want, matching, at)
-        if parts is None:
-            continue
-        rest = (planned if planned is not None else _room(matching, _CPUS, at)) - cpus
-        if best is None or rest < best[0]:
-            best = (rest, parts, host)
-        if rest == 0:
-            break
-    if best is None:
+) -> list[Parts] | None:
+    """Places all chunks of a kind, one after the other (rule 4).
+
+    The heap has the hosts by the CPUs that one more chunk would leave free there. Only the host
+    that a chunk is placed on changes, so that each chunk looks at few hosts.
+    """
+    heap: list[tuple[float, int, str]] = []
+    for number, (host, vnodes) in enumerate(hosts.items()):
+        if (choice := _choice(chunk, want, host, vnodes, at)) is not None:
+            heap.append((choice[0], number, host))
+    heapq.heapify(heap)
+    placed: list[Parts] = []
+    while heap and len(placed) < chunk.count:
+        rest, number, host = heap[0]
+        choice = _choice(chunk, want, host, hosts[host], at)
+        if choice is None:
+            heapq.heappop(heap)
+        elif choice[0] > rest:  # a resource that is counted on a vnode of another host
+            heapq.heapreplace(heap, (choice[0], number, host))
+        else:
+            _take(host, choice[1], want, at)
+            placed.append(choice[1])
+            heapq.heapreplace(heap, (choice[0] - want.get(_CPUS, 0), number, host))
+    return placed if len(placed) == chunk.count else None
+
+
+def _choice(
+    chunk: PbsChunk, want: Mapping[str, float], host: str, vnodes: list[Vnode], at: _Attempt
+) -> tuple[float, Parts] | None:
+    """The CPUs that a chunk leaves free on a host, and its vnodes there; None: it does not fit."""
+    place, cpus, planned = at.job.place.arrange, want.get(_CPUS, 0), at.hint.get(host)
+    if place is Arrange.SCATTER and host in at.used_hosts:
         return None
-    _, parts, host = best
+    if at.hint and (planned is None or planned < cpus or (planned == 0 and cpus == 0)):
+        return None
+    matching = [
+        vnode
+        for vnode in vnodes
+        if not mismatch(vnode, chunk, at.free.parsed.definitions)
+        and not (place is Arrange.VSCATTER and vnode.name in at.used_vnodes)
+    ]
+    parts = _on_host(want, matching, at)
+    if parts is None:
+        return None
+    return (planned if planned is not None else _room(matching, _CPUS, at)) - cpus, parts
+
+
+def _take(host: str, parts: Parts, want: Mapping[str, float], at: _Attempt) -> None:
     at.used_hosts.add(host)
     if host in at.hint:
-        at.hint[host] -= cpus
+        at.hint[host] -= want.get(_CPUS, 0)
     for name, taken in parts:
         at.used_vnodes.add(name)
         for resource, value in taken.items():
             key = _owner(at.free.parsed.vnodes[name], resource), resource
             at.left[key] = at.left.get(key, 0.0) + value
-    return parts
 
 
 def _on_host(want: Mapping[str, float], vnodes: Sequence[Vnode], at: _Attempt) -> Parts | None:

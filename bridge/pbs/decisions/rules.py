@@ -93,6 +93,10 @@ def _below_limits(at: Moment) -> str:
     return limits.exceeded(at.bounds, at.job.owner, at.job.total, at.parsed.definitions)
 
 
+def _pools_match(at: Moment) -> str:
+    return limits.mismatch((place for place, _ in at.bounds), at.job.words)
+
+
 def _array_may_run_more(at: Moment) -> str:
     most, running = at.job.most_tasks, at.running.get(at.job.id, 0)
     if at.job.is_array and most and running >= most:
@@ -109,6 +113,7 @@ RULES: tuple[tuple[str, Rule, "pb.Outcome"], ...] = (
     ("reservation", _reservation_is_active, pb.OUTCOME_BUSY),
     ("time of day", _time_allows, pb.OUTCOME_BUSY),
     ("limits", _below_limits, pb.OUTCOME_LIMITED),
+    ("resources of server and queue", _pools_match, pb.OUTCOME_LIMITED),
     ("array", _array_may_run_more, pb.OUTCOME_LIMITED),
 )
 """Name, rule, and the outcome that is reported if it does not hold."""

@@ -5,7 +5,7 @@ Rules
     1. `qstat` and `pbsnodes` print jobs, vnodes, queues and the server as JSON (`qstat_json.py`);
        without one of them there are no tables.
     2. Definitions of resources and the scheduler object come from `qmgr`, reservations from
-       `pbs_rstat`. Where these are missing or fail, the tables are without them, which is said.
+       `pbs_rstat`. Where these are missing or fail, the tables are without them, which is logged.
     3. Of tasks of arrays only those with vnodes are jobs of their own, as on the batch interface.
     4. Users who are neither managers nor operators are not shown all attributes of jobs: the
        select statement as submitted is used then, without the server's defaults.
@@ -50,8 +50,8 @@ def run_command(words: Sequence[str]) -> bytes:
     done = subprocess.run(words, env=env, capture_output=True, check=False, timeout=LIMIT_S,
                           stdin=subprocess.DEVNULL)  # fmt: skip
     if done.returncode:
-        said = " ".join(done.stderr.decode("utf-8", "replace").split())[:200]
-        raise subprocess.SubprocessError(said or f"exit code {done.returncode}")
+        message = " ".join(done.stderr.decode("utf-8", "replace").split())[:200]
+        raise subprocess.SubprocessError(message or f"exit code {done.returncode}")
     return done.stdout
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from bridge.core._core import read_status_lists
 from bridge.errors import ConfigError
-from bridge.pbs.ifl.port import Code, Command, IflError, Told
+from bridge.pbs.ifl.port import Code, Command, IflError, ReceivedCommand
 from bridge.pbs.ifl.structures import AT_LEAST, Attribute, AttributeList, decoded
 from bridge.pbs.tables import Attributes, Objects
 
@@ -153,7 +153,7 @@ class Library:
         """Registers as a scheduler object."""
         return self._done("pbs_register_sched", scheduler.encode(), primary, secondary)
 
-    def read_command(self, secondary: int) -> Told | None:
+    def read_command(self, secondary: int) -> ReceivedCommand | None:
         """Reads a command that has arrived."""
         self._calls["DIS_tcp_funcs"]()
         problem = _INT(0)
@@ -161,13 +161,13 @@ class Library:
         if problem.value:
             return None
         if command != Command.AJOB:
-            return Told(command)
+            return ReceivedCommand(command)
         text = self._calls["disrst"](secondary, ctypes.byref(problem))
         if problem.value or not text:
             return None
         job_id = decoded(ctypes.string_at(text))
         self._free(text)
-        return Told(command, job_id)
+        return ReceivedCommand(command, job_id)
 
     def end_cycle(self, secondary: int) -> bool:
         """Tells the server that its command has been handled."""
@@ -227,7 +227,7 @@ class Library:
         if not head:
             code = self._errno()
             if code:
-                raise IflError(what, code, self._said(connection))
+                raise IflError(what, code, self._error_text(connection))
             return {}
         try:
             return read_status_lists(head)
@@ -287,11 +287,11 @@ class Library:
             extend.encode(),
         )  # fmt: skip
 
-    def answer_run(self, connection: int, job_id: str, code: int, said: str) -> int:
+    def answer_run(self, connection: int, job_id: str, code: int, message: str) -> int:
         """Answers an operator who waits in qrun."""
         return self._done(
             "pbs_defschreply", connection, int(Command.AJOB), job_id.encode(), code,
-            said.encode() or None, None,
+            message.encode() or None, None,
         )  # fmt: skip
 
     # ------------------------------------------------------------ errors
@@ -309,5 +309,5 @@ class Library:
     def _clear_errno(self) -> None:
         self._calls["__pbs_errno_location"]()[0] = 0
 
-    def _said(self, connection: int) -> str:
+    def _error_text(self, connection: int) -> str:
         return decoded(self._calls["pbs_geterrmsg"](connection)).strip()

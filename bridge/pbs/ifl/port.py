@@ -62,7 +62,7 @@ class Command(IntEnum):
 
 
 @dataclass(frozen=True)
-class Told:
+class ReceivedCommand:
     """One command.
 
     Attributes:
@@ -81,9 +81,9 @@ class IflError(ControllerError):
         code: of the server; -1: the connection is lost.
     """
 
-    def __init__(self, what: str, code: int, said: str) -> None:
+    def __init__(self, what: str, code: int, message: str) -> None:
         self.code = code
-        super().__init__(f"{what}: {said or 'no answer'} ({code})")
+        super().__init__(f"{what}: {message or 'no answer'} ({code})")
 
 
 class Ifl(Protocol):
@@ -108,7 +108,7 @@ class Ifl(Protocol):
             secondary: on which commands arrive; its number is a file descriptor.
         """
 
-    def read_command(self, secondary: int) -> Told | None:
+    def read_command(self, secondary: int) -> ReceivedCommand | None:
         """Reads a command that has arrived; None: the server is gone."""
 
     def end_cycle(self, secondary: int) -> bool:
@@ -175,5 +175,5 @@ class Ifl(Protocol):
     ) -> int:
         """Confirms or denies a reservation. A malformed location kills the server."""
 
-    def answer_run(self, connection: int, job_id: str, code: int, said: str) -> int:
+    def answer_run(self, connection: int, job_id: str, code: int, message: str) -> int:
         """Answers an operator who waits in qrun."""

@@ -8,8 +8,8 @@ import threading
 
 from bridge.errors import BridgeError
 from bridge.pbs.ifl.library import Library, find_library
+from bridge.pbs.link.announcer import Announcer
 from bridge.pbs.link.assembly import PbsModel
-from bridge.pbs.link.chores import Announcer
 from bridge.pbs.link.loop import Link
 from bridge.pbs.link.parent import Pipe
 from bridge.pbs.link.sched_priv import SchedPriv, default_sched_priv
@@ -46,10 +46,10 @@ def main(read_from: int, write_to: int, settings: Settings) -> None:
 if __name__ == "__main__":
     from bridge.service.logs import start_logging
 
-    told = Settings.read(sys.argv[3])
-    start_logging(told.log_level, told.log_format)
+    settings = Settings.read(sys.argv[3])
+    start_logging(settings.log_level, settings.log_format)
     try:
-        main(int(sys.argv[1]), int(sys.argv[2]), told)
+        main(int(sys.argv[1]), int(sys.argv[2]), settings)
     except BridgeError as error:
         _log.error("%s", error)
         sys.exit(1)

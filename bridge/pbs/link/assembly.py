@@ -5,7 +5,7 @@ import logging
 from pathlib import Path
 
 from bridge.pbs.decisions.announcement import announcement
-from bridge.pbs.decisions.ledger import Ledger
+from bridge.pbs.decisions.last_check import LastCheck
 from bridge.pbs.decisions.reservations import answer
 from bridge.pbs.link.sched_priv import SchedPriv
 from bridge.pbs.link.usage_file import UsageFile
@@ -32,8 +32,8 @@ class PbsModel:
         """
         self._sched_priv = sched_priv
         self._translation = Translation()
-        self._ledger: tuple[Tables, Ledger] | None = None
-        self._said: set[str] = set()
+        self._last_check: tuple[Tables, LastCheck] | None = None
+        self._logged: set[str] = set()
         self._usage = UsageFile()
 
     def hello(self) -> pb.HelloRequest:
@@ -50,8 +50,8 @@ class PbsModel:
         if self._translation.counts_usage:
             self._usage.save(self._translation.usage)
         for line in report.not_modelled:
-            if line not in self._said and len(self._said) < 1000:
-                self._said.add(line)
+            if line not in self._logged and len(self._logged) < 1000:
+                self._logged.add(line)
                 _log.warning("%s", line)
         return report
 
@@ -60,15 +60,15 @@ class PbsModel:
         if self._translation.counts_usage:
             self._usage.save(self._translation.usage, now=True)
 
-    def checked(self, tables: Tables) -> Ledger:
+    def checked(self, tables: Tables) -> LastCheck:
         """Returns a new last check against some tables."""
-        return Ledger(tables, self._translation.reader)
+        return LastCheck(tables, self._translation.reader)
 
     def announcement(self, tables: Tables, decision: pb.Decision) -> tuple[str, Attributes]:
         """Returns the job and the attributes that show a planned start, or a reason."""
-        if self._ledger is None or self._ledger[0] is not tables:
-            self._ledger = tables, self.checked(tables)
-        return announcement(decision, self._ledger[1].parsed.nodes)
+        if self._last_check is None or self._last_check[0] is not tables:
+            self._last_check = tables, self.checked(tables)
+        return announcement(decision, self._last_check[1].parsed.nodes)
 
     def reservation(self, tables: Tables, name: str) -> Confirmation | None:
         """Answers an unconfirmed reservation."""

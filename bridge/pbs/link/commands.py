@@ -51,29 +51,31 @@ class Commands:
         self._thread.join(2 * _LOOK_S)
 
     def _listen(self) -> None:
-        while not self._ending.is_set():
-            try:
-                ready, _, _ = select.select([self._secondary], [], [], _LOOK_S)
-            except (OSError, ValueError):  # it was closed
-                break
-            if ready and not self._take():
-                break
-        if not self._ending.is_set():
-            _log.warning("the server has closed the connection of its scheduler")
-        self.lost.set()
-        self._wake.set()
+        try:
+            while not self._ending.is_set():
+                try:
+                    ready, _, _ = select.select([self._secondary], [], [], _LOOK_S)
+                except (OSError, ValueError):  # it was closed
+                    break
+                if ready and not self._take():
+                    break
+            if not self._ending.is_set():
+                _log.warning("the server has closed the connection of its scheduler")
+        finally:  # whatever went wrong, nobody reads the server's commands any more
+            self.lost.set()
+            self._wake.set()
 
     def _take(self) -> bool:
-        told = self._ifl.read_command(self._secondary)
-        if told is None:
+        received = self._ifl.read_command(self._secondary)
+        if received is None:
             return False
-        self.counts[told.command] += 1
-        if told.command == Command.AJOB:
-            self.wanted.append(told.job_id)
-        if told.command in {Command.CONFIGURE, Command.RULESET, Command.CMD, Command.STARTQ}:
+        self.counts[received.command] += 1
+        if received.command == Command.AJOB:
+            self.wanted.append(received.job_id)
+        if received.command in {Command.CONFIGURE, Command.RULESET, Command.CMD, Command.STARTQ}:
             self.definitions.set()
-        if told.command in {Command.FIRST, Command.CONFIGURE}:
+        if received.command in {Command.FIRST, Command.CONFIGURE}:
             self.restarted.set()
         good = self._ifl.end_cycle(self._secondary)
         self._wake.set()
-        return good and told.command != Command.QUIT
+        return good and received.command != Command.QUIT

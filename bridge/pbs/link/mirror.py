@@ -165,11 +165,11 @@ class Mirror:
         ended, self.ended = self.ended, {}
         return ended
 
-    def refresh(self, *, told: bool = True, starting: bool = False) -> Tables:
+    def refresh(self, *, notified: bool = True, starting: bool = False) -> Tables:
         """Reads the objects that may have changed.
 
         Args:
-            told: a command has arrived since the last one: rule 7.
+            notified: a command has arrived since the last one: rule 7.
             starting: starts are about to be sent: rule 6.
 
         Raises:
@@ -197,7 +197,7 @@ class Mirror:
         if old is None or starting or self._queues.is_due(began):
             queues = keep_same(queues, _steady(ifl.stat_queues(connection)))
             self._queues.took(began, self.monotonic())
-        if told:
+        if notified:
             self._rest_until_s = 0.0
         jobs = self._jobs(old.jobs if old else None, server, now_s)
         kept = steady(server)

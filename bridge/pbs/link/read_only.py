@@ -28,7 +28,7 @@ from bridge.rpc.pb import scheduler_pb2 as pb
 _log = logging.getLogger(__name__)
 
 LEAST_S, _SHARE = 5.0, 5
-_MOST_SAID = 1000
+_MOST_LOGGED = 1000
 
 
 class Source(Protocol):
@@ -58,7 +58,7 @@ class ReadOnlyLink:
     silence_s: float = 5.0
     clock: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
-    _said: set[str] = field(default_factory=set)
+    _logged: set[str] = field(default_factory=set)
     _running: dict[str, Attributes] = field(default_factory=dict)
     _ended: list[pb.EndedJob] = field(default_factory=list)
     _trouble: str = ""
@@ -76,7 +76,7 @@ class ReadOnlyLink:
         try:
             tables = _needed(self.source.read(int(self.wall())))
             for line in self.source.problems:
-                self._say(line)
+                self._log_once(line)
             self._note_ended(tables)
             self.stream.name_cluster(tables.server_name)
             self.stream.forget()
@@ -93,9 +93,9 @@ class ReadOnlyLink:
             _log.info("server and service answer again")
         self._trouble, self._ended = "", []
 
-    def _say(self, line: str) -> None:
-        if line not in self._said and len(self._said) < _MOST_SAID:
-            self._said.add(line)
+    def _log_once(self, line: str) -> None:
+        if line not in self._logged and len(self._logged) < _MOST_LOGGED:
+            self._logged.add(line)
             _log.warning("%s", line)
 
     def _note_ended(self, tables: Tables) -> None:

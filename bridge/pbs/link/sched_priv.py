@@ -59,8 +59,8 @@ class SchedPriv:
         paths = [Path(named or self.default) / name for name in NAMES]
         stamps = {str(path): stamp for path in paths if (stamp := _stamp(path)) is not None}
         if stamps != self._stamps:
-            told = {path.name: text for path in paths if (text := _read(path)) is not None}
-            self._files = read_sched_files(told)
+            texts = {path.name: text for path in paths if (text := _read(path)) is not None}
+            self._files = read_sched_files(texts)
             self._stamps = stamps
         return self._files
 

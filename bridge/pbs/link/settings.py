@@ -67,5 +67,5 @@ class Settings:
     @classmethod
     def read(cls, text: str) -> "Settings":
         """Reads what `written` made."""
-        told = json.loads(text)
-        return cls(**(told | {"stock": tuple(told["stock"])}))
+        values = json.loads(text)
+        return cls(**(values | {"stock": tuple(values["stock"])}))

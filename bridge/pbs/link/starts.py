@@ -79,7 +79,7 @@ class Starts:
         """
         fates = []
         for job_id, start in list(self._open.items()):
-            outcome, said = _outcome(start, jobs.get(job_id), now)
+            outcome, why = _outcome(start, jobs.get(job_id), now)
             if outcome is None:
                 if now - start.asked_s >= DEADLINE_S and not start.late:
                     self._open[job_id] = replace(start, late=True)
@@ -90,7 +90,7 @@ class Starts:
                     decision_id=start.decision_id,
                     job_id=start.wire_id,
                     outcome=outcome,
-                    text=said,
+                    text=why,
                 )
             )
         return fates
@@ -132,8 +132,8 @@ def vnodes_of(exec_vnode: str) -> Iterator[str]:
 
 
 def _substate(job: Attributes) -> int:
-    told = text(job, "substate")
-    return int(told) if told.isdecimal() else 0
+    word = text(job, "substate")
+    return int(word) if word.isdecimal() else 0
 
 
 def _holds(job: Attributes) -> bool:

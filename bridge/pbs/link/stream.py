@@ -111,7 +111,7 @@ class Stream:
         self._decided = 0
         self._sent: _Sent | None = None
         self._results: list[pb.Fate] = []
-        self._told_epoch = 0
+        self._logged_epoch = 0
         self.greeted = pb.HelloReply()
 
     def close(self) -> None:
@@ -210,8 +210,8 @@ class Stream:
             raise UnsupportedVersion("the service speaks another wire version")
         if self._service_epoch != reply.service_epoch:
             self._results.clear()  # of decisions that no service remembers
-        if reply.service_epoch != self._told_epoch:
-            self._told_epoch = reply.service_epoch
+        if reply.service_epoch != self._logged_epoch:
+            self._logged_epoch = reply.service_epoch
             left_out = [each for each in reply.features if each not in self._hello.features]
             _log.info(
                 "the service leaves out actions that this link does not carry out: %s",

@@ -56,8 +56,8 @@ class UsageFile:
             _log.warning("fair share begins at nothing: %s: %s", folder / NAME, str(error)[:160])
 
     @staticmethod
-    def _take(told: dict[str, object], share: FairShare) -> None:
-        usage, seen_s, decayed_s = told["usage"], told["seen_s"], told["decayed_s"]
+    def _take(values: dict[str, object], share: FairShare) -> None:
+        usage, seen_s, decayed_s = values["usage"], values["seen_s"], values["decayed_s"]
         if not all(isinstance(at, int) and 0 <= at < _LATEST_S for at in (seen_s, decayed_s)):
             raise ValueError("a time is not in Unix seconds")
         if not isinstance(usage, dict) or len(usage) > MOST_MEMBERS:

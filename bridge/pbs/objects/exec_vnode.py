@@ -18,8 +18,16 @@ Chunks = Sequence[Sequence[Part]]
 """For each chunk its parts."""
 
 MAX_LENGTH = 4 << 20
-_VNODE = re.compile(r"[A-Za-z0-9_.\-\[\]]{1,255}")
+_VNODE = re.compile(r"[A-Za-z0-9_.@^/\\\-\[\]]{1,255}")
+"""What the server accepts as the name of a vnode, without `#`: it delimits the vnodes of standing
+reservations."""
+_HELD_VNODE = re.compile(r"[^:+()=\s]{1,255}")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_\-]{0,63}")
+
+
+def can_be_written(vnode: str) -> bool:
+    """Tells whether a start may name a vnode."""
+    return _VNODE.fullmatch(vnode) is not None
 
 
 def format_exec_vnode(chunks: Chunks, definitions: Mapping[str, Definition]) -> str:
@@ -34,7 +42,7 @@ def format_exec_vnode(chunks: Chunks, definitions: Mapping[str, Definition]) -> 
     for parts in chunks:
         words = []
         for vnode, taken in parts:
-            if not _VNODE.fullmatch(vnode):
+            if not can_be_written(vnode):
                 raise BadRequest(f"'{vnode[:40]}' is not the name of a vnode")
             amounts_text = []
             for name, value in taken.items():
@@ -52,6 +60,8 @@ def parse_exec_vnode(
 ) -> list[list[tuple[str, dict[str, float]]]]:
     """Reads what a job holds: for each chunk its vnodes with what it takes there.
 
+    Resources that are not defined (any more, or yet) are left out.
+
     Raises:
         BadRequest: it is not understood.
     """
@@ -67,7 +77,7 @@ def parse_exec_vnode(
             chunks.append([])
         inside = (inside or opened) and not word.endswith(")")
         name, *resources = word.strip("()").split(":")
-        if not _VNODE.fullmatch(name):
+        if not _HELD_VNODE.fullmatch(name):
             raise BadRequest(f"exec_vnode: '{name[:40]}' is not the name of a vnode")
         taken: dict[str, float] = {}
         for resource in resources:
@@ -75,9 +85,8 @@ def parse_exec_vnode(
             if not equals:
                 raise BadRequest(f"exec_vnode: '{resource[:40]}' is not RESOURCE=VALUE")
             known = definitions.get(key)
-            if known is None or known.kind.is_amount:
-                kind = known.kind if known else Kind.LONG
-                taken[key] = taken.get(key, 0) + amount(kind, value)
+            if known is not None and known.kind.is_amount:
+                taken[key] = taken.get(key, 0) + amount(known.kind, value)
         chunks[-1].append((name, taken))
     if inside:
         raise BadRequest("exec_vnode: a bracket is not closed")

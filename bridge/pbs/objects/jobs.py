@@ -18,7 +18,7 @@ from bridge.errors import BadRequest
 from bridge.pbs.objects import values
 from bridge.pbs.objects.definitions import NOT_COUNTED, Definition
 from bridge.pbs.objects.exec_vnode import parse_exec_vnode, total_by_vnode
-from bridge.pbs.objects.limits import Owner
+from bridge.pbs.objects.limits import Owner, comparable
 from bridge.pbs.objects.select import PbsChunk, PbsPlace, Share, job_chunks, job_place
 from bridge.pbs.objects.vnodes import Vnode, chunk_amounts
 from bridge.pbs.tables import Attributes, amounts, text
@@ -40,6 +40,7 @@ class PbsJob:
         chunks: what it asks for.
         wants: what one chunk of each kind consumes of vnodes.
         total: what it uses of the server's and the queue's resources.
+        words: strings and booleans that it asks for as a whole.
         held: what it holds now.
         order: the chunks of `held`, as stated in exec_vnode.
         array: id of the array that it is a task of; empty: none.
@@ -56,6 +57,7 @@ class PbsJob:
     place: PbsPlace = field(default_factory=PbsPlace)
     wants: tuple[Mapping[str, float], ...] = ()
     total: Mapping[str, float] = field(default_factory=dict)
+    words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     walltime_s: int = 0
     min_walltime_s: int = 0
     max_walltime_s: int = 0
@@ -123,6 +125,7 @@ def read_job(job_id: str, job: Attributes, definitions: Mapping[str, Definition]
         place=place,
         wants=wants,
         total=total,
+        words=_words(listed, definitions),
         walltime_s=times["walltime"],
         min_walltime_s=times["min_walltime"],
         max_walltime_s=times["max_walltime"],
@@ -176,6 +179,18 @@ def _held(state: str, job: Attributes, definitions: Mapping[str, Definition]) ->
             kept = holds.get(vnode, {})
             kept[name] = max(kept.get(name, 0) - value, 0)
     return {vnode: kept for vnode, kept in holds.items() if any(kept.values())}
+
+
+def _words(
+    listed: Mapping[str, str], definitions: Mapping[str, Definition]
+) -> Mapping[str, tuple[str, ...]]:
+    return {
+        name: comparable(known, stated)
+        for name, stated in listed.items()
+        if (known := definitions.get(name)) is not None
+        and known.compared
+        and not known.kind.is_amount
+    }
 
 
 def _total(

@@ -13,7 +13,9 @@ Rules
     2. Limits of the server count all running jobs, those of a queue the jobs in it.
     3. A soft limit prevents no start: jobs of an entity above it are considered after all others.
     4. resources_available at the server and a queue is a limit of o:PBS_ALL on the resource.
-    5. A limit that cannot be read is left out, and reported.
+    5. A string or boolean under resources_available there is what a job has to match that asks for
+       it as a whole (`-l site=a`); one that is not stated there is not compared.
+    6. A limit that cannot be read is left out, and reported.
 
 Source: OpenPBS 23.06, pbs_server_attributes(7), pbs_queue_attributes(7).
 """
@@ -24,7 +26,7 @@ from dataclasses import dataclass, field
 
 from bridge.errors import BadRequest
 from bridge.pbs.objects.definitions import NOT_COUNTED, Definition
-from bridge.pbs.objects.values import Kind, amount, format_amount, whole
+from bridge.pbs.objects.values import Kind, amount, format_amount, is_true, strings, whole
 from bridge.pbs.tables import Attributes, amounts, text
 
 RUNS = ""
@@ -60,12 +62,14 @@ class Limits:
 
     Attributes:
         place: "server", or "queue workq", for messages.
+        words: strings and booleans to match: resource to values.
     """
 
     place: str
     hard: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     soft: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
+    words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 Used = dict[tuple[str, str], float]
@@ -96,7 +100,19 @@ def read_limits(
     for attribute, into in (("max_run_res", hard), ("max_run_res_soft", soft)):
         for resource, value in amounts(attributes, attribute).items():
             reader.items(into, resource, value)
-    return Limits(place, hard, soft, tuple(reader.problems))
+    words = {
+        resource: comparable(known, value)
+        for resource, value in amounts(attributes, "resources_available").items()
+        if (known := definitions.get(resource)) and known.compared and not known.kind.is_amount
+    }
+    return Limits(place, hard, soft, tuple(reader.problems), words)
+
+
+def comparable(known: Definition, value: str) -> tuple[str, ...]:
+    """Returns the values of a string, string_array or boolean, the same for the same meaning."""
+    if known.kind is Kind.BOOLEAN:
+        return (str(is_true(value)),)
+    return strings(value) if known.kind is Kind.STRINGS else (value.strip().strip("\"'"),)
 
 
 class _Reader:
@@ -163,6 +179,21 @@ def exceeded(
                     f"{resource} in use"
                 )
                 return f"limit of {place.place} for {_who(entity)}: {used_up}"
+    return ""
+
+
+def mismatch(limits: Iterable[Limits], wanted: Mapping[str, tuple[str, ...]]) -> str:
+    """Returns what a job asks for as a whole that the server or its queue has not; empty: nothing.
+
+    Args:
+        limits: of the server and the job's queue.
+        wanted: strings and booleans of the job.
+    """
+    for place in limits:
+        for resource, values in wanted.items():
+            there = place.words.get(resource)
+            if there is not None and not set(values) <= set(there):
+                return f"{place.place} has {resource}={','.join(there)}, not {','.join(values)}"
     return ""
 
 

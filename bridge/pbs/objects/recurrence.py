@@ -4,11 +4,14 @@
 Rules
     1. The rule repeats from the occurrence that `reserve_start` states, which is number
        `reserve_index` (from 1) of `reserve_count`; it is interpreted in `reserve_timezone`.
-    2. `reserve_execvnodes` has the vnodes of all occurrences: `3#(n1:ncpus=1){0,2}(n2:ncpus=1){1}`.
+    2. A rule that has no further occurrence is searched until the year 9999. So it is evaluated in
+       a later cycle of 400 years, after which the calendar repeats, weekdays included.
+    3. `reserve_execvnodes` has the vnodes of all occurrences: `3#(n1:ncpus=1){0,2}(n2:ncpus=1){1}`.
 
 Source: OpenPBS 23.06, pbs_rsub(1B); RFC 5545.
 """
 
+import datetime
 import re
 from datetime import UTC
 from zoneinfo import ZoneInfo
@@ -21,6 +24,7 @@ from bridge.units import local_time
 
 MOST_OCCURRENCES = 1000
 MOST_RULE = 512
+_CYCLE_YEARS, _HORIZON_YEARS = 400, 20
 _OF_VNODES = re.compile(r"([^{}#]+)\{([0-9,-]+)\}")
 _SPAN = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,4}))?")
 
@@ -53,11 +57,15 @@ def begins(attributes: Attributes, start_s: int, count: int) -> list[int]:
         raise BadRequest(f"more than {MOST_OCCURRENCES} occurrences")
     try:
         zone_name = text(attributes, "reserve_timezone")
-        begin = local_time(start_s, ZoneInfo(zone_name) if zone_name else UTC)
+        zone = ZoneInfo(zone_name) if zone_name else UTC
+        begin = local_time(start_s, zone).replace(tzinfo=None)
+        later = (datetime.MAXYEAR - _HORIZON_YEARS - begin.year) // _CYCLE_YEARS * _CYCLE_YEARS
+        moved = begin.replace(year=begin.year + max(later, 0))
         found = []
         rest = ";".join(part for part in rule.split(";") if not part.upper().startswith("UNTIL="))
-        for each in rrulestr(rest.removeprefix("RRULE:"), dtstart=begin):
-            found.append(int(each.timestamp()))
+        for each in rrulestr(rest.removeprefix("RRULE:"), dtstart=moved):
+            then = each.replace(year=each.year - max(later, 0), tzinfo=zone)
+            found.append(int(then.timestamp()))
             if len(found) == count:
                 break
     except (ValueError, KeyError, OverflowError, OSError) as error:
@@ -68,7 +76,7 @@ def begins(attributes: Attributes, start_s: int, count: int) -> list[int]:
 
 
 def vnodes_by_occurrence(written: str) -> dict[int, str]:
-    """Returns the vnodes of each occurrence, which are numbered from 0 there (rule 2)."""
+    """Returns the vnodes of each occurrence, which are numbered from 0 there (rule 3)."""
     found: dict[int, str] = {}
     for vnodes, spans in _OF_VNODES.findall(written.partition("#")[2]):
         for span in spans.split(","):

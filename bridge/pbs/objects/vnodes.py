@@ -11,7 +11,8 @@ Rules
     2. Numbers and sizes under resources_available are amounts; `@other` means that they are counted
        on that vnode. An amount that is not stated is 0, a boolean False.
     3. A value that cannot be read counts as not stated, and is reported.
-    4. Vnodes of another scheduler's partition are not usable.
+    4. Vnodes of another scheduler's partition are not usable, nor those with names that no start
+       may contain.
 """
 
 import re
@@ -20,6 +21,7 @@ from dataclasses import dataclass, field
 
 from bridge.errors import BadRequest
 from bridge.pbs.objects.definitions import Definition
+from bridge.pbs.objects.exec_vnode import can_be_written
 from bridge.pbs.objects.select import PbsChunk
 from bridge.pbs.objects.values import Kind, amount, boolean, strings, whole
 from bridge.pbs.tables import Attributes, amounts, text
@@ -107,6 +109,8 @@ def read_vnode(
                 words[resource] = strings(value)
         except BadRequest as error:
             problems.append(f"vnode {name[:MOST_SHOWN]}: {resource[:MOST_SHOWN]}: {error}")
+    if not can_be_written(name):
+        problems.append(f"vnode {name[:MOST_SHOWN]}: no job is started there, because of its name")
     state = text(attributes, "state")
     states = {word.strip().lower() for word in state.split(",")}
     own = text(attributes, "partition")
@@ -121,7 +125,7 @@ def read_vnode(
         name=name,
         host=next(iter(words.get("host", ())), "") or name.partition("[")[0],
         state=state,
-        usable=not states & CLOSED and own == partition,
+        usable=not states & CLOSED and own == partition and can_be_written(name),
         amounts=counted,
         counted_on=elsewhere,
         strings=words,

@@ -529,7 +529,10 @@ def _hold(
     reservation = parsed.by_queue.get(job.queue)
     if reservation is not None and not reservation.start_s <= now_s < reservation.end_s:
         return pb.HOLD_RESERVATION, f"reservation {reservation.name} is not active"
-    if why := limits.exceeded(parsed.limits_of(job), job.owner, job.total, parsed.definitions):
+    bounds = parsed.limits_of(job)
+    if why := limits.exceeded(bounds, job.owner, job.total, parsed.definitions) or limits.mismatch(
+        (place for place, _ in bounds), job.words
+    ):
         return pb.HOLD_LIMIT, why
     if below:
         return pb.HOLD_OTHER, below

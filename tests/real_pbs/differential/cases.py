@@ -14,8 +14,9 @@ Steps, separated by `; `
     settle          waits until nothing changes any more; also at the end of each case
 
 n1 and n2 have rack=r1, n3 and n4 rack=r2; n3 is red and n4 is big; n2 has 100 GiB of scratch and
-two GPUs; the server has three licences `lic`. The host n5 has two vnodes of two CPUs, n5[0] and
-n5[1], of the queue vq.
+two GPUs; the server has three licences `lic`; `site` (a string), `apps` (a string_array) and `open`
+(a boolean) belong to no vnode. The host n5 has two vnodes of two CPUs, n5[0] and n5[1], of the
+queue vq.
 
 In options and texts, `{a}` is the id of job a; `{R}` the queue of the last reservation; `{+600}`
 the instant in 600 s as MM/DD/YYYY HH:MM, and `{@600}` its hour and minute as HHMM.
@@ -174,6 +175,13 @@ CASES: dict[str, str] = {
     "c: -l ncpus=2",
     "queue's ncpus": "qmgr set queue workq resources_available.ncpus=3; a: -l ncpus=4; "
     "b: -l ncpus=2",
+    "string of the server": "qmgr set server resources_available.site=a; a: -l site=a; "
+    "b: -l site=b; c:",
+    "string that the server does not state": "a: -l site=z",
+    "boolean of a queue": "qmgr set queue workq resources_available.open=False; a: -l open=true; "
+    "b: -l open=false; c:",
+    "string_array of the server": "qmgr set server resources_available.apps='x,y'; a: -l apps=y; "
+    "b: -l apps=z",
     "vnode's max_running": "qmgr set node n1 max_running=1; a: -l select=1:ncpus=1:vnode=n1; "
     "settle; "
     "b: -l select=1:ncpus=1:vnode=n1",

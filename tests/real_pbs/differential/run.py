@@ -28,6 +28,8 @@ RESOURCES = (
     "create resource scratch type=size,flag=hn", "create resource color type=string,flag=h",
     "create resource rack type=string_array,flag=h", "create resource big type=boolean,flag=h",
     "create resource lic type=long,flag=q", "create resource ngpus type=long,flag=hn",
+    "create resource site type=string", "create resource open type=boolean",
+    "create resource apps type=string_array",
 )  # fmt: skip
 NODES = {
     "n1": ("ncpus=4", "mem=8gb", "rack=r1"),
@@ -235,7 +237,7 @@ def start(scheduler: str, server: Server) -> Bridge | None:
     """Starts a scheduler."""
     config = _PRIV / "sched_config"
     text = config.read_text(encoding="utf-8")
-    more = "scratch, color, rack, big, lic, ngpus"
+    more = "scratch, color, rack, big, lic, ngpus, site, open, apps"
     config.write_text(re.sub(r'(?m)^(resources: ".*)"', rf'\1, {more}"', text), encoding="utf-8")
     if scheduler == "bridge":
         bridge = Bridge(os.environ.get("POLICY", "pbs"))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The link in virtual time, beside a double of a server and the real cycles of the service."""
 
+import itertools
 import random
 from collections import Counter
 
@@ -317,7 +318,7 @@ def test_a_resume_to_a_mom_that_does_not_answer_does_not_stop_the_link(world):
         asked.append(world.pbs.now)
         world.pbs.advance(limit_s)
 
-    world.link.within = never
+    world.link.requests.within = never
     before = world.parent.words.count("registered")
     world.run(30)
     other = world.pbs.submit("1:ncpus=1:vnode=n2")
@@ -325,7 +326,7 @@ def test_a_resume_to_a_mom_that_does_not_answer_does_not_stop_the_link(world):
     assert len(asked) == 1
     assert world.parent.words.count("registered") == before + 1
     assert world.pbs.jobs[other]["substate"] == "42"
-    world.link.within = lambda _, call: call()
+    world.link.requests.within = lambda _, call: call()
     world.run(300, 1.0)
     assert world.pbs.jobs[job]["job_state"] == "R"
     assert judge(world.pbs) == []
@@ -354,6 +355,42 @@ def test_of_a_new_job_it_reads_only_that_before_it_asks_and_the_rest_meanwhile(w
     assert {"stat_server", "stat_queues", "stat_vnodes", "stat_jobs"} <= set(later[:run])
     world.turn()
     assert world.pbs.jobs[job]["substate"] == "42"
+
+
+def test_a_result_that_is_read_while_the_service_decides_is_reported(world):
+    outcomes, run = [], world.service.Cycle
+
+    def cycle(request, timeout):
+        outcomes.extend((each.job_id, each.outcome) for each in request.fates)
+        return run(request, timeout)
+
+    world.service.Cycle = cycle
+    job = world.pbs.submit("1:ncpus=1")
+    while "asked" not in {what for _, what, _, _ in world.pbs.history}:
+        world.turn(0.01)
+    world.pbs.submit("1:ncpus=1")
+    world.service.meanwhile = lambda: world.pbs.advance(1.0)  # the first job runs then
+    world.run(3)
+    assert (job, pb.OUTCOME_APPLIED) in outcomes
+
+
+@pytest.mark.usefixtures("world")
+def test_each_of_many_starts_is_a_sign_of_life(monkeypatch):
+    world = World({f"n{i}": {"ncpus": "4", "mem": "8gb"} for i in range(30)})
+    world.run(2)
+    seen, run = [], world.pbs.run
+
+    def slow(*arguments):
+        seen.append(len(world.parent.words))
+        world.pbs.advance(0.2)
+        return run(*arguments)
+
+    monkeypatch.setattr(world.pbs, "run", slow)
+    for _ in range(30):
+        world.pbs.submit("1:ncpus=4")
+    world.run(20)
+    assert len(seen) == 30
+    assert all(later > before for before, later in itertools.pairwise(seen))
 
 
 @pytest.mark.parametrize("what", ["delete_job", "hold"])

@@ -3,7 +3,7 @@
 
 import pytest
 
-from bridge.pbs.link.chores import REWRITE_S, Allowance, Backlog
+from bridge.pbs.link.announcer import REWRITE_S, Allowance, Backlog
 from bridge.pbs.link.pace import LONGEST_S, Pace
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.pbs.decisions.ledger import Ledger
+from bridge.pbs.decisions.last_check import LastCheck
 from bridge.pbs.decisions.reservations import answer
 from bridge.pbs.objects.definitions import read_definitions
 from bridge.pbs.objects.values import Kind
@@ -69,6 +69,6 @@ def test_a_confirmed_reservation_keeps_its_vnodes(tables):
 def test_a_held_job_runs_only_if_an_operator_says_so(tables):
     version = Translation().report(tables).jobs["1.pbssrv"].version
     start = pb.Start(nodes="n1", partition="workq")
-    ledger = Ledger(tables)
-    refused = ledger.admit(pb.Decision(job_id="1.pbssrv", job_version=version, start=start))
+    check = LastCheck(tables)
+    refused = check.admit(pb.Decision(job_id="1.pbssrv", job_version=version, start=start))
     assert refused.text == "the job is in state H"

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bridge.pbs.decisions.ledger import Ledger
+from bridge.pbs.decisions.last_check import LastCheck
 from bridge.pbs.decisions.reservations import DENIED, answer
 from bridge.pbs.objects.parsed import Reader
 from bridge.pbs.objects.sched_files import read_sched_files
@@ -244,4 +244,4 @@ def test_no_job_starts_that_would_run_into_a_later_occurrence():
         tables = some_tables(jobs, vnodes, reservations={"S9.srv": reservation})
         found = Service(tables, judge=lambda _: []).cycle()
         assert isinstance(found.get("1.srv"), Run) is runs
-        assert isinstance(Ledger(tables).run_now("1.srv"), Run) is runs
+        assert isinstance(LastCheck(tables).run_now("1.srv"), Run) is runs

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.pbs.decisions.ledger import Ledger
+from bridge.pbs.decisions.last_check import LastCheck
 from bridge.pbs.objects.calendar import (
     FOREVER,
     is_prime,
@@ -204,9 +204,9 @@ def test_dedicated_time():
 def test_the_last_check_knows_the_time_of_day():
     tables = some_tables({"1.srv": a_job(listed={"walltime": "05:00:00"})})
     texts = {"sched_config": STOCK, "dedicated_time": f"{date(3600)} {date(7200)}"}
-    ledger = Ledger(tables, Reader(read_sched_files(texts, UTC)))
-    job = ledger.parsed.jobs["1.srv"]
-    answer = ledger.admit(
+    check = LastCheck(tables, Reader(read_sched_files(texts, UTC)))
+    job = check.parsed.jobs["1.srv"]
+    answer = check.admit(
         pb.Decision(job_id="1.srv", job_version=job.version, start=pb.Start(nodes="n1"))
     )
     assert isinstance(answer, Refusal)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bridge.model.resources import Arrangement
 from bridge.pbs.decisions.announcement import announcement
-from bridge.pbs.decisions.ledger import Ledger
+from bridge.pbs.decisions.last_check import LastCheck
 from bridge.pbs.orders import Run
 from bridge.pbs.report.ended import ended
 from bridge.pbs.report.translation import HELLO_FIELDS, Translation
@@ -47,16 +47,16 @@ class Service:
             )
         )  # fmt: skip
         self.fates, jobs = [], dict(self.tables.jobs)
-        ledger = Ledger(self.tables, self.translation.reader)
+        check = LastCheck(self.tables, self.translation.reader)
         answers = {}
         for decision in reply.decisions:
             action = decision.WhichOneof("action")
             if action != "start":
-                job_id, shown = announcement(decision, ledger.parsed.nodes)
+                job_id, shown = announcement(decision, check.parsed.nodes)
                 answers[job_id] = shown
                 outcome = pb.OUTCOME_APPLIED
             else:
-                answer = ledger.admit(decision)
+                answer = check.admit(decision)
                 outcome = pb.OUTCOME_APPLIED if isinstance(answer, Run) else answer.outcome
                 if isinstance(answer, Run):
                     answers[answer.job_id] = answer

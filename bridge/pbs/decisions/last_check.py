@@ -39,7 +39,7 @@ class _Booked:
     index: int
 
 
-class Ledger:
+class LastCheck:
     """The last check against one state of the server."""
 
     def __init__(self, tables: Tables, reader: Reader | None = None) -> None:

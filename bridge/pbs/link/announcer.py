@@ -81,7 +81,7 @@ class Backlog:
         self.written_again = 0
         self._ready: dict[str, Attributes] = {}
         self._later: dict[str, Attributes] = {}
-        self._told: dict[str, tuple[Attributes, float]] = {}
+        self._written: dict[str, tuple[Attributes, float]] = {}
 
     def __len__(self) -> int:
         return len(self._ready) + len(self._later)
@@ -93,7 +93,7 @@ class Backlog:
 
     def add(self, job_id: str, attributes: Attributes, now: float) -> None:
         """Takes the newest announcement of a job."""
-        known, at = self._told.get(job_id, (None, -REWRITE_S))
+        known, at = self._written.get(job_id, (None, -REWRITE_S))
         self._later.pop(job_id, None)
         if known == attributes:
             self._ready.pop(job_id, None)
@@ -104,35 +104,35 @@ class Backlog:
 
     def ripen(self, now: float) -> None:
         """Makes ready what was held back for long enough."""
-        for job_id in [j for j in self._later if now - self._told[j][1] >= REWRITE_S]:
+        for job_id in [j for j in self._later if now - self._written[j][1] >= REWRITE_S]:
             self._ready[job_id] = self._later.pop(job_id)
 
     def take(self, most: int, now: float) -> list[tuple[str, Attributes]]:
         """Returns what is to be written next, and counts it as written."""
         batch = [(job_id, self._ready[job_id]) for job_id in itertools.islice(self._ready, most)]
-        self.written_again = sum(job_id in self._told for job_id, _ in batch)
+        self.written_again = sum(job_id in self._written for job_id, _ in batch)
         for job_id, attributes in batch:
             del self._ready[job_id]
-            self._told[job_id] = attributes, now
+            self._written[job_id] = attributes, now
         return batch
 
     def forget(self, job_ids: Iterable[str]) -> None:
         """Drops jobs, also that they were written."""
         for job_id in job_ids:
-            for known in (self._ready, self._later, self._told):
+            for known in (self._ready, self._later, self._written):
                 known.pop(job_id, None)
 
     def keep_only(self, job_ids: Mapping[str, Attributes]) -> None:
         """Forgets jobs that have left."""
         there = job_ids.keys()
-        self.forget((self._told.keys() | self._ready.keys()) - there)
+        self.forget((self._written.keys() | self._ready.keys()) - there)
 
 
 class Announcer:
     """Writes comments and estimated starts into jobs."""
 
     def __init__(self, ifl: Ifl, share: float) -> None:
-        """Begins to write, once it is told on which connection.
+        """Begins to write, once it has a connection.
 
         Args:
             ifl: the library.
