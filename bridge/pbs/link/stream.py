@@ -38,7 +38,10 @@ class News(IntEnum):
 
 
 class Reported(Protocol):
-    """A complete report (`bridge.pbs.report`); unchanged messages are the same objects."""
+    """A complete report (`bridge.pbs.report`), which never changes.
+
+    Unchanged messages are the same objects.
+    """
 
     @property
     def nodes(self) -> Mapping[str, pb.Node]:
@@ -74,6 +77,8 @@ class _Sent:
 
 def _news(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Any]:
     """Messages that are new or differ."""
+    if new is old:
+        return []
     return [
         message
         for name, message in new.items()
@@ -255,9 +260,8 @@ class Stream:
 
     def _accept(self, report: Reported, reply: pb.CycleReply) -> pb.CycleReply:
         self._sent = _Sent(
-            dict(report.nodes), dict(report.jobs), report.partitions, report.reservations,
-            report.licences,
-        )  # fmt: skip
+            report.nodes, report.jobs, report.partitions, report.reservations, report.licences
+        )
         self._results = []
         before = self._decided
         self._decided = max([before, *(decision.id for decision in reply.decisions)])

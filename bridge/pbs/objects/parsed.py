@@ -12,7 +12,7 @@ Rules
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from bridge.errors import BadRequest
 from bridge.pbs.objects import values
@@ -130,6 +130,30 @@ class Parsed:
         return found
 
 
+@dataclass(frozen=True)
+class _Kept:
+    """What was read last of a kind of objects."""
+
+    objects: Objects
+    read: Mapping[str, Any]
+
+
+Uses = tuple[Mapping[str, Used], Mapping[str, int]]
+"""What running jobs use of the server and of each queue, and the running tasks of each array."""
+
+
+def _uses(jobs: Mapping[str, PbsJob]) -> Uses:
+    used: dict[str, Used] = {"": {}}
+    running: dict[str, int] = {}
+    for job in jobs.values():
+        if job.has_vnodes and job.state not in SUSPENDED:
+            add_use(used[""], job.owner, job.total)
+            add_use(used.setdefault(job.queue, {}), job.owner, job.total)
+            if job.array:
+                running[job.array] = running.get(job.array, 0) + 1
+    return used, running
+
+
 class Reader:
     """Reads tables; keeps what it read by the identity of the attributes."""
 
@@ -141,7 +165,8 @@ class Reader:
         """
         self.files = files
         self._compared = files.config.compared
-        self._kept: dict[tuple[str, str], tuple[Attributes, object]] = {}
+        self._kept: dict[str, _Kept] = {}
+        self._uses: tuple[Mapping[str, PbsJob], Uses] | None = None
         self._definitions: tuple[Objects, Mapping[str, Definition]] | None = None
         self._partition = ""
         self._nodes: tuple[Mapping[str, Vnode], Mapping[str, tuple[str, ...]]] | None = None
@@ -149,43 +174,23 @@ class Reader:
     def read(self, tables: Tables) -> Parsed:
         """Reads tables."""
         definitions = self._defined(tables)
-        fresh: dict[tuple[str, str], tuple[Attributes, object]] = {}
-
-        def each(
-            kind: str, objects: Objects, make: Callable[[str, Attributes], _T]
-        ) -> dict[str, _T]:
-            found: dict[str, _T] = {}
-            for name, attributes in objects.items():
-                kept = self._kept.get((kind, name))
-                if kept is None or kept[0] is not attributes:
-                    kept = (attributes, make(name, attributes))
-                fresh[kind, name] = kept
-                found[name] = kept[1]  # type: ignore[assignment]
-            return found
-
-        vnodes = each(
+        vnodes = self._each(
             "vnode", tables.vnodes, lambda n, a: read_vnode(n, a, definitions, self._partition)
         )
-        jobs = each("job", tables.jobs, lambda n, a: read_job(n, a, definitions))
-        queues = each(
+        jobs = self._each("job", tables.jobs, lambda n, a: read_job(n, a, definitions))
+        queues = self._each(
             "queue", tables.queues, lambda n, a: read_queue(n, a, definitions, self._partition)
         )
-        read = each(
+        read = self._each(
             "reservation", tables.reservations, lambda n, a: read_reservations(n, a, definitions)
         )
         reservations = {one.name: one for several in read.values() for one in several}
-        limits = each(
+        limits = self._each(
             "server", {"": tables.server}, lambda _, a: read_limits("the server", a, definitions)
         )
-        self._kept = fresh
-        used: dict[str, Used] = {"": {}}
-        running: dict[str, int] = {}
-        for job in jobs.values():
-            if job.has_vnodes and job.state not in SUSPENDED:
-                add_use(used[""], job.owner, job.total)
-                add_use(used.setdefault(job.queue, {}), job.owner, job.total)
-                if job.array:
-                    running[job.array] = running.get(job.array, 0) + 1
+        if self._uses is None or self._uses[0] is not jobs:
+            self._uses = jobs, _uses(jobs)
+        used, running = self._uses[1]
         problems = [line for vnode in vnodes.values() for line in vnode.problems]
         problems += [line for queue in queues.values() for line in queue.limits.problems]
         problems += [
@@ -198,6 +203,22 @@ class Reader:
             (*problems, *limits[""].problems),
             self.files,
         )  # fmt: skip
+
+    def _each(
+        self, kind: str, objects: Objects, make: Callable[[str, Attributes], _T]
+    ) -> Mapping[str, _T]:
+        """Reads objects of a kind; the same as last time if none has changed."""
+        kept = self._kept.get(kind)
+        if kept is not None and kept.objects is objects:
+            return kept.read
+        before, found = kept, dict[str, _T]()
+        for name, attributes in objects.items():
+            if before is not None and before.objects.get(name) is attributes:
+                found[name] = before.read[name]
+            else:
+                found[name] = make(name, attributes)
+        self._kept[kind] = _Kept(objects, found)
+        return found
 
     def _defined(self, tables: Tables) -> Mapping[str, Definition]:
         partition = text(tables.sched, "partition")
@@ -219,10 +240,12 @@ class Reader:
 
     def _grouped(self, vnodes: Mapping[str, Vnode]) -> Mapping[str, tuple[str, ...]]:
         known = self._nodes
-        same = (
-            known is not None
-            and known[0].keys() == vnodes.keys()
-            and all(known[0][name] is vnode for name, vnode in vnodes.items())
+        same = known is not None and (
+            known[0] is vnodes
+            or (
+                known[0].keys() == vnodes.keys()
+                and all(known[0][name] is vnode for name, vnode in vnodes.items())
+            )
         )
         if known is None or not same:
             known = self._nodes = (vnodes, wire_nodes(vnodes))

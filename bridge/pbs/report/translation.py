@@ -113,6 +113,7 @@ class Translation:
         self._around: object = None
         self._nodes_of: object = None
         self._partitions_of: object = None
+        self._jobs_of: tuple[object, object] | None = None
         self._cluster: Cluster | None = None
         self._demanded: frozenset[str] = frozenset()
         self._last: Report | None = None
@@ -127,34 +128,14 @@ class Translation:
         priorities = Priorities(parsed, self.usage)
         shared = self._shared = shared_vnodes(parsed, cluster)
         last = self._last
-        around = self._around = _around(parsed)
+        around = _around(parsed)
+        same_around, self._around = around == self._around, around
         now = circumstances(parsed, priorities, shared)
-        calm = not now.by_clock and now == self._circumstances
+        calm = same_around and not now.by_clock and now == self._circumstances
         self._circumstances = now
-        jobs: dict[str, pb.Job] = {}
-        kept: dict[str, _Kept] = {}
-        demanded: set[str] = set()
-        for job_id, job in parsed.jobs.items():
-            known = self._kept.get(job_id)
-            if known is not None and (
-                known.job is not job or known.cluster is not cluster or known.around != around
-            ):
-                known = None
-            if calm and known is not None and is_judged_by_them(job):
-                kept[job_id] = known
-                demanded |= known.demanded
-                jobs[job_id] = known.message
-                continue
-            made = self._job(job, tables.jobs[job_id], parsed, priorities, known)
-            if made is not None:
-                kept[job_id] = made
-                demanded |= made.demanded
-                jobs[job_id] = made.message
-        for message in shared.jobs:
-            jobs[message.id] = self._as_before(message)
-        self._kept = kept
+        jobs = self._all_jobs(parsed, cluster, priorities, calm=calm)
         report = Report(
-            self._all_nodes(parsed, cluster, frozenset(demanded)),
+            self._all_nodes(parsed, cluster, self._demanded),
             jobs,
             self._all_partitions(parsed, cluster),
             _same(_reservations(parsed, shared), last.reservations if last else None),
@@ -168,6 +149,45 @@ class Translation:
         )
         self._last = report
         return report
+
+    def _all_jobs(
+        self, parsed: Parsed, cluster: Cluster, priorities: Priorities, *, calm: bool
+    ) -> Mapping[str, pb.Job]:
+        """The jobs, and what stands for reservations; the last ones if nothing has changed.
+
+        `calm`: what waiting jobs are judged by is as before.
+        """
+        last, made_of = self._last, self._jobs_of
+        same = made_of is not None and made_of[0] is parsed.jobs and made_of[1] is cluster
+        if calm and same and last is not None:
+            return last.jobs
+        jobs: dict[str, pb.Job] = {}
+        kept: dict[str, _Kept] = {}
+        demanded: set[str] = set()
+        clocked = False
+        for job_id, job in parsed.jobs.items():
+            known = self._kept.get(job_id)
+            if known is not None and (
+                known.job is not job
+                or known.cluster is not cluster
+                or (known.around is not self._around and known.around != self._around)
+            ):
+                known = None
+            by_them = is_judged_by_them(job)
+            clocked |= not by_them and not job.has_vnodes
+            if calm and known is not None and by_them:
+                made: _Kept | None = known
+            else:
+                made = self._job(job, parsed.tables.jobs[job_id], parsed, priorities, known)
+            if made is not None:
+                kept[job_id] = made
+                demanded |= made.demanded
+                jobs[job_id] = made.message
+        for message in self._shared.jobs:
+            jobs[message.id] = self._as_before(message)
+        self._kept, self._demanded = kept, frozenset(demanded)
+        self._jobs_of = None if clocked or self._shared.jobs else (parsed.jobs, cluster)
+        return jobs
 
     def _all_nodes(
         self, parsed: Parsed, cluster: Cluster, demanded: frozenset[str]
