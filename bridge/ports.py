@@ -206,7 +206,7 @@ class Planned:
     Attributes:
         promises: replace those of the cycle before.
         dispatched: statistics of its dispatcher; None: it has none.
-        learnt: as in `Predicted`, for a reshape stage.
+        learnt: as in `Predicted`, by a plan or reshape stage.
     """
 
     plan: Plan

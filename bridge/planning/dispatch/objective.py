@@ -17,7 +17,7 @@ Ageing: for each `ageing_s` that a job has waited, the cost of a second grows by
 that length (and of the highest priority). So long jobs eventually weigh as much as short ones.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,11 +37,13 @@ class Objective:
     Attributes:
         ageing_s: how quickly the weight of waiting jobs grows, see above; None: not at all.
         power: exponent of the wait, 1 to 3 in steps of 1/2.
+        factor: (n_jobs,) of each job's weight, by row of the snapshot; None: 1.
     """
 
     name: str = "slowdown"
     ageing_s: int | None = None
     power: float = 1
+    factor: NDArray[np.float64] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.name not in NAMES:
@@ -61,7 +63,8 @@ class Objective:
             job: (n,) rows of `snapshot.jobs`.
             length_s: (n,) predicted run times.
         """
-        return self._plain(snapshot, job, length_s) + self._ageing(snapshot, job)
+        plain = self._plain(snapshot, job, length_s) + self._ageing(snapshot, job)
+        return plain if self.factor is None else plain * self.factor[job]
 
     def due_s(
         self, snapshot: Snapshot, job: NDArray[np.int64], length_s: NDArray[np.int64]

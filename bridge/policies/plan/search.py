@@ -32,7 +32,12 @@ Rules
        starts later than both its bound and its start in the given plan of the cycle. The bound is
        submit + harm_factor * (promise - submit) + harm_s. The kernel counts a start beyond as
        costlier than everything else; the finished plan is checked again, with all its rows.
-    7. A job that meets its deadline or fixed start in the given plan meets it in the new one, too:
+    7. Harm by class (`class_factor`, `longest_factor`): the waits of classes of jobs are compared
+       with those in a simulation of EASY (`bridge.planning.dispatch.account`). The jobs of a class
+       whose mean wait is more than `class_factor` times EASY's get more weight. A job is overdue
+       when it has waited for `longest_factor` times the longest wait under EASY, at least 4 h.
+       This steers; it is no bound.
+    8. A job that meets its deadline or fixed start in the given plan meets it in the new one, too:
        a miss costs more than everything else.
 
 Source: none; local search over priority lists is textbook (serial schedule generation: R. Kolisch,
@@ -52,9 +57,10 @@ from bridge.core import Alarm, OrderFound, Stopped, search_orders
 from bridge.errors import ConfigError
 from bridge.model.decisions.answer import LATE, NO_GAIN, SETTLED, SMALL, Dispatched
 from bridge.model.snapshot import Snapshot
+from bridge.planning.dispatch.account import LEAST_LONGEST_S, Account, counted
 from bridge.planning.dispatch.objective import Objective
 from bridge.planning.scheduler.queue_planner import QueuePlanner
-from bridge.ports import Context, Planned, Preference, Promises, Solver
+from bridge.ports import NO_PROMISES, Context, Planned, Preference, Promises, Solver
 from bridge.units import DAY_S, NEVER, STEPS_PER_MS, UNPLANNED
 
 HOUR_S = 3600
@@ -64,6 +70,7 @@ RESERVE = 2.25
 """Time reserved, as a multiple of that of the given plan: to plan the best order, and to plan the
 given one again if that is no better."""
 MOST_HARM = 1 << 31
+MOST_FACTOR = 100
 WEIGHT = 1 << 32
 """The largest weight of a search; weights are integers there, so that sums are exact."""
 
@@ -90,6 +97,10 @@ class Search(QueuePlanner):
         harm_factor: bounds the wait of each job, as a multiple of the promised one (rule 6); 0:
             no job starts later than in the given plan of the cycle; None: no such bound.
         harm_s: added to that bound, s.
+        class_factor: mean wait of a class of jobs as a multiple of EASY's above which its jobs
+            get more weight (rule 7); None: classes have equal weights.
+        longest_factor: rule 7; if `most_wait_s` is given too, the shorter of both counts.
+            None: no such rule.
         array_depth: tasks of one array planned at a time.
     """
 
@@ -102,6 +113,8 @@ class Search(QueuePlanner):
     power: float = 1
     harm_factor: float | None = None
     harm_s: int = 0
+    class_factor: float | None = None
+    longest_factor: float | None = None
 
     name: ClassVar[str] = "search"
 
@@ -111,6 +124,9 @@ class Search(QueuePlanner):
         for key in ("harm_factor", "harm_s"):
             if (given := getattr(self, key)) is not None and not 0 <= given <= MOST_HARM:
                 raise ConfigError(key, f"must be 0 to {MOST_HARM}, not {given}")
+        for key in ("class_factor", "longest_factor"):
+            if (factor := getattr(self, key)) is not None and not 0 < factor <= MOST_FACTOR:
+                raise ConfigError(key, f"must be above 0, up to {MOST_FACTOR}, not {factor}")
         if self.most_wait_s is not None and self.most_wait_s < 0:
             raise ConfigError("most_wait_s", f"must be 0 or more, or null, not {self.most_wait_s}")
         for key in ("budget_ms", "effort"):
@@ -135,13 +151,32 @@ class Search(QueuePlanner):
         scheduler = self.list_scheduler(snapshot, order, preference, context)
         seed = int(context.rng.integers(1 << 63))
         promised = context.state.promised_by(self.name).start_s
-        cycle = SearchedCycle(self, snapshot, scheduler, clock, promised)
+        account = self._account(snapshot, context)
+        cycle = SearchedCycle(self, snapshot, scheduler, clock, promised, account=account)
         found = cycle.found(seed)
         plan = scheduler.plan(self.name)
         notes = replace(plan, notes=(*plan.notes, *found.notes))
-        if self.harm_factor is None:
-            return Planned(notes, dispatched=found.done)
-        return Planned(notes, Promises(self.name, cycle.promised), dispatched=found.done)
+        promises = NO_PROMISES
+        if self.harm_factor is not None:
+            promises = Promises(self.name, cycle.promised)
+        learnt = {} if account is None else {self.name: account.done()}
+        return Planned(notes, promises, dispatched=found.done, learnt=learnt)
+
+    @property
+    def keeps_account(self) -> bool:
+        """Whether waits are compared with those under EASY (rule 7)."""
+        return self.class_factor is not None or self.longest_factor is not None
+
+    def _account(self, snapshot: Snapshot, context: Context) -> Account | None:
+        if not self.keeps_account:
+            return None
+        account = Account(context.state.learnt_by(self.name))
+        ended, running = snapshot.ended, snapshot.running
+        account.end(ended.id.tolist(), ended.start_s.tolist(), ended.end_s.tolist())
+        account.running = lambda: dict(
+            zip(running.id.tolist(), running.start_s.tolist(), strict=True)
+        )
+        return account
 
 
 class Starts(Protocol):
@@ -207,14 +242,19 @@ class SearchedCycle:
         queue: Queue,
         clock: Solver | None,
         promised: Mapping[str, int] = MappingProxyType({}),
+        *,
+        account: Account | None = None,
     ) -> None:
         self._clock = clock
         self._known = promised
         self.promised: dict[str, int] = {}
         self._settings, self._snapshot, self._queue = settings, snapshot, queue
         self._goal = Objective(settings.objective, settings.ageing_s, settings.power)
+        self._most_wait_s = settings.most_wait_s
         self._job = queue.job
         self._length_s = queue.length_s
+        if account is not None:
+            self._compare(account)
         self._given, self._lead = self._overdue_first()
 
     def found(self, seed: int) -> Found:
@@ -245,6 +285,24 @@ class SearchedCycle:
             self._queue.schedule(self._given)
         gap = window.gap(found, schedule)
         return Found(schedule, Dispatched(len(window), given[-1], given[-1], gap, NO_GAIN))
+
+    def _compare(self, account: Account) -> None:
+        """Rule 7."""
+        settings, snapshot = self._settings, self._snapshot
+        jobs = snapshot.jobs
+        single = np.flatnonzero(jobs.array_tasks[self._job] == 0)
+        job = self._job[single]
+        widths, total = counted(snapshot, job, self._queue.least_nodes[single])
+        arrived = jobs.submit_s[job], self._length_s[single], widths
+        account.arrive(jobs.id[job].tolist(), *arrived, total=total, nodes=len(snapshot.nodes))
+        ids = jobs.id.tolist()
+        account.settle(snapshot.now_s, total, settings.class_factor or 1.0, ids)
+        if settings.class_factor is not None:
+            self._goal = replace(self._goal, factor=account.weights(ids))
+        if settings.longest_factor is not None:
+            longest_s = max(int(settings.longest_factor * account.longest_s), LEAST_LONGEST_S)
+            known = NEVER if self._most_wait_s is None else self._most_wait_s
+            self._most_wait_s = min(longest_s, known)
 
     def _elapsed_s(self) -> float:
         return 0.0 if self._clock is None else self._clock.elapsed_s()
@@ -287,7 +345,7 @@ class SearchedCycle:
         everyone = np.arange(len(job), dtype=np.int64)
         submit_s = jobs.submit_s[job]
         fixed = jobs.fixed[job]
-        most_s = self._settings.most_wait_s
+        most_s = self._most_wait_s
         late = np.zeros(len(job), dtype=bool)
         if most_s is not None:
             late = ~fixed & (self._snapshot.now_s - submit_s >= most_s)

@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 
 from bridge.core import UNLIMITED, plan_counts
 from bridge.model.job import JobTable
+from bridge.model.learnt import Learnt
 from bridge.model.policy import PolicySpec
 from bridge.model.snapshot import Snapshot
+from bridge.planning.dispatch.account import Account
 from bridge.policies.plan.search import Search, SearchedCycle
 from bridge.registry import build
 from bridge.sim.runs.backlog import Watch
@@ -163,18 +165,46 @@ class SearchedPool(OrderedPool):
 
     Attributes:
         bound: the promises on which bounds rest.
+        account: of the waits, from the last decision.
     """
 
     bound: Mapping[str, int] = MappingProxyType({})
+    account = Learnt()
+
+    def __init__(self, workload: Workload, system: System, spec: PolicySpec, seed: int = 0) -> None:
+        super().__init__(workload, system, spec, seed)
+        self._just_ended: list[tuple[str, int, int]] = []
+
+    def end(self, job: int, now_s: int) -> None:
+        """A job has ended."""
+        self._just_ended.append((self.jobs.id[job], self.running[job].start_s, now_s))
+        super().end(job, now_s)
 
     def starts(self, queue: "_CountedQueue", view: Snapshot) -> NDArray[np.int64]:
         """As the policy would in the cycle: each has random numbers of its own."""
         rng = np.random.default_rng((self.seed, len(self.decision_ms) + 1))
         settings = cast(Search, self._plan)
-        cycle = SearchedCycle(settings, view, queue, None, self.bound)
+        account = self._opened(settings)
+        cycle = SearchedCycle(settings, view, queue, None, self.bound, account=account)
         found = cycle.found(int(rng.integers(1 << 63)))
         self.bound = cycle.promised
+        if account is not None:
+            self.account = account.done()
         return found.starts.start_s
+
+    def _opened(self, settings: Search) -> Account | None:
+        """The account, with the jobs that have ended since the last decision."""
+        ended, self._just_ended = self._just_ended, []
+        if not settings.keeps_account:
+            return None
+        account = Account(self.account)
+        if ended:
+            account.end(*zip(*ended, strict=True))
+        account.running = self._starts_by_id
+        return account
+
+    def _starts_by_id(self) -> dict[str, int]:
+        return {self.jobs.id[job]: one.start_s for job, one in self.running.items()}
 
 
 class _Planned:

@@ -31,6 +31,7 @@ POLICIES = [
     {"preset": "search", "plan": FEW, "predict": "oracle"},
     {"preset": "search", "plan": FEW, "order": "shortest", "predict": "name-history"},
     {"preset": "search", "plan": {"name": "search", "objective": "priority", "ageing_s": None}},
+    {"preset": "search", "plan": FEW | {"class_factor": 0.7, "longest_factor": 0.5}},
     {"preset": "search", "plan": FEW | {"power": 2.5, "harm_factor": 1, "harm_s": 60}},
 ]
 SEED = 3

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long classes of jobs have waited, against a simulation of EASY on the same jobs.
+
+Terms
+    ledger  the jobs seen lately: when they were submitted, started and ended. An entry is
+            [number, submit_s, length_s, width, class, start_s, end_s]; 0: not yet.
+    shadow  the ledger's jobs under EASY on one pool of processors, in order of submission. A job
+            that has ended takes there what it took; another one, what was expected when it came.
+    class   of size (one node; up to 1/8, 1/2 of the machine; larger) and of expected length
+            (1, 4, 12 h; longer), eight in all: each job is in one of either kind.
+
+Rules
+    1. A job enters when it is first planned, and is told to end by the controller, or by being
+       neither waiting nor running any more. The `MOST` newest are kept, and those that have not
+       ended. Rows of arrays are left out: their tasks have other names once they run.
+    2. After each `EVERY` arrivals the shadow is simulated anew. Waits of a class, real and in the
+       shadow, are those until now: of jobs that have not started, what they have waited so far.
+    3. A class whose wait is more than `class_factor` times that in the shadow is in debt. The
+       weight of its jobs is the excess to the power of `GAIN`, at most `MOST_WEIGHT`. A job has the
+       product of the weights of its two classes.
+    4. Sums are integers, and powers products: the same on every machine.
+
+The shadow ignores what a count cannot express: nodes, partitions, limits, reservations. Where it
+is too quick or too slow for all jobs alike, the weights of all classes change alike, which changes
+no plan.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.core import replay_counts
+from bridge.model.layers import Draft
+from bridge.model.learnt import Learnt
+from bridge.model.snapshot import Snapshot
+
+HOUR_S: Final = 3600
+MOST: Final = 2000
+EVERY: Final = 5
+GAIN: Final = 4
+MOST_WEIGHT: Final = 10_000.0
+FLOOR_S: Final = 60
+"""Added to mean waits before they are compared: shorter ones do not matter."""
+LEAST_LONGEST_S: Final = 4 * HOUR_S
+"""No job is overdue earlier."""
+_LENGTHS_H: Final = (1, 4, 12)
+_CLASSES: Final = 8
+_UNIT: Final = 1 << 20
+"""Weights are kept as multiples of 1 / `_UNIT`."""
+_TOTALS: Final = "*"
+"""The key of [number of arrivals, of those at the last simulation, longest wait, weights]."""
+_SUBMIT, _LENGTH, _WIDTH, _CLASS, _START, _END = range(1, 7)
+
+Ints = NDArray[np.int64]
+
+
+class Account:
+    """The account during one cycle; `done` is that of the next one.
+
+    Attributes:
+        longest_s: the longest wait in the shadow; 0: there was no simulation yet.
+        running: returns the starts of running jobs, by id.
+    """
+
+    running: Callable[[], Mapping[str, int]] = staticmethod(dict)
+
+    def __init__(self, before: Learnt) -> None:
+        """Begins with what was known: ledger and totals are `known`."""
+        self._known = Draft(before.known)
+        totals = self._known.get(_TOTALS) or [0, 0, 0] + [_UNIT] * _CLASSES
+        self._arrivals, self._simulated, self.longest_s = totals[:3]
+        self._weight = np.array(totals[3:], dtype=np.float64) / _UNIT
+        self._before = before
+
+    def arrive(
+        self,
+        ids: Iterable[str],
+        submit_s: Ints,
+        length_s: Ints,
+        width: Ints,
+        *,
+        total: int,
+        nodes: int,
+    ) -> None:
+        """Jobs wait; those that are known already are not changed.
+
+        Args:
+            ids: (n,) of the jobs.
+            submit_s: (n,) instants.
+            length_s: (n,) expected run times.
+            width: (n,) as of `counted`.
+            total: width of the machine.
+            nodes: of the machine.
+        """
+        columns = (submit_s.tolist(), length_s.tolist(), width.tolist())
+        for id_, submitted_s, takes_s, wide in zip(ids, *columns, strict=True):
+            if id_ not in self._known:
+                self._arrivals += 1
+                kind = 4 * _size_class(wide, total, nodes) + _length_class(takes_s)
+                self._known[id_] = [self._arrivals, submitted_s, takes_s, wide, kind, 0, 0]
+
+    def end(self, ids: Iterable[str], start_s: Iterable[int], end_s: Iterable[int]) -> None:
+        """Jobs have ended; unknown ones are ignored."""
+        for id_, started_s, ended_s in zip(ids, start_s, end_s, strict=True):
+            entry = self._known.get(id_)
+            if entry is not None:
+                self._known[id_] = [*entry[:_START], started_s, ended_s]
+
+    def settle(
+        self,
+        now_s: int,
+        total: int,
+        class_factor: float,
+        waiting: Collection[str],
+    ) -> None:
+        """Simulates the shadow if there were enough arrivals, and weighs the classes.
+
+        Args:
+            now_s: the instant.
+            total: width of the machine.
+            class_factor: rule 3.
+            waiting: ids of waiting jobs.
+        """
+        if self._arrivals - self._simulated < EVERY:
+            return
+        self._simulated = self._arrivals
+        self._follow(now_s, set(waiting), self.running())
+        self._forget()
+        entries = sorted(
+            entry for id_ in self._known.in_order() if id_ != _TOTALS
+            if (entry := self._known[id_])[_WIDTH] <= total
+        )  # fmt: skip
+        if not entries:
+            return
+        _, submit_s, length_s, width, kind, start_s, end_s = np.ascontiguousarray(
+            np.array(entries, dtype=np.int64).T
+        )
+        run_s = np.where(end_s > 0, np.maximum(end_s - start_s, 1), length_s)
+        easy = replay_counts(submit_s, run_s, length_s, width, total, 1).start
+        under_easy_s = np.minimum(easy, now_s) - submit_s
+        waited_s = np.where(start_s > 0, start_s, now_s) - submit_s
+        self.longest_s = int(under_easy_s.max())
+        for each in range(_CLASSES):
+            own = (kind // 4 == each) if each < 4 else (kind % 4 == each - 4)
+            self._weight[each] = _weight(
+                int(waited_s[own].sum()), int(under_easy_s[own].sum()), int(own.sum()), class_factor
+            )
+
+    def weights(self, ids: Iterable[str]) -> NDArray[np.float64]:
+        """(n,) of jobs by id; 1 for unknown ones."""
+        by_kind = np.outer(self._weight[:4], self._weight[4:]).ravel()
+        kinds = [-1 if (one := self._known.get(id_)) is None else one[_CLASS] for id_ in ids]
+        found: NDArray[np.float64] = np.append(by_kind, 1.0)[np.array(kinds, dtype=np.int64)]
+        return found
+
+    def done(self) -> Learnt:
+        """What the next cycle is to know."""
+        weight = np.rint(self._weight * _UNIT).astype(np.int64).tolist()
+        totals = [self._arrivals, self._simulated, self.longest_s, *weight]
+        if totals != self._known.get(_TOTALS):
+            self._known[_TOTALS] = totals
+        return Learnt(self._known.done())
+
+    def _follow(self, now_s: int, waiting: set[str], running: Mapping[str, int]) -> None:
+        """Starts of running jobs, and ends of which nobody told."""
+        for id_ in list(self._known.in_order()):
+            entry = self._known[id_]
+            if id_ == _TOTALS or entry[_END] or id_ in waiting:
+                continue
+            if id_ in running:
+                if entry[_START] != running[id_]:
+                    self._known[id_] = [*entry[:_START], running[id_], 0]
+            elif entry[_START]:
+                self._known[id_] = [*entry[:_END], max(now_s, entry[_START] + 1)]
+            else:  # cancelled
+                self._known.pop(id_)
+
+    def _forget(self) -> None:
+        """Drops the oldest that have ended."""
+        for id_ in list(self._known.in_order()):
+            entry = self._known[id_]
+            if id_ != _TOTALS and entry[_END] and entry[0] <= self._arrivals - MOST:
+                self._known.pop(id_)
+
+
+def counted(snapshot: Snapshot, job: Ints, nodes: Ints) -> tuple[Ints, int]:
+    """Jobs and machine as one number each: processors, of the resource they need most of.
+
+    Args:
+        snapshot: the cluster.
+        job: (n,) rows of its jobs.
+        nodes: (n,) that each needs.
+
+    Returns:
+        (n,) widths, and that of the machine.
+    """
+    jobs, capacity = snapshot.jobs, snapshot.nodes.capacity.sum(axis=0)
+    total = max(int(capacity[0]), 1)
+    wants = nodes[:, np.newaxis] * jobs.per_node[job]
+    wants = wants + jobs.tasks[job][:, np.newaxis] * jobs.per_task[job]
+    width = -(-wants * total // np.maximum(capacity, 1)).max(axis=1, initial=0)
+    whole = -(-nodes * total // max(len(snapshot.nodes), 1))
+    return np.maximum(np.where(jobs.exclusive[job], np.maximum(width, whole), width), 1), total
+
+
+def _size_class(width: int, total: int, nodes: int) -> int:
+    """0 to 3."""
+    if width * nodes <= total:
+        return 0
+    return 1 if 8 * width <= total else 2 if 2 * width <= total else 3
+
+
+def _length_class(takes_s: int) -> int:
+    """0 to 3."""
+    return sum(takes_s > hours * HOUR_S for hours in _LENGTHS_H)
+
+
+def _weight(waited_s: int, under_easy_s: int, jobs: int, class_factor: float) -> float:
+    """Rule 3; 1 for a class that is not in debt."""
+    excess = (waited_s + FLOOR_S * jobs) / (class_factor * (under_easy_s + FLOOR_S * jobs) or 1.0)
+    if excess <= 1:
+        return 1.0
+    for _ in range(2):  # to the power of GAIN
+        excess = excess * excess
+    return min(excess, MOST_WEIGHT)
