@@ -79,9 +79,9 @@ class Views:
             self._seen = task.result()
 
     async def _ask(self, now: float) -> Seen:
-        asked = self._asker.ask(MessageKind.VIEW, [str(number).encode() for number in self._known])
+        known = [str(number).encode() for number in self._known]
         async with asyncio.timeout(SERVICE_S):
-            parts = await asyncio.wrap_future(asked)
+            parts = await self._asker.answer(MessageKind.VIEW, known)
         loop = asyncio.get_running_loop()
         serial, changes, cost_s, live, in_force = unpack(parts[:1])
         if len(parts) > 1:

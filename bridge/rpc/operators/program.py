@@ -117,7 +117,7 @@ def _taking(asker: Asker, service: OperatorService) -> Carry:
     async def carry(event: str, name: str, wishes: Sequence[Wish]) -> int:
         bounds = json.dumps([[wish.start_s, wish.end_s, wish.upper_w] for wish in wishes])
         parts = [event.encode(), name.encode(errors="replace"), bounds.encode()]
-        answer = await asyncio.wrap_future(asker.ask(MessageKind.EVENTS, parts))
+        answer = await asker.answer(MessageKind.EVENTS, parts)
         service.views.expire()
         return int(answer[0])
 
@@ -129,7 +129,7 @@ def _cached(asker: Asker) -> Any:
     known: list[tuple[float, asyncio.Task[bytes]]] = []
 
     async def fetch() -> bytes:
-        parts = await asyncio.wrap_future(asker.ask(MessageKind.METRICS))
+        parts = await asker.answer(MessageKind.METRICS)
         return bytes(parts[0])
 
     async def page() -> bytes:

@@ -6,6 +6,7 @@ process decodes only numbers and texts from it, no pickled objects, because the 
 pass on what users sent.
 """
 
+import asyncio
 import contextlib
 import itertools
 import socket
@@ -143,6 +144,10 @@ class Asker:
         except OSError:
             self._gone()
         return answer
+
+    async def answer(self, kind: MessageKind, parts: Sequence[Part] = ()) -> list[bytearray]:
+        """Waits for the answer in an event loop; raises as the result of `ask` does."""
+        return await asyncio.wrap_future(self.ask(kind, parts))
 
     def tell(self, kind: MessageKind, parts: Sequence[Part] = ()) -> None:
         """Sends a message that needs no answer."""
