@@ -109,7 +109,7 @@ class World:
     @staticmethod
     def _start(controller: Controller, job: int, first: int, last: int, now_s: int) -> None:
         nodes = np.arange(first, last, dtype=np.int32)
-        controller._start(
+        controller.plans.start(
             job,
             nodes,
             np.zeros(len(nodes), dtype=np.int64),
@@ -130,9 +130,9 @@ def _settled(
     until_s = now_s + SINCE_S
     while now_s < until_s:
         result = decide(controller.snapshot(now_s), state)
-        controller.apply(result.plan, now_s)
-        if controller.refusals:
-            raise SystemExit(f"elastic_decision: {controller.refusals[0]}")
+        controller.plans.apply(result.plan, now_s)
+        if controller.plans.refusals:
+            raise SystemExit(f"elastic_decision: {controller.plans.refusals[0]}")
         state, now_s = result.state, controller.adaptations.next_s()
         if now_s < until_s:
             controller.adaptations.finish(now_s)

@@ -77,7 +77,7 @@ def snapshot(nodes: int, running: int, waiting: int) -> Snapshot:
     first = np.concatenate(([0], np.cumsum(widths)))
     for job in range(running):
         own = np.arange(first[job], first[job + 1], dtype=np.int32)
-        controller._start(
+        controller.plans.start(
             job, own, np.zeros(len(own), dtype=np.int64), 0, None, now_s=0, predicted_s=1
         )
     for job in range(running, count):

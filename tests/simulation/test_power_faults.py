@@ -41,7 +41,7 @@ def first_runs(world, meters):
     """The first job runs, and the agents of its nodes attend."""
     assert [*world.controller.running] == [0]
     held = world.controller.running[0].nodes.tolist()
-    meters.attend(*(world.controller.nodes.names[node] for node in held))
+    meters.attend(*(world.controller.nodes.table.names[node] for node in held))
 
 
 def second_starts(world):

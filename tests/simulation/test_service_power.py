@@ -314,7 +314,7 @@ def test_what_nodes_draw_is_fitted_to_what_meters_said(home, capsys):
         code, text = said(capsys, home, "calibrate")
         assert (code, "no agent reports the power of any of its nodes" in text) == (1, True)
         assert len(text.strip().splitlines()) == 1
-        node.attend(world.controller.nodes.names[0])
+        node.attend(world.controller.nodes.table.names[0])
         for watts, busy, source, words in (
             (90, 0, "model", "none of them has a meter"),
             (71, 0, "rapl", "at loads of 0% only: let one be idle for a minute, and run a job"),

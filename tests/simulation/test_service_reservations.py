@@ -36,7 +36,7 @@ class World:
     def cycle(self, after_s=0):
         self.now_s += after_s
         plan = self.remote.decide(self.controller.snapshot(self.now_s))
-        self.controller.apply(plan, self.now_s)
+        self.controller.plans.apply(plan, self.now_s)
         return plan
 
     def asking(self, ask):

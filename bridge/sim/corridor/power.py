@@ -108,7 +108,7 @@ class PowerMeter:
         steps = setting.corridor
         self._due = [] if steps is None else steps.instants(origin_s)[::-1]
         self._reports: list[tuple[int, int, int]] = []
-        self._nodes, self._idle_w = controller.nodes, 0
+        self._nodes, self._idle_w = controller.nodes.table, 0
         self._seen: dict[int, Allocation] = {}
         self._held: dict[int, list[Held]] = {}
         self._jobs_w = 0
@@ -157,8 +157,8 @@ class PowerMeter:
                 heapq.heappush(self._reports, (now_s + SENSOR_S, job, held.start_s))
             self._seen[job] = held
             self._hold(job, self._drawn(job, held, now_s))
-        if self._controller.nodes is not self._nodes:
-            self._nodes = self._controller.nodes
+        if self._controller.nodes.table is not self._nodes:
+            self._nodes = self._controller.nodes.table
             self._count_nodes()
         self._note(now_s)
 
@@ -168,7 +168,7 @@ class PowerMeter:
         return PowerLog(self._setting, self._origin_s, at_s, power_w, self._held)
 
     def _count_nodes(self) -> None:
-        draws, states = self._nodes.usable, self._controller.power_states
+        draws, states = self._nodes.usable, self._controller.nodes.power_states
         if states is not None:
             draws = draws & states.draws
         self._idle_w = self._setting.node.idle_w * int(draws.sum())

@@ -112,7 +112,7 @@ class _Run:
         self.shares = workload.sharing is not None
         self.execution = (SharedExecution if self.shares else Execution)(self.controller, workload)
         if power is not None and power.resume_s:
-            self.controller.power_states = PowerStates(
+            self.controller.nodes.power_states = PowerStates(
                 len(system.nodes), power.resume_s, int(workload.submit_s[0])
             )
         self.meter = (
@@ -152,7 +152,7 @@ class _Run:
                 self.meter.read(now_s)
             self.wake_s = self._next_decision_s(now_s, changed)
         power = None if self.meter is None else self.meter.log()
-        outcome = self.history.outcome(self.execution, self.controller.refusals, power)
+        outcome = self.history.outcome(self.execution, self.controller.plans.refusals, power)
         return replace(outcome, stopped=watch is not None and watch.ended)
 
     def _next_decision_s(self, now_s: int, changed: int) -> int:
@@ -168,7 +168,7 @@ class _Run:
         return bool(controller.waiting) or can_grow or bool(self.execution.pairs)
 
     def _next_s(self) -> int:
-        submit_s = self.submit_s
+        submit_s, states = self.submit_s, self.controller.nodes.power_states
         return min(
             self.execution.next_s(),
             submit_s[self.submitted] if self.submitted < len(submit_s) else NEVER,
@@ -176,7 +176,7 @@ class _Run:
             self.wake_s,
             self.due.at_s if self.due is not None else NEVER,
             self.meter.next_s() if self.meter is not None else NEVER,
-            states.next_s() if (states := self.controller.power_states) is not None else NEVER,
+            states.next_s() if states is not None else NEVER,
         )
 
     def _end_jobs(self, now_s: int) -> int:
@@ -222,11 +222,11 @@ class _Run:
             case FaultKind.NODE_LOST:
                 for job in controller.jobs_on(target):
                     self._requeue(job, now_s)
-                controller.set_usable(target, usable=False)
+                controller.nodes.set_usable(target, usable=False)
             case FaultKind.NODE_DRAINED:
-                controller.set_usable(target, usable=False)
+                controller.nodes.set_usable(target, usable=False)
             case FaultKind.NODE_RETURNED:
-                controller.set_usable(target, usable=True)
+                controller.nodes.set_usable(target, usable=True)
             case FaultKind.JOB_ENDED_EARLY:
                 if target in controller.running and self.history.start_s[target] < now_s:
                     self._finish(target, now_s, Ending.FAILED)
@@ -243,7 +243,7 @@ class _Run:
         if job in self.controller.running:
             self._finish(job, now_s, Ending.CANCELLED)
         elif job in self.controller.waiting:
-            self.controller.waiting.remove(job)
+            self.controller.cancel(job)
             self.history.leave(job)
             self._release(job, now_s)
         elif job in self.dependencies.held:
@@ -283,15 +283,15 @@ class _Run:
         """Applies a plan; returns how many jobs it started, requeued or gave other quotas."""
         self.due = None
         controller, plan = self.controller, due.plan
-        refused = len(controller.refusals)
-        started = controller.apply(plan, now_s, due.made_s)
+        refused = len(controller.plans.refusals)
+        started = controller.plans.apply(plan, now_s, due.made_s)
         for job in started:
             self.history.start(job, controller.running[job], now_s)
             self.execution.start(job, now_s)
         leaving: list[int] = []
         limited = 0
-        if (self.shares or len(plan.requeues)) and controller.accepts(plan, due.made_s):
-            leaving = controller.leaving(plan, now_s)
+        if (self.shares or len(plan.requeues)) and controller.plans.accepts(plan, due.made_s):
+            leaving = controller.plans.leaving(plan, now_s)
             for job in leaving:
                 self._requeue(job, now_s)
             limited = self.execution.share(plan, now_s)
@@ -304,7 +304,7 @@ class _Run:
         self.wake_s = min(_earliest_planned(plan, now_s), self.asked_s)
         if due.again_s is not None:
             self.wake_s = max(min(self.wake_s, due.again_s), now_s)
-        if len(controller.refusals) > refused or due.failed:
+        if len(controller.plans.refusals) > refused or due.failed:
             self.wake_s = min(self.wake_s, now_s + RETRY_S)
         if self.observe is not None:
             self.observe(
@@ -314,7 +314,7 @@ class _Run:
                     len(controller.running),
                     self.history.finished,
                     len(self.workload),
-                    controller.used_processors,
+                    controller.nodes.used_processors,
                     self.history.decision_ms[-1],
                 )
             )

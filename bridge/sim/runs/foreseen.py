@@ -142,7 +142,8 @@ class Counted(ABC):
         self._predictor = predictor if isinstance(predictor, Expectation) else None
         if self._predictor is not None:
             controller = Controller(workload, system)
-            controller.waiting = list(range(n_jobs))
+            for job in range(n_jobs):
+                controller.submit(job)
             self._traits = self._predictor.waiting(controller.snapshot(0))
             traits = dict(zip(self.jobs.id.tolist(), self._traits, strict=True))
             self._learnt = Learning(Learnt(traits=Layers(traits)))

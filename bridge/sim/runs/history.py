@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from bridge.measures import ExecutedSchedule
 from bridge.sim.cluster.allocation import Allocation
-from bridge.sim.cluster.controller import Refusal
+from bridge.sim.cluster.plan_application import Refusal
 from bridge.sim.corridor.power import PowerLog
 from bridge.sim.runs.execution import Execution
 from bridge.sim.runs.outcome import Outcome

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.measures import ExecutedSchedule, Spells
-from bridge.sim.cluster.controller import Refusal
+from bridge.sim.cluster.plan_application import Refusal
 from bridge.sim.corridor.power import PowerLog
 from bridge.sim.sharing.running import SharingLog
 from bridge.sim.workloads.system import System

@@ -110,7 +110,7 @@ class SharedExecution(Execution):
             if job is not None and held is not None:
                 node = held.nodes[0]
                 limits[job] = limits_of(
-                    milli, weight, int(controller.occupancy.capacity[node, CPUS])
+                    milli, weight, int(controller.nodes.occupancy.capacity[node, CPUS])
                 )
         changed = self._running.limit(limits, now_s)
         for job in changed:
@@ -128,10 +128,8 @@ class SharedExecution(Execution):
         """Measurements of running jobs, as columns of their table."""
         found = self._running.readings(jobs, now_s)
         controller, share = self._controller, found.pop("peak_memory")
-        node_mib = [
-            int(controller.occupancy.capacity[controller.running[job].nodes, MEMORY_MIB].max())
-            for job in jobs
-        ]
+        capacity = controller.nodes.occupancy.capacity
+        node_mib = [int(capacity[controller.running[job].nodes, MEMORY_MIB].max()) for job in jobs]
         peak_mib = np.rint(share * np.array(node_mib, dtype=np.int64)).astype(np.int64)
         measured_s = np.full(len(jobs), now_s, dtype=np.int64)
         return {**found, "peak_mib": peak_mib, "measured_s": measured_s}

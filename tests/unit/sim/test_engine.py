@@ -201,10 +201,10 @@ def test_everything_is_back_at_the_end():
     controller = Controller(a_workload([(1, 10, 10, 3)], 4), pool_of(4))
     controller.submit(0)
     plan = NaiveBackfill()(controller.snapshot(1))
-    assert controller.apply(plan, 1) == [0]
-    assert (controller.occupancy.free[:, 0].sum(), controller.used_processors) == (1, 3)
+    assert controller.plans.apply(plan, 1) == [0]
+    assert (controller.nodes.occupancy.free[:, 0].sum(), controller.nodes.used_processors) == (1, 3)
     controller.release(0)
-    assert np.array_equal(controller.occupancy.free, controller.system.nodes.capacity)
+    assert np.array_equal(controller.nodes.occupancy.free, controller.nodes.table.capacity)
 
 
 # ------------------------------------------------------------------ what was announced
