@@ -7,25 +7,25 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
-import typer
 
 from bridge import files
 from bridge.accounting.anonymous import pseudonymous, read_or_make_secret
 from bridge.accounting.found import Found
 from bridge.accounting.reading import read_accounting
-from bridge.accounting.site_commands import READERS, ask_slurm
+from bridge.accounting.site_commands import ask_slurm
 from bridge.accounting.slurm_events import read_events, read_reservations
 from bridge.accounting.slurm_system import system_yaml
 from bridge.accounting.slurm_words import instant_s
+from bridge.cli.options import takes
+from bridge.cli.simulation.import_options import ImportOptions
 from bridge.errors import ConfigError, TraceError
 from bridge.measures import steps
 from bridge.sim.workloads.records.as_swf import as_swf
 from bridge.sim.workloads.records.job_record import SiteWorkload
 from bridge.sim.workloads.records.lowering import simulation_of
-from bridge.sim.workloads.records.record_file import is_site_workload, write_site_workload
+from bridge.sim.workloads.records.record_file import write_site_workload
 from bridge.sim.workloads.swf import Trace, write_swf
 from bridge.sim.workloads.system import System, read_system
 from bridge.units import format_instant
@@ -35,103 +35,22 @@ _UNIT_S = {"h": 3600, "d": 86_400, "w": 604_800}
 _MOST = 256 * files.MIB
 
 
-def import_(
-    accounting: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            help="Files, or directories of them: what sacct --json or --parsable2 prints, or PBS"
-            " accounting logs, plain or packed. None: ask the Slurm of this machine."
-        ),
-    ] = None,
-    *,
-    out: Annotated[
-        Path, typer.Option(help="The workload; its name must contain .workload.jsonl.")
-    ] = Path("site.workload.jsonl.gz"),
-    system_out: Annotated[
-        Path,
-        typer.Option(help="The system's description; of files, only with --nodes, --partitions."),
-    ] = Path("system.yaml"),
-    swf: Annotated[
-        Path | None,
-        typer.Option(help="Also write the Standard Workload Format, which loses much."),
-    ] = None,
-    since: Annotated[
-        str, typer.Option(help="Time, or how long ago: 36h, 30d, 8w. Files: default all.")
-    ] = "",
-    until: Annotated[str, typer.Option(help="Time, or how long ago; default: now.")] = "",
-    reader: Annotated[
-        str, typer.Option(help=f"How Slurm is asked: {', '.join(READERS)}; default: the best.")
-    ] = "",
-    nodes: Annotated[
-        Path | None, typer.Option(help="With files: what scontrol show nodes [--json] printed.")
-    ] = None,
-    partitions: Annotated[
-        Path | None,
-        typer.Option(help="With files: what scontrol show partitions [--json] printed."),
-    ] = None,
-    events: Annotated[
-        Path | None,
-        typer.Option(help="With files: what sacctmgr show event --parsable2 printed."),
-    ] = None,
-    reservations: Annotated[
-        Path | None,
-        typer.Option(
-            help="With files: what sacctmgr show reservation --parsable2"
-            " format=Name,Start,End,Flags,NodeNames printed."
-        ),
-    ] = None,
-    name: Annotated[
-        str, typer.Option(help="Of the site; default: of the cluster; of files: 'site'.")
-    ] = "",
-    keep_names: Annotated[
-        bool, typer.Option("--keep-names", help="Do not replace names by pseudonyms.")
-    ] = False,
-    secret: Annotated[
-        Path | None,
-        typer.Option(
-            help="File that keeps the secret of the pseudonyms (made if missing), so that other"
-            " imports give the same ones; default: it is forgotten."
-        ),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
-    json_output: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
-) -> None:
+@takes(ImportOptions)
+def import_(given: ImportOptions) -> None:
     """Read a site's accounting, replace names by pseudonyms, and write a workload for simulate."""
-    given = _Given(accounting or [], nodes, partitions, events, reservations)
-    _check(out, reader, given, keep_names=keep_names, secret=secret)
-    written = [path for path in (out, swf, system_out if given.describes else None) if path]
-    for path in written:
-        if path.exists() and not force:
-            raise ConfigError("out", "is there already; give --force to replace it", file=str(path))
-    period = _Period.of(since, until, asked=not given.accounting)
-    key = None if keep_names else read_or_make_secret(secret)
+    given.check()
+    period = _Period.of(given.since, given.until, asked=not given.accounting)
+    key = None if given.keep_names else read_or_make_secret(given.secret)
+    name = given.name
     if not name and key is not None and given.accounting:
         name = "site"  # the name of a file may be that of a person
-    source = given.read(name, period) if given.accounting else _ask(name, period, reader)
+    source = _read(given, name, period) if given.accounting else _ask(name, period, given.reader)
     found = source.found
     if not found.jobs:
         first = f"; the first entry that cannot be read: {found.told[0]}" if found.told else ""
         raise TraceError(source.name, None, f"no jobs were found{first}")
-    found = found if key is None else pseudonymous(found, key)
-    system = None
-    if source.system is not None:
-        _write(system_out, source.system.encode())
-        system = read_system(system_out)
-    site = SiteWorkload(
-        source.name,
-        list(found.jobs.values()),
-        found.outages,
-        found.reservations,
-        system.processors if system is not None else _peak(found),
-        {**source.about, "reader": found.reader, "names": _names(key, secret)},
-    )
-    _write(out, site)
-    if swf is not None:
-        _write(swf, as_swf(site))
-    facts = _Facts(site, found, system, source.notes, [str(path) for path in written])
-    if json_output:
+    facts = _written(given, source, found if key is None else pseudonymous(found, key), key)
+    if given.json_output:
         print(json.dumps(facts.plain()))
     else:
         facts.show()
@@ -148,54 +67,45 @@ class _Source:
     notes: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
-class _Given:
-    """The files that the user names."""
-
-    accounting: Sequence[Path]
-    nodes: Path | None
-    partitions: Path | None
-    events: Path | None
-    reservations: Path | None
-
-    @property
-    def describes(self) -> bool:
-        """Whether a system's description is written."""
-        return not self.accounting or self.nodes is not None
-
-    def read(self, name: str, period: "_Period") -> _Source:
-        found = read_accounting(self.accounting)
-        for path, read in ((self.events, read_events), (self.reservations, read_reservations)):
-            if path is not None:
-                read(_text(path).decode("utf-8", "replace"), str(path), found)
-        text = None
-        if self.nodes is not None and self.partitions is not None:
-            text = _described(self.nodes, self.partitions, name or "site")
-        site = name or self.accounting[0].name.split(".")[0] or "site"
-        return _Source(site, period.within(found), text, {})
+def _read(given: ImportOptions, name: str, period: "_Period") -> _Source:
+    """Reads the files that the user names."""
+    accounting = given.accounting or []
+    found = read_accounting(accounting)
+    for path, read in ((given.events, read_events), (given.reservations, read_reservations)):
+        if path is not None:
+            read(_text(path).decode("utf-8", "replace"), str(path), found)
+    text = None
+    if given.nodes is not None and given.partitions is not None:
+        text = _described(given.nodes, given.partitions, name or "site")
+    site = name or accounting[0].name.split(".")[0] or "site"
+    return _Source(site, period.within(found), text, {})
 
 
 def _ask(name: str, period: "_Period", reader: str) -> _Source:
+    """Asks the Slurm of this machine."""
     asked = ask_slurm(period.since_s, period.until_s, reader)
     about = {"Slurm": asked.version}
     return _Source(name or asked.cluster, asked.found, asked.system, about, asked.notes)
 
 
-def _check(out: Path, reader: str, given: _Given, *, keep_names: bool, secret: Path | None) -> None:
-    """Raises ConfigError for options that do not go together."""
-    if not is_site_workload(out):
-        raise ConfigError("out", f"{out.name} must contain .workload.jsonl, as simulate expects")
-    if reader and reader not in READERS:
-        raise ConfigError("reader", f"there is no '{reader[:40]}'; there are {', '.join(READERS)}")
-    if reader and given.accounting:
-        raise ConfigError("reader", "files are read as what they are: leave it out")
-    if keep_names and secret is not None:
-        raise ConfigError("secret", "names are kept: leave out one of the two")
-    if (given.nodes is None) != (given.partitions is None):
-        raise ConfigError("nodes", "give --nodes and --partitions, or neither")
-    extra = (given.nodes, given.events, given.reservations)
-    if not given.accounting and any(path is not None for path in extra):
-        raise ConfigError("nodes", "belongs to accounting files, and none is given")
+def _written(given: ImportOptions, source: _Source, found: Found, key: bytes | None) -> "_Facts":
+    """Writes the files; `found`: without the names, unless `key` is None."""
+    system = None
+    if source.system is not None:
+        _write(given.system_out, source.system.encode())
+        system = read_system(given.system_out)
+    site = SiteWorkload(
+        source.name,
+        list(found.jobs.values()),
+        found.outages,
+        found.reservations,
+        system.processors if system is not None else _peak(found),
+        {**source.about, "reader": found.reader, "names": _names(key, given.secret)},
+    )
+    _write(given.out, site)
+    if given.swf is not None:
+        _write(given.swf, as_swf(site))
+    return _Facts(site, found, system, source.notes, [str(path) for path in given.written])
 
 
 @dataclass(frozen=True)

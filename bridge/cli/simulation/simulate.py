@@ -4,20 +4,21 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
 import typer
 from rich.console import Console
 
 from bridge.cli.invocation import given_arguments
+from bridge.cli.options import takes
 from bridge.cli.simulation.collected import Collected
 from bridge.cli.simulation.outcomes import backlog_of, results_table, write_files
-from bridge.cli.simulation.policies import SiteOption, read_planning, read_policy
-from bridge.cli.simulation.power import POWER_PAPER, PowerOptions, paper_workload, powered
-from bridge.cli.simulation.replays import MOST_PLACED, Engine, Replays
-from bridge.cli.simulation.sharing import SharingOptions
+from bridge.cli.simulation.policies import read_planning, read_policy
+from bridge.cli.simulation.power import POWER_PAPER, paper_workload, powered
+from bridge.cli.simulation.replays import MOST_PLACED, Replays
+from bridge.cli.simulation.simulate_options import SimulateOptions
 from bridge.errors import ConfigError
 from bridge.experiments.provenance import provenance, sha256_of
 from bridge.model.policy import PolicySpec
@@ -25,12 +26,13 @@ from bridge.planning.site_rules.rules_text import parse_site
 from bridge.power.sites import site_at
 from bridge.registry import describe, predicting
 from bridge.report.run import Run, figures
+from bridge.sim.corridor.power import PowerSetting
 from bridge.sim.runs.faults import recorded_outages
 from bridge.sim.runs.outcome import Outcome
-from bridge.sim.workloads.change_costs import JOIN, ChangeCosts, parse_change_cost
+from bridge.sim.workloads.change_costs import JOIN, parse_change_cost
 from bridge.sim.workloads.esp import ESP_NODES, as_trace, esp
 from bridge.sim.workloads.reading import Readable, read_workload
-from bridge.sim.workloads.speedup import Speedup, parse_speedup
+from bridge.sim.workloads.speedup import parse_speedup
 from bridge.sim.workloads.swf import Trace
 from bridge.sim.workloads.system import System, pool_of, read_system
 from bridge.sim.workloads.workload import Workload
@@ -41,236 +43,116 @@ STOPPED = 3
 """Exit code when a simulation was stopped because its backlog grew without end."""
 
 
-def simulate(
-    trace: Annotated[
-        Path,
-        typer.Argument(
-            help="Trace in the Standard Workload Format (.swf[.gz]); or a site's own jobs"
-            " (.workload.jsonl[.gz], by 'schedbridge import'); or esp:SHARE, the ESP workload"
-            " on 32 nodes (--procs) with so many percent of its jobs malleable; or power-paper, 20"
-            " malleable jobs in a corridor of power."
-        ),
-    ],
-    *,
-    policy: Annotated[
-        list[str],
-        typer.Option(help="A preset's name, or a YAML file with one policy. Repeat to compare."),
-    ] = ["easy"],  # noqa: B006 - typer copies it
-    procs: Annotated[
-        int | None, typer.Option(help="Processors of the machine; default: as in the header.")
-    ] = None,
-    jobs: Annotated[int | None, typer.Option(help="Only the first N jobs.", min=1)] = None,
-    system: Annotated[
-        Path | None, typer.Option(help="YAML description of nodes and partitions.")
-    ] = None,
-    lenient: Annotated[
-        bool, typer.Option("--lenient", help="Drop malformed lines instead of refusing the trace.")
-    ] = False,
-    seed: Annotated[
-        int,
-        typer.Option(help="Seed of all random numbers: policies, faults, the order of esp.", min=0),
-    ] = 0,
-    faults: Annotated[
-        int,
-        typer.Option(
-            help="Lose nodes, cancel jobs and end jobs early, N times.", min=0, max=1_000_000
-        ),
-    ] = 0,
-    predict: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Predictor of run times, instead of the policy's own: time-limit, last-two,"
-            " name-history, oracle. Repeat to run each policy with each."
-        ),
-    ] = None,
-    decision_time: Annotated[
-        str,
-        typer.Option(
-            help="Time that a decision takes in the simulation: free (nothing), counted (what it"
-            " took here), or so many milliseconds."
-        ),
-    ] = "free",
-    speed_up: Annotated[
-        str | None,
-        typer.Option(
-            help="Speed-up of every malleable job of esp: amdahl:FRACTION,"
-            " downey:PARALLELISM:VARIANCE, table:WIDTH=SPEEDUP,..., or phases:SHARE*MODEL,...;"
-            " default: Amdahl's law with a serial fraction drawn for each job."
-        ),
-    ] = None,
-    change_cost: Annotated[
-        str | None,
-        typer.Option(
-            help="What a change of width takes: join (as measured of this engine), or seconds:"
-            " WHOLE, or WHOLE:STILL of which the job stands still; default: join."
-        ),
-    ] = None,
-    site: SiteOption = None,
-    corridor: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Bounds of system power over time, YAML or JSON: steps from the"
-            " start of the run, - {at: 0, lower: 1700W, upper: 2500W}.",
-        ),
-    ] = None,
-    node_power: Annotated[
-        str | None,
-        typer.Option(metavar="IDLE:MAX", help="What each node draws, W: follow system power."),
-    ] = None,
-    power_error: Annotated[
-        float | None,
-        typer.Option(
-            help="Jobs draw up to so many percent more or less than their model; default: 0,"
-            " power-paper 10."
-        ),
-    ] = None,
-    power_sensors: Annotated[
-        bool, typer.Option("--power-sensors", help="Policies see what jobs draw, as measured.")
-    ] = False,
-    power_down: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            max=86_400,
-            metavar="SECONDS",
-            help="Idle nodes can be powered down, and take so long to come back; default: 0,"
-            " they cannot.",
-        ),
-    ] = 0,
-    interference: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Jobs may share nodes, and slow each other down by this model, YAML or JSON.",
-        ),
-    ] = None,
-    consent: Annotated[
-        float | None,
-        typer.Option(help="Percentage of the jobs that consent to share nodes; default: 100."),
-    ] = None,
-    over_time_limit: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MINUTES",
-            help="How long jobs that share nodes may run beyond their limit; default: unlimited.",
-        ),
-    ] = None,
-    engine: Annotated[
-        Engine,
-        typer.Option(
-            help="cycle: the real cycle at every event; fast: a replay of counts, with the same"
-            " starts; auto: fast where it can be. The results say which ran."
-        ),
-    ] = Engine.AUTO,
-    json_output: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
-    out: Annotated[
-        Path | None, typer.Option(help="Directory for results, CSV, SWF, plots, HTML report.")
-    ] = None,
-) -> None:
+@takes(SimulateOptions)
+def simulate(given: SimulateOptions) -> None:
     """Replay a trace under one or more policies and compare them."""
-    specs = _named([read_policy(value) for value in policy], predict or [])
-    decision_s = _decision_s(decision_time)
-    planning = read_planning(site)
-    parse_site(planning)  # report errors in it before the trace is read
-    if system is not None and procs is not None:
-        raise ConfigError(
-            "procs", "the system description states the processors; leave out one of the two"
-        )
-    machine = read_system(system) if system is not None else None
-    speedup = None if speed_up is None else parse_speedup(speed_up)
-    changes = None if change_cost is None else parse_change_cost(change_cost)
-    power_options = PowerOptions(
-        corridor, node_power, power_error, power_sensors, power_down
-    ).checked(bounded=str(trace) == POWER_PAPER or "power" in planning)
-    readable = _workload(
-        trace, machine, procs, power_options,
-        lenient=lenient, seed=seed, speedup=speedup, changes=changes,
+    specs = _named([read_policy(value) for value in given.policy], given.predict or [])
+    decision_s = _decision_s(given.decision_time)
+    setting = _read(given)
+    collected = Collected(
+        setting.trace, _summary(given, setting, specs), len(specs), given.out,
+        quiet=given.json_output,
     )  # fmt: skip
-    swf, workload = readable.trace, readable.workload
-    machine = machine or pool_of(workload.processors_total)
-    workload = workload if jobs is None else workload.first(jobs)
-    workload, power = powered(workload, power_options, seed)
-    workload, machine, planning = SharingOptions(interference, consent, over_time_limit).applied(
-        workload, machine, planning, seed
-    )
-    rules = site_at(planning, int(workload.submit_s.min()), int(workload.submit_s.max()))
-    replays = Replays(
-        workload, machine, rules, power,
-        seed=seed, faults=faults, decision_s=decision_s, engine=engine,
-        special=bool(planning), placed=out is not None,
-        recorded=recorded_outages(readable.outages),
-    )  # fmt: skip
-    summary = {
-        **_summary(swf, workload, machine, specs, seed=seed, faults=faults),
-        "decision_time": decision_time,
-        "planning": planning,
-        "trace_sha256": sha256_of(trace) if trace.is_file() else "",
-        "provenance": provenance(given_arguments()),
-        "not_honoured": list(readable.ignored),
-    }
-    collected = Collected(swf, summary, len(specs), out, quiet=json_output)
-    collected.collect(replays.of(specs))
-    outcomes, runs = collected.outcomes, collected.runs
-    if json_output:
-        print(json.dumps({**collected.summary, "results": [figures(run) for run in runs]}))
+    collected.collect(setting.replays(given, decision_s).of(specs))
+    if given.json_output:
+        results = [figures(run) for run in collected.runs]
+        print(json.dumps({**collected.summary, "results": results}))
     else:
-        _show(swf, workload, machine, runs)
-    for what in readable.ignored:
+        _show(setting, collected.runs)
+    for what in setting.not_honoured:
         print(f"not honoured: {what}", file=sys.stderr)
-    code = _warn(runs, outcomes)
-    if out is not None:
-        write_files(
-            out,
-            title=f"{Path(swf.path).name}: {', '.join(run.policy for run in runs)}",
-            lead=f"{len(workload):,} jobs replayed on {machine.name}.",
-            facts=_facts(swf, workload, runs, seed),
-            trace=swf,
-            outcomes=outcomes,
-            runs=runs,
-            summary=collected.summary,
-        )
-        if not json_output:
-            print(f"\nreport: {out / 'report.html'}")
+    code = _warn(collected.runs, collected.outcomes)
+    if given.out is not None:
+        _write(given.out, given, setting, collected)
     if collected.stopped is not None:
         raise collected.stopped
     if code:
         raise typer.Exit(code)
 
 
+# ---------------------------------------------------------------- what is simulated
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """What the policies have in common.
+
+    Attributes:
+        readable: the trace as it was read.
+        workload: its jobs, with what the options add.
+        machine: where they run.
+        power: what nodes and jobs draw; None: power is not followed.
+        planning: the section of the site's rules.
+    """
+
+    readable: Readable
+    workload: Workload
+    machine: System
+    power: PowerSetting | None
+    planning: dict[str, Any]
+
+    @property
+    def trace(self) -> Trace:
+        return self.readable.trace
+
+    @property
+    def not_honoured(self) -> Sequence[str]:
+        return self.readable.ignored
+
+    def replays(self, given: SimulateOptions, decision_s: float | None) -> Replays:
+        submit_s = self.workload.submit_s
+        rules = site_at(self.planning, int(submit_s.min()), int(submit_s.max()))
+        return Replays(
+            self.workload, self.machine, rules, self.power,
+            seed=given.seed, faults=given.faults, decision_s=decision_s, engine=given.engine,
+            special=bool(self.planning), placed=given.out is not None,
+            recorded=recorded_outages(self.readable.outages),
+        )  # fmt: skip
+
+
+def _read(given: SimulateOptions) -> _Setting:
+    planning = read_planning(given.site)
+    parse_site(planning)  # report errors in it before the trace is read
+    if given.system is not None and given.procs is not None:
+        raise ConfigError(
+            "procs", "the system description states the processors; leave out one of the two"
+        )
+    machine = read_system(given.system) if given.system is not None else None
+    readable = _workload(given, machine, planning)
+    workload = readable.workload
+    machine = machine or pool_of(workload.processors_total)
+    workload = workload if given.jobs is None else workload.first(given.jobs)
+    workload, power = powered(workload, given.power(bounded="power" in planning), given.seed)
+    workload, machine, planning = given.sharing.applied(workload, machine, planning, given.seed)
+    return _Setting(readable, workload, machine, power, planning)
+
+
 def _workload(
-    trace: Path,
-    machine: System | None,
-    procs: int | None,
-    power: PowerOptions,
-    *,
-    lenient: bool,
-    seed: int,
-    speedup: Speedup | None,
-    changes: ChangeCosts | None,
+    given: SimulateOptions, machine: System | None, planning: Mapping[str, Any]
 ) -> Readable:
     """The jobs to simulate, and the trace that they come from."""
-    if (share := _esp_share(str(trace))) is not None:
+    speedup = None if given.speed_up is None else parse_speedup(given.speed_up)
+    changes = None if given.change_cost is None else parse_change_cost(given.change_cost)
+    power, name = given.power(bounded="power" in planning), str(given.trace)
+    if (share := _esp_share(name)) is not None:
         if machine is not None:
             raise ConfigError("system", "esp runs on a pool of nodes: give --procs instead")
-        size = procs or ESP_NODES
-        workload = esp(share, nodes=size, seed=seed, speedup=speedup, changes=changes or JOIN)
+        size = given.procs or ESP_NODES
+        workload = esp(share, nodes=size, seed=given.seed, speedup=speedup, changes=changes or JOIN)
         return Readable(as_trace(workload), workload)
-    if str(trace) == POWER_PAPER:
-        if machine is not None or procs is not None:
+    if name == POWER_PAPER:
+        if machine is not None or given.procs is not None:
             raise ConfigError("procs", f"{POWER_PAPER} runs on nodes of its own: leave it out")
         if speedup is not None or changes is not None:
             raise ConfigError("speed-up", f"{POWER_PAPER} has its own speed-ups and costs")
-        workload = paper_workload(power, seed)
+        workload = paper_workload(power, given.seed)
         return Readable(as_trace(workload), workload)
-    for option, given in (("speed-up", speedup), ("change-cost", changes)):
-        if given is not None:
+    for option, model in (("speed-up", speedup), ("change-cost", changes)):
+        if model is not None:
             raise ConfigError(
                 option, "a trace has rigid jobs only; see 'schedbridge bench elastic'"
             )
-    return read_workload(trace, machine, procs, lenient=lenient)
+    return read_workload(given.trace, machine, given.procs, lenient=given.lenient)
 
 
 def _esp_share(text: str) -> float | None:
@@ -334,26 +216,44 @@ def _decision_s(text: str) -> float | None:
 
 
 def _summary(
-    swf: Trace,
-    workload: Workload,
-    system: System,
-    specs: Sequence[PolicySpec],
-    *,
-    seed: int,
-    faults: int,
+    given: SimulateOptions, setting: _Setting, specs: Sequence[PolicySpec]
 ) -> dict[str, object]:
+    trace, workload = setting.trace, setting.workload
     return {
-        "trace": swf.path,
-        "system": system.name,
-        "processors": system.processors,
+        "trace": trace.path,
+        "system": setting.machine.name,
+        "processors": setting.machine.processors,
         "jobs": len(workload),
         "left_out": dict(workload.left_out),
-        "malformed_lines_dropped": len(swf.dropped),
+        "malformed_lines_dropped": len(trace.dropped),
         "repeated_job_numbers": _repeated(workload),
-        "seed": seed,
-        "faults": faults,
+        "seed": given.seed,
+        "faults": given.faults,
         "policies": [describe(spec) for spec in specs],
+        "decision_time": given.decision_time,
+        "planning": setting.planning,
+        "trace_sha256": sha256_of(given.trace) if given.trace.is_file() else "",
+        "provenance": provenance(given_arguments()),
+        "not_honoured": list(setting.not_honoured),
     }
+
+
+def _write(
+    directory: Path, given: SimulateOptions, setting: _Setting, collected: Collected
+) -> None:
+    trace, runs = setting.trace, collected.runs
+    write_files(
+        directory,
+        title=f"{Path(trace.path).name}: {', '.join(run.policy for run in runs)}",
+        lead=f"{len(setting.workload):,} jobs replayed on {setting.machine.name}.",
+        facts=_facts(trace, setting.workload, runs, given.seed),
+        trace=trace,
+        outcomes=collected.outcomes,
+        runs=runs,
+        summary=collected.summary,
+    )
+    if not given.json_output:
+        print(f"\nreport: {directory / 'report.html'}")
 
 
 def _repeated(workload: Workload) -> int:
@@ -382,8 +282,9 @@ def _facts(swf: Trace, workload: Workload, runs: Sequence[Run], seed: int) -> Ma
     return {key: value for key, value in facts.items() if value}
 
 
-def _show(swf: Trace, workload: Workload, system: System, runs: Sequence[Run]) -> None:
-    print(f"{swf.path}: {len(workload):,} jobs on {system.name}; left out: {_left_out(workload)}\n")
+def _show(setting: _Setting, runs: Sequence[Run]) -> None:
+    trace, workload, system = setting.trace, setting.workload, setting.machine.name
+    print(f"{trace.path}: {len(workload):,} jobs on {system}; left out: {_left_out(workload)}\n")
     Console(highlight=False, soft_wrap=True).print(results_table(runs))
     for run in runs:
         if run.engine == "cycle":
@@ -392,8 +293,8 @@ def _show(swf: Trace, workload: Workload, system: System, runs: Sequence[Run]) -
         print(
             f"\n{repeated:,} jobs have the number of an earlier one: they are named NUMBER.POSITION"
         )
-    if swf.dropped:
-        print(f"\ndropped {len(swf.dropped):,} malformed lines; the first: {swf.dropped[0]}")
+    if trace.dropped:
+        print(f"\ndropped {len(trace.dropped):,} malformed lines; the first: {trace.dropped[0]}")
 
 
 def _warn(runs: Sequence[Run], outcomes: Sequence[Outcome]) -> int:
