@@ -6,11 +6,14 @@ Rules
        the order in which the service announced them; of one job at most every `REWRITE_S`, because
        estimates of a queue that moves change with every job that starts or ends. Nothing is
        written into a job after its start was sent.
-    2. The server has one thread. After every few jobs the writer waits for the answer to a small
-       query, so that other clients are served. What is written into a job for the first time is
-       written without a pause, as pbs_sched does; writing again takes at most a share of the
-       server's time: when the saved time is used up, the writer waits for a multiple of it.
-    3. It uses the registered connection: the server lets nobody else set estimates, except
+    2. Every write is a transaction of the server's data base. The comment, which names the expected
+       start, goes first; `estimated` follows. Batches of comments that are only written again take
+       turns with estimates.
+    3. The server has one thread. After every few jobs the writer waits for the answer to a small
+       query, so that other clients are served. The first comment of a job is
+       written without a pause, as pbs_sched does; all else takes at most a share of the server's
+       time: when the saved time is used up, the writer waits for a multiple of it.
+    4. It uses the registered connection: the server lets nobody else set estimates, except
        managers. The library takes turns between the threads; a write waits for no answer.
 """
 
@@ -27,6 +30,7 @@ from bridge.pbs.tables import Attributes
 _log = logging.getLogger(__name__)
 REWRITE_S = 10.0
 _BURST = 5
+_ESTIMATED = "estimated"
 _SAVED_S = 0.3
 """Maximum of the server's time that is used at once after a pause."""
 _LOOK_S = 1.0
@@ -144,31 +148,38 @@ class Announcer:
         self._allowance = Allowance(share)
         self._lock = threading.Lock()
         self._more = threading.Event()
-        self._backlog = Backlog()
+        self._comments, self._estimates = Backlog(), Backlog()
+        self._is_estimate_next = False
         threading.Thread(target=self._run, name="announcer", daemon=True).start()
 
     def write(self, job_id: str, attributes: Attributes) -> None:
         """Queues values to be written if they differ from the last ones."""
         if not self._share:
             return
+        comment = {name: value for name, value in attributes.items() if name != _ESTIMATED}
         with self._lock:
-            self._backlog.add(job_id, attributes, time.monotonic())
+            now = time.monotonic()
+            self._comments.add(job_id, comment, now)
+            if _ESTIMATED in attributes:
+                self._estimates.add(job_id, {_ESTIMATED: attributes[_ESTIMATED]}, now)
         self._more.set()
 
     def forget(self, job_id: str) -> None:
         """Writes nothing into a job that is being started."""
         with self._lock:
-            self._backlog.forget((job_id,))
+            for backlog in (self._comments, self._estimates):
+                backlog.forget((job_id,))
 
     def keep_only(self, job_ids: Mapping[str, Attributes]) -> None:
         """Forgets jobs that have left."""
         with self._lock:
-            self._backlog.keep_only(job_ids)
+            for backlog in (self._comments, self._estimates):
+                backlog.keep_only(job_ids)
 
     def reset(self) -> None:
         """Writes everything again when it is announced again."""
         with self._lock:
-            self._backlog = Backlog()
+            self._comments, self._estimates = Backlog(), Backlog()
 
     def use(self, connection: int | None) -> None:
         """Writes on a registered connection; None: nothing, another scheduler does."""
@@ -176,33 +187,40 @@ class Announcer:
         self._more.set()
 
     def _take(self) -> tuple[list[tuple[str, Attributes]], float]:
-        """The next batch, and the part of it that is subject to the share (rule 2)."""
+        """The next batch, and the part of it that is subject to the share (rules 2 and 3)."""
         with self._lock:
-            now = time.monotonic()
-            if not self._backlog.is_ready:
-                self._backlog.ripen(now)
-            batch = self._backlog.take(_BURST, now)
-            self.written.waiting = len(self._backlog)
-            again = self._backlog.written_again / len(batch) if batch else 0.0
-        return batch, again
+            now, order = time.monotonic(), [self._comments, self._estimates]
+            for backlog in order:
+                if not backlog.is_ready:
+                    backlog.ripen(now)
+            if self._is_estimate_next:
+                order.reverse()
+            source = next((each for each in order if each.is_ready), self._comments)
+            batch = source.take(_BURST, now)
+            self.written.waiting = len(self._comments) + len(self._estimates)
+            limited = source.written_again / len(batch) if batch else 0.0
+            if source is self._estimates:
+                limited = 1.0
+            self._is_estimate_next = source is self._comments and limited == 1.0
+        return batch, limited
 
     def _run(self) -> None:
         while True:
             self._more.wait(_LATER_S if self.written.waiting else None)
             self._more.clear()
             while (connection := self._connection) is not None:
-                batch, again = self._take()
+                batch, limited = self._take()
                 if not batch:
                     break
                 try:
                     took_s = self._send(connection, batch)
                 except IflError as error:
                     _log.info("comments are not written: %s", error)
-                    with self._lock:
-                        self._backlog.forget(job_id for job_id, _ in batch)
+                    for job_id, _ in batch:
+                        self.forget(job_id)
                     time.sleep(_AGAIN_S)
                     continue
-                time.sleep(self._allowance.rests_s(took_s * again, time.monotonic()))
+                time.sleep(self._allowance.rests_s(took_s * limited, time.monotonic()))
 
     def _send(self, connection: int, batch: list[tuple[str, Attributes]]) -> float:
         """Sends a burst; returns how long it kept the server busy, s."""

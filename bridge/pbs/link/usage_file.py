@@ -5,8 +5,10 @@ Rules
     1. It is read once, and written every `SAVE_S` while fair share is in use, and at the end. A
        crash loses the usage of that time, but for jobs that still run: their time since the last
        save is counted.
-    2. A file that cannot be read or written is reported once; usage then begins at nothing.
-    3. pbs_sched keeps its own usage in `usage`, which is left alone.
+    2. If it is not there, usage begins with that of pbs_sched, which keeps it in the file `usage`
+       beside it: as of when that was written, so that jobs that still run are counted from then on.
+       That file is never written.
+    3. A file that cannot be read or written is reported once; usage then begins at nothing.
 """
 
 import json
@@ -17,11 +19,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from bridge.errors import BadRequest
 from bridge.pbs.objects.fair_share import MOST, MOST_MEMBERS, FairShare
+from bridge.pbs.objects.sched_usage import MOST_B as MOST_SCHED_B
+from bridge.pbs.objects.sched_usage import read_sched_usage
 
 _log = logging.getLogger(__name__)
 
-NAME = "schedbridge_usage.json"
+NAME, SCHED_NAME = "schedbridge_usage.json", "usage"
 SAVE_S = 60.0
 MOST_B = 16 << 20
 _LATEST_S = 1 << 40
@@ -51,9 +56,23 @@ class UsageFile:
             with (folder / NAME).open(encoding="utf-8") as file:
                 self._take(json.loads(file.read(MOST_B)), share)
         except FileNotFoundError:
-            return
+            self._take_over(folder / SCHED_NAME, share)
         except (OSError, ValueError, TypeError, AttributeError, KeyError) as error:
             _log.warning("fair share begins at nothing: %s: %s", folder / NAME, str(error)[:160])
+
+    @staticmethod
+    def _take_over(path: Path, share: FairShare) -> None:
+        try:
+            with path.open("rb") as file:
+                written_s = int(os.fstat(file.fileno()).st_mtime)
+                usage, decayed_s = read_sched_usage(file.read(MOST_SCHED_B + 1))
+        except FileNotFoundError:
+            return
+        except (OSError, BadRequest) as error:
+            _log.warning("fair share begins at nothing: %s: %s", path, str(error)[:160])
+            return
+        share.restore(usage, written_s, decayed_s)
+        _log.info("fair share begins with the usage of %d entities in %s", len(usage), path)
 
     @staticmethod
     def _take(values: dict[str, object], share: FairShare) -> None:

@@ -2,12 +2,14 @@
 """A call that does not return, and the file that outlives the link."""
 
 import json
+import os
+import struct
 import threading
 
 import pytest
 
 from bridge.pbs.link.deadline import within
-from bridge.pbs.link.usage_file import NAME, SAVE_S, UsageFile
+from bridge.pbs.link.usage_file import NAME, SAVE_S, SCHED_NAME, UsageFile
 from bridge.pbs.objects.fair_share import FairShare
 
 
@@ -40,6 +42,42 @@ def test_usage_outlives_the_link(tmp_path):
     file.open(tmp_path, share)  # is not read twice
     file.save(share, now=True)
     assert json.loads((tmp_path / NAME).read_text())["usage"] == {"ann": 99.0}
+
+
+def sched_usage(*entities, tag=b"PBS_MAG!", version=2.0, decayed_s=70):
+    """A file as pbs_sched writes it."""
+    return struct.pack("@9sdq", tag, version, decayed_s) + b"".join(
+        struct.pack("@50sd", name, used) for name, used in entities
+    )
+
+
+def test_usage_begins_with_that_of_pbs_sched(tmp_path, caplog):
+    path, share = tmp_path / SCHED_NAME, FairShare()
+    path.write_bytes(sched_usage((b"ann", 13.5), (b"lab", 1.0)))
+    os.utime(path, (90, 90))
+    with caplog.at_level("INFO"):
+        UsageFile().open(tmp_path, share)
+    assert share == FairShare({"ann": 12.5, "lab": 0.0}, decayed_s=70, seen_s=90)
+    assert "usage of 2 entities" in caplog.text
+    (tmp_path / NAME).write_text('{"usage": {"ann": 1.0}, "seen_s": 5, "decayed_s": 4}')
+    UsageFile().open(tmp_path, share)
+    assert share == FairShare({"ann": 1.0}, decayed_s=4, seen_s=5)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"", b"PBS_MAG!", sched_usage((b"a", 2.0))[:-1], sched_usage(version=3.0),
+        sched_usage((b"a", 2.0), tag=b"other"), sched_usage((b"a", float("nan"))),
+        sched_usage((b"a", -1.0)), sched_usage((b"", 2.0)), sched_usage(decayed_s=-1),
+    ],
+)  # fmt: skip
+def test_an_odd_file_of_pbs_sched_is_named(tmp_path, caplog, content):
+    (tmp_path / SCHED_NAME).write_bytes(content)
+    share = FairShare()
+    UsageFile().open(tmp_path, share)
+    assert share == FairShare()
+    assert str(tmp_path / SCHED_NAME) in caplog.text
 
 
 ODD = (

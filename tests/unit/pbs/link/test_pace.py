@@ -3,7 +3,7 @@
 
 import pytest
 
-from bridge.pbs.link.announcer import REWRITE_S, Allowance, Backlog
+from bridge.pbs.link.announcer import REWRITE_S, Allowance, Announcer, Backlog
 from bridge.pbs.link.pace import LONGEST_S, Pace
 
 
@@ -99,3 +99,33 @@ def test_what_is_written_again_is_counted():
         backlog.add(f"new at {now}", {"comment": "new"}, now)
         assert len(backlog.take(5, now)) == 3
         assert backlog.written_again == (2 if now else 0)
+
+
+def taken(announcer, batches):
+    """The job and the attribute of each write of some batches, and the limited part of each."""
+    found = [announcer._take() for _ in range(batches)]
+    writes = [[(job_id, *attributes) for job_id, attributes in batch] for batch, _ in found]
+    return writes, [limited for _, limited in found]
+
+
+def test_the_first_comments_go_before_all_estimates_and_without_a_pause(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("bridge.pbs.link.announcer.time.monotonic", lambda: now[0])
+    announcer = Announcer(None, 0.25)
+    for number in range(7):
+        announcer.write(str(number), {"comment": "later", "estimated": {"start_time": "9"}})
+    writes, limited = taken(announcer, 5)
+    kinds = [kind for batch in writes for _, kind in batch]
+    assert kinds == ["comment"] * 7 + ["estimated"] * 7
+    assert [job for batch in writes for job, _ in batch] == [*map(str, range(7))] * 2
+    assert limited == [0.0, 0.0, 1.0, 1.0, 0.0]
+    now[0] += 2 * REWRITE_S
+    for number in range(12):
+        announcer.write(str(number), {"comment": "soon", "estimated": {"start_time": "8"}})
+    announcer.forget("3")
+    writes, limited = taken(announcer, 6)
+    assert [batch[0][1] for batch in writes[:4]] == [
+        "comment", "estimated", "comment", "comment",
+    ]  # fmt: skip
+    assert limited[:3] == [1.0, 1.0, pytest.approx(0.2)]
+    assert "3" not in {job for batch in writes for job, _ in batch}
