@@ -167,9 +167,12 @@ class Account:
         """Starts of running jobs, and ends of which nobody told."""
         for id_ in list(self._known.in_order()):
             entry = self._known[id_]
-            if id_ == _TOTALS or entry[_END] or id_ in waiting:
+            if id_ == _TOTALS or entry[_END]:
                 continue
-            if id_ in running:
+            if id_ in waiting:
+                if entry[_START]:  # requeued
+                    self._known[id_] = [*entry[:_START], 0, 0]
+            elif id_ in running:
                 if entry[_START] != running[id_]:
                     self._known[id_] = [*entry[:_START], running[id_], 0]
             elif entry[_START]:
