@@ -4,6 +4,7 @@
     python benchmarks/orders.py DIRECTORY --keep FOLDER --out benchmarks/results/orders.json
     python benchmarks/orders.py --keep FOLDER --out benchmarks/results/orders.json    # reads only
     python benchmarks/orders.py --show benchmarks/results/orders.json
+    python benchmarks/orders.py DIRECTORY --weeks --keep OTHER --out orders-weeks.json
 
 The orders `fcfs`, `shortest` and `slowdown` under EASY and conservative backfilling, and
 `responsive`, replayed on counts: a pool of processors without nodes and partitions. Intervals are
@@ -11,6 +12,10 @@ over the weeks of each log. Cells that are in FOLDER are not computed again; wit
 are only compared. Logs that are not in DIRECTORY are left out. `computed` says by which commit,
 when and at which load the cells were computed. METACENTRUM has no size in its header: 20 nodes of
 80 CPUs and 48 of 12, by the list of machines that comes with it.
+
+With `--weeks`: policies that plan jointly (`search`, `recommended`, and the solvers' dispatchers
+`hcp19`, `pcp19`, `pcp20`), with little effort, on one stated week of each log, alone, with five
+orders of the jobs that were submitted in the same second.
 """
 
 import argparse
@@ -27,6 +32,7 @@ from results_file import write
 
 from bridge.experiments.results import read_all
 from bridge.experiments.statistics.verdict import HERE_ALONE
+from bridge.registry import PRESETS
 
 LOGS = {
     "KTH-SP2": ("KTH-SP2-1996-2.1-cln", {}),
@@ -45,21 +51,49 @@ POLICIES = [
     {"name": "conservative-shortest", "preset": "conservative", "order": "shortest"},
     {"name": "conservative-slowdown", "preset": "conservative", "order": "slowdown"},
 ]
+SEARCHED = 4000
+"""Jobs booked in a decision."""
+SOLVED = 0.01
+"""Deterministic time of a solver for a decision."""
+
+
+def small(preset: str, effort: float) -> dict[str, Any]:
+    """A preset with this effort for a decision."""
+    plan = PRESETS[preset].plan
+    parameters = {**plan.parameters, "budget_ms": 0, "effort": effort}
+    return {"name": preset, "preset": preset, "plan": {"name": plan.name, **parameters}}
+
+
+JOINT = [
+    "easy",
+    *(small(preset, SOLVED) for preset in ("hcp19", "pcp19", "pcp20")),
+    *(small(preset, SEARCHED) for preset in ("search", "recommended")),
+]
+WEEKS = {"KTH-SP2": 20, "CTC-SP2": 20, "SDSC-SP2": 40, "HPC2N": 60, "METACENTRUM": 5}
+"""Of each log, from 0. A machine of 93,312 processors, as CEA-Curie's, is too large for these."""
 MEASURES = ("wait_mean", "wait_p99", "wait_max", "bounded_slowdown")
 KEPT = ("base", "other", "difference", "low", "high", "outcome", "verdict")
 
 
-def plan(path: Path, directory: Path, kept: Path, names: Sequence[str]) -> None:
+def plan(path: Path, directory: Path, kept: Path, names: Sequence[str], weeks: bool) -> None:
     """Writes the file of the experiment; JSON is YAML."""
     traces = [
         {"file": str(found), "name": name, **options}
         for name, (log, options) in LOGS.items()
         if name in names and (found := directory / f"{log}.swf.gz").is_file()
     ]
-    definition = {
-        "results": str(kept), "policies": POLICIES, "baseline": "easy", "seeds": 1,
-        "engine": "fast", "perturbations": ["none"], "traces": traces,
-    }  # fmt: skip
+    definition = {"results": str(kept), "baseline": "easy", "traces": traces}
+    if weeks:
+        traces[:] = [
+            {**trace, "weeks": {"first": WEEKS[trace["name"]], "count": 1}}
+            for trace in traces
+            if trace["name"] in WEEKS
+        ]
+        definition |= {"policies": JOINT, "seeds": 5, "perturbations": ["ties"]}
+    else:
+        definition |= {
+            "policies": POLICIES, "seeds": 1, "engine": "fast", "perturbations": ["none"],
+        }  # fmt: skip
     path.write_text(json.dumps(definition))
 
 
@@ -134,6 +168,7 @@ def main() -> None:
     parser.add_argument("directory", type=Path, nargs="?", help="of the logs")
     parser.add_argument("--keep", type=Path, help="folder of the cells")
     parser.add_argument("--logs", default=",".join(LOGS), help="names, with commas")
+    parser.add_argument("--weeks", action="store_true", help="joint planners on stated weeks")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--show", type=Path)
     given = parser.parse_args()
@@ -145,7 +180,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path, kept = Path(folder, "plan.yaml"), given.keep or Path(folder, "kept")
         if given.directory is not None:
-            plan(path, given.directory.resolve(), kept.resolve(), given.logs.split(","))
+            plan(
+                path, given.directory.resolve(), kept.resolve(), given.logs.split(","), given.weeks
+            )
             called("experiment", str(path), "--workers", "1", "--json")
         report = json.loads(called("experiment-report", str(kept), "--json"))
         made = computed(kept)

@@ -32,6 +32,8 @@ Rules
        starts later than both its bound and its start in the given plan of the cycle. The bound is
        submit + harm_factor * (promise - submit) + harm_s. The kernel counts a start beyond as
        costlier than everything else; the finished plan is checked again, with all its rows.
+       The given plan of a later cycle may pass the bound, and the job with it: where later jobs
+       overtake in the given order, nodes fail, or jobs that the search started are in the way.
     7. Harm by class (`class_factor`, `longest_factor`): the waits of classes of jobs are compared
        with those in a simulation of EASY (`bridge.planning.dispatch.account`). The jobs of a class
        whose mean wait is more than `class_factor` times EASY's get more weight. A job is overdue

@@ -8,6 +8,8 @@ import pytest
 
 from bridge.errors import ConfigError
 from bridge.model.decisions.answer import LATE
+from bridge.model.layers import Layers
+from bridge.model.learnt import Learnt
 from bridge.model.rules.site import NO_RULES
 from bridge.planning.dispatch.cp_sat import InProcess
 from bridge.planning.dispatch.objective import NAMES, Objective
@@ -229,6 +231,48 @@ def test_a_bound_lets_as_many_pass_as_it_allows():
     assert start_s(harm_factor=1, harm_s=110) == given_s + 100
 
 
+def with_account(longest_s, long_weight):
+    """What `search` carries when jobs of over an hour weigh this, and others 1."""
+    weights = [1, 1, 1, 1, 1, long_weight, 1, 1]
+    totals = [0, 0, longest_s, *(weight << 20 for weight in weights)]
+    return Memory(learnt={"search": Learnt(known=Layers({"*": totals}))})
+
+
+def test_jobs_of_a_class_in_debt_go_first():
+    jobs = [
+        a_job(nodes=4, limit_s=5000, submit_s=0, id="long"),
+        a_job(nodes=4, limit_s=50, submit_s=0, id="short"),
+    ]
+    running = [a_running_job((0, 1, 2, 3), 100)]
+    snapshot = a_snapshot(nodes=4, jobs=jobs, running=running, now_s=10)()
+    settings = {"objective": "wait", "ageing_s": None, "most_wait_s": None, **EFFORT}
+    for weight, factor, first in ((1, 0.9, "short"), (200, 0.9, "long"), (200, None, "short")):
+        memory = with_account(0, weight)
+        plan = planned(snapshot, Search(class_factor=factor, **settings), memory)
+        assert start_of(snapshot, plan, first) == 100, (weight, factor)
+
+
+def test_jobs_that_wait_as_long_as_any_under_easy_go_first():
+    jobs = [
+        a_job(nodes=4, limit_s=900, submit_s=0, id="old"),
+        a_job(nodes=4, limit_s=50, submit_s=19_000, id="short"),
+    ]
+    running = [a_running_job((0, 1, 2, 3), 20_100)]
+    snapshot = a_snapshot(nodes=4, jobs=jobs, running=running, now_s=20_000)()
+    settings = {"objective": "wait", "ageing_s": None, **EFFORT}
+    for longest_s, factor, most_wait_s, first in (
+        (30_000, 1, None, "short"),
+        (19_000, 1, None, "old"),
+        (30_000, 0.5, None, "old"),
+        (0, 1, None, "old"),  # at least 4 h
+        (30_000, 1, 18_000, "old"),  # the shorter of both
+        (19_000, None, None, "short"),
+    ):
+        search = Search(longest_factor=factor, most_wait_s=most_wait_s, **settings)
+        plan = planned(snapshot, search, with_account(longest_s, 1))
+        assert start_of(snapshot, plan, first) == 20_100, (longest_s, factor, most_wait_s)
+
+
 @pytest.mark.parametrize(
     ("settings", "key"),
     [
@@ -244,6 +288,9 @@ def test_a_bound_lets_as_many_pass_as_it_allows():
         ({"harm_factor": -0.1}, "harm_factor"),
         ({"harm_factor": float("nan")}, "harm_factor"),
         ({"harm_s": -1}, "harm_s"),
+        ({"class_factor": 0}, "class_factor"),
+        ({"class_factor": float("nan")}, "class_factor"),
+        ({"longest_factor": 101}, "longest_factor"),
     ],
 )
 def test_impossible_settings_are_refused(settings, key):
