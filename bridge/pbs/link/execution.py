@@ -16,7 +16,7 @@ from bridge.pbs.ifl.port import Code, Ifl
 from bridge.pbs.link.announcer import Announcer
 from bridge.pbs.link.figures import Figures
 from bridge.pbs.link.model import Checked, Model
-from bridge.pbs.link.parent import ALIVE, Parent
+from bridge.pbs.link.parent import Heartbeat
 from bridge.pbs.link.reading import Reading
 from bridge.pbs.link.registration import Registration
 from bridge.pbs.link.starts import Open, Starts
@@ -34,7 +34,7 @@ class Execution:
 
     Attributes:
         scheduler: name of the scheduler object.
-        ifl, registration, model, reading, starts, announcer, parent, figures: of the link.
+        ifl, registration, model, reading, starts, announcer, heartbeat, figures: of the link.
         clock: monotonic, s.
     """
 
@@ -45,7 +45,7 @@ class Execution:
     reading: Reading
     starts: Starts
     announcer: Announcer
-    parent: Parent
+    heartbeat: Heartbeat
     figures: Figures
     clock: Callable[[], float] = time.monotonic
 
@@ -61,7 +61,7 @@ class Execution:
             tables = self.reading.read_before_starts()
             checked = self.model.checked(tables)
             for decision in starts:
-                self.parent.tell(ALIVE)
+                self.heartbeat.beat()
                 refusal = self._start(tables, checked, decision)
                 if refusal is not None:
                     results.append(_result(decision, refusal))

@@ -29,7 +29,7 @@ from bridge.pbs.link.call_times import FENCED_RETRY_S, CallTimes
 from bridge.pbs.link.execution import Execution
 from bridge.pbs.link.figures import Figures
 from bridge.pbs.link.model import Model
-from bridge.pbs.link.parent import ABSENT, ALIVE, ASIDE, READY, REGISTERED, Parent
+from bridge.pbs.link.parent import ABSENT, ASIDE, READY, REGISTERED, Heartbeat, Parent
 from bridge.pbs.link.reading import Reading
 from bridge.pbs.link.registration import Registration
 from bridge.pbs.link.requests import ServerRequests
@@ -75,6 +75,7 @@ class Link:
         """Prepares a link that is not registered."""
         settings = self.settings
         self.registration = Registration(self.ifl, settings.server, settings.scheduler, self.wake)
+        self._heartbeat = Heartbeat(self.parent, self.clock)
         self._starts = Starts()
         self._times = CallTimes(settings)
         self._reading = Reading(
@@ -83,7 +84,7 @@ class Link:
         )  # fmt: skip
         self._execution = Execution(
             settings.scheduler, self.ifl, self.registration, self.model, self._reading,
-            self._starts, self.announcer, self.parent, self.figures, self.clock,
+            self._starts, self.announcer, self._heartbeat, self.figures, self.clock,
         )  # fmt: skip
         self.requests = ServerRequests(
             self.ifl, self.registration, self.model, self._reading, self._execution, self.wake,
@@ -110,7 +111,7 @@ class Link:
     def turn(self) -> float:
         """Takes one turn; returns after how many seconds the next is due at the latest."""
         self.figures.turns += 1
-        self.parent.tell(ALIVE)
+        self._heartbeat.beat()
         try:
             self._register()
             tables = self._note(self._reading.read())
@@ -184,7 +185,7 @@ class Link:
 
     def _note(self, tables: Tables) -> Tables:
         """Takes note of what was read, and of results of starts."""
-        self.parent.tell(ALIVE)
+        self._heartbeat.beat()
         self.stream.name_cluster(tables.server_name)
         self.stream.note(self._reading.take_results())
         if not self._reading.is_brief:
@@ -201,7 +202,7 @@ class Link:
         ):
             tables = self._note(self._reading.read_changed())
             report = self.model.report(tables)
-        self.parent.tell(ALIVE)
+        self._heartbeat.beat()
         if self.is_registered and not self.requests.answer(tables):
             self._give_back()
             self._offered = False

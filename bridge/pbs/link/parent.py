@@ -9,11 +9,15 @@ server. From the supervisor: `yours`: nobody else is registered.
 import contextlib
 import os
 import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 ALIVE, READY, ASIDE, ABSENT, REGISTERED, YOURS = (
     "alive", "ready", "aside", "absent", "registered", "yours",
 )  # fmt: skip
+BEAT_S = 0.5
 
 
 class Parent(Protocol):
@@ -24,6 +28,26 @@ class Parent(Protocol):
 
     def may_register(self) -> bool:
         """Whether `yours` has come since the last `ready`; sends `ready` only once."""
+
+
+@dataclass
+class Heartbeat:
+    """Signs of life to the supervisor, at most one in `BEAT_S`: each wakes another process.
+
+    Attributes:
+        clock: monotonic, s.
+    """
+
+    parent: Parent
+    clock: Callable[[], float] = time.monotonic
+    _due_s: float = 0.0
+
+    def beat(self) -> None:
+        """Shows that the link goes on, if that is due."""
+        now = self.clock()
+        if now >= self._due_s:
+            self.parent.tell(ALIVE)
+            self._due_s = now + BEAT_S
 
 
 class Pipe:
