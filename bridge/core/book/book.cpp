@@ -200,6 +200,7 @@ void Book::rises(const Booking &booking, int64_t from) {
     for (const Placed &placed : booking.placed) {
         state_.rises.push(placed.position, std::max(from, state_.now), booking.end);
     }
+    state_.free_nodes.rise(std::max(from, state_.now), booking.end);
     for (const Term &term : booking.terms) {
         ++state_.constraint_rises[static_cast<size_t>(term.constraint)];
     }

@@ -18,6 +18,20 @@ int64_t length_of(const Booking &booking) {
     return booking.end == NEVER ? NEVER : booking.end - booking.start;
 }
 
+// Sorts spans, and makes one of those that overlap: the nodes of a job rise at the same time.
+void unite_overlapping(Spans &spans) {
+    std::sort(spans.begin(), spans.end());
+    size_t last = 0;
+    for (size_t i = 1; i < spans.size(); ++i) {
+        if (spans[i].first <= spans[last].second) {
+            spans[last].second = std::max(spans[last].second, spans[i].second);
+        } else {
+            spans[++last] = spans[i];
+        }
+    }
+    spans.resize(std::min(spans.size(), last + 1));
+}
+
 // Checking one rise takes as long as searching this many nodes.
 constexpr size_t NODES_PER_RISE = 4;
 constexpr size_t FEW_RISES = 16;
@@ -75,7 +89,7 @@ int64_t Book::first_chance(const Booking &booking, int64_t from) {
         if (beside < booking.start) {
             chances_.emplace_back(beside, booking.start);
         }
-        std::sort(chances_.begin(), chances_.end());
+        unite_overlapping(chances_);
     }
     return start;
 }
@@ -214,7 +228,7 @@ bool Book::too_few_free(const Booking &booking, int64_t from, int64_t until) {
     const int64_t length = length_of(booking);
     // Its own nodes are free from its start to its end, and the moved job would end earlier.
     const auto any = [&](int64_t since, int64_t till) {
-        return since < till && whole.next(since, length, till - 1, booking.start) != NEVER;
+        return since < till && whole.any(since, length, till, booking.start);
     };
     return chances_.empty()
                ? !any(from, until)

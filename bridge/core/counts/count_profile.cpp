@@ -284,6 +284,25 @@ int64_t CountProfile::least(int64_t start, int64_t end, int64_t enough) const {
     return least;
 }
 
+int64_t CountProfile::greatest(int64_t start, int64_t end) const {
+    Position at = locate(start);
+    int64_t greatest = INT64_MIN;
+    for (; at.block < blocks_.size() && begins_[at.block] < end; ++at.block, at.slot = 0) {
+        const Summary &summary = summaries_[at.block];
+        if (summary.greatest <= greatest) {
+            continue;
+        }
+        const Block &block = *blocks_[at.block];
+        const int stop = block_end(at.block) <= end
+                             ? summary.slots
+                             : upper_bound(block.begin, summary.slots, end - 1);
+        for (int i = at.slot; i < stop; ++i) {
+            greatest = std::max<int64_t>(greatest, block.free[i] - summary.owed);
+        }
+    }
+    return greatest;
+}
+
 void CountProfile::split_block(size_t block) {
     auto upper = new_block();
     Block &lower = *blocks_[block];

@@ -66,6 +66,9 @@ class CountProfile {
     // The least free amount in [start, end); the search may stop at the first amount <= `enough`.
     int64_t least(int64_t start, int64_t end, int64_t enough = INT64_MIN) const;
 
+    // The greatest free amount in [start, end), which must not be empty.
+    int64_t greatest(int64_t start, int64_t end) const;
+
     // The number of slots, for tests and tuning.
     size_t size() const;
 

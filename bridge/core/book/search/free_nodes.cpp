@@ -3,8 +3,16 @@
 
 #include <algorithm>
 
+#include "book/search/search_cache.hpp"
+
 namespace bridge {
 namespace {
+
+// Rises and results kept; beyond, all are dropped.
+constexpr size_t MOST_RISES = 8192;
+constexpr size_t MOST_RESULTS = 8192;
+// Rises that are examined for one result; by more, it is weakened.
+constexpr int MOST_EXAMINED = 16;
 
 // Calls `visit(from, until)` for each time in which nobody holds the node whole, within [start,
 // end) and from the line's beginning on.
@@ -33,10 +41,68 @@ void free_times(const NodeLines &lines, size_t position, int64_t start, int64_t 
 
 } // namespace
 
-CountProfile *FreeNodes::of(int32_t cls, const BookRequests &requests, const NodeLines &lines) {
+void FreeStarts::rise(const CountProfile &free, int64_t from, int64_t until) {
+    from = std::max(from, free.begin());
+    if (none_.empty() || from >= until) {
+        return;
+    }
+    if (rises_.size() == MOST_RISES) {
+        rises_.clear();
+        none_.clear();
+        return;
+    }
+    rises_.push_back({from, until, free.greatest(from, until)});
+}
+
+// A start that has become possible lies on a rise with enough free nodes.
+void FreeStarts::take_in(None &none, const CountProfile &free, const Key &key) const {
+    int examined = 0;
+    for (; none.rises < rises_.size(); ++none.rises) {
+        const Rise &rise = rises_[none.rises];
+        const int64_t from =
+            std::max({first_reaching(rise.from, key.length), none.since, free.begin()});
+        const int64_t until = std::min(rise.until, none.until);
+        if (rise.greatest < key.nodes || from >= until) {
+            continue;
+        }
+        const int64_t start = ++examined > MOST_EXAMINED
+                                  ? from
+                                  : free.earliest(from, key.nodes, key.length, until - 1).start;
+        none.until = std::min(none.until, start);
+    }
+}
+
+bool FreeStarts::any(const CountProfile &free, int64_t nodes, int64_t length, int64_t from,
+                     int64_t until, int64_t end) {
+    const int64_t cut = std::max(first_reaching(end, length), from); // from here on, `end` matters
+    const int64_t whole = std::min(until, cut);
+    if (from < whole) {
+        if (none_.size() == MOST_RESULTS) {
+            rises_.clear();
+            none_.clear();
+        }
+        const Key key{nodes, length};
+        const auto [at, is_new] = none_.try_emplace(key, None{from, from, rises_.size()});
+        None &none = at->second;
+        if (from < none.since || from > none.until) {
+            none = {from, from, rises_.size()};
+        }
+        take_in(none, free, key);
+        if (none.until < whole) {
+            none.until = std::min(
+                free.earliest(std::max(from, none.until), nodes, length, whole - 1).start, whole);
+            if (none.until < whole) {
+                return true;
+            }
+        }
+    }
+    return cut < until && free.earliest(cut, nodes, length, until - 1, end).start != NEVER;
+}
+
+FreeNodes::Kept *FreeNodes::of(int32_t cls, const BookRequests &requests, const NodeLines &lines) {
     for (Kept &kept : kept_) {
         if (kept.cls == cls) {
-            return &kept.profile;
+            return &kept;
         }
     }
     const std::vector<int32_t> &positions = requests.cls(cls).positions();
@@ -66,9 +132,9 @@ CountProfile *FreeNodes::of(int32_t cls, const BookRequests &requests, const Nod
         }
         steps.back().second = free;
     }
-    kept_.push_back({cls, {}, 0});
+    kept_.push_back({cls, {}, {}, 0});
     kept_.back().profile.reset(steps);
-    return &kept_.back().profile;
+    return &kept_.back();
 }
 
 void FreeNodes::change(size_t position, int64_t start, int64_t end, int64_t sign,
@@ -97,6 +163,12 @@ void FreeNodes::apply(int64_t start, int64_t end, int64_t sign) {
             kept.profile.book(std::max(start, kept.profile.begin()), end, sign * kept.nodes);
             kept.nodes = 0;
         }
+    }
+}
+
+void FreeNodes::rise(int64_t from, int64_t until) {
+    for (Kept &kept : kept_) {
+        kept.starts.rise(kept.profile, from, until);
     }
 }
 

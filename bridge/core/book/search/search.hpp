@@ -62,13 +62,16 @@ struct BookState {
 
 // The demand of a request for whole nodes of one class: a number of nodes at the same time.
 struct WholeNodes {
-    CountProfile *free; // nullptr: another kind of request
+    FreeNodes::Kept *free; // nullptr: another kind of request
     int64_t nodes;
 
-    // The earliest start in [from, latest] at which enough may be free, or NEVER; from `until` on,
-    // enough are free.
-    int64_t next(int64_t from, int64_t length, int64_t latest, int64_t until = NEVER) const {
-        return free == nullptr ? from : free->earliest(from, nodes, length, latest, until).start;
+    // The earliest start in [from, latest] at which enough may be free, or NEVER.
+    int64_t next(int64_t from, int64_t length, int64_t latest) const {
+        return free == nullptr ? from : free->profile.earliest(from, nodes, length, latest).start;
+    }
+    // Whether enough may be free at some start in [from, until); from `end` on, enough are free.
+    bool any(int64_t from, int64_t length, int64_t until, int64_t end) const {
+        return free == nullptr || free->starts.any(free->profile, nodes, length, from, until, end);
     }
 };
 
