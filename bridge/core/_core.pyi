@@ -458,6 +458,57 @@ def read_status_lists(address: int) -> dict[str, dict[str, str | dict[str, str]]
         resource that are stated repeatedly are joined by commas.
     """
 
+def due_announcements(
+    *,
+    now_s: int,
+    start_s: NDArray[np.int64],
+    partition: NDArray[np.int32],
+    indptr: NDArray[np.int64],
+    nodes: NDArray[np.int32],
+    reason: NDArray[np.int64],
+    code: NDArray[np.int64],
+    words: NDArray[np.int64],
+    mix: NDArray[np.int64],
+    row_of: NDArray[np.int64],
+    version: NDArray[np.uint64],
+    serial: NDArray[np.int64],
+    said: NDArray[np.int64],
+    in_order: NDArray[np.int64],
+    words_s: int,
+    prompt: int,
+    calm_s: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """Compare a plan with what was announced of it. O(rows + nodes planned).
+
+    ``bridge/rpc/controller/announcements.py`` has the rules.
+
+    Args:
+        now_s: the present.
+        start_s: (n_rows,) s; ``NEVER`` or ``UNPLANNED``: only the reason is told.
+        partition: (n_rows,) of the planned starts.
+        indptr: (n_rows + 1,) offsets into ``nodes``.
+        nodes: of all rows.
+        reason: (n_rows,) positions in ``code`` and ``words``.
+        code: of each reason.
+        words: a fingerprint of the text of each reason.
+        mix: (n_nodes,) random weights, for fingerprints of sets of nodes.
+        row_of: (n_jobs,) the row that is announced; -1: none.
+        version: (n_jobs,) of the jobs.
+        serial: (n_jobs,) of the jobs, in whose seconds their intervals begin.
+        said: (8, n_jobs) the table returned for what was announced last; zeros: nothing was.
+        in_order: the jobs with a row, in the plan's order.
+        words_s: seconds between two announcements of which only the words differ.
+        prompt: so many jobs that have only moved may be announced each second.
+        calm_s: the longest interval between announcements of the others, s.
+
+    Returns:
+        8 * n_jobs numbers: the table of the present announcements, row after row; the jobs to be
+        announced, in order; and seconds until others are due, 0 if there are none.
+
+    Raises:
+        ValueError: a column has another length or type, or a number that refers to nothing.
+    """
+
 def write_announcements(
     folder: HostlistFolder,
     *,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python binding of write_announcements; _core.pyi documents it.
+// Python bindings of write_announcements and due_announcements; _core.pyi documents them.
 #include "python/module.hpp"
 
 #include <nanobind/stl/string.h>
@@ -12,6 +12,7 @@
 #include "common/times.hpp"
 #include "hostlist/hostlist.hpp"
 #include "wire/announcements.hpp"
+#include "wire/due_announcements.hpp"
 
 namespace bridge {
 namespace {
@@ -93,10 +94,60 @@ nb::bytes write_announcements(const HostlistFolder &folder, uint64_t first_id,
     return nb::bytes(reply.data(), reply.size());
 }
 
+nb::tuple due_announcements_py(int64_t now_s, nb::handle start_s, nb::handle partition,
+                               nb::handle indptr, nb::handle nodes, nb::handle reason,
+                               nb::handle code, nb::handle words, nb::handle mix, nb::handle row_of,
+                               nb::handle version, nb::handle serial, nb::handle said,
+                               nb::handle in_order, int64_t words_s, int64_t prompt,
+                               int64_t calm_s) {
+    const Column<int64_t> starts("start_s", start_s);
+    const size_t n_rows = starts.rows();
+    const Column<int32_t> where("partition", partition);
+    where.expect_rows(n_rows, "like start_s");
+    const Column<int32_t> flat("nodes", nodes);
+    const Column<int64_t> mixed("mix", mix);
+    flat.within(0, static_cast<int32_t>(mixed.rows()) - 1);
+    const Column<int64_t> offsets("indptr", indptr);
+    offsets.expect_rows(n_rows + 1, "one more than start_s").expect_offsets(flat.rows(), "nodes");
+    const Column<int64_t> codes("code", code);
+    const Column<int64_t> texts("words", words);
+    texts.expect_rows(codes.rows(), "like code");
+    const Column<int64_t> why("reason", reason);
+    why.expect_rows(n_rows, "like start_s").within(0, static_cast<int64_t>(codes.rows()) - 1);
+    const Column<int64_t> rows("row_of", row_of);
+    const size_t n_jobs = rows.rows();
+    rows.within(-1, static_cast<int64_t>(n_rows) - 1);
+    const Column<uint64_t> versions("version", version);
+    versions.expect_rows(n_jobs, "like row_of");
+    const Column<int64_t> serials("serial", serial);
+    serials.expect_rows(n_jobs, "like row_of");
+    const Column<int64_t> before("said", said, 2);
+    before.expect_rows(ANNOUNCEMENT_ROWS, "one for each part")
+        .expect_columns(n_jobs, "like row_of");
+    const Column<int64_t> order("in_order", in_order);
+    order.within(0, static_cast<int64_t>(n_jobs) - 1);
+    scalar("calm_s", calm_s, 1, MOST_COUNT);
+    const AnnouncedPlan plan{now_s,           n_rows,         starts.data(), where.data(),
+                             offsets.data(),  flat.data(),    why.data(),    codes.data(),
+                             texts.data(),    mixed.data(),   n_jobs,        rows.data(),
+                             versions.data(), serials.data(), before.data()};
+    DueAnnouncements due;
+    {
+        nb::gil_scoped_release release;
+        due = due_announcements(plan, order.data(), order.rows(), {words_s, prompt, calm_s});
+    }
+    return nb::make_tuple(to_numpy(std::move(due.current)), to_numpy(std::move(due.jobs)),
+                          due.again_s);
+}
+
 } // namespace
 
 void define_announcements(nb::module_ &m) {
     using namespace nb::literals;
+    m.def("due_announcements", &due_announcements_py, nb::kw_only(), "now_s"_a, "start_s"_a,
+          "partition"_a, "indptr"_a, "nodes"_a, "reason"_a, "code"_a, "words"_a, "mix"_a,
+          "row_of"_a, "version"_a, "serial"_a, "said"_a, "in_order"_a, "words_s"_a, "prompt"_a,
+          "calm_s"_a);
     m.def("write_announcements", &write_announcements, "folder"_a, nb::kw_only(), "first_id"_a,
           "job_id"_a, "version"_a, "start_s"_a, "partition"_a, "partitions"_a, "reason"_a,
           "reasons"_a, "indptr"_a, "nodes"_a);

@@ -22,7 +22,7 @@ less even layout would allow. If more than `MOST_WIDTHS` numbers of nodes are al
 many are tried, among them the least and the most.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +78,14 @@ class Layout:
     arrangement: Arrangement
     exclusive: bool
     nodes: int
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        own = hash((self.groups, self.arrangement, self.exclusive, self.nodes))
+        object.__setattr__(self, "_hash", own)
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def together(self) -> list[tuple[int, ...]]:
         """For each group the amounts that must be on one node with each of its chunks."""

@@ -66,7 +66,8 @@ class FormerPlacements:
         self._masks = np.array(masks, dtype=bool).reshape(
             len(names), len(candidates.rows.snapshot.nodes)
         )
-        self._in_all = self._masks.all(axis=0)
+        # Whether every class has all nodes of the former plan.
+        self._all_in_all = bool(self._masks.all(axis=0).take(former.nodes).all())
         opens = np.array(
             [eligibility.classes.opens_s(one) for one in names.tolist()], dtype=np.int64
         )
@@ -116,9 +117,11 @@ class FormerPlacements:
         """The alternative that now has the nodes of a placement, and its layout (rule 2)."""
         own = int(self._former.alternative[row[0]])
         for number in range(int(count)):
+            if number == own:
+                continue
             candidate = np.array([first + number])
             found = self._position(candidate, row)
-            if number != own and self._open(candidate, found, start_s)[0]:
+            if self._open(candidate, found, start_s)[0]:
                 return number, found[0]
         return own, position
 
@@ -148,7 +151,7 @@ class FormerPlacements:
         ]
         still[still] = np.array(alike, dtype=bool)[which]
         rows = np.flatnonzero(still)
-        if len(rows) and not self._in_all.take(former.nodes).all():
+        if len(rows) and not self._all_in_all:
             offsets, take = gather(former.indptr, row[rows])
             layout = np.repeat((choices.which[candidate] + position)[rows], np.diff(offsets))
             group = self._group_at[layout] + former.groups[take]

@@ -27,7 +27,10 @@ class SlurmPriority:
         """Returns the rows by reservation, tier, priority, submission and id."""
         jobs = snapshot.jobs
         keys = (jobs.submit_s, -jobs.priority, -partition_tiers(snapshot), jobs.reservation < 0)
-        return np.lexsort(keys).astype(np.int64, copy=False)
+        sorting = [key for key in keys if len(key) and (key != key[0]).any()]
+        if not sorting:
+            return np.arange(len(jobs), dtype=np.int64)
+        return np.lexsort(sorting).astype(np.int64, copy=False)
 
 
 def partition_tiers(snapshot: Snapshot) -> NDArray[np.int64]:

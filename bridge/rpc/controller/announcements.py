@@ -22,19 +22,21 @@ Rules
     6. After `reset` everything is sent again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.core import group_objects, write_announcements
+from bridge.core import due_announcements, group_objects, write_announcements
 from bridge.dialect import dialect_of
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.controller_choice import Chooser, ControllerChoice, beyond_model
 from bridge.planning.eligibility.leaf_switches import next_change_s
+from bridge.planning.queue.columns import by_appearance
 from bridge.rpc.controller.chunk_allocation import chunk_uses
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
@@ -47,11 +49,10 @@ OPEN_S = 10
 PROMPT = 500
 CALM_S = 10
 
-_NOTHING, _PLANNED, _PENDING = 0, 1, 2
-# The rows of a table of announcements, one column for each job. A change of one of the first
-# `_COMPARED` is sent at once.
-_VERSION, _KIND, _START_S, _PARTITION, _NODES, _CODE, _WORDS, _SAID_S = range(8)
-_COMPARED, _COLUMNS = 6, 8
+_COLUMNS = 8
+"""Rows of a table of announcements, with one column for each job (`bridge/core/wire`)."""
+
+_announced: Callable[[tuple[int, str]], Announced] = partial(tuple.__new__, Announced)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,16 +137,8 @@ class Announcements:
         reply.decisions.extend(starts)
         row_of, in_order = _announced_rows(plan, len(snapshot.jobs))
         reasons = _Reasons(plan.reasons)
-        current = self._current(snapshot, plan, reasons, row_of)
         said = self._carried(serials)
-        now_s = snapshot.now_s
-        differs = (current[:_COMPARED] != said[:_COMPARED]).any(axis=0)
-        # Also backwards: the clock may have been set.
-        differs |= (current[_WORDS] != said[_WORDS]) & (abs(now_s - said[_SAID_S]) >= WORDS_S)
-        jobs = in_order[differs[in_order]]
-        wait_s = _waits(now_s, current, said, serials, jobs)
-        again_s = int(wait_s[wait_s > 0].min(initial=CALM_S)) if wait_s.any() else 0
-        jobs = jobs[wait_s == 0]
+        current, jobs, again_s = self._due(snapshot, plan, reasons, serials, said, row_of, in_order)
         room = max(self._most - len(starts), 0)
         if len(jobs) > room:
             again_s, jobs = 1, jobs[:room]
@@ -237,14 +230,15 @@ class Announcements:
         nodes: NodeIndex,
         reasons: "_Reasons",
         *,
-        jobs: NDArray[np.intp],
+        jobs: NDArray[np.int64],
         row_of: NDArray[np.int64],
         reply: pb.CycleReply,
     ) -> dict[str, Announced]:
         """Writes the announcements of some jobs; returns the promised starts."""
         if not len(jobs):
             return {}
-        ids: list[str] = snapshot.jobs.id[jobs].tolist()
+        jobs_ids = snapshot.jobs.id[jobs]
+        ids: list[str] = jobs_ids.tolist()
         partitions = [partition.name for partition in snapshot.partitions]
         rows = row_of[jobs]
         start_s, partition = plan.start_s[rows], plan.partition[rows]
@@ -266,40 +260,54 @@ class Announcements:
             )
         )
         self._next_id += len(ids)
-        return {
-            job_id: Announced(at_s, partitions[where])
-            for job_id, at_s, where in zip(ids, start_s.tolist(), partition.tolist(), strict=True)
-            if at_s not in (NEVER, UNPLANNED)
-        }
-
-    def _current(
-        self, snapshot: Snapshot, plan: Plan, reasons: "_Reasons", row_of: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """(_COLUMNS, n_jobs) the current announcement of each job."""
-        current = np.zeros((_COLUMNS, len(row_of)), dtype=np.int64)
-        current[_SAID_S] = snapshot.now_s
-        if len(plan) == 0:
-            return current
-        has = row_of >= 0
-        row = np.where(has, row_of, 0)
-        start_s = plan.start_s[row]
         planned = (start_s != NEVER) & (start_s != UNPLANNED)
+        if not planned.all():
+            ids, start_s, partition = (
+                jobs_ids[planned].tolist(),
+                start_s[planned],
+                partition[planned],
+            )
+        where = map(partitions.__getitem__, partition.tolist())
+        starts = map(_announced, zip(start_s.tolist(), where, strict=True))
+        return dict(zip(ids, starts, strict=True))
+
+    def _due(
+        self,
+        snapshot: Snapshot,
+        plan: Plan,
+        reasons: "_Reasons",
+        serials: NDArray[np.int64],
+        said: NDArray[np.int64],
+        row_of: NDArray[np.int64],
+        in_order: NDArray[np.int64],
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+        """The current announcements (_COLUMNS, n_jobs), the jobs whose announcements are sent now
+        (rules 2 and 3), and seconds until others are due; 0: there are none.
+        """
         if len(self._mix) < len(snapshot.nodes):
             rng = np.random.default_rng(len(snapshot.nodes))
             self._mix = rng.integers(-(2**62), 2**62, len(snapshot.nodes), dtype=np.int64)
-        # Random weights make the sum over a row's nodes a fingerprint of the set.
-        sums = np.zeros(len(plan.nodes) + 1, dtype=np.int64)
-        self._mix[plan.nodes].cumsum(out=sums[1:])
-        prints = sums[plan.indptr[1:]] - sums[plan.indptr[:-1]]
-        codes, words = reasons.codes_and_words()
-        current[_VERSION] = snapshot.jobs.version.view(np.int64)
-        current[_KIND] = np.where(has, np.where(planned, _PLANNED, _PENDING), _NOTHING)
-        current[_START_S] = np.where(planned, start_s, 0)
-        current[_PARTITION] = np.where(planned, plan.partition[row], -1)
-        current[_NODES] = np.where(planned, prints[row], 0)
-        current[_CODE] = codes[row]
-        current[_WORDS] = words[row]
-        return current
+        which, codes, words = reasons.codes_and_words()
+        current, jobs, again_s = due_announcements(
+            now_s=snapshot.now_s,
+            start_s=plan.start_s,
+            partition=plan.partition,
+            indptr=plan.indptr,
+            nodes=plan.nodes,
+            reason=which,
+            code=codes,
+            words=words,
+            mix=self._mix,
+            row_of=row_of,
+            version=snapshot.jobs.version,
+            serial=serials,
+            said=said,
+            in_order=in_order,
+            words_s=WORDS_S,
+            prompt=PROMPT,
+            calm_s=CALM_S,
+        )
+        return current.reshape(_COLUMNS, len(row_of)), jobs, again_s
 
     def _carried(self, serials: NDArray[np.int64]) -> NDArray[np.int64]:
         """The last announcements, aligned with the present jobs; zeros for new ones."""
@@ -322,19 +330,18 @@ class _Reasons:
         first, self._which = group_objects(list(reasons))
         self._told = [reasons[at] for at in first.tolist()]
 
-    def codes_and_words(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(n_rows,) the code of each, and a number for its words."""
+    def codes_and_words(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """(n_rows,) which reason each has; the code of each reason, and a number for its words."""
         codes = [0 if reason is None else int(reason.code) for reason in self._told]
         words = [0 if reason is None else hash(reason.text) for reason in self._told]
-        which = self._which
-        return np.array(codes, dtype=np.int64)[which], np.array(words, dtype=np.int64)[which]
+        return self._which, np.array(codes, dtype=np.int64), np.array(words, dtype=np.int64)
 
     def encoded(self, rows: NDArray[np.int64]) -> tuple[list[bytes], NDArray[np.int64]]:
         """The reasons of some rows as the wire has them, and (n,) which of them each has."""
-        number: dict[int, int] = {}
-        which = [number.setdefault(at, len(number)) for at in self._which[rows].tolist()]
-        told = [pending(self._told[at]).SerializeToString() for at in number]
-        return told, np.array(which, dtype=np.int64)
+        own = self._which[rows]
+        first, which = by_appearance(own)
+        told = [pending(self._told[at]).SerializeToString() for at in own[first].tolist()]
+        return told, which
 
 
 def _limit_s(snapshot: Snapshot, plan: Plan, row: int) -> int:
@@ -366,31 +373,7 @@ def _cut_s(snapshot: Snapshot, plan: Plan, row: int) -> int:
     return lasts_s if lasts_s < (limit_s or NEVER) else 0
 
 
-def _waits(
-    now_s: int,
-    current: NDArray[np.int64],
-    said: NDArray[np.int64],
-    serials: NDArray[np.int64],
-    jobs: NDArray[np.intp],
-) -> NDArray[np.int64]:
-    """For each job whose announcement changed, seconds until it may be sent (rule 3).
-
-    Intervals of length n begin at the instants t for which t plus the job's serial is a multiple
-    of n.
-    """
-    if not len(jobs):
-        return np.empty(0, dtype=np.int64)
-    now, then = current[:, jobs], said[:, jobs]
-    moved = (now[_VERSION] == then[_VERSION]) & (now[_KIND] == then[_KIND])
-    lead_s = np.minimum(now[_START_S], then[_START_S]) - now_s
-    pause_s = np.where(moved.cumsum() > PROMPT, (lead_s // 100).clip(1, CALM_S), 1)
-    said_s = then[_SAID_S]
-    left_s = pause_s - (now_s + serials[jobs]) % pause_s
-    told = (said_s <= now_s) & (now_s + left_s - said_s <= pause_s)  # else the clock was set back
-    return np.where(moved & told, left_s, 0)
-
-
-def _announced_rows(plan: Plan, n_jobs: int) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+def _announced_rows(plan: Plan, n_jobs: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """For each job the plan's row that is announced (rule 1); -1 if all of it starts now.
 
     Second, the jobs that have one, in the order of these rows.
@@ -407,7 +390,7 @@ def _announced_rows(plan: Plan, n_jobs: int) -> tuple[NDArray[np.int64], NDArray
         job = plan.job[rows]
     row_of = np.full(n_jobs, -1, dtype=np.int64)
     row_of[job] = rows
-    return row_of, job.astype(np.intp)
+    return row_of, job.astype(np.int64)
 
 
 def _rows_of(plan: Plan, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

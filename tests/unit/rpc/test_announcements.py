@@ -55,7 +55,7 @@ class Told:
         self.last = None
 
     def __call__(self, snapshot, *rows, serials=None):
-        serials = np.arange(len(snapshot.jobs)) if serials is None else np.array(serials)
+        serials = np.arange(len(snapshot.jobs)) if serials is None else np.array(serials, int)
         plan = a_plan(snapshot, *rows)
         nodes = NodeIndex(snapshot.nodes.names)
         self.last = self.announcements.decide(snapshot, serials, plan, nodes)
