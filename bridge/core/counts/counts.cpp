@@ -106,10 +106,15 @@ class FreeNodes {
 void map_counts(size_t n_nodes, size_t n_jobs, const int64_t *start, const int64_t *end,
                 const int64_t *count, const std::vector<NodeHolder> &running,
                 int32_t *const *into) {
-    std::vector<uint32_t> by_start;
+    using Instant = std::pair<int64_t, uint32_t>; // and a job
+    std::vector<Instant> by_start;
+    std::vector<Instant> by_end;
+    by_start.reserve(n_jobs);
+    by_end.reserve(n_jobs);
     for (size_t j = 0; j < n_jobs; ++j) {
         if (start[j] != UNPLANNED && start[j] != NEVER) {
-            by_start.push_back(static_cast<uint32_t>(j));
+            by_start.emplace_back(start[j], static_cast<uint32_t>(j));
+            by_end.emplace_back(end[j], static_cast<uint32_t>(j));
         }
     }
 
@@ -133,21 +138,17 @@ void map_counts(size_t n_nodes, size_t n_jobs, const int64_t *start, const int64
         return held_until[static_cast<size_t>(a)] < held_until[static_cast<size_t>(b)];
     });
 
-    std::vector<uint32_t> by_end = by_start;
-    std::stable_sort(by_start.begin(), by_start.end(),
-                     [&](uint32_t a, uint32_t b) { return start[a] < start[b]; });
-    std::stable_sort(by_end.begin(), by_end.end(),
-                     [&](uint32_t a, uint32_t b) { return end[a] < end[b]; });
+    std::sort(by_start.begin(), by_start.end());
+    std::sort(by_end.begin(), by_end.end());
     size_t next_end = 0;
     size_t next_held = 0;
-    for (const uint32_t j : by_start) {
-        const int64_t time = start[j];
+    for (const auto &[time, j] : by_start) {
         for (; next_held < held.size() && held_until[static_cast<size_t>(held[next_held])] <= time;
              ++next_held) {
             free.give(&held[next_held], 1);
         }
-        for (; next_end < by_end.size() && end[by_end[next_end]] <= time; ++next_end) {
-            const uint32_t ended = by_end[next_end];
+        for (; next_end < by_end.size() && by_end[next_end].first <= time; ++next_end) {
+            const uint32_t ended = by_end[next_end].second;
             free.give(into[ended], static_cast<size_t>(count[ended]));
         }
         if (static_cast<size_t>(count[j]) > free.size()) {

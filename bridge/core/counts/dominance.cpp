@@ -17,15 +17,30 @@ std::vector<int64_t> copy_of(const int64_t *values, size_t n) {
     return n == 0 ? std::vector<int64_t>{} : std::vector<int64_t>(values, values + n);
 }
 
+// The distinct values, ascending; one more than MOST_MARKS if there are more. Usually few values
+// occur many times each, so this is faster than to sort all.
+std::vector<int64_t> few_distinct(const std::vector<int64_t> &values) {
+    std::vector<int64_t> distinct;
+    for (const int64_t value : values) {
+        const auto at = std::lower_bound(distinct.begin(), distinct.end(), value);
+        if (at == distinct.end() || *at != value) {
+            distinct.insert(at, value);
+            if (distinct.size() > MOST_MARKS) {
+                break;
+            }
+        }
+    }
+    return distinct;
+}
+
 } // namespace
 
 Dominance::Axis::Axis(std::vector<int64_t> values) {
-    std::sort(values.begin(), values.end());
-    std::vector<int64_t> distinct;
-    std::unique_copy(values.begin(), values.end(), std::back_inserter(distinct));
+    std::vector<int64_t> distinct = few_distinct(values);
     if (distinct.size() <= MOST_MARKS) {
         marks_ = std::move(distinct);
     } else {
+        std::sort(values.begin(), values.end());
         for (size_t i = 1; i <= MOST_MARKS; ++i) { // by frequency, including the greatest value
             const int64_t mark = values[i * values.size() / MOST_MARKS - 1];
             if (marks_.empty() || mark != marks_.back()) {

@@ -129,29 +129,30 @@ void NodePlanner::write_sets() {
 }
 
 void NodePlanner::plan_job(size_t job) {
-    std::vector<size_t> possible;
+    possible_.clear();
     const auto first = static_cast<size_t>(problem_.alt_indptr[job]);
     const auto last = static_cast<size_t>(problem_.alt_indptr[job + 1]);
     for (size_t a = first; a < last; ++a) {
         int32_t counter = -1;
         const Blocked verdict = demands_.verdict(a, job, &counter);
         if (verdict == Blocked::STARTS_NOW) {
-            possible.push_back(a);
+            possible_.push_back(a);
         } else if (a == first) {
             result_.blocked_by[job] = static_cast<int8_t>(verdict);
             result_.blocked_counter[job] = counter;
         }
     }
-    if (possible.empty()) {
+    if (possible_.empty()) {
         result_.start[job] = NEVER;
         return;
     }
     result_.blocked_by[job] = 0;
     result_.blocked_counter[job] = -1;
 
-    const std::vector<Option> options = options_of(possible);
+    const std::vector<Option> options = options_of(possible_);
     const bool held_back = problem_.not_before[job] > problem_.now;
-    std::vector<Look> looks;
+    std::vector<Look> &looks = looks_;
+    looks.clear();
     for (const Option &option : options) {
         looks.push_back(look(job, option));
         if (looks.back().why == Blocked::STARTS_NOW && !held_back &&

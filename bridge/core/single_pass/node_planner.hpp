@@ -59,6 +59,9 @@ class NodePlanner {
     std::vector<RecentStarts> recent_; // by class, of jobs planned on individual nodes
     std::vector<int64_t> first_start_; // of one search, by place in the class
 
+    std::vector<size_t> possible_; // scratch: alternatives of a job
+    std::vector<Look> looks_;      // scratch, by option
+
     std::vector<int64_t> held_until_;              // by node: when its last holder ends
     std::vector<std::unique_ptr<NodePool>> pools_; // null: dissolved
     std::vector<int32_t> node_pool_;               // by node: its pool, FREE, or FIXED

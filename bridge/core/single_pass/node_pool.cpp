@@ -10,7 +10,7 @@ namespace bridge {
 NodePool::NodePool(int64_t now, std::vector<int32_t> members,
                    const std::vector<int64_t> &held_until, const std::vector<int64_t> &widths,
                    const std::vector<int64_t> &limits)
-    : given_order_(std::move(members)), members_(given_order_),
+    : now_(now), given_order_(std::move(members)), members_(given_order_),
       dominance_(widths.data(), limits.data(), widths.size()) {
     std::sort(members_.begin(), members_.end());
     std::vector<CountProfile::Holder> by_end;
@@ -24,10 +24,12 @@ NodePool::NodePool(int64_t now, std::vector<int32_t> members,
     std::sort(by_end.begin(), by_end.end(),
               [](const auto &a, const auto &b) { return a.end < b.end; });
     profile_.reset(now, static_cast<int64_t>(given_order_.size()), by_end);
+    free_now_ = static_cast<int64_t>(given_order_.size() - held_.size());
 }
 
 void NodePool::book(const Booking &booking) {
     profile_.book(booking.start, booking.end, booking.width);
+    free_now_ -= booking.start == now_ ? booking.width : 0;
     bookings_.push_back(booking);
 }
 

@@ -32,9 +32,11 @@ class NodePool {
     const std::vector<int32_t> &members() const { return members_; } // ascending
     const std::vector<Booking> &bookings() const { return bookings_; }
 
-    // The number of nodes free at this second, and throughout [start, end).
-    int64_t free_at(int64_t time) const { return profile_.least(time, end_of(time, 1)); }
-    int64_t free_in(int64_t start, int64_t end) const { return profile_.least(start, end, 0); }
+    // The number of nodes free at this second, and throughout the time until `end`.
+    int64_t free_now() const { return free_now_; }
+    int64_t free_until(int64_t end) const {
+        return free_now_ > 0 ? profile_.least(now_, end, 0) : 0;
+    }
 
     int64_t earliest(int64_t from, int64_t width, int64_t length, int64_t latest) const {
         return profile_.earliest(from, width, length, latest).start;
@@ -47,6 +49,8 @@ class NodePool {
     void map(const std::vector<int32_t *> &into) const;
 
   private:
+    int64_t now_;
+    int64_t free_now_;
     std::vector<int32_t> given_order_;
     std::vector<int32_t> members_;
     std::vector<std::pair<int64_t, int32_t>> held_; // until when, index in given_order_

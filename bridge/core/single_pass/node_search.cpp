@@ -85,13 +85,12 @@ NodePlanner::Look NodePlanner::look(size_t job, const Option &option) {
 void NodePlanner::look_at_pool(const NodePool &pool, size_t alternative, Look &look) {
     const int64_t end = end_of(problem_.now, problem_.alt_time_limit_s[alternative]);
     const int64_t smallest = pool_width(alternative);
-    const int64_t free = pool.free_at(problem_.now);
-    look.fit = std::max<int64_t>(pool.free_in(problem_.now, end), 0);
+    look.fit = std::max<int64_t>(pool.free_until(end), 0);
     if (look.fit >= smallest) {
         const bool counts_tasks = demands_.of(alternative).tasks > 0;
         look.width = counts_tasks ? smallest : demands_.widths(alternative).greatest(look.fit);
     } else {
-        look.why = free >= smallest ? Blocked::PLANNED_START : Blocked::NODES_BUSY;
+        look.why = pool.free_now() >= smallest ? Blocked::PLANNED_START : Blocked::NODES_BUSY;
     }
 }
 
@@ -191,8 +190,9 @@ int64_t NodePlanner::earliest(size_t job, const Option &option, int64_t from, in
     const int64_t known = std::max(from, dominance.bound(width, length));
     int64_t start = known;
     RecentStarts &recent = recent_[demand.cls];
-    std::vector<int64_t> amounts = demand.one;
+    std::vector<int64_t> amounts;
     if (pool == nullptr) {
+        amounts = demand.one;
         amounts.push_back(demands_.widths(a).smallest());
         amounts.push_back(length);
         start = std::max(start, recent.bound(amounts.data()));

@@ -138,7 +138,9 @@ class Announcements:
         row_of, in_order = _announced_rows(plan, len(snapshot.jobs))
         reasons = _Reasons(plan.reasons)
         said = self._carried(serials)
-        current, jobs, again_s = self._due(snapshot, plan, reasons, serials, said, row_of, in_order)
+        current, jobs, again_s = self._due(
+            snapshot, plan, reasons, serials=serials, said=said, row_of=row_of, in_order=in_order
+        )
         room = max(self._most - len(starts), 0)
         if len(jobs) > room:
             again_s, jobs = 1, jobs[:room]
@@ -237,8 +239,7 @@ class Announcements:
         """Writes the announcements of some jobs; returns the promised starts."""
         if not len(jobs):
             return {}
-        jobs_ids = snapshot.jobs.id[jobs]
-        ids: list[str] = jobs_ids.tolist()
+        ids = snapshot.jobs.id[jobs]
         partitions = [partition.name for partition in snapshot.partitions]
         rows = row_of[jobs]
         start_s, partition = plan.start_s[rows], plan.partition[rows]
@@ -248,7 +249,7 @@ class Announcements:
             write_announcements(
                 nodes.folder,
                 first_id=self._next_id,
-                job_id=ids,
+                job_id=ids.tolist(),
                 version=snapshot.jobs.version[jobs],
                 start_s=start_s,
                 partition=partition,
@@ -261,28 +262,25 @@ class Announcements:
         )
         self._next_id += len(ids)
         planned = (start_s != NEVER) & (start_s != UNPLANNED)
-        if not planned.all():
-            ids, start_s, partition = (
-                jobs_ids[planned].tolist(),
-                start_s[planned],
-                partition[planned],
-            )
-        where = map(partitions.__getitem__, partition.tolist())
-        starts = map(_announced, zip(start_s.tolist(), where, strict=True))
-        return dict(zip(ids, starts, strict=True))
+        where = map(partitions.__getitem__, partition[planned].tolist())
+        starts = map(_announced, zip(start_s[planned].tolist(), where, strict=True))
+        return dict(zip(ids[planned].tolist(), starts, strict=True))
 
     def _due(
         self,
         snapshot: Snapshot,
         plan: Plan,
         reasons: "_Reasons",
+        *,
         serials: NDArray[np.int64],
         said: NDArray[np.int64],
         row_of: NDArray[np.int64],
         in_order: NDArray[np.int64],
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-        """The current announcements (_COLUMNS, n_jobs), the jobs whose announcements are sent now
-        (rules 2 and 3), and seconds until others are due; 0: there are none.
+        """The current announcements, and which of them are sent now (rules 2 and 3).
+
+        Returns:
+            (_COLUMNS, n_jobs) the announcements; the jobs; seconds until others are due, or 0.
         """
         if len(self._mix) < len(snapshot.nodes):
             rng = np.random.default_rng(len(snapshot.nodes))

@@ -74,7 +74,7 @@ def expected(args):
 
 
 def changed(rng, table):
-    """A table of before in which many announcements moved, others are old, and some are the same."""
+    """A table of before: many announcements moved, others are old, and some are the same."""
     before = table.copy()
     n = before.shape[1]
     before[SAID_S] = NOW_S - rng.choice([-5, 0, 1, 2, 9, 59, 60], n)
