@@ -9,7 +9,8 @@
 Rules
     1. Without the node's name, `slurm` and `slurmstepd.scope` are those of the machine's only node.
     2. The parent keeps the CPU time of ended processes, so the node's sum never decreases.
-    3. If Slurm makes no such cgroups, the root that this process sees is the node: the machine, or
+    3. A job without a process is left out: its cgroup may outlive it, and it would seem to be idle.
+    4. If Slurm makes no such cgroups, the root that this process sees is the node: the machine, or
        in a container the container.
 """
 
@@ -108,7 +109,7 @@ class NodeCgroups:
         found: dict[str, Used] = {}
         for job, folder in _jobs(base, depth=0 if self.is_v2 else 1):
             cpu_s = _cpu_s(folder)
-            if cpu_s is None or len(found) >= MOST_JOBS:
+            if cpu_s is None or len(found) >= MOST_JOBS or not _has_processes(folder):
                 continue
             found[job] = self._used(cpu_s, folder)
         return found
@@ -136,6 +137,22 @@ def _jobs(base: Path, depth: int) -> Iterator[tuple[str, Path]]:
             yield job[1], base / name
         elif depth and name.startswith("uid_"):
             yield from _jobs(base / name, depth - 1)
+
+
+def _has_processes(folder: Path) -> bool:
+    """Whether a process is in a cgroup or below it; also if that cannot be read."""
+    known = False
+    for at, _, files in os.walk(folder, followlinks=False):
+        if "cgroup.procs" not in files:
+            continue
+        try:
+            with (Path(at) / "cgroup.procs").open("rb") as lines:
+                if lines.read(1):
+                    return True
+        except OSError:  # it is gone, or a threaded one
+            continue
+        known = True
+    return not known
 
 
 def _cpu_s(folder: Path) -> float | None:

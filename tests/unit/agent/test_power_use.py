@@ -24,6 +24,12 @@ def write(path, value):
     path.write_text(str(value))
 
 
+def list_processes(folder, pids):
+    """The processes of a job are in its step."""
+    write(folder / "cgroup.procs", "")
+    write(folder / "step_0" / "cgroup.procs", "".join(f"{pid}\n" for pid in pids))
+
+
 class V1:
     def __init__(self, root, base="slurm_n1"):
         self.root, self.base = root, base
@@ -36,6 +42,10 @@ class V1:
         write(self.root / "cpuacct" / below / "cpuacct.usage", int(cpu_s * 1e9))
         write(self.root / "cpuacct" / below / "step_0" / "cpuacct.usage", 5)
         write(self.root / "memory" / below / "memory.usage_in_bytes", mib * MIB)
+
+    def processes(self, number, *pids, uid=1000):
+        folder = self.root / "cpuacct" / self.base / f"uid_{uid}" / f"job_{number}"
+        list_processes(folder, pids)
 
     def swap(self, number, mib, uid=1000):
         folder = self.root / "memory" / self.base / f"uid_{uid}" / f"job_{number}"
@@ -56,6 +66,9 @@ class V2:
         write(folder / "cpu.stat", f"usage_usec {int(cpu_s * 1e6)}\nuser_usec 1\n")
         write(folder / "memory.current", mib * MIB)
         write(folder / "step_0" / "cpu.stat", "usage_usec 1\n")
+
+    def processes(self, number, *pids):
+        list_processes(self.root / self.base / f"job_{number}", pids)
 
     def swap(self, number, mib):
         write(self.root / self.base / f"job_{number}" / "memory.swap.current", mib * MIB)
@@ -90,6 +103,20 @@ def test_jobs_and_their_node(cgroups, tmp_path):
     assert found.jobs["7"].memory_mib == 200
     assert found.jobs["8"].cpus is None  # a first reading
     assert set(found.jobs) == {"7", "8"}
+
+
+def test_a_cgroup_without_processes_is_no_idle_job(cgroups):
+    """A reboot of the node, or a killed slurmd, may leave it behind."""
+    cgroups.total(20)
+    for job, pids in ((7, (41,)), (8, ())):
+        cgroups.job(job, 12, 100)
+        cgroups.processes(job, *pids)
+    node = NodeCgroups("n1", alone=True, root=cgroups.root)
+    assert set(node.jobs()) == {"7"}
+    cgroups.processes(8, 42)
+    assert set(node.jobs()) == {"7", "8"}
+    cgroups.processes(7)
+    assert set(node.jobs()) == {"8"}
 
 
 def test_a_job_that_is_swapped_out_waits_for_memory(cgroups, tmp_path):
