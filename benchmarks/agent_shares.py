@@ -26,8 +26,8 @@ from pathlib import Path
 from about import about
 
 from bridge.agent.processes import Processes
-from bridge.agent.shares.keeper import Keeper
-from bridge.agent.shares.record import Record
+from bridge.agent.shares.keeper import ShareKeeper
+from bridge.agent.shares.record import ShareRecord
 from bridge.agent.shares.wanted import Share
 
 ROOT = Path("/sys/fs/cgroup")
@@ -106,7 +106,7 @@ def measure(program: Path, kind: str, processes: int, folder: Path) -> dict[str,
     """One case."""
     job = Job(program, kind, processes)
     try:
-        keeper = Keeper([job.node], Record(folder / "shares.json"), Processes(), cpus=2)
+        keeper = ShareKeeper([job.node], ShareRecord(folder / "shares.json"), Processes(), cpus=2)
         share = Share(job.node, JOB, guest=True, milli_cpus=500, weight=1)
         began, looks, outside = time.monotonic(), 0, 1
         while outside and looks < MOST_LOOKS:

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from about import about
 
-from bridge.cli.benchmarks.elastic import Case, interval, run_case
+from bridge.cli.benchmarks.elastic import ElasticCase, interval, run_case
 from bridge.model.policy import PolicySpec
 from bridge.registry import parse_policy
 from bridge.sim.workloads.esp import esp
@@ -56,7 +56,7 @@ def compare(share: float, seeds: int, *, measured: bool) -> list[dict]:
         return workload(share, seed, measured=measured)
 
     return [
-        run_case(name, drawn, Case(policy(learn=learn), share, seed))
+        run_case(name, drawn, ElasticCase(policy(learn=learn), share, seed))
         for seed in range(seeds)
         for learn in (False, True)
     ]

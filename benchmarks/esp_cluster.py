@@ -34,7 +34,7 @@ from elastic_bench.esp_jobs import Costs, Esp, real_jobs, simulated_jobs
 from elastic_bench.esp_run import run
 from progress import say
 
-from bridge.cli.benchmarks.elastic import Case, run_case
+from bridge.cli.benchmarks.elastic import ElasticCase, run_case
 from bridge.registry import parse_policy
 
 STRATEGIES = ("static", "static-defaults", "fpsma", "malleable-performance", "malleable")
@@ -101,7 +101,7 @@ def simulated(strategy: str, given: argparse.Namespace, costs: Costs) -> dict[st
     def drawn(share: float, seed: int) -> object:
         return simulated_jobs(replace(whole, share=share, seed=seed), costs)
 
-    found = run_case("esp", drawn, Case(spec, whole.share, given.seed))  # type: ignore[arg-type]
+    found = run_case("esp", drawn, ElasticCase(spec, whole.share, given.seed))  # type: ignore[arg-type]
     kept = ("makespan_s", "utilization", "wait_s", "response_s", "resizes", "failures")
     return {key: found[key] for key in kept}
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from about import about
 
-from bridge.planning.dispatch.instance import Instance, Unit, Used, WindowJob
+from bridge.planning.dispatch.instance import Instance, ResourceUnit, Unavailable, WindowJob
 from bridge.policies.plan import hcp19, pcp19, pcp20
 
 HERE = Path(__file__).resolve().parent
@@ -50,14 +50,14 @@ def instance(n_nodes: int, n_jobs: int = 10, seed: int = 1) -> Instance:
         units = 2 ** int(dice.integers(0, 4))
         length_s = int(dice.integers(60, 7200))
         place = tuple(sorted(nodes[j] for j in range(units)))
-        unit = Unit(0, tuple(want), nodes)
+        unit = ResourceUnit(0, tuple(want), nodes)
         jobs.append(
             WindowJob(
                 -int(dice.integers(0, 3600)), 0, length_s, (unit,) * units, False, (0,), at_s, place
             )
         )
         at_s += length_s
-    used = tuple((Used(0, 10 + n % 90, (8, 4, 0, 0)),) for n in range(n_nodes))
+    used = tuple((Unavailable(0, 10 + n % 90, (8, 4, 0, 0)),) for n in range(n_nodes))
     return Instance(
         tuple(jobs), RESOURCES, capacity, used, np.zeros(n_nodes, dtype=np.int64)
     )  # fmt: skip

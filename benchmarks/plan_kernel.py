@@ -17,7 +17,7 @@ import sys
 from about import about
 
 from bridge.cli.benchmarks.commands import measure
-from bridge.cli.benchmarks.workloads import Shape
+from bridge.cli.benchmarks.workloads import QueueShape
 from bridge.core import UNLIMITED
 
 WHOLE = ["counts", "map", "whole_nodes"]
@@ -33,7 +33,7 @@ def main() -> int:
         parser.error("--repeats must be 1 or more")
     print(f"{'':26}" + "".join(f"{kernel:>14}" for kernel in KERNELS) + "  ms", file=sys.stderr)
     cases = []
-    for shape in Shape:
+    for shape in QueueShape:
         for nodes in (1_000, 10_000):
             for jobs in (1_000, 10_000) if chosen.quick else (1_000, 10_000, 100_000):
                 shared = jobs <= (1_000 if chosen.quick else 10_000)

@@ -29,7 +29,7 @@ import numpy as np
 from about import about
 from results_file import write
 
-from bridge.cli.benchmarks.power import Scenario, entries, lines, outcome_of, run_on, summary
+from bridge.cli.benchmarks.power import JobSource, entries, lines, outcome_of, run_on, summary
 from bridge.cli.simulation.power import POWER_PAPER, PowerOptions, end_s
 from bridge.model.rules.node_set import NodeSet
 from bridge.model.rules.power import NodePower
@@ -74,7 +74,7 @@ def paper(given: argparse.Namespace) -> dict:
 
 def plot(path: Path, policies: str | None, seed: int) -> None:
     """System power over time of one seed, a panel for each policy."""
-    workload, setting = Scenario(POWER_PAPER, PowerOptions(sensors=True)).drawn(seed)
+    workload, setting = JobSource(POWER_PAPER, PowerOptions(sensors=True)).drawn(seed)
     chosen = entries(policies)
     with mpl.rc_context({"svg.hashsalt": "power", "svg.fonttype": "none"}):
         figure, panels = plt.subplots(

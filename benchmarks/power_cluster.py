@@ -37,7 +37,7 @@ from power_bench.rig import NodeMeters
 from power_bench.run import run
 from progress import say
 
-from bridge.cli.benchmarks.power import Entry, figures_of, outcome_of
+from bridge.cli.benchmarks.power import PowerPolicy, figures_of, outcome_of
 from bridge.cli.simulation.power import end_s
 from bridge.registry import parse_policy
 from bridge.sim.corridor.paper import PAPER_NODE
@@ -106,7 +106,7 @@ def simulated(strategy: str, given: Experiment, costs: Costs) -> dict[str, objec
     workload = simulated_jobs(given, costs)
     spec = parse_policy(policy(strategy, given.compression))
     sight = Sight.NOTHING if strategy == "static" else Sight.PRESENT
-    entry = Entry(strategy, spec, sight)
+    entry = PowerPolicy(strategy, spec, sight)
     outcome, counted = outcome_of(workload, given.setting(workload), entry, given.seed)
     assert outcome.power is not None
     last_s, origin_s = end_s(outcome), outcome.power.origin_s

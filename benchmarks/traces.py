@@ -46,7 +46,7 @@ from bridge.registry import PRESETS, build, describe, parse_policy
 from bridge.safe_cycle.decider import Decider
 from bridge.sim.runs.engine import simulate
 from bridge.sim.runs.outcome import Outcome
-from bridge.sim.runs.outcome import Progress as Point
+from bridge.sim.runs.outcome import SimulationProgress as Point
 from bridge.sim.runs.replay import replay as by_kernel
 from bridge.sim.runs.replay import replay_depth
 from bridge.sim.workloads.swf import read_swf

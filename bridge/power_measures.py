@@ -60,7 +60,7 @@ class SystemPower:
 
 
 @dataclass(frozen=True)
-class Bounds:
+class PowerBounds:
     """The corridor of a run, and its grace.
 
     Attributes:
@@ -117,7 +117,7 @@ Avoidable = Callable[[int, int, int], bool]
 
 def power_measures(
     power: SystemPower,
-    bounds: Bounds | None = None,
+    bounds: PowerBounds | None = None,
     avoidable: Avoidable | None = None,
     renewed_s: Sequence[int] = (),
 ) -> PowerMeasures:
@@ -177,7 +177,7 @@ def _pieces(power: SystemPower, corridor: Corridor, also_s: Sequence[int]) -> li
 
 def _violations(
     pieces: Sequence[_Piece],
-    bounds: Bounds,
+    bounds: PowerBounds,
     avoidable: Avoidable | None,
     outside_w: Callable[[_Piece], int],
 ) -> Violations:

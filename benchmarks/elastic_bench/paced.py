@@ -207,10 +207,10 @@ class Leader:
         self.pending = []
         self.link = None
         if environment("TCP"):
-            from bridge.elastic.link import Link  # noqa: PLC0415 - only under `schedbridge run`
+            from bridge.elastic.link import LauncherLink  # noqa: PLC0415 - only under `schedbridge run`
 
             here = f"{socket.gethostname()}:{port_of(self.job)}"
-            self.link = Link({"op": "hello", "size": size, "port": here, "role": "main"})
+            self.link = LauncherLink({"op": "hello", "size": size, "port": here, "role": "main"})
 
     def accept(self):
         """Accepts a process; once all of a change have connected, the first of them reports it."""

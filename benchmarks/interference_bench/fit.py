@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.sim.sharing.interference import Application, Interference, Stage
+from bridge.sim.sharing.interference import Application, Interference, UseStage
 from bridge.sim.sharing.rates import Side, together
 from interference_bench.pairs import Setting
 
@@ -40,9 +40,9 @@ class Profile:
     """
 
     name: str
-    stages: tuple[Stage, ...]
+    stages: tuple[UseStage, ...]
     wall_s: float
-    extra: Stage
+    extra: UseStage
     cpus: int
 
 
@@ -66,11 +66,11 @@ def profile(name: str, row: Mapping[str, float], stages: Sequence[Mapping], cpus
         cpu = min(each["cpu_s"] / (each["wall_s"] * each["cores"]), 1.0)
         io = 1 - cpu if row["written"] > each["wall_s"] * 2e4 else 0.0
         memory = row["memory_mib"] / row["node_memory_mib"]
-        found.append(Stage(each["stage"], each["wall_s"], each["cores"] > 1, cpu, io, memory))
+        found.append(UseStage(each["stage"], each["wall_s"], each["cores"] > 1, cpu, io, memory))
     wall_s = sum(stage.share for stage in found)
     extra_s = max(row["elapsed_s"] - row["wall_s"], 1e-3)
     extra_cpu_s = row["cpu_s"] - sum(each["cpu_s"] for each in stages)
-    extra = Stage("start", extra_s / wall_s, False, float(np.clip(extra_cpu_s / extra_s, 0, 1)))
+    extra = UseStage("start", extra_s / wall_s, False, float(np.clip(extra_cpu_s / extra_s, 0, 1)))
     scaled = tuple(replace(stage, share=stage.share / wall_s) for stage in found)
     return Profile(name, scaled, wall_s, extra, cpus)
 

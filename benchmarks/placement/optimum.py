@@ -25,7 +25,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from about import about
 
-from bridge.cli.benchmarks.placement import Instance, hop_tree_for, read_instances
+from bridge.cli.benchmarks.placement import PlacementWindow, hop_tree_for, read_instances
 from bridge.errors import BridgeError
 from bridge.model.hop_tree import HopTree, Metric, NodeSets
 from bridge.policies.place.compact import Compact
@@ -61,7 +61,7 @@ def main() -> None:
             print(f"  {key:14} {sums[key] / sums['sequential']:.5f}")
 
 
-def all_windows(instances: list[Instance], metric: Metric, seconds: float) -> dict[str, Any]:
+def all_windows(instances: list[PlacementWindow], metric: Metric, seconds: float) -> dict[str, Any]:
     """Every window under one metric, and sums."""
     hop_tree = hop_tree_for(metric, None, instances)
     rows = []
@@ -93,7 +93,7 @@ def lines(found: dict[str, Any]) -> str:
 
 
 def judged(
-    hop_tree: HopTree, metric: Metric, one: Instance, number: int, seconds: float
+    hop_tree: HopTree, metric: Metric, one: PlacementWindow, number: int, seconds: float
 ) -> dict[str, float | str]:
     """One window: the cost found, and a lower bound."""
 
@@ -120,7 +120,7 @@ def judged(
 
 
 def solved(
-    hop_tree: HopTree, metric: Metric, one: Instance, hint: NodeSets, seconds: float
+    hop_tree: HopTree, metric: Metric, one: PlacementWindow, hint: NodeSets, seconds: float
 ) -> tuple[float, float, bool]:
     """The minimum cost found, a lower bound, and whether they are equal."""
     parent = hop_tree.topology.parent

@@ -12,7 +12,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-from bridge.power_measures import Bounds, SystemPower
+from bridge.power_measures import PowerBounds, SystemPower
 from bridge.report.plots import DASHES, LINE_COLOURS
 from bridge.report.power_plot import draw_power
 from power_bench.jobs import Experiment
@@ -95,7 +95,7 @@ def plot(data: Mapping[str, Any], path: Path) -> None:
         for axes, run in zip(np.atleast_1d(panels), runs, strict=True):
             given = Experiment(run["seed"], run["compression"], run["count"], run["nodes"])
             powers = [("cluster", _power(run)), ("simulated", _power(run["simulated"]))]
-            bounds = Bounds(given.corridor.whole(_ORIGIN_S))
+            bounds = PowerBounds(given.corridor.whole(_ORIGIN_S))
             span_s = _ORIGIN_S, max(power.end_s for _, power in powers)
             styles = [(LINE_COLOURS[0], ()), (LINE_COLOURS[1], DASHES[1])]
             draw_power(axes, powers, bounds, span_s, scale_s=1, styles=styles)

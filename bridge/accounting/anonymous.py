@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bridge import files
-from bridge.accounting.found import Found
+from bridge.accounting.found import AccountingRecords
 from bridge.errors import ConfigError
 
 _BYTES = 32
@@ -53,7 +53,7 @@ def read_or_make_secret(path: Path | None) -> bytes:
     return secret
 
 
-def pseudonymous(found: Found, secret: bytes) -> Found:
+def pseudonymous(found: AccountingRecords, secret: bytes) -> AccountingRecords:
     """What was found, without names."""
 
     def name(kind: str, text: str) -> str:

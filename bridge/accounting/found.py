@@ -9,7 +9,7 @@ MOST_TOLD = 20
 
 
 @dataclass
-class Found:
+class AccountingRecords:
     """Records, and faults of the input.
 
     Attributes:
@@ -40,7 +40,7 @@ class Found:
         if len(self.told) < MOST_TOLD:
             self.told.append(f"{where}: {str(what)[:200]}")
 
-    def join(self, other: "Found") -> None:
+    def join(self, other: "AccountingRecords") -> None:
         """Takes what another reading found."""
         for job in other.jobs.values():
             self.add(job)

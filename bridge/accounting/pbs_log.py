@@ -17,12 +17,12 @@ import shlex
 from collections.abc import Mapping
 from datetime import datetime
 
-from bridge.accounting.found import Found
+from bridge.accounting.found import AccountingRecords
 from bridge.accounting.sacct_json import checked
 from bridge.accounting.slurm_words import bounded, dependencies
 from bridge.errors import BadRequest
 from bridge.pbs.objects.values import duration_s, size_kib
-from bridge.sim.workloads.records.job_record import JobRecord, ReservationRecord, State
+from bridge.sim.workloads.records.job_record import JobEnding, JobRecord, ReservationRecord
 
 NAME = "PBS accounting log"
 _LINE = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d);([A-Za-z]);([^;]*);(.*)", re.DOTALL)
@@ -39,14 +39,14 @@ def is_pbs_log(text: bytes) -> bool:
     return _LINE.match(first) is not None
 
 
-def read_pbs_log(text: bytes, where: str) -> Found:
+def read_pbs_log(text: bytes, where: str) -> AccountingRecords:
     """Reads the jobs and reservations.
 
     Args:
         text: of a log, or several one after the other.
         where: its origin, for messages.
     """
-    found = Found(NAME)
+    found = AccountingRecords(NAME)
     known: dict[str, dict[str, str]] = {}
     for number, line in enumerate(text.decode("utf-8", "replace").split("\n"), 1):
         if not line.strip():
@@ -142,17 +142,17 @@ def _job(name: str, keys: Mapping[str, str]) -> JobRecord:
     )
 
 
-def _state(keys: Mapping[str, str]) -> State:
+def _state(keys: Mapping[str, str]) -> JobEnding:
     if "(E)" in keys:
         status = int(keys.get("Exit_status", "0"))
         if status == _KILLED_BY_LIMIT:
-            return State.TIMEOUT
+            return JobEnding.TIMEOUT
         if "(D)" in keys:
-            return State.CANCELLED
-        return State.COMPLETED if status == 0 else State.FAILED
+            return JobEnding.CANCELLED
+        return JobEnding.COMPLETED if status == 0 else JobEnding.FAILED
     if "(D)" in keys or "(A)" in keys:
-        return State.CANCELLED
-    return State.RUNNING if "(S)" in keys and "(R)" not in keys else State.PENDING
+        return JobEnding.CANCELLED
+    return JobEnding.RUNNING if "(S)" in keys and "(R)" not in keys else JobEnding.PENDING
 
 
 def _reservation(name: str, keys: Mapping[str, str]) -> ReservationRecord:

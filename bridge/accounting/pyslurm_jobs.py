@@ -12,7 +12,7 @@ import importlib
 from collections.abc import Mapping
 from typing import Any
 
-from bridge.accounting.found import Found
+from bridge.accounting.found import AccountingRecords
 from bridge.accounting.sacct_json import checked
 from bridge.accounting.slurm_words import bounded, state_of, submission_of
 from bridge.sim.workloads.records.job_record import JobRecord
@@ -34,7 +34,7 @@ def unfit(slurm_version: str) -> str | None:
     return None
 
 
-def read_by_pyslurm(since_s: int, until_s: int) -> Found:
+def read_by_pyslurm(since_s: int, until_s: int) -> AccountingRecords:
     """Reads the jobs of a period.
 
     Args:
@@ -45,7 +45,7 @@ def read_by_pyslurm(since_s: int, until_s: int) -> Found:
         ValueError: slurmdbd does not answer, or refuses.
     """
     module = importlib.import_module("pyslurm")
-    found = Found(f"{NAME} {module.__version__}")
+    found = AccountingRecords(f"{NAME} {module.__version__}")
     try:
         filtered = module.db.JobFilter(start_time=since_s, end_time=until_s)
         jobs = list(module.db.Jobs.load(filtered).values())

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from bridge.accounting.found import Found
+from bridge.accounting.found import AccountingRecords
 from bridge.accounting.pbs_log import is_pbs_log, read_pbs_log
 from bridge.accounting.sacct_json import read_sacct_json
 from bridge.accounting.sacct_table import read_sacct_table
@@ -20,13 +20,13 @@ from bridge.sim.workloads.swf import MOST_BYTES
 _MEND: Final = "let sacct print it with --parsable2 (fields separated by |), or with --json"
 
 
-def read_accounting(paths: Sequence[Path]) -> Found:
+def read_accounting(paths: Sequence[Path]) -> AccountingRecords:
     """Reads files, and the files of directories in order of their names, together.
 
     Raises:
         TraceError: one cannot be read, or is none of the formats.
     """
-    found: Found | None = None
+    found: AccountingRecords | None = None
     for path in (each for given in paths for each in _members(given)):
         one = _read(path)
         if found is None:
@@ -57,7 +57,7 @@ def _unknown(text: bytes) -> str:
     return "is neither what sacct --json or --parsable2 prints, nor a PBS accounting log"
 
 
-def _read(path: Path) -> Found:
+def _read(path: Path) -> AccountingRecords:
     shown = str(path)
     try:
         text, cut_off = read_packed(path, MOST_BYTES)

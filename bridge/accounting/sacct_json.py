@@ -14,14 +14,14 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from bridge.accounting.found import Found
+from bridge.accounting.found import AccountingRecords
 from bridge.accounting.slurm_words import Tres, bounded, state_of, submission_of, whole
 from bridge.sim.workloads.records.job_record import JobRecord
 
 NAME = "sacct --json"
 
 
-def read_sacct_json(text: bytes, where: str) -> Found:
+def read_sacct_json(text: bytes, where: str) -> AccountingRecords:
     """Reads the jobs.
 
     Args:
@@ -40,7 +40,7 @@ def read_sacct_json(text: bytes, where: str) -> Found:
     jobs = data.get("jobs") if isinstance(data, dict) else None
     if not isinstance(jobs, list):
         raise ValueError("has no list 'jobs': it is not what sacct --json prints")
-    found = Found(NAME)
+    found = AccountingRecords(NAME)
     for position, entry in enumerate(jobs, 1):
         try:
             found.add(job_of(entry))

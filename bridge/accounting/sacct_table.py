@@ -12,7 +12,7 @@ Rules
 import re
 from collections.abc import Mapping, Sequence
 
-from bridge.accounting.found import Found
+from bridge.accounting.found import AccountingRecords
 from bridge.accounting.sacct_json import checked
 from bridge.accounting.slurm_words import (
     bounded,
@@ -39,7 +39,7 @@ _OLD_MEMORY = re.compile(r"(.*[0-9KMGTP])([nc])")
 _LAST = "SubmitLine"
 
 
-def read_sacct_table(text: bytes, where: str) -> Found:
+def read_sacct_table(text: bytes, where: str) -> AccountingRecords:
     """Reads the jobs.
 
     Args:
@@ -55,7 +55,7 @@ def read_sacct_table(text: bytes, where: str) -> Found:
     names = lines[0].strip("\r").rstrip("|").split("|") if lines else []
     if "JobID" not in names or "Submit" not in names:
         raise ValueError("the first line does not name JobID and Submit: it is not of sacct")
-    found = Found(NAME)
+    found = AccountingRecords(NAME)
     for number, line in enumerate(lines[1:], 2):
         words = line.rstrip("\r").split("|")
         if len(words) > len(names):

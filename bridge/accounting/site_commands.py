@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from bridge.accounting import pyslurm_jobs, sacct_json, sacct_table
-from bridge.accounting.found import Found
+from bridge.accounting.found import AccountingRecords
 from bridge.accounting.slurm_events import read_events, read_reservations
 from bridge.accounting.slurm_system import system_yaml
 from bridge.errors import ConfigError
@@ -40,7 +40,7 @@ class Asked:
         notes: what was not used or not to be had, and why.
     """
 
-    found: Found
+    found: AccountingRecords
     version: str
     cluster: str
     system: str
@@ -63,7 +63,7 @@ def ask_slurm(since_s: int, until_s: int, reader: str = "") -> Asked:
     chosen = reader or _choose(version, notes)
     if chosen == "pyslurm" and (why := pyslurm_jobs.unfit(version)) is not None:
         raise ConfigError("reader", f"{why}; use --reader json or table")
-    found: Found | None = None
+    found: AccountingRecords | None = None
     for begin_s in range(since_s, max(until_s, since_s + 1), _STRETCH_S):
         one = _READ[chosen](begin_s, min(begin_s + _STRETCH_S, until_s))
         if found is None:
@@ -106,7 +106,7 @@ def _choose(version: str, notes: list[str]) -> str:
     return "table"
 
 
-def _by_json(since_s: int, until_s: int) -> Found:
+def _by_json(since_s: int, until_s: int) -> AccountingRecords:
     text = _run("sacct", "--json", *_period(since_s, until_s))
     try:
         return sacct_json.read_sacct_json(text, "sacct")
@@ -114,7 +114,7 @@ def _by_json(since_s: int, until_s: int) -> Found:
         raise ConfigError("sacct", f"what it prints {error}; try --reader table") from None
 
 
-def _by_table(since_s: int, until_s: int) -> Found:
+def _by_table(since_s: int, until_s: int) -> AccountingRecords:
     known = _run("sacct", "--helpformat").decode("utf-8", "replace").split()
     columns = f"--format={sacct_table.header_of(known)}"
     text = _run("sacct", "--parsable2", "--allocations", columns, *_period(since_s, until_s))
@@ -124,14 +124,14 @@ def _by_table(since_s: int, until_s: int) -> Found:
         raise ConfigError("sacct", str(error)) from None
 
 
-def _by_pyslurm(since_s: int, until_s: int) -> Found:
+def _by_pyslurm(since_s: int, until_s: int) -> AccountingRecords:
     try:
         return pyslurm_jobs.read_by_pyslurm(since_s, until_s)
     except ValueError as error:
         raise ConfigError("pyslurm", f"{error}; use --reader json or table") from None
 
 
-_READ: dict[str, Callable[[int, int], Found]] = {
+_READ: dict[str, Callable[[int, int], AccountingRecords]] = {
     "pyslurm": _by_pyslurm,
     "json": _by_json,
     "table": _by_table,
@@ -149,8 +149,8 @@ def _period(since_s: int, until_s: int) -> tuple[str, ...]:
 def _more(
     what: str,
     asked: tuple[str, int],
-    found: Found,
-    read: Callable[[str, str, Found], None],
+    found: AccountingRecords,
+    read: Callable[[str, str, AccountingRecords], None],
     notes: list[str],
 ) -> None:
     columns, since_s = asked

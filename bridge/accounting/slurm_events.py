@@ -7,14 +7,14 @@ Rules
     2. A line that cannot be read is counted and named.
 """
 
-from bridge.accounting.found import Found
+from bridge.accounting.found import AccountingRecords
 from bridge.accounting.slurm_words import instant_s, is_unknown
 from bridge.sim.workloads.records.job_record import Outage, ReservationRecord
 
 _LOST = ("DOWN", "FAIL", "REBOOT", "POWERED_DOWN", "NOT_RESPONDING")
 
 
-def read_events(text: str, where: str, into: Found) -> None:
+def read_events(text: str, where: str, into: AccountingRecords) -> None:
     """Reads events into the outages of `into`."""
     for number, row in _rows(text):
         nodes = row.get("NodeName", "")
@@ -30,7 +30,7 @@ def read_events(text: str, where: str, into: Found) -> None:
             into.fault(f"{where}:{number}", error)
 
 
-def read_reservations(text: str, where: str, into: Found) -> None:
+def read_reservations(text: str, where: str, into: AccountingRecords) -> None:
     """Reads reservations into those of `into`."""
     for number, row in _rows(text):
         try:

@@ -18,7 +18,7 @@ from datetime import datetime
 from math import ceil, isfinite
 from typing import Any, Final
 
-from bridge.sim.workloads.records.job_record import LARGEST, State
+from bridge.sim.workloads.records.job_record import LARGEST, JobEnding
 
 NO_VALUE: Final = 0xFFFFFFFE
 _UNKNOWN: Final = frozenset(
@@ -28,22 +28,22 @@ _POWERS: Final = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 _AMOUNT: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)([KMGTP]?)i?B?([cn]?)", re.IGNORECASE)
 _DURATION: Final = re.compile(r"(?:(\d{1,7})-)?(\d{1,9})(?::(\d{1,2}))?(?::(\d{1,2}))?(?:\.\d+)?")
 _STATES: Final = {
-    "COMPLETED": State.COMPLETED,
-    "COMPLETING": State.COMPLETED,
-    "FAILED": State.FAILED,
-    "BOOT_FAIL": State.NODE_FAILED,
-    "NODE_FAIL": State.NODE_FAILED,
-    "CANCELLED": State.CANCELLED,
-    "REVOKED": State.CANCELLED,
-    "TIMEOUT": State.TIMEOUT,
-    "DEADLINE": State.TIMEOUT,
-    "OUT_OF_MEMORY": State.OUT_OF_MEMORY,
-    "PREEMPTED": State.PREEMPTED,
-    "RUNNING": State.RUNNING,
-    "SUSPENDED": State.RUNNING,
-    "RESIZING": State.RUNNING,
-    "PENDING": State.PENDING,
-    "REQUEUED": State.PENDING,
+    "COMPLETED": JobEnding.COMPLETED,
+    "COMPLETING": JobEnding.COMPLETED,
+    "FAILED": JobEnding.FAILED,
+    "BOOT_FAIL": JobEnding.NODE_FAILED,
+    "NODE_FAIL": JobEnding.NODE_FAILED,
+    "CANCELLED": JobEnding.CANCELLED,
+    "REVOKED": JobEnding.CANCELLED,
+    "TIMEOUT": JobEnding.TIMEOUT,
+    "DEADLINE": JobEnding.TIMEOUT,
+    "OUT_OF_MEMORY": JobEnding.OUT_OF_MEMORY,
+    "PREEMPTED": JobEnding.PREEMPTED,
+    "RUNNING": JobEnding.RUNNING,
+    "SUSPENDED": JobEnding.RUNNING,
+    "RESIZING": JobEnding.RUNNING,
+    "PENDING": JobEnding.PENDING,
+    "REQUEUED": JobEnding.PENDING,
 }
 _LONGEST_LINE: Final = 1 << 16
 
@@ -164,10 +164,10 @@ def tres_of(text: str) -> Tres:
     return found
 
 
-def state_of(text: str) -> State:
+def state_of(text: str) -> JobEnding:
     """A state; `CANCELLED by 1000` is cancelled."""
     words = text.replace("+", " ").split()
-    return _STATES.get(words[0].upper(), State.UNKNOWN) if words else State.UNKNOWN
+    return _STATES.get(words[0].upper(), JobEnding.UNKNOWN) if words else JobEnding.UNKNOWN
 
 
 def bounded(value: int) -> int:

@@ -20,7 +20,7 @@ _Key = tuple[str, str, int | None]
 """Job, node and user."""
 
 
-class Counts:
+class AgentCounts:
     """The counts of one agent; used in one event loop."""
 
     def __init__(

@@ -27,19 +27,19 @@ import grpc
 
 from bridge import files
 from bridge.agent import progress
-from bridge.agent.counts import Counts
+from bridge.agent.counts import AgentCounts
 from bridge.agent.cpu_times import CpuTimes
 from bridge.agent.launchers import LauncherSocket, user_name
 from bridge.agent.pages import FOLDER, MpiUse, Pages
 from bridge.agent.power.batches import Batches
 from bridge.agent.power.cgroups import ROOT
 from bridge.agent.power.choice import PowerSettings
-from bridge.agent.power.meter import READ_S, Meter
+from bridge.agent.power.meter import READ_S, AgentMeter
 from bridge.agent.privileges import check_secret
 from bridge.agent.processes import Processes
 from bridge.agent.public_folder import make_public
-from bridge.agent.shares.keeper import InForce
-from bridge.agent.shares.running import Shares
+from bridge.agent.shares.keeper import ShareInForce
+from bridge.agent.shares.running import ShareThread
 from bridge.agent.shares.wanted import Share
 from bridge.errors import ConfigError
 from bridge.rpc.pb import agent_pb2 as pb
@@ -56,7 +56,7 @@ _MESSAGE_BYTES = 256 << 10
 
 
 @dataclass(frozen=True)
-class Settings:
+class AgentSettings:
     """The options of an agent.
 
     Attributes:
@@ -89,7 +89,7 @@ class Settings:
 class Agent:
     """A running agent."""
 
-    def __init__(self, settings: Settings, processes: Processes | None = None) -> None:
+    def __init__(self, settings: AgentSettings, processes: Processes | None = None) -> None:
         """Prepares one.
 
         Raises:
@@ -101,9 +101,9 @@ class Agent:
         self._pages = Pages(self._processes, settings.pages)
         self._cpu = CpuTimes(self._processes)
         self._reports: asyncio.Queue[pb.AgentReport] | None = None
-        self._counts = Counts(self._processes, settings.nodes, self._send)
+        self._counts = AgentCounts(self._processes, settings.nodes, self._send)
         told = progress.ProgressFiles(self._processes, settings.progress)
-        self._meter = Meter(
+        self._meter = AgentMeter(
             settings.nodes, settings.power, self._processes, settings.cgroups, progress=told.read
         )
         self._batches = Batches()
@@ -114,14 +114,14 @@ class Agent:
 
     # ------------------------------------------------------------ shares
 
-    def _keep_shares(self, settings: Settings) -> Shares:
+    def _keep_shares(self, settings: AgentSettings) -> ShareThread:
         record = settings.socket.parent / "shares.json"
-        return Shares(
+        return ShareThread(
             settings.nodes, record, self._processes, root=settings.cgroups,
             cpus=settings.power.cpus, changed=self._shares_changed,
         )  # fmt: skip
 
-    def _shares_changed(self, sequence: int, found: tuple[InForce, ...]) -> None:
+    def _shares_changed(self, sequence: int, found: tuple[ShareInForce, ...]) -> None:
         """Called by the thread that keeps them."""
         if self._loop is not None:
             report = pb.AgentReport(shares=shares_message(sequence, found))
@@ -282,7 +282,7 @@ class Agent:
                 self._send(report)
 
 
-def shares_message(sequence: int, found: Sequence[InForce]) -> pb.SharesInForce:
+def shares_message(sequence: int, found: Sequence[ShareInForce]) -> pb.SharesInForce:
     """The report about shares."""
     message = pb.SharesInForce(sequence=sequence)
     for each in found:
@@ -328,7 +328,7 @@ async def _drain(reports: "asyncio.Queue[pb.AgentReport]") -> AsyncIterator[pb.A
         yield await reports.get()
 
 
-def _credentials(settings: Settings) -> grpc.ChannelCredentials:
+def _credentials(settings: AgentSettings) -> grpc.ChannelCredentials:
     check_secret(settings.key, "--key")
     found: list[bytes] = []
     for option in ("ca", "cert", "key"):
@@ -342,7 +342,7 @@ def _credentials(settings: Settings) -> grpc.ChannelCredentials:
     return grpc.ssl_channel_credentials(ca, key, cert)
 
 
-def serve(settings: Settings) -> None:
+def serve(settings: AgentSettings) -> None:
     """Runs an agent until it is told to end.
 
     Raises:

@@ -38,7 +38,7 @@ LINES_S, BURST = 20.0, 100.0
 _CREDENTIALS = struct.Struct("3i")
 
 
-class Service(Protocol):
+class ServiceLink(Protocol):
     """The connection to the service."""
 
     def launcher_said(self, connection: int, uid: int, job: str, line: str) -> bool:
@@ -48,7 +48,7 @@ class Service(Protocol):
         """A connection has ended."""
 
 
-class Pace:
+class LineRate:
     """Limits the rate at which users' lines are read."""
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class Pace:
 class LauncherSocket:
     """All launchers on this node."""
 
-    def __init__(self, path: Path, service: Service, processes: Processes) -> None:
+    def __init__(self, path: Path, service: ServiceLink, processes: Processes) -> None:
         self._path = path
         self._service = service
         self._processes = processes
@@ -72,7 +72,7 @@ class LauncherSocket:
         self._of_user: Counter[int] = Counter()
         self._spoke: set[int] = set()
         self._refused = 0
-        self._pace = Pace()
+        self._pace = LineRate()
         self._numbers = itertools.count(1)
         self._server: asyncio.Server | None = None
 

@@ -25,7 +25,7 @@ Ints = NDArray[np.int64]
 _OTHER_NAMES = {"mem": "mem_mib", "vmem": "mem_mib", "ncpus": "cpus", "cores": "cpus"}
 
 
-class Counted:
+class CheckedAmounts:
     """The n checked rows and the running jobs, with their amounts.
 
     Attributes:

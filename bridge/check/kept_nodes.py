@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.check.amounts import Counted
+from bridge.check.amounts import CheckedAmounts
 from bridge.check.sums import Found, meets
 from bridge.model.job import WidthRule
 from bridge.model.resources import Arrangement
@@ -19,7 +19,7 @@ from bridge.planning.requests.features import parse_features
 from bridge.units import NEVER
 
 
-def kept_nodes(world: Counted, pools: Sequence[FreePool]) -> Found:
+def kept_nodes(world: CheckedAmounts, pools: Sequence[FreePool]) -> Found:
     """Rule 4."""
     for pool in pools:
         times = world.windows(pool.validity)
@@ -48,7 +48,7 @@ def kept_nodes(world: Counted, pools: Sequence[FreePool]) -> Found:
                 yield int(world.rows[row]), text
 
 
-def _chunkmeets(world: Counted, bounds: Sequence[Bound], chunk: tuple[int, ...]) -> bool:
+def _chunkmeets(world: CheckedAmounts, bounds: Sequence[Bound], chunk: tuple[int, ...]) -> bool:
     """Whether a chunk meets all bounds; it requests nothing of resources that are not on nodes."""
     for bound in bounds:
         column = world.column(bound.what)
@@ -58,7 +58,7 @@ def _chunkmeets(world: Counted, bounds: Sequence[Bound], chunk: tuple[int, ...])
     return True
 
 
-def _chunks_there(world: Counted, at: int) -> tuple[tuple[int, ...], ...]:
+def _chunks_there(world: CheckedAmounts, at: int) -> tuple[tuple[int, ...], ...]:
     """The units of a row on a node: its chunks there, a task, or its whole share.
 
     Amounts per node are part of each chunk there. Packed chunks are one unit.
@@ -89,7 +89,7 @@ def _chunks_there(world: Counted, at: int) -> tuple[tuple[int, ...], ...]:
     return (tuple(world.want[at].tolist()),)
 
 
-def _nodes_meant(world: Counted, nodes: NodeSet) -> NDArray[np.bool_]:
+def _nodes_meant(world: CheckedAmounts, nodes: NodeSet) -> NDArray[np.bool_]:
     """(n_nodes,) which nodes meet all parts of a condition."""
     table = world.snapshot.nodes
     meant = np.ones(len(table), dtype=bool)

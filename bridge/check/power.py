@@ -15,7 +15,7 @@ Rules
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.check.amounts import Counted, Ints
+from bridge.check.amounts import CheckedAmounts, Ints
 from bridge.check.sums import Found, Sum, overrun
 from bridge.model.node import CPUS
 from bridge.model.rules.power import NO_UPPER_W, PowerRules
@@ -28,7 +28,7 @@ from bridge.planning.power.estimates import (
 from bridge.units import NEVER
 
 
-def broken_power(world: Counted, rules: PowerRules) -> Found:
+def broken_power(world: CheckedAmounts, rules: PowerRules) -> Found:
     """Finds the rows that exceed the upper bound.
 
     Args:
@@ -74,7 +74,7 @@ def _bounds(rules: PowerRules, now_s: int) -> Ints:
     return np.array(found, dtype=np.int64).reshape(-1, 3)
 
 
-def _with_resuming(world: Counted, powers: NodePowers, bounds: Ints) -> Ints:
+def _with_resuming(world: CheckedAmounts, powers: NodePowers, bounds: Ints) -> Ints:
     """The bounds without the power of nodes that are powered up (rule 5)."""
     up, saving = world.plan.power.up, world.snapshot.nodes.power_saving
     if not len(up) or saving is None:
@@ -90,7 +90,7 @@ def _with_resuming(world: Counted, powers: NodePowers, bounds: Ints) -> Ints:
 
 
 def _taken(
-    world: Counted, node: NDArray[np.int32], cpus: Ints, whole: NDArray[np.bool_]
+    world: CheckedAmounts, node: NDArray[np.int32], cpus: Ints, whole: NDArray[np.bool_]
 ) -> tuple[Ints, Ints]:
     """(e,) the CPUs that jobs take on their nodes, at least one, and the CPUs of these."""
     there = np.maximum(world.snapshot.nodes.capacity[node, CPUS], 1)

@@ -36,7 +36,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.check.amounts import Counted, Ints
+from bridge.check.amounts import CheckedAmounts, Ints
 from bridge.check.kept_nodes import kept_nodes
 from bridge.check.power import broken_power
 from bridge.check.sums import OPEN, Found, Sum, meets, overrun
@@ -73,7 +73,7 @@ def broken_rules(snapshot: Snapshot, site: Site, plan: Plan) -> list[tuple[int, 
     )
     if not len(rows):
         return []
-    world = Counted(snapshot, plan, rows, rules.timezone, site.cron_s)
+    world = CheckedAmounts(snapshot, plan, rows, rules.timezone, site.cron_s)
     found = [
         *_limits(world, rules.limits),
         *_pools(world, [pool for pool in rules.free_pools if pool.nodes is None]),
@@ -88,7 +88,7 @@ def broken_rules(snapshot: Snapshot, site: Site, plan: Plan) -> list[tuple[int, 
 # ---------------------------------------------------------------------- limits
 
 
-def _limits(world: Counted, limits: Sequence[Limit]) -> Found:
+def _limits(world: CheckedAmounts, limits: Sequence[Limit]) -> Found:
     """Rule 2."""
     sums: list[Sum] = []
     for kind in ConsumerKind:
@@ -125,7 +125,9 @@ class _Consumer:
     running: NDArray[np.intp]
 
 
-def _limits_of(world: Counted, who: _Consumer, limits: Sequence[Limit], sums: list[Sum]) -> Found:
+def _limits_of(
+    world: CheckedAmounts, who: _Consumer, limits: Sequence[Limit], sums: list[Sum]
+) -> Found:
     """Checks the bounds of single rows; adds the sums to those that are checked together."""
     taken = world.taken[who.rows]
     for column in np.flatnonzero(taken.any(axis=0)).tolist():
@@ -180,7 +182,7 @@ def _without(times: Ints, others: Sequence[Ints]) -> Ints:
 # ---------------------------------------------------------------------- FreePools
 
 
-def _pools(world: Counted, pools: Sequence[FreePool]) -> Found:
+def _pools(world: CheckedAmounts, pools: Sequence[FreePool]) -> Found:
     """Rule 3."""
     sums = []
     for pool in pools:
@@ -210,7 +212,7 @@ def _pools(world: Counted, pools: Sequence[FreePool]) -> Found:
 # ---------------------------------------------------------------------- protections
 
 
-def _protections(world: Counted, protect: Protection) -> Found:
+def _protections(world: CheckedAmounts, protect: Protection) -> Found:
     """Rule 5."""
     resources, capacity = world.snapshot.resources, world.snapshot.nodes.capacity
     running = world.snapshot.running
@@ -255,7 +257,7 @@ def _protections(world: Counted, protect: Protection) -> Found:
             yield int(world.rows[row]), f"takes a node whole that keeps some for {protected}"
 
 
-def _unprotected(world: Counted, at: int, protected: int) -> Ints:
+def _unprotected(world: CheckedAmounts, at: int, protected: int) -> Ints:
     """(R,) the use of a node by chunks that do not request a protected resource others request."""
     none = np.zeros(world.want.shape[1], dtype=np.int64)
     asked = world.snapshot.jobs.chunks[world.job[world.entry_row[at]]]
@@ -272,7 +274,7 @@ def _unprotected(world: Counted, at: int, protected: int) -> Ints:
 # ---------------------------------------------------------------------- licences
 
 
-def _reserved_licences(world: Counted) -> Found:
+def _reserved_licences(world: CheckedAmounts) -> Found:
     """Rule 6: jobs outside a reservation must leave what it holds; its own jobs need not."""
     snapshot, sums = world.snapshot, []
     reservation = snapshot.jobs.reservation[world.job]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.check.amounts import Counted, Ints
+from bridge.check.amounts import CheckedAmounts, Ints
 from bridge.units import NEVER
 
 Found = Iterator[tuple[int, str]]
@@ -41,7 +41,7 @@ class Sum:
     text: str
 
 
-def overrun(world: Counted, sums: Sequence[Sum]) -> Found:
+def overrun(world: CheckedAmounts, sums: Sequence[Sum]) -> Found:
     """The rows that exceed these sums: one sweep over all, and a closer look at those exceeded."""
     if not sums:
         return
@@ -67,7 +67,7 @@ def overrun(world: Counted, sums: Sequence[Sum]) -> Found:
             yield int(world.rows[row]), sums[at].text
 
 
-def _span(world: Counted, instant: Ints) -> Ints:
+def _span(world: CheckedAmounts, instant: Ints) -> Ints:
     return np.clip(instant - world.now_s, 0, _LAST_S)
 
 
@@ -85,7 +85,7 @@ def _exceeded(key: Ints, begin: Ints, end: Ints, amount: Ints, judged: NDArray[n
     return np.unique(found)
 
 
-def _latecomers(world: Counted, one: Sum) -> list[int]:
+def _latecomers(world: CheckedAmounts, one: Sum) -> list[int]:
     """The rows that do not fit together with the rows before them (rule 8)."""
     fresh = ~world.blamed[one.rows]
     rows, amounts = one.rows[fresh], one.amounts[fresh]
@@ -118,7 +118,7 @@ def _latecomers(world: Counted, one: Sum) -> list[int]:
     return late
 
 
-def meets(world: Counted, rows: NDArray[np.intp], times: Ints) -> NDArray[np.bool_]:
+def meets(world: CheckedAmounts, rows: NDArray[np.intp], times: Ints) -> NDArray[np.bool_]:
     """Which rows overlap some windows; those are ascending and disjoint."""
     if not len(times):
         return np.zeros(len(rows), dtype=bool)

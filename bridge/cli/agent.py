@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from bridge.agent.daemon import Settings, check_nodes, serve
+from bridge.agent.daemon import AgentSettings, check_nodes, serve
 from bridge.agent.launchers import own_host
 from bridge.agent.pages import FOLDER
 from bridge.agent.power.cgroups import ROOT
@@ -79,4 +79,8 @@ def agent(  # noqa: PLR0917 - options, by name
     start_logging(log_level, "text")
     raise_priority()
     drop_capabilities()
-    serve(Settings(service, ca, cert, key, nodes, socket, name, mpi_pages, power, shares, cgroups))
+    serve(
+        AgentSettings(
+            service, ca, cert, key, nodes, socket, name, mpi_pages, power, shares, cgroups
+        )
+    )

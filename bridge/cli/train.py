@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from bridge.errors import ConfigError
 
 if TYPE_CHECKING:
-    from bridge.training.placement import Progress as Learnt
+    from bridge.training.placement import TrainingProgress as Learnt
 
 app = typer.Typer(add_completion=False, help="Train networks.", no_args_is_help=True)
 
@@ -62,7 +62,7 @@ def placement(  # noqa: PLR0917 - options, by name
 
     from bridge.policies.place.neural_weights import NETWORKS  # noqa: PLC0415
     from bridge.training.placement import Course, train  # noqa: PLC0415
-    from bridge.training.ppo import Settings  # noqa: PLC0415
+    from bridge.training.ppo import PpoSettings  # noqa: PLC0415
 
     if network not in NETWORKS:
         raise ConfigError("--network", f"no network '{network}'; there are {', '.join(NETWORKS)}")
@@ -85,7 +85,7 @@ def placement(  # noqa: PLR0917 - options, by name
             if "cost" in row:
                 bar.update(task, cost=row["cost"])
 
-        settings = Settings(rate=rate, critic_rate=2 * rate, batch=batch)
+        settings = PpoSettings(rate=rate, critic_rate=2 * rate, batch=batch)
         learnt = train(course, out, resume=resume, settings=settings, tell=tell)
     last = learnt.curve[-1] if learnt.curve else {}
     cost = next((row["cost"] for row in reversed(learnt.curve) if "cost" in row), None)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program's connection to its launcher, for the Python interfaces; the C library has its own.
 
-`Link` finds a launcher that was restarted, introduces the program to it, and repeats the last
-result.
+`LauncherLink` finds a launcher that was restarted, introduces the program to it, and repeats the
+last result.
 """
 
 import json
@@ -27,7 +27,7 @@ def node() -> str:
     return os.environ.get("SLURMD_NODENAME") or socket.gethostname()
 
 
-class Link:
+class LauncherLink:
     """Lines to and from the launcher, in the process that represents the program."""
 
     def __init__(self, hello: dict[str, Any]) -> None:

@@ -30,7 +30,7 @@ from typing import Any
 
 from mpi4py import MPI
 
-from bridge.elastic.link import ANSWER_S, Link, env, node, say_remotely
+from bridge.elastic.link import ANSWER_S, LauncherLink, env, node, say_remotely
 
 ACCEPT_S = "20"
 """After these the new processes are given up."""
@@ -59,7 +59,7 @@ class Elastic:
         self.shared: dict[str, Any] = {}
         self.kept: dict[str, Any] = {}
         self.joining, self._engine = False, ""
-        self._link: Link | None = None
+        self._link: LauncherLink | None = None
         self._port, self._park, self._id = "", "", ""
         self._asked: Any = None
         role = env("ROLE") if env("") else ""
@@ -97,7 +97,7 @@ class Elastic:
         hello = {"op": "hello", "role": "main", "size": self.comm.size, "port": self._port}
         hello["step"] = env("STEP")
         try:
-            self._link = Link(hello)
+            self._link = LauncherLink(hello)
             while (message := self._link.hear(ANSWER_S)) is not None:
                 if message["op"] == "end":
                     return None
@@ -116,7 +116,7 @@ class Elastic:
                 merged = _meet(MPI.COMM_SELF, env("PORT"), accept=False)
                 joined = merged is not None
             with contextlib.suppress(OSError):
-                Link({"op": "tested", "size": self.comm.size, "joined": joined})
+                LauncherLink({"op": "tested", "size": self.comm.size, "joined": joined})
         self._leave()
 
     def _say_ready(self) -> None:

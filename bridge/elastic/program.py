@@ -21,7 +21,7 @@ import contextlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bridge.elastic.link import Link, env
+from bridge.elastic.link import LauncherLink, env
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Change:
     """All afterwards."""
     add: list[str]
     remove: list[str]
-    _link: Link = field(repr=False)
+    _link: LauncherLink = field(repr=False)
     _id: str = field(repr=False)
 
     def done(self) -> None:
@@ -50,10 +50,10 @@ class Program:
     """The program's connection to its launcher; without a launcher nothing ever changes."""
 
     def __init__(self) -> None:
-        self._link: Link | None = None
+        self._link: LauncherLink | None = None
         if env(""):
             with contextlib.suppress(OSError):
-                self._link = Link({"op": "hello", "role": "program", "size": 1})
+                self._link = LauncherLink({"op": "hello", "role": "program", "size": 1})
 
     @property
     def malleable(self) -> bool:

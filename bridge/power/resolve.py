@@ -24,7 +24,7 @@ from bridge.model.rules.site import Site
 from bridge.planning.site_rules.validity import windows
 from bridge.units import DAY_S, NEVER
 
-Entry = CalendarEntry | OperatorEntry
+CorridorEntry = CalendarEntry | OperatorEntry
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Entries:
     timezone: str = "UTC"
     cron_s: int = 60 * DAY_S
 
-    def from_the_bottom(self) -> Iterator[Entry]:
+    def from_the_bottom(self) -> Iterator[CorridorEntry]:
         """Those that count, lowest first (rule 1)."""
         yield from self.calendar
         yield from (entry for entry in self.entered if not entry.removed_s)
@@ -93,7 +93,9 @@ def bounded_by(site: Site, corridor: Corridor) -> Site:
     return replace(site, rules=replace(site.rules, power=power))
 
 
-def sources_at(entries: Entries, instant_s: int) -> tuple[Entry | None, Entry | None]:
+def sources_at(
+    entries: Entries, instant_s: int
+) -> tuple[CorridorEntry | None, CorridorEntry | None]:
     """The entries that the lower and the upper bound of an instant come from; None: no entry."""
     lower = upper = None
     for entry in entries.from_the_bottom():
@@ -103,7 +105,7 @@ def sources_at(entries: Entries, instant_s: int) -> tuple[Entry | None, Entry | 
     return lower, upper
 
 
-def in_force(entry: Entry, timezone: str, instant_s: int) -> bool:
+def in_force(entry: CorridorEntry, timezone: str, instant_s: int) -> bool:
     """Whether an entry is in force at an instant."""
     found = _windows(entry, timezone, instant_s, instant_s + 1)
     return bool(((found[:, 0] <= instant_s) & (instant_s < found[:, 1])).any())
@@ -127,7 +129,7 @@ def steps(corridor: Corridor, from_s: int, until_s: int) -> Iterator[tuple[int, 
         yield start, end, *corridor.at(start)
 
 
-def _windows(entry: Entry, timezone: str, from_s: int, until_s: int) -> NDArray[np.int64]:
+def _windows(entry: CorridorEntry, timezone: str, from_s: int, until_s: int) -> NDArray[np.int64]:
     """(n, 2) starts and ends within [from_s, ...), ascending and disjoint."""
     if isinstance(entry, CalendarEntry):
         found = windows(entry.validity, timezone, from_s, until_s)

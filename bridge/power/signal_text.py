@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo
 from pydantic import Field, ValidationError, field_validator
 
 from bridge.errors import ConfigError
-from bridge.planning.site_rules.corridor_text import Bounds
+from bridge.planning.site_rules.corridor_text import CorridorBounds
 from bridge.planning.site_rules.values_text import Name
 from bridge.planning.site_rules.watts_text import upper_watts, watts
 from bridge.power.entry_log import Wish, check_bounds
@@ -29,7 +29,7 @@ MOST_INSTANT_S = 253_402_128_000
 """The end of the calendar, 9999-12-30."""
 
 
-class _SignalSection(Bounds):
+class _SignalSection(CorridorBounds):
     from_: str | int | None = Field(default=None, alias="from")
     until: str | int | None = None
     reason: Name = ""

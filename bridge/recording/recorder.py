@@ -20,14 +20,16 @@ from bridge.safe_cycle.decider import Decider
 
 Wanted = Callable[[Snapshot], bool]
 Keep = Callable[[Recording], None]
-InForce = Callable[[], tuple[PolicySpec, Mapping[str, object]]]
+ReadSettings = Callable[[], tuple[PolicySpec, Mapping[str, object]]]
 """The policy, and the site's rules in the form of the section `planning`."""
 
 
 class Recorder:
     """Decides like its decider, and passes on the requested cycles."""
 
-    def __init__(self, decider: Decider, in_force: InForce, *, wanted: Wanted, keep: Keep) -> None:
+    def __init__(
+        self, decider: Decider, in_force: ReadSettings, *, wanted: Wanted, keep: Keep
+    ) -> None:
         """Starts recording.
 
         Args:

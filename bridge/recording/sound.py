@@ -21,19 +21,19 @@ from bridge.model.resources import LoweredChunks
 from bridge.model.snapshot import Snapshot
 from bridge.units import NEVER
 
-Fault = tuple[str, str]
+ColumnFault = tuple[str, str]
 """Field and problem."""
 
 MOST = 1 << 53
 """Largest amount and latest instant that is accepted; exact in every kernel."""
 
 
-def unsound(snapshot: Snapshot, plan: Plan) -> Fault | None:
+def unsound(snapshot: Snapshot, plan: Plan) -> ColumnFault | None:
     """The first fault; None if both are consistent."""
     return next(_faults(snapshot, plan), None)
 
 
-def _faults(snapshot: Snapshot, plan: Plan) -> Iterator[Fault]:
+def _faults(snapshot: Snapshot, plan: Plan) -> Iterator[ColumnFault]:
     yield from _nodes(snapshot)
     # Nodes, partitions and licences first, as the other checks count them.
     yield from _partitions_and_reservations(snapshot)
@@ -47,7 +47,7 @@ def _faults(snapshot: Snapshot, plan: Plan) -> Iterator[Fault]:
     yield from _plan(snapshot, plan)
 
 
-def _nodes(snapshot: Snapshot) -> Iterator[Fault]:
+def _nodes(snapshot: Snapshot) -> Iterator[ColumnFault]:
     nodes, count = snapshot.nodes, len(snapshot.nodes.names)
     if len(snapshot.resources) < 2:
         yield "snapshot.resources", "must begin with cpus and mem_mib"
@@ -70,7 +70,7 @@ def _nodes(snapshot: Snapshot) -> Iterator[Fault]:
     yield from _amounts("snapshot.licence_total", snapshot.licence_total)
 
 
-def _partitions_and_reservations(snapshot: Snapshot) -> Iterator[Fault]:
+def _partitions_and_reservations(snapshot: Snapshot) -> Iterator[ColumnFault]:
     count = len(snapshot.nodes)
     for i, partition in enumerate(snapshot.partitions):
         yield from _indexes(f"snapshot.partitions[{i}].nodes", partition.nodes, count)
@@ -86,7 +86,7 @@ def _partitions_and_reservations(snapshot: Snapshot) -> Iterator[Fault]:
         yield from _amounts(f"snapshot.reservations[{i}].licences", kept.licences)
 
 
-def _switches(snapshot: Snapshot) -> Iterator[Fault]:
+def _switches(snapshot: Snapshot) -> Iterator[ColumnFault]:
     if (topology := snapshot.topology) is None:
         return
     count = len(topology.names)
@@ -100,7 +100,7 @@ def _switches(snapshot: Snapshot) -> Iterator[Fault]:
         yield "snapshot.topology", str(error)
 
 
-def _jobs(snapshot: Snapshot) -> Iterator[Fault]:
+def _jobs(snapshot: Snapshot) -> Iterator[ColumnFault]:
     jobs, count = snapshot.jobs, len(snapshot.jobs)
     for each in fields(jobs):
         yield from _length(f"snapshot.jobs.{each.name}", getattr(jobs, each.name), count)
@@ -128,7 +128,7 @@ def _fits(asked: LoweredChunks, width: int) -> bool:
     )
 
 
-def _running(snapshot: Snapshot) -> Iterator[Fault]:
+def _running(snapshot: Snapshot) -> Iterator[ColumnFault]:
     running, count = snapshot.running, len(snapshot.running)
     held = {"indptr": count + 1, "nodes": len(running.nodes), "use": len(running.nodes)}
     for each in fields(running):
@@ -147,7 +147,7 @@ def _running(snapshot: Snapshot) -> Iterator[Fault]:
 
 def _columns(
     field: str, table: object, columns: Sequence[Column], snapshot: Snapshot
-) -> Iterator[Fault]:
+) -> Iterator[ColumnFault]:
     """The fault in the values of columns, by their units."""
     widths = {Unit.RESOURCES: len(snapshot.resources), Unit.LICENCES: len(snapshot.licences)}
     rows = {
@@ -171,7 +171,7 @@ def _columns(
             yield from _amounts(name, column)
 
 
-def _plan(snapshot: Snapshot, plan: Plan) -> Iterator[Fault]:
+def _plan(snapshot: Snapshot, plan: Plan) -> Iterator[ColumnFault]:
     count = len(plan.job)
     for name in ("start_s", "end_s", "partition", "reasons"):
         yield from _length(f"plan.{name}", getattr(plan, name), count)
@@ -198,7 +198,7 @@ def _plan(snapshot: Snapshot, plan: Plan) -> Iterator[Fault]:
         yield "plan.now_s", "is not the snapshot's"
 
 
-def _changes(snapshot: Snapshot, plan: Plan) -> Iterator[Fault]:
+def _changes(snapshot: Snapshot, plan: Plan) -> Iterator[ColumnFault]:
     """The fault in resizes and quotas."""
     for name, resizes in (("resizes", plan.resizes), ("returns", plan.returns)):
         count = len(resizes.job)
@@ -223,27 +223,29 @@ def _changes(snapshot: Snapshot, plan: Plan) -> Iterator[Fault]:
 # ------------------------------------------------------------ one column
 
 
-def _length(field: str, column: Any, count: int) -> Iterator[Fault]:
+def _length(field: str, column: Any, count: int) -> Iterator[ColumnFault]:
     if len(column) != count:
         yield field, f"has {len(column)} rows where {count} belong"
 
 
-def _width(field: str, column: NDArray[np.int64], width: int) -> Iterator[Fault]:
+def _width(field: str, column: NDArray[np.int64], width: int) -> Iterator[ColumnFault]:
     if column.ndim != 2 or column.shape[1] != width:
         yield field, f"has shape {column.shape} where rows of {width} belong"
 
 
-def _amounts(field: str, column: NDArray[np.int64], *, past: bool = False) -> Iterator[Fault]:
+def _amounts(field: str, column: NDArray[np.int64], *, past: bool = False) -> Iterator[ColumnFault]:
     """Amounts must not be negative; with `past`, times before 1970 are allowed."""
     if column.size and (int(column.max()) >= MOST or int(column.min()) < (-MOST if past else 0)):
         yield field, "has an impossible amount"
 
 
-def _indexes(field: str, column: NDArray[Any], most: int, *, none: bool = False) -> Iterator[Fault]:
+def _indexes(
+    field: str, column: NDArray[Any], most: int, *, none: bool = False
+) -> Iterator[ColumnFault]:
     if column.size and not (-1 if none else 0) <= int(column.min()) <= int(column.max()) < most:
         yield field, f"points outside of {most} rows"
 
 
-def _offsets(field: str, column: NDArray[np.int64], most: int) -> Iterator[Fault]:
+def _offsets(field: str, column: NDArray[np.int64], most: int) -> Iterator[ColumnFault]:
     if column[0] != 0 or column[-1] != most or (np.diff(column) < 0).any():
         yield field, f"must rise from 0 to {most}"

@@ -12,7 +12,7 @@ from bridge.units import format_duration
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """One column of a table.
 
     Attributes:
@@ -90,45 +90,49 @@ def _share(value: float) -> str:
 
 
 COLUMNS = (
-    Column("mean wait", lambda m: m.wait_s.mean, format_duration),
-    Column("90 % waited no longer than", lambda m: m.wait_s.p90, format_duration),
-    Column("mean bounded slowdown", lambda m: m.bounded_slowdown.mean, _ratio),
-    Column("mean slowdown", lambda m: m.slowdown.mean, _ratio),
-    Column("mean turnaround", lambda m: m.turnaround_s.mean, format_duration),
-    Column("utilisation", lambda m: m.utilization, _share, 1),
-    Column("makespan", lambda m: m.makespan_s, format_duration),
-    Column("starts that had been announced", _starts(lambda a: a.promised), "{:,.0f}".format, 0),
-    Column(
+    TableColumn("mean wait", lambda m: m.wait_s.mean, format_duration),
+    TableColumn("90 % waited no longer than", lambda m: m.wait_s.p90, format_duration),
+    TableColumn("mean bounded slowdown", lambda m: m.bounded_slowdown.mean, _ratio),
+    TableColumn("mean slowdown", lambda m: m.slowdown.mean, _ratio),
+    TableColumn("mean turnaround", lambda m: m.turnaround_s.mean, format_duration),
+    TableColumn("utilisation", lambda m: m.utilization, _share, 1),
+    TableColumn("makespan", lambda m: m.makespan_s, format_duration),
+    TableColumn(
+        "starts that had been announced", _starts(lambda a: a.promised), "{:,.0f}".format, 0
+    ),
+    TableColumn(
         "error of the first announcement, median",
         _promised(lambda a: a.first.absolute_s.p50),
         format_duration,
     ),
-    Column("90 % of them within", _promised(lambda a: a.first.absolute_s.p90), format_duration),
-    Column("never later than first announced", _promised(lambda a: a.first.kept), _share, 1),
-    Column(
+    TableColumn(
+        "90 % of them within", _promised(lambda a: a.first.absolute_s.p90), format_duration
+    ),
+    TableColumn("never later than first announced", _promised(lambda a: a.first.kept), _share, 1),
+    TableColumn(
         "error of the last announcement, median",
         _promised(lambda a: a.last.absolute_s.p50),
         format_duration,
     ),
-    Column("never later than last announced", _promised(lambda a: a.last.kept), _share, 1),
-    Column("changes of an announced start", _promised(lambda a: a.changes), "{:,.2f}".format),
-    Column("churn: later, per job", _promised(lambda a: a.later_s), format_duration),
-    Column("churn: earlier, per job", _promised(lambda a: a.earlier_s), format_duration),
-    Column(
+    TableColumn("never later than last announced", _promised(lambda a: a.last.kept), _share, 1),
+    TableColumn("changes of an announced start", _promised(lambda a: a.changes), "{:,.2f}".format),
+    TableColumn("churn: later, per job", _promised(lambda a: a.later_s), format_duration),
+    TableColumn("churn: earlier, per job", _promised(lambda a: a.earlier_s), format_duration),
+    TableColumn(
         "error of predicted run times, mean", _run_times(lambda r: r.off_s.mean), format_duration
     ),
-    Column("run times underestimated", _run_times(lambda r: r.under), _share, 0),
-    Column("accuracy of run times", _run_times(lambda r: r.accuracy), _share, 1),
-    Column("energy, kWh", _power(lambda p: p.energy_kwh), "{:,.2f}".format),
-    Column(
+    TableColumn("run times underestimated", _run_times(lambda r: r.under), _share, 0),
+    TableColumn("accuracy of run times", _run_times(lambda r: r.accuracy), _share, 1),
+    TableColumn("energy, kWh", _power(lambda p: p.energy_kwh), "{:,.2f}".format),
+    TableColumn(
         "energy-delay product, kWh h",
         _power(lambda p: p.energy_delay_js / _KWH_H),
         "{:,.2f}".format,
     ),
-    Column("mean power, W", _power(lambda p: p.mean_w), "{:,.0f}".format, 0),
-    Column("peak power, W", _power(lambda p: p.peak_w), "{:,.0f}".format),
+    TableColumn("mean power, W", _power(lambda p: p.mean_w), "{:,.0f}".format, 0),
+    TableColumn("peak power, W", _power(lambda p: p.peak_w), "{:,.0f}".format),
     *(
-        Column(f"{where} the corridor{words}", _outside(side, part, key), write)
+        TableColumn(f"{where} the corridor{words}", _outside(side, part, key), write)
         for side, where in (("upper", "above"), ("lower", "below"))
         for words, part, key, write in (
             (": times", "all", "number", "{:,.0f}".format),
@@ -139,12 +143,12 @@ COLUMNS = (
             (", avoidable: in all", "avoidable", "seconds", format_duration),
         )
     ),
-    Column("decisions", lambda m: m.decisions, lambda value: f"{value:,.0f}", 0),
-    Column("time of a decision, mean", lambda m: m.decision_ms.mean, milliseconds, 0),
-    Column("99 % of them within", lambda m: m.decision_ms.p99, milliseconds, 0),
+    TableColumn("decisions", lambda m: m.decisions, lambda value: f"{value:,.0f}", 0),
+    TableColumn("time of a decision, mean", lambda m: m.decision_ms.mean, milliseconds, 0),
+    TableColumn("99 % of them within", lambda m: m.decision_ms.p99, milliseconds, 0),
 )
 
 
-def columns_of(runs: Sequence[Run]) -> list[Column]:
+def columns_of(runs: Sequence[Run]) -> list[TableColumn]:
     """The columns for which any of the runs has a value."""
     return [c for c in COLUMNS if not all(isnan(c.value(run.measures)) for run in runs)]

@@ -41,7 +41,7 @@ class Placed:
 
 
 @dataclass(frozen=True)
-class Count:
+class NodeCounts:
     """Numbers of idle, busy and down nodes."""
 
     idle: int
@@ -74,7 +74,7 @@ class Compactness:
 
 
 @dataclass(frozen=True)
-class Occupancy:
+class TreeOccupancy:
     """A tree with its nodes and jobs.
 
     Attributes:
@@ -101,7 +101,7 @@ class Occupancy:
         words: Iterable[str] | None = None,
         jobs: Iterable[Placed] = (),
         now_s: int | None = None,
-    ) -> "Occupancy":
+    ) -> "TreeOccupancy":
         """Places jobs on a tree; they keep this order.
 
         Raises:
@@ -110,7 +110,7 @@ class Occupancy:
         named = tuple(names)
         count = len(named)
         Tree(topology.parent, topology.leaf_of_node)  # raises unless the switches form trees
-        return Occupancy(
+        return TreeOccupancy(
             topology,
             named,
             np.zeros(count, dtype=bool) if down is None else down,
@@ -120,7 +120,7 @@ class Occupancy:
         )
 
     @staticmethod
-    def of_cycle(snapshot: Snapshot, plan: Plan | None, topology: Topology) -> "Occupancy":
+    def of_cycle(snapshot: Snapshot, plan: Plan | None, topology: Topology) -> "TreeOccupancy":
         """The running jobs of a snapshot, and those started by its plan now."""
         running = snapshot.running
         jobs = [
@@ -142,7 +142,7 @@ class Occupancy:
             jobs.append(
                 Placed(str(table.id[job]), name, user, held, int(plan.end_s[row]), running=False)
             )
-        return Occupancy.of(
+        return TreeOccupancy.of(
             topology,
             snapshot.nodes.names,
             down=~snapshot.nodes.usable,
@@ -170,7 +170,7 @@ class Occupancy:
             found.setdefault(leaf, []).append(node)
         return found
 
-    def count(self, nodes: Iterable[int]) -> Count:
+    def count(self, nodes: Iterable[int]) -> NodeCounts:
         """Counts nodes by state; a node with a job is busy, even if it is down."""
         idle = busy = down = 0
         for node in nodes:
@@ -180,7 +180,7 @@ class Occupancy:
                 down += 1
             else:
                 idle += 1
-        return Count(idle, busy, down)
+        return NodeCounts(idle, busy, down)
 
     def state(self, node: int) -> str:
         """`idle`, `busy` or `down`."""
@@ -197,7 +197,7 @@ class Occupancy:
         return found
 
     @cached_property
-    def counts(self) -> tuple[Count, ...]:
+    def counts(self) -> tuple[NodeCounts, ...]:
         """Nodes below each switch."""
         nodes: list[list[int]] = [[] for _ in self.topology.names]
         for leaf, held in self.nodes_of_leaf.items():

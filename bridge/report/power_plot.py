@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from bridge.model.rules.power import NO_UPPER_W
-from bridge.power_measures import Bounds, SystemPower
+from bridge.power_measures import PowerBounds, SystemPower
 from bridge.report.series import means_of
 
 _CORRIDOR_COLOUR = "#999999"
@@ -18,7 +18,7 @@ _POINTS = 2000
 def draw_power(
     axes: Axes,
     powers: Sequence[tuple[str, SystemPower | None]],
-    bounds: Bounds | None,
+    bounds: PowerBounds | None,
     span_s: tuple[int, int],
     *,
     scale_s: int,
@@ -49,7 +49,7 @@ def draw_power(
     axes.set_ylim(0, top_w * 1.05)
 
 
-def _draw_corridor(axes: Axes, bounds: Bounds, span_s: tuple[int, int], scale_s: int) -> float:
+def _draw_corridor(axes: Axes, bounds: PowerBounds, span_s: tuple[int, int], scale_s: int) -> float:
     """Draws the bounds; returns the highest one."""
     edges, top_w = corridor_steps(bounds, span_s), 0.0
     for at, (from_s, lower_w, upper_w) in enumerate(edges):
@@ -74,7 +74,9 @@ def steps_of(power: SystemPower) -> tuple[np.ndarray, np.ndarray]:
     return series.edges_s, series.value
 
 
-def corridor_steps(bounds: Bounds, span_s: tuple[int, int]) -> list[tuple[int, int, int | None]]:
+def corridor_steps(
+    bounds: PowerBounds, span_s: tuple[int, int]
+) -> list[tuple[int, int, int | None]]:
     """The bounds within a span: begin, lower and upper bound; None: no upper one."""
     corridor = bounds.corridor
     begun = max(at for at, at_s in enumerate(corridor.starts_s) if at_s <= span_s[0])

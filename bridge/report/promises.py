@@ -22,7 +22,7 @@ _LATE_TICKS = {0: "0", 60: "1 min", 3600: "1 h", DAY_S: "1 day", 7 * DAY_S: "1 w
 
 
 @dataclass(frozen=True)
-class Curve:
+class StartErrorCurve:
     """Start errors of one partition.
 
     Attributes:
@@ -46,7 +46,7 @@ class Track:
     step_s: int
 
 
-def draw_accuracy(path: Path, title: str, curves: Sequence[Curve], track: Track) -> None:
+def draw_accuracy(path: Path, title: str, curves: Sequence[StartErrorCurve], track: Track) -> None:
     """Draws both plots into one file.
 
     Args:
@@ -72,7 +72,7 @@ def draw_accuracy(path: Path, title: str, curves: Sequence[Curve], track: Track)
         plt.close(figure)
 
 
-def _shares(axes: Axes, curves: Sequence[Curve]) -> None:
+def _shares(axes: Axes, curves: Sequence[StartErrorCurve]) -> None:
     share = np.arange(101)
     for index, curve in enumerate(curves):
         colour = LINE_COLOURS[index % len(LINE_COLOURS)]

@@ -20,7 +20,7 @@ from bridge.measures import (
     turnaround_s,
     wait_s,
 )
-from bridge.power_measures import Bounds, SystemPower
+from bridge.power_measures import PowerBounds, SystemPower
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Run:
     decision_ms: NDArray[np.float64]
     extra: Mapping[str, object] = field(default_factory=dict)
     system_power: SystemPower | None = None
-    bounds: Bounds | None = None
+    bounds: PowerBounds | None = None
     spells: Spells | None = None
 
     @property

@@ -18,7 +18,7 @@ from math import isinf
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
-from bridge.report.occupancy import Compactness, Occupancy, hops_text
+from bridge.report.occupancy import Compactness, TreeOccupancy, hops_text
 
 _SIZES: Final = ((150, 26.0), (600, 16.0), (3000, 11.0), (1 << 62, 7.0))
 """Trees with fewer nodes than this get cells of this size."""
@@ -56,7 +56,7 @@ class _Box:
 
 @dataclass
 class _Sheet:
-    occupancy: Occupancy
+    occupancy: TreeOccupancy
     cell: float
     label: float
     out: list[str] = field(default_factory=list)
@@ -196,7 +196,7 @@ def colour(job: int) -> str:
     return "#" + "".join(f"{round(255 * part):02x}" for part in parts)
 
 
-def topology_svg(occupancy: Occupancy, title: str) -> str:
+def topology_svg(occupancy: TreeOccupancy, title: str) -> str:
     """Draws the tree.
 
     Args:
@@ -245,7 +245,7 @@ def topology_svg(occupancy: Occupancy, title: str) -> str:
     )
 
 
-def _legend(occupancy: Occupancy) -> tuple[float, str]:
+def _legend(occupancy: TreeOccupancy) -> tuple[float, str]:
     """Height and text of the list of the largest jobs, in two columns."""
     jobs = occupancy.jobs[:_LEGEND]
     if not jobs:

@@ -24,7 +24,7 @@ from typing import Final
 from rich.table import Table
 from rich.text import Text
 
-from bridge.report.occupancy import Occupancy, hops_text
+from bridge.report.occupancy import TreeOccupancy, hops_text
 
 LETTERS: Final = ascii_letters[26:] + ascii_letters[:26]
 IDLE, DOWN, SEVERAL, OTHER = ".", "!", "&", "+"
@@ -47,7 +47,7 @@ def letter(job: int) -> str:
     return LETTERS[job] if job < len(LETTERS) else OTHER
 
 
-def tree_text(occupancy: Occupancy, *, width: int = 80, fold: bool = True) -> Text:
+def tree_text(occupancy: TreeOccupancy, *, width: int = 80, fold: bool = True) -> Text:
     """Draws the tree.
 
     Args:
@@ -67,7 +67,7 @@ def tree_text(occupancy: Occupancy, *, width: int = 80, fold: bool = True) -> Te
 
 @dataclass
 class _Page:
-    occupancy: Occupancy
+    occupancy: TreeOccupancy
     width: int
     joined: bool
     lines: list[Text] = field(default_factory=list)
@@ -91,7 +91,7 @@ class _Page:
 
 
 def _leaves(
-    occupancy: Occupancy, leaves: list[int], joined: bool
+    occupancy: TreeOccupancy, leaves: list[int], joined: bool
 ) -> Iterator[tuple[str, int, Cells]]:
     """Label and cells of each leaf switch, or of several with the same content."""
     names = occupancy.topology.names
@@ -114,7 +114,7 @@ def _label(name: str) -> str:
     return shown if len(shown) <= _MOST_LABEL else shown[: _MOST_LABEL - 1] + "…"
 
 
-def _cells(occupancy: Occupancy, nodes: list[int]) -> Cells:
+def _cells(occupancy: TreeOccupancy, nodes: list[int]) -> Cells:
     found = []
     for node in nodes:
         jobs = occupancy.on_node[node]
@@ -146,7 +146,7 @@ def _styled(cell: tuple[str, int]) -> tuple[str, str]:
     return shown, {DOWN: "bold red", SEVERAL: "reverse"}.get(shown, "dim")
 
 
-def jobs_table(occupancy: Occupancy, most: int) -> Table:
+def jobs_table(occupancy: TreeOccupancy, most: int) -> Table:
     """The largest jobs: letter, nodes, leaf switches, hops.
 
     Args:

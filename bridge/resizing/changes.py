@@ -7,15 +7,15 @@ them to find out where a slow change spends its time.
 
 import logging
 
-from bridge.resizing.journal import Journal, Outcome
+from bridge.resizing.journal import Journal, ResizeOutcome
 from bridge.resizing.resize_times import ResizeTimes
-from bridge.resizing.states import Change, Deadlines, State
+from bridge.resizing.states import Deadlines, OpenResize, ResizeState
 from bridge.resizing.world import World
 
 _log = logging.getLogger(__name__)
 
 
-class Changes:
+class OpenResizes:
     """All changes of one controller's jobs.
 
     Attributes:
@@ -34,7 +34,7 @@ class Changes:
             deadlines: of the states.
         """
         self.deadlines = deadlines
-        self.under_way: dict[str, Change] = {}
+        self.under_way: dict[str, OpenResize] = {}
         self.resting: dict[str, tuple[int, int]] = {}
         self.unused: dict[str, frozenset[str]] = {}
         self.reasons: dict[str, str] = {}
@@ -46,29 +46,31 @@ class Changes:
         self.under_way.clear()
         self.resting.clear()
 
-    def begin(self, change: Change, state: State, now_s: int) -> None:
+    def begin(self, change: OpenResize, state: ResizeState, now_s: int) -> None:
         """Adds a decided change."""
         self.under_way[change.job_id] = change
         self.journal.begun(change, now_s)
         self.resize_times.begun(change.job_id, change.user, now_s)
         self.enter(change, state, now_s)
 
-    def enter(self, change: Change, state: State, now_s: int) -> None:
+    def enter(self, change: OpenResize, state: ResizeState, now_s: int) -> None:
         """Puts a change into a state."""
-        from_s = now_s if state in (State.ADDING, State.LEAVING) else max(now_s, change.by_s)
+        from_s = (
+            now_s if state in (ResizeState.ADDING, ResizeState.LEAVING) else max(now_s, change.by_s)
+        )
         change.state, change.until_s = state, from_s + self.deadlines.of(state)
         change.withdrawn, change.serial, change.decision, change.again_s = False, -1, 0, 0
         change.looks = 0
         _log_state(change, state)
 
-    def end(self, change: Change, outcome: Outcome, now_s: int) -> None:
+    def end(self, change: OpenResize, outcome: ResizeOutcome, now_s: int) -> None:
         """Removes a change that is completed, or whose job has ended."""
         _log_state(change, "over")
         self.journal.over(change, outcome, now_s)
         self.under_way.pop(change.job_id, None)
         self.reasons.pop(change.job_id, None)
 
-    def fail(self, change: Change, outcome: Outcome, now_s: int, why: str) -> None:
+    def fail(self, change: OpenResize, outcome: ResizeOutcome, now_s: int, why: str) -> None:
         """Removes a change that failed; the job rests."""
         _log_state(change, f"failed: {why}")
         self.journal.over(change, outcome, now_s, why)
@@ -80,7 +82,9 @@ class Changes:
         """Drops a change whose handling raised an exception; the job rests."""
         _log.exception("the resize of job %s does not fit the report: dropped", job_id)
         if (change := self.under_way.pop(job_id, None)) is not None:
-            self.journal.over(change, Outcome.FAILED, world.now_s, "it does not fit the report")
+            self.journal.over(
+                change, ResizeOutcome.FAILED, world.now_s, "it does not fit the report"
+            )
         self.resting[job_id] = (world.version(job_id), world.now_s)
 
     def set_clock_back(self, by_s: int) -> None:
@@ -103,6 +107,6 @@ class Changes:
         self.journal.keep(set(world), {change.id for change in self.under_way.values()})
 
 
-def _log_state(change: Change, state: str) -> None:
+def _log_state(change: OpenResize, state: str) -> None:
     before, after = len(change.before), len(change.wanted)
     _log.info("job %s, %d to %d nodes: %s", change.job_id, before, after, state)

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from bridge.resizing.states import Change
+from bridge.resizing.states import OpenResize
 
 MOST_UNTOLD: Final = 10_000
 """Older entries are dropped if they are not read."""
 
 
-class Outcome(StrEnum):
+class ResizeOutcome(StrEnum):
     """The result of a resize."""
 
     ASKED = "asked"
@@ -32,7 +32,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class Entry:
+class JournalEntry:
     """A resize that began (ASKED) or ended.
 
     Attributes:
@@ -44,7 +44,7 @@ class Entry:
     """
 
     job_id: str
-    outcome: Outcome
+    outcome: ResizeOutcome
     before: int
     after: int
     at_s: int
@@ -65,16 +65,16 @@ class Journal:
     """
 
     def __init__(self) -> None:
-        self.last: dict[str, Entry] = {}
+        self.last: dict[str, JournalEntry] = {}
         self._began: dict[str, int] = {}
-        self._untold: deque[Entry] = deque(maxlen=MOST_UNTOLD)
+        self._untold: deque[JournalEntry] = deque(maxlen=MOST_UNTOLD)
 
-    def begun(self, change: Change, now_s: int) -> None:
+    def begun(self, change: OpenResize, now_s: int) -> None:
         """Records that a decided resize has begun."""
         self._began[change.id] = now_s
-        self._note(change, Outcome.ASKED, now_s, None, change.reason)
+        self._note(change, ResizeOutcome.ASKED, now_s, None, change.reason)
 
-    def over(self, change: Change, outcome: Outcome, now_s: int, why: str = "") -> None:
+    def over(self, change: OpenResize, outcome: ResizeOutcome, now_s: int, why: str = "") -> None:
         """Records that a resize has ended."""
         began_s = self._began.pop(change.id, None)
         lasted_s = None if began_s is None else max(now_s - began_s, 0)
@@ -83,9 +83,14 @@ class Journal:
         )
 
     def _note(
-        self, change: Change, outcome: Outcome, now_s: int, lasted_s: int | None, reason: str
-    ) -> Entry:
-        entry = Entry(
+        self,
+        change: OpenResize,
+        outcome: ResizeOutcome,
+        now_s: int,
+        lasted_s: int | None,
+        reason: str,
+    ) -> JournalEntry:
+        entry = JournalEntry(
             change.job_id, outcome, len(change.before), len(change.wanted), now_s, lasted_s, reason
         )
         self._untold.append(entry)
@@ -96,7 +101,7 @@ class Journal:
         self.last = {job: entry for job, entry in self.last.items() if job in jobs}
         self._began = {key: at_s for key, at_s in self._began.items() if key in ids}
 
-    def take(self) -> tuple[Entry, ...]:
+    def take(self) -> tuple[JournalEntry, ...]:
         """The records since the last call."""
         told = tuple(self._untold)
         self._untold.clear()

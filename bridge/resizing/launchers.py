@@ -10,7 +10,7 @@ Names = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Attached:
+class LauncherReport:
     """The report of a launcher on its job when it attached.
 
     Attributes:
@@ -32,7 +32,7 @@ class Attached:
 
 
 @dataclass(frozen=True)
-class Grow:
+class GrowOrder:
     """New nodes belong to the job: start processes there and let the application join them."""
 
     id: str
@@ -42,7 +42,7 @@ class Grow:
 
 
 @dataclass(frozen=True)
-class Shrink:
+class ShrinkOrder:
     """The application must leave some nodes."""
 
     id: str
@@ -52,17 +52,17 @@ class Shrink:
 
 
 @dataclass(frozen=True)
-class Withdraw:
+class WithdrawOrder:
     """A change is no longer wanted. The answer is its result."""
 
     id: str
 
 
-Order = Grow | Shrink | Withdraw
+LauncherOrder = GrowOrder | ShrinkOrder | WithdrawOrder
 
 
 @dataclass(frozen=True)
-class Result:
+class ChangeResult:
     """The end of a change.
 
     Attributes:
@@ -91,13 +91,13 @@ class Launchers(Protocol):
         number.
         """
 
-    def attached(self, job_id: str, user: str) -> Attached | None:
+    def attached(self, job_id: str, user: str) -> LauncherReport | None:
         """The launcher of a user's job; None: there is none, so the job cannot be resized."""
 
-    def results(self) -> Sequence[Result]:
+    def results(self) -> Sequence[ChangeResult]:
         """Results that came since the last call."""
 
-    def order(self, job_id: str, user: str, order: Order) -> None:
+    def order(self, job_id: str, user: str, order: LauncherOrder) -> None:
         """Sends an order; it is lost if the launcher is not connected."""
 
     def vacant(self, job_id: str, user: str, nodes: Names, *, unused: bool = False) -> bool:
@@ -127,25 +127,25 @@ class Willing:
     """Applications that change at once on request: for simulations and tests."""
 
     def __init__(self) -> None:
-        self._results: list[Result] = []
+        self._results: list[ChangeResult] = []
 
     def numbered(self, numbers: Mapping[str, str]) -> None:
         """Ignores the numbers."""
         del numbers
 
-    def attached(self, job_id: str, user: str) -> Attached | None:
+    def attached(self, job_id: str, user: str) -> LauncherReport | None:
         """Every job has a launcher."""
         del job_id, user
-        return Attached()
+        return LauncherReport()
 
-    def results(self) -> Sequence[Result]:
+    def results(self) -> Sequence[ChangeResult]:
         """All orders since the last call have been carried out."""
         found, self._results = self._results, []
         return found
 
-    def order(self, job_id: str, user: str, order: Order) -> None:
+    def order(self, job_id: str, user: str, order: LauncherOrder) -> None:
         """Carries it out."""
-        self._results.append(Result(job_id, user, order.id, done=True))
+        self._results.append(ChangeResult(job_id, user, order.id, done=True))
 
     def vacant(self, job_id: str, user: str, nodes: Names, *, unused: bool = False) -> bool:
         """Every node is vacant."""
@@ -166,7 +166,7 @@ class Willing:
 class Absent(Willing):
     """No launcher at all: a service without agents."""
 
-    def attached(self, job_id: str, user: str) -> Attached | None:
+    def attached(self, job_id: str, user: str) -> LauncherReport | None:
         """No job has a launcher."""
         del job_id, user
         return None

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from bridge.model.decisions.resizes import Resizes, resized
 from bridge.model.job import WidthRule
 from bridge.model.snapshot import Snapshot
-from bridge.resizing.changes import Changes
-from bridge.resizing.launchers import Attached, Launchers, Names
+from bridge.resizing.changes import OpenResizes
+from bridge.resizing.launchers import LauncherReport, Launchers, Names
 from bridge.resizing.world import World
 
 
@@ -60,7 +60,11 @@ class Shown:
 
 
 def shown_jobs(
-    snapshot: Snapshot, world: World, changes: Changes, launchers: Launchers, held: Collection[str]
+    snapshot: Snapshot,
+    world: World,
+    changes: OpenResizes,
+    launchers: Launchers,
+    held: Collection[str],
 ) -> tuple[Shown, ...]:
     """All running malleable jobs, for display.
 
@@ -101,7 +105,11 @@ def shown_jobs(
 
 
 def overlaid(
-    snapshot: Snapshot, world: World, changes: Changes, launchers: Launchers, shown: Sequence[Shown]
+    snapshot: Snapshot,
+    world: World,
+    changes: OpenResizes,
+    launchers: Launchers,
+    shown: Sequence[Shown],
 ) -> Snapshot:
     """The snapshot for planning.
 
@@ -150,6 +158,6 @@ def overlaid(
     return resized(replace(snapshot, running=table), Resizes.of(rows, end_s))
 
 
-def _strays(attached: Attached | None, nodes: Names) -> bool:
+def _strays(attached: LauncherReport | None, nodes: Names) -> bool:
     """Whether a job's processes run on other nodes than it holds."""
     return attached is not None and attached.nodes is not None and {*attached.nodes} != {*nodes}

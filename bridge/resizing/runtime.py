@@ -20,12 +20,12 @@ from dataclasses import dataclass, replace
 from bridge.errors import ControllerError
 from bridge.model.job import WidthRule
 from bridge.model.snapshot import Snapshot
-from bridge.resizing.changes import Changes
-from bridge.resizing.journal import Journal, Outcome
+from bridge.resizing.changes import OpenResizes
+from bridge.resizing.journal import Journal, ResizeOutcome
 from bridge.resizing.launchers import Launchers, Names
 from bridge.resizing.overlay import Shown, overlaid, shown_jobs
 from bridge.resizing.resize_times import ResizeTimes
-from bridge.resizing.states import Change, Deadlines, State
+from bridge.resizing.states import Deadlines, OpenResize, ResizeState
 from bridge.resizing.transitions import Transitions
 from bridge.resizing.world import World
 
@@ -51,7 +51,7 @@ UNANSWERED_S = 10
 class Send:
     """A message to the controller about a job: all nodes that it holds afterwards."""
 
-    change: Change
+    change: OpenResize
     version: int
     nodes: Names
 
@@ -80,7 +80,7 @@ class Runtime:
         """
         self._launchers = launchers
         self._new_id = new_id
-        self._changes = Changes(deadlines or Deadlines())
+        self._changes = OpenResizes(deadlines or Deadlines())
         self._transitions = Transitions(launchers, self._changes)
         self._now_s = 0
         self.held: set[str] = set()
@@ -88,7 +88,7 @@ class Runtime:
         self.shown: tuple[Shown, ...] = ()
 
     @property
-    def changes(self) -> Sequence[Change]:
+    def changes(self) -> Sequence[OpenResize]:
         """The changes under way."""
         return tuple(self._changes.under_way.values())
 
@@ -119,7 +119,7 @@ class Runtime:
         self._transitions.read_results()
         for change in self.changes:
             if change.job_id not in world:
-                self._changes.end(change, Outcome.ENDED, world.now_s)
+                self._changes.end(change, ResizeOutcome.ENDED, world.now_s)
         for job_id in world.malleable():
             try:
                 self._advance(world, job_id)
@@ -153,8 +153,8 @@ class Runtime:
             changes.reasons[job_id] = f"node {without[0]} has no agent"
             changes.resting[job_id] = (world.version(job_id), world.now_s)
             return
-        state = State.GRANTING if len(wanted) > len(before) else State.LEAVING
-        change = Change(
+        state = ResizeState.GRANTING if len(wanted) > len(before) else ResizeState.LEAVING
+        change = OpenResize(
             id=self._new_id(job_id), job_id=job_id, user=world.user(job_id),
             state=state, before=before, wanted=wanted, target=wanted,
             until_s=0, by_s=by_s, end_s=end_s, reason=reason,
@@ -167,11 +167,11 @@ class Runtime:
             changes.drop(world, job_id)
 
     def sends(self, world: World) -> Iterator[Send]:
-        """The messages for the controller; the caller sets `Change.decision`."""
+        """The messages for the controller; the caller sets `OpenResize.decision`."""
         for change in self.changes:
             if world.now_s < change.again_s or change.job_id not in world:
                 continue
-            if change.state in (State.GRANTING, State.RELEASING):
+            if change.state in (ResizeState.GRANTING, ResizeState.RELEASING):
                 change.again_s = world.now_s + UNANSWERED_S
                 yield Send(change, world.version(change.job_id), change.target)
 
@@ -199,9 +199,9 @@ class Runtime:
                 return True
         return False
 
-    def _refused_by_controller(self, change: Change, now_s: int, text: str) -> None:
+    def _refused_by_controller(self, change: OpenResize, now_s: int, text: str) -> None:
         _log.info("resize of job %s refused: %s", change.job_id, text or "no reason given")
-        if change.state == State.GRANTING:
+        if change.state == ResizeState.GRANTING:
             self._transitions.fail(change, now_s, f"refused by the controller: {text}")
         else:
             change.again_s = now_s + RESEND_S

@@ -19,7 +19,7 @@ from enum import StrEnum
 from bridge.resizing.launchers import Names
 
 
-class State(StrEnum):
+class ResizeState(StrEnum):
     """The state of a change: what it waits for."""
 
     GRANTING = "granting"
@@ -46,19 +46,19 @@ class Deadlines:
     withdraw_s: int = 30
     rest_s: int = 60
 
-    def of(self, state: State) -> int:
+    def of(self, state: ResizeState) -> int:
         """For a state."""
         return {
-            State.GRANTING: self.grant_s,
-            State.ADDING: self.add_s,
-            State.LEAVING: self.grace_s,
-            State.VACATING: self.vacate_s,
-            State.RELEASING: self.release_s,
+            ResizeState.GRANTING: self.grant_s,
+            ResizeState.ADDING: self.add_s,
+            ResizeState.LEAVING: self.grace_s,
+            ResizeState.VACATING: self.vacate_s,
+            ResizeState.RELEASING: self.release_s,
         }[state]
 
 
 @dataclass
-class Change:
+class OpenResize:
     """One resize under way.
 
     Attributes:
@@ -83,7 +83,7 @@ class Change:
     id: str
     job_id: str
     user: str
-    state: State
+    state: ResizeState
     before: Names
     wanted: Names
     target: Names

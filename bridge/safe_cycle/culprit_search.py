@@ -33,11 +33,11 @@ from bridge.safe_cycle.exclusion import RowKind, count, without
 MOST_CYCLES = 300
 """Test cycles of one search at most."""
 
-Run = Callable[[Snapshot], Any]
+PlanCycle = Callable[[Snapshot], Any]
 """Plans a snapshot; raises if that fails."""
 
 
-class Spent(Exception):
+class BudgetSpent(Exception):
     """The budget is spent."""
 
 
@@ -56,7 +56,7 @@ class CulpritSearch:
         problems: culprit to the error that it causes.
     """
 
-    run: Run
+    run: PlanCycle
     over: Callable[[], bool]
     most_together: int = 0
     culprits: dict[RowKind, set[int]] = field(
@@ -78,7 +78,7 @@ class CulpritSearch:
         everyone = set(range(len(snapshot.jobs)))
         try:
             self._others(snapshot)
-        except Spent:
+        except BudgetSpent:
             self.general = True
         if self.general:
             return
@@ -89,7 +89,7 @@ class CulpritSearch:
             asked.append(own)
         users = snapshot.jobs.user
         asked.append(sorted(everyone, key=lambda row: (str(users[row]), row)))
-        with contextlib.suppress(Spent):
+        with contextlib.suppress(BudgetSpent):
             self._groups(snapshot, asked)
             found = self.culprits[RowKind.PENDING]
             if len(found) > 1 and not self.general:  # is something else the common cause?
@@ -108,7 +108,7 @@ class CulpritSearch:
                 rest = {row for later in asked[at + 1 :] for row in later}
                 if found and rest and not self._fails(snapshot, rest):
                     return
-            except Spent:
+            except BudgetSpent:
                 self.open += asked[at + 1 : -1]  # the last ones are exactly all others
                 raise
 
@@ -166,7 +166,7 @@ class CulpritSearch:
             try:
                 if not fails(rows):
                     continue
-            except Spent:
+            except BudgetSpent:
                 if kind is RowKind.PENDING:
                     self.open += [rows, *reversed(waiting)]
                 raise
@@ -186,7 +186,7 @@ class CulpritSearch:
 
     def _fails_without(self, snapshot: Snapshot, rows: Any) -> bool:
         if self.cycles >= MOST_CYCLES or self.over():
-            raise Spent
+            raise BudgetSpent
         self.cycles += 1
         left_out = {kind: {*rows.get(kind, ()), *self.culprits[kind]} for kind in RowKind}
         try:

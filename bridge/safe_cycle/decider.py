@@ -46,7 +46,7 @@ from bridge.registry import DEFAULT, PRESETS, build
 from bridge.safe_cycle.culprit_search import CulpritSearch
 from bridge.safe_cycle.exclusion import RowKind, mark_of, name_of, nothing, whole, without
 from bridge.safe_cycle.failure_log import FailureLog
-from bridge.safe_cycle.set_aside import Entry, SetAside, TookTooLong
+from bridge.safe_cycle.set_aside import SetAside, SetAsideJob, TookTooLong
 from bridge.safe_cycle.watchdog import Overtime
 
 _log = logging.getLogger(__name__)
@@ -330,7 +330,7 @@ class Decider:
                     f"set aside: policy {policy.name} fails with it ({why}); tried again when it,"
                     " its partition, the site's rules or the policy change, and within an hour"
                 )
-                entry = Entry(mark_of(there, kind, row), snapshot.now_s, text)
+                entry = SetAsideJob(mark_of(there, kind, row), snapshot.now_s, text)
                 aside.known[kind, name] = entry
 
 

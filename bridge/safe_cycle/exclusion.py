@@ -39,7 +39,7 @@ class RowKind(IntEnum):
     NODE = 4
 
 
-Rows = Mapping[RowKind, Iterable[int]]
+RowsByKind = Mapping[RowKind, Iterable[int]]
 """Suspects, by kind."""
 
 _OF_NO_REQUEST = frozenset(
@@ -106,7 +106,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def without(snapshot: Snapshot, suspects: Rows) -> Snapshot:
+def without(snapshot: Snapshot, suspects: RowsByKind) -> Snapshot:
     """Returns the snapshot without some of its rows."""
     if not suspects:
         return snapshot

@@ -24,7 +24,7 @@ class TookTooLong(PolicyError):
 
 
 @dataclass(frozen=True)
-class Entry:
+class SetAsideJob:
     """What is set aside: its `mark_of` then, since when, and the reason for users."""
 
     mark: str
@@ -43,7 +43,7 @@ class SetAside:
         rests: why the policy is not run until then; None: it is run.
     """
 
-    known: dict[tuple[RowKind, str], Entry] = field(default_factory=dict)
+    known: dict[tuple[RowKind, str], SetAsideJob] = field(default_factory=dict)
     open: list[set[str]] = field(default_factory=list)
     skip: int = 0
     skipped: int = 1
@@ -54,7 +54,7 @@ class SetAside:
         found: dict[RowKind, dict[int, str]] = {}
         if not self.known:
             return found
-        still: dict[tuple[RowKind, str], Entry] = {}
+        still: dict[tuple[RowKind, str], SetAsideJob] = {}
         for kind in {kind for kind, _ in self.known}:
             wanted = {name: entry for (of, name), entry in self.known.items() if of is kind}
             for row, name in enumerate(_names(snapshot, kind)):

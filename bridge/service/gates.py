@@ -4,10 +4,10 @@
 import socket
 from pathlib import Path
 
-from bridge.rpc.transport.callers import Policy
-from bridge.rpc.transport.complaints import Refused
+from bridge.rpc.transport.callers import CallerPolicy
+from bridge.rpc.transport.complaints import OnRefused
 from bridge.rpc.transport.descriptors import affordable
-from bridge.rpc.transport.gate import Bounds, Gate
+from bridge.rpc.transport.gate import ConnectionLimits, Gate
 from bridge.rpc.transport.listening import UnixListener, listen_tcp
 from bridge.rpc.transport.tls import RefusingServer
 
@@ -22,7 +22,7 @@ _KEPT_DESCRIPTORS = 40
 class Gates:
     """Sockets that listen, gates, and the servers that answer refused callers."""
 
-    def __init__(self, refused: Refused) -> None:
+    def __init__(self, refused: OnRefused) -> None:
         """Starts without sockets.
 
         Args:
@@ -49,15 +49,17 @@ class Gates:
         """Stops this server when the gates are closed."""
         self._strangers.append(server)
 
-    def to_controllers(self, listener: socket.socket, key: str, policy: Policy, doors: int) -> None:
+    def to_controllers(
+        self, listener: socket.socket, key: str, policy: CallerPolicy, doors: int
+    ) -> None:
         """A gate for controllers: each of `doors` has its own share of the descriptors."""
-        bounds = Bounds(total=affordable(_MOST_CONTROLLERS, _KEPT_DESCRIPTORS, doors))
+        bounds = ConnectionLimits(total=affordable(_MOST_CONTROLLERS, _KEPT_DESCRIPTORS, doors))
         self._gates.append(Gate(listener, key, policy, bounds=bounds, refused=self._refused))
 
-    def to_agents(self, listener: socket.socket, policy: Policy) -> None:
+    def to_agents(self, listener: socket.socket, policy: CallerPolicy) -> None:
         """The gate for agents."""
         most = affordable(_MOST_AGENTS, _KEPT_DESCRIPTORS + 3 * _MOST_CONTROLLERS)
-        bounds = Bounds(per_owner=most, total=most)
+        bounds = ConnectionLimits(per_owner=most, total=most)
         self._gates.append(Gate(listener, "agents", policy, bounds=bounds, refused=self._refused))
 
     def start(self) -> None:

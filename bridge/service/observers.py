@@ -19,7 +19,7 @@ from bridge.rpc.controller.policy_switch import PolicySwitch
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.safe_cycle.decider import Decider
 from bridge.service.telemetry import Metrics
-from bridge.state.accuracy import Changes
+from bridge.state.accuracy import RecordChanges
 from bridge.state.store import Store
 
 _log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ _OF_STATUS: Final[dict[str, Callable[[pb.ControllerStatus], float]]] = {
 }
 
 
-class Meter:
+class CycleMeter:
     """Counts cycles in the metrics."""
 
     def __init__(self, metrics: Metrics, decider: Decider) -> None:
@@ -90,7 +90,7 @@ class Meter:
             )
 
 
-def count_starts(metrics: Metrics, changes: Changes) -> None:
+def count_starts(metrics: Metrics, changes: RecordChanges) -> None:
     """Counts changed promises and starts in the metrics; called in the store's thread."""
     metrics.announcements_changed(changes.later, changes.earlier)
     for record in changes.started:
@@ -98,7 +98,7 @@ def count_starts(metrics: Metrics, changes: Changes) -> None:
             metrics.started(record.partition, record.at_s - record.promise.last_start_s)
 
 
-class PowerMeter:
+class PowerGauges:
     """Computes bounds and estimate of system power when the page of metrics is read."""
 
     def __init__(self, metrics: Metrics, site: Callable[[], Site]) -> None:
@@ -130,7 +130,7 @@ class PowerMeter:
             self._snapshot = report.published.snapshot
 
 
-class Keeper:
+class StartRecorder:
     """Puts promises and starts into the store."""
 
     def __init__(self, store: Store) -> None:
@@ -150,7 +150,7 @@ class Keeper:
             self._store.took(report.happened)
 
 
-class Reader:
+class UnknownResourceLog:
     """Logs resources in limits and FreePools that the cluster does not have, once per change."""
 
     def __init__(self, switch: PolicySwitch) -> None:

@@ -15,7 +15,7 @@ from bridge.resizing.launchers import Launchers
 from bridge.resizing.states import Deadlines
 from bridge.rpc.agents.hub import Hub
 from bridge.rpc.controller.announcements import Announcements
-from bridge.rpc.controller.corridor_switch import CorridorSwitch, Kept, clock_of
+from bridge.rpc.controller.corridor_switch import CorridorSwitch, EntryStore, clock_of
 from bridge.rpc.controller.cycles import Cycles
 from bridge.rpc.controller.policy_switch import PolicySwitch
 from bridge.rpc.controller.switches import Switches
@@ -23,7 +23,13 @@ from bridge.rpc.reported.session import Session
 from bridge.safe_cycle.decider import Decider
 from bridge.safe_cycle.watchdog import Watchdog
 from bridge.service.config import ServiceConfig
-from bridge.service.observers import Keeper, Meter, PowerMeter, Reader, Sharer
+from bridge.service.observers import (
+    CycleMeter,
+    PowerGauges,
+    Sharer,
+    StartRecorder,
+    UnknownResourceLog,
+)
 from bridge.service.power_memory import PowerMemory
 from bridge.service.resize_memory import ResizeMemory
 from bridge.service.sharing_meter import SharingMeter
@@ -93,11 +99,11 @@ class Scheduling:
         )
         self.corridor = CorridorSwitch(
             self.switch,
-            Kept(store.corridor, store.keep_corridor, lambda: _unkept(store)),
+            EntryStore(store.corridor, store.keep_corridor, lambda: _unkept(store)),
             calendar=config.planning.calendar(),
             now_s=clock_of(lambda: self.cycles),
         )
-        self._reader = Reader(self.switch)
+        self._reader = UnknownResourceLog(self.switch)
         recorder = Recorder(
             self.decider,
             lambda: (self.switch.spec, self.switch.recorded()),
@@ -121,10 +127,10 @@ class Scheduling:
             site=lambda: self.decider.site,
             telemetry=lambda: self.decider.telemetry,
             observers=(
-                Meter(metrics, self.decider),
-                PowerMeter(metrics, lambda: self.decider.site),
+                CycleMeter(metrics, self.decider),
+                PowerGauges(metrics, lambda: self.decider.site),
                 SharingMeter(metrics, lambda: self.decider.site, lambda: self.decider.state),
-                Keeper(store),
+                StartRecorder(store),
                 self._reader,
                 *(() if hub is None else (Sharer(hub.shares),)),
             ),

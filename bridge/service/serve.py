@@ -35,7 +35,12 @@ from bridge.rpc.agents.server import AgentServer
 from bridge.rpc.agents.speakers import Speakers
 from bridge.rpc.controller.server import SCHEDULER, Server, add_scheduler
 from bridge.rpc.operators.coscheduling import Coscheduling
-from bridge.rpc.operators.process import Answers, OperatorProcess, ServiceFunctions, Settings
+from bridge.rpc.operators.process import (
+    Answers,
+    OperatorProcess,
+    OperatorSettings,
+    ServiceFunctions,
+)
 from bridge.rpc.transport.callers import Peers
 from bridge.rpc.transport.descriptors import raise_descriptor_limit
 from bridge.rpc.transport.directories import prepare_directory
@@ -47,7 +52,7 @@ from bridge.service.gates import Gates
 from bridge.service.observers import count_starts
 from bridge.service.scheduling import Scheduling
 from bridge.service.signal_file import SignalFile
-from bridge.service.signals import Ended, Signals, leave, notify
+from bridge.service.signals import Signals, StoppedEarly, leave, notify
 from bridge.service.telemetry import Metrics
 from bridge.solver_process import ChildSolver
 from bridge.state.announced_starts import StartRecords
@@ -160,7 +165,7 @@ class Service:
         self._follow_signal(scheduling, admins)
         operators = OperatorProcess(
             Answers(self._functions(scheduling)),
-            Settings(
+            OperatorSettings(
                 admins=tuple(sorted(admins)),
                 per_user=config.limits.connections_per_user,
                 private=self._private.name,
@@ -293,7 +298,7 @@ class Service:
         try:
             self.start()
             signals.starting = False
-        except Ended as ended_by:
+        except StoppedEarly as ended_by:
             _log.info("stopping after %s, before it had started", ended_by)
             self._leave()
         _log.info(

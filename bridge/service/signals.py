@@ -29,7 +29,7 @@ END_S = 15.0
 """Less than TimeoutStopSec of the unit that is shipped."""
 
 
-class Ended(BaseException):
+class StoppedEarly(BaseException):
     """SIGTERM or SIGINT came during the start."""
 
 
@@ -37,7 +37,7 @@ class Signals:
     """Listens for signals from its creation, which must be in the main thread.
 
     Attributes:
-        starting: SIGTERM and SIGINT raise `Ended` in the main thread, once.
+        starting: SIGTERM and SIGINT raise `StoppedEarly` in the main thread, once.
     """
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Signals:
         del frame
         if self.starting and number != signal.SIGHUP:
             self.starting = False
-            raise Ended(signal.Signals(number).name)
+            raise StoppedEarly(signal.Signals(number).name)
 
     def _listen(self) -> None:
         ending = False

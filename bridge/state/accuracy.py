@@ -60,7 +60,7 @@ class Promise(NamedTuple):
     earlier_s: int = 0
 
 
-class Promises:
+class PromiseColumns:
     """Promises by row, as columns.
 
     Attributes:
@@ -121,7 +121,7 @@ class Promises:
 
 
 @dataclass(frozen=True)
-class Starts:
+class StartColumns:
     """Starts with their promises; columns of length n_starts.
 
     Attributes:
@@ -189,7 +189,7 @@ class Happened:
     dialect: str = ""
 
 
-class Record(NamedTuple):
+class WaitEnd(NamedTuple):
     """The end of a job's wait at `at_s`: it started, or left."""
 
     job_id: str
@@ -199,7 +199,7 @@ class Record(NamedTuple):
 
 
 @dataclass
-class Changes:
+class RecordChanges:
     """The effect of a report and its plan.
 
     Attributes:
@@ -208,8 +208,8 @@ class Changes:
         later, earlier: number of announced starts that moved either way.
     """
 
-    started: list[Record] = field(default_factory=list)
-    gone: list[Record] = field(default_factory=list)
+    started: list[WaitEnd] = field(default_factory=list)
+    gone: list[WaitEnd] = field(default_factory=list)
     touched: set[str] = field(default_factory=set)
     later: int = 0
     earlier: int = 0
@@ -222,7 +222,7 @@ class Waiting:
         self._row: dict[str, int] = {}
         self._partition: dict[str, str] = {}
         self._free: list[int] = []
-        self._promises = Promises(_SPARE)
+        self._promises = PromiseColumns(_SPARE)
         self._aside: dict[str, tuple[Promise | None, int]] = {}
 
     def __len__(self) -> int:
@@ -245,9 +245,9 @@ class Waiting:
             self._promises.held[row] = tuple(promise)
             self._partition[job_id] = partition
 
-    def happen(self, event: Happened) -> Changes:
+    def happen(self, event: Happened) -> RecordChanges:
         """Applies one report and its plan. O(jobs named in it)."""
-        changes = Changes()
+        changes = RecordChanges()
         shared: dict[str, Promise | None] = {}
         dialect = dialect_named(event.dialect)
         for began in event.started:
@@ -259,7 +259,7 @@ class Waiting:
             gone |= dict.fromkeys(job_id for job_id in self._row if job_id not in still)
         for job_id in gone:
             partition, promise = self._partition[job_id], self._drop(job_id, changes)
-            changes.gone.append(Record(job_id, event.now_s, partition, promise))
+            changes.gone.append(WaitEnd(job_id, event.now_s, partition, promise))
         for job_id in event.starting:
             if job_id in event.promised:  # tasks of an array start, and the next one is announced
                 before = self._drop(job_id, changes) if job_id in self._row else None
@@ -272,8 +272,8 @@ class Waiting:
         return changes
 
     def _start(
-        self, began: Began, array: str, shared: dict[str, Promise | None], changes: Changes
-    ) -> Record:
+        self, began: Began, array: str, shared: dict[str, Promise | None], changes: RecordChanges
+    ) -> WaitEnd:
         job_id, start_s, partition = began
         promise: Promise | None = None
         if job_id in self._row:
@@ -282,10 +282,10 @@ class Waiting:
                 promise = None
         elif array != job_id:
             promise = self._of_head(array, start_s, shared, changes)
-        return Record(job_id, start_s, partition, promise)
+        return WaitEnd(job_id, start_s, partition, promise)
 
     def _of_head(
-        self, head: str, start_s: int, shared: dict[str, Promise | None], changes: Changes
+        self, head: str, start_s: int, shared: dict[str, Promise | None], changes: RecordChanges
     ) -> Promise | None:
         aside = self._aside.get(head)
         if aside is not None and start_s <= aside[1]:
@@ -297,7 +297,7 @@ class Waiting:
             shared[head] = self._drop(head, changes)
         return shared[head]
 
-    def _announce(self, event: Happened, changes: Changes) -> None:
+    def _announce(self, event: Happened, changes: RecordChanges) -> None:
         promised = event.promised
         if not promised:
             return
@@ -320,7 +320,7 @@ class Waiting:
         self._promises.reserve(len(row_of) + len(self._free))
         return np.fromiter((row_of[job_id] for job_id in job_ids), np.intp, len(job_ids))
 
-    def _drop(self, job_id: str, changes: Changes) -> Promise:
+    def _drop(self, job_id: str, changes: RecordChanges) -> Promise:
         row = self._row.pop(job_id)
         del self._partition[job_id]
         promise = self._promise(row)

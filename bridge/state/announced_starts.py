@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.measures import StartAccuracy
-from bridge.state.accuracy import FIELDS, Promise, Record, Starts
+from bridge.state.accuracy import FIELDS, Promise, StartColumns, WaitEnd
 from bridge.units import DAY_S
 
 MOST_S: Final = 2**40
@@ -80,7 +80,7 @@ _NO_PROMISE: Final = (None,) * len(FIELDS)
 
 
 @dataclass(frozen=True)
-class Line:
+class AccuracyLine:
     """Accuracy of the announced starts of one partition in one period.
 
     Attributes:
@@ -98,7 +98,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Point:
+class AccuracyPoint:
     """Promised starts within one span of time, against the last promise."""
 
     from_s: int
@@ -125,8 +125,8 @@ class StartRecords:
     since_s: int = 0
     keep_days: int = 0
     waiting_promised: int = 0
-    lines: Sequence[Line] = ()
-    series: Sequence[Point] = ()
+    lines: Sequence[AccuracyLine] = ()
+    series: Sequence[AccuracyPoint] = ()
     step_s: int = 0
 
 
@@ -165,7 +165,7 @@ def keep_promises(
 
 
 def keep_records(
-    database: sqlite3.Connection, started: Iterable[Record], gone: Iterable[Record]
+    database: sqlite3.Connection, started: Iterable[WaitEnd], gone: Iterable[WaitEnd]
 ) -> None:
     """Writes starts and departures."""
     for table, at, records in (("started", "start_s", started), ("gone", "gone_s", gone)):
@@ -223,7 +223,7 @@ def summarise(
     now_s = now_s or latest_s(database)
     names, rows = _read(database)
     since_s = int(rows["start_s"][0]) if len(rows) else now_s
-    lines: list[Line] = []
+    lines: list[AccuracyLine] = []
     for period, length_s in PERIODS.items():
         from_s = since_s if length_s is None else now_s - length_s
         begin = int(np.searchsorted(rows["start_s"], from_s))
@@ -264,7 +264,7 @@ def _lines(
     *,
     names: Sequence[str],
     rows: NDArray[np.void],
-) -> list[Line]:
+) -> list[AccuracyLine]:
     gone_in = [
         ((name or b"").decode(errors="replace"), count)
         for name, count in database.execute(
@@ -284,12 +284,12 @@ def _lines(
     return lines
 
 
-def _line(period: str, partition: str, rows: NDArray[np.void], gone: int) -> Line:
+def _line(period: str, partition: str, rows: NDArray[np.void], gone: int) -> AccuracyLine:
     promised = rows["first_start_s"] != 0
-    return Line(
+    return AccuracyLine(
         period,
         partition,
-        Starts(rows["start_s"], rows, gone).accuracy(),
+        StartColumns(rows["start_s"], rows, gone).accuracy(),
         _percentiles((rows["start_s"] - rows["first_start_s"])[promised]),
         _percentiles((rows["start_s"] - rows["last_start_s"])[promised]),
     )
@@ -301,12 +301,12 @@ def _percentiles(error_s: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.percentile(error_s, np.arange(101), method="inverted_cdf").astype(np.int64)
 
 
-def _points(partition: str, rows: NDArray[np.void], step_s: int) -> list[Point]:
+def _points(partition: str, rows: NDArray[np.void], step_s: int) -> list[AccuracyPoint]:
     rows = rows[rows["first_start_s"] != 0]
     error_s = np.abs(rows["start_s"] - rows["last_start_s"])
     spans, begin = np.unique(rows["start_s"] // step_s, return_index=True)
     points = []
     for span, part in zip(spans.tolist(), np.split(error_s, begin[1:]), strict=False):
         p50, p90 = np.percentile(part, (50, 90))
-        points.append(Point(span * step_s, partition, len(part), float(p50), float(p90)))
+        points.append(AccuracyPoint(span * step_s, partition, len(part), float(p50), float(p90)))
     return points

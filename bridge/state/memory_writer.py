@@ -15,7 +15,7 @@ from bridge.model.layers import Layers
 from bridge.model.learnt import Learnt
 from bridge.planning.scheduler.kept_plan import KeptPlan, from_bytes, to_bytes
 from bridge.ports import Promises, State
-from bridge.state.accuracy import Announced, Changes, Happened, Record, Waiting
+from bridge.state.accuracy import Announced, Happened, RecordChanges, WaitEnd, Waiting
 from bridge.state.announced_starts import (
     MOST_S,
     StartRecords,
@@ -79,8 +79,8 @@ class MemoryWriter:
         self._waiting = Waiting()
         self._waiting.restore(kept_promises(database))
         self._touched: set[str] = set()
-        self._started: dict[tuple[str, int], Record] = {}
-        self._gone: list[Record] = []
+        self._started: dict[tuple[str, int], WaitEnd] = {}
+        self._gone: list[WaitEnd] = []
         self._now_s = 0
         self._since_s = _whole_number(_value(database, "since_s")) or latest_s(database)
         self._since_written = self._since_s
@@ -134,7 +134,7 @@ class MemoryWriter:
         self.plan = None
         self._encode_after = time.monotonic() + SHARE * (time.thread_time() - began)
 
-    def follow(self, event: Happened) -> Changes:
+    def follow(self, event: Happened) -> RecordChanges:
         """Applies events."""
         self._now_s = event.now_s
         if not self._since_s or event.now_s < self._since_s:  # the clock was ahead

@@ -44,7 +44,7 @@ from typing import Any
 from bridge.errors import BridgeError
 from bridge.planning.scheduler.kept_plan import KeptPlan
 from bridge.ports import State
-from bridge.state.accuracy import Changes, Happened
+from bridge.state.accuracy import Happened, RecordChanges
 from bridge.state.announced_starts import (
     StartRecords,
 )
@@ -90,7 +90,7 @@ REPEAT_S = 600.0
 ASKING = 2
 """Queries that may wait at once: a slow disk must not block all threads that serve users."""
 
-Told = Callable[[Changes], None]
+OnChanges = Callable[[RecordChanges], None]
 _Item = (
     Happened
     | dict[str, Any]
@@ -117,7 +117,7 @@ class Store:
     """
 
     def __init__(
-        self, path: Path | None, *, keep_days: int = KEEP_DAYS, told: Told = lambda _: None
+        self, path: Path | None, *, keep_days: int = KEEP_DAYS, told: OnChanges = lambda _: None
     ) -> None:
         """Starts the writer thread, which opens the file; waits up to `OPEN_S` for it.
 

@@ -44,7 +44,7 @@ _NOBODY, _OUTSIDE = -1, -2
 
 
 @dataclass
-class Step:
+class TrainingStep:
     """One decision: what the network sees, on which boards.
 
     Attributes:
@@ -132,7 +132,7 @@ class Boards:
         job = self._out[:, which]
         return np.where(job >= 0, self._sizes[np.arange(self._n), job], 0)
 
-    def look(self, which: int) -> Step:
+    def look(self, which: int) -> TrainingStep:
         """The decisions about the first (0) or the second (1) removed job of each board."""
         boards = np.flatnonzero(self._out[:, which] >= 0)
         busy = self._owner[boards] != _NOBODY
@@ -152,9 +152,9 @@ class Boards:
             state[:, 3] = self._size_of(1)[boards, None] / LARGEST
         state *= legal[:, None]
         last = (self._out[boards, 1] < 0) | (which == 1)
-        return Step(state, legal, boards, last)
+        return TrainingStep(state, legal, boards, last)
 
-    def prices(self, step: Step, which: int) -> Floats:
+    def prices(self, step: TrainingStep, which: int) -> Floats:
         """The cost of each board's job at each place of its view.
 
         Returns:
@@ -184,7 +184,7 @@ class Boards:
         prices[~step.legal] = np.inf
         return prices.astype(np.float32)
 
-    def put(self, step: Step, which: int, chosen: Ints) -> None:
+    def put(self, step: TrainingStep, which: int, chosen: Ints) -> None:
         """Puts a job of each board back at the chosen place of its view."""
         boards = step.boards
         job, sizes = self._out[boards, which], self._size_of(which)[boards]

@@ -5,7 +5,7 @@ Terms
     step       one decision used for training.
     round      as in `bridge.training.ppo`.
     lessons    the first part of the steps: supervised training with the cost of every choice
-               (`Learner.lesson`). The rest is proximal policy optimisation.
+               (`PpoLearner.lesson`). The rest is proximal policy optimisation.
     held out   windows not used for training. The cost that annealing with the network reaches on
                them, relative to sequential placement, is the `cost` of the learning curve.
 
@@ -34,7 +34,7 @@ from bridge.model.hop_tree import HopTree, Metric
 from bridge.policies.place.neural_weights import network_of, write_weights
 from bridge.training.curve import draw
 from bridge.training.environment import Boards
-from bridge.training.ppo import Learner, Settings
+from bridge.training.ppo import PpoLearner, PpoSettings
 from bridge.training.windows import TrainingWindow, paper_hop_tree, stream
 
 CHECKPOINT_S: Final = 60.0
@@ -65,7 +65,7 @@ class Course:
 
 
 @dataclass
-class Progress:
+class TrainingProgress:
     """The progress of a training.
 
     Attributes:
@@ -124,9 +124,9 @@ def train(
     out: Path,
     *,
     resume: bool = False,
-    settings: Settings | None = None,
-    tell: Callable[[Progress], None] = lambda _: None,
-) -> Progress:
+    settings: PpoSettings | None = None,
+    tell: Callable[[TrainingProgress], None] = lambda _: None,
+) -> TrainingProgress:
     """Trains a network.
 
     Args:
@@ -141,9 +141,9 @@ def train(
             written.
         KeyboardInterrupt: the training was interrupted; a checkpoint to resume from is written.
     """
-    settings = settings or Settings()
-    learner = Learner(course.network, settings, course.seed)
-    progress = Progress()
+    settings = settings or PpoSettings()
+    learner = PpoLearner(course.network, settings, course.seed)
+    progress = TrainingProgress()
     checkpoint = out / "checkpoint.pt"
     if resume:
         progress = _restore(checkpoint, learner, course)
@@ -170,11 +170,11 @@ def train(
 def _learn(
     course: Course,
     out: Path,
-    learner: Learner,
+    learner: PpoLearner,
     boards: Boards,
-    progress: Progress,
+    progress: TrainingProgress,
     *,
-    tell: Callable[[Progress], None],
+    tell: Callable[[TrainingProgress], None],
 ) -> None:
     """Runs the rounds, with a checkpoint every minute and at the end."""
     held_out = HeldOut()
@@ -199,7 +199,7 @@ def _learn(
             saved = time.monotonic()
 
 
-def _save(out: Path, learner: Learner, course: Course, progress: Progress) -> None:
+def _save(out: Path, learner: PpoLearner, course: Course, progress: TrainingProgress) -> None:
     """Replaces all files atomically."""
 
     def moved(name: str, write: Callable[[Path], object]) -> None:
@@ -223,7 +223,7 @@ def _save(out: Path, learner: Learner, course: Course, progress: Progress) -> No
     moved("curve.svg", lambda path: draw({course.network: progress.curve}, path))
 
 
-def _restore(checkpoint: Path, learner: Learner, course: Course) -> Progress:
+def _restore(checkpoint: Path, learner: PpoLearner, course: Course) -> TrainingProgress:
     """Restores a learner from a checkpoint.
 
     Raises:
@@ -236,7 +236,7 @@ def _restore(checkpoint: Path, learner: Learner, course: Course) -> Progress:
                 "--network", f"{checkpoint} is of {kept['course']['network']}, not {course.network}"
             )
         learner.resume(kept["learner"])
-        return Progress(int(kept["steps"]), float(kept["spent_s"]), list(kept["curve"]))
+        return TrainingProgress(int(kept["steps"]), float(kept["spent_s"]), list(kept["curve"]))
     except FileNotFoundError:
         raise ConfigError("--resume", f"there is no {checkpoint} to continue from") from None
     except ConfigError:

@@ -28,7 +28,7 @@ _FORBIDDEN = torch.finfo(torch.float32).min
 
 
 @dataclass(frozen=True)
-class Settings:
+class PpoSettings:
     """Training parameters.
 
     Attributes:
@@ -92,10 +92,10 @@ class Round:
     decisions: int
 
 
-class Learner:
+class PpoLearner:
     """Actor and critic with their optimisers."""
 
-    def __init__(self, network: str, settings: Settings, seed: int) -> None:
+    def __init__(self, network: str, settings: PpoSettings, seed: int) -> None:
         torch.manual_seed(seed)
         self.network = network
         self._settings = settings

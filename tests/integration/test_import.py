@@ -13,7 +13,7 @@ import pytest
 from bridge.accounting import site_commands
 from bridge.cli.main import main
 from bridge.sim.workloads.reading import read_workload
-from bridge.sim.workloads.records.job_record import State
+from bridge.sim.workloads.records.job_record import JobEnding
 from bridge.sim.workloads.records.record_file import read_site_workload
 from bridge.sim.workloads.system import read_system
 from tests.integration.slurm import Cluster
@@ -89,7 +89,7 @@ def test_jobs_of_all_kinds_are_imported_as_accounted_and_simulated(
         assert imported[after].exclusive
         task = imported[f"{array}_3"]
         assert (task.array, task.array_limit, task.features) == (array, 2, "fast")
-        assert imported[first].state is State.COMPLETED
+        assert imported[first].state is JobEnding.COMPLETED
         assert imported[first].user.startswith("user-")
     assert read["json"][first].user != read["table"][first].user  # each with its own secret
     assert any(each.nodes == "n8" and each.state == "drained" for each in site.outages)

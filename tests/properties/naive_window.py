@@ -10,7 +10,7 @@ import itertools
 
 import numpy as np
 
-from bridge.planning.dispatch.instance import Instance, Unit, Used, WindowJob
+from bridge.planning.dispatch.instance import Instance, ResourceUnit, Unavailable, WindowJob
 
 SECONDS = 120
 
@@ -159,7 +159,7 @@ def small_instance(seed, *, most=3):
     for n in range(n_nodes):
         amount = dice.integers(0, capacity[n] + 1)
         end_s = int(dice.integers(1, 8))
-        used.append((Used(0, end_s, tuple(amount.tolist())),) if amount.any() else ())
+        used.append((Unavailable(0, end_s, tuple(amount.tolist())),) if amount.any() else ())
     jobs = []
     for _ in range(3):
         want = dice.integers(0, 3, n_resources)
@@ -169,7 +169,7 @@ def small_instance(seed, *, most=3):
         scatter = n_units <= len(nodes) and bool(dice.random() < 0.5)
         room = sum(int((capacity[n] // np.maximum(want, 1)).min()) for n in nodes)
         n_units = n_units if scatter or room >= n_units else 1
-        unit = Unit(0, tuple(want.tolist()), nodes)
+        unit = ResourceUnit(0, tuple(want.tolist()), nodes)
         length_s = int(dice.integers(1, 9))
         jobs.append(
             WindowJob(

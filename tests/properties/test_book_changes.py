@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bridge.cli.benchmarks.planning import measure_table
-from bridge.cli.benchmarks.workloads import Shape
+from bridge.cli.benchmarks.workloads import QueueShape
 from bridge.core import Arrangement
 from tests.properties.naive_book import CHECK, COUNT, HORIZON, Group, Held, Request, Term
 from tests.properties.test_book import Pair, ints, terms_of
@@ -320,8 +320,8 @@ def test_no_way_back_in_time() -> None:
         pair.book.advance(6)
 
 
-@pytest.mark.parametrize("shape", list(Shape))
-def test_many_jobs_on_many_nodes_are_where_the_other_kernel_has_them(shape: Shape) -> None:
+@pytest.mark.parametrize("shape", list(QueueShape))
+def test_many_jobs_on_many_nodes_are_where_the_other_kernel_has_them(shape: QueueShape) -> None:
     """Long sweeps over many nodes, which the oracle is too slow for."""
     measure_table(shape, 3_000, 150, against=True, repeats=1)  # raises if they differ
 

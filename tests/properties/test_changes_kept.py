@@ -6,7 +6,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from bridge.planning.explain.changes import Change, Variants
+from bridge.planning.explain.changes import JobChange, Variants
 from bridge.planning.explain.what_if import can_change, what_if
 from bridge.ports import conditions_of
 from bridge.registry import build, parse_policy
@@ -14,7 +14,7 @@ from tests.cycles import Memory, run
 from tests.worlds import random_world
 
 
-def changed(snapshot, job: int, change: Change):
+def changed(snapshot, job: int, change: JobChange):
     """The snapshot with the job as it was told to be."""
     variants = Variants(snapshot, job)
     row = variants.plain()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.model.rules.power import NO_UPPER_W, Corridor
-from bridge.power_measures import Amount, Bounds, SystemPower, power_measures
+from bridge.power_measures import Amount, PowerBounds, SystemPower, power_measures
 from bridge.sim.runs.power_oracle import reachable
 
 END_S = 40
@@ -31,7 +31,7 @@ def _bounds(draw):
         tuple(starts_s), tuple(low for low, _ in pairs), tuple(high for _, high in pairs)
     )
     announced = frozenset(at_s for at_s in starts_s if draw(st.booleans()))
-    return Bounds(corridor, announced, draw(st.integers(0, 5)))
+    return PowerBounds(corridor, announced, draw(st.integers(0, 5)))
 
 
 def _each_second(power):

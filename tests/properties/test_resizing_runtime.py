@@ -14,7 +14,13 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from bridge.resizing.launchers import Attached, Grow, Result, Shrink, Withdraw
+from bridge.resizing.launchers import (
+    ChangeResult,
+    GrowOrder,
+    LauncherReport,
+    ShrinkOrder,
+    WithdrawOrder,
+)
 from bridge.resizing.runtime import Runtime
 from bridge.resizing.world import World
 from tests.builders import a_running_job, a_snapshot
@@ -39,9 +45,9 @@ class Launcher:
         if not self.is_there:
             return None
         # What was sent is pending, whether or not the launcher has read it, as in the hub.
-        sent = [order for order in self.heard if not isinstance(order, Withdraw)]
+        sent = [order for order in self.heard if not isinstance(order, WithdrawOrder)]
         order = self.order_ or (sent[-1] if sent else None)
-        return Attached(
+        return LauncherReport(
             serial=self.serial,
             nodes=tuple(self.ranks),
             pending=order.id if order else "",
@@ -70,7 +76,7 @@ class Launcher:
 
     # the world
     def answer(self, change_id, done, reason=""):
-        self.told[change_id] = Result("m", "ann", change_id, done, reason, tuple(self.ranks))
+        self.told[change_id] = ChangeResult("m", "ann", change_id, done, reason, tuple(self.ranks))
         self.order_ = None
         if self.is_there:
             self.said.append(self.told[change_id])
@@ -82,10 +88,10 @@ class Launcher:
         order = self.heard.pop(0)
         if order.id in self.told:
             self.said.append(self.told[order.id])
-        elif isinstance(order, Withdraw):
+        elif isinstance(order, WithdrawOrder):
             self.answer(order.id, False, "withdrawn")
         elif self.order_ is not None and self.order_.id != order.id:
-            self.said.append(Result("m", "ann", order.id, False, "busy"))
+            self.said.append(ChangeResult("m", "ann", order.id, False, "busy"))
         else:
             self.order_ = order
 
@@ -96,7 +102,7 @@ class Launcher:
             return
         if willing:
             assert self.ranks[0] == order.nodes[0]
-            assert isinstance(order, Grow) == (len(order.nodes) > len(self.ranks))
+            assert isinstance(order, GrowOrder) == (len(order.nodes) > len(self.ranks))
             self.ranks = list(order.nodes)
         self.answer(order.id, willing, "" if willing else "the application will not")
 
@@ -250,8 +256,8 @@ def test_an_application_that_never_answers_keeps_its_nodes():
     for _ in range(300):
         cluster.cycle()
     assert cluster.held == list(NAMES[:2])
-    assert any(isinstance(order, Shrink) for order in cluster.launcher.heard)
-    assert any(isinstance(order, Withdraw) for order in cluster.launcher.heard)
+    assert any(isinstance(order, ShrinkOrder) for order in cluster.launcher.heard)
+    assert any(isinstance(order, WithdrawOrder) for order in cluster.launcher.heard)
 
 
 def test_growth_that_the_application_refuses_is_given_back():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bridge.planning.dispatch.cp_sat import run
-from bridge.planning.dispatch.instance import Instance, Unit, Used, WindowJob
+from bridge.planning.dispatch.instance import Instance, ResourceUnit, Unavailable, WindowJob
 from bridge.planning.dispatch.window_model import whole_weights
 from bridge.policies.plan import hcp19, pcp19, pcp20
 from tests.properties.naive_window import Grid, best, small_instance
@@ -80,7 +80,7 @@ def test_hcp19_is_no_better_than_the_least_and_its_bound_holds(seed):
 
 def wide_instance(n_nodes, n_jobs=4, units=3):
     """The same jobs on a system of any size; two resources."""
-    unit = Unit(0, (2, 1), tuple(range(n_nodes)))
+    unit = ResourceUnit(0, (2, 1), tuple(range(n_nodes)))
     jobs = tuple(
         WindowJob(-5, 0, 10 + i, (unit,) * units, False, (0,), 0, tuple(range(units)))
         for i in range(n_jobs)
@@ -123,7 +123,7 @@ def test_the_variables_of_hcp19_are_the_starts():
 
 
 def test_a_share_that_would_have_to_be_split_leaves_its_job_out():
-    unit = [Unit(0, (height,), (0,)) for height in (2, 1, 2)]
+    unit = [ResourceUnit(0, (height,), (0,)) for height in (2, 1, 2)]
     # Free at second 5: one position at the top, one at the bottom, what is between is held.
     times = ((0, 5), (0, 10), (5, 5))
     jobs = tuple(
@@ -133,7 +133,7 @@ def test_a_share_that_would_have_to_be_split_leaves_its_job_out():
     instance = Instance(jobs, ("cpus",), np.array([[3]]), ((),), np.zeros(1, dtype=np.int64))
     found = pcp20.greedy_positions(instance)
     assert found == {(0, 0, 0): 1, (1, 0, 0): 0, (2, 0, 0): 1}
-    middle = dataclasses.replace(jobs[2], units=(Unit(0, (2,), (0,)),), place_s=3)
+    middle = dataclasses.replace(jobs[2], units=(ResourceUnit(0, (2,), (0,)),), place_s=3)
     split = dataclasses.replace(instance, jobs=(jobs[0], jobs[1], middle))
     with pytest.raises(pcp20.Unsayable):
         pcp20.greedy_positions(split)
@@ -161,7 +161,9 @@ def test_what_the_units_cannot_tell_makes_no_difference(seed):
 
 def test_units_that_fit_nowhere_are_given_up():
     """The first unit fits at once, the second never: nothing comes after which to try again."""
-    fits, never = Unit(0, (1,), (0,)), Unit(1, (9,), (0,))
+    fits, never = ResourceUnit(0, (1,), (0,)), ResourceUnit(1, (9,), (0,))
     job = WindowJob(0, 0, 10, (fits, never), False, (0, 0), 0, (0, 0))
-    instance = Instance((job,), ("cpus",), np.array([[4]]), ((Used(5, 8, (1,)),),), np.arange(1))
+    instance = Instance(
+        (job,), ("cpus",), np.array([[4]]), ((Unavailable(5, 8, (1,)),),), np.arange(1)
+    )
     assert hcp19.allocate(instance, [0]).nodes == [None]

@@ -16,7 +16,7 @@ import pytest
 
 from bridge.agent.privileges import needed
 from bridge.agent.processes import Processes
-from bridge.resizing.launchers import Grow, Shrink
+from bridge.resizing.launchers import GrowOrder, ShrinkOrder
 from bridge.rpc.pb import agent_pb2 as pb
 from tests.simulation.services import ENVIRONMENT, PATIENCE_S, a_home, a_service, command, run
 from tests.simulation.test_service_tls import a_certificate
@@ -142,7 +142,7 @@ def test_orders_reach_the_launcher_and_results_the_service(keys):
             launcher = attached(home)
             try:
                 assert hub.attached(JOB, user()).nodes == ("n1", "n2")
-                hub.order(JOB, user(), Shrink("7-1", ("n1",), ("n2",), 60))
+                hub.order(JOB, user(), ShrinkOrder("7-1", ("n1",), ("n2",), 60))
                 order = json.loads(launcher.process.stdout.readline() or "{}")
                 assert order["op"] == "shrink"
                 done = {"op": "result", "id": "7-1", "outcome": "done", "reason": "",
@@ -217,7 +217,7 @@ def test_nonsense_ends_one_connection_only(keys):
                 bad.process.stdin.write("x" * 200_000 + "\n")
                 bad.process.stdin.flush()
             assert bad.process.stdout.readline() == ""
-            service.hub.order(JOB, user(), Grow("7-1", ("n1", "n2", "n3"), ("n3",), 60))
+            service.hub.order(JOB, user(), GrowOrder("7-1", ("n1", "n2", "n3"), ("n3",), 60))
             assert json.loads(good.process.stdout.readline() or "{}").get("op") == "grow"
             good.end()
             bad.end()

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bridge.cli.benchmarks.elastic import Case, run_case
+from bridge.cli.benchmarks.elastic import ElasticCase, run_case
 from bridge.registry import parse_policy
 from bridge.sim.workloads.esp import esp
 from bridge.sim.workloads.speedup import Amdahl
@@ -25,7 +25,7 @@ def applications(share, seed):
 
 def response_s(learn, seed):
     spec = parse_policy({"preset": "malleable", "reshape": {"name": "malleable", "learn": learn}})
-    found = run_case("applications", applications, Case(spec, 100.0, seed))
+    found = run_case("applications", applications, ElasticCase(spec, 100.0, seed))
     assert found["failures"] == 0
     return found["response_s"]
 

@@ -34,7 +34,7 @@ MOST_JOBS: Final = 1024
 
 
 @dataclass(frozen=True)
-class Used:
+class CgroupUse:
     """Use of a job on a node since it began there.
 
     Attributes:
@@ -101,12 +101,12 @@ class NodeCgroups:
         base = self._base(_LISTING)
         return {} if base is None else dict(_jobs(base, depth=0 if self.is_v2 else 1))
 
-    def jobs(self) -> dict[str, Used] | None:
+    def jobs(self) -> dict[str, CgroupUse] | None:
         """By job id on the node; None: there are no cgroups of jobs here."""
         base = self._base()
         if base is None:
             return None
-        found: dict[str, Used] = {}
+        found: dict[str, CgroupUse] = {}
         for job, folder in _jobs(base, depth=0 if self.is_v2 else 1):
             cpu_s = _cpu_s(folder)
             if cpu_s is None or len(found) >= MOST_JOBS or not _has_processes(folder):
@@ -114,14 +114,14 @@ class NodeCgroups:
             found[job] = self._used(cpu_s, folder)
         return found
 
-    def _used(self, cpu_s: float, folder: Path) -> Used:
+    def _used(self, cpu_s: float, folder: Path) -> CgroupUse:
         names = ("memory.current", "memory.peak")
         if not self.is_v2:
             names = ("memory.usage_in_bytes", "memory.max_usage_in_bytes")
             folder = self._root.joinpath("memory", *folder.relative_to(self._root).parts[1:])
         memory, peak = (max(whole_number(folder / name) or 0, 0) for name in names)
         swap = swapped_v2(folder) if self.is_v2 else swapped_v1(folder)
-        return Used(cpu_s, memory, peak, pressure(folder / "memory.pressure"), swap)
+        return CgroupUse(cpu_s, memory, peak, pressure(folder / "memory.pressure"), swap)
 
 
 def _jobs(base: Path, depth: int) -> Iterator[tuple[str, Path]]:

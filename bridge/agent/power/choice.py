@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bridge.agent.power.model import Load, Model
+from bridge.agent.power.model import NodeLoad, PowerModel
 from bridge.agent.power.pm_counters import PmCounters
 from bridge.agent.power.rapl import Rapl
 from bridge.agent.power.sensor import Sensor
@@ -64,7 +64,7 @@ class NodeSensors:
         model: its bounds may be stated later.
     """
 
-    def __init__(self, node: str, settings: PowerSettings, load: Load, *, of: int = 1) -> None:
+    def __init__(self, node: str, settings: PowerSettings, load: NodeLoad, *, of: int = 1) -> None:
         """Finds the available sensors.
 
         Args:
@@ -73,7 +73,7 @@ class NodeSensors:
             load: busy CPUs of the node.
             of: number of nodes of this machine.
         """
-        self.load, self.model = load, Model(load, settings.model)
+        self.load, self.model = load, PowerModel(load, settings.model)
         make: dict[str, Callable[[], Sensor]] = {
             "rapl": lambda: Rapl(settings.sys, settings.rest_w),
             "pm_counters": lambda: PmCounters(settings.sys),

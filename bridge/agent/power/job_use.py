@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bridge.agent.power.cgroups import ROOT, NodeCgroups, Used
-from bridge.agent.power.process_use import ProcessUse, Spent
+from bridge.agent.power.cgroups import ROOT, CgroupUse, NodeCgroups
+from bridge.agent.power.process_use import ProcessUse, ReadUse
 from bridge.agent.power.swap import Swapping
 from bridge.agent.processes import Processes
 
@@ -113,11 +113,13 @@ class JobUse:
             return
         since_s = None if self._read_s is None else now_s - self._read_s
         self._read_s = now_s
-        spent: dict[str, dict[str, Spent]] = {}
+        spent: dict[str, dict[str, ReadUse]] = {}
         for (job, node), used in self._processes.read().items():
             of_node = spent.setdefault(node or self._first, {})
-            before = of_node.get(job, Spent())
-            of_node[job] = Spent(before.cpu_s + used.cpu_s, before.memory_bytes + used.memory_bytes)
+            before = of_node.get(job, ReadUse())
+            of_node[job] = ReadUse(
+                before.cpu_s + used.cpu_s, before.memory_bytes + used.memory_bytes
+            )
         sums, self._sums = self._sums, {}
         self._by_processes = {node: {} for node in spent}
         for node, jobs in spent.items():
@@ -139,7 +141,7 @@ class _Node:
     def __init__(self, cgroups: NodeCgroups) -> None:
         self._cgroups = cgroups
         self._total: tuple[float, float] | None = None
-        self._jobs: tuple[float, dict[str, Used]] | None = None
+        self._jobs: tuple[float, dict[str, CgroupUse]] | None = None
         self._swapping = Swapping()
 
     @property

@@ -16,7 +16,7 @@ from typing import Final
 from bridge.agent.power.cgroups import ROOT, pressure, usable_cpus
 from bridge.agent.power.choice import NodeSensors, PowerSettings
 from bridge.agent.power.job_use import JobUse
-from bridge.agent.power.model import Load
+from bridge.agent.power.model import NodeLoad
 from bridge.agent.power.swap import Swapping, swapped_out
 from bridge.agent.processes import Processes
 from bridge.rpc.pb import agent_pb2 as pb
@@ -25,7 +25,7 @@ READ_S: Final = 1.0
 PROGRESS_S: Final = 2.0
 
 
-class Meter:
+class AgentMeter:
     """The nodes for which an agent reports."""
 
     def __init__(
@@ -55,7 +55,7 @@ class Meter:
         self._vmstat, self._swapping = proc / "vmstat", Swapping()
         cpus = settings.cpus or usable_cpus(root)
         self._sensors = {
-            name: NodeSensors(name, settings, Load(cpus), of=len(nodes)) for name in nodes
+            name: NodeSensors(name, settings, NodeLoad(cpus), of=len(nodes)) for name in nodes
         }
         self._stated = settings.model is not None
         self._use, self._clock = JobUse(nodes, processes, root), clock

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 
 @dataclass
-class Load:
+class NodeLoad:
     """The load of a node, as last read.
 
     Attributes:
@@ -28,7 +28,7 @@ class Load:
         return min(max(self.busy_cpus / self.cpus, 0.0), 1.0)
 
 
-class Model:
+class PowerModel:
     """The model; a `bridge.agent.power.sensor.Sensor`.
 
     Attributes:
@@ -39,7 +39,7 @@ class Model:
     name = "model"
     age_s = 0.0
 
-    def __init__(self, load: Load, bounds: tuple[float, float] | None = None) -> None:
+    def __init__(self, load: NodeLoad, bounds: tuple[float, float] | None = None) -> None:
         """Takes the load, which the caller keeps up to date."""
         self._load = load
         self.bounds = bounds

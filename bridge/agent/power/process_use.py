@@ -23,7 +23,7 @@ _Place = tuple[str, str]
 
 
 @dataclass
-class Spent:
+class ReadUse:
     """By the processes of a job on a node.
 
     Attributes:
@@ -53,9 +53,9 @@ class ProcessUse:
         self._known: dict[int, _Process] = {}
         self._first = True
 
-    def read(self) -> dict[_Place, Spent]:
+    def read(self) -> dict[_Place, ReadUse]:
         """Use since the last reading; none for processes that are seen for the first time."""
-        found: dict[_Place, Spent] = {}
+        found: dict[_Place, ReadUse] = {}
         seen: dict[int, _Process] = {}
         for entry in os.scandir(self._proc):
             if not entry.name.isdecimal():
@@ -78,7 +78,7 @@ class ProcessUse:
             used_s, process.cpu_s = max(cpu_s - process.cpu_s, 0.0), cpu_s
             seen[pid] = process
             if process.place is not None:
-                spent = found.setdefault(process.place, Spent())
+                spent = found.setdefault(process.place, ReadUse())
                 spent.cpu_s += used_s
                 spent.memory_bytes += max(rss, 0) * self._page
         self._known, self._first = seen, False

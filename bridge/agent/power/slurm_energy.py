@@ -25,7 +25,7 @@ _PLUGIN: Final = re.compile(rb"^AcctGatherEnergyType\s*=\s*acct_gather_energy/(\
 _WATTS: Final = re.compile(rb"\bCurrentWatts=([0-9]{1,9})(?:\s|$)")
 
 
-class Running(Protocol):
+class StartedCommand(Protocol):
     """A command that was started."""
 
     def poll(self) -> int | None:
@@ -57,7 +57,7 @@ class _Command:
         return self._process.communicate()[0]
 
 
-Start = Callable[[Sequence[str]], Running]
+StartCommand = Callable[[Sequence[str]], StartedCommand]
 """Starts a command; raises OSError."""
 
 
@@ -65,7 +65,7 @@ class SlurmEnergy:
     """`CurrentWatts` of a node; a `bridge.agent.power.sensor.Sensor`."""
 
     def __init__(
-        self, node: str, start: Start = _Command, clock: Callable[[], float] = time.monotonic
+        self, node: str, start: StartCommand = _Command, clock: Callable[[], float] = time.monotonic
     ) -> None:
         """Prepares the sensor.
 
@@ -76,7 +76,7 @@ class SlurmEnergy:
         """
         self._node, self._start, self._clock = node, start, clock
         self._plugin = ""
-        self._running: tuple[Running, float] | None = None
+        self._running: tuple[StartedCommand, float] | None = None
         self._next_s = clock() + zlib.crc32(node.encode()) / 2**32 * ASK_S
         self._value: tuple[float, float] | None = None
 
@@ -109,7 +109,7 @@ class SlurmEnergy:
         except OSError:
             self._next_s = now + GIVE_UP_S
 
-    def _hear(self, running: Running, asked_s: float, now: float) -> None:
+    def _hear(self, running: StartedCommand, asked_s: float, now: float) -> None:
         code = running.poll()
         if code is None:
             if now - asked_s > ANSWER_S:

@@ -35,7 +35,7 @@ from bridge.agent.shares.method import (
     quota_us,
 )
 from bridge.agent.shares.mounts import cgroup_of
-from bridge.agent.shares.wanted import USUAL_WEIGHT, Key, Share
+from bridge.agent.shares.wanted import USUAL_WEIGHT, Share, ShareKey
 
 HIERARCHIES: Final = ("cpu", "cpu,cpuacct", "cpuacct,cpu")
 MOST_MOVE_S: Final = 1.0
@@ -88,14 +88,14 @@ class CgroupV1:
         self._cgroups, self._proc = cgroups, proc
         self._root, self._attach, self._clock = root, attach, clock
         self._freezes = freezes
-        self.own: dict[Key, Path] = {}
-        self.frozen: set[Key] = set()
+        self.own: dict[ShareKey, Path] = {}
+        self.frozen: set[ShareKey] = set()
 
     def _hierarchy(self) -> Path | None:
         found = (self._root / name for name in HIERARCHIES)
         return next((each for each in found if (each / "cpu.shares").exists()), None)
 
-    def _slurms(self, key: Key) -> Path | None:
+    def _slurms(self, key: ShareKey) -> Path | None:
         """Slurm's cgroup of a job in the hierarchy (rule 1)."""
         hierarchy, folder = self._hierarchy(), self._listed(key)
         if hierarchy is None or folder is None:
@@ -104,7 +104,7 @@ class CgroupV1:
         mine = hierarchy.joinpath(*below)
         return mine if (mine / "cpu.shares").exists() else None
 
-    def _listed(self, key: Key) -> Path | None:
+    def _listed(self, key: ShareKey) -> Path | None:
         """The cgroup in which Slurm lists the processes of a job."""
         node, job = key
         cgroups = self._cgroups.get(node)
@@ -112,15 +112,15 @@ class CgroupV1:
             return None
         return cgroups.folders().get(job)
 
-    def offers(self, key: Key) -> bool:
+    def offers(self, key: ShareKey) -> bool:
         """Where Slurm lists the job's processes, and the hierarchy is mounted."""
         return self._hierarchy() is not None and self._listed(key) is not None
 
-    def processes(self, key: Key) -> Iterator[int]:
+    def processes(self, key: ShareKey) -> Iterator[int]:
         """Of all steps, without Slurm's own."""
         return (pid for pid in self._with_slurms(key) if not is_slurms(pid, self._proc))
 
-    def _with_slurms(self, key: Key) -> Iterator[int]:
+    def _with_slurms(self, key: ShareKey) -> Iterator[int]:
         folder = self._listed(key)
         return pids_below(folder) if folder is not None else iter(())
 
@@ -141,7 +141,7 @@ class CgroupV1:
         self._gather(share.key, own)
         return True
 
-    def _make(self, key: Key, pid: int) -> Path:
+    def _make(self, key: ShareKey, pid: int) -> Path:
         hierarchy = self._hierarchy()
         if hierarchy is None:
             raise FileNotFoundError("the hierarchy cpu of cgroup v1 is not mounted")
@@ -152,21 +152,21 @@ class CgroupV1:
         self.own[key] = own
         return own
 
-    def _gather(self, key: Key, own: Path) -> None:
+    def _gather(self, key: ShareKey, own: Path) -> None:
         """Moves the job's processes until none is new (rule 4)."""
         try:
             self._gather_all(key, own)
         finally:
             self._expel(key, own)
 
-    def _expel(self, key: Key, own: Path) -> None:
+    def _expel(self, key: ShareKey, own: Path) -> None:
         """Moves out processes that Slurm does not list as the job's; its list is read last."""
         inside = pids_in(own)
         for pid in set(inside) - set(self._with_slurms(key)):
             with contextlib.suppress(OSError):
                 self._attach(pid, own.parent)
 
-    def _gather_all(self, key: Key, own: Path) -> None:
+    def _gather_all(self, key: ShareKey, own: Path) -> None:
         done = set(pids_in(own))  # or Slurm's, ended, or a real-time one
         until = self._clock() + MOST_MOVE_S
         for _ in range(PASSES):
@@ -181,7 +181,7 @@ class CgroupV1:
         finally:
             self.thaw()
 
-    def _move(self, key: Key, own: Path, done: set[int], until: float) -> bool:
+    def _move(self, key: ShareKey, own: Path, done: set[int], until: float) -> bool:
         """Moves processes that are not `done`; whether there were any."""
         new = set(self._with_slurms(key)) - done
         for pid in new:
@@ -193,12 +193,12 @@ class CgroupV1:
                     self._attach(pid, own)
         return bool(new)
 
-    def _freezer(self, key: Key) -> Path | None:
+    def _freezer(self, key: ShareKey) -> Path | None:
         folder = self._listed(key)
         state = folder / "freezer.state" if folder is not None else None
         return state if state is not None and state.exists() else None
 
-    def _freeze(self, key: Key) -> None:
+    def _freeze(self, key: ShareKey) -> None:
         state = self._freezer(key)
         if state is None or state.read_text() != "THAWED\n":  # Slurm has suspended it
             return
@@ -215,7 +215,7 @@ class CgroupV1:
                     method.attach("THAWED", state)
             self.frozen.discard(key)
 
-    def restore(self, key: Key) -> bool:
+    def restore(self, key: ShareKey) -> bool:
         """Moves processes back and removes the cgroup."""
         slurms = self._slurms(key)
         if slurms is not None:
@@ -263,7 +263,7 @@ def _settle(folder: Path, share: Share) -> None:
         put(folder / "cpu.cfs_quota_us", NO_QUOTA)
 
 
-def own_name(key: Key) -> str:
+def own_name(key: ShareKey) -> str:
     """The name of the cgroup that is made for a job."""
     node, job = key
     return f"schedbridge_{node}_job_{job}"

@@ -16,7 +16,7 @@ from bridge.agent.shares.method import (
     put,
     quota_us,
 )
-from bridge.agent.shares.wanted import USUAL_WEIGHT, Key, Share
+from bridge.agent.shares.wanted import USUAL_WEIGHT, Share, ShareKey
 
 NO_QUOTA: Final = f"max {PERIOD_US}"
 
@@ -31,14 +31,14 @@ class CgroupV2:
         """Takes the cgroups by node."""
         self._cgroups, self._proc = cgroups, proc
 
-    def _folder(self, key: Key) -> Path | None:
+    def _folder(self, key: ShareKey) -> Path | None:
         node, job = key
         cgroups = self._cgroups.get(node)
         if cgroups is None or not cgroups.is_v2:
             return None
         return cgroups.folders().get(job)
 
-    def offers(self, key: Key) -> bool:
+    def offers(self, key: ShareKey) -> bool:
         """Where the controller `cpu` is enabled for the job's cgroup."""
         folder = self._folder(key)
         return folder is not None and (folder / "cpu.max").exists()
@@ -53,7 +53,7 @@ class CgroupV2:
         put(folder / "cpu.max", f"{quota_us(quota)} {PERIOD_US}" if quota else NO_QUOTA)
         return True
 
-    def restore(self, key: Key) -> bool:
+    def restore(self, key: ShareKey) -> bool:
         """Writes the kernel's defaults."""
         folder = self._folder(key)
         if folder is not None:
@@ -61,7 +61,7 @@ class CgroupV2:
             put(folder / "cpu.weight", str(USUAL_WEIGHT))
         return True
 
-    def processes(self, key: Key) -> Iterator[int]:
+    def processes(self, key: ShareKey) -> Iterator[int]:
         """Of all steps, without Slurm's own."""
         folder = self._folder(key)
         for pid in pids_below(folder) if folder is not None else ():

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Final
 
 from bridge.agent.processes import Processes
-from bridge.agent.shares.keeper import Keeper
-from bridge.agent.shares.record import Record
+from bridge.agent.shares.keeper import ShareKeeper
+from bridge.agent.shares.record import ShareRecord
 
 _log = logging.getLogger("schedbridge.guardian")
 
@@ -44,10 +44,10 @@ def main(arguments: Sequence[str]) -> None:
     logging.basicConfig(level=logging.INFO, format="%(levelname)s guardian: %(message)s")
     for number in (signal.SIGINT, signal.SIGTERM):  # it outlives the agent
         signal.signal(number, signal.SIG_IGN)
-    record = Record(Path(path))
+    record = ShareRecord(Path(path))
 
-    def keeper() -> Keeper:
-        return Keeper(nodes, record, Processes(), root=Path(root), cpus=float(cpus))
+    def keeper() -> ShareKeeper:
+        return ShareKeeper(nodes, record, Processes(), root=Path(root), cpus=float(cpus))
 
     while wait_for_trouble(sys.stdin.fileno()):
         with contextlib.suppress(Exception):
@@ -67,7 +67,7 @@ def wait_for_trouble(pipe: int, silence_s: float = SILENCE_S) -> bool:
 
 
 def take_over(
-    record: Record, keeper: Keeper, sleep: Callable[[float], object] = time.sleep
+    record: ShareRecord, keeper: ShareKeeper, sleep: Callable[[float], object] = time.sleep
 ) -> None:
     """Keeps the fallback shares of the record in force until nothing is left (rule 2)."""
     idle = 0

@@ -28,13 +28,13 @@ from bridge.agent.shares.cgroup_v1 import CgroupV1, own_name
 from bridge.agent.shares.cgroup_v2 import CgroupV2
 from bridge.agent.shares.method import Method
 from bridge.agent.shares.priorities import Priorities
-from bridge.agent.shares.record import Record, Recorded
+from bridge.agent.shares.record import Recorded, ShareRecord
 from bridge.agent.shares.wanted import (
     MOST_LEASE_S,
     MOST_SHARES,
     USUAL_WEIGHT,
-    Key,
     Share,
+    ShareKey,
     bounded,
     fallen_back,
     is_job,
@@ -52,7 +52,7 @@ _SIGKILL_BIT: Final = 1 << 8
 
 
 @dataclass(frozen=True)
-class InForce:
+class ShareInForce:
     """What the last pass did for a share.
 
     Attributes:
@@ -66,13 +66,13 @@ class InForce:
     problem: str = ""
 
 
-class Keeper:
+class ShareKeeper:
     """The shares of one machine. `order` may be called by any thread, `look` by one."""
 
     def __init__(
         self,
         nodes: Sequence[str],
-        record: Record,
+        record: ShareRecord,
         processes: Processes,
         *,
         root: Path = ROOT,
@@ -94,7 +94,7 @@ class Keeper:
         alone = len(nodes) == 1
         cgroups = {node: NodeCgroups(node, alone=alone, root=root) for node in nodes}
         self._v1 = CgroupV1(cgroups, root, proc, freezes=lambda: self._note(self._noted))
-        self._noted: Mapping[Key, Share] = {}
+        self._noted: Mapping[ShareKey, Share] = {}
         self._methods: tuple[Method, ...] = (
             CgroupV2(cgroups, proc), self._v1, Priorities(processes, proc),
         )  # fmt: skip
@@ -109,7 +109,7 @@ class Keeper:
         self._until_s = float("-inf")
         self._sequence = 0
         # The methods by which a job was, or may have been, changed.
-        self._changed: dict[Key, set[str]] = {}
+        self._changed: dict[ShareKey, set[str]] = {}
         names = {method.name for method in self._methods}
         for key, name in found.changed:
             known = {name} if name in names else names
@@ -118,9 +118,9 @@ class Keeper:
             self._changed.setdefault(share.key, set(names))
         for key in self._v1.own:
             self._changed[key] = self._changed.get(key, set()) | {self._v1.name}
-        self._absent: dict[Key, float] = {}
-        self._told: set[tuple[Key, str]] = set()
-        self.in_force: tuple[InForce, ...] = ()
+        self._absent: dict[ShareKey, float] = {}
+        self._told: set[tuple[ShareKey, str]] = set()
+        self.in_force: tuple[ShareInForce, ...] = ()
 
     # ------------------------------------------------------------ orders
 
@@ -161,7 +161,7 @@ class Keeper:
 
     # ------------------------------------------------------------ passes
 
-    def look(self) -> tuple[InForce, ...]:
+    def look(self) -> tuple[ShareInForce, ...]:
         """Puts the wanted shares in force, and undoes others (rules 1 to 4)."""
         shares, valid = self._now_wanted()
         # The guardian must know every guest, whatever its share is.
@@ -182,7 +182,7 @@ class Keeper:
         return self.in_force
 
     @property
-    def cgroups(self) -> Mapping[Key, Path]:
+    def cgroups(self) -> Mapping[ShareKey, Path]:
         """The cgroups of version 1 that were made for jobs."""
         return self._v1.own
 
@@ -191,7 +191,7 @@ class Keeper:
         """Nothing is in force, expected or to be undone."""
         return not self._changed and not self.in_force
 
-    def _note(self, wanted: Mapping[Key, Share]) -> None:
+    def _note(self, wanted: Mapping[ShareKey, Share]) -> None:
         self._noted = wanted
         changed = [(key, name) for key, names in self._changed.items() for name in sorted(names)]
         changed += [(key, "") for key in wanted if key not in self._changed]
@@ -201,7 +201,7 @@ class Keeper:
         except OSError as error:
             self._tell(("", ""), f"{self._record.path} cannot be written: {error}")
 
-    def _apply(self, share: Share) -> InForce:
+    def _apply(self, share: Share) -> ShareInForce:
         problem = ""
         for method in self._methods:
             try:
@@ -211,15 +211,15 @@ class Keeper:
                 self._changed[share.key] = before | {method.name}
                 if not method.apply(self._unless_dying(method, share)):
                     self._changed[share.key] = before
-                    return InForce(share, "", problem)
+                    return ShareInForce(share, "", problem)
                 if method.is_weaker:
                     why = problem or "there are no cgroups"
                     self._tell(share.key, f"by priorities only, which are weaker: {why}")
-                return InForce(share, method.name)
+                return ShareInForce(share, method.name)
             except Exception as error:  # a job must not stop the shares of others
                 problem = str(error) or type(error).__name__
                 self._tell(share.key, f"by {method.name}: {problem}")
-        return InForce(share, "", problem)
+        return ShareInForce(share, "", problem)
 
     def _unless_dying(self, method: Method, share: Share) -> Share:
         """The share that a job has if all of its processes are being killed (rule 3)."""
@@ -242,7 +242,7 @@ class Keeper:
                     pending |= int(line.split()[1], 16)
         return bool(pending & _SIGKILL_BIT)
 
-    def _give_back(self, key: Key) -> None:
+    def _give_back(self, key: ShareKey) -> None:
         done = True
         for each in self._methods:
             if each.name not in self._changed[key]:
@@ -262,7 +262,7 @@ class Keeper:
         with self._lock:
             self._wanted = tuple(share for share in self._wanted if share.key not in gone)
 
-    def _tell(self, key: Key, text: str) -> None:
+    def _tell(self, key: ShareKey, text: str) -> None:
         if (key, text) not in self._told and len(self._told) < MOST_SHARES:
             self._told.add((key, text))
             _log.warning("the share of job %s on %s: %s", key[1] or "-", key[0] or "-", text)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Protocol
 
-from bridge.agent.shares.wanted import Key, Share
+from bridge.agent.shares.wanted import Share, ShareKey
 
 PERIOD_US: Final = 100_000
 """Over which a quota counts; the kernel's own choice."""
@@ -28,13 +28,13 @@ class Method(Protocol):
     def apply(self, share: Share) -> bool:
         """Puts a share in force if it is not yet. False: the job has no process on the node."""
 
-    def restore(self, key: Key) -> bool:
+    def restore(self, key: ShareKey) -> bool:
         """Restores a job's full share and undoes all changes. False: to be tried again."""
 
-    def processes(self, key: Key) -> Iterator[int]:
+    def processes(self, key: ShareKey) -> Iterator[int]:
         """Process ids of a job."""
 
-    def offers(self, key: Key) -> bool:
+    def offers(self, key: ShareKey) -> bool:
         """Whether it can put shares of this job in force here."""
 
 

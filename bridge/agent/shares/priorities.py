@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from bridge.agent.processes import Processes
-from bridge.agent.shares.wanted import LEAST_WEIGHT, USUAL_WEIGHT, Key, Share
+from bridge.agent.shares.wanted import LEAST_WEIGHT, USUAL_WEIGHT, Share, ShareKey
 
 SCAN_S: Final = 2.0
 LOWEST: Final = 19
@@ -56,11 +56,11 @@ class Priorities:
         self._scanned_s = float("-inf")
         self._found: dict[tuple[str, str], list[int]] = {}
 
-    def offers(self, key: Key) -> bool:
+    def offers(self, key: ShareKey) -> bool:
         """Always."""
         return bool(key)
 
-    def processes(self, key: Key) -> Iterator[int]:
+    def processes(self, key: ShareKey) -> Iterator[int]:
         """Of a job on a node, without root's."""
         if self._clock() - self._scanned_s >= SCAN_S:
             self._found = {}
@@ -75,12 +75,12 @@ class Priorities:
         """Sets the priority where it differs."""
         return self._set(share.key, priority_of(share.weight))
 
-    def restore(self, key: Key) -> bool:
+    def restore(self, key: ShareKey) -> bool:
         """Sets the usual priority."""
         self._set(key, (os.SCHED_OTHER, 0))
         return True
 
-    def _set(self, key: Key, priority: Priority) -> bool:
+    def _set(self, key: ShareKey, priority: Priority) -> bool:
         found, problem = False, None
         for pid in self.processes(key):
             try:
@@ -91,7 +91,7 @@ class Priorities:
             raise problem
         return found
 
-    def _set_process(self, pid: int, key: Key, priority: Priority) -> bool:
+    def _set_process(self, pid: int, key: ShareKey, priority: Priority) -> bool:
         """Sets the priority of all threads; whether there are any, and they are the job's."""
         found, sure, problem = False, False, None
         for thread in self._threads(pid):
@@ -110,7 +110,7 @@ class Priorities:
             raise problem
         return found
 
-    def _belongs(self, pid: int, key: Key) -> bool:
+    def _belongs(self, pid: int, key: ShareKey) -> bool:
         node, job = key
         return self._processes.job_of(pid) in ((job, node), (job, ""))
 

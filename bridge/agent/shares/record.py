@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from bridge.agent.shares.wanted import MOST_SHARES, Key, Share, is_job
+from bridge.agent.shares.wanted import MOST_SHARES, Share, ShareKey, is_job
 
 _log = logging.getLogger(__name__)
 
@@ -34,12 +34,12 @@ class Recorded:
     """
 
     shares: tuple[Share, ...] = ()
-    changed: tuple[tuple[Key, str], ...] = ()
-    own: Mapping[Key, Path] = field(default_factory=dict)
-    frozen: frozenset[Key] = frozenset()
+    changed: tuple[tuple[ShareKey, str], ...] = ()
+    own: Mapping[ShareKey, Path] = field(default_factory=dict)
+    frozen: frozenset[ShareKey] = frozenset()
 
 
-class Record:
+class ShareRecord:
     """The file, and its lock beside it."""
 
     def __init__(self, path: Path) -> None:
@@ -129,7 +129,7 @@ def _shares(found: Any) -> Iterable[Share]:
             yield share
 
 
-def _texts(found: Any) -> Iterable[tuple[Key, str]]:
+def _texts(found: Any) -> Iterable[tuple[ShareKey, str]]:
     for each in found[:MOST_SHARES] if isinstance(found, list) else ():
         if isinstance(each, list) and len(each) == 3 and all(isinstance(it, str) for it in each):
             yield (each[0], each[1]), each[2]

@@ -11,16 +11,16 @@ from pathlib import Path
 
 from bridge.agent.power.cgroups import ROOT
 from bridge.agent.processes import Processes
-from bridge.agent.shares.keeper import LOOK_S, InForce, Keeper
-from bridge.agent.shares.record import Record
+from bridge.agent.shares.keeper import LOOK_S, ShareInForce, ShareKeeper
+from bridge.agent.shares.record import ShareRecord
 from bridge.agent.shares.wanted import Share
 
 _log = logging.getLogger(__name__)
 
-Told = Callable[[int, tuple[InForce, ...]], object]
+OnApplied = Callable[[int, tuple[ShareInForce, ...]], object]
 
 
-class Shares:
+class ShareThread:
     """Shares of this machine, kept by a separate thread, which a busy event loop does not delay."""
 
     def __init__(
@@ -31,7 +31,7 @@ class Shares:
         *,
         cpus: float = 0.0,
         root: Path = ROOT,
-        changed: Told | None = None,
+        changed: OnApplied | None = None,
     ) -> None:
         """Prepares it.
 
@@ -45,9 +45,9 @@ class Shares:
                 the last order and what was done.
         """
         self._nodes, self._root, self._cpus = tuple(nodes), root, cpus
-        self._record = Record(record)
+        self._record = ShareRecord(record)
         self._processes, self._changed = processes, changed
-        self._keeper: Keeper | None = None
+        self._keeper: ShareKeeper | None = None
         self._guardian: subprocess.Popen[bytes] | None = None
         self._woken, self._stopped = threading.Event(), threading.Event()
         self._order: tuple[int, float, tuple[Share, ...]] | None = None
@@ -76,7 +76,7 @@ class Shares:
             self._keeper.begin()
 
     def order(self, sequence: int, lease_s: float, shares: Iterable[Share]) -> None:
-        """Takes an order (`Keeper.order`)."""
+        """Takes an order (`ShareKeeper.order`)."""
         order = sequence, lease_s, tuple(shares)
         self._guarded |= bool(order[2])
         if self._keeper is None:
@@ -88,7 +88,7 @@ class Shares:
         self._woken.set()
 
     def _run(self) -> None:
-        told: tuple[int, tuple[InForce, ...]] = (0, ())
+        told: tuple[int, tuple[ShareInForce, ...]] = (0, ())
         while not self._stopped.is_set():
             try:
                 if self._keeper is None and not self._take():
@@ -111,7 +111,7 @@ class Shares:
         """Becomes the keeper, once the guardian of the previous agent has released the lock."""
         if not self._record.take():
             return False
-        self._keeper = Keeper(
+        self._keeper = ShareKeeper(
             self._nodes, self._record, self._processes, root=self._root, cpus=self._cpus
         )
         if self._order is not None:

@@ -26,7 +26,7 @@ MOST_LEASE_S: Final = 8.0
 MOST_SHARES: Final = 1024
 """In one order."""
 
-Key = tuple[str, str]
+ShareKey = tuple[str, str]
 """Node and job."""
 
 
@@ -49,7 +49,7 @@ class Share:
     weight: int = USUAL_WEIGHT
 
     @property
-    def key(self) -> Key:
+    def key(self) -> ShareKey:
         """Node and job."""
         return self.node, self.job
 

@@ -26,7 +26,7 @@ import typer
 from rich.console import Console
 from rich.progress import track
 
-from bridge.cli.benchmarks.workloads import Column, Shape, node_columns, queue, shares
+from bridge.cli.benchmarks.workloads import Column, QueueShape, node_columns, queue, shares
 from bridge.core import (
     NEVER,
     UNLIMITED,
@@ -66,7 +66,14 @@ def _milliseconds(work: Callable[[], object], repeats: int) -> list[float]:
 
 
 def measure(
-    *, shape: Shape, jobs: int, nodes: int, depth: int, seed: int, kernels: list[str], repeats: int
+    *,
+    shape: QueueShape,
+    jobs: int,
+    nodes: int,
+    depth: int,
+    seed: int,
+    kernels: list[str],
+    repeats: int,
 ) -> dict[str, Any]:
     """Times kernels on one queue.
 
@@ -130,7 +137,7 @@ def plan(
     *,
     jobs: Annotated[int, typer.Option(min=1, help="Jobs in the queue.")] = 10_000,
     nodes: Annotated[int, typer.Option(min=1, max=2**24, help="Nodes of the system.")] = 1_000,
-    shape: Annotated[Shape, typer.Option(help="Shape of the queue.")] = Shape.CLUSTERED,
+    shape: Annotated[QueueShape, typer.Option(help="Shape of the queue.")] = QueueShape.CLUSTERED,
     depth: Annotated[
         int | None,
         typer.Option(
@@ -433,7 +440,7 @@ def power(
 
     chosen = bench_power.entries(policies)
     options = PowerOptions(corridor, node_power, power_error, sensors)
-    world = bench_power.Scenario(scenario, options, nodes, jobs)
+    world = bench_power.JobSource(scenario, options, nodes, jobs)
     world.drawn(first_seed)  # report errors in it before the progress is shown
     cases = [(seed, each) for seed in range(first_seed, first_seed + seeds) for each in chosen]
     shown = _shown(cases, "simulating")

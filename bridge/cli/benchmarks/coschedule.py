@@ -81,7 +81,7 @@ PAPER: Final = tuple(
 
 
 @dataclass(frozen=True)
-class Case:
+class SharingCase:
     """What is simulated."""
 
     policy: PolicySpec
@@ -104,7 +104,7 @@ def model_of(path: Path | None) -> Interference:
     return found
 
 
-def cases(policies: str, cores: str, seeds: Sequence[int]) -> list[Case]:
+def cases(policies: str, cores: str, seeds: Sequence[int]) -> list[SharingCase]:
     """All combinations, seed by seed.
 
     Raises:
@@ -125,7 +125,7 @@ def cases(policies: str, cores: str, seeds: Sequence[int]) -> list[Case]:
             raise ConfigError(key, f"{twice[0]} is listed twice")
     for size in sizes:
         paper_system(size)
-    return [Case(spec, size, seed) for seed in seeds for size in sizes for spec in specs]
+    return [SharingCase(spec, size, seed) for seed in seeds for size in sizes for spec in specs]
 
 
 def _cores(text: str) -> int:
@@ -133,7 +133,7 @@ def _cores(text: str) -> int:
     return int(text) if text.isdecimal() and len(text) <= len(str(MOST_CORES)) else 0
 
 
-def run_case(model: Interference, case: Case, repeats: int) -> dict[str, Any]:
+def run_case(model: Interference, case: SharingCase, repeats: int) -> dict[str, Any]:
     """All sets of one seed under one policy: the case, and its measures.
 
     The begin of a set is known only when the one before has ended. So with each further set, all

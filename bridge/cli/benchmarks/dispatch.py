@@ -40,7 +40,7 @@ from bridge.errors import ConfigError
 from bridge.model.policy import PolicySpec
 from bridge.recording.recordings import Recording, find_recordings, read_recording
 from bridge.registry import describe
-from bridge.sim.recorded.judging import MEASURES, Verdict, judge
+from bridge.sim.recorded.judging import MEASURES, PlanFigures, judge
 from bridge.sim.recorded.rerun import Rerun, completed, rerun
 from bridge.solver_process import ChildSolver
 
@@ -51,7 +51,7 @@ SAME = 1 + 1e-6
 
 
 @dataclass(frozen=True)
-class Entry:
+class ComparedPolicy:
     """A policy of the comparison.
 
     Attributes:
@@ -65,7 +65,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Result:
+class DispatchResult:
     """The result of one policy on one instance.
 
     Attributes:
@@ -80,7 +80,7 @@ class Result:
     running: int
     nodes: int
     policy: str
-    verdict: Verdict
+    verdict: PlanFigures
     decision_ms: float
     cpu_ms: float
     failed: bool
@@ -97,13 +97,13 @@ def bundled() -> Path:
     return Path(str(files("bridge.sim").joinpath("data", "instances")))
 
 
-def entries(policies: str, budget_ms: int, *, by_work: bool = False) -> list[Entry]:
+def entries(policies: str, budget_ms: int, *, by_work: bool = False) -> list[ComparedPolicy]:
     """The policies of a list such as `easy,search@50,pcp20`.
 
     Raises:
         ConfigError: an unknown one, or one that is there twice.
     """
-    found: list[Entry] = []
+    found: list[ComparedPolicy] = []
     for text in (word.strip() for word in policies.split(",") if word.strip()):
         name, own_ms = budgeted(text)
         spec = read_policy(name)
@@ -114,7 +114,7 @@ def entries(policies: str, budget_ms: int, *, by_work: bool = False) -> list[Ent
         if any(one.name == shown for one in found):
             raise ConfigError("policies", f"{shown} is listed twice")
         budget = None if wished is None else own_ms or budget_ms
-        found.append(Entry(shown, wished or spec, budget))
+        found.append(ComparedPolicy(shown, wished or spec, budget))
     if not found:
         raise ConfigError("policies", "is empty; give for example easy,conservative")
     return found
@@ -123,13 +123,13 @@ def entries(policies: str, budget_ms: int, *, by_work: bool = False) -> list[Ent
 def compare(
     instances: Sequence[Recording],
     groups: Sequence[str],
-    policies: Sequence[Entry],
+    policies: Sequence[ComparedPolicy],
     seed: int,
     *,
     by_work: bool = False,
-) -> list[Result]:
+) -> list[DispatchResult]:
     """Plans every instance with every policy; shows progress on a terminal."""
-    results: list[Result] = []
+    results: list[DispatchResult] = []
     console = Console(stderr=True)
     with ExitStack() as stack:
         solvers = {
@@ -157,18 +157,20 @@ def compare(
     return results
 
 
-def _rerun(recording: Recording, entry: Entry, seed: int, solver: ChildSolver | None) -> Rerun:
+def _rerun(
+    recording: Recording, entry: ComparedPolicy, seed: int, solver: ChildSolver | None
+) -> Rerun:
     if solver is None:
         return rerun(recording, entry.spec, seed=seed)
     return rerun_warm(recording, entry.spec, seed=seed, solver=solver)
 
 
 def _result(
-    recording: Recording, group: str, entry: Entry, seed: int, solver: ChildSolver | None
-) -> Result:
+    recording: Recording, group: str, entry: ComparedPolicy, seed: int, solver: ChildSolver | None
+) -> DispatchResult:
     again = _rerun(recording, entry, seed, solver)
     snapshot, done = recording.snapshot, again.telemetry.dispatched
-    return Result(
+    return DispatchResult(
         instance=recording.name,
         group=group,
         jobs=len(snapshot.jobs),
@@ -201,7 +203,9 @@ def load_instances(directory: Path, least: int) -> tuple[list[Recording], list[s
 # ------------------------------------------------------------ figures
 
 
-def summary(results: Sequence[Result], policies: Sequence[Entry], objective: str) -> dict[str, Any]:
+def summary(
+    results: Sequence[DispatchResult], policies: Sequence[ComparedPolicy], objective: str
+) -> dict[str, Any]:
     """All figures of a comparison: group by group, and over all instances as group `all`."""
     groups = sorted({one.group for one in results})
     over = {"all": results} | {
@@ -224,7 +228,7 @@ def summary(results: Sequence[Result], policies: Sequence[Entry], objective: str
     }
 
 
-def _plain(one: Result) -> dict[str, Any]:
+def _plain(one: DispatchResult) -> dict[str, Any]:
     named = {key: _rounded(value) for key, value in vars(one).items() if key != "verdict"}
     return named | {key: _rounded(value) for key, value in one.verdict.plain().items()}
 
@@ -233,7 +237,9 @@ def _rounded(value: Any) -> Any:
     return round(value, 6) if isinstance(value, float) else value
 
 
-def _figures(own: Sequence[Result], everybody: Iterable[Result], objective: str) -> dict[str, Any]:
+def _figures(
+    own: Sequence[DispatchResult], everybody: Iterable[DispatchResult], objective: str
+) -> dict[str, Any]:
     best: dict[tuple[str, str], float] = {}
     for one in everybody:
         key = one.group, one.instance

@@ -52,7 +52,7 @@ SUMMARISED: Final = ("makespan_s", "utilization", "wait_s", "response_s", "throu
 
 
 @dataclass(frozen=True)
-class Case:
+class ElasticCase:
     """A workload to simulate."""
 
     policy: PolicySpec
@@ -128,7 +128,7 @@ def percentages(key: str, text: str) -> list[float]:
     return list(dict.fromkeys(found))
 
 
-def cases(policies: str, shares: Sequence[float], seeds: Sequence[int]) -> list[Case]:
+def cases(policies: str, shares: Sequence[float], seeds: Sequence[int]) -> list[ElasticCase]:
     """All combinations, seed by seed.
 
     Raises:
@@ -138,10 +138,10 @@ def cases(policies: str, shares: Sequence[float], seeds: Sequence[int]) -> list[
     names = [spec.name for spec in specs]
     if twice := {name for name in names if names.count(name) > 1}:
         raise ConfigError("policies", f"{min(twice)} is listed twice")
-    return [Case(spec, share, seed) for seed in seeds for share in shares for spec in specs]
+    return [ElasticCase(spec, share, seed) for seed in seeds for share in shares for spec in specs]
 
 
-def run_case(name: str, scenario: Scenario, case: Case) -> dict[str, Any]:
+def run_case(name: str, scenario: Scenario, case: ElasticCase) -> dict[str, Any]:
     """One simulation: the case, and its measures."""
     workload = scenario(case.share, case.seed)
     decider = Decider(build(case.policy), seed=case.seed)

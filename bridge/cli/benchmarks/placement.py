@@ -71,7 +71,7 @@ _NUMBERLESS: Final = {"sequential", "contiguous-exact"}
 
 
 @dataclass(frozen=True)
-class Instance:
+class PlacementWindow:
     """A window: which nodes are idle, which jobs are to be placed."""
 
     name: str | int
@@ -83,7 +83,7 @@ class Instance:
 MOST_BYTES = 64 << 20
 
 
-def read_instances(path: Path) -> Iterator[Instance]:
+def read_instances(path: Path) -> Iterator[PlacementWindow]:
     """Reads windows, one JSON object a line; there is one at least.
 
     Raises:
@@ -121,7 +121,7 @@ def read_instances(path: Path) -> Iterator[Instance]:
         elif not isinstance(name, str | int):
             raise TraceError(str(path), number, f"id: {name!r} is neither text nor a whole number")
         taken = _that_fit(sizes, len(idle))
-        yield Instance(
+        yield PlacementWindow(
             name,
             np.array(sorted(idle), np.int32),
             np.array(taken, np.int32),
@@ -177,7 +177,9 @@ def parse_placers(text: str) -> dict[str, PlaceFunction]:
     return placers
 
 
-def hop_tree_for(metric: Metric, topology: Topology | None, instances: list[Instance]) -> HopTree:
+def hop_tree_for(
+    metric: Metric, topology: Topology | None, instances: list[PlacementWindow]
+) -> HopTree:
     """The tree to place on.
 
     Raises:
@@ -195,7 +197,7 @@ def hop_tree_for(metric: Metric, topology: Topology | None, instances: list[Inst
 
 def measure(
     hop_tree: HopTree,
-    instances: Iterable[Instance],
+    instances: Iterable[PlacementWindow],
     placers: dict[str, PlaceFunction],
     *,
     seed: int,

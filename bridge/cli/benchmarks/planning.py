@@ -36,7 +36,7 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
-from bridge.cli.benchmarks.workloads import Shape, node_columns, queue, shares
+from bridge.cli.benchmarks.workloads import QueueShape, node_columns, queue, shares
 from bridge.core import (
     NEVER,
     UNLIMITED,
@@ -68,7 +68,7 @@ _POOL: Final = _USERS  # the constraint after those of the users
 
 
 @dataclass(frozen=True)
-class Machine:
+class PlannedMachine:
     """The machine that is planned.
 
     Attributes:
@@ -112,7 +112,7 @@ class Machine:
         return book
 
 
-def openccs() -> Machine:
+def openccs() -> PlannedMachine:
     """OCuLUS by its published totals; how many nodes are of which kind is ours."""
     kinds = [
         (552, (16, 65_536, 0, 0)),
@@ -122,16 +122,16 @@ def openccs() -> Machine:
         (4, (32, 1_048_576, 0, 0)),
     ]
     rows = [row for count, row in kinds for _ in range(count)]
-    return Machine("openccs", np.array(rows, dtype=np.int64))
+    return PlannedMachine("openccs", np.array(rows, dtype=np.int64))
 
 
-def machine_of(system: System) -> Machine:
+def machine_of(system: System) -> PlannedMachine:
     """A described system."""
-    return Machine(system.name, np.ascontiguousarray(system.nodes.capacity, dtype=np.int64))
+    return PlannedMachine(system.name, np.ascontiguousarray(system.nodes.capacity, dtype=np.int64))
 
 
 @dataclass(frozen=True)
-class Jobs:
+class QueuedJobs:
     """Jobs as columns, before their requests are known to a book."""
 
     chunks: Column
@@ -176,7 +176,7 @@ class Jobs:
         }  # fmt: skip
 
 
-def example_3(machine: Machine, n: int, seed: int) -> Jobs:
+def example_3(machine: PlannedMachine, n: int, seed: int) -> QueuedJobs:
     """Draws jobs from the paper's Example 3, none larger than half the machine."""
     rng = np.random.default_rng(seed)
     waiting = _MIX[:, 1] * _MIX[:, 3]
@@ -191,7 +191,7 @@ def example_3(machine: Machine, n: int, seed: int) -> Jobs:
     )
     for extra in range(2, machine.capacity.shape[1]):
         want[:, extra] = (cores <= per_chunk) & (rng.random(n) < 0.01)
-    return Jobs(
+    return QueuedJobs(
         cores // per_chunk,
         want,
         np.full(n, Arrangement.FREE, np.int8),
@@ -200,7 +200,7 @@ def example_3(machine: Machine, n: int, seed: int) -> Jobs:
     )
 
 
-def plan(book: Book, jobs: Jobs, first_job: int) -> BookPlan:
+def plan(book: Book, jobs: QueuedJobs, first_job: int) -> BookPlan:
     """Plans jobs in order, numbered from `first_job`."""
     n = len(jobs)
     return book.plan_many(
@@ -238,7 +238,7 @@ def _replans(book: Book, passes: int, seed: int) -> dict[str, float]:
     }
 
 
-def _recovery(machine: Machine, jobs: Jobs, book: Book) -> float:
+def _recovery(machine: PlannedMachine, jobs: QueuedJobs, book: Book) -> float:
     rows = book.bookings(np.arange(len(jobs), dtype=np.int64))
     began = time.perf_counter()
     again = machine.empty_book()
@@ -259,7 +259,7 @@ def _recovery(machine: Machine, jobs: Jobs, book: Book) -> float:
     return seconds
 
 
-def measure_system(machine: Machine, jobs: int, seed: int) -> dict[str, Any]:
+def measure_system(machine: PlannedMachine, jobs: int, seed: int) -> dict[str, Any]:
     """Measures the paper's figures.
 
     Args:
@@ -285,7 +285,7 @@ def measure_system(machine: Machine, jobs: int, seed: int) -> dict[str, Any]:
     half = machine.empty_book()
     plan(half, few, 0)
     recover_s = _recovery(machine, few, half) if len(half) == len(few) else None
-    array = Jobs(
+    array = QueuedJobs(
         np.ones(10_000, dtype=np.int64),
         np.tile(np.array([1, 1024] + [0] * (machine.capacity.shape[1] - 2)), (10_000, 1)),
         np.zeros(10_000, np.int8),
@@ -312,7 +312,7 @@ def measure_system(machine: Machine, jobs: int, seed: int) -> dict[str, Any]:
 
 
 def measure_table(
-    shape: Shape, jobs: int, nodes: int, *, against: bool, repeats: int
+    shape: QueueShape, jobs: int, nodes: int, *, against: bool, repeats: int
 ) -> dict[str, Any]:
     """Times the book, and `plan_nodes` by turns with it, on shared nodes.
 
@@ -329,7 +329,7 @@ def measure_table(
     _, limit_s = queue(shape, jobs, nodes, 1)
     few, per_node = shares(shape, jobs, 1)
     columns = node_columns(nodes, few, limit_s, per_node, UNLIMITED)
-    task = Jobs(
+    task = QueuedJobs(
         few,
         per_node,
         np.full(jobs, Arrangement.SCATTER, np.int8),
@@ -377,6 +377,6 @@ def measure_tables() -> list[dict[str, Any]]:
         measure_table(
             shape, jobs, 1_000, against=jobs <= 10_000, repeats=3 if jobs <= 10_000 else 1
         )
-        for shape in Shape
+        for shape in QueueShape
         for jobs in (1_000, 10_000, 100_000)
     ]

@@ -74,7 +74,7 @@ _NAMED: Final[dict[str, tuple[str, dict[str, object], Sight]]] = {
 
 
 @dataclass(frozen=True)
-class Entry:
+class PowerPolicy:
     """A policy, and what it sees of the corridor."""
 
     name: str
@@ -83,7 +83,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Scenario:
+class JobSource:
     """The source of the jobs.
 
     Attributes:
@@ -127,7 +127,7 @@ def known() -> list[str]:
     return [name for name, (preset, *_) in _NAMED.items() if preset in PRESETS]
 
 
-def entries(text: str | None) -> list[Entry]:
+def entries(text: str | None) -> list[PowerPolicy]:
     """Policies, separated by commas; None: the available named ones.
 
     Raises:
@@ -139,7 +139,7 @@ def entries(text: str | None) -> list[Entry]:
     return [_entry(name) for name in names]
 
 
-def _entry(text: str) -> Entry:
+def _entry(text: str) -> PowerPolicy:
     name, at, sight = text.partition("@")
     if at and sight not in list(Sight):
         raise ConfigError("policies", f"'{text:.60}': after the @, give one of {', '.join(Sight)}")
@@ -154,17 +154,17 @@ def _entry(text: str) -> Entry:
     if parameters:
         stage = StageSpec(spec.reshape.name, {**spec.reshape.parameters, **parameters})
         spec = replace(spec, reshape=stage)
-    return Entry(text, replace(spec, name=name), Sight(sight) if at else seen)
+    return PowerPolicy(text, replace(spec, name=name), Sight(sight) if at else seen)
 
 
-def run_case(scenario: Scenario, entry: Entry, seed: int) -> dict[str, Any]:
+def run_case(scenario: JobSource, entry: PowerPolicy, seed: int) -> dict[str, Any]:
     """One simulation: the case, and its measures."""
     workload, setting = scenario.drawn(seed)
     return run_on(workload, setting, entry, seed, scenario.name)
 
 
 def run_on(
-    workload: Workload, setting: PowerSetting, entry: Entry, seed: int, name: str
+    workload: Workload, setting: PowerSetting, entry: PowerPolicy, seed: int, name: str
 ) -> dict[str, Any]:
     """One simulation of a workload on a pool: the case, and its measures."""
     outcome, counted = outcome_of(workload, setting, entry, seed)
@@ -174,7 +174,7 @@ def run_on(
 
 
 def outcome_of(
-    workload: Workload, setting: PowerSetting, entry: Entry, seed: int
+    workload: Workload, setting: PowerSetting, entry: PowerPolicy, seed: int
 ) -> tuple[Outcome, dict[str, int]]:
     """One simulation, and its further counts."""
     decider, resizes = Decider(build(entry.spec), seed=seed), 0

@@ -18,7 +18,7 @@ _LIMIT_WEIGHTS: Final = np.array([10, 10, 20, 12, 14, 10, 8, 16])
 _NODE: Final = (64, 256_000, 4)  # cores, MiB, GPUs
 
 
-class Shape(enum.StrEnum):
+class QueueShape(enum.StrEnum):
     """The shape of a queue."""
 
     CLUSTERED = "clustered"
@@ -29,7 +29,7 @@ def _log_uniform(rng: np.random.Generator, low: int, high: int, n: int) -> Colum
     return np.exp(rng.uniform(np.log(low), np.log(high), n)).astype(np.int64)
 
 
-def queue(shape: Shape, jobs: int, nodes: int, seed: int) -> tuple[Column, Column]:
+def queue(shape: QueueShape, jobs: int, nodes: int, seed: int) -> tuple[Column, Column]:
     """Makes a queue.
 
     Args:
@@ -42,21 +42,21 @@ def queue(shape: Shape, jobs: int, nodes: int, seed: int) -> tuple[Column, Colum
         Nodes wanted and time limits in s, both (jobs,) int64.
     """
     rng = np.random.default_rng(seed)
-    if shape is Shape.LOG:
+    if shape is QueueShape.LOG:
         return _log_uniform(rng, 1, nodes, jobs), _log_uniform(rng, 60, 86_400, jobs)
     sizes = rng.choice(_SIZES, jobs, p=_SIZE_WEIGHTS / _SIZE_WEIGHTS.sum())
     limits = rng.choice(_LIMITS_S, jobs, p=_LIMIT_WEIGHTS / _LIMIT_WEIGHTS.sum())
     return np.minimum(sizes, nodes).astype(np.int64), limits.astype(np.int64)
 
 
-def shares(shape: Shape, jobs: int, seed: int) -> tuple[Column, Column]:
+def shares(shape: QueueShape, jobs: int, seed: int) -> tuple[Column, Column]:
     """Makes the requests of the jobs of ``shared_nodes``.
 
     Returns:
         Nodes wanted, (jobs,), and cores, MiB and GPUs on each, (jobs, 3); int64.
     """
     rng = np.random.default_rng(seed + 1)
-    if shape is Shape.LOG:
+    if shape is QueueShape.LOG:
         cores, memory = _log_uniform(rng, 1, 64, jobs), _log_uniform(rng, 1000, 256_000, jobs)
     else:
         cores = rng.choice([1, 2, 4, 8, 16, 32], jobs)

@@ -204,10 +204,10 @@ def _draw(plot: Path, reply: pb.AccuracyReply, period: Period, partition: str) -
     Raises:
         ConfigError: the file cannot be written.
     """
-    from bridge.report.promises import Curve, Track, draw_accuracy  # noqa: PLC0415 - it is slow
+    from bridge.report.promises import StartErrorCurve, Track, draw_accuracy  # noqa: PLC0415 - it is slow
 
     curves = [
-        Curve(
+        StartErrorCurve(
             f"{shown(line.partition) or 'together'}, {line.promised:,} starts",
             line.last.percentiles_s,
             line.first.percentiles_s,

@@ -33,7 +33,7 @@ from bridge.dialect import dialect_named
 from bridge.errors import ConfigError, RequestError
 from bridge.model.topology import Topology
 from bridge.recording.recordings import read_recording
-from bridge.report.occupancy import Occupancy, Placed
+from bridge.report.occupancy import Placed, TreeOccupancy
 from bridge.report.topology_svg import topology_svg
 from bridge.report.topology_text import KEY, jobs_table, tree_text
 from bridge.rpc.pb import operator_pb2 as pb
@@ -150,7 +150,7 @@ def check(
     named = dialect_named("").topology_nodes(file)
     cluster = _names(source, config, socket) if live or source is not None else tuple(named)
     topology = dialect_named("").read_topology(file, cluster)
-    occupancy = Occupancy.of(topology, cluster)
+    occupancy = TreeOccupancy.of(topology, cluster)
     on_none = [cluster[i] for i in np.flatnonzero(topology.leaf_of_node < 0)]
     known = set(cluster)
     strange = [name for name in named if name not in known]
@@ -201,7 +201,7 @@ class _View:
     """What is drawn, and where it comes from."""
 
     name: str
-    occupancy: Occupancy
+    occupancy: TreeOccupancy
 
 
 def _view(
@@ -218,11 +218,11 @@ def _view(
             recording = read_recording(source)
             snapshot = recording.snapshot
             topology = _switches(file, snapshot.nodes.names, snapshot.topology, str(source))
-            return _View(str(source), Occupancy.of_cycle(snapshot, recording.plan, topology))
+            return _View(str(source), TreeOccupancy.of_cycle(snapshot, recording.plan, topology))
         if kind == "system":
             system = read_system(source)
             topology = _switches(file, system.nodes.names, system.topology, str(source))
-            return _View(str(source), Occupancy.of(topology, system.nodes.names))
+            return _View(str(source), TreeOccupancy.of(topology, system.nodes.names))
     except ValueError as error:  # of a tree that was recorded or sent
         raise ConfigError("topology", str(error), file=str(source or "the service")) from None
     if file is not None:
@@ -233,7 +233,7 @@ def _view(
 def _alone(file: Path) -> _View:
     dialect = dialect_named("")
     names = dialect.topology_nodes(file)
-    return _View(str(file), Occupancy.of(dialect.read_topology(file, names), names))
+    return _View(str(file), TreeOccupancy.of(dialect.read_topology(file, names), names))
 
 
 def _no_service_named(config: Path | None, socket: Path | None) -> bool:
@@ -296,7 +296,7 @@ def _live(file: Path | None, config: Path | None, socket: Path | None) -> _View:
         raise ConfigError("topology", f"the service's answer is invalid: {error}") from None
     return _View(
         where,
-        Occupancy.of(
+        TreeOccupancy.of(
             _switches(file, names, own, where),
             names,
             down=np.array([not node.usable for node in reply.nodes], dtype=bool),
@@ -320,7 +320,7 @@ def _title(view: _View) -> str:
     return f"{view.name}, {when(now_s)}" if now_s else view.name
 
 
-def _summary(occupancy: Occupancy) -> str:
+def _summary(occupancy: TreeOccupancy) -> str:
     count = len(occupancy.names)
     words = f"{_some(count, 'node')}: {occupancy.count(range(count)).text}"
     if occupancy.now_s is not None:

@@ -38,7 +38,7 @@ from bridge.rpc.clients.remote_decider import RemoteDecider
 from bridge.safe_cycle.decider import Decider
 from bridge.sim.runs.engine import simulate as run_simulation
 from bridge.sim.runs.outcome import Outcome
-from bridge.sim.runs.outcome import Progress as Point
+from bridge.sim.runs.outcome import SimulationProgress as Point
 from bridge.sim.runs.replay import replay, replay_depth
 from bridge.sim.workloads.swf import Trace, read_swf
 from bridge.sim.workloads.system import System, pool_of

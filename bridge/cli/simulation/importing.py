@@ -12,7 +12,7 @@ import numpy as np
 
 from bridge import files
 from bridge.accounting.anonymous import pseudonymous, read_or_make_secret
-from bridge.accounting.found import Found
+from bridge.accounting.found import AccountingRecords
 from bridge.accounting.reading import read_accounting
 from bridge.accounting.site_commands import ask_slurm
 from bridge.accounting.slurm_events import read_events, read_reservations
@@ -61,7 +61,7 @@ class _Source:
     """What was read, before names are removed."""
 
     name: str
-    found: Found
+    found: AccountingRecords
     system: str | None
     about: Mapping[str, str]
     notes: Sequence[str] = ()
@@ -88,7 +88,9 @@ def _ask(name: str, period: "_Period", reader: str) -> _Source:
     return _Source(name or asked.cluster, asked.found, asked.system, about, asked.notes)
 
 
-def _written(given: ImportOptions, source: _Source, found: Found, key: bytes | None) -> "_Facts":
+def _written(
+    given: ImportOptions, source: _Source, found: AccountingRecords, key: bytes | None
+) -> "_Facts":
     """Writes the files; `found`: without the names, unless `key` is None."""
     system = None
     if source.system is not None:
@@ -124,7 +126,7 @@ class _Period:
             raise ConfigError("since", "is not before --until")
         return cls(since_s, until_s)
 
-    def within(self, found: Found) -> Found:
+    def within(self, found: AccountingRecords) -> AccountingRecords:
         jobs = {k: j for k, j in found.jobs.items() if self.since_s <= j.submit_s < self.until_s}
         return replace(found, jobs=jobs)
 
@@ -162,7 +164,7 @@ def _names(key: bytes | None, secret: Path | None) -> str:
     return f"users, groups, accounts, jobs and reservations are pseudonyms; the secret {kept}"
 
 
-def _peak(found: Found) -> int:
+def _peak(found: AccountingRecords) -> int:
     """The most CPUs in use at a time."""
     ran = [job for job in found.jobs.values() if job.start_s and job.end_s > job.start_s]
     if not ran:
@@ -192,7 +194,7 @@ class _Facts:
     """What was imported, and what a simulation makes of it."""
 
     site: SiteWorkload
-    found: Found
+    found: AccountingRecords
     system: System | None
     notes: Sequence[str]
     written: Sequence[str]

@@ -20,7 +20,7 @@ from bridge.model.snapshot import Snapshot
 from bridge.recording.recordings import Recording, find_recordings, read_recording, write_recording
 from bridge.report.ascii import LETTERS, ascii_gantt
 from bridge.sim.recorded.anonymous import Pseudonyms
-from bridge.sim.recorded.judging import Verdict, judge
+from bridge.sim.recorded.judging import PlanFigures, judge
 from bridge.sim.recorded.rerun import Moved, Rerun, completed, moved
 from bridge.solver_process import ChildSolver
 from bridge.units import NEVER, UNPLANNED, format_duration
@@ -34,8 +34,8 @@ class _Compared:
     spec: PolicySpec
     again: Rerun
     moved: list[Moved]
-    before: Verdict
-    after: Verdict
+    before: PlanFigures
+    after: PlanFigures
 
 
 def replay(

@@ -33,7 +33,7 @@ from bridge.sim.runs.faults import Fault, random_faults
 from bridge.sim.runs.foreseen import foreseeable, replay_foreseen
 from bridge.sim.runs.ordered import replay_ordered, unordered_because
 from bridge.sim.runs.outcome import Observe, Outcome
-from bridge.sim.runs.outcome import Progress as Point
+from bridge.sim.runs.outcome import SimulationProgress as Point
 from bridge.sim.runs.replay import replay, replay_depth
 from bridge.sim.workloads.system import System
 from bridge.sim.workloads.workload import Workload

@@ -13,7 +13,7 @@ Rules
 from bridge.elastic.launcher.core import Core
 from bridge.elastic.launcher.record import (
     Hello,
-    Stage,
+    LauncherStage,
     Tested,
 )
 
@@ -34,7 +34,7 @@ class Boot(Core):
         elif not record.test_engine:
             self._choose(joined=False)
         else:
-            self._to(Stage.TESTING, self.limits.test_s)
+            self._to(LauncherStage.TESTING, self.limits.test_s)
             self._app(op="test") if event.port else None
             self._new("test", record.nodes[:1], counts=False)
 
@@ -47,7 +47,7 @@ class Boot(Core):
             self._say(f"under --mpi={record.mpi} {why}: trying --mpi={record.other_mpis[0]}")
             record.mpi, *rest = record.other_mpis
             record.other_mpis = tuple(rest)
-            self._to(Stage.BOOT)
+            self._to(LauncherStage.BOOT)
             self._start_main(record.nodes)
         else:
             self._say(f"under --mpi={record.mpi} {why}: is it the right --mpi for this program?")
@@ -69,7 +69,7 @@ class Boot(Core):
         self._run()
 
     def _run(self) -> None:
-        self._to(Stage.RUNNING)
+        self._to(LauncherStage.RUNNING)
         self._app(op="start", engine=self.record.engine)
 
     def _test_late(self) -> None:
@@ -80,14 +80,19 @@ class Boot(Core):
             self._stop(step, hard=True)
         self._say("engine relaunch: the self-test did not end")
         record.engine = "relaunch"
-        self._to(Stage.BOOT)
+        self._to(LauncherStage.BOOT)
         self._start_main(record.nodes)
 
     def _again(self) -> None:
         """Handles a program that found a restarted launcher and repeats what may be lost."""
         record = self.record
-        if record.stage in (Stage.BOOT, Stage.TESTING, Stage.FINISHING, Stage.OVER):
+        if record.stage in (
+            LauncherStage.BOOT,
+            LauncherStage.TESTING,
+            LauncherStage.FINISHING,
+            LauncherStage.OVER,
+        ):
             return
         self._app(op="start", engine=record.engine)
-        if record.stage is Stage.ASKED:
+        if record.stage is LauncherStage.ASKED:
             self._ask()

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bridge.elastic.launcher.record import (
-    Action,
     Finish,
-    Record,
+    LauncherAction,
+    LauncherStage,
+    LauncherState,
     Say,
-    Stage,
-    Start,
+    StartStep,
     Step,
-    Stop,
+    StopStep,
     TellAgent,
     TellApp,
 )
@@ -23,7 +23,7 @@ KEPT: Final = 100
 
 
 @dataclass(frozen=True)
-class Limits:
+class StageLimits:
     """Time limits of the stages, s. STARTING and ASKED have the time that the agent gave."""
 
     test_s: float = 40.0
@@ -38,7 +38,7 @@ class Core:
     """A record, and the actions that an event leads to."""
 
     def __init__(
-        self, record: Record, tasks: int, park: str, limits: Limits | None = None,
+        self, record: LauncherState, tasks: int, park: str, limits: StageLimits | None = None,
         *, workers: bool = False,
     ) -> None:  # fmt: skip
         """Creates it from a record, new or old.
@@ -51,13 +51,15 @@ class Core:
             workers: programs without MPI have a command to run on every node.
         """
         self.record, self.tasks, self.park = record, tasks, park
-        self.limits, self.workers = limits or Limits(), workers
+        self.limits, self.workers = limits or StageLimits(), workers
         self.unfit = ""
         """Why no change can begin now; empty: one can."""
         self._now_s = 0.0
-        self._out: list[Action] = []
+        self._out: list[LauncherAction] = []
 
-    def _to(self, stage: Stage, within_s: float | None = None, *, keep: bool = False) -> None:
+    def _to(
+        self, stage: LauncherStage, within_s: float | None = None, *, keep: bool = False
+    ) -> None:
         record, now_s = self.record, self._now_s
         spent_s = record.spent_s
         spent_s[record.stage.value] = spent_s.get(record.stage.value, 0.0) + now_s - record.since_s
@@ -100,7 +102,7 @@ class Core:
         self._out.append(self._start(step))
         return step.name
 
-    def _start(self, step: Step) -> Start:
+    def _start(self, step: Step) -> StartStep:
         """The action that starts a step; from the record alone, so that it can be repeated."""
         record = self.record
         tasks = 2 if step.role == "test" else self.tasks * len(step.nodes)
@@ -116,11 +118,11 @@ class Core:
         }
         again = record.change is not None and step.role in ("main", "joiner")
         pause_s = 0.4 * max(record.tries - 1, 0) if again else 0.0
-        return Start(step.name, step.role, step.nodes, record.mpi, tuple(env.items()), pause_s)
+        return StartStep(step.name, step.role, step.nodes, record.mpi, tuple(env.items()), pause_s)
 
     def _stop(self, step: Step, *, hard: bool = False) -> None:
         step.stopped = True
-        self._out.append(Stop(step.name, hard))
+        self._out.append(StopStep(step.name, hard))
 
     def _ask(self) -> None:
         record, change = self.record, self.record.change
@@ -134,14 +136,14 @@ class Core:
     def _answer(self, outcome: str, why: str) -> None:
         record = self.record
         if record.change is not None:
-            self._to(Stage.RUNNING)
+            self._to(LauncherStage.RUNNING)
             what = {"done": "done", "refused": "not done", "failed": "failed"}[outcome]
             text = f"change {record.serial}: {what}" + (f" ({why.rstrip('.')})" if why else "")
             self._say(f"{text} in {self._spent()}")
             self._keep(Result(record.change.id, outcome, why, record.nodes))
         record.change, record.target = None, ()
         self._forget()
-        self._to(Stage.RUNNING)
+        self._to(LauncherStage.RUNNING)
 
     def _forget(self) -> None:
         """Drops steps that have ended well, so that the record does not grow with every change."""
@@ -176,10 +178,10 @@ class Core:
                 if step.name == record.joiner:
                     step.counts = False
                     self._stop(step)
-            if record.engine == "relaunch" and record.stage is not Stage.ASKED:
+            if record.engine == "relaunch" and record.stage is not LauncherStage.ASKED:
                 self._new("clean", tuple(dict.fromkeys(record.nodes + record.target)), counts=False)
             record.change = None
-        self._to(Stage.FINISHING, 1.0 if self._code() else self.limits.finish_s)
+        self._to(LauncherStage.FINISHING, 1.0 if self._code() else self.limits.finish_s)
         if not record.live():
             self._over()
 
@@ -188,10 +190,10 @@ class Core:
             # A part of the program that came later may have its own work to end, as under srun.
             if self._code() or not step.counts:
                 self._stop(step, hard=step.stopped)
-        self._to(Stage.FINISHING, self.limits.stop_s)
+        self._to(LauncherStage.FINISHING, self.limits.stop_s)
 
     def _over(self) -> None:
-        self._to(Stage.OVER)
+        self._to(LauncherStage.OVER)
         self._out.append(Finish(self._code()))
 
     def _code(self) -> int:

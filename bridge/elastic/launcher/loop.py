@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The launcher as a process: sockets and steps around a `Machine`.
+"""The launcher as a process: sockets and steps around a `MpiLauncher`.
 
 After each event the record is written before the event is acted on. If there is no space for it,
 the run continues without it, and no change begins. A line that cannot be read ends its connection;
@@ -19,24 +19,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from bridge.elastic.launcher.machine import Machine
+from bridge.elastic.launcher.machine import MpiLauncher
 from bridge.elastic.launcher.options import Folder, Options
-from bridge.elastic.launcher.peers import Agent, peer_is_us
+from bridge.elastic.launcher.peers import AgentLink, peer_is_us
 from bridge.elastic.launcher.programs import ProgramMachine
 from bridge.elastic.launcher.record import (
     FROM_APPLICATION,
-    Action,
     Event,
     Finish,
     Hello,
+    LauncherAction,
+    LauncherState,
     Leaving,
     Left,
     Notify,
     Ready,
-    Record,
     Say,
-    Start,
-    Stop,
+    StartStep,
+    StopStep,
     TellAgent,
     TellApp,
     Tested,
@@ -84,14 +84,14 @@ class Loop:
         self.folder, self.options = folder, folder.read()
         self.steps = Steps(folder, self.options)
         known = load(folder.state)
-        kind = ProgramMachine if self.options.engine == "program" else Machine
+        kind = ProgramMachine if self.options.engine == "program" else MpiLauncher
         self.machine = kind(
             known or _first(self.options), self.options.tasks,
             _parked_at(folder, self.options),
             workers=bool(self.options.worker),
         )  # fmt: skip
         self.resumed = known is not None
-        self.agent = Agent(self.options.agent)
+        self.agent = AgentLink(self.options.agent)
         self.listeners, self.peers = listeners, dict[int, Peer]()
         self.app: Peer | None = None
         self.signals: list[int] = []
@@ -226,7 +226,7 @@ class Loop:
 
     # ------------------------------------------------------------------ what is done about it
 
-    def _carry_out(self, actions: list[Action]) -> None:
+    def _carry_out(self, actions: list[LauncherAction]) -> None:
         if not actions:
             return
         self._save()
@@ -234,10 +234,10 @@ class Loop:
             self._show_nodes()
         for action in actions:
             match action:
-                case Start():
+                case StartStep():
                     self.steps.forget({step.name for step in self.machine.record.steps})
                     self.steps.start(action)
-                case Stop():
+                case StopStep():
                     self.steps.stop(action)
                 case TellApp():
                     self._tell_app(dict(action.message))
@@ -296,8 +296,8 @@ def _parked_at(folder: Folder, options: Options) -> str:
     return f"{options.park}/schedbridge-{os.getuid()}-{options.job}-{folder.run}"
 
 
-def _first(options: Options) -> Record:
-    return Record(
+def _first(options: Options) -> LauncherState:
+    return LauncherState(
         job=options.name, nodes=options.nodes, mpi=options.mpis[0], other_mpis=options.mpis[1:],
         engine=options.engine, test_engine=not options.engine,
     )  # fmt: skip

@@ -16,30 +16,30 @@ Rules
        more: at the old width after a grow, at the new one after a shrink, whose data has moved.
     5. A step that ends with a code other than 0 ends the job, unless its start was being undone.
 
-Deadlines are in `Limits` (core.py). Each stage with a deadline has one way back, in `LATE`. The
-beginning is in boot.py, rule 4 in relaunch.py.
+Deadlines are in `StageLimits` (core.py). Each stage with a deadline has one way back, in `LATE`.
+The beginning is in boot.py, rule 4 in relaunch.py.
 """
 
 from typing import ClassVar
 
 from bridge.elastic.launcher.boot import Boot
-from bridge.elastic.launcher.core import Limits
+from bridge.elastic.launcher.core import StageLimits
 from bridge.elastic.launcher.record import (
-    Action,
     Begin,
     Bye,
     Cancelled,
     Done,
-    Ended,
     Event,
     Finish,
     Hello,
+    LauncherAction,
+    LauncherStage,
     Left,
     Parked,
     Ready,
-    Stage,
     Step,
-    Stop,
+    StepEnded,
+    StopStep,
     TellAgent,
     Tested,
     Tick,
@@ -47,35 +47,35 @@ from bridge.elastic.launcher.record import (
 from bridge.elastic.launcher.relaunch import STARTS, Relaunch
 from bridge.elastic.lines import VERSION, Attach, Bounds, Grow, Progress, Result, Shrink, Withdraw
 
-__all__ = ["Limits", "Machine"]
+__all__ = ["MpiLauncher", "StageLimits"]
 
 
-class Machine(Boot, Relaunch):
+class MpiLauncher(Boot, Relaunch):
     """The launcher's decisions for MPI programs."""
 
     # ------------------------------------------------------------------ from outside
 
-    def begin(self, now_s: float) -> list[Action]:
+    def begin(self, now_s: float) -> list[LauncherAction]:
         """Starts the program."""
         self._now_s, self._out = now_s, []
         self._start_main(self.record.nodes)
         return self._out
 
-    def resume(self, now_s: float) -> list[Action]:
+    def resume(self, now_s: float) -> list[LauncherAction]:
         """Repeats actions that a killed launcher may not have done; all of them may be repeated."""
         record = self.record
         self._now_s, self._out = now_s, []
         for step in record.live():
             self._out.append(self._start(step))
             if step.stopped:
-                self._out.append(Stop(step.name))
-        if record.stage is Stage.LEAVING:  # who has gone meanwhile was not seen
+                self._out.append(StopStep(step.name))
+        if record.stage is LauncherStage.LEAVING:  # who has gone meanwhile was not seen
             record.deadline_s = now_s + 1.0
-        if record.stage is Stage.OVER:
+        if record.stage is LauncherStage.OVER:
             self._out.append(Finish(self._code()))
         return self._out
 
-    def handle(self, event: Event, now_s: float) -> list[Action]:  # noqa: PLR0912 - one per event
+    def handle(self, event: Event, now_s: float) -> list[LauncherAction]:  # noqa: PLR0912 - one per event
         """Decides what to do about an event."""
         self._now_s, self._out = now_s, []
         record = self.record
@@ -83,7 +83,7 @@ class Machine(Boot, Relaunch):
             if record.deadline_s is not None and now_s >= record.deadline_s:
                 record.deadline_s = None
                 getattr(self, self.LATE[record.stage])()
-        elif isinstance(event, Ended):
+        elif isinstance(event, StepEnded):
             step = record.step(event.name)
             if step.code is None:
                 step.code = event.code
@@ -114,7 +114,11 @@ class Machine(Boot, Relaunch):
     def attach(self) -> Attach | None:
         """The first line to an agent; none while the program has no engine."""
         record = self.record
-        if not record.engine or record.stage in (Stage.BOOT, Stage.TESTING, Stage.OVER):
+        if not record.engine or record.stage in (
+            LauncherStage.BOOT,
+            LauncherStage.TESTING,
+            LauncherStage.OVER,
+        ):
             return None
         return Attach(VERSION, record.job, record.nodes, record.engine, record.change)
 
@@ -127,7 +131,7 @@ class Machine(Boot, Relaunch):
             return
         if record.change is not None and record.change.id == change.id:
             return
-        if record.stage is not Stage.RUNNING or record.bye:
+        if record.stage is not LauncherStage.RUNNING or record.bye:
             self._refuse(
                 change, "The program ends." if record.bye else "Another change is under way."
             )
@@ -158,23 +162,23 @@ class Machine(Boot, Relaunch):
         assert change is not None
         self._say_begin(change)
         if isinstance(change, Grow) and record.engine == "join":
-            self._to(Stage.STARTING, change.within_s)
+            self._to(LauncherStage.STARTING, change.within_s)
             added = record.target[len(record.nodes) :]
             record.joiner = self._new("joiner", added)
             self._out.append(TellAgent(Progress(change.id, "starting")))
         else:
-            self._to(Stage.ASKED, change.within_s)
+            self._to(LauncherStage.ASKED, change.within_s)
             self._ask()
 
     def _ready(self, _: Ready) -> None:
-        self._to(Stage.ASKED, keep=True)
+        self._to(LauncherStage.ASKED, keep=True)
         self._ask()
 
     def _go(self, event: Begin) -> None:
         record = self.record
-        if record.stage is Stage.ASKED and record.change is not None:
+        if record.stage is LauncherStage.ASKED and record.change is not None:
             self._out.append(TellAgent(Progress(record.change.id, "window")))
-        self._to(Stage.GOING)
+        self._to(LauncherStage.GOING)
         self._app(op="go", id=event.id)
 
     def _done(self, event: Done) -> None:
@@ -185,14 +189,14 @@ class Machine(Boot, Relaunch):
         if failed:
             self._finish()
         elif record.left > 0:
-            self._to(Stage.LEAVING, self.limits.leave_s)
+            self._to(LauncherStage.LEAVING, self.limits.leave_s)
         else:
             self._answer("done", "")
 
     def _left(self, _: Left) -> None:
         record = self.record
         record.left -= 1
-        if record.stage is Stage.LEAVING and record.left <= 0:
+        if record.stage is LauncherStage.LEAVING and record.left <= 0:
             self._answer("done", "")
 
     def _leave_late(self) -> None:
@@ -213,7 +217,7 @@ class Machine(Boot, Relaunch):
     def _call_off(self, why: str) -> None:
         """Cancels a change before it has begun: new processes, if any, are ended."""
         record = self.record
-        if record.stage is Stage.ASKED:
+        if record.stage is LauncherStage.ASKED:
             self._app(op="withdraw", id=str(record.serial))
         record.why = why
         joiner = record.step(record.joiner) if record.joiner else None
@@ -222,12 +226,12 @@ class Machine(Boot, Relaunch):
         if joiner is None or joiner.code is not None:
             self._answer("refused", why)
             return
-        self._to(Stage.UNDOING, self.limits.stop_s)
+        self._to(LauncherStage.UNDOING, self.limits.stop_s)
         self._stop(joiner)
 
     def _undo_late(self) -> None:
         self._stop(self.record.step(self.record.joiner), hard=True)
-        self._to(Stage.UNDOING, self.limits.stop_s)
+        self._to(LauncherStage.UNDOING, self.limits.stop_s)
 
     def _refuse(self, change: Grow | Shrink, why: str) -> None:
         self._keep(Result(change.id, "refused", why, self.record.nodes))
@@ -237,29 +241,31 @@ class Machine(Boot, Relaunch):
     def _ended(self, step: Step) -> None:  # noqa: PLR0912 - one line for each kind of step
         record, stage = self.record, self.record.stage
         if step.role == "test":
-            if stage is Stage.TESTING:
+            if stage is LauncherStage.TESTING:
                 self._choose(joined=False)
-        elif stage is Stage.UNDOING and step.name == record.joiner:
+        elif stage is LauncherStage.UNDOING and step.name == record.joiner:
             self._answer("refused", record.why)
         elif not step.counts:
             pass
-        elif step.name == record.joiner and stage is Stage.STARTING and record.tries < STARTS:
+        elif (
+            step.name == record.joiner and stage is LauncherStage.STARTING and record.tries < STARTS
+        ):
             step.counts = False
             self._stop(step, hard=True)  # its srun has ended, its processes may not have
             record.joiner = self._new("joiner", step.nodes)
-        elif step.name == record.joiner and stage in (Stage.STARTING, Stage.ASKED):
+        elif step.name == record.joiner and stage in (LauncherStage.STARTING, LauncherStage.ASKED):
             self._call_off(f"The new processes ended with code {step.code}.")
-        elif step.name == record.joiner and stage is Stage.GOING:
+        elif step.name == record.joiner and stage is LauncherStage.GOING:
             pass  # accept fails, or `done` finds its code
-        elif step.role == "main" and stage is Stage.PARKED:
+        elif step.role == "main" and stage is LauncherStage.PARKED:
             self._restart(record.target)
-        elif step.role == "main" and stage is Stage.GOING and self._parks(step):
+        elif step.role == "main" and stage is LauncherStage.GOING and self._parks(step):
             self._restart(record.target)  # it said so to a launcher that was killed
-        elif step.role == "main" and stage is Stage.RESTARTING:
+        elif step.role == "main" and stage is LauncherStage.RESTARTING:
             self._restart_ended()
-        elif step.role == "main" and stage is Stage.CLEARING:
+        elif step.role == "main" and stage is LauncherStage.CLEARING:
             self._restart_late()
-        elif step.role == "main" and stage is Stage.TESTING and step.code:
+        elif step.role == "main" and stage is LauncherStage.TESTING and step.code:
             self._test_late()
         elif step.code:
             self._finish()
@@ -267,34 +273,34 @@ class Machine(Boot, Relaunch):
             self._over()
         elif step.role == "main":
             self._finish()
-        if record.stage is Stage.FINISHING and not record.live():
+        if record.stage is LauncherStage.FINISHING and not record.live():
             self._over()
 
-    TABLE: ClassVar[dict[tuple[Stage, type], str]] = {
-        (Stage.BOOT, Hello): "_hello",
-        (Stage.TESTING, Tested): "_tested",
-        (Stage.STARTING, Ready): "_ready",
-        (Stage.STARTING, Withdraw): "_withdraw",
-        (Stage.ASKED, Begin): "_go",
-        (Stage.ASKED, Withdraw): "_withdraw",
-        (Stage.ASKED, Cancelled): "_cancelled",
-        (Stage.GOING, Begin): "_go",
-        (Stage.GOING, Done): "_done",
-        (Stage.GOING, Cancelled): "_cancelled",
-        (Stage.GOING, Parked): "_parked",
-        (Stage.GOING, Left): "_left",
-        (Stage.LEAVING, Left): "_left",
-        (Stage.RESTARTING, Hello): "_returned",
-        (Stage.RESTARTING, Done): "_back",
+    TABLE: ClassVar[dict[tuple[LauncherStage, type], str]] = {
+        (LauncherStage.BOOT, Hello): "_hello",
+        (LauncherStage.TESTING, Tested): "_tested",
+        (LauncherStage.STARTING, Ready): "_ready",
+        (LauncherStage.STARTING, Withdraw): "_withdraw",
+        (LauncherStage.ASKED, Begin): "_go",
+        (LauncherStage.ASKED, Withdraw): "_withdraw",
+        (LauncherStage.ASKED, Cancelled): "_cancelled",
+        (LauncherStage.GOING, Begin): "_go",
+        (LauncherStage.GOING, Done): "_done",
+        (LauncherStage.GOING, Cancelled): "_cancelled",
+        (LauncherStage.GOING, Parked): "_parked",
+        (LauncherStage.GOING, Left): "_left",
+        (LauncherStage.LEAVING, Left): "_left",
+        (LauncherStage.RESTARTING, Hello): "_returned",
+        (LauncherStage.RESTARTING, Done): "_back",
     }
-    LATE: ClassVar[dict[Stage, str]] = {
-        Stage.TESTING: "_test_late",
-        Stage.STARTING: "_start_late",
-        Stage.ASKED: "_ask_late",
-        Stage.LEAVING: "_leave_late",
-        Stage.UNDOING: "_undo_late",
-        Stage.PARKED: "_park_late",
-        Stage.RESTARTING: "_restart_late",
-        Stage.CLEARING: "_clear_late",
-        Stage.FINISHING: "_finish_late",
+    LATE: ClassVar[dict[LauncherStage, str]] = {
+        LauncherStage.TESTING: "_test_late",
+        LauncherStage.STARTING: "_start_late",
+        LauncherStage.ASKED: "_ask_late",
+        LauncherStage.LEAVING: "_leave_late",
+        LauncherStage.UNDOING: "_undo_late",
+        LauncherStage.PARKED: "_park_late",
+        LauncherStage.RESTARTING: "_restart_late",
+        LauncherStage.CLEARING: "_clear_late",
+        LauncherStage.FINISHING: "_finish_late",
     }

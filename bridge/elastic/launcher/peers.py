@@ -24,7 +24,7 @@ def peer_is_us(stream: socket.socket) -> bool:
     return uid in (0, os.getuid())
 
 
-class Agent:
+class AgentLink:
     """The connection to the node's agent, which may be lost and come back."""
 
     def __init__(self, path: str) -> None:

@@ -18,19 +18,27 @@ Rules
 
 from typing import ClassVar
 
-from bridge.elastic.launcher.machine import Machine
-from bridge.elastic.launcher.record import Action, Done, Hello, Notify, Stage, Step, Stop
+from bridge.elastic.launcher.machine import MpiLauncher
+from bridge.elastic.launcher.record import (
+    Done,
+    Hello,
+    LauncherAction,
+    LauncherStage,
+    Notify,
+    Step,
+    StopStep,
+)
 from bridge.elastic.lines import Grow
 
 
-class ProgramMachine(Machine):
+class ProgramMachine(MpiLauncher):
     """The launcher's decisions, for programs without MPI."""
 
-    def begin(self, now_s: float) -> list[Action]:
+    def begin(self, now_s: float) -> list[LauncherAction]:
         """Starts the program and its workers."""
         self._now_s, self._out = now_s, []
         record = self.record
-        self._to(Stage.RUNNING)
+        self._to(LauncherStage.RUNNING)
         self._new("main", record.nodes[:1])
         self._work(record.nodes)
         return self._out
@@ -54,7 +62,7 @@ class ProgramMachine(Machine):
         if isinstance(change, Grow):
             self._work(record.target[len(record.nodes) :])
         if record.connected:
-            self._to(Stage.ASKED, change.within_s)
+            self._to(LauncherStage.ASKED, change.within_s)
             self._ask()
         elif isinstance(change, Grow):
             self._done(Done(str(record.serial)))
@@ -74,7 +82,7 @@ class ProgramMachine(Machine):
         """Ends the workers of nodes that are removed."""
         record = self.record
         leaving = self._workers(set(record.nodes) - set(record.target))
-        self._to(Stage.LEAVING, within_s)
+        self._to(LauncherStage.LEAVING, within_s)
         for step in leaving:
             self._stop(step)
         if not leaving:
@@ -89,7 +97,7 @@ class ProgramMachine(Machine):
         record = self.record
         leaving = self._workers(set(record.nodes) - set(record.target))
         if record.connected:  # which has done without them already
-            self._to(Stage.LEAVING, self.limits.stop_s)
+            self._to(LauncherStage.LEAVING, self.limits.stop_s)
             for step in leaving:
                 self._stop(step, hard=True)
             return
@@ -99,7 +107,7 @@ class ProgramMachine(Machine):
 
     def _call_off(self, why: str) -> None:
         record = self.record
-        if record.stage is Stage.ASKED:
+        if record.stage is LauncherStage.ASKED:
             self._app(op="withdraw", id=str(record.serial))
         record.why = why
         added = set(record.target) - set(record.nodes)
@@ -107,14 +115,14 @@ class ProgramMachine(Machine):
         if not undone:
             self._answer("refused", why)
             return
-        self._to(Stage.UNDOING, self.limits.stop_s)
+        self._to(LauncherStage.UNDOING, self.limits.stop_s)
         for step in undone:
             self._stop(step)
 
     def _undo_late(self) -> None:
         for step in self._workers(set(self.record.target) - set(self.record.nodes)):
-            self._out.append(Stop(step.name, hard=True))
-        self._to(Stage.UNDOING, self.limits.stop_s)
+            self._out.append(StopStep(step.name, hard=True))
+        self._to(LauncherStage.UNDOING, self.limits.stop_s)
 
     def _ended(self, step: Step) -> None:
         record, stage = self.record, self.record.stage
@@ -126,26 +134,26 @@ class ProgramMachine(Machine):
             return
         step.counts = False
         kept = set(record.nodes) & set(record.target or record.nodes)
-        again = step.stopped and stage is not Stage.FINISHING and set(step.nodes) <= kept
+        again = step.stopped and stage is not LauncherStage.FINISHING and set(step.nodes) <= kept
         if again:
             self._work(step.nodes)  # it had been asked to end, and its node stayed
-        if stage is Stage.FINISHING:
+        if stage is LauncherStage.FINISHING:
             if not record.live():
                 self._over()
-        elif stage is Stage.LEAVING:
+        elif stage is LauncherStage.LEAVING:
             if not self._workers(set(record.nodes) - set(record.target)):
                 self._gone()
-        elif stage is Stage.UNDOING:
+        elif stage is LauncherStage.UNDOING:
             if not self._workers(set(record.target) - set(record.nodes)):
                 self._answer("refused", record.why)
         elif step.code and not again:
             self._say(f"a worker on {step.nodes[0]} ended with code {step.code}")
 
-    TABLE: ClassVar[dict[tuple[Stage, type], str]] = {
-        **Machine.TABLE,
-        (Stage.RUNNING, Hello): "_hello",
-        (Stage.ASKED, Hello): "_hello",
-        (Stage.GOING, Hello): "_hello",
-        (Stage.LEAVING, Hello): "_hello",
-        (Stage.UNDOING, Hello): "_hello",
+    TABLE: ClassVar[dict[tuple[LauncherStage, type], str]] = {
+        **MpiLauncher.TABLE,
+        (LauncherStage.RUNNING, Hello): "_hello",
+        (LauncherStage.ASKED, Hello): "_hello",
+        (LauncherStage.GOING, Hello): "_hello",
+        (LauncherStage.LEAVING, Hello): "_hello",
+        (LauncherStage.UNDOING, Hello): "_hello",
     }

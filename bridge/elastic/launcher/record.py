@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final
 from bridge.elastic.lines import Bounds, Change, Message, Nodes, Result, as_json, change_of
 
 
-class Stage(enum.Enum):
+class LauncherStage(enum.Enum):
     """The stage of a launcher: what it waits for."""
 
     BOOT = "boot"
@@ -61,7 +61,7 @@ class Step:
 
 
 @dataclass
-class Record:
+class LauncherState:
     """The launcher's memory."""
 
     job: str
@@ -74,7 +74,7 @@ class Record:
     engine: str = ""
     """join, relaunch or program; empty until it is chosen."""
     test_engine: bool = True
-    stage: Stage = Stage.BOOT
+    stage: LauncherStage = LauncherStage.BOOT
     deadline_s: float | None = None
     steps: list[Step] = field(default_factory=list)
     """Those that run or may still matter, in order of their starts."""
@@ -219,7 +219,7 @@ class Left:
 
 
 @dataclass(frozen=True)
-class Ended:
+class StepEnded:
     """A step has ended."""
 
     name: str
@@ -231,13 +231,13 @@ class Tick:
     """Time has passed."""
 
 
-Event = Message | Left | Ended | Tick
+Event = Message | Left | StepEnded | Tick
 
 # ------------------------------------------------------------------ actions
 
 
 @dataclass(frozen=True)
-class Start:
+class StartStep:
     """Starts a step, unless that has been done: names are never used twice."""
 
     name: str
@@ -251,7 +251,7 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Stop:
+class StopStep:
     """Ends a step; `hard`: at once."""
 
     name: str
@@ -293,14 +293,14 @@ class Finish:
     code: int
 
 
-Action = Start | Stop | TellApp | TellAgent | Notify | Say | Finish
+LauncherAction = StartStep | StopStep | TellApp | TellAgent | Notify | Say | Finish
 
 # ------------------------------------------------------------------ the file
 
 VERSION: Final = 1
 
 
-def to_text(record: Record) -> str:
+def to_text(record: LauncherState) -> str:
     """The record as a state file holds it."""
     stored = asdict(record)
     stored["version"], stored["stage"] = VERSION, record.stage.value
@@ -309,11 +309,11 @@ def to_text(record: Record) -> str:
     return json.dumps(stored)
 
 
-def from_text(text: str) -> Record:
+def from_text(text: str) -> LauncherState:
     """The record that `to_text` wrote."""
     stored: dict[str, Any] = json.loads(text)
     stored.pop("version")
-    stored["stage"] = Stage(stored["stage"])
+    stored["stage"] = LauncherStage(stored["stage"])
     stored["change"] = change_of(stored["change"])
     stored.setdefault("begun", len(stored["steps"]))
     stored["steps"] = [Step(**{**step, "nodes": tuple(step["nodes"])}) for step in stored["steps"]]
@@ -323,17 +323,17 @@ def from_text(text: str) -> Record:
     }
     for name in ("nodes", "target", "other_mpis"):
         stored[name] = tuple(stored[name])
-    return Record(**stored)
+    return LauncherState(**stored)
 
 
-def save(record: Record, path: Path) -> None:
+def save(record: LauncherState, path: Path) -> None:
     """Replaces the state file; a reader finds the old one or the new one, whole."""
     beside = path.with_suffix(".new")
     beside.write_text(to_text(record))
     beside.replace(path)
 
 
-def load(path: Path) -> Record | None:
+def load(path: Path) -> LauncherState | None:
     """The record of a launcher that was killed, or none if there was none before this one."""
     try:
         return from_text(path.read_text())

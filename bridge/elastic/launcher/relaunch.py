@@ -16,8 +16,8 @@ from bridge.elastic.launcher.core import Core
 from bridge.elastic.launcher.record import (
     Done,
     Hello,
+    LauncherStage,
     Parked,
-    Stage,
     Step,
 )
 from bridge.elastic.lines import Grow
@@ -30,18 +30,18 @@ class Relaunch(Core):
     """From parked data to the program at its new width."""
 
     def _parked(self, _: Parked) -> None:
-        self._to(Stage.PARKED, self.limits.finish_s)
+        self._to(LauncherStage.PARKED, self.limits.finish_s)
 
     def _park_late(self) -> None:
         """Ends a program that has parked its data but does not end."""
         for step in self.record.live("main"):
             self._stop(step, hard=True)
-        self._to(Stage.PARKED, self.limits.finish_s)
+        self._to(LauncherStage.PARKED, self.limits.finish_s)
 
     def _restart(self, nodes: tuple[str, ...]) -> None:
         self.record.connected = False
         self._last_main().counts = False
-        self._to(Stage.RESTARTING, self.limits.restart_s)
+        self._to(LauncherStage.RESTARTING, self.limits.restart_s)
         self._start_main(nodes)
 
     def _returned(self, event: Hello) -> None:
@@ -75,7 +75,7 @@ class Relaunch(Core):
         main = self._last_main()
         if main.code is None:
             self._stop(main, hard=True)
-            self._to(Stage.CLEARING, self.limits.stop_s)
+            self._to(LauncherStage.CLEARING, self.limits.stop_s)
         elif record.retried:
             main.counts = True
             record.code = record.code or 1
@@ -87,7 +87,7 @@ class Relaunch(Core):
 
     def _clear_late(self) -> None:
         self._stop(self._last_main(), hard=True)
-        self._to(Stage.CLEARING, self.limits.stop_s)
+        self._to(LauncherStage.CLEARING, self.limits.stop_s)
 
     def _parks(self, step: Step) -> bool:
         return self.record.engine == "relaunch" and step.code == 0

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from bridge.elastic.launcher.options import PREFIX, Folder, Options, clean_environment
-from bridge.elastic.launcher.record import Ended, Start, Stop
+from bridge.elastic.launcher.record import StartStep, StepEnded, StopStep
 
 SHELL: Final = """
 step=$1 pause=$2; shift 2
@@ -55,7 +55,7 @@ class Steps:
 
     # ------------------------------------------------------------------ start and end
 
-    def start(self, action: Start) -> None:
+    def start(self, action: StartStep) -> None:
         """Starts a step, unless one of this name was started before."""
         directory = self.folder.steps / action.name
         self._awaited.setdefault(action.name, time.monotonic())
@@ -104,7 +104,7 @@ class Steps:
     def _hosts(self, name: str) -> Path:
         return self.folder.path / f"{name}.hosts"
 
-    def _command(self, action: Start, settings: dict[str, str]) -> list[str]:
+    def _command(self, action: StartStep, settings: dict[str, str]) -> list[str]:
         """The srun of a step, which does not depend on the script's own environment."""
         srun = ["srun", f"--jobid={self.options.job}", "--overlap", "-Q"]
         srun += ["-J", self._title(action.name)]
@@ -125,7 +125,7 @@ class Steps:
             srun += ["-c", str(self.options.cpus)]
         return [*srun, *self.options.program]
 
-    def stop(self, action: Stop) -> None:
+    def stop(self, action: StopStep) -> None:
         """Ends a step: its tasks get SIGTERM; hard: by force."""
         if not action.hard:
             self._cancel(action.name, "TERM")
@@ -176,7 +176,7 @@ class Steps:
         """File descriptors that become readable when a step ends."""
         return list(self._pidfds.values())
 
-    def ended(self) -> Iterator[Ended]:
+    def ended(self) -> Iterator[StepEnded]:
         """The steps that have ended since the last call."""
         for name, since_s in list(self._awaited.items()):
             if not self._begun(name, since_s):
@@ -187,13 +187,13 @@ class Steps:
                     self._pidfds[name] = os.pidfd_open(pid)
             del self._awaited[name]
             if name not in self._pidfds:
-                yield Ended(name, self._code(name))
+                yield StepEnded(name, self._code(name))
         for name, pidfd in list(self._pidfds.items()):
             if not _gone(pidfd):
                 continue
             os.close(pidfd)
             del self._pidfds[name]
-            yield Ended(name, self._code(name))
+            yield StepEnded(name, self._code(name))
 
     def _begun(self, name: str, since_s: float) -> bool:
         """Whether a step has begun, or never will.

@@ -28,7 +28,7 @@ ALL = NEVER >> 1
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class ResourceUnit:
     """Resources that a job takes together from one node.
 
     Attributes:
@@ -60,7 +60,7 @@ class WindowJob:
     submit_s: int
     release_s: int
     length_s: int
-    units: tuple[Unit, ...]
+    units: tuple[ResourceUnit, ...]
     scatter: bool
     most_per_node: tuple[int, ...]
     place_s: int
@@ -78,7 +78,7 @@ class WindowJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
+class Unavailable:
     """An amount that is not available over [start_s, end_s); NEVER: permanently."""
 
     start_s: int
@@ -101,7 +101,7 @@ class Instance:
     jobs: tuple[WindowJob, ...]
     resources: tuple[str, ...]
     capacity: NDArray[np.int64]
-    used: tuple[tuple[Used, ...], ...]
+    used: tuple[tuple[Unavailable, ...], ...]
     rank: NDArray[np.int64]
 
     @cached_property
@@ -117,7 +117,7 @@ class Instance:
         worst_s = free_s + sum(job.length_s for job in self.jobs)
         return max(worst_s, *(job.place_s + job.length_s for job in self.jobs))
 
-    def pooled(self) -> tuple[NDArray[np.int64], tuple[Used, ...]]:
+    def pooled(self) -> tuple[NDArray[np.int64], tuple[Unavailable, ...]]:
         """The nodes merged into one: (K,) capacity, and its use over time."""
         capacity: NDArray[np.int64] = self.capacity.sum(axis=0)
         spans = Counter((u.start_s, u.end_s, u.amount) for used in self.used for u in used)
@@ -187,7 +187,7 @@ class Instance:
         at = {node: position for position, node in enumerate(keep)}
         moved: dict[int, tuple[int, ...]] = {}
 
-        def nodes_of(unit: Unit) -> tuple[int, ...]:
+        def nodes_of(unit: ResourceUnit) -> tuple[int, ...]:
             if id(unit.nodes) not in moved:
                 moved[id(unit.nodes)] = tuple(at[node] for node in unit.nodes if node in at)
             return moved[id(unit.nodes)]
@@ -208,7 +208,7 @@ class Instance:
         )
 
 
-def summed(spans: Sequence[Span], most: Sequence[int]) -> tuple[Used, ...]:
+def summed(spans: Sequence[Span], most: Sequence[int]) -> tuple[Unavailable, ...]:
     """Sums of amounts over time, at most `most`; pieces without any are left out."""
     change: dict[int, list[int]] = {}
     for start_s, end_s, amount in spans:
@@ -218,7 +218,7 @@ def summed(spans: Sequence[Span], most: Sequence[int]) -> tuple[Used, ...]:
             bounded = min(number, ALL)
             up[r] += bounded
             down[r] -= bounded
-    pieces: list[Used] = []
+    pieces: list[Unavailable] = []
     level = [0] * len(most)
     instants = sorted(change)
     for start_s, end_s in pairwise(instants):
@@ -227,15 +227,18 @@ def summed(spans: Sequence[Span], most: Sequence[int]) -> tuple[Used, ...]:
         if not any(amount):
             continue
         if pieces and pieces[-1].end_s == start_s and pieces[-1].amount == amount:
-            pieces[-1] = Used(pieces[-1].start_s, end_s, amount)
+            pieces[-1] = Unavailable(pieces[-1].start_s, end_s, amount)
         else:
-            pieces.append(Used(start_s, end_s, amount))
+            pieces.append(Unavailable(start_s, end_s, amount))
     return tuple(pieces)
 
 
 def _coarse(
-    pieces: tuple[Used, ...], capacity: NDArray[np.int64], least: NDArray[np.int64], all_: list[int]
-) -> tuple[Used, ...]:
+    pieces: tuple[Unavailable, ...],
+    capacity: NDArray[np.int64],
+    least: NDArray[np.int64],
+    all_: list[int],
+) -> tuple[Unavailable, ...]:
     """See `Instance.coarsened`.
 
     Args:
@@ -247,7 +250,7 @@ def _coarse(
     if not pieces or not all_:
         return pieces
     first = all_[0]
-    found: list[Used] = []
+    found: list[Unavailable] = []
     after: tuple[int, ...] = (0,) * len(capacity)
     after_s = NEVER
     has, smallest = capacity.tolist(), least.tolist()
@@ -263,7 +266,7 @@ def _coarse(
             amount[first] = has[first]
         after, after_s = tuple(amount), piece.start_s
         if found and found[-1].start_s == piece.end_s and found[-1].amount == after:
-            found[-1] = Used(piece.start_s, found[-1].end_s, after)
+            found[-1] = Unavailable(piece.start_s, found[-1].end_s, after)
         else:
-            found.append(Used(piece.start_s, piece.end_s, after))
+            found.append(Unavailable(piece.start_s, piece.end_s, after))
     return tuple(reversed(found))

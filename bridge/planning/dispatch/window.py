@@ -33,7 +33,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.resources import Arrangement
-from bridge.planning.dispatch.instance import ALL, Instance, Span, Unit, Used, WindowJob, summed
+from bridge.planning.dispatch.instance import (
+    ALL,
+    Instance,
+    ResourceUnit,
+    Span,
+    Unavailable,
+    WindowJob,
+    summed,
+)
 from bridge.planning.queue.layouts import Layout
 from bridge.planning.scheduler.booked import Placement
 from bridge.planning.scheduler.booking import Booking
@@ -277,8 +285,8 @@ class _Builder:
             names.append(SEAT)
             scale = np.append(scale, 1)
         by = scale.tolist()
-        known: dict[tuple[object, ...], tuple[Used, ...]] = {}
-        used: list[tuple[Used, ...]] = []
+        known: dict[tuple[object, ...], tuple[Unavailable, ...]] = {}
+        used: list[tuple[Unavailable, ...]] = []
         for spans, most in zip(taken, capacity.tolist(), strict=True):
             key = (*spans, *most)
             if key not in known:
@@ -423,7 +431,7 @@ class _Builder:
         mask: NDArray[np.bool_],
         layout: Layout,
         scale: NDArray[np.int64],
-    ) -> Unit:
+    ) -> ResourceUnit:
         has = self.snapshot.nodes.capacity[self.nodes]
         held = mask[self.nodes] & (has >= want).all(axis=1) & has.any(axis=1)
         if layout.exclusive:
@@ -431,7 +439,7 @@ class _Builder:
         else:
             real = want[self.real] // scale[: len(self.real)]
             amount = real.tolist() + ([1] if self.seats else [])
-        return Unit(group, tuple(amount), tuple(np.flatnonzero(held).tolist()))
+        return ResourceUnit(group, tuple(amount), tuple(np.flatnonzero(held).tolist()))
 
 
 def _unit_nodes(placement: Placement, at: NDArray[np.intp]) -> list[list[int]]:

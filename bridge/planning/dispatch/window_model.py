@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from ortools.sat.python.cp_model import CpModel, IntervalVar, IntVar
 
-from bridge.planning.dispatch.instance import Instance, Used
+from bridge.planning.dispatch.instance import Instance, Unavailable
 from bridge.units import NEVER
 
 SCALE = 10**6
@@ -87,7 +87,9 @@ def pool(made: Started, instance: Instance) -> None:
         made.model.add_cumulative(intervals, demands, most)
 
 
-def taken(made: Started, used: Sequence[Used], r: int) -> tuple[list[IntervalVar], list[int]]:
+def taken(
+    made: Started, used: Sequence[Unavailable], r: int
+) -> tuple[list[IntervalVar], list[int]]:
     """The use of one resource, as intervals and their demands."""
     intervals: list[IntervalVar] = []
     demands: list[int] = []
@@ -101,16 +103,16 @@ def taken(made: Started, used: Sequence[Used], r: int) -> tuple[list[IntervalVar
     return intervals, demands
 
 
-def merged(used: Sequence[Used], r: int) -> list[Used]:
+def merged(used: Sequence[Unavailable], r: int) -> list[Unavailable]:
     """One resource of the use, with pieces of the same amount merged."""
-    pieces: list[Used] = []
+    pieces: list[Unavailable] = []
     for one in used:
         amount = one.amount[r]
         if not amount:
             continue
         last = pieces[-1] if pieces else None
         if last is not None and last.end_s == one.start_s and last.amount == (amount,):
-            pieces[-1] = Used(last.start_s, one.end_s, (amount,))
+            pieces[-1] = Unavailable(last.start_s, one.end_s, (amount,))
         else:
-            pieces.append(Used(one.start_s, one.end_s, (amount,)))
+            pieces.append(Unavailable(one.start_s, one.end_s, (amount,)))
     return pieces

@@ -44,7 +44,7 @@ from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Partition, Snapshot
 from bridge.planning.eligibility.leaf_switches import (
     Leaves,
-    Load,
+    SwitchLoad,
     SwitchRequest,
     announced_until_s,
     pending,
@@ -261,8 +261,8 @@ class Eligibility:
         return found
 
     @cached_property
-    def _load(self) -> Load:
-        return Load(self._snapshot)
+    def _load(self) -> SwitchLoad:
+        return SwitchLoad(self._snapshot)
 
 
 def _width(part: Partition, min_nodes: int, max_nodes: int) -> tuple[int, int] | None:

@@ -186,7 +186,7 @@ class SwitchRequest:
     on_free: NDArray[np.int64]
 
 
-class Load:
+class SwitchLoad:
     """What runs on the nodes of a snapshot, as far as relevant for unions."""
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -240,7 +240,7 @@ def unions(
     *,
     most: int,
     required: Sequence[int],
-    load: Load,
+    load: SwitchLoad,
     now_s: int,
     length_s: int,
     closed: Closed,

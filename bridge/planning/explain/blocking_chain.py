@@ -40,7 +40,7 @@ class LinkKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class ChainLink:
     """One link of a chain.
 
     Attributes:
@@ -69,12 +69,12 @@ class BlockingChains:
         self._running_end_s = np.maximum(running.end_s, snapshot.now_s + 1)
         self._plan_owner = np.repeat(np.arange(len(plan)), np.diff(plan.indptr))
 
-    def of(self, row: int, longest: int = 10) -> tuple[Link, ...]:
+    def of(self, row: int, longest: int = 10) -> tuple[ChainLink, ...]:
         """The chain of a row of the plan, nearest first; at most `longest` links.
 
         Empty for a row that starts now or has no planned start.
         """
-        links: list[Link] = []
+        links: list[ChainLink] = []
         seen = {row}
         while len(links) < longest:
             link = self._before(row)
@@ -87,7 +87,7 @@ class BlockingChains:
             seen.add(row)
         return tuple(links)
 
-    def _before(self, row: int) -> Link | None:
+    def _before(self, row: int) -> ChainLink | None:
         snapshot, plan = self._snapshot, self._plan
         start_s = int(plan.start_s[row])
         if start_s in (NEVER, UNPLANNED) or start_s <= snapshot.now_s:
@@ -112,11 +112,11 @@ class BlockingChains:
         for index, reservation in enumerate(snapshot.reservations):
             closed = mine[reservation.nodes].any() and snapshot.jobs.reservation[job] != index
             if reservation.end_s == start_s and (closed or self._keeps(index, job)):
-                return Link(LinkKind.RESERVATION, index, start_s)
+                return ChainLink(LinkKind.RESERVATION, index, start_s)
             if snapshot.jobs.reservation[job] == index and reservation.start_s == start_s:
-                return Link(LinkKind.RESERVATION, index, start_s)
+                return ChainLink(LinkKind.RESERVATION, index, start_s)
         if int(snapshot.jobs.begin_s[job]) == start_s:
-            return Link(LinkKind.BEGIN_TIME, -1, start_s)
+            return ChainLink(LinkKind.BEGIN_TIME, -1, start_s)
         # It got nodes other than those that became free: any end in its partition explains the
         # start.
         mine[snapshot.partitions[int(plan.partition[row])].nodes] = True
@@ -125,7 +125,7 @@ class BlockingChains:
 
     def _holder(
         self, nodes: NDArray[np.bool_], at_s: int, row: int, consumer: str = ""
-    ) -> Link | None:
+    ) -> ChainLink | None:
         """The job that holds most of these nodes until exactly `at_s`.
 
         Args:
@@ -142,7 +142,7 @@ class BlockingChains:
         held = np.bincount(on[wanted[on]], minlength=len(running))
         if held.any():
             best = int(np.argmax(held))
-            return Link(LinkKind.RUNNING, best, at_s, int(held[best]))
+            return ChainLink(LinkKind.RUNNING, best, at_s, int(held[best]))
         wanted = plan.end_s == at_s
         wanted[row] = False
         if consumer:
@@ -152,7 +152,7 @@ class BlockingChains:
         held = np.bincount(on[wanted[on]], minlength=len(plan))
         if held.any():
             best = int(np.argmax(held))
-            return Link(LinkKind.WAITING, best, at_s, int(held[best]))
+            return ChainLink(LinkKind.WAITING, best, at_s, int(held[best]))
         return None
 
     def _keeps(self, index: int, job: int) -> bool:
@@ -161,15 +161,15 @@ class BlockingChains:
         outside = self._snapshot.jobs.reservation[job] != index
         return bool(outside and len(kept) and (kept[wanted[job] > 0] > 0).any())
 
-    def _licence_holder(self, job: int, at_s: int, row: int) -> Link | None:
+    def _licence_holder(self, job: int, at_s: int, row: int) -> ChainLink | None:
         snapshot, plan = self._snapshot, self._plan
         for index in np.flatnonzero(snapshot.jobs.licences[job]).tolist():
             name = snapshot.licences[index]
             held = (snapshot.running.licences[:, index] > 0) & (self._running_end_s == at_s)
             if held.any():
-                return Link(LinkKind.RUNNING, int(np.argmax(held)), at_s, licence=name)
+                return ChainLink(LinkKind.RUNNING, int(np.argmax(held)), at_s, licence=name)
             waiting = (snapshot.jobs.licences[plan.job, index] > 0) & (plan.end_s == at_s)
             waiting[row] = False
             if waiting.any():
-                return Link(LinkKind.WAITING, int(np.argmax(waiting)), at_s, licence=name)
+                return ChainLink(LinkKind.WAITING, int(np.argmax(waiting)), at_s, licence=name)
         return None

@@ -50,7 +50,7 @@ class SizeKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class JobChange:
     """A change of a job, and the resulting start.
 
     Attributes:
@@ -225,7 +225,7 @@ def describe(
     sizes: Sizes | None = None,
     size: int = 0,
     partition: int = -1,
-) -> Change:
+) -> JobChange:
     """Describes a change of a job.
 
     Args:
@@ -254,15 +254,15 @@ def describe(
         asked, text = _smaller(asked, snapshot, row, sizes, size)
         words.append(text)
     options = dialect.submit_options(asked)
-    return Change(start_s, time_limit_s, size, kind, partition, options, " and ".join(words))
+    return JobChange(start_s, time_limit_s, size, kind, partition, options, " and ".join(words))
 
 
-def let_in(start_s: int, closures: Sequence[Closure]) -> Change:
+def let_in(start_s: int, closures: Sequence[Closure]) -> JobChange:
     """Describes access to FreePools."""
     names = tuple(closure.name for closure in closures)
     words = [f"{closure.name} (access: {closure.access or 'none'})" for closure in closures]
     text = f"with access to FreePool{'s' if len(names) > 1 else ''} {' and '.join(words)}"
-    return Change(start_s, 0, 0, None, -1, "", text, names)
+    return JobChange(start_s, 0, 0, None, -1, "", text, names)
 
 
 def _smaller(

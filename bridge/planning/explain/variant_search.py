@@ -227,14 +227,14 @@ class VariantSearch:
         terms = self._lowered.terms(*asked)
         if terms.reasons[0] is not None:
             return None
-        gates = self._lowered.closed_to(*asked)[0]
-        gates = tuple(gate for gate in gates if gate.closure not in without)
+        job_closures = self._lowered.closed_to(*asked)[0]
+        job_closures = tuple(each for each in job_closures if each.closure not in without)
         jobs = self._with.jobs
         terms = self._cluster.licences.add_terms(
             terms, jobs.licences[asked[0]], Mode.BOTH, jobs.reservation[asked[0]]
         )
         own: BookTerms = (terms.constraint, terms.amount, terms.mode)
-        request = self._cluster.request(layout, gates)
+        request = self._cluster.request(layout, job_closures)
         found = self._cluster.book.find(request, length_s, own, self.begin_s, until_s)
         return (
             None

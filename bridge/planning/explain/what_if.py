@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from bridge.dialect import dialect_of
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
-from bridge.planning.explain.changes import Change, describe, let_in
+from bridge.planning.explain.changes import JobChange, describe, let_in
 from bridge.planning.explain.variant_search import VariantSearch
 from bridge.planning.prediction.apply_predictions import as_planned
 from bridge.planning.queue.rows import plannable
@@ -58,7 +58,7 @@ def what_if(
     conditions: Conditions | None = None,
     *,
     step_s: int | None = None,
-) -> tuple[Change, ...]:
+) -> tuple[JobChange, ...]:
     """Looks for the smallest changes that let a job start earlier.
 
     Args:
@@ -83,7 +83,7 @@ def what_if(
     return (*ordered[:MOST_CHANGES], *((let_in(start_s, pools),) if pools else ()))
 
 
-def _single(search: VariantSearch, below_s: int, step_s: int) -> list[Change]:
+def _single(search: VariantSearch, below_s: int, step_s: int) -> list[JobChange]:
     """One change each (rule 2)."""
     variants, snapshot, job = search.variants, search.snapshot, search.job
     changes = []
@@ -154,7 +154,7 @@ def _largest(count: int, helps: Callable[[int], bool]) -> int:
     return low
 
 
-def _pairs(search: VariantSearch, below_s: int, step_s: int) -> list[Change]:
+def _pairs(search: VariantSearch, below_s: int, step_s: int) -> list[JobChange]:
     """Two changes together: a shorter time limit, and another partition or a halved size."""
     variants, snapshot, job = search.variants, search.snapshot, search.job
     before_s, changes = search.limit_s(), []

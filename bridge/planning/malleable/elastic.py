@@ -18,7 +18,7 @@ RULES: Final = {int(rule): rule for rule in WidthRule}
 
 
 @dataclass(frozen=True, slots=True)
-class Elastic:
+class MalleableJob:
     """A running malleable job.
 
     Attributes:
@@ -59,7 +59,7 @@ class Elastic:
 class ElasticJobs:
     """Running malleable jobs as columns of length n, in order of their rows.
 
-    Attributes: as of `Elastic`, and
+    Attributes: as of `MalleableJob`, and
         indptr: (n + 1,) job i holds nodes[indptr[i]:indptr[i + 1]], those of its base first.
         nodes: (nnz,) node indexes.
         straight: the nodes of each are ascending.
@@ -93,11 +93,11 @@ class ElasticJobs:
     def __len__(self) -> int:
         return len(self.row)
 
-    def __iter__(self) -> Iterator[Elastic]:
+    def __iter__(self) -> Iterator[MalleableJob]:
         return (self[at] for at in range(len(self)))
 
-    def __getitem__(self, at: int) -> Elastic:
-        return Elastic(
+    def __getitem__(self, at: int) -> MalleableJob:
+        return MalleableJob(
             row=int(self.row[at]),
             nodes=self.nodes[self.indptr[at] : self.indptr[at + 1]],
             base=int(self.base[at]),

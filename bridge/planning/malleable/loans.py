@@ -28,7 +28,7 @@ from bridge.model.job import WidthRule
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.planning.malleable.bases import Costs, allowed
-from bridge.planning.malleable.elastic import RULES, Elastic, ElasticJobs
+from bridge.planning.malleable.elastic import RULES, ElasticJobs, MalleableJob
 from bridge.planning.malleable.expand_shrink import idle_nodes
 from bridge.planning.malleable.speed import speed, speeds, widths_for
 from bridge.planning.malleable.usable import Usable
@@ -50,7 +50,7 @@ def used_from_s(plan: Plan, n_nodes: int) -> NDArray[np.int64]:
     return found
 
 
-def kept_now(job: Elastic, used_s: NDArray[np.int64], by_s: int) -> NDArray[np.int32]:
+def kept_now(job: MalleableJob, used_s: NDArray[np.int64], by_s: int) -> NDArray[np.int32]:
     """The nodes that a job keeps if it gives nodes back in this cycle (rule 1).
 
     Args:

@@ -76,7 +76,7 @@ Kept = tuple[AtWidth, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class SpeedUpPoint:
     """A speed-up against one node.
 
     Attributes:
@@ -148,16 +148,18 @@ def _by_run_times(ran: Sequence[AtWidth]) -> float:
     return a / (a + b) if a > 0 else 0.0
 
 
-def curve(kept: Kept, widths: Sequence[int]) -> list[Point]:
+def curve(kept: Kept, widths: Sequence[int]) -> list[SpeedUpPoint]:
     """Speed-ups at some widths, ascending, for display."""
     serial, known = serial_of(kept), serial_of(kept) != UNKNOWN_SERIAL or bool(kept)
     measured = {at.width: at.serial for at in kept if at.measured}
     found = []
     for width in sorted({*widths}):
         if width in measured:
-            found.append(Point(width, speed(measured[width], width), "measured"))
+            found.append(SpeedUpPoint(width, speed(measured[width], width), "measured"))
         else:
-            found.append(Point(width, speed(serial, width), "learnt" if known else "assumed"))
+            found.append(
+                SpeedUpPoint(width, speed(serial, width), "learnt" if known else "assumed")
+            )
     return found
 
 

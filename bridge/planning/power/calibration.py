@@ -37,7 +37,7 @@ BEYOND: Final = 0.02
 
 
 @dataclass(frozen=True)
-class Curve:
+class NodeReports:
     """The reports of one node.
 
     Attributes:
@@ -53,7 +53,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Line:
+class FittedPower:
     """The fitted values, or why there are none.
 
     Attributes:
@@ -91,11 +91,11 @@ class Calibration:
     metered: int
     readings: int
     before_w: tuple[int, int] | None
-    line: Line
+    line: FittedPower
 
 
 def calibrations(
-    rules: PowerRules | None, snapshot: Snapshot, curves: Mapping[str, Curve]
+    rules: PowerRules | None, snapshot: Snapshot, curves: Mapping[str, NodeReports]
 ) -> list[Calibration]:
     """One for each type of node, in the order of their entries.
 
@@ -111,13 +111,13 @@ def calibrations(
         load = np.concatenate([np.empty(0), *(np.array(each.load) for each in own)])
         watts = np.concatenate([np.empty(0), *(np.array(each.watts) for each in own)])
         metered = sum(each.metered and bool(each.source) for each in own)
-        line = fitted(load, watts) if metered else Line(problem=_no_meter(names, own))
+        line = fitted(load, watts) if metered else FittedPower(problem=_no_meter(names, own))
         readings = 0 if line.problem else len(load)
         found.append(Calibration(name, nodes, names, metered, readings, before_w, line))
     return found
 
 
-def _no_meter(names: Sequence[str], own: Sequence[Curve]) -> str:
+def _no_meter(names: Sequence[str], own: Sequence[NodeReports]) -> str:
     if not names:
         return "the cluster has no such node"
     if any(each.source for each in own):
@@ -151,7 +151,7 @@ def _types(rules: PowerRules | None, snapshot: Snapshot) -> Iterator[_Type]:
         yield f"{cpus[each]} CPUs{number}", chosen, None, rows
 
 
-def fitted(load: NDArray[np.float64], watts: NDArray[np.float64]) -> Line:
+def fitted(load: NDArray[np.float64], watts: NDArray[np.float64]) -> FittedPower:
     """The line through readings (rules 1 to 3).
 
     Args:
@@ -161,14 +161,14 @@ def fitted(load: NDArray[np.float64], watts: NDArray[np.float64]) -> Line:
     bins = np.minimum((load * BINS).astype(np.int64), BINS - 1)
     enough = np.flatnonzero(np.bincount(bins, minlength=BINS) >= LEAST)
     if not len(enough):
-        return Line(problem=f"only {len(load)} readings at a steady load: wait some minutes")
+        return FittedPower(problem=f"only {len(load)} readings at a steady load: wait some minutes")
     points = np.array(
         [(np.median(load[bins == each]), np.median(watts[bins == each])) for each in enough]
     )
     least, most = float(points[:, 0].min()), float(points[:, 0].max())
     span = f"{least:.0%}" if most - least < 0.01 else f"{least:.0%} to {most:.0%}"
     if most - least < SPREAD:
-        return Line(
+        return FittedPower(
             least_load=least,
             most_load=most,
             problem=f"its nodes were seen at loads of {span} only: let one be idle for a minute, "
@@ -177,7 +177,7 @@ def fitted(load: NDArray[np.float64], watts: NDArray[np.float64]) -> Line:
     slope, idle_w = np.polyfit(points[:, 0], points[:, 1], 1)
     if slope < 0 or idle_w < 0:
         what = "less power under a higher load" if slope < 0 else "less than nothing when idle"
-        return Line(
+        return FittedPower(
             least_load=least,
             most_load=most,
             problem=f"by the readings its nodes draw {what}: the meter does not see what jobs draw",
@@ -185,7 +185,7 @@ def fitted(load: NDArray[np.float64], watts: NDArray[np.float64]) -> Line:
     kept = np.isin(bins, enough)
     off = watts[kept] - (idle_w + slope * load[kept])
     above_w = max(float(np.quantile(off, 1 - BEYOND)), 0.0)
-    return Line(
+    return FittedPower(
         idle_w=round(float(idle_w)),
         max_w=_up(idle_w + slope + above_w),
         error_w=_up(np.quantile(np.abs(off), 1 - BEYOND)),

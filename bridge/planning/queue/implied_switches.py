@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bridge.model.reasons import Reason
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.alternatives import Alternative, Eligibility
-from bridge.planning.eligibility.leaf_switches import Leaves, Load, SwitchRequest, since_s
+from bridge.planning.eligibility.leaf_switches import Leaves, SwitchLoad, SwitchRequest, since_s
 from bridge.planning.queue.rows import plannable
 
 
@@ -47,7 +47,7 @@ class _Least:
 
     def __init__(self, snapshot: Snapshot, leaves: Leaves) -> None:
         self._snapshot, self._leaves = snapshot, leaves
-        self._load, self._eligibility = Load(snapshot), Eligibility(snapshot)
+        self._load, self._eligibility = SwitchLoad(snapshot), Eligibility(snapshot)
         self._known: dict[tuple[object, ...], int] = {}
 
     def of(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:

@@ -104,8 +104,8 @@ class BookedView:
         """Which rows are bound by limits, FreePools or licences, as booked."""
         choices, indptr = self._candidates.choices, self._candidates.terms.indptr
         at = choices.numbers(self._of(asked), self._booked.position[asked])
-        gated = [bool(choices.gates[choice]) for choice in at.tolist()]
-        bound: NDArray[np.bool_] = (np.diff(indptr)[at] > 0) | np.array(gated, dtype=bool)
+        closed = [bool(choices.job_closures[choice]) for choice in at.tolist()]
+        bound: NDArray[np.bool_] = (np.diff(indptr)[at] > 0) | np.array(closed, dtype=bool)
         return bound
 
     def layout_choice(self, asked: int) -> tuple[int, Layout]:

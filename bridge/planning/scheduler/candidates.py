@@ -19,7 +19,7 @@ from bridge.planning.scheduler.cluster_book import BookTerms, ClusterBook
 from bridge.planning.scheduler.kept_book import RowRecord
 from bridge.planning.scheduler.layout_choices import LayoutChoice, LayoutChoices
 from bridge.planning.site_rules.capacity_constraints import Mode
-from bridge.planning.site_rules.freepools import Gates
+from bridge.planning.site_rules.freepools import JobClosures
 from bridge.planning.site_rules.lowered_rules import LoweredRules
 
 
@@ -110,7 +110,7 @@ class Candidates:
     def request_of(self, choice: LayoutChoice) -> int:
         """The book's number of one choice."""
         if choice.position:
-            return self.cluster.request(choice.layout, self.choices.gates[choice.number])
+            return self.cluster.request(choice.layout, self.choices.job_closures[choice.number])
         return int(self.requests(np.array([choice.candidate]))[0])
 
     def requests(
@@ -137,15 +137,15 @@ class Candidates:
     ) -> NDArray[np.int32]:
         choices = self.choices
         layout, numbers = choices.which[candidate] + position, choices.numbers(candidate, position)
-        gates = choices.gates
-        shut: dict[Gates, int] = {(): 0}
+        job_closures = choices.job_closures
+        shut: dict[JobClosures, int] = {(): 0}
         kind = np.zeros(len(candidate), dtype=np.int64)
         if self.cluster.closures:
-            each = [shut.setdefault(gates[at], len(shut)) for at in numbers.tolist()]
+            each = [shut.setdefault(job_closures[at], len(shut)) for at in numbers.tolist()]
             kind = np.array(each, dtype=np.int64)
         first, which = by_appearance(packed(layout, kind))
         found = [
-            self.cluster.request(choices.layouts[at], gates[number])
+            self.cluster.request(choices.layouts[at], job_closures[number])
             for at, number in zip(layout[first].tolist(), numbers[first].tolist(), strict=True)
         ]
         return np.array(found, dtype=np.int32)[which]

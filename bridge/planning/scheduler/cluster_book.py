@@ -34,7 +34,7 @@ from bridge.planning.scheduler.kept_book import (
     Steps,
 )
 from bridge.planning.site_rules.capacity_constraints import Mode, Terms
-from bridge.planning.site_rules.freepools import Closure, Gates
+from bridge.planning.site_rules.freepools import Closure, JobClosures
 from bridge.planning.site_rules.licences import LicenceConstraints
 from bridge.planning.site_rules.lowered_rules import LoweredRules
 from bridge.ports import Selection
@@ -86,7 +86,7 @@ class ClusterBook:
         """
         self._snapshot, self._eligibility, self.lowered = snapshot, eligibility, lowered
         self._classes: dict[tuple[int, tuple[int, ...]], int] = {}
-        self._requests: dict[tuple[Layout, Gates], int] = {}
+        self._requests: dict[tuple[Layout, JobClosures], int] = {}
         self._closed: list[tuple[int, int, int, NDArray[np.uint64]]] = []
         self._marks: list[int] = []  # its length at each mark
         self._used: set[int] = set()  # classes without closed times, in this cycle
@@ -227,18 +227,18 @@ class ClusterBook:
         self.book.keep(mark)
         del self._marks[mark:]
 
-    def request(self, layout: Layout, gates: Gates = ()) -> int:
+    def request(self, layout: Layout, job_closures: JobClosures = ()) -> int:
         """The book's request number of a layout; layouts with equal demands share it.
 
         Args:
             layout: of a pending job.
-            gates: the FreePools' closures that keep it, or some of its chunks, out.
+            job_closures: the FreePools' closures that keep it, or some of its chunks, out.
         """
-        key = layout, gates
+        key = layout, job_closures
         found = self._requests.get(key)
         if found is None:
             classes = tuple(
-                self._class(group.class_, _shut(gates, want))
+                self._class(group.class_, _shut(job_closures, want))
                 for group, want in zip(layout.groups, layout.together(), strict=True)
             )
             found = self._numbered.get((layout, classes))
@@ -320,7 +320,7 @@ class ClusterBook:
 
     @property
     def closures(self) -> tuple[Closure, ...]:
-        """The FreePools of nodes; gates are indexes into them."""
+        """The FreePools of nodes; closures of jobs are indexes into them."""
         return self.lowered.closures
 
     def constraint_key(self, constraint: int) -> str:
@@ -344,9 +344,9 @@ class ClusterBook:
         return False, self.lowered.constraints.labels[constraint]
 
 
-def _shut(gates: Gates, want: tuple[int, ...]) -> tuple[int, ...]:
+def _shut(job_closures: JobClosures, want: tuple[int, ...]) -> tuple[int, ...]:
     """The closures that keep a chunk out, as positions in `LoweredRules.closures`."""
-    return tuple(gate.closure for gate in gates if gate.shuts(want))
+    return tuple(each.closure for each in job_closures if each.shuts(want))
 
 
 def _same_from(now_s: int, old: Steps, new: Steps) -> bool:

@@ -3,7 +3,7 @@
 
 Terms
     candidate   one alternative of an asked row.
-    choice      one layout of a candidate, with the terms and gates of that layout.
+    choice      one layout of a candidate, with the terms and closures of that layout.
 
 Rules
     1. The amounts of a job depend on its number of nodes and, with whole nodes, on which nodes it
@@ -46,7 +46,7 @@ from bridge.planning.queue.layouts import (
 from bridge.planning.requests.amounts import largest
 from bridge.planning.scheduler.layout_power import LayoutPower
 from bridge.planning.site_rules.capacity_constraints import Terms
-from bridge.planning.site_rules.freepools import Gates
+from bridge.planning.site_rules.freepools import JobClosures
 from bridge.planning.site_rules.lowered_rules import Extent, LoweredRules
 
 MOST_TIERS = 24
@@ -265,7 +265,7 @@ class LayoutChoice:
 
     Attributes:
         candidate: of which.
-        number: among all choices; of its terms and gates.
+        number: among all choices; of its terms and closures.
         layout: of its chunks.
         position: among the candidate's layouts: those for any start, then the wider ones.
     """
@@ -283,7 +283,7 @@ class LayoutChoices:
         layouts: of all choices; candidates with equal requests share them.
         which: (n_candidates,) the first of its layouts: those for any start, then the wider ones.
         n_least: (n_candidates,) how many are for any start.
-        gates: of each choice.
+        job_closures: of each choice.
         simple: (n_candidates,) it has one layout only.
         refused: (n_candidates,) it can never run; see `refusal`.
         hopeless: (n_choices,) which can never run.
@@ -349,7 +349,7 @@ class LayoutChoices:
             )
         extent = extent_of(flat, whole if lowered.weighs_nodes else None, drawing)
         self.terms: Terms = lowered.terms(*asked, extent)
-        self.gates: list[Gates] = lowered.closed_to(*asked, extent)
+        self.job_closures: list[JobClosures] = lowered.closed_to(*asked, extent)
         self._reasons = self.terms.reasons
         hopeless = []
         if lowered.any:

@@ -19,11 +19,11 @@ from bridge.core import Blocked, Book
 from bridge.planning.queue.time_windows import SPARE_S
 from bridge.planning.scheduler.candidates import Candidates
 from bridge.planning.scheduler.layout_choices import LayoutChoice
-from bridge.planning.site_rules.freepools import Closure, Gates
+from bridge.planning.site_rules.freepools import Closure, JobClosures
 from bridge.units import NEVER
 
 _IMPOSSIBLE = (Blocked.NEVER_NODES, Blocked.NEVER_SIZE, Blocked.NEVER_COUNTER)
-_Shut = tuple[int, tuple[Gates, ...], int]  # layouts, their gates, and for how long
+_Shut = tuple[int, tuple[JobClosures, ...], int]  # layouts, their closures, and for how long
 _Mapping = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]
 
 
@@ -37,7 +37,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Obstacle:
     """Why a row does not start now, for one of its candidates."""
 
     candidate: int
@@ -112,10 +112,10 @@ class RowSearch:
 
     def why(
         self, asked: int, begin_s: int, latest_s: int, candidates: Iterable[int] | None = None
-    ) -> Verdict:
+    ) -> Obstacle:
         """Why a row does not start now, for its first candidate that could ever run."""
         all_ = self._candidates
-        verdicts: list[Verdict] = []
+        verdicts: list[Obstacle] = []
         for candidate in all_.runnable(asked) if candidates is None else candidates:
             choice = all_.choices.first(candidate)
             verdict = self._book.why(
@@ -125,7 +125,7 @@ class RowSearch:
                 begin_s,
                 latest_s,
             )
-            verdicts.append(Verdict(candidate, *verdict))
+            verdicts.append(Obstacle(candidate, *verdict))
             if verdict[0] not in _IMPOSSIBLE:
                 break
         return verdicts[0] if verdicts[-1].blocked in _IMPOSSIBLE else verdicts[-1]
@@ -148,20 +148,20 @@ class RowSearch:
         """The same for one candidate; None: no pool keeps it out. Equal ones share the result."""
         all_ = self._candidates
         cluster, choices = all_.cluster, list(all_.choices.to_plan(candidate))
-        gates = [all_.choices.gates[choice.number] for choice in choices]
+        job_closures = [all_.choices.job_closures[choice.number] for choice in choices]
         length = int(all_.length_s[candidate])
-        if not all(gates):
+        if not all(job_closures):
             return None
-        key = int(all_.choices.which[candidate]), tuple(gates), length
+        key = int(all_.choices.which[candidate]), tuple(job_closures), length
         if key not in self._kept_out:
 
-            def fits(shut: Iterable[Gates]) -> bool:
+            def fits(shut: Iterable[JobClosures]) -> bool:
                 layouts = [choice.layout for choice in choices]
                 requests = map(cluster.request, layouts, shut)
                 finds = (self._book.find(r, length, None, self._now_s, NEVER - 1) for r in requests)
                 return any(found is not None for found in finds)
 
-            closures = tuple(cluster.closures[gate.closure] for gate in gates[0])
+            closures = tuple(cluster.closures[each.closure] for each in job_closures[0])
             open_ = repeat((), len(choices))
-            self._kept_out[key] = None if fits(gates) else closures if fits(open_) else ()
+            self._kept_out[key] = None if fits(job_closures) else closures if fits(open_) else ()
         return self._kept_out[key]

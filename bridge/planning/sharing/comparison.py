@@ -52,7 +52,7 @@ _MOST_RATE: Final = 10**12
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ComparisonResult:
     """What a comparison has shown.
 
     Attributes:
@@ -68,8 +68,8 @@ class Verdict:
     alone: Rate | None = None
 
 
-GOES_ON: Final = Verdict(over=False)
-UNKNOWN: Final = Verdict(over=True)
+GOES_ON: Final = ComparisonResult(over=False)
+UNKNOWN: Final = ComparisonResult(over=True)
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Comparison:
         )
         return following.after(at_s, work, guest_ms, now_s)
 
-    def verdict(self, bound: float) -> Verdict:
+    def verdict(self, bound: float) -> ComparisonResult:
         """What is known so far (rules 2 to 4).
 
         Args:
@@ -155,7 +155,7 @@ class Comparison:
             if at_most - harm > NARROW:
                 return UNKNOWN
         found = Slowdown(harm, (harm - at_least) / SURE)
-        return Verdict(True, found, harm > bound, self._alone(high, found))
+        return ComparisonResult(True, found, harm > bound, self._alone(high, found))
 
     def _alone(self, high: Sequence[int], found: Slowdown) -> Rate:
         """With the deviation between phases, which is larger if the host changes by itself."""

@@ -40,7 +40,7 @@ def _upper(value: object) -> object:
     return None if value is None else str(value)
 
 
-class Bounds(Section):
+class CorridorBounds(Section):
     """A lower bound, an upper one or both; the other one stays as it is."""
 
     lower: Annotated[Name | None, BeforeValidator(power_text)] = Field(
@@ -64,7 +64,7 @@ class Bounds(Section):
         return self
 
 
-class CorridorSection(Bounds):
+class CorridorSection(CorridorBounds):
     """One entry of the calendar."""
 
     name: Name = Field(default="", description="Name for display.")
@@ -80,7 +80,7 @@ class CorridorSection(Bounds):
         )
 
 
-Calendar = Annotated[tuple[CorridorSection, ...], Field(max_length=MOST_ENTRIES)]
+CorridorCalendar = Annotated[tuple[CorridorSection, ...], Field(max_length=MOST_ENTRIES)]
 """The list, as a field of a section."""
 
 

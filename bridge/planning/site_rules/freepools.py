@@ -53,7 +53,7 @@ class Closure:
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class JobClosure:
     """A closure that excludes a job, or some of its chunks.
 
     Attributes:
@@ -76,11 +76,11 @@ class Gate:
         )
 
 
-Gates = tuple[Gate, ...]
+JobClosures = tuple[JobClosure, ...]
 
 
 @dataclass(frozen=True)
-class GatedJobs:
+class AccessRequests:
     """Jobs to check for access: n of them.
 
     Attributes:
@@ -149,12 +149,12 @@ class LoweredFreePools:
             self._kept.append((pool, column, constraint))
         self.closures = tuple(closures)
 
-    def add_terms(self, terms: TermList, gated: GatedJobs) -> None:
+    def add_terms(self, terms: TermList, requests: AccessRequests) -> None:
         """Adds the terms of pending jobs."""
         for pool, column, constraint in self._kept:
-            amount = gated.used[:, column]
+            amount = requests.used[:, column]
             jobs = np.flatnonzero(amount > 0)
-            mode = np.where(self._lets_in(pool.access, gated)[jobs], Mode.COUNT, Mode.BOTH)
+            mode = np.where(self._lets_in(pool.access, requests)[jobs], Mode.COUNT, Mode.BOTH)
             terms.add(
                 jobs,
                 np.full(len(jobs), constraint, dtype=np.int64),
@@ -174,19 +174,19 @@ class LoweredFreePools:
                 np.full(count, Mode.COUNT, dtype=np.int8),
             )
 
-    def closed_to(self, gated: GatedJobs) -> list[Gates]:
+    def closed_to(self, requests: AccessRequests) -> list[JobClosures]:
         """The closures for each job; jobs with equal requests share one."""
-        n_jobs = len(gated.time_limit_s)
+        n_jobs = len(requests.time_limit_s)
         columns: list[NDArray[np.bool_]] = []
         pools = []
         for at, pool in enumerate(self._closing):
             plain = [access for access in pool.access if not access.chunk]
             chunked = [access for access in pool.access if access.chunk]
             pools.append((at, [self._chunk(access) for access in chunked]))
-            columns.append(self._lets_in(plain, gated))
-            columns += [self._meets(access, gated) for access in chunked]
+            columns.append(self._lets_in(plain, requests))
+            columns += [self._meets(access, requests) for access in chunked]
         verdicts = np.array(columns, dtype=bool).reshape(len(columns), n_jobs).T
-        known: dict[bytes, Gates] = {}
+        known: dict[bytes, JobClosures] = {}
         found = []
         for row in verdicts:
             key = row.tobytes()
@@ -202,15 +202,15 @@ class LoweredFreePools:
             found.append((-1 if column is None else column, bound.least, bound.most))
         return tuple(found)
 
-    def _lets_in(self, conditions: Sequence[Access], gated: GatedJobs) -> NDArray[np.bool_]:
-        let_in = np.zeros(len(gated.time_limit_s), dtype=bool)
+    def _lets_in(self, conditions: Sequence[Access], requests: AccessRequests) -> NDArray[np.bool_]:
+        let_in = np.zeros(len(requests.time_limit_s), dtype=bool)
         for access in conditions:
-            let_in |= self._meets(access, gated)
+            let_in |= self._meets(access, requests)
         return let_in
 
-    def _meets(self, access: Access, gated: GatedJobs) -> NDArray[np.bool_]:
+    def _meets(self, access: Access, requests: AccessRequests) -> NDArray[np.bool_]:
         """Which jobs meet the conditions on the whole job."""
-        meets = np.ones(len(gated.time_limit_s), dtype=bool)
+        meets = np.ones(len(requests.time_limit_s), dtype=bool)
         for kind, names in (
             (ConsumerKind.USER, access.users),
             (ConsumerKind.ACCOUNT, access.accounts),
@@ -219,13 +219,13 @@ class LoweredFreePools:
             if names is not None:
                 known = self._consumers.names[kind]
                 numbers = [known[name] for name in sorted(names) if name in known]
-                meets &= np.isin(gated.who[kind], np.array(numbers, dtype=np.int64))
+                meets &= np.isin(requests.who[kind], np.array(numbers, dtype=np.int64))
         for bound in access.bounds:
             column = self._amounts.column(bound.what)
             if bound.what == TIME:
-                least, most = gated.shortest_s, gated.time_limit_s
+                least, most = requests.shortest_s, requests.time_limit_s
             elif column is not None:
-                least, most = gated.requested[:, column], gated.used[:, column]
+                least, most = requests.requested[:, column], requests.used[:, column]
             else:
                 least = most = np.zeros(len(meets), dtype=np.int64)
             meets &= (least >= bound.least) & (most <= bound.most)
@@ -234,7 +234,7 @@ class LoweredFreePools:
 
 def _gates(
     pools: Sequence[tuple[int, list[tuple[tuple[int, int, int], ...]]]], verdicts: list[bool]
-) -> Iterator[Gate]:
+) -> Iterator[JobClosure]:
     """The closures of a job with these verdicts: each pool for all of it, then by condition.
 
     A condition on chunks applies if the job meets the rest of its item.
@@ -244,4 +244,4 @@ def _gates(
         open_to_all = next(rest)
         conditions = tuple(condition for condition in chunked if next(rest))
         if not open_to_all:
-            yield Gate(at, conditions)
+            yield JobClosure(at, conditions)

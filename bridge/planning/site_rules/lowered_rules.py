@@ -42,7 +42,12 @@ from bridge.planning.site_rules.capacity_constraints import (
     TermList,
     Terms,
 )
-from bridge.planning.site_rules.freepools import Closure, GatedJobs, Gates, LoweredFreePools
+from bridge.planning.site_rules.freepools import (
+    AccessRequests,
+    Closure,
+    JobClosures,
+    LoweredFreePools,
+)
 from bridge.planning.site_rules.limits import Consumers, Horizon, LoweredLimits
 from bridge.planning.site_rules.power import LoweredPower, binds
 from bridge.units import UNPLANNED
@@ -152,16 +157,16 @@ class LoweredRules:
             self.power.count_running(counted)
         self.running: Terms = counted.done(self.constraints)
 
-    def _gated(
+    def _access_requests(
         self,
         rows: NDArray[np.int64],
         partition: NDArray[np.int64],
         time_limit_s: NDArray[np.int64],
         extent: Extent,
-    ) -> GatedJobs:
+    ) -> AccessRequests:
         used = self._amounts.of_jobs(rows, partition, extent.nodes, extent.have)
         fewest = extent.nodes if extent.fewest is None else extent.fewest
-        return GatedJobs(
+        return AccessRequests(
             who=self._consumers.of_jobs(rows, partition),
             used=used,
             requested=self._amounts.requested(rows, fewest) if self.bounds_least else used,
@@ -197,9 +202,9 @@ class LoweredRules:
         if not self.any:
             return terms.done(self.constraints)
         if self._counts:
-            gated = self._gated(rows, partition, time_limit_s, extent)
-            self._limits.add_terms(terms, gated.who, gated.used, time_limit_s)
-            self._pools.add_terms(terms, gated)
+            requests = self._access_requests(rows, partition, time_limit_s, extent)
+            self._limits.add_terms(terms, requests.who, requests.used, time_limit_s)
+            self._pools.add_terms(terms, requests)
         if self.power is not None:
             watts = extent.watts
             if watts is None:
@@ -213,11 +218,11 @@ class LoweredRules:
         partition: NDArray[np.int64],
         time_limit_s: NDArray[np.int64],
         extent: Extent,
-    ) -> list[Gates]:
+    ) -> list[JobClosures]:
         """(n,) the closures of each job, or of some of its chunks; as `terms`."""
         if not self.closures:
             return [()] * len(rows)
-        return self._pools.closed_to(self._gated(rows, partition, time_limit_s, extent))
+        return self._pools.closed_to(self._access_requests(rows, partition, time_limit_s, extent))
 
 
 def weighs_nodes(rules: Rules) -> bool:
@@ -315,12 +320,12 @@ def stranded(lowered: LoweredRules, plan: Plan) -> list[Stranded]:
     limit_s = requested_time_limit_s(lowered.snapshot.jobs, rows, end_s - start_s)
     terms = lowered.terms(rows, where, limit_s, extent)
     closed = lowered.closed_to(rows, where, limit_s, extent)
-    sums, gatekeeper, found = Sums(lowered), _Gatekeeper(lowered, plan), []
+    sums, access, found = Sums(lowered), _AccessCheck(lowered, plan), []
     for at, row in enumerate(planned.tolist()):
         begin, end = int(start_s[at]), int(end_s[at])
         broken = sums.broken(begin, end, terms, at)
         if broken is None:
-            broken = gatekeeper.broken(row, closed[at])
+            broken = access.broken(row, closed[at])
         if broken is None:
             sums.put(begin, end, terms, at)
         else:
@@ -328,7 +333,7 @@ def stranded(lowered: LoweredRules, plan: Plan) -> list[Stranded]:
     return found
 
 
-class _Gatekeeper:
+class _AccessCheck:
     """Checks the nodes of planned rows against closures."""
 
     def __init__(self, lowered: LoweredRules, plan: Plan) -> None:
@@ -338,18 +343,18 @@ class _Gatekeeper:
     def _eligibility(self) -> Eligibility:
         return Eligibility(self._lowered.snapshot)
 
-    def broken(self, row: int, gates: Gates) -> str | None:
+    def broken(self, row: int, job_closures: JobClosures) -> str | None:
         """The closure that excludes a row, or its chunks, from one of its nodes."""
         plan = self._plan
         own = slice(int(plan.indptr[row]), int(plan.indptr[row + 1]))
         start_s, end_s = int(plan.start_s[row]), int(plan.end_s[row])
-        for gate in gates:
-            closure = self._lowered.closures[gate.closure]
+        for each in job_closures:
+            closure = self._lowered.closures[each.closure]
             starts, ends = closure.windows.T
             on = closure.nodes[plan.nodes[own]]
             if not on.any() or not ((starts < end_s) & (ends > start_s)).any():
                 continue
-            if not gate.chunks or any(gate.shuts(want) for want in self._demands(row, own, on)):
+            if not each.chunks or any(each.shuts(want) for want in self._demands(row, own, on)):
                 return f"nodes that FreePool {closure.name} keeps free"
         return None
 

@@ -20,7 +20,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from bridge.model.rules.corridor_entries import CalendarEntry
 from bridge.model.rules.node_set import NodeSet
 from bridge.model.rules.power import NodePower, PowerDown, PowerRules
-from bridge.planning.site_rules.corridor_text import Calendar, check_calendar, power_text
+from bridge.planning.site_rules.corridor_text import CorridorCalendar, check_calendar, power_text
 from bridge.planning.site_rules.pools_text import NodesSection
 from bridge.planning.site_rules.values_text import MOST_NODES, Duration, Section, seconds
 from bridge.planning.site_rules.watts_text import watts
@@ -81,7 +81,7 @@ class PowerSection(Section):
         max_length=MOST_TYPES,
         description="Power of nodes, by type; the first entry that names a node applies.",
     )
-    corridor: Calendar = Field(
+    corridor: CorridorCalendar = Field(
         default=(), description="Bounds over time; later entries override earlier ones."
     )
     grace: Duration = Field(

@@ -57,7 +57,7 @@ Weights = list[NDArray[np.float32]]
 
 
 @dataclass(frozen=True)
-class Shape:
+class NetworkShape:
     """A network of table II.
 
     Attributes:
@@ -89,12 +89,12 @@ class Shape:
 
 
 NETWORKS: Final = {
-    "fcn-1": Shape((), (64, 64), True),
-    "fcn-2": Shape((), (64, 64, 64), True),
-    "fcn-3": Shape((), (96, 64), True),
-    "cnn-1": Shape(((4, 10, 1), (4, 5, 2)), (256,), False),
-    "cnn-2": Shape(((8, 10, 1), (4, 5, 2)), (256,), False),
-    "cnn-3": Shape(((16, 10, 1), (8, 5, 2)), (256,), False),
+    "fcn-1": NetworkShape((), (64, 64), True),
+    "fcn-2": NetworkShape((), (64, 64, 64), True),
+    "fcn-3": NetworkShape((), (96, 64), True),
+    "cnn-1": NetworkShape(((4, 10, 1), (4, 5, 2)), (256,), False),
+    "cnn-2": NetworkShape(((8, 10, 1), (4, 5, 2)), (256,), False),
+    "cnn-3": NetworkShape(((16, 10, 1), (8, 5, 2)), (256,), False),
 }
 
 

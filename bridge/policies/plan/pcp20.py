@@ -51,7 +51,7 @@ from ortools.sat.python import cp_model
 from ortools.sat.python.cp_model import CpModel, Domain, IntervalVar, IntVar
 
 from bridge.model.decisions.answer import Answer
-from bridge.planning.dispatch.instance import Instance, Unit, WindowJob
+from bridge.planning.dispatch.instance import Instance, ResourceUnit, WindowJob
 from bridge.planning.dispatch.window_model import Started, merged, pool, started
 from bridge.policies.plan.cp_dispatch import AskFor, CpDispatcher, Reach, Unsayable, WindowSchedule
 from bridge.units import NEVER
@@ -136,7 +136,7 @@ def _nodes(model: CpModel, i: int, job: WindowJob) -> list[IntVar]:
     return found
 
 
-def _positions(unit: Unit, has: NDArray[np.int64], height: int, length: int) -> Domain:
+def _positions(unit: ResourceUnit, has: NDArray[np.int64], height: int, length: int) -> Domain:
     """Positions on nodes that hold the unit, within the capacity of each."""
     spans = [[n * length, n * length + int(has[n]) - height] for n in unit.nodes]
     return Domain.from_intervals(spans)

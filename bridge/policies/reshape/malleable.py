@@ -47,7 +47,7 @@ from bridge.planning.malleable.bases import (
     given_back,
     start_widths_at_bases,
 )
-from bridge.planning.malleable.elastic import Elastic, ElasticJobs
+from bridge.planning.malleable.elastic import ElasticJobs, MalleableJob
 from bridge.planning.malleable.loans import (
     NONE,
     growths,
@@ -167,7 +167,7 @@ class LentNodes(Adapting):
         resizes: list[Resize] = []
         new_ends: dict[int, int] = {}
 
-        def resize(job: Elastic, at: int, nodes: NDArray[np.int32], why: str) -> None:
+        def resize(job: MalleableJob, at: int, nodes: NDArray[np.int32], why: str) -> None:
             resizes.append((job.row, by_s, nodes, why))
             new_ends[job.row] = by_s + math.ceil(job.lasts_s(len(nodes)))
             first_s[at] = used_s[nodes[job.base :]].min(initial=NEVER)

@@ -20,9 +20,16 @@ from dataclasses import replace
 
 from bridge.elastic import lines
 from bridge.errors import LineError
-from bridge.resizing.launchers import Attached, Grow, Names, Order, Result, Withdraw
+from bridge.resizing.launchers import (
+    ChangeResult,
+    GrowOrder,
+    LauncherOrder,
+    LauncherReport,
+    Names,
+    WithdrawOrder,
+)
 from bridge.rpc.agents.job_readings import JobReadings
-from bridge.rpc.agents.launcher_table import Agent, LauncherTable
+from bridge.rpc.agents.launcher_table import AgentStream, LauncherTable
 from bridge.rpc.agents.power_use import PowerUse, Watts
 from bridge.rpc.agents.process_counts import ProcessCounts
 from bridge.rpc.agents.share_orders import ShareOrders
@@ -56,7 +63,7 @@ class Hub:
         self._lock = threading.Lock()
         self._clock = clock
         self._began = clock()
-        self._agents: dict[str, Agent] = {}
+        self._agents: dict[str, AgentStream] = {}
         self._lost: dict[str, float] = {}
         self._launchers = LauncherTable()
         self._counts = ProcessCounts()
@@ -72,9 +79,9 @@ class Hub:
         send: Callable[[pb.AgentOrder], None],
         *,
         takes_shares: bool = False,
-    ) -> Agent:
+    ) -> AgentStream:
         """Adds an agent that has opened its stream. It replaces an older one of the same node."""
-        agent = Agent(tuple(nodes), send, takes_shares)
+        agent = AgentStream(tuple(nodes), send, takes_shares)
         with self._lock:
             for node in agent.nodes:
                 self._agents[node] = agent
@@ -99,14 +106,14 @@ class Hub:
             self._state_models(agent, changed)
 
     @staticmethod
-    def _state_models(agent: Agent, types: Mapping[str, Watts]) -> None:
+    def _state_models(agent: AgentStream, types: Mapping[str, Watts]) -> None:
         for node in agent.nodes:
             if node in types:
                 idle_w, max_w = types[node]
                 model = pb.PowerModel(node=node, idle_w=idle_w, max_w=max_w)
                 agent.send(pb.AgentOrder(model=model))
 
-    def left(self, agent: Agent) -> None:
+    def left(self, agent: AgentStream) -> None:
         """Its stream has ended."""
         now = self._clock()
         self.shares.left(agent)
@@ -121,7 +128,7 @@ class Hub:
             for connection in list(agent.launchers):
                 self._launchers.gone(agent, connection)
 
-    def report(self, agent: Agent, report: pb.AgentReport) -> None:
+    def report(self, agent: AgentStream, report: pb.AgentReport) -> None:
         """Processes a report."""
         match report.WhichOneof("report"):
             case "launcher":
@@ -147,7 +154,7 @@ class Hub:
                         times = self._launchers.times(estimated=spent.estimated)
                         times.add(spent.job, spent.mpi_s, spent.wall_s, time.monotonic())
 
-    def _spoken_for(self, agent: Agent) -> frozenset[str]:
+    def _spoken_for(self, agent: AgentStream) -> frozenset[str]:
         """The nodes of which an agent is the newest one."""
         agents = self._agents
         return frozenset(node for node in agent.nodes if agents.get(node) is agent)
@@ -165,7 +172,7 @@ class Hub:
 
     # ------------------------------------------------------------ launchers
 
-    def _said(self, agent: Agent, message: pb.FromLauncher) -> None:
+    def _said(self, agent: AgentStream, message: pb.FromLauncher) -> None:
         try:
             event = lines.from_launcher(message.line.encode())
         except LineError as error:
@@ -182,7 +189,7 @@ class Hub:
         if answer is not None:
             self._tell(agent, message.connection, answer)
 
-    def _tell(self, agent: Agent, connection: int, message: lines.Message) -> None:
+    def _tell(self, agent: AgentStream, connection: int, message: lines.Message) -> None:
         line = lines.encode(message).decode().rstrip("\n")
         agent.send(pb.AgentOrder(launcher=pb.ToLauncher(connection=connection, line=line)))
 
@@ -192,24 +199,24 @@ class Hub:
         """From now on only launchers within these jobs are accepted for tasks of arrays."""
         self._launchers.numbers = numbers
 
-    def attached(self, job_id: str, user: str) -> Attached | None:
+    def attached(self, job_id: str, user: str) -> LauncherReport | None:
         """The launcher of a user's job."""
         found = self._launchers.newest((job_id, user))
         return found.attached if found is not None else None
 
-    def results(self) -> Sequence[Result]:
+    def results(self) -> Sequence[ChangeResult]:
         """Results that came since the last call."""
         with self._lock:
             return self._launchers.take_results()
 
-    def order(self, job_id: str, user: str, order: Order) -> None:
+    def order(self, job_id: str, user: str, order: LauncherOrder) -> None:
         """Sends an order if the launcher is connected. One that no line can hold is refused."""
         key = (job_id, user)
         with self._lock:
             found = self._launchers.newest(key)
             if found is None:
                 return
-            if not isinstance(order, Withdraw):
+            if not isinstance(order, WithdrawOrder):
                 now = replace(found.attached, pending=order.id, pending_nodes=order.nodes)
                 found.attached = now
                 self._counts.forget(lambda count: count[0] == found.job)
@@ -218,7 +225,7 @@ class Hub:
         except LineError as error:
             _log.warning("an order cannot be sent to the launcher of job %s: %s", job_id, error)
             with self._lock:
-                refused = Result(job_id, user, order.id, False, str(error))
+                refused = ChangeResult(job_id, user, order.id, False, str(error))
                 self._launchers.results[key, order.id] = refused
                 found.attached = replace(found.attached, pending="", pending_nodes=())
 
@@ -263,9 +270,9 @@ class Hub:
             return times.mtct(job, time.monotonic())
 
 
-def _line(order: Order) -> lines.Message:
-    if isinstance(order, Withdraw):
+def _line(order: LauncherOrder) -> lines.Message:
+    if isinstance(order, WithdrawOrder):
         return lines.Withdraw(order.id)
-    if isinstance(order, Grow):
+    if isinstance(order, GrowOrder):
         return lines.Grow(order.id, order.nodes, order.added, order.within_s)
     return lines.Shrink(order.id, order.nodes, order.removed, order.within_s)

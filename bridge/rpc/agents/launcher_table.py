@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from bridge.elastic import lines
-from bridge.resizing.launchers import Attached, Result
+from bridge.resizing.launchers import ChangeResult, LauncherReport
 from bridge.rpc.agents.mpi_times import MpiTimes
 from bridge.rpc.pb import agent_pb2 as pb
 from bridge.rpc.reported.safe_text import printable
@@ -28,12 +28,12 @@ again."""
 MOST_LAUNCHERS = 256
 """Launchers of one agent."""
 
-Key = tuple[str, str]
+LauncherKey = tuple[str, str]
 """Job and user."""
 
 
 @dataclass(eq=False)
-class Agent:
+class AgentStream:
     """One stream.
 
     Attributes:
@@ -46,18 +46,18 @@ class Agent:
     nodes: tuple[str, ...]
     send: Callable[[pb.AgentOrder], None]
     takes_shares: bool = False
-    launchers: dict[int, Key] = field(default_factory=dict)
+    launchers: dict[int, LauncherKey] = field(default_factory=dict)
 
 
 @dataclass
 class Launcher:
     """An attachment: `job` and `uid` are those of its process."""
 
-    agent: Agent
+    agent: AgentStream
     connection: int
     job: str
     uid: int | None
-    attached: Attached
+    attached: LauncherReport
 
 
 class LauncherTable:
@@ -69,9 +69,9 @@ class LauncherTable:
     """
 
     def __init__(self) -> None:
-        self._launchers: dict[Key, list[Launcher]] = {}
-        self.results: OrderedDict[tuple[Key, str], Result] = OrderedDict()
-        self._jobs: OrderedDict[Key, tuple[str, int | None]] = OrderedDict()
+        self._launchers: dict[LauncherKey, list[Launcher]] = {}
+        self.results: OrderedDict[tuple[LauncherKey, str], ChangeResult] = OrderedDict()
+        self._jobs: OrderedDict[LauncherKey, tuple[str, int | None]] = OrderedDict()
         self._uid_of: dict[str, str] = {}
         self._serials = itertools.count(1)
         self.numbers: Mapping[str, str] = {}
@@ -80,33 +80,33 @@ class LauncherTable:
     def __len__(self) -> int:
         return len({one for of_job in self._launchers.values() for one in map(id, of_job)})
 
-    def _names_of(self, key: Key) -> tuple[Key, ...]:
+    def _names_of(self, key: LauncherKey) -> tuple[LauncherKey, ...]:
         """A job and user as controllers with and without accounting call them (rule 2)."""
         uid = self._uid_of.get(key[1], key[1])
         return (key,) if uid == key[1] else (key, (key[0], uid))
 
-    def gone(self, agent: Agent, connection: int) -> None:
+    def gone(self, agent: AgentStream, connection: int) -> None:
         """A connection of an agent has ended."""
         primary = agent.launchers.pop(connection, None)
         for key in self._names_of(primary) if primary is not None else ():
             self._gone_from(key, agent, connection)
 
-    def _gone_from(self, key: Key, agent: Agent, connection: int) -> None:
+    def _gone_from(self, key: LauncherKey, agent: AgentStream, connection: int) -> None:
         known = self._launchers.pop(key, [])
         left = [one for one in known if (one.agent, one.connection) != (agent, connection)]
         if left:
             self._launchers[key] = left
 
-    def newest(self, key: Key | None) -> Launcher | None:
+    def newest(self, key: LauncherKey | None) -> Launcher | None:
         """The launcher that speaks for a job (rule 1)."""
         known = self._launchers.get(key, []) if key is not None else []
         return next((one for one in reversed(known) if self._is_of(one.job, key)), None)
 
-    def _is_of(self, number: str, key: Key | None) -> bool:
+    def _is_of(self, number: str, key: LauncherKey | None) -> bool:
         """Whether a process of the job of this number is accepted for a job (rule 1)."""
         return key is not None and self.numbers.get(key[0], number) == number
 
-    def attach(self, agent: Agent, message: pb.FromLauncher, event: lines.Attach) -> str:
+    def attach(self, agent: AgentStream, message: pb.FromLauncher, event: lines.Attach) -> str:
         """Returns why the launcher cannot attach; empty: it has attached."""
         if event.version != lines.VERSION:
             return f"protocol version {event.version} is not supported, only {lines.VERSION}"
@@ -118,7 +118,7 @@ class LauncherTable:
         if not self._is_of(message.job, key):
             return f"this process belongs to job {printable(message.job)}, which is not {key[0]}"
         self.gone(agent, message.connection)
-        attached = Attached(
+        attached = LauncherReport(
             serial=next(self._serials),
             nodes=event.nodes,
             engine=event.engine,
@@ -140,7 +140,7 @@ class LauncherTable:
             self._jobs.popitem(last=False)
         return ""
 
-    def later(self, agent: Agent, connection: int, event: lines.FromLauncher) -> str:
+    def later(self, agent: AgentStream, connection: int, event: lines.FromLauncher) -> str:
         """Takes a result, or bounds; returns why it is not taken, or nothing."""
         key = agent.launchers.get(connection)
         launcher = self.newest(key)
@@ -151,7 +151,7 @@ class LauncherTable:
         if isinstance(event, lines.Result):
             done = event.outcome == "done"
             for each in self._names_of(key):
-                result = Result(*each, event.id, done, printable(event.reason), event.nodes)
+                result = ChangeResult(*each, event.id, done, printable(event.reason), event.nodes)
                 self.results[each, event.id] = result
             while len(self.results) > MOST_RESULTS:
                 self.results.popitem(last=False)
@@ -170,7 +170,7 @@ class LauncherTable:
         job, uid = self._jobs.get((job_id, user), (job_id, None))
         return self.numbers.get(job_id, job), uid
 
-    def take_results(self) -> tuple[Result, ...]:
+    def take_results(self) -> tuple[ChangeResult, ...]:
         """Results that came since the last call."""
         found, self.results = tuple(self.results.values()), OrderedDict()
         return found

@@ -15,7 +15,7 @@ import math
 from collections import deque
 from typing import Final
 
-from bridge.planning.power.calibration import BINS, Curve
+from bridge.planning.power.calibration import BINS, NodeReports
 from bridge.rpc.reported.safe_text import printable
 
 STEADY: Final = 0.05
@@ -63,8 +63,8 @@ class LoadCurve:
         self._last_s[at] = at_s
         self._bins.setdefault(at, deque(maxlen=KEPT)).append((load, watts))
 
-    def curve(self) -> Curve:
+    def curve(self) -> NodeReports:
         """All kept readings."""
         pairs = [pair for bin_ in self._bins.values() for pair in bin_]
         loads, watts = zip(*pairs, strict=True) if pairs else ((), ())
-        return Curve(self.source, self.source != MODEL, loads, watts)
+        return NodeReports(self.source, self.source != MODEL, loads, watts)

@@ -28,7 +28,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from bridge.planning.power.calibration import Curve
+from bridge.planning.power.calibration import NodeReports
 from bridge.rpc.agents.load_curves import LoadCurve
 from bridge.rpc.agents.recent import WINDOW_S, Recent
 from bridge.rpc.pb import agent_pb2 as pb
@@ -291,7 +291,7 @@ class PowerUse:
                 if node.at_s > -math.inf
             }
 
-    def curves(self) -> dict[str, Curve]:
+    def curves(self) -> dict[str, NodeReports]:
         """The power of each node by load (`bridge.rpc.agents.load_curves`)."""
         with self._lock:
             return {name: curve.curve() for name, curve in self._curves.items()}

@@ -27,7 +27,7 @@ Shares = Mapping[str, tuple[pb.Share, ...]]
 """By node."""
 
 
-class Told(Protocol):
+class OrderedAgent(Protocol):
     """An agent, as far as orders go."""
 
     @property
@@ -51,19 +51,19 @@ class ShareOrders:
         self._clock = clock
         self._lock = threading.Lock()
         self._sequence = itertools.count(1)
-        self._agents: dict[int, Told] = {}
+        self._agents: dict[int, OrderedAgent] = {}
         self._sent: dict[int, tuple[int, tuple[pb.Share, ...]]] = {}
         self._shares: Shares | None = None
         self._planned_s = float("-inf")
 
-    def arrived(self, agent: Told) -> None:
+    def arrived(self, agent: OrderedAgent) -> None:
         """Adds an agent that keeps shares."""
         with self._lock:
             self._agents[id(agent)] = agent
             self._sent.pop(id(agent), None)
             self._tell([agent])
 
-    def left(self, agent: Told) -> None:
+    def left(self, agent: OrderedAgent) -> None:
         """Its stream has ended."""
         with self._lock:
             self._agents.pop(id(agent), None)
@@ -92,7 +92,7 @@ class ShareOrders:
                 if shares:
                     self._send(self._agents[key], sequence, shares)
 
-    def _tell(self, agents: Iterable[Told]) -> None:
+    def _tell(self, agents: Iterable[OrderedAgent]) -> None:
         if self._shares is None:
             return
         for agent in agents:
@@ -105,7 +105,7 @@ class ShareOrders:
             self._send(agent, sequence, wanted)
 
     @staticmethod
-    def _send(agent: Told, sequence: int, shares: tuple[pb.Share, ...]) -> None:
+    def _send(agent: OrderedAgent, sequence: int, shares: tuple[pb.Share, ...]) -> None:
         message = pb.Shares(sequence=sequence, lease_ms=round(LEASE_S * 1000), shares=shares)
         agent.send(pb.AgentOrder(shares=message))
 

@@ -46,7 +46,7 @@ def clock_of(cycles: Callable[[], Cycles | None]) -> Callable[[], int]:
 
 
 @dataclass(frozen=True)
-class Kept:
+class EntryStore:
     """The storage of entries.
 
     Attributes:
@@ -66,7 +66,7 @@ class CorridorSwitch:
     def __init__(
         self,
         switch: PolicySwitch,
-        kept: Kept,
+        kept: EntryStore,
         *,
         calendar: Sequence[CalendarEntry] = (),
         now_s: Callable[[], int],

@@ -26,7 +26,7 @@ from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.controller_choice import Chooser
 from bridge.ports import Decide, Telemetry
-from bridge.resizing.journal import Entry
+from bridge.resizing.journal import JournalEntry
 from bridge.resizing.launchers import Absent, Launchers
 from bridge.resizing.runtime import Runtime
 from bridge.resizing.states import Deadlines
@@ -35,7 +35,7 @@ from bridge.rpc.controller.adjustments import Adjustments
 from bridge.rpc.controller.announcements import Announcements, Decisions, OpenStart, wake_after_s
 from bridge.rpc.controller.corridor_wake import corridor_change_s, listen_ms
 from bridge.rpc.controller.offers import MOST, NodesToChoose, Offers
-from bridge.rpc.controller.orders import Orders
+from bridge.rpc.controller.orders import PendingOrders
 from bridge.rpc.controller.power_changes import PowerRequests
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.features import Feature
@@ -94,7 +94,7 @@ class CycleReport:
     status: pb.ControllerStatus | None
     published: Published | None
     telemetry: Telemetry = field(default_factory=Telemetry)
-    resizes: tuple[Entry, ...] = ()
+    resizes: tuple[JournalEntry, ...] = ()
 
 
 class Observer(Protocol):
@@ -105,7 +105,7 @@ class Observer(Protocol):
 
 
 @dataclass
-class Counts:
+class CycleCounts:
     """Figures since the service started."""
 
     cycles: int = 0
@@ -160,8 +160,8 @@ class Cycles:
         overlay: Callable[[Snapshot], Snapshot] = lambda snapshot: snapshot,
     ) -> None:
         self.published: Published | None = None
-        self.counts = Counts()
-        self.orders = Orders()
+        self.counts = CycleCounts()
+        self.orders = PendingOrders()
         self.session = session
         self.patience_s = 0.0
         self.service_epoch = time.time_ns() // 1000

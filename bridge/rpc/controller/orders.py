@@ -26,7 +26,7 @@ class _Order:
     result: pb.Fate | None = None
 
 
-class Orders:
+class PendingOrders:
     """The pending orders; thread-safe, called by operators' threads and by the cycle."""
 
     def __init__(self) -> None:

@@ -7,14 +7,14 @@ import numpy as np
 
 from bridge.model.rules.node_set import NodeSet
 from bridge.model.rules.power import PowerRules
-from bridge.planning.power.calibration import Calibration, Curve, calibrations
+from bridge.planning.power.calibration import Calibration, NodeReports, calibrations
 from bridge.rpc.controller.cycles import Published
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
 
 
 def calibrate_reply(
-    rules: PowerRules | None, published: Published, curves: Mapping[str, Curve]
+    rules: PowerRules | None, published: Published, curves: Mapping[str, NodeReports]
 ) -> pb.CalibrateReply:
     """All types of nodes.
 

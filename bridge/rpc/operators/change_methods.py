@@ -17,7 +17,7 @@ from bridge.errors import ControllerError
 from bridge.power.entry_log import Author
 from bridge.rpc.operators import queries
 from bridge.rpc.operators.newest_view import SERVICE_S, Views
-from bridge.rpc.operators.open_calls import Call, Method
+from bridge.rpc.operators.open_calls import Call, CallMethod
 from bridge.rpc.operators.power_trial import trial
 from bridge.rpc.operators.queries import READS, need_admin, refuse
 from bridge.rpc.operators.read_methods import ReadMethods
@@ -43,7 +43,7 @@ class ChangeMethods:
         self._asker, self._views, self._reads = asker, views, reads
         self._changing = ThreadPoolExecutor(4, thread_name_prefix="change")
 
-    def methods(self) -> dict[str, Method]:
+    def methods(self) -> dict[str, CallMethod]:
         """By name."""
         return {
             "Policy": self._policy,

@@ -34,7 +34,7 @@ from bridge import files
 from bridge.errors import ConfigError
 from bridge.power.entry_log import Wish
 from bridge.power.open_adr import read_event
-from bridge.rpc.transport.private_channel import Refusal
+from bridge.rpc.transport.private_channel import RemoteRefusal
 
 _log = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ class EventPage:
             status, body, extra = await self._answer(reader)
         except _Problem as problem:
             status, body = problem.status, _problem(problem.status, problem.detail)
-        except Refusal as refusal:
+        except RemoteRefusal as refusal:
             known = refusal.code in ("INVALID_ARGUMENT", "FAILED_PRECONDITION")
             status = HTTPStatus.CONFLICT if known else HTTPStatus.SERVICE_UNAVAILABLE
             body = _problem(status, refusal.text)

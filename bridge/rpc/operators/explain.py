@@ -22,8 +22,8 @@ from bridge.model.job import Hold
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Snapshot
-from bridge.planning.explain.blocking_chain import BlockingChains, Link, LinkKind
-from bridge.planning.explain.changes import Change
+from bridge.planning.explain.blocking_chain import BlockingChains, ChainLink, LinkKind
+from bridge.planning.explain.changes import JobChange
 from bridge.planning.explain.what_if import can_change
 from bridge.planning.queue.readable_reasons import held_text
 from bridge.planning.queue.time_windows import MISSED
@@ -49,7 +49,7 @@ def nothing_helps(words: Words) -> str:
     )
 
 
-WhatIf = Callable[[Published, int], tuple[Change, ...] | None]
+WhatIf = Callable[[Published, int], tuple[JobChange, ...] | None]
 
 _ADVICE = {
     ReasonCode.NODES_DOWN: "it starts when they are back; without naming them it may start earlier",
@@ -176,7 +176,7 @@ def _explain_running(published: Published, row: int) -> pb.ExplainReply:
 
 
 def _explain_waiting(
-    published: Published, job: int, row: int, changes: tuple[Change, ...] | None
+    published: Published, job: int, row: int, changes: tuple[JobChange, ...] | None
 ) -> pb.ExplainReply:
     snapshot, plan = published.snapshot, published.plan
     now_s, start_s = snapshot.now_s, int(plan.start_s[row])
@@ -233,7 +233,7 @@ def _explain_waiting(
     )
 
 
-def chain_sentence(published: Published, chain: tuple[Link, ...]) -> str:
+def chain_sentence(published: Published, chain: tuple[ChainLink, ...]) -> str:
     """Describes the blocking chain in one sentence."""
     parts = [_waits_for(published, link) for link in chain[:MOST_LINKS_TOLD]]
     text = "; that one ".join(f"waits for {part}" for part in parts)
@@ -242,7 +242,7 @@ def chain_sentence(published: Published, chain: tuple[Link, ...]) -> str:
     return text
 
 
-def _waits_for(published: Published, link: Link) -> str:
+def _waits_for(published: Published, link: ChainLink) -> str:
     now_s = published.snapshot.now_s
     when = format_clock(link.until_s, now_s)
     if link.kind is LinkKind.BEGIN_TIME:
@@ -264,13 +264,13 @@ def _waits_for(published: Published, link: Link) -> str:
     return f"{who}, planned until {when}{on}"
 
 
-def _job_of(published: Published, link: Link) -> pb.PlannedJob:
+def _job_of(published: Published, link: ChainLink) -> pb.PlannedJob:
     if link.kind is LinkKind.RUNNING:
         return running_job(published, link.row)
     return planned_job(published, link.row)
 
 
-def _link(published: Published, link: Link) -> pb.ChainLink:
+def _link(published: Published, link: ChainLink) -> pb.ChainLink:
     message = pb.ChainLink(
         kind=_LINK_KINDS[link.kind],
         until_s=link.until_s,
@@ -284,7 +284,7 @@ def _link(published: Published, link: Link) -> pb.ChainLink:
     return message
 
 
-def _change(snapshot: Snapshot, change: Change) -> pb.Change:
+def _change(snapshot: Snapshot, change: JobChange) -> pb.Change:
     message = pb.Change(
         start_s=change.start_s,
         time_limit_s=change.time_limit_s,

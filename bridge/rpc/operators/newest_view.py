@@ -24,7 +24,7 @@ SERVICE_S = 10.0
 
 
 @dataclass(frozen=True)
-class Seen:
+class TimedView:
     """A view, and when it was requested.
 
     Attributes:
@@ -44,8 +44,8 @@ class Views:
 
     def __init__(self, asker: Asker) -> None:
         self._asker = asker
-        self._seen: Seen | None = None
-        self._under_way: asyncio.Task[Seen] | None = None
+        self._seen: TimedView | None = None
+        self._under_way: asyncio.Task[TimedView] | None = None
         self._not_before = float("-inf")
         self._known = (0, -1)
         # A large view takes a while to unpack; meanwhile the last one is used.
@@ -55,7 +55,7 @@ class Views:
         """Marks a change: views requested before now do not include it."""
         self._not_before = time.monotonic()
 
-    async def current(self) -> Seen:
+    async def current(self) -> TimedView:
         """The view to answer from."""
         while True:
             seen, now = self._seen, time.monotonic()
@@ -73,12 +73,12 @@ class Views:
             if found.asked_at >= self._not_before:
                 return found
 
-    def _arrived(self, task: "asyncio.Task[Seen]") -> None:
+    def _arrived(self, task: "asyncio.Task[TimedView]") -> None:
         self._under_way = None
         if not task.cancelled() and task.exception() is None:
             self._seen = task.result()
 
-    async def _ask(self, now: float) -> Seen:
+    async def _ask(self, now: float) -> TimedView:
         known = [str(number).encode() for number in self._known]
         async with asyncio.timeout(SERVICE_S):
             parts = await self._asker.answer(MessageKind.VIEW, known)
@@ -91,7 +91,7 @@ class Views:
         if in_force is None and self._seen is not None:
             in_force = self._seen.view.in_force
         self._known = (serial, changes)
-        return Seen(
+        return TimedView(
             View(live, in_force, published),
             self._known,
             0 if self._seen is None else self._seen.count + 1,

@@ -48,7 +48,7 @@ class Call:
     holds: bool = False
 
 
-Method = Callable[[bytes, Call], Awaitable[bytes]]
+CallMethod = Callable[[bytes, Call], Awaitable[bytes]]
 """Answers a request of a call; both encoded."""
 
 
@@ -76,7 +76,7 @@ class OpenCalls:
         return call
 
     async def answer(
-        self, call: Call, method: Method, questions: AsyncIterator[bytes], context: Any
+        self, call: Call, method: CallMethod, questions: AsyncIterator[bytes], context: Any
     ) -> bytes:
         """Waits for the request, and for the user's turn, and answers.
 

@@ -26,7 +26,7 @@ from typing import Any
 
 from bridge.errors import BridgeError, ControllerError
 from bridge.model.learnt import Learnt
-from bridge.planning.power.calibration import Curve
+from bridge.planning.power.calibration import NodeReports
 from bridge.power.entry_log import Author
 from bridge.power.resolve import Entries
 from bridge.rpc.controller.corridor_switch import CorridorSwitch
@@ -87,7 +87,7 @@ class ServiceFunctions:
     agents: Callable[[], int] = lambda: 0
     speed_ups: Callable[[], Learnt] = Learnt
     corridor: CorridorSwitch | None = None
-    curves: Callable[[], dict[str, Curve]] = dict
+    curves: Callable[[], dict[str, NodeReports]] = dict
     coscheduling: Coscheduling = field(default_factory=Coscheduling)
 
 
@@ -236,7 +236,7 @@ def _yield_to_cycles(cycle: threading.Lock) -> Callable[[], None]:
 
 
 @dataclass(frozen=True)
-class Settings:
+class OperatorSettings:
     """Settings of the other process.
 
     Attributes:
@@ -266,7 +266,7 @@ class OperatorProcess:
     def __init__(
         self,
         answers: Answers,
-        settings: Settings,
+        settings: OperatorSettings,
         *,
         operators: socket.socket,
         metrics: socket.socket | None,

@@ -25,7 +25,7 @@ from bridge.rpc.operators.metrics_page import MetricsPage
 from bridge.rpc.operators.server import OperatorService, serve
 from bridge.rpc.transport.callers import Badges, Peers
 from bridge.rpc.transport.descriptors import affordable, raise_descriptor_limit
-from bridge.rpc.transport.gate import Bounds, Gate
+from bridge.rpc.transport.gate import ConnectionLimits, Gate
 from bridge.rpc.transport.private_channel import Asker, Channel, MessageKind
 from bridge.rpc.transport.relay import Allowance
 from bridge.service.logs import start_logging
@@ -85,7 +85,7 @@ async def _serve(settings: dict[str, Any], asker: Asker) -> None:
         socket.socket(fileno=settings["operators"]),
         "operator.socket",
         policy,
-        bounds=Bounds(
+        bounds=ConnectionLimits(
             per_owner=settings["per_user"],
             total=affordable(_MOST_CONNECTIONS, _KEPT_DESCRIPTORS),
             stall_s=30.0,

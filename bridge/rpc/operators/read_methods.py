@@ -17,13 +17,13 @@ from typing import Any
 import grpc
 from google.protobuf.message import Message
 
-from bridge.planning.power.calibration import Curve
+from bridge.planning.power.calibration import NodeReports
 from bridge.rpc.operators import queries
 from bridge.rpc.operators.accuracy import accuracy_reply
 from bridge.rpc.operators.answer_cache import AnswerCache
 from bridge.rpc.operators.calibration import calibrate_reply
-from bridge.rpc.operators.newest_view import Seen, Views
-from bridge.rpc.operators.open_calls import Call, Method
+from bridge.rpc.operators.newest_view import TimedView, Views
+from bridge.rpc.operators.open_calls import Call, CallMethod
 from bridge.rpc.operators.queries import READS, Asking, Read, need_admin, refuse
 from bridge.rpc.operators.view import View, unpack
 from bridge.rpc.operators.what_if_service import what_if_under
@@ -55,7 +55,7 @@ class ReadMethods:
         self._answers = AnswerCache()
         self._records: tuple[float, asyncio.Future[StartRecords]] | None = None
 
-    def methods(self) -> dict[str, Method]:
+    def methods(self) -> dict[str, CallMethod]:
         """By name."""
         reads = {name: functools.partial(self.read, name, read) for name, read in READS.items()}
         return reads | {
@@ -66,7 +66,7 @@ class ReadMethods:
             "Calibrate": self._calibrate,
         }
 
-    async def view(self) -> Seen:
+    async def view(self) -> TimedView:
         """The newest view; refused if the service does not answer."""
         try:
             return await self._views.current()
@@ -145,7 +145,7 @@ class ReadMethods:
         published = queries.published_of(view)
         rules = view.in_force.conditions.site.rules.power
         parts = await self._asker.answer(MessageKind.CURVES)
-        curves: dict[str, Curve] = unpack(parts)
+        curves: dict[str, NodeReports] = unpack(parts)
         reply: pb.CalibrateReply = await self._queue.put(
             call.uid, lambda: calibrate_reply(rules, published, curves)
         )

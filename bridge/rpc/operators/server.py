@@ -18,10 +18,10 @@ from bridge.errors import BridgeError
 from bridge.rpc.controller.server import OPERATOR
 from bridge.rpc.operators.change_methods import ChangeMethods
 from bridge.rpc.operators.newest_view import Views
-from bridge.rpc.operators.open_calls import Method, OpenCalls
+from bridge.rpc.operators.open_calls import CallMethod, OpenCalls
 from bridge.rpc.operators.queries import Refused
 from bridge.rpc.operators.read_methods import ReadMethods
-from bridge.rpc.transport.private_channel import Asker, Refusal
+from bridge.rpc.transport.private_channel import Asker, RemoteRefusal
 from bridge.rpc.transport.status_codes import code_of
 
 _log = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
     async def _call(
         self,
         name: str,
-        method: Method,
+        method: CallMethod,
         questions: AsyncIterator[bytes],
         context: Any,
     ) -> bytes:
@@ -82,7 +82,7 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
         code, text = grpc.StatusCode.INTERNAL, ""
         try:
             return await self._calls.answer(call, method, questions, context)
-        except (Refused, Refusal) as error:
+        except (Refused, RemoteRefusal) as error:
             code, text = _code(error), error.text
         except BridgeError as error:
             code, text = code_of(error), str(error)
@@ -94,7 +94,7 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
         raise AssertionError("abort raises")
 
 
-def _code(error: Refused | Refusal) -> grpc.StatusCode:
+def _code(error: Refused | RemoteRefusal) -> grpc.StatusCode:
     return error.code if isinstance(error, Refused) else grpc.StatusCode[error.code]
 
 

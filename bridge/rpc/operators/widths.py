@@ -19,7 +19,7 @@ from bridge.model.snapshot import Snapshot
 from bridge.planning.malleable.observing import kept_of
 from bridge.planning.malleable.speed import serial_fractions
 from bridge.planning.malleable.speed_ups import AtWidth, curve
-from bridge.resizing.journal import Entry, Outcome
+from bridge.resizing.journal import JournalEntry, ResizeOutcome
 from bridge.resizing.overlay import Shown
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.units import format_duration
@@ -95,7 +95,7 @@ def _message(reason: WidthReason, now_s: int) -> pb.WidthReason:
     )
 
 
-def last_resize(entry: Entry | None) -> pb.LastResize | None:
+def last_resize(entry: JournalEntry | None) -> pb.LastResize | None:
     """The last ended resize of a job; None: there is none."""
     if entry is None:
         return None
@@ -127,7 +127,7 @@ def last_line(last: pb.LastResize, now_s: int) -> str:
     verb = "grow" if last.to_nodes > last.from_nodes else "shrink"
     why = f": {last.reason}" if last.reason else ""
     took = f" {last.lasted_s} s after it was decided," if last.HasField("lasted_s") else ""
-    was = last.outcome if last.outcome == Outcome.FAILED else f"was {last.outcome}"
+    was = last.outcome if last.outcome == ResizeOutcome.FAILED else f"was {last.outcome}"
     change = f"{verb} from {last.from_nodes} to {last.to_nodes} nodes"
     return f"its last change, to {change}, {was}{took} {ago} ago{why}"
 

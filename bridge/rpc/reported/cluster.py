@@ -27,9 +27,9 @@ from bridge.rpc.reported.jobs import (
     PENDING_FIELDS,
     RUNNING_FIELDS,
     PendingJobs,
-    RunningJobs,
+    ReportedRunningJobs,
 )
-from bridge.rpc.reported.nodes import Nodes
+from bridge.rpc.reported.nodes import ReportedNodes
 from bridge.rpc.reported.refusals import Refusals
 from bridge.rpc.reported.table_columns import TableColumns
 from bridge.rpc.reported.tables import read_licences, read_partitions, read_reservations
@@ -65,7 +65,7 @@ class ReportedCluster:
         self._hello, self._refusals, self.changes = hello, refusals, changes
         self.started: list[Began] = []
         self.gone: list[str] = []
-        self.nodes = Nodes()
+        self.nodes = ReportedNodes()
         self._partition_messages = pb.Partitions()
         self._reservation_messages = pb.Reservations()
         self._licence_messages = pb.Licences()
@@ -75,7 +75,7 @@ class ReportedCluster:
             self.nodes.index, self.nodes.resources, {}, self.nodes.memory_mib
         )
         self._pending = PendingJobs(2, 0)
-        self._running = RunningJobs(2, 0)
+        self._running = ReportedRunningJobs(2, 0)
         self._releases: dict[str, tuple[NDArray[np.int32], int]] = {}
         self._lowered: dict[bytes, Lowered] = {}
         self._lowered_bytes = 0
@@ -175,7 +175,7 @@ class ReportedCluster:
             [self._lower(request) for request in requests], len(nodes.resources), len(licences)
         )
         held = [pb.Job.FromString(message) for message in self._running.messages()]
-        self._running = RunningJobs(len(nodes.resources), len(licences))
+        self._running = ReportedRunningJobs(len(nodes.resources), len(licences))
         self._take_running(held)
         self._job_table = self._running_table = None
         self.changes += 1

@@ -182,7 +182,7 @@ _AT_HOLD: Final = PENDING_FIELDS.numbers.index("hold")
 _AT_HOLD_TEXT: Final = PENDING_FIELDS.texts.index("hold_text")
 
 
-class RunningJobs(RowStore):
+class ReportedRunningJobs(RowStore):
     """Jobs that hold nodes, by row; their nodes are in one pool, job after job.
 
     A job keeps its message as sent beside the columns of `bridge.model.job.RunningTable`.

@@ -24,7 +24,7 @@ MAX_RESUME_S = 7 * 86_400
 _GRES = re.compile(r"[^\s:,\[\]]{1,64}(:[^\s,\[\]]{1,64})?")
 
 
-class Nodes:
+class ReportedNodes:
     """Nodes by index.
 
     Attributes:

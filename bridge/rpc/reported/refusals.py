@@ -35,7 +35,7 @@ _STARTABLE = (Hold.NONE, Hold.BEGIN_TIME, Hold.RESERVATION)
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedStart:
     """A start that the controller refused.
 
     Attributes:
@@ -80,7 +80,7 @@ class Refusals:
 
     def __init__(self, retry_s: int) -> None:
         self.retry_s = retry_s
-        self._refused: dict[str, Refusal] = {}
+        self._refused: dict[str, RefusedStart] = {}
 
     def add(
         self,
@@ -125,7 +125,7 @@ class Refusals:
             at_most_s = self.retry_s
             avoid = avoid | set(nodes[:1])
             partitions = partitions | ({partition} - {""})
-        self._refused[job_id] = Refusal(
+        self._refused[job_id] = RefusedStart(
             version=version,
             text=text,
             changes=changes,

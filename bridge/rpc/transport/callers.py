@@ -17,7 +17,7 @@ Route = Callable[[int], str | None]
 
 
 @dataclass
-class Known:
+class KnownCaller:
     """An identified caller.
 
     Attributes:
@@ -26,7 +26,7 @@ class Known:
         allowance: of bytes; None: no bound.
         badge: address to connect from; None: any.
         unwelcome: refused; a server behind the target answers that.
-        identity: for `Policy.banned`; None: it is never banned.
+        identity: for `CallerPolicy.banned`; None: it is never banned.
     """
 
     owner: Hashable
@@ -60,10 +60,10 @@ class Badges:
         return int(uid) if not head and uid.isdigit() else None
 
 
-class Policy(Protocol):
+class CallerPolicy(Protocol):
     """Identifies the callers of a gate."""
 
-    def introduce(self, client: socket.socket) -> "Known | Handshake":
+    def introduce(self, client: socket.socket) -> "KnownCaller | Handshake":
         """Examines a new connection; may raise OSError."""
 
     def banned(self) -> Callable[[Hashable], bool] | None:
@@ -81,7 +81,7 @@ class Handshake(Protocol):
     client: socket.socket
     owner: Hashable
 
-    def step(self) -> "Known | int":
+    def step(self) -> "KnownCaller | int":
         """Continues: the caller, or what is waited for. OSError: it failed."""
 
 
@@ -106,13 +106,13 @@ class Peers:
         self._badges = badges
         self._allowance = allowance
 
-    def introduce(self, client: socket.socket) -> Known:
+    def introduce(self, client: socket.socket) -> KnownCaller:
         """Reads the credentials."""
         raw = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         _, uid, _ = _CREDENTIALS.unpack(raw)
         target = self._route(uid)
         badge = self._badges.of(uid) if self._badges is not None and target is not None else None
-        return Known(uid, target, self._allowance(uid) if target is not None else None, badge)
+        return KnownCaller(uid, target, self._allowance(uid) if target is not None else None, badge)
 
     def banned(self) -> None:
         """No admitted user is banned."""

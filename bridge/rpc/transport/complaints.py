@@ -13,7 +13,7 @@ _TOLD_S = 60.0
 
 _MOST_OWNERS_TOLD = 16
 
-Refused = Callable[[str, str], None]
+OnRefused = Callable[[str, str], None]
 """Called for every rejection: the gate's key, and "user", "connections", "descriptors",
 "greeting", "stalled" or "age"."""
 
@@ -25,7 +25,7 @@ def nobody(_key: str, _reason: str) -> None:
 class Complaints:
     """Reports rejections to log and metrics; at a limited rate to the log."""
 
-    def __init__(self, key: str, refused: Refused) -> None:
+    def __init__(self, key: str, refused: OnRefused) -> None:
         self._key = key
         self._refused = refused
         self._told: set[tuple[str, Hashable]] = set()

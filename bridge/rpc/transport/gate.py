@@ -29,16 +29,16 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from bridge.rpc.transport.accepting import Accepting
-from bridge.rpc.transport.callers import Handshake, Known, Policy
-from bridge.rpc.transport.complaints import Complaints, Refused, nobody
-from bridge.rpc.transport.relay import READ, Allowance, Link
+from bridge.rpc.transport.callers import CallerPolicy, Handshake, KnownCaller
+from bridge.rpc.transport.complaints import Complaints, OnRefused, nobody
+from bridge.rpc.transport.relay import READ, Allowance, RelayedConnection
 
 _log = logging.getLogger(__name__)
 _SWEEP_S = 1.0
 
 
 @dataclass(frozen=True)
-class Bounds:
+class ConnectionLimits:
     """The limits of one gate.
 
     Attributes:
@@ -62,10 +62,10 @@ class Gate:
         self,
         listener: socket.socket,
         key: str,
-        policy: Policy,
+        policy: CallerPolicy,
         *,
-        bounds: Bounds | None = None,
-        refused: Refused = nobody,
+        bounds: ConnectionLimits | None = None,
+        refused: OnRefused = nobody,
     ) -> None:
         """Prepares a gate.
 
@@ -78,9 +78,9 @@ class Gate:
         """
         self._key = key
         self._policy = policy
-        self._bounds = bounds or Bounds()
+        self._bounds = bounds or ConnectionLimits()
         self._tell = Complaints(key, refused)
-        self._links: set[Link] = set()
+        self._links: set[RelayedConnection] = set()
         self._greeting: dict[Handshake, float] = {}
         self._count: Counter[Hashable] = Counter()
         self._allowances: dict[Hashable, Allowance] = {}
@@ -186,7 +186,7 @@ class Gate:
 
     def _admit(self, client: socket.socket, now: float) -> None:
         found = self._policy.introduce(client)
-        if isinstance(found, Known):
+        if isinstance(found, KnownCaller):
             if found.target is None:
                 self._tell.complain("user", found.owner, now)
                 client.close()
@@ -228,7 +228,7 @@ class Gate:
             handshake.client.close()
             self._tell.complain("server", None, now, error.strerror or str(error))
 
-    def _enter(self, client: socket.socket, caller: Known, now: float) -> None:
+    def _enter(self, client: socket.socket, caller: KnownCaller, now: float) -> None:
         assert caller.target is not None
         if caller.unwelcome:
             self._tell.complain("user", caller.owner, now)
@@ -246,7 +246,7 @@ class Gate:
             raise
         allowance = self._allowances.setdefault(caller.owner, caller.allowance) \
             if caller.allowance is not None else None  # fmt: skip
-        link = Link(client, server, caller.owner, allowance, now)
+        link = RelayedConnection(client, server, caller.owner, allowance, now)
         link.identity = caller.identity
         self._count[caller.owner] += 1
         self._links.add(link)
@@ -275,14 +275,14 @@ class Gate:
     # ------------------------------------------------------------------ staying and going
 
     def _go_on(self, found: object, now: float) -> None:
-        if isinstance(found, Link):
+        if isinstance(found, RelayedConnection):
             if found in self._links:
                 found.step(now)
                 self._settle(found, now)
         elif found in self._greeting:
             self._greet(found, now)
 
-    def _settle(self, link: Link, now: float) -> None:
+    def _settle(self, link: RelayedConnection, now: float) -> None:
         if link.over:
             self._leave(link)
             return
@@ -292,7 +292,7 @@ class Gate:
             for sock, events in zip(link.sockets, interest, strict=True):
                 self._watch(sock, events, link)
 
-    def _leave(self, link: Link) -> None:
+    def _leave(self, link: RelayedConnection) -> None:
         for sock in link.sockets:
             self._forget(sock)
         link.close()

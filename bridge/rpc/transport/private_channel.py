@@ -102,7 +102,7 @@ class Channel:
         return found
 
 
-class Refusal(Exception):
+class RemoteRefusal(Exception):
     """The other end refuses.
 
     Attributes:
@@ -134,7 +134,7 @@ class Asker:
         threading.Thread(target=self._listen, name="answers", daemon=True).start()
 
     def ask(self, kind: MessageKind, parts: Sequence[Part] = ()) -> Future[list[bytearray]]:
-        """Sends a request; the answer's parts, or `Refusal`, come later."""
+        """Sends a request; the answer's parts, or `RemoteRefusal`, come later."""
         answer: Future[list[bytearray]] = Future()
         with self._lock:
             number = next(self._numbers)
@@ -166,5 +166,5 @@ class Asker:
             if kind == MessageKind.ANSWER:
                 answer.set_result(parts)
             else:
-                answer.set_exception(Refusal(parts[0].decode(), parts[1].decode()))
+                answer.set_exception(RemoteRefusal(parts[0].decode(), parts[1].decode()))
         self._gone()

@@ -89,7 +89,7 @@ class _Side:
         return moved
 
 
-class Link:
+class RelayedConnection:
     """A client and the server behind it.
 
     Attributes:

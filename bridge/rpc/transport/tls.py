@@ -25,7 +25,7 @@ import grpc
 
 from bridge import files
 from bridge.errors import ConfigError
-from bridge.rpc.transport.callers import Known
+from bridge.rpc.transport.callers import KnownCaller
 from bridge.rpc.transport.presented import Presented
 from bridge.rpc.transport.relay import READ, WRITE, Allowance
 from bridge.rpc.transport.revoked import Revoked, certificate_of
@@ -37,7 +37,7 @@ _STRANGERS_RATE, _STRANGERS_BURST = 64 << 10, 512 << 10
 
 
 class Certificates:
-    """Lets in certificates whose name is configured; a `bridge.rpc.transport.callers.Policy`."""
+    """Lets in certificates whose name is configured; a `CallerPolicy` (`callers.py`)."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class _TlsHandshake:
         self._tls = client
         self._policy = policy
 
-    def step(self) -> Known | int:
+    def step(self) -> KnownCaller | int:
         """Continues the handshake."""
         try:
             self._tls.do_handshake()
@@ -113,14 +113,14 @@ class _TlsHandshake:
         shown = ", ".join(known[:1] or sorted(certificate.names))[:200] or "without a name"
         policy.revoked.refresh()
         if certificate in policy.revoked:
-            return Known(f"certificate {shown}, revoked, from {self.owner}", None)
+            return KnownCaller(f"certificate {shown}, revoked, from {self.owner}", None)
         if known or policy.presented is not None:
             badge = None
             if policy.presented is not None:
                 badge = policy.presented.badge(certificate.names)
             owner = f"certificate {shown}"
-            return Known(owner, policy.target, badge=badge, identity=certificate)
-        return Known(
+            return KnownCaller(owner, policy.target, badge=badge, identity=certificate)
+        return KnownCaller(
             f"certificate {shown} from {self.owner}",
             policy.strangers,
             Allowance(_STRANGERS_RATE, _STRANGERS_BURST),

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from bridge.model.node import CPUS
 from bridge.model.rules.power import NodePower
-from bridge.power_measures import Bounds, SystemPower
+from bridge.power_measures import PowerBounds, SystemPower
 from bridge.sim.cluster.allocation import Allocation
 from bridge.sim.cluster.controller import Controller
 from bridge.sim.corridor.steps import CorridorSteps
@@ -90,13 +90,13 @@ class PowerLog:
         return SystemPower(self.at_s[inside], self.power_w[inside], end_s)
 
     @property
-    def bounds(self) -> Bounds | None:
+    def bounds(self) -> PowerBounds | None:
         """The corridor; None: there is none."""
         steps = self.setting.corridor
         if steps is None:
             return None
         announced = steps.announced(self.origin_s)
-        return Bounds(steps.whole(self.origin_s), announced, steps.grace_s)
+        return PowerBounds(steps.whole(self.origin_s), announced, steps.grace_s)
 
 
 class PowerMeter:

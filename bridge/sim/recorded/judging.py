@@ -24,7 +24,7 @@ MEASURES: Final = (*NAMES, DELAY)
 
 
 @dataclass(frozen=True)
-class Verdict:
+class PlanFigures:
     """A plan's figures.
 
     Attributes:
@@ -49,7 +49,7 @@ class Verdict:
         }
 
 
-def judge(snapshot: Snapshot, plan: Plan) -> Verdict:
+def judge(snapshot: Snapshot, plan: Plan) -> PlanFigures:
     """Judges a plan.
 
     Args:
@@ -58,11 +58,11 @@ def judge(snapshot: Snapshot, plan: Plan) -> Verdict:
     """
     rows = np.flatnonzero((plan.start_s != NEVER) & (plan.start_s != UNPLANNED))
     if not len(rows):
-        return Verdict(0, 0, dict.fromkeys(MEASURES, 0.0), 0)
+        return PlanFigures(0, 0, dict.fromkeys(MEASURES, 0.0), 0)
     start_s, job = plan.start_s[rows], plan.job[rows]
     delay = (start_s - snapshot.now_s) / np.maximum(plan.end_s[rows] - start_s, 1)
     costs = {name: Objective(name).of_plan(snapshot, plan) / len(rows) for name in NAMES}
-    return Verdict(
+    return PlanFigures(
         rows=len(rows),
         starts_now=len(plan.starts_now),
         costs={**costs, DELAY: float(delay.mean())},

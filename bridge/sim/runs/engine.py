@@ -40,8 +40,8 @@ from bridge.sim.runs.backlog import Watch
 from bridge.sim.runs.dependencies import Dependencies
 from bridge.sim.runs.execution import Execution
 from bridge.sim.runs.faults import Fault, FaultKind
-from bridge.sim.runs.history import History
-from bridge.sim.runs.outcome import Observe, Outcome, Progress
+from bridge.sim.runs.history import RunHistory
+from bridge.sim.runs.outcome import Observe, Outcome, SimulationProgress
 from bridge.sim.runs.patience import Patience
 from bridge.sim.runs.shared_execution import SharedExecution
 from bridge.sim.workloads.system import System
@@ -118,7 +118,7 @@ class _Run:
         self.meter = (
             PowerMeter(power, self.controller, int(workload.submit_s[0])) if power else None
         )
-        self.history = History(workload, system, lags=decision_s != 0)
+        self.history = RunHistory(workload, system, lags=decision_s != 0)
         self.submit_s: list[int] = workload.submit_s.tolist()
         self.faults = sorted(faults, key=lambda fault: fault.at_s)
         self.submitted = self.struck = 0
@@ -308,7 +308,7 @@ class _Run:
             self.wake_s = min(self.wake_s, now_s + RETRY_S)
         if self.observe is not None:
             self.observe(
-                Progress(
+                SimulationProgress(
                     now_s,
                     len(controller.waiting),
                     len(controller.running),

@@ -35,13 +35,13 @@ from bridge.registry import build
 from bridge.sim.cluster.controller import Controller
 from bridge.sim.cluster.ended_jobs import EndedJobs
 from bridge.sim.runs.backlog import Watch
-from bridge.sim.runs.outcome import Observe, Outcome, Progress
+from bridge.sim.runs.outcome import Observe, Outcome, SimulationProgress
 from bridge.sim.runs.patience import Patience
 from bridge.sim.runs.replay import outcome_of, replay_depth
 from bridge.sim.workloads.requests import requests
 from bridge.sim.workloads.system import System
 from bridge.sim.workloads.workload import Workload
-from bridge.state.accuracy import PROMISE, Promises
+from bridge.state.accuracy import PROMISE, PromiseColumns
 from bridge.units import NEVER
 
 
@@ -211,7 +211,7 @@ class Counted(ABC):
         finished = self._submitted - waiting - running
         used = self.size - self.free
         took_ms = self.decision_ms[-1]
-        self.observe(Progress(now_s, waiting, running, finished, n_jobs, used, took_ms))
+        self.observe(SimulationProgress(now_s, waiting, running, finished, n_jobs, used, took_ms))
 
     def end(self, job: int, now_s: int) -> None:
         """A job has ended."""
@@ -269,7 +269,7 @@ class _Easy(Counted):
 
     def __init__(self, workload: Workload, system: System, spec: PolicySpec) -> None:
         super().__init__(workload, system, spec)
-        self.promises = Promises(len(workload))
+        self.promises = PromiseColumns(len(workload))
 
     def decide(self, now_s: int) -> tuple[list[Running], int]:
         """The jobs to start, and the start promised to the first waiting one."""

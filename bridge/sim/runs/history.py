@@ -12,11 +12,11 @@ from bridge.sim.runs.execution import Execution
 from bridge.sim.runs.outcome import Outcome
 from bridge.sim.workloads.system import System
 from bridge.sim.workloads.workload import Workload
-from bridge.state.accuracy import PROMISE, Promises, Starts
+from bridge.state.accuracy import PROMISE, PromiseColumns, StartColumns
 from bridge.units import NEVER
 
 
-class History:
+class RunHistory:
     """Starts, ends, allocations and announced starts; columns are in the workload's order.
 
     Attributes:
@@ -45,7 +45,7 @@ class History:
         self._allocations: list[NDArray[np.int32]] = [np.zeros(0, dtype=np.int32)] * n_jobs
         self._predicted_s = np.zeros(n_jobs, dtype=np.int64)
         self._lag_s = np.zeros(n_jobs) if lags else None
-        self._promises = Promises(n_jobs)
+        self._promises = PromiseColumns(n_jobs)
         self._promised = np.zeros(n_jobs, dtype=PROMISE)
         self._began: list[tuple[int, NDArray[np.void]]] = []
         self._gone = self.finished = self.failures = 0
@@ -145,8 +145,8 @@ class History:
             execution.spells,
         )
 
-    def _starts(self) -> Starts:
+    def _starts(self) -> StartColumns:
         kept = [np.zeros(0, dtype=PROMISE), *(promise for _, promise in self._began)]
         at_s = np.array([at_s for at_s, _ in self._began], dtype=np.int64)
         starts = at_s.repeat([len(promise) for _, promise in self._began])
-        return Starts(starts, np.concatenate(kept, dtype=PROMISE), self._gone)
+        return StartColumns(starts, np.concatenate(kept, dtype=PROMISE), self._gone)

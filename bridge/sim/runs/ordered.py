@@ -29,7 +29,7 @@ from bridge.sim.runs.foreseen import Counted, Running
 from bridge.sim.runs.outcome import Observe, Outcome
 from bridge.sim.workloads.system import System
 from bridge.sim.workloads.workload import Workload
-from bridge.state.accuracy import Promises
+from bridge.state.accuracy import PromiseColumns
 from bridge.units import NEVER, UNPLANNED
 
 _BY_SUBMISSION = ("fcfs", "slurm", "pbs")
@@ -115,7 +115,7 @@ class OrderedPool(Counted):
     def __init__(self, workload: Workload, system: System, spec: PolicySpec, seed: int = 0) -> None:
         super().__init__(workload, system, spec)
         self.system, self.seed = system, seed
-        self.promises = Promises(len(workload))
+        self.promises = PromiseColumns(len(workload))
         self.cpu_ms: list[float] = []
         policy = build(spec)
         self._order = None if spec.order.name in _BY_SUBMISSION else policy.order

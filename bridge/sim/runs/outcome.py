@@ -13,11 +13,11 @@ from bridge.sim.corridor.power import PowerLog
 from bridge.sim.sharing.running import SharingLog
 from bridge.sim.workloads.system import System
 from bridge.sim.workloads.workload import Workload
-from bridge.state.accuracy import Starts
+from bridge.state.accuracy import StartColumns
 
 
 @dataclass(frozen=True)
-class Progress:
+class SimulationProgress:
     """The progress of a simulation, reported after every decision."""
 
     now_s: int
@@ -29,7 +29,7 @@ class Progress:
     decision_ms: float
 
 
-Observe = Callable[[Progress], None]
+Observe = Callable[[SimulationProgress], None]
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Outcome:
     decision_ms: NDArray[np.float64]
     refusals: tuple[Refusal, ...]
     failures: int
-    starts: Starts
+    starts: StartColumns
     promise: NDArray[np.void]
     predicted_s: NDArray[np.int64]
     power: PowerLog | None = None

@@ -16,7 +16,7 @@ from bridge.model.policy import PolicySpec
 from bridge.sim.runs.outcome import Outcome
 from bridge.sim.workloads.system import System
 from bridge.sim.workloads.workload import Workload
-from bridge.state.accuracy import PROMISE, Starts
+from bridge.state.accuracy import PROMISE, StartColumns
 from bridge.units import NEVER
 
 _DEPTHS = {"easy": 1, "conservative": UNLIMITED}
@@ -122,8 +122,8 @@ def outcome_of(
     )
 
 
-def _starts(start_s: NDArray[np.int64], promise: NDArray[np.void]) -> Starts:
+def _starts(start_s: NDArray[np.int64], promise: NDArray[np.void]) -> StartColumns:
     """Starts in order of time, in the engine's form."""
     order = np.argsort(start_s, kind="stable")
     order = order[start_s[order] != NEVER]
-    return Starts(start_s[order], promise[order])
+    return StartColumns(start_s[order], promise[order])

@@ -18,7 +18,7 @@ from bridge.model.node import CPUS, MEMORY_MIB
 from bridge.model.plan import Plan
 from bridge.sim.cluster.controller import Controller
 from bridge.sim.runs.execution import Execution
-from bridge.sim.sharing.progress import Limits, Meets
+from bridge.sim.sharing.progress import CpuLimits, Meets
 from bridge.sim.sharing.running import SharedRunning, SharingLog, limits_of
 from bridge.sim.workloads.workload import Workload
 from bridge.units import NEVER
@@ -97,7 +97,7 @@ class SharedExecution(Execution):
 
     def share(self, plan: Plan, now_s: int) -> int:
         """Puts the quotas of a plan into force; returns how many jobs they change."""
-        limits: dict[int, Limits] = {}
+        limits: dict[int, CpuLimits] = {}
         quotas, controller = plan.quotas, self._controller
         for job_id, milli, weight in zip(
             quotas.id.tolist(),

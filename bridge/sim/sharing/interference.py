@@ -40,7 +40,7 @@ _SUM_TOLERANCE: Final = 1e-3
 
 
 @dataclass(frozen=True)
-class Stage:
+class UseStage:
     """The demands of an application for a part of its run; the module's table has the units."""
 
     name: str
@@ -60,7 +60,7 @@ class Application:
     """Stages in order, their shares sum to 1; factors are 0 or more."""
 
     name: str
-    stages: tuple[Stage, ...]
+    stages: tuple[UseStage, ...]
     pressure: float = 0.0
     sensitivity: float = 0.0
 
@@ -152,7 +152,7 @@ def _application(name: Any, value: Any) -> Application:
     )
 
 
-def _stage(key: str, value: Any) -> Stage:
+def _stage(key: str, value: Any) -> UseStage:
     found = _mapping(key, value, ("name", "share", "parallel", "cpu", "io", "memory"))
     for name in ("name", "share", "parallel", "cpu"):
         if name not in found:
@@ -169,7 +169,7 @@ def _stage(key: str, value: Any) -> Stage:
     parts = {
         name: _number(f"{key}.{name}", found.get(name, 0), 0, 1) for name in ("cpu", "io", "memory")
     }
-    return Stage(found["name"], share, found["parallel"], **parts)
+    return UseStage(found["name"], share, found["parallel"], **parts)
 
 
 def _mapping(key: str, value: Any, names: tuple[str, ...]) -> dict[str, Any]:

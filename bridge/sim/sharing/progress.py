@@ -23,16 +23,16 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from bridge.sim.sharing.interference import Application
-from bridge.sim.sharing.rates import Rate, Side, together, undisturbed
+from bridge.sim.sharing.rates import JobRate, Side, together, undisturbed
 
 BOUND = 0.10
-"""Slowdown from which on the time counts as `Used.above_s`."""
+"""Slowdown from which on the time counts as `ResourceUse.above_s`."""
 _NOTHING_S = 1e-6
 """Less work than this is none: a rounding error."""
 
 
 @dataclass(frozen=True)
-class Limits:
+class CpuLimits:
     """The CPU time that a job of a pair may use.
 
     Attributes:
@@ -44,7 +44,7 @@ class Limits:
     weight: float = 100.0
 
 
-UNLIMITED = Limits()
+UNLIMITED = CpuLimits()
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ ON_ALL = Meets()
 
 
 @dataclass(frozen=True)
-class Used:
+class ResourceUse:
     """A job's use of resources since its start.
 
     Attributes:
@@ -83,7 +83,7 @@ class Used:
     above_s: float = 0.0
 
 
-NOTHING = Used()
+NOTHING = ResourceUse()
 
 
 @dataclass
@@ -107,12 +107,12 @@ class _Job:
     bounds_s: list[float]
     at_s: float
     nodes: int
-    limits: Limits = UNLIMITED
+    limits: CpuLimits = UNLIMITED
     host: int | None = None
     meets: Meets = ON_ALL
     guests: tuple[int, ...] = ()
     done_s: float = 0.0
-    used: Used = NOTHING
+    used: ResourceUse = NOTHING
 
     @property
     def over(self) -> bool:
@@ -133,10 +133,10 @@ class _Job:
         cpus = max(self.cpus // self.nodes, 1)
         return Side(self.application, stage, cpus, of, limits.ceiling, limits.weight)
 
-    def rate(self, speed: float) -> Rate:
-        return Rate(speed, speed * self.application.stages[self.stage].busy(self.cpus))
+    def rate(self, speed: float) -> JobRate:
+        return JobRate(speed, speed * self.application.stages[self.stage].busy(self.cpus))
 
-    def lasts_s(self, rate: Rate) -> float:
+    def lasts_s(self, rate: JobRate) -> float:
         """The rest of its stage at this rate."""
         left_s = self.bounds_s[self.stage] - self.done_s
         return left_s / rate.speed if rate.speed > 0 else math.inf
@@ -153,7 +153,7 @@ class Reading:
         progress: work done, as a share of all.
     """
 
-    used: Used
+    used: ResourceUse
     busy: float
     peak_memory: float
     progress: float
@@ -214,14 +214,14 @@ class SharedWork:
         held.guests = (*held.guests, guest)
         held_beside.host, held_beside.meets = host, meets
 
-    def limit(self, job: int, limits: Limits, now_s: float) -> None:
+    def limit(self, job: int, limits: CpuLimits, now_s: float) -> None:
         """A job gets another quota or weight; without effect as long as it is alone."""
         if not (0 < limits.ceiling <= 1 and limits.weight > 0):
             raise ValueError(f"impossible: {limits}")
         self._advance(job, now_s)
         self._jobs[job].limits = limits
 
-    def end(self, job: int, now_s: float) -> Used:
+    def end(self, job: int, now_s: float) -> ResourceUse:
         """A job ends, whether its work is done or not; those beside it continue."""
         self._advance(job, now_s)
         ended = self._jobs.pop(job)
@@ -274,10 +274,10 @@ class SharedWork:
             _step(group, now_s)
 
 
-_NOTHING = Rate(0.0, 0.0)
+_NOTHING = JobRate(0.0, 0.0)
 
 
-def _rates(group: Sequence[_Job]) -> list[Rate]:
+def _rates(group: Sequence[_Job]) -> list[JobRate]:
     """The rates of a host and its guests at present; of a job that is done, nothing."""
     host, *guests = group
     live = [guest for guest in guests if not guest.over]
@@ -320,7 +320,7 @@ def _step(group: Sequence[_Job], until_s: float) -> None:
     beside = [with_guest, *(not host.over and not guest.over for guest in guests)]
     for job, rate, shares in zip(group, rates, beside, strict=True):
         memory = 0.0 if job.over else job.application.stages[job.stage].memory
-        job.used = Used(
+        job.used = ResourceUse(
             job.used.cpu_s + by_s * rate.busy,
             job.used.memory_s + by_s * memory,
             job.used.shared_s + by_s * shares,

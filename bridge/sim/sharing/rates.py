@@ -27,7 +27,7 @@ J. Mars et al., Bubble-Up (MICRO 2011), into sensitivity and pressure.
 
 from dataclasses import dataclass
 
-from bridge.sim.sharing.interference import Application, Stage
+from bridge.sim.sharing.interference import Application, UseStage
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Side:
     """
 
     application: Application
-    stage: Stage
+    stage: UseStage
     cpus: int
     of: int
     ceiling: float = 1.0
@@ -55,7 +55,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Rate:
+class JobRate:
     """The progress of a job at an instant.
 
     Attributes:
@@ -67,18 +67,18 @@ class Rate:
     busy: float
 
 
-def alone(side: Side) -> Rate:
+def alone(side: Side) -> JobRate:
     """The rate of a job that has its nodes to itself."""
-    return Rate(1.0, side.stage.busy(side.cpus))
+    return JobRate(1.0, side.stage.busy(side.cpus))
 
 
-def undisturbed(side: Side) -> Rate:
+def undisturbed(side: Side) -> JobRate:
     """The rate under its ceiling where the other job is not busy."""
     speed = _part(min(side.demand, side.ceiling), side.demand)
-    return Rate(speed, speed * side.demand * side.of)
+    return JobRate(speed, speed * side.demand * side.of)
 
 
-def together(one: Side, other: Side) -> tuple[Rate, Rate]:
+def together(one: Side, other: Side) -> tuple[JobRate, JobRate]:
     """The rates of two jobs on the same node."""
     wanted = one.demand, other.demand
     capped = min(wanted[0], one.ceiling), min(wanted[1], other.ceiling)
@@ -93,10 +93,10 @@ def together(one: Side, other: Side) -> tuple[Rate, Rate]:
     )
 
 
-def _slowed(side: Side, speed: float, other: Application, other_speed: float) -> Rate:
+def _slowed(side: Side, speed: float, other: Application, other_speed: float) -> JobRate:
     """Rule 4."""
     speed /= 1 + side.application.sensitivity * other.pressure * other_speed
-    return Rate(speed, speed * side.demand * side.of)
+    return JobRate(speed, speed * side.demand * side.of)
 
 
 def _part(got: float, demand: float) -> float:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.sim.sharing.progress import UNLIMITED, Limits, Meets, SharedWork, Used
+from bridge.sim.sharing.progress import UNLIMITED, CpuLimits, Meets, ResourceUse, SharedWork
 from bridge.sim.sharing.setting import Sharing
 
 _NOBODY = -1
@@ -62,7 +62,7 @@ class SharedRunning:
         self._sharing, self._runtime_s, self._limit_s = sharing, runtime_s, time_limit_s
         self._work = SharedWork()
         self._guest_of: dict[int, int] = {}
-        self._limits: dict[int, Limits] = {}
+        self._limits: dict[int, CpuLimits] = {}
         self._began_s: dict[int, int] = {}
         n_jobs = len(runtime_s)
         self.log = SharingLog(
@@ -113,14 +113,14 @@ class SharedRunning:
             self._limits.pop(one, None)
         del self._began_s[job]
 
-    def _note(self, job: int, used: Used) -> None:
+    def _note(self, job: int, used: ResourceUse) -> None:
         log = self.log
         log.cpu_s[job] += used.cpu_s
         log.memory_s[job] += used.memory_s
         log.shared_s[job], log.lost_s[job] = used.shared_s, used.lost_s
         log.above_s[job] = used.above_s
 
-    def limit(self, limits: dict[int, Limits], now_s: int) -> Sequence[int]:
+    def limit(self, limits: dict[int, CpuLimits], now_s: int) -> Sequence[int]:
         """Puts quotas and weights into force; jobs that are left out have none.
 
         Returns:
@@ -178,9 +178,9 @@ class SharedRunning:
 _LATEST_S = 1 << 60
 
 
-def limits_of(milli_cpus_per_node: int, weight: int, cpus_per_node: int) -> Limits:
+def limits_of(milli_cpus_per_node: int, weight: int, cpus_per_node: int) -> CpuLimits:
     """A quota of a plan, as a share of the CPUs of a node."""
     ceiling = 1.0
     if milli_cpus_per_node > 0:
         ceiling = min(milli_cpus_per_node / (1000 * cpus_per_node), 1.0)
-    return Limits(ceiling, float(weight))
+    return CpuLimits(ceiling, float(weight))

@@ -29,7 +29,7 @@ LONGEST_S: Final = 86_400.0
 
 
 @dataclass(frozen=True)
-class Line:
+class CostLine:
     """Seconds by number of nodes.
 
     Attributes:
@@ -46,7 +46,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Change:
+class ChangeTimes:
     """One change of width; see Words. All in s."""
 
     goes_on_s: float
@@ -63,13 +63,13 @@ class Change:
 class Times:
     """The times of changes in one direction, by the larger number of nodes."""
 
-    goes_on: Line
-    still: Line
-    after: Line
+    goes_on: CostLine
+    still: CostLine
+    after: CostLine
 
-    def at(self, nodes: int) -> Change:
+    def at(self, nodes: int) -> ChangeTimes:
         """The change."""
-        return Change(self.goes_on.at(nodes), self.still.at(nodes), self.after.at(nodes))
+        return ChangeTimes(self.goes_on.at(nodes), self.still.at(nodes), self.after.at(nodes))
 
 
 @dataclass(frozen=True)
@@ -79,15 +79,15 @@ class ChangeCosts:
     growing: Times
     shrinking: Times
 
-    def of(self, before: int, after: int) -> Change:
+    def of(self, before: int, after: int) -> ChangeTimes:
         """From one number of nodes to another."""
         times = self.growing if after > before else self.shrinking
         return times.at(max(before, after))
 
 
 JOIN: Final = ChangeCosts(
-    Times(Line(0.188, 0.0067), Line(0.0, 0.0111), Line(0.099, 0.0018)),
-    Times(Line(0.098, 0.0009), Line(0.0, 0.0055), Line(0.236, 0.0144)),
+    Times(CostLine(0.188, 0.0067), CostLine(0.0, 0.0111), CostLine(0.099, 0.0018)),
+    Times(CostLine(0.098, 0.0009), CostLine(0.0, 0.0055), CostLine(0.236, 0.0144)),
 )
 ENGINES: Final = {"join": JOIN}
 
@@ -109,7 +109,7 @@ def flat(whole_s: float, still_s: float | None = None) -> ChangeCosts:
             "change-cost", f"needs 0 <= STILL <= WHOLE <= {LONGEST_S:.0f} s, not"
             f" {whole_s:g} and {still_s:g}"
         )  # fmt: skip
-    still, rest, none = Line(still_s), Line(whole_s - still_s), Line(0.0)
+    still, rest, none = CostLine(still_s), CostLine(whole_s - still_s), CostLine(0.0)
     return ChangeCosts(Times(rest, still, none), Times(none, still, rest))
 
 

@@ -37,7 +37,7 @@ from bridge.model.job import Coschedule, JobTable
 from bridge.model.job_columns import objects
 from bridge.model.node import NodeTable
 from bridge.model.snapshot import Partition
-from bridge.sim.sharing.interference import Interference, Stage
+from bridge.sim.sharing.interference import Interference, UseStage
 from bridge.sim.sharing.setting import Sharing
 from bridge.sim.workloads.system import System
 from bridge.sim.workloads.workload import Workload
@@ -135,7 +135,7 @@ def paper_model(interference: Interference, cores: int) -> Interference:
     return Interference(tuple(made), interference.source)
 
 
-def _busy_stages(stages: tuple[Stage, ...], cpu: float) -> tuple[Stage, ...]:
+def _busy_stages(stages: tuple[UseStage, ...], cpu: float) -> tuple[UseStage, ...]:
     """The stages so that they use this share of the CPUs (rule 6); one CPU counts as none."""
     parallel = sum(stage.share for stage in stages if stage.parallel)
     if parallel < cpu:

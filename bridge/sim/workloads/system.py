@@ -46,7 +46,7 @@ from bridge.model import hostlist
 from bridge.model.node import NodeTable
 from bridge.model.snapshot import Partition
 from bridge.model.topology import Topology
-from bridge.sim.workloads.workload import SWF, Dialect, MemoryUnit
+from bridge.sim.workloads.workload import SWF, FormatDeviations, MemoryUnit
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class System:
     queues: tuple[frozenset[int], ...] = field(default=(frozenset(),))
     use_memory: bool = False
     whole_nodes: bool = False
-    dialect: Dialect = SWF
+    dialect: FormatDeviations = SWF
     topology: Topology | None = None
     wait_s: int = 0
 
@@ -248,7 +248,7 @@ def _system(text: _Description) -> System:
         queues=tuple(frozenset(part.queues) for part in text.partitions) or (frozenset(),),
         use_memory=text.use_memory,
         whole_nodes=text.whole_nodes,
-        dialect=Dialect(
+        dialect=FormatDeviations(
             memory_unit=MemoryUnit(text.trace.memory_unit),
             memory_per_node=text.trace.memory_per == "node",
             nodes_field=text.trace.nodes_field,

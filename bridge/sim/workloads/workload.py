@@ -11,7 +11,7 @@ Rules, in this order; omitted jobs are counted by reason
 7. Fractions of seconds: submissions are rounded down; run times and limits up.
 8. Of jobs with the same number, the later ones get their position appended.
 
-A `Dialect` describes how a log differs from the format. Node requests are kept as text, which
+`FormatDeviations` describe how a log differs from the format. Node requests are kept as text, which
 `bridge.sim.workloads.requests` lowers.
 
 Instants are Unix seconds: submit time + `UnixStartTime` of the header (1 without one, because an
@@ -51,7 +51,7 @@ _UNIT_BYTES = {MemoryUnit.BYTE: 1, MemoryUnit.KIB: 1 << 10, MemoryUnit.MIB: 1 <<
 
 
 @dataclass(frozen=True)
-class Dialect:
+class FormatDeviations:
     """Where a trace differs from the format.
 
     Attributes:
@@ -66,7 +66,7 @@ class Dialect:
     nodes_field: int | None = None
 
 
-SWF = Dialect()
+SWF = FormatDeviations()
 """The Standard Workload Format."""
 
 
@@ -135,7 +135,7 @@ class Workload:
         runtime_s: int64: actual run times, in [1, time_limit_s].
         time_limit_s: int64: requested, >= 1.
         processors: int64, in [1, processors_total].
-        memory_kib: int64: memory asked for, on each processor or node (`Dialect`); 0: not stated.
+        memory_kib: int64: memory per processor or node (`FormatDeviations`); 0: not stated.
         user, group, executable, queue: int64 numbers of the trace; -1 unknown.
         row: int64: line of the trace each job came from, an index into `Trace.columns`.
         left_out: reason to number of jobs that were left out.
@@ -143,7 +143,7 @@ class Workload:
         after: object (tuple of ids): the jobs that must have ended before each is submitted; those
             that are not there have no effect. None: no job waits for another.
         repeated_id: bool: an earlier job of the trace has the same number (rule 8); None: unknown.
-        node_requests: object (str): the requested nodes, see `Dialect.nodes_field`; None: any.
+        node_requests: object (str): as requested, see `FormatDeviations.nodes_field`; None: any.
         requests: what the jobs ask for, where that is known in full
             (`bridge.sim.workloads.streams`); None: `bridge.sim.workloads.requests` makes it of the
             other columns.
@@ -218,7 +218,7 @@ def machine_size(trace: Trace) -> int:
 
 
 def workload_from(
-    trace: Trace, processors_total: int | None = None, dialect: Dialect = SWF
+    trace: Trace, processors_total: int | None = None, dialect: FormatDeviations = SWF
 ) -> Workload:
     """Turns a trace into jobs.
 

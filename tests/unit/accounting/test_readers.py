@@ -25,7 +25,7 @@ from bridge.accounting.slurm_words import (
     whole,
 )
 from bridge.errors import ConfigError
-from bridge.sim.workloads.records.job_record import State
+from bridge.sim.workloads.records.job_record import JobEnding
 
 RECORDED = Path(__file__).parent / "recorded"
 
@@ -65,9 +65,9 @@ def test_jobs_of_a_real_cluster(read, name):
     after = found.jobs["5"]
     assert (after.after, after.exclusive, after.cpus) == ((("afterok", "4"),), True, 4)
     assert after.requested_cpus == 1
-    assert (found.jobs["9"].state, found.jobs["9"].end_s) == (State.RUNNING, 0)
+    assert (found.jobs["9"].state, found.jobs["9"].end_s) == (JobEnding.RUNNING, 0)
     never = found.jobs["10"]
-    assert (never.state, never.start_s, never.runtime_s, never.cpus) == (State.FAILED, 0, 0, 99)
+    assert (never.state, never.start_s, never.runtime_s, never.cpus) == (JobEnding.FAILED, 0, 0, 99)
 
 
 def test_json_and_table_agree():
@@ -170,10 +170,10 @@ def test_a_log_of_pbs():
     assert (job.nodes, job.node_list, job.cpus, job.gres) == (2, "n1,n2", 8, {"gpu": 2})
     assert (job.memory_mib, job.memory_per, job.exclusive) == (8192, "node", True)
     assert (job.start_s, job.runtime_s, job.time_limit_s) == (1795680060, 1798, 3600)
-    assert (job.state, job.after[0]) == (State.TIMEOUT, ("afterok", "5"))
+    assert (job.state, job.after[0]) == (JobEnding.TIMEOUT, ("afterok", "5"))
     assert job.shape.startswith("2:ncpus=4")
-    assert found.jobs["8"].state is State.CANCELLED
-    assert (found.jobs["9_3"].state, found.jobs["9_3"].array) == (State.PENDING, "9")
+    assert found.jobs["8"].state is JobEnding.CANCELLED
+    assert (found.jobs["9_3"].state, found.jobs["9_3"].array) == (JobEnding.PENDING, "9")
     assert found.reservations[0].nodes == "n1,n2"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from bridge.agent import counts
-from bridge.agent.counts import Counts
+from bridge.agent.counts import AgentCounts
 from bridge.agent.processes import Processes
 from bridge.rpc.pb import agent_pb2 as pb
 
@@ -34,7 +34,7 @@ def reported(found: Found, *orders: pb.CountProcesses, later: pb.CountProcesses 
 
     async def run() -> list[tuple[int, int]]:
         sent: list[pb.AgentReport] = []
-        own = Counts(found, ("n1",), sent.append)
+        own = AgentCounts(found, ("n1",), sent.append)
         loop, arrived = asyncio.get_running_loop(), []
         if later is not None:
 

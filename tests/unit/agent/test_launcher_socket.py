@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.agent.launchers import BURST, LINES_S, MOST_OF_USER, LauncherSocket, Pace
+from bridge.agent.launchers import BURST, LINES_S, MOST_OF_USER, LauncherSocket, LineRate
 from bridge.elastic.lines import MAX_LINE
 
 
@@ -70,7 +70,7 @@ def open_files():
 
 
 def test_a_user_has_a_burst_and_then_a_rate():
-    pace = Pace()
+    pace = LineRate()
     assert [pace.pause_s(1, 50.0) for _ in range(int(BURST))] == [0.0] * int(BURST)
     assert pace.pause_s(1, 50.0) == pytest.approx(1 / LINES_S)
     assert pace.pause_s(2, 50.0) == 0.0

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from bridge.agent.power.choice import PowerSettings, first_value, model_from, sensors_from
-from bridge.agent.power.model import Load, Model
+from bridge.agent.power.model import NodeLoad, PowerModel
 from bridge.agent.power.pm_counters import STILL_S, PmCounters
 from bridge.agent.power.rapl import LONGEST_S, Rapl
 from bridge.agent.power.slurm_energy import ANSWER_S, ASK_S, GIVE_UP_S, KEPT_S, SlurmEnergy
@@ -248,15 +248,15 @@ def test_nodes_do_not_ask_all_at_once(clock):
 
 @pytest.mark.parametrize(("busy", "watts"), [(0, 71), (1, 160.5), (2, 250), (9, 250), (None, None)])
 def test_the_model(busy, watts):
-    assert Model(Load(2, busy), (71, 250)).read() == watts
+    assert PowerModel(NodeLoad(2, busy), (71, 250)).read() == watts
 
 
 def test_a_model_of_which_nothing_is_stated_says_nothing():
-    assert Model(Load(2, 1)).read() is None
+    assert PowerModel(NodeLoad(2, 1)).read() is None
 
 
 def test_the_first_sensor_that_has_a_value_is_named(tmp_path, counters, clock):
-    sensors = [Rapl(tmp_path), PmCounters(tmp_path), Model(Load(2, 1), (10, 20))]
+    sensors = [Rapl(tmp_path), PmCounters(tmp_path), PowerModel(NodeLoad(2, 1), (10, 20))]
     assert first_value(sensors).source == "model"
     (counters / "power").write_text("92 W")
     assert (first_value(sensors).source, first_value(sensors).watts) == ("pm_counters", 92)

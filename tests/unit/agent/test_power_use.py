@@ -10,7 +10,7 @@ from bridge.agent.power.batches import APART_S, MOST, Batches
 from bridge.agent.power.cgroups import NodeCgroups, usable_cpus
 from bridge.agent.power.choice import PowerSettings
 from bridge.agent.power.job_use import PROCESSES_S, JobUse
-from bridge.agent.power.meter import Meter
+from bridge.agent.power.meter import AgentMeter
 from bridge.agent.power.process_use import LOOKS, ProcessUse
 from bridge.agent.processes import Processes
 from bridge.rpc.pb import agent_pb2 as pb
@@ -135,7 +135,7 @@ def test_a_job_that_is_swapped_out_waits_for_memory(cgroups, tmp_path):
 
 def test_a_machine_that_swaps_waits_for_memory(tmp_path):
     now, settings = [0.0], PowerSettings(("model",), cpus=4)
-    meter = Meter(["n1"], settings, Processes(tmp_path), tmp_path, clock=lambda: now[0],
+    meter = AgentMeter(["n1"], settings, Processes(tmp_path), tmp_path, clock=lambda: now[0],
                   proc=tmp_path)  # fmt: skip
     pages = 16 * MIB // os.sysconf("SC_PAGE_SIZE")
     waits = []
@@ -258,7 +258,7 @@ def test_the_message_names_the_source_of_each_value(tmp_path):
     cgroups, sys = V1(tmp_path / "cgroup"), tmp_path / "sys"
     now = [10.0]
     settings = PowerSettings(("pm_counters", "model"), sys=sys, cpus=4)
-    meter = Meter(["n1"], settings, Processes(tmp_path), cgroups.root, clock=lambda: now[0])
+    meter = AgentMeter(["n1"], settings, Processes(tmp_path), cgroups.root, clock=lambda: now[0])
     cgroups.total(0)
     cgroups.job(7, 0, 64)
     (node,) = meter.read().nodes
@@ -281,7 +281,7 @@ def test_the_message_names_the_source_of_each_value(tmp_path):
 
 def test_what_the_agents_own_options_state_wins(tmp_path):
     settings = PowerSettings(("model",), model=(10, 20), cpus=1)
-    meter = Meter(
+    meter = AgentMeter(
         ["n1"], settings, Processes(tmp_path), V1(tmp_path).root, clock=itertools.count().__next__
     )
     V1(tmp_path).total(0)

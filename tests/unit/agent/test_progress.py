@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.agent.power.choice import PowerSettings
-from bridge.agent.power.meter import PROGRESS_S, Meter
+from bridge.agent.power.meter import PROGRESS_S, AgentMeter
 from bridge.agent.processes import Processes
 from bridge.agent.progress import ProgressFiles, parse
 from bridge.agent.public_folder import make_public
@@ -140,7 +140,7 @@ def test_the_agent_sends_it_and_the_service_takes_the_least(tmp_path):
     job = root / "cpuacct" / "slurm_n1" / "uid_1000" / "job_7"
     job.mkdir(parents=True)
     (job / "cpuacct.usage").write_text("1000000000")
-    meter = Meter(
+    meter = AgentMeter(
         ("n1",), PowerSettings(), Processes(tmp_path / "proc"), root,
         clock=lambda: now[0], progress=lambda: told,
     )  # fmt: skip

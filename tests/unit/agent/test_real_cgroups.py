@@ -15,8 +15,8 @@ import pytest
 
 from bridge.agent.power.job_use import JobUse
 from bridge.agent.processes import Processes
-from bridge.agent.shares.keeper import Keeper
-from bridge.agent.shares.record import Record
+from bridge.agent.shares.keeper import ShareKeeper
+from bridge.agent.shares.record import ShareRecord
 from bridge.agent.shares.wanted import Share
 
 NODE = f"sbtest{os.getpid()}"
@@ -86,7 +86,9 @@ def test_use_is_read(job: tuple[Path, Path, int]) -> None:
 def test_a_share_is_kept_and_given_back(job: tuple[Path, Path, int], tmp_path: Path) -> None:
     root, folder, pid = job
     has_cpu = (folder / "cpu.max").exists()
-    keeper = Keeper((NODE,), Record(tmp_path / "shares.json"), Processes(), root=root, cpus=2)
+    keeper = ShareKeeper(
+        (NODE,), ShareRecord(tmp_path / "shares.json"), Processes(), root=root, cpus=2
+    )
     keeper.order(1, 60, [Share(NODE, "7", True, 500, 1)])
     (kept,) = keeper.look()
     if has_cpu:

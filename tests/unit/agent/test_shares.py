@@ -17,11 +17,11 @@ from bridge.agent.power.cgroups import NodeCgroups
 from bridge.agent.processes import Processes
 from bridge.agent.shares.cgroup_v1 import CgroupV1, own_name, shares_of
 from bridge.agent.shares.guardian import take_over
-from bridge.agent.shares.keeper import ABSENT_S, Keeper
+from bridge.agent.shares.keeper import ABSENT_S, ShareKeeper
 from bridge.agent.shares.mounts import cgroup_of
 from bridge.agent.shares.priorities import Priorities, priority_of
-from bridge.agent.shares.record import Record, Recorded
-from bridge.agent.shares.running import Shares
+from bridge.agent.shares.record import Recorded, ShareRecord
+from bridge.agent.shares.running import ShareThread
 from bridge.agent.shares.wanted import MOST_LEASE_S, MOST_SHARES, Share, bounded, is_job
 
 NODE = "n1"
@@ -78,10 +78,10 @@ def proc(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def make(tmp_path: Path, tree: Tree, clock: Clock, proc: Path) -> Callable[[], Keeper]:
-    def keeper() -> Keeper:
-        return Keeper(
-            [NODE], Record(tmp_path / "shares.json"), Processes(proc),
+def make(tmp_path: Path, tree: Tree, clock: Clock, proc: Path) -> Callable[[], ShareKeeper]:
+    def keeper() -> ShareKeeper:
+        return ShareKeeper(
+            [NODE], ShareRecord(tmp_path / "shares.json"), Processes(proc),
             root=tree.root, proc=proc, cpus=4, clock=clock,
         )  # fmt: skip
 
@@ -96,7 +96,7 @@ def guest(job: str, milli: int = 1000, weight: int = 1) -> Share:
 
 
 def test_weight_and_quota_are_written_once_the_job_is_there(
-    tree: Tree, make: Callable[[], Keeper]
+    tree: Tree, make: Callable[[], ShareKeeper]
 ) -> None:
     keeper = make()
     keeper.order(1, 6, [guest("7")])
@@ -106,7 +106,7 @@ def test_weight_and_quota_are_written_once_the_job_is_there(
     assert tree.shows("7") == ("1", "100000 100000")
 
 
-def test_looking_again_writes_nothing(tree: Tree, make: Callable[[], Keeper]) -> None:
+def test_looking_again_writes_nothing(tree: Tree, make: Callable[[], ShareKeeper]) -> None:
     keeper, folder = make(), tree.job("7")
     keeper.order(1, 6, [guest("7")])
     keeper.look()
@@ -117,7 +117,7 @@ def test_looking_again_writes_nothing(tree: Tree, make: Callable[[], Keeper]) ->
     assert (folder / "cpu.weight").stat().st_mtime_ns == before[1]
 
 
-def test_what_another_wrote_is_put_right(tree: Tree, make: Callable[[], Keeper]) -> None:
+def test_what_another_wrote_is_put_right(tree: Tree, make: Callable[[], ShareKeeper]) -> None:
     keeper, folder = make(), tree.job("7")
     keeper.order(1, 6, [guest("7")])
     keeper.look()
@@ -126,7 +126,9 @@ def test_what_another_wrote_is_put_right(tree: Tree, make: Callable[[], Keeper])
     assert tree.shows("7")[1] == "100000 100000"
 
 
-def test_a_job_without_an_order_has_its_full_share(tree: Tree, make: Callable[[], Keeper]) -> None:
+def test_a_job_without_an_order_has_its_full_share(
+    tree: Tree, make: Callable[[], ShareKeeper]
+) -> None:
     keeper = make()
     tree.job("7"), tree.job("8")
     keeper.order(1, 6, [guest("7"), Share(NODE, "8", milli_cpus=3000)])
@@ -139,7 +141,7 @@ def test_a_job_without_an_order_has_its_full_share(tree: Tree, make: Callable[[]
 
 
 def test_after_the_lease_guests_fall_back_and_hosts_are_free(
-    tree: Tree, make: Callable[[], Keeper], clock: Clock
+    tree: Tree, make: Callable[[], ShareKeeper], clock: Clock
 ) -> None:
     keeper = make()
     tree.job("7"), tree.job("8")
@@ -158,7 +160,7 @@ def test_after_the_lease_guests_fall_back_and_hosts_are_free(
 
 
 def test_no_lease_is_longer_than_the_bound(
-    tree: Tree, make: Callable[[], Keeper], clock: Clock
+    tree: Tree, make: Callable[[], ShareKeeper], clock: Clock
 ) -> None:
     keeper = make()
     tree.job("7")
@@ -169,7 +171,9 @@ def test_no_lease_is_longer_than_the_bound(
     assert MOST_LEASE_S < 10
 
 
-def test_a_new_agent_finds_what_the_one_before_did(tree: Tree, make: Callable[[], Keeper]) -> None:
+def test_a_new_agent_finds_what_the_one_before_did(
+    tree: Tree, make: Callable[[], ShareKeeper]
+) -> None:
     tree.job("7"), tree.job("8")
     before = make()
     before.order(1, 6, [guest("7", 2000, 50), Share(NODE, "8", weight=200)])
@@ -181,7 +185,7 @@ def test_a_new_agent_finds_what_the_one_before_did(tree: Tree, make: Callable[[]
 
 
 def test_a_guest_that_is_awaited_when_the_service_goes_is_bound_when_it_comes(
-    tree: Tree, make: Callable[[], Keeper], clock: Clock
+    tree: Tree, make: Callable[[], ShareKeeper], clock: Clock
 ) -> None:
     keeper = make()
     keeper.order(1, 6, [guest("7")])
@@ -194,7 +198,7 @@ def test_a_guest_that_is_awaited_when_the_service_goes_is_bound_when_it_comes(
 
 
 def test_without_a_service_jobs_long_gone_are_forgotten(
-    tree: Tree, make: Callable[[], Keeper], clock: Clock
+    tree: Tree, make: Callable[[], ShareKeeper], clock: Clock
 ) -> None:
     keeper = make()
     keeper.order(1, 6, [guest("7")])
@@ -206,7 +210,7 @@ def test_without_a_service_jobs_long_gone_are_forgotten(
 
 
 def test_one_poisonous_job_stops_no_other(
-    tree: Tree, make: Callable[[], Keeper], caplog: pytest.LogCaptureFixture
+    tree: Tree, make: Callable[[], ShareKeeper], caplog: pytest.LogCaptureFixture
 ) -> None:
     keeper = make()
     poisonous = tree.job("6") / "cpu.weight"
@@ -225,7 +229,7 @@ def test_one_poisonous_job_stops_no_other(
     assert caplog.text.count("by cgroup-v2") == 1  # and not once more at each look
 
 
-def test_old_orders_and_endless_ones_are_ignored(make: Callable[[], Keeper]) -> None:
+def test_old_orders_and_endless_ones_are_ignored(make: Callable[[], ShareKeeper]) -> None:
     keeper = make()
     assert keeper.order(5, 6, [guest("7")])
     assert keeper.order(5, 6, [guest("7")])
@@ -237,7 +241,7 @@ def test_old_orders_and_endless_ones_are_ignored(make: Callable[[], Keeper]) -> 
 
 
 def test_a_job_that_is_being_killed_has_no_quota_and_the_usual_weight(
-    tree: Tree, make: Callable[[], Keeper], proc: Path
+    tree: Tree, make: Callable[[], ShareKeeper], proc: Path
 ) -> None:
     for pid, pending in ((41, "0000000000000100"), (42, "0000000000000000")):
         (proc / str(pid)).mkdir()
@@ -495,7 +499,7 @@ def test_a_real_cgroup_holds_every_process_and_leaves_no_trace(
 ) -> None:
     record = tmp_path / "shares.json"
     node, job = real_job.node, real_job.job
-    keeper = Keeper([node], Record(record), Processes(), cpus=2)
+    keeper = ShareKeeper([node], ShareRecord(record), Processes(), cpus=2)
     keeper.order(1, 6, [Share(node, job, guest=True, milli_cpus=250, weight=1)])
     assert [each.method for each in keeper.look()] == ["cgroup-v1"]
     own = keeper.cgroups[node, job]
@@ -509,7 +513,7 @@ def test_a_real_cgroup_holds_every_process_and_leaves_no_trace(
     else:
         # An agent that died before it had recorded the cgroup is followed by one that finds it.
         record.unlink()
-        keeper = Keeper([node], Record(record), Processes(), cpus=2)
+        keeper = ShareKeeper([node], ShareRecord(record), Processes(), cpus=2)
         keeper.order(1, 6, [Share(node, job, guest=True, milli_cpus=250, weight=1)])
         keeper.look()
         assert keeper.cgroups[node, job] == own
@@ -594,20 +598,20 @@ def test_a_process_that_got_the_number_of_a_jobs_keeps_its_priority() -> None:
 
 
 def test_the_record_is_roots_and_survives_nonsense(tmp_path: Path) -> None:
-    record = Record(tmp_path / "shares.json")
+    record = ShareRecord(tmp_path / "shares.json")
     share = guest("7")
     record.put(Recorded((share,), ((share.key, "cgroup-v1"),), {share.key: Path("/a")}))
     assert record.path.stat().st_mode & 0o777 == 0o600
-    assert Record(record.path).read().shares == (share,)
-    assert Record(record.path).read().own == {(NODE, "7"): Path("/a")}
+    assert ShareRecord(record.path).read().shares == (share,)
+    assert ShareRecord(record.path).read().own == {(NODE, "7"): Path("/a")}
     for text in ("", "{", "[]", '{"shares": 5, "own": [[1, 2, 3]]}', '{"shares": [{"job": 7}, 5]}'):
         record.path.write_text(text)
-        found = Record(record.path).read()
+        found = ShareRecord(record.path).read()
         assert (found.shares, dict(found.own)) == ((), {})
 
 
 def test_one_process_keeps_the_shares(tmp_path: Path) -> None:
-    first, second = (Record(tmp_path / "shares.json") for _ in range(2))
+    first, second = (ShareRecord(tmp_path / "shares.json") for _ in range(2))
     assert first.take()
     assert first.take()
     assert not second.take()
@@ -616,13 +620,13 @@ def test_one_process_keeps_the_shares(tmp_path: Path) -> None:
 
 
 def test_the_guardian_waits_for_the_lock_of_a_dying_agent(
-    tree: Tree, make: Callable[[], Keeper], tmp_path: Path
+    tree: Tree, make: Callable[[], ShareKeeper], tmp_path: Path
 ) -> None:
     tree.job("7")
     before = make()
     before.order(1, 6, [guest("7", 2000, 50)])
     before.look()
-    dying, record = Record(tmp_path / "shares.json"), Record(tmp_path / "shares.json")
+    dying, record = ShareRecord(tmp_path / "shares.json"), ShareRecord(tmp_path / "shares.json")
     assert dying.take()
     keeper, pauses = make(), list[float]()
 
@@ -677,7 +681,7 @@ while True:
     wait_until(lambda: tree.shows("7") == ("1", "20000 100000"))
     wait_until(lambda: tree.shows("8") == ("100", "max 100000"))
     # The next agent takes over from the guardian, and its service decides again.
-    after = Shares([NODE], record, Processes(), cpus=4, root=tree.root)
+    after = ShareThread([NODE], record, Processes(), cpus=4, root=tree.root)
     after.start()
     try:
         after.order(1, 8, [])
@@ -694,4 +698,4 @@ while True:
 def test_a_record_that_says_odd_things_is_left_out(tmp_path: Path, text: str) -> None:
     path = tmp_path / "shares.json"
     path.write_text(text)
-    assert Record(path).read() == Recorded()
+    assert ShareRecord(path).read() == Recorded()

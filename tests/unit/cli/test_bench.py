@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from bridge.cli.benchmarks.workloads import Shape, node_columns, queue, shares
+from bridge.cli.benchmarks.workloads import QueueShape, node_columns, queue, shares
 from bridge.cli.main import main
 from bridge.core import UNLIMITED, plan_nodes
 
@@ -48,14 +48,14 @@ def test_wrong_options_are_refused_by_name(
     assert arguments[0] in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("shape", list(Shape))
-def test_queues_are_what_they_say(shape: Shape) -> None:
+@pytest.mark.parametrize("shape", list(QueueShape))
+def test_queues_are_what_they_say(shape: QueueShape) -> None:
     count, limit_s = queue(shape, 2000, 100, seed=3)
     assert count.min() == 1
     assert 90 <= count.max() <= 100
     assert 60 <= limit_s.min() < limit_s.max() <= 86_400
     distinct = len(np.unique(limit_s))
-    assert distinct == 8 if shape is Shape.CLUSTERED else distinct > 1000
+    assert distinct == 8 if shape is QueueShape.CLUSTERED else distinct > 1000
     few, per_node = shares(shape, 2000, seed=3)
     plan = plan_nodes(**node_columns(100, few, limit_s, per_node, UNLIMITED))
     assert (np.diff(plan.indptr) == few).all()

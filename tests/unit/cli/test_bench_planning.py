@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bridge.cli.benchmarks.planning import measure_table, openccs
-from bridge.cli.benchmarks.workloads import Shape
+from bridge.cli.benchmarks.workloads import QueueShape
 from bridge.cli.main import main
 
 
@@ -51,7 +51,7 @@ def test_a_missing_file_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "Traceback" not in error
 
 
-@pytest.mark.parametrize("shape", list(Shape))
-def test_the_table_compares_equal_plans(shape: Shape) -> None:
+@pytest.mark.parametrize("shape", list(QueueShape))
+def test_the_table_compares_equal_plans(shape: QueueShape) -> None:
     cell = measure_table(shape, 200, 40, against=True, repeats=1)
     assert cell["ratio"] > 0

@@ -8,7 +8,7 @@ of single nodes, on a system of more than a few nodes.
 import numpy as np
 import pytest
 
-from bridge.cli.benchmarks.workloads import Shape, node_columns, queue, shares
+from bridge.cli.benchmarks.workloads import QueueShape, node_columns, queue, shares
 from bridge.core import NEVER, UNLIMITED, Arrangement, Book, plan_nodes
 
 NODES = 80
@@ -23,9 +23,9 @@ class Queue:
     """
 
     def __init__(self, seed, longer=1):
-        _, self.limit = queue(Shape.LOG, JOBS, NODES, seed)
+        _, self.limit = queue(QueueShape.LOG, JOBS, NODES, seed)
         self.limit[::3] *= longer
-        self.few, self.per_node = shares(Shape.LOG, JOBS, seed)
+        self.few, self.per_node = shares(QueueShape.LOG, JOBS, seed)
         self.columns = node_columns(NODES, self.few, self.limit, self.per_node, UNLIMITED)
 
     def book(self, now=0):

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.elastic.launcher import record as r
-from bridge.elastic.launcher.machine import Limits, Machine
-from bridge.elastic.launcher.record import Record, Stage, from_text, to_text
+from bridge.elastic.launcher.machine import MpiLauncher, StageLimits
+from bridge.elastic.launcher.record import LauncherStage, LauncherState, from_text, to_text
 from bridge.elastic.lines import Grow, Result, Shrink, Withdraw
 
 NODES = ("n1", "n2", "n3", "n4", "n5")
@@ -53,14 +53,14 @@ class World:
     events: int = 0
 
     def __post_init__(self):
-        self.machine = Machine(Record("7", ("n1",), "pmi2"), self.tasks, "/dev/shm/x")
+        self.machine = MpiLauncher(LauncherState("7", ("n1",), "pmi2"), self.tasks, "/dev/shm/x")
         self.carry_out(self.machine.begin(0.0))
         self.main = next(iter(self.steps))
         self.hello()
         self.event(r.Tested(2, self.engine == "join"))
         self.steps["test-2"].alive = False
-        self.event(r.Ended("test-2", 0))
-        assert self.machine.record.stage is Stage.RUNNING
+        self.event(r.StepEnded("test-2", 0))
+        assert self.machine.record.stage is LauncherStage.RUNNING
         self.events = 0
 
     # -------------------------------------------------------------- the launcher
@@ -82,12 +82,12 @@ class World:
         """A new launcher, from what the old one wrote."""
         written = to_text(self.machine.record)
         self.connected = False
-        self.machine = Machine(from_text(written), self.tasks, "/dev/shm/x")
+        self.machine = MpiLauncher(from_text(written), self.tasks, "/dev/shm/x")
         assert to_text(self.machine.record) == written
         self.carry_out(self.machine.resume(self.now_s))
         for step in self.machine.record.live():  # the code is in its directory
             if not self.steps[step.name].alive:
-                self.event(r.Ended(step.name, self.steps[step.name].code))
+                self.event(r.StepEnded(step.name, self.steps[step.name].code))
         attach = self.machine.attach()
         if attach is not None and attach.pending is None:
             for change in self.asked.values():
@@ -97,10 +97,10 @@ class World:
     def carry_out(self, actions):
         for action in actions:
             match action:
-                case r.Start():
+                case r.StartStep():
                     if action.name not in self.steps:
                         self.start(action)
-                case r.Stop():
+                case r.StopStep():
                     self.steps[action.name].asked_to_end = True
                 case r.TellApp() if self.connected:
                     self.inbox.append(dict(action.message))
@@ -202,7 +202,7 @@ class World:
             if not self.steps[name].asked_to_end:
                 self.crashed = True
             self.steps[name].code = 0 if self.steps[name].asked_to_end else code
-            self.event(r.Ended(name, self.steps[name].code))
+            self.event(r.StepEnded(name, self.steps[name].code))
 
     # -------------------------------------------------------------- the agent
 
@@ -290,14 +290,18 @@ def test_every_change_is_answered_once_and_truly(engine, script, tasks):
 
 def check(world):
     record = world.machine.record
-    if record.stage is Stage.RUNNING and world.steps[world.main].alive and not world.crashed:
+    if (
+        record.stage is LauncherStage.RUNNING
+        and world.steps[world.main].alive
+        and not world.crashed
+    ):
         assert record.nodes == world.ranks, "the launcher knows where the program is"
         joiners = [s for s in world.steps.values() if s.role == "joiner" and s.alive]
         lost = [s for s in joiners if not set(s.nodes) & set(world.ranks)]
         for step in lost:
             ours = step.env["ID"]
             assert step.asked_to_end or world.results(), f"new processes of {ours} are forgotten"
-    if record.stage in (Stage.RUNNING, Stage.BOOT, Stage.GOING):
+    if record.stage in (LauncherStage.RUNNING, LauncherStage.BOOT, LauncherStage.GOING):
         assert record.deadline_s is None
 
 
@@ -307,7 +311,7 @@ def check(world):
 def test_growth_by_join_tells_the_program_when_the_new_processes_are_ready():
     world = World("join")
     world.grow(2)
-    assert world.machine.record.stage is Stage.STARTING
+    assert world.machine.record.stage is LauncherStage.STARTING
     assert world.steps["joiner-3"].nodes == ("n2", "n3")
     assert [said["op"] for said in world.inbox] == ["test", "start"]
     world.ready()
@@ -322,7 +326,7 @@ def test_a_program_that_never_probes_is_left_as_it_was():
     world.grow(1)
     world.ready()
     world.wait(10.0)
-    assert world.machine.record.stage is Stage.UNDOING
+    assert world.machine.record.stage is LauncherStage.UNDOING
     world.end(0, 0)
     result = world.results()["g0"]
     assert (result.outcome, result.nodes) == ("refused", ("n1",))
@@ -346,7 +350,7 @@ def test_the_record_does_not_grow_with_the_number_of_changes(engine):
         for name, step in world.steps.items():
             if step.role == "joiner" and step.alive:  # all of its processes have left
                 step.alive = False
-                world.event(r.Ended(name, 0))
+                world.event(r.StepEnded(name, 0))
         sizes.append(len(world.machine.record.steps))
     assert all(result.outcome == "done" for result in world.results().values())
     assert len(world.results()) == 40
@@ -401,10 +405,10 @@ def test_new_processes_that_do_not_start_are_tried_again_and_given_up():
         name = next(reversed(world.steps))
         assert world.steps[name].role == "joiner"
         world.steps[name].alive = False
-        world.event(r.Ended(name, 164))
+        world.event(r.StepEnded(name, 164))
     assert world.results()["g0"].outcome == "refused"
     assert "code 164" in world.results()["g0"].reason
-    assert world.machine.record.stage is Stage.RUNNING
+    assert world.machine.record.stage is LauncherStage.RUNNING
 
 
 def test_a_relaunch_that_does_not_come_back_returns_to_the_old_width():
@@ -414,7 +418,7 @@ def test_a_relaunch_that_does_not_come_back_returns_to_the_old_width():
     world.probe()
     world.end(0, 0)
     assert world.ranks == ("n1", "n2")
-    world.wait(Limits().restart_s)
+    world.wait(StageLimits().restart_s)
     world.end(0, 0)
     assert world.ranks == ("n1",)
     world.hello()
@@ -456,7 +460,7 @@ def test_a_process_that_fails_ends_the_job_with_its_code():
     world.grow(1)
     world.settle()
     world.steps["joiner-3"].alive = False
-    world.event(r.Ended("joiner-3", 9))
+    world.event(r.StepEnded("joiner-3", 9))
     world.wait(1.0)
     assert world.steps["main-1"].asked_to_end
     world.end(0, 0)
@@ -464,36 +468,39 @@ def test_a_process_that_fails_ends_the_job_with_its_code():
 
 
 def test_tasks_that_do_not_see_each_other_try_the_next_mpi():
-    machine = Machine(Record("7", ("n1",), "pmi2", ("pmix",)), 2, "/dev/shm/x")
+    machine = MpiLauncher(LauncherState("7", ("n1",), "pmi2", ("pmix",)), 2, "/dev/shm/x")
     machine.begin(0.0)
     machine.handle(r.Hello(1), 0.0)
     started = machine.record.steps[-1]
     assert (started.role, machine.record.mpi) == ("main", "pmix")
-    machine.handle(r.Ended("main-1", 0), 0.0)
-    assert machine.record.stage is Stage.BOOT
+    machine.handle(r.StepEnded("main-1", 0), 0.0)
+    assert machine.record.stage is LauncherStage.BOOT
     machine.handle(r.Hello(1), 0.0)
-    actions = machine.handle(r.Ended("main-2", 0), 0.0)
+    actions = machine.handle(r.StepEnded("main-2", 0), 0.0)
     assert actions[-1] == r.Finish(1)
 
 
 def test_a_self_test_that_hangs_means_relaunch():
-    machine = Machine(Record("7", ("n1",), "pmi2"), 1, "/dev/shm/x")
+    machine = MpiLauncher(LauncherState("7", ("n1",), "pmi2"), 1, "/dev/shm/x")
     machine.begin(0.0)
     machine.handle(r.Hello(1, "port"), 0.0)
-    actions = machine.handle(r.Tick(), Limits().test_s)
-    assert {action.name for action in actions if isinstance(action, r.Stop)} == {"main-1", "test-2"}
+    actions = machine.handle(r.Tick(), StageLimits().test_s)
+    assert {action.name for action in actions if isinstance(action, r.StopStep)} == {
+        "main-1",
+        "test-2",
+    }
     assert machine.record.engine == "relaunch"
-    machine.handle(r.Ended("main-1", 137), 41.0)
+    machine.handle(r.StepEnded("main-1", 137), 41.0)
     machine.handle(r.Hello(1, ""), 42.0)
-    assert machine.record.stage is Stage.RUNNING
+    assert machine.record.stage is LauncherStage.RUNNING
 
 
 def test_a_program_without_the_library_is_rigid():
-    machine = Machine(Record("7", ("n1",), "pmi2"), 1, "/dev/shm/x")
+    machine = MpiLauncher(LauncherState("7", ("n1",), "pmi2"), 1, "/dev/shm/x")
     machine.begin(0.0)
     assert machine.attach() is None
     machine.handle(r.Tick(), 1e6)
-    assert machine.handle(r.Ended("main-1", 3), 1e6)[-1] == r.Finish(3)
+    assert machine.handle(r.StepEnded("main-1", 3), 1e6)[-1] == r.Finish(3)
 
 
 def test_a_part_of_the_program_that_came_later_ends_when_it_has_done_its_work():
@@ -503,15 +510,15 @@ def test_a_part_of_the_program_that_came_later_ends_when_it_has_done_its_work():
     machine.handle(r.Ready("1"), 2.0)
     machine.handle(r.Begin("1"), 3.0)
     machine.handle(r.Done("1"), 4.0)
-    machine.handle(r.Ended(world.main, 0), 5.0)
-    assert machine.record.stage is Stage.FINISHING
+    machine.handle(r.StepEnded(world.main, 0), 5.0)
+    assert machine.record.stage is LauncherStage.FINISHING
     for now_s in (100.0, 200.0, 300.0):
         assert machine.handle(r.Tick(), now_s) == []
-    assert r.Finish(0) in machine.handle(r.Ended(machine.record.joiner, 0), 400.0)
+    assert r.Finish(0) in machine.handle(r.StepEnded(machine.record.joiner, 0), 400.0)
 
 
 def test_processes_of_a_start_that_failed_are_ended_before_the_next_one():
     world = World("join")
     world.machine.handle(Grow("g", ("n1", "n2"), ("n2",), 30.0), 1.0)
     lost = world.machine.record.joiner
-    assert r.Stop(lost, hard=True) in world.machine.handle(r.Ended(lost, 137), 2.0)
+    assert r.StopStep(lost, hard=True) in world.machine.handle(r.StepEnded(lost, 137), 2.0)

@@ -5,7 +5,7 @@ import pytest
 
 from bridge.elastic.launcher import record as r
 from bridge.elastic.launcher.programs import ProgramMachine
-from bridge.elastic.launcher.record import Record, Stage, from_text, to_text
+from bridge.elastic.launcher.record import LauncherStage, LauncherState, from_text, to_text
 from bridge.elastic.lines import Grow, Result, Shrink, Withdraw
 
 
@@ -14,7 +14,7 @@ class World:
 
     def __init__(self, workers=True, connected=False):
         self.machine = ProgramMachine(
-            Record("7", ("n1",), "none", engine="program"), 1, "/dev/shm/x", workers=workers
+            LauncherState("7", ("n1",), "none", engine="program"), 1, "/dev/shm/x", workers=workers
         )
         self.out = self.machine.begin(0.0)
         if connected:
@@ -68,7 +68,7 @@ def test_workers_end_before_their_node_goes():
     world.tell(SHRINK)
     assert world.where() == ["n1", "n3"]
     assert len(world.results()) == 1, "its worker still finishes a task"
-    world.tell(r.Ended("worker-3", 0))
+    world.tell(r.StepEnded("worker-3", 0))
     assert world.results()[1] == Result("s", "done", "", ("n1", "n3"))
 
 
@@ -79,7 +79,7 @@ def test_a_worker_that_does_not_end_keeps_its_node_and_is_replaced_later():
     assert world.results()[1].outcome == "refused"
     assert world.record.nodes == ("n1", "n2", "n3")
     assert world.where() == ["n1", "n3"]
-    world.tell(r.Ended("worker-3", 0), 60.0)
+    world.tell(r.StepEnded("worker-3", 0), 60.0)
     assert world.where() == ["n1", "n2", "n3"]
 
 
@@ -91,8 +91,8 @@ def test_a_connected_program_is_asked_before_its_workers():
     world.tell(r.Done("2"))
     assert world.where() == ["n1", "n3"]
     world.tell(r.Tick(), 100.0)
-    assert r.Stop("worker-3", hard=True) in world.out
-    world.tell(r.Ended("worker-3", 137), 101.0)
+    assert r.StopStep("worker-3", hard=True) in world.out
+    world.tell(r.StepEnded("worker-3", 137), 101.0)
     assert world.results()[1].outcome == "done"
 
 
@@ -113,24 +113,24 @@ def test_a_growth_that_is_withdrawn_ends_the_new_workers_first():
     world.tell(Withdraw("g"))
     assert world.where() == ["n1"]
     assert not world.results()
-    world.tell(r.Ended("worker-3", 0))
-    world.tell(r.Ended("worker-4", 0))
+    world.tell(r.StepEnded("worker-3", 0))
+    world.tell(r.StepEnded("worker-4", 0))
     assert world.results() == [Result("g", "refused", "It was withdrawn.", ("n1",))]
 
 
 def test_the_job_ends_with_the_program():
     world = wide()
-    world.tell(r.Ended("main-1", 3))
+    world.tell(r.StepEnded("main-1", 3))
     assert world.where() == []
     for name in ("worker-2", "worker-3", "worker-4"):
-        world.tell(r.Ended(name, 143))
+        world.tell(r.StepEnded(name, 143))
     assert world.out[-1] == r.Finish(3)
 
 
 def test_a_worker_that_fails_is_the_programs_matter():
     world = wide()
-    world.tell(r.Ended("worker-3", 1))
-    assert world.record.stage is Stage.RUNNING
+    world.tell(r.StepEnded("worker-3", 1))
+    assert world.record.stage is LauncherStage.RUNNING
 
 
 @pytest.mark.parametrize("connected", [False, True])
@@ -138,9 +138,9 @@ def test_a_launcher_that_is_killed_goes_on(connected):
     world = wide(connected)
     world.tell(SHRINK)
     again = ProgramMachine(from_text(to_text(world.record)), 1, "/dev/shm/x", workers=True)
-    repeated = {a.name for a in again.resume(0.0) if isinstance(a, r.Start)}
+    repeated = {a.name for a in again.resume(0.0) if isinstance(a, r.StartStep)}
     assert repeated == {"main-1", "worker-2", "worker-3", "worker-4"}
-    assert again.record.stage is (Stage.ASKED if connected else Stage.LEAVING)
+    assert again.record.stage is (LauncherStage.ASKED if connected else LauncherStage.LEAVING)
 
 
 def test_a_worker_that_ends_during_the_next_change_is_replaced_where_its_node_stays():
@@ -148,9 +148,9 @@ def test_a_worker_that_ends_during_the_next_change_is_replaced_where_its_node_st
     world.tell(SHRINK)
     world.tell(r.Tick(), 10.0)
     world.tell(Shrink("t", ("n1", "n2"), ("n3",), 10.0), 20.0)
-    assert world.record.stage is Stage.LEAVING
-    world.tell(r.Ended("worker-3", 0), 21.0)
+    assert world.record.stage is LauncherStage.LEAVING
+    world.tell(r.StepEnded("worker-3", 0), 21.0)
     assert world.where() == ["n1", "n2"]
-    world.tell(r.Ended("worker-4", 0), 22.0)
+    world.tell(r.StepEnded("worker-4", 0), 22.0)
     assert world.results()[-1] == Result("t", "done", "", ("n1", "n2"))
     assert world.where() == ["n1", "n2"]

@@ -7,7 +7,7 @@ import pytest
 
 from bridge.elastic.launcher import steps as module
 from bridge.elastic.launcher.options import Folder, Options
-from bridge.elastic.launcher.record import Ended, Start, Stop
+from bridge.elastic.launcher.record import StartStep, StepEnded, StopStep
 from bridge.elastic.launcher.steps import SHELL, Steps
 
 
@@ -40,7 +40,7 @@ def test_a_step_that_never_begins_has_failed_and_cannot_begin_later(tmp_path, mo
     step = tmp_path / "steps" / "main-1"
     if began == "no process":
         step.mkdir(parents=True)
-    assert list(steps.ended()) == [Ended("main-1", 137)]
+    assert list(steps.ended()) == [StepEnded("main-1", 137)]
     late = SHELL if began == "no directory" else SHELL.replace('mkdir "$step" 2', "true 2")
     command = ["sh", "-c", late, "sh", str(step), "0", "touch", str(tmp_path / "ran")]
     subprocess.run(command, check=False)
@@ -55,8 +55,8 @@ def test_to_end_a_step_ends_none_of_another_run_of_the_job(tmp_path, monkeypatch
         folder = Folder(tmp_path / f"schedbridge-7-{run}")
         folder.path.mkdir()
         steps = Steps(folder, Options(("true",), "7", "7", ("n1",)))
-        steps.start(Start("main-1", "main", ("n1",), "none"))
-        steps.stop(Stop("main-1"))
+        steps.start(StartStep("main-1", "main", ("n1",), "none"))
+        steps.stop(StopStep("main-1"))
     names = [command[command.index("-J") + 1] for command in started[::2]]
     assert names == [command[5] for command in started[1::2]]
     assert len(set(names)) == 2

@@ -9,7 +9,7 @@ import pytest
 from bridge.elastic.launcher import loop as loops
 from bridge.elastic.launcher.loop import Loop
 from bridge.elastic.launcher.options import Folder, Options
-from bridge.elastic.launcher.peers import Agent
+from bridge.elastic.launcher.peers import AgentLink
 from bridge.elastic.lines import VERSION, Attach, Progress
 
 TOKEN = "t0ken"
@@ -88,7 +88,7 @@ def test_a_job_whose_nodes_fit_into_no_line_is_rigid(tmp_path, capsys):
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen()
-        agent = Agent(str(path))
+        agent = AgentLink(str(path))
         nodes = tuple(f"n{number}" for number in range(5000))
         assert list(agent.events(Attach(VERSION, "7", nodes, "join"))) == []
         agent.tell(Progress("x" * 1000, "window"))

@@ -8,14 +8,14 @@ from bridge.model.rules.corridor_entries import CalendarEntry
 from bridge.model.rules.limits import Validity
 from bridge.model.rules.power import NO_UPPER_W
 from bridge.planning.site_rules.corridor_text import (
-    Calendar,
+    CorridorCalendar,
     CorridorSection,
     check_calendar,
     openings,
 )
 
 UTC = ZoneInfo("UTC")
-READ = TypeAdapter(Calendar)
+READ = TypeAdapter(CorridorCalendar)
 
 
 def test_an_entry_names_one_bound_or_both_and_when():

@@ -9,16 +9,16 @@ import pytest
 
 from bridge.measures import ExecutedSchedule, Spells, measure
 from bridge.model.rules.power import Corridor
-from bridge.power_measures import Bounds, SystemPower, power_measures
+from bridge.power_measures import PowerBounds, SystemPower, power_measures
 from bridge.report.ascii import ascii_gantt
 from bridge.report.columns import COLUMNS, columns_of, milliseconds
 from bridge.report.gantt import bars_of
 from bridge.report.html import write_html
 from bridge.report.plots import file_word, save_plots
-from bridge.report.promises import Curve, Track, draw_accuracy
+from bridge.report.promises import StartErrorCurve, Track, draw_accuracy
 from bridge.report.run import Run, figures, write_jobs_csv
 from bridge.report.series import busy_share, queue_length, time_span_s
-from bridge.state.accuracy import PROMISE, Starts
+from bridge.state.accuracy import PROMISE, StartColumns
 from bridge.units import NEVER
 
 STABLE_KEYS = [
@@ -42,13 +42,13 @@ def ints(*values):
 def some_starts():
     """A start 5 s before the first promise, on the last one; one that was promised nothing."""
     promise = np.array([(10, 1, 5, 3, 2, 0, 5), (0,) * 7], dtype=PROMISE)
-    return Starts(ints(5, 0), promise, gone=1)
+    return StartColumns(ints(5, 0), promise, gone=1)
 
 
 def some_power():
     """Too much for 5 s, too little for 5 s, in a corridor from 20 to 30 W."""
     power = SystemPower(ints(0, 5, 10), ints(40, 10, 25), 15)
-    bounds = Bounds(Corridor((0,), (20,), (30,)), grace_s=1)
+    bounds = PowerBounds(Corridor((0,), (20,), (30,)), grace_s=1)
     return power_measures(power, bounds, lambda at_s, lower_w, upper_w: True)
 
 
@@ -114,13 +114,13 @@ def test_what_nobody_measured_is_not_shown():
     (changes,) = (column for column in COLUMNS if column.heading.startswith("changes"))
     assert [changes.show(run) for run in (silent, heard)] == ["not measured", "2.00"]
     assert changes.best([silent, heard]) is None  # one alone is not the best
-    nobody = Starts(ints(), np.zeros(0, dtype=PROMISE))
+    nobody = StartColumns(ints(), np.zeros(0, dtype=PROMISE))
     assert changes.show(a_run(starts=nobody)) == "not measured"
 
 
 @pytest.mark.parametrize("empty", [True, False])
 def test_a_plot_of_promises(tmp_path, empty):
-    curves = [] if empty else [Curve("batch", list(range(-50, 51)), list(range(101)))]
+    curves = [] if empty else [StartErrorCurve("batch", list(range(-50, 51)), list(range(101)))]
     track = Track([], [], [], 300) if empty else Track([0, 300], [5.0, 7.0], [9.0, 8.0], 300)
     draw_accuracy(tmp_path / "a.png", "title", curves, track)
     assert (tmp_path / "a.png").stat().st_size > 10_000

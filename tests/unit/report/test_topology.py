@@ -13,7 +13,7 @@ from rich.console import Console
 from bridge.model.hop_tree import HopTree
 from bridge.model.topology import Topology, fat_tree, regular
 from bridge.registry import PRESETS, build
-from bridge.report.occupancy import Occupancy, Placed
+from bridge.report.occupancy import Placed, TreeOccupancy
 from bridge.report.topology_svg import colour, topology_svg
 from bridge.report.topology_text import LETTERS, jobs_table, tree_text
 from bridge.safe_cycle.decider import Decider
@@ -26,18 +26,18 @@ def placed(name: str, *nodes: int, running: bool = True) -> Placed:
     return Placed(name, f"run{name}", "ann", np.array(nodes, np.int32), 100, running)
 
 
-def occupied(topology: Topology, *jobs: Placed, down: tuple[int, ...] = ()) -> Occupancy:
+def occupied(topology: Topology, *jobs: Placed, down: tuple[int, ...] = ()) -> TreeOccupancy:
     count = len(topology.leaf_of_node)
     closed = np.isin(np.arange(count), down)
     names = [f"n{i + 1}" for i in range(count)]
-    return Occupancy.of(topology, names, down=closed, jobs=jobs, now_s=1)
+    return TreeOccupancy.of(topology, names, down=closed, jobs=jobs, now_s=1)
 
 
 SMALL = regular(8, 2, 4)
 """Two pods of two leaf switches of two nodes."""
 
 
-def plain(occupancy: Occupancy, **how: object) -> list[str]:
+def plain(occupancy: TreeOccupancy, **how: object) -> list[str]:
     return [line.rstrip() for line in tree_text(occupancy, **how).plain.splitlines()]  # type: ignore[arg-type]
 
 
@@ -197,7 +197,7 @@ def test_a_cycle_shows_what_runs_and_what_it_starts() -> None:
         jobs=[a_job(id="7", nodes=2)],
         running=[a_running_job(id="5", nodes=(0, 1))],
     )()
-    occupancy = Occupancy.of_cycle(
+    occupancy = TreeOccupancy.of_cycle(
         snapshot, Decider(build(PRESETS["easy"])).decide(snapshot), SMALL
     )
     assert [(job.id, job.running) for job in occupancy.jobs] == [("5", True), ("7", False)]
@@ -208,6 +208,6 @@ def test_a_cycle_shows_what_runs_and_what_it_starts() -> None:
 
 def test_what_is_no_tree_is_refused() -> None:
     with pytest.raises(ValueError, match="circle"):
-        Occupancy.of(
+        TreeOccupancy.of(
             Topology(("a", "b"), np.array([1, 0], np.int32), np.array([0], np.int32)), ["n1"]
         )

@@ -7,9 +7,16 @@ from itertools import count
 import pytest
 
 from bridge.errors import ControllerError
-from bridge.resizing.launchers import Absent, Attached, Grow, Result, Shrink, Withdraw
+from bridge.resizing.launchers import (
+    Absent,
+    ChangeResult,
+    GrowOrder,
+    LauncherReport,
+    ShrinkOrder,
+    WithdrawOrder,
+)
 from bridge.resizing.runtime import Runtime
-from bridge.resizing.states import Deadlines, State
+from bridge.resizing.states import Deadlines, ResizeState
 from bridge.resizing.world import World
 from tests.builders import a_running_job, a_snapshot
 
@@ -20,7 +27,7 @@ class Planted:
     """Launchers and agents that say what a test lets them say."""
 
     def __init__(self, nodes=None, **others):
-        self.said = Attached(serial=1, nodes=nodes, engine="join", **others)
+        self.said = LauncherReport(serial=1, nodes=nodes, engine="join", **others)
         self.came, self.orders, self.is_vacant, self.breaks = [], [], True, False
         self.alone, self.is_lost = (), False
 
@@ -49,7 +56,7 @@ class Planted:
         return self.alone
 
     def answers(self, change_id, nodes=None, *, done=True):
-        self.came.append(Result("m", "ann", change_id, done, "", nodes))
+        self.came.append(ChangeResult("m", "ann", change_id, done, "", nodes))
 
 
 def a_world(nodes=(0, 1, 2), now_s=1000, version=1, head=-1, user="ann"):
@@ -116,7 +123,7 @@ def test_a_result_of_another_change_hides_none():
     launchers.answers("junk", ("n1",), done=False)
     launchers.is_vacant = False
     runtime.see(a_world())
-    assert [change.state for change in runtime.changes] == [State.VACATING]
+    assert [change.state for change in runtime.changes] == [ResizeState.VACATING]
 
 
 @pytest.mark.parametrize("bounds", [(100, 0), (100, 100), (0, 0)])
@@ -164,7 +171,7 @@ def test_a_clock_that_is_set_back_leaves_no_state_without_a_deadline():
     runtime = begun(launchers, ("n1",))
     runtime.see(a_world(now_s=500))
     runtime.see(a_world(now_s=500 + WAITS.grace_s + 1))
-    assert isinstance(launchers.orders[-1], Withdraw)
+    assert isinstance(launchers.orders[-1], WithdrawOrder)
     runtime.see(a_world(now_s=500 + WAITS.grace_s + WAITS.withdraw_s + 2))
     assert not runtime.changes
 
@@ -228,9 +235,9 @@ def test_the_order_names_the_jobs_first_node_first():
     runtime = begun(launchers, ("n1", "n3", "n4"), a_world((2, 3), head=2))
     runtime.see(a_world((0, 2, 3), version=2, head=2))
     (order,) = launchers.orders
-    assert isinstance(order, Grow)
+    assert isinstance(order, GrowOrder)
     assert order.nodes[0] == "n3"
-    assert not isinstance(order, Shrink)
+    assert not isinstance(order, ShrinkOrder)
 
 
 def test_a_job_does_not_grow_to_a_node_that_it_could_not_give_back():
@@ -250,7 +257,7 @@ def test_a_launcher_that_starts_anew_on_nodes_that_were_to_go_keeps_them():
     launchers.said = replace(launchers.said, nodes=("n1", "n2"))
     launchers.answers(launchers.orders[-1].id, ("n1", "n2"))
     runtime.see(a_world(now_s=1001))
-    assert runtime.changes[0].state is State.VACATING
+    assert runtime.changes[0].state is ResizeState.VACATING
     launchers.said = replace(launchers.said, nodes=("n1", "n2", "n3"), serial=2)
     runtime.see(a_world(now_s=1002))
     assert not runtime.changes
@@ -293,7 +300,7 @@ def test_nodes_that_nobody_knows_of_need_their_agents():
     launchers.is_vacant, launchers.is_lost = False, True
     runtime = a_runtime(launchers)
     runtime.see(a_world())
-    assert [change.state for change in runtime.changes] == [State.VACATING]
+    assert [change.state for change in runtime.changes] == [ResizeState.VACATING]
     assert asked_to_give_back(runtime, a_world()) == []
 
 
@@ -304,11 +311,11 @@ def test_a_launcher_that_begins_anew_before_a_release_is_carried_out_keeps_the_n
     launchers.said = replace(launchers.said, nodes=("n1", "n2"))
     runtime.see(a_world())
     [change] = runtime.changes
-    assert change.state is State.RELEASING
+    assert change.state is ResizeState.RELEASING
     [send] = runtime.sends(World(a_world()))
     send.change.decision = 5
     runtime.answered(5, 1000, applied=False, text="the job is suspended")
-    launchers.said = Attached(serial=2, nodes=("n1", "n2", "n3"), engine="join")
+    launchers.said = LauncherReport(serial=2, nodes=("n1", "n2", "n3"), engine="join")
     runtime.see(a_world(now_s=1005))
     assert asked_to_give_back(runtime, a_world(now_s=1005)) == []
     assert runtime.changes == ()

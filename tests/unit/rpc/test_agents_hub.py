@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from bridge.resizing.launchers import Grow, Result, Shrink, Withdraw
+from bridge.resizing.launchers import ChangeResult, GrowOrder, ShrinkOrder, WithdrawOrder
 from bridge.rpc.agents.hub import RETURN_S, Hub
 from bridge.rpc.agents.launcher_table import MOST_LAUNCHERS
 from bridge.rpc.agents.process_counts import ASK_AGAIN_S
@@ -88,7 +88,7 @@ def test_another_user_who_claims_the_job_is_another_launcher(hub, node):
     node.attach()
     node.attach(connection=2, user="eve")
     assert hub.attached("7", "ann").serial != hub.attached("7", "eve").serial
-    hub.order("7", "ann", Shrink("7-1", ("n1",), ("n2",), 60))
+    hub.order("7", "ann", ShrinkOrder("7-1", ("n1",), ("n2",), 60))
     assert [order.launcher.connection for order in node.sent][-1] == 1
 
 
@@ -111,7 +111,7 @@ def test_a_false_claim_from_before_the_controllers_report_counts_no_more(hub, no
     claims(node, "40_1", "41", 1)
     claims(node, "40_1", "77", 2)  # nobody knows better yet
     hub.numbered({"40_1": "41"})
-    hub.order("40_1", "ann", Shrink("40_1-1", ("n1",), ("n2",), 60))
+    hub.order("40_1", "ann", ShrinkOrder("40_1-1", ("n1",), ("n2",), 60))
     assert [order.launcher.connection for order in node.sent] == [1]
     result = {"op": "result", "id": "40_1-1", "outcome": "done", "reason": "", "nodes": ["n1"]}
     node.said(result, connection=2, job="77")
@@ -140,13 +140,13 @@ def test_the_newest_attachment_counts_and_the_end_of_the_older_one_does_not_matt
 def test_an_order_is_pending_until_its_result(hub, node):
     node.attach()
     node.told()
-    hub.order("7", "ann", Grow("7-1", ("n1", "n2", "n3"), ("n3",), 120))
+    hub.order("7", "ann", GrowOrder("7-1", ("n1", "n2", "n3"), ("n3",), 120))
     (line,) = node.told()
     assert (line["op"], line["id"], line["add"]) == ("grow", "7-1", ["n3"])
     assert hub.attached("7", "ann").pending == "7-1"
     node.said({"op": "result", "id": "7-1", "outcome": "done", "reason": "",
                "nodes": ["n1", "n2", "n3"]})  # fmt: skip
-    assert hub.results() == (Result("7", "ann", "7-1", True, "", ("n1", "n2", "n3")),)
+    assert hub.results() == (ChangeResult("7", "ann", "7-1", True, "", ("n1", "n2", "n3")),)
     assert hub.results() == ()
     assert hub.attached("7", "ann").pending == ""
     assert hub.attached("7", "ann").nodes == ("n1", "n2", "n3")
@@ -154,8 +154,8 @@ def test_an_order_is_pending_until_its_result(hub, node):
 
 def test_a_withdrawal_leaves_the_order_pending(hub, node):
     node.attach()
-    hub.order("7", "ann", Shrink("7-1", ("n1",), ("n2",), 60))
-    hub.order("7", "ann", Withdraw("7-1"))
+    hub.order("7", "ann", ShrinkOrder("7-1", ("n1",), ("n2",), 60))
+    hub.order("7", "ann", WithdrawOrder("7-1"))
     assert hub.attached("7", "ann").pending == "7-1"
 
 
@@ -307,7 +307,7 @@ def test_the_older_launcher_is_not_heard(hub, node):
 def test_an_order_that_no_line_can_hold_is_refused_at_once(hub, node):
     node.attach()
     names = tuple(f"a-node-with-a-long-name-{number}" for number in range(3000))
-    hub.order("7", "ann", Grow("7-1", ("n1", *names), names, 120))
+    hub.order("7", "ann", GrowOrder("7-1", ("n1", *names), names, 120))
     (result,) = hub.results()
     assert not result.done
     assert "bytes" in result.reason
@@ -316,7 +316,7 @@ def test_an_order_that_no_line_can_hold_is_refused_at_once(hub, node):
 def test_a_count_of_an_earlier_change_proves_nothing(hub, node, clock):
     node.attach(nodes=("n1",))
     assert not hub.vacant("7", "ann", ("n1",))
-    hub.order("7", "ann", Shrink("7-2", ("n2",), ("n1",), 60))
+    hub.order("7", "ann", ShrinkOrder("7-2", ("n2",), ("n1",), 60))
     node.counts("7", "n1", 0)  # of the question before the order
     node.sent.clear()
     assert not hub.vacant("7", "ann", ("n1",))
@@ -327,7 +327,7 @@ def test_an_answer_that_comes_after_the_next_request_proves_nothing(hub, node):
     node.attach(nodes=("n1",))
     assert not hub.vacant("7", "ann", ("n1",))
     earlier = node.sent[-1].count.request
-    hub.order("7", "ann", Shrink("7-2", ("n2",), ("n1",), 60))
+    hub.order("7", "ann", ShrinkOrder("7-2", ("n2",), ("n1",), 60))
     assert not hub.vacant("7", "ann", ("n1",))
     assert node.sent[-1].count.request > earlier
     node.counts("7", "n1", 0, earlier)
@@ -391,7 +391,7 @@ def test_a_controller_without_accounting_calls_users_by_their_numbers(hub, node)
     hub.report(node.agent, pb.AgentReport(launcher=said))
     assert hub.attached("7", "1001") == hub.attached("7", "ann")
     assert hub.attached("7", "1002") is None
-    hub.order("7", "1001", Shrink("7-1", ("n1",), ("n2",), 60))
+    hub.order("7", "1001", ShrinkOrder("7-1", ("n1",), ("n2",), 60))
     node.said({"op": "result", "id": "7-1", "outcome": "done", "reason": "", "nodes": ["n1"]})
     assert {result.user for result in hub.results()} == {"ann", "1001"}
     node.hub.report(node.agent, pb.AgentReport(gone=pb.LauncherGone(connection=1)))

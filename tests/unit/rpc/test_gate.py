@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from bridge.errors import ConfigError
-from bridge.rpc.transport.callers import Badges, Known, Peers
+from bridge.rpc.transport.callers import Badges, KnownCaller, Peers
 from bridge.rpc.transport.complaints import Complaints
-from bridge.rpc.transport.gate import Bounds, Gate
+from bridge.rpc.transport.gate import ConnectionLimits, Gate
 from bridge.rpc.transport.listening import UnixListener, answers
 from bridge.rpc.transport.relay import Allowance
 
@@ -55,7 +55,11 @@ def gates(tmp_path):
         listener = UnixListener(tmp_path / name, "controller.socket")
         peers = Peers(route, allowance=allowance or (lambda _uid: None))
         gate = Gate(
-            listener.socket, "controller.socket", peers, bounds=Bounds(**bounds), refused=refused
+            listener.socket,
+            "controller.socket",
+            peers,
+            bounds=ConnectionLimits(**bounds),
+            refused=refused,
         )
         made.append((gate, listener))
         gate.start()
@@ -290,13 +294,13 @@ class ByTurns:
         return None
 
     def introduce(self, _client):
-        return Known(next(self.owners), self.target)
+        return KnownCaller(next(self.owners), self.target)
 
 
 def test_when_all_places_are_taken_who_has_most_gives_one_up(echo, tmp_path):
     listener = UnixListener(tmp_path / "gate", "k")
     policy = ByTurns(echo, [1, 1, 1, 1, 2, 3, 1])
-    gate = Gate(listener.socket, "k", policy, bounds=Bounds(per_owner=4, total=4))
+    gate = Gate(listener.socket, "k", policy, bounds=ConnectionLimits(per_owner=4, total=4))
     gate.start()
     try:
         greedy = [connect(tmp_path / "gate") for _ in range(4)]

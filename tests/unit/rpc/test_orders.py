@@ -5,7 +5,7 @@ from itertools import count
 import pytest
 
 from bridge.errors import ControllerError
-from bridge.rpc.controller.orders import Orders
+from bridge.rpc.controller.orders import PendingOrders
 from bridge.rpc.pb import scheduler_pb2 as pb
 
 
@@ -36,7 +36,7 @@ def taken(orders):
 
 
 def test_an_order_goes_out_once_and_its_fate_wakes_who_waits():
-    orders = Orders()
+    orders = PendingOrders()
     thread, found = given(orders)
     (decision,) = taken(orders)
     assert (decision.id, decision.unreserve.name) == (7, "r")
@@ -49,14 +49,14 @@ def test_an_order_goes_out_once_and_its_fate_wakes_who_waits():
 
 
 def test_an_order_that_never_went_out_is_taken_back():
-    orders = Orders()
+    orders = PendingOrders()
     with pytest.raises(ControllerError, match="nothing was done"):
         orders.carry_out(a_decision(), 0.01)
     assert orders.take(lambda: 1) == []
 
 
 def test_a_result_that_never_came_is_unknown():
-    orders = Orders()
+    orders = PendingOrders()
     thread, found = given(orders, 0.3)
     taken(orders)
     thread.join()
@@ -64,7 +64,7 @@ def test_a_result_that_never_came_is_unknown():
 
 
 def test_a_controller_that_begins_anew_leaves_it_unknown_at_once():
-    orders = Orders()
+    orders = PendingOrders()
     thread, found = given(orders, 60)
     taken(orders)
     orders.reset()

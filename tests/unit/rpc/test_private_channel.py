@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from bridge.rpc.transport.private_channel import Asker, Channel, MessageKind, Refusal
+from bridge.rpc.transport.private_channel import Asker, Channel, MessageKind, RemoteRefusal
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_no_is_an_answer(ends):
     number, _, parts = other.receive()
     assert parts == []
     other.send(number, MessageKind.ERROR, [b"INVALID_ARGUMENT", b"no such policy"])
-    with pytest.raises(Refusal, match="no such policy") as caught:
+    with pytest.raises(RemoteRefusal, match="no such policy") as caught:
         asked.result(30)
     assert caught.value.code == "INVALID_ARGUMENT"
 

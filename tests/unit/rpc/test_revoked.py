@@ -8,8 +8,8 @@ import pytest
 from bridge.errors import ConfigError
 from bridge.rpc.agents.speakers import Speakers
 from bridge.rpc.transport import presented as module
-from bridge.rpc.transport.callers import Known
-from bridge.rpc.transport.gate import Bounds, Gate
+from bridge.rpc.transport.callers import KnownCaller
+from bridge.rpc.transport.gate import ConnectionLimits, Gate
 from bridge.rpc.transport.listening import UnixListener
 from bridge.rpc.transport.presented import Presented
 from bridge.rpc.transport.revoked import Certificate, Revoked
@@ -78,7 +78,7 @@ class Policy:
         self.out = set()
 
     def introduce(self, _client):
-        return Known("all", self.target, identity=next(self.identities))
+        return KnownCaller("all", self.target, identity=next(self.identities))
 
     def banned(self):
         return self.out.__contains__ if self.out else None
@@ -88,7 +88,9 @@ def test_who_is_banned_meanwhile_is_out_and_nobody_else(tmp_path):
     inner = UnixListener(tmp_path / "inner", "k")
     listener = UnixListener(tmp_path / "gate", "k")
     policy, told = Policy(str(tmp_path / "inner"), ONE, OTHER, None), []
-    gate = Gate(listener.socket, "k", policy, bounds=Bounds(), refused=lambda *a: told.append(a))
+    gate = Gate(
+        listener.socket, "k", policy, bounds=ConnectionLimits(), refused=lambda *a: told.append(a)
+    )
     gate.start()
     clients, servers = [], []
     for _ in range(3):

@@ -13,7 +13,7 @@ from bridge.sim.runs.engine import simulate
 from bridge.sim.workloads.change_costs import (
     ENGINES,
     ChangeCosts,
-    Line,
+    CostLine,
     Times,
     flat,
     parse_change_cost,
@@ -30,7 +30,10 @@ import change_costs  # noqa: E402
 
 
 def test_each_direction_has_its_own_times_by_the_larger_width():
-    costs = ChangeCosts(Times(Line(1, 0.5), Line(2), Line(0)), Times(Line(0), Line(3), Line(-9, 1)))
+    costs = ChangeCosts(
+        Times(CostLine(1, 0.5), CostLine(2), CostLine(0)),
+        Times(CostLine(0), CostLine(3), CostLine(-9, 1)),
+    )
     grown, shrunk = costs.of(2, 8), costs.of(10, 4)
     assert (grown.goes_on_s, grown.still_s, grown.after_s, grown.whole_s) == (5, 2, 0, 7)
     assert (shrunk.goes_on_s, shrunk.still_s, shrunk.after_s, shrunk.whole_s) == (0, 3, 1, 4)

@@ -16,11 +16,11 @@ from bridge.sim.runs.faults import FaultKind, recorded_outages
 from bridge.sim.workloads.reading import read_workload
 from bridge.sim.workloads.records.as_swf import as_swf
 from bridge.sim.workloads.records.job_record import (
+    JobEnding,
     JobRecord,
     Outage,
     ReservationRecord,
     SiteWorkload,
-    State,
 )
 from bridge.sim.workloads.records.lowering import (
     NO_FEATURE,
@@ -54,7 +54,8 @@ def system(tmp_path):
 
 def job(number, submit_s=1000, **fields):
     usual = {"runtime_s": 100, "start_s": submit_s + 5, "end_s": submit_s + 105, "cpus": 4,
-             "nodes": 1, "time_limit_s": 200, "state": State.COMPLETED, "user": "ann"}  # fmt: skip
+             "nodes": 1, "time_limit_s": 200, "user": "ann",
+             "state": JobEnding.COMPLETED}  # fmt: skip
     return JobRecord(number, submit_s, **{**usual, **fields})
 
 
@@ -71,7 +72,7 @@ def full_job():
         if isinstance(each.type, type) and each.type.__name__ in values
     }
     more = {"partitions": ("a", "b"), "gres": {"gpu": 2}, "after": (("afterok", "1"),)}
-    return JobRecord(**{**fields, **more, "state": State.TIMEOUT})
+    return JobRecord(**{**fields, **more, "state": JobEnding.TIMEOUT})
 
 
 @pytest.mark.parametrize("name", ["a.workload.jsonl", "a.workload.jsonl.gz"])
@@ -167,7 +168,7 @@ def test_requests_keep_partitions_memory_gpus_and_features(system):
 def test_jobs_that_cannot_be_simulated_are_counted_by_reason(system):
     found = simulation_of(
         a_site(
-            job("1"), job("2", state=State.RUNNING), job("3", partitions=("gone",)),
+            job("1"), job("2", state=JobEnding.RUNNING), job("3", partitions=("gone",)),
             job("4", features="old&newer"), job("5", features="old&&"),
             job("6", memory_mib=2000, memory_per="node", partitions=("cpu",)),
             job("7", gres={"gpu": 3}), job("8", nodes=7, cpus=7), job("9", runtime_s=0),
@@ -181,7 +182,7 @@ def test_jobs_that_cannot_be_simulated_are_counted_by_reason(system):
         "never ran (run time or processors <= 0)": 1, "larger than the machine": 1,
     }  # fmt: skip
     with pytest.raises(TraceError, match="no job can be simulated: 1 had not ended"):
-        simulation_of(a_site(job("2", state=State.RUNNING)), system, 8)
+        simulation_of(a_site(job("2", state=JobEnding.RUNNING)), system, 8)
 
 
 def simulated(site, machine, outages=()):
@@ -249,7 +250,7 @@ def test_overlapping_outages_of_a_node_end_once():
 def test_the_common_format_has_what_it_can():
     site = a_site(
         job("b", 50, cpus=8, nodes=2, memory_mib=1024, memory_per="node", partitions=("p",)),
-        job("a", 20, memory_mib=3, memory_per="cpu", state=State.CANCELLED, account="x"),
+        job("a", 20, memory_mib=3, memory_per="cpu", state=JobEnding.CANCELLED, account="x"),
         job("c", 60, start_s=0, runtime_s=0, after=(("afterok", "b"),)),
         processors=64,
     )

@@ -6,7 +6,13 @@ import pytest
 
 from bridge.errors import ConfigError, TraceError
 from bridge.sim.workloads.swf import Field, Trace
-from bridge.sim.workloads.workload import NOT_RUN, TOO_LARGE, Dialect, MemoryUnit, workload_from
+from bridge.sim.workloads.workload import (
+    NOT_RUN,
+    TOO_LARGE,
+    FormatDeviations,
+    MemoryUnit,
+    workload_from,
+)
 
 
 def a_trace(*jobs, header=("MaxProcs: 8",)):
@@ -114,7 +120,7 @@ def test_the_first_jobs():
 )
 def test_a_dialect_may_count_memory_otherwise(unit, memory_kib):
     trace = a_trace(job(REQUESTED_MEMORY_KIB=2049), job())
-    workload = workload_from(trace, dialect=Dialect(memory_unit=unit))
+    workload = workload_from(trace, dialect=FormatDeviations(memory_unit=unit))
     assert workload.memory_kib.tolist() == [memory_kib, 0]
 
 
@@ -123,9 +129,9 @@ def test_text_of_a_dialect_follows_its_job():
         a_trace(job(submit=9), job(requested=9), job(submit=3)),
         extension=(("a", "1:ppn=2"), ("b", "9"), ("c", "2")),
     )
-    workload = workload_from(trace, dialect=Dialect(nodes_field=20))
+    workload = workload_from(trace, dialect=FormatDeviations(nodes_field=20))
     assert workload.id.tolist() == ["3", "1"]
     assert workload.node_requests.tolist() == ["2", "1:ppn=2"]
     assert workload.first(1).node_requests.tolist() == ["2"]
     with pytest.raises(TraceError, match="no field 22"):
-        workload_from(trace, dialect=Dialect(nodes_field=22))
+        workload_from(trace, dialect=FormatDeviations(nodes_field=22))

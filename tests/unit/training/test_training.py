@@ -103,9 +103,9 @@ def test_who_interrupts_keeps_what_was_learnt(tmp_path, capsys, monkeypatch):
 def test_torch_and_the_core_agree(network):
     import torch
 
-    from bridge.training.ppo import Learner, Settings
+    from bridge.training.ppo import PpoLearner, PpoSettings
 
-    learner = Learner(network, Settings(), 0)
+    learner = PpoLearner(network, PpoSettings(), 0)
     state = np.zeros((1, 4, Q), np.float32)
     state[0, :, :60] = np.random.default_rng(0).random((4, 60)).astype(np.float32)
     state[0, 2, :60], state[0, 3, :60] = 0.5, 0.25
@@ -122,12 +122,12 @@ def test_what_is_not_there_is_never_chosen_and_lessons_teach():
 
     from bridge.model.hop_tree import Metric
     from bridge.training.environment import Boards
-    from bridge.training.ppo import Learner, Settings
+    from bridge.training.ppo import PpoLearner, PpoSettings
     from bridge.training.windows import paper_hop_tree, stream
 
     windows = [w for w in stream(paper_hop_tree(Metric.CODE), 1, 40) if len(w.idle) < Q]
     boards = Boards(windows, 64, 0)
-    learner = Learner("fcn-1", Settings(moves=2, batch=64, rate=3e-3), 0)
+    learner = PpoLearner("fcn-1", PpoSettings(moves=2, batch=64, rate=3e-3), 0)
     (_, legal, choice, _, _), _ = learner.play(boards)
     assert torch.gather(legal, 1, choice).all()
     apart = [learner.lesson(boards, 0).divergence for _ in range(25)]

@@ -18,7 +18,7 @@ from typing import Final
 from bridge.model.learnt import Learning
 from bridge.planning.sharing.comparison import Comparison
 from bridge.planning.sharing.histories import History, history_of
-from bridge.planning.sharing.interference.records import Records
+from bridge.planning.sharing.interference.records import PairRecords
 from bridge.planning.sharing.interference.running_pairs import RunningPairs
 from bridge.planning.sharing.pair_record import Pair
 from bridge.planning.sharing.slowdown import (
@@ -37,11 +37,11 @@ LEAST_RUNS: Final = 3
 """Runs alone from which on their deviation is known."""
 
 
-class Estimates:
+class PairEstimates:
     """Of the pairs of one snapshot."""
 
     def __init__(
-        self, pairs: RunningPairs, records: Records, learning: Learning, units: Sequence[int]
+        self, pairs: RunningPairs, records: PairRecords, learning: Learning, units: Sequence[int]
     ) -> None:
         """Starts without reading.
 

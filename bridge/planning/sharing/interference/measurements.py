@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from bridge.planning.sharing.interference.estimates import Estimates
-from bridge.planning.sharing.interference.records import Records
+from bridge.planning.sharing.interference.estimates import PairEstimates
+from bridge.planning.sharing.interference.records import PairRecords
 from bridge.planning.sharing.interference.running_pairs import RunningPairs
 from bridge.planning.sharing.pair_record import NOT_MEASURED, Pair
 from bridge.planning.sharing.seen import is_measured
@@ -32,7 +32,7 @@ MOST_UNKNOWN: Final = 3
 class Measurements:
     """Of the hosts of one snapshot."""
 
-    def __init__(self, pairs: RunningPairs, records: Records, estimates: Estimates) -> None:
+    def __init__(self, pairs: RunningPairs, records: PairRecords, estimates: PairEstimates) -> None:
         """Starts without measuring.
 
         Args:

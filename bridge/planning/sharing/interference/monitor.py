@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from bridge.model.learnt import Learning
 from bridge.model.snapshot import Snapshot
 from bridge.planning.sharing.histories import applications, follow
-from bridge.planning.sharing.interference.estimates import Estimates
+from bridge.planning.sharing.interference.estimates import PairEstimates
 from bridge.planning.sharing.interference.measurements import Measurements
 from bridge.planning.sharing.interference.pair_learner import PairLearner
-from bridge.planning.sharing.interference.records import Records
+from bridge.planning.sharing.interference.records import PairRecords
 from bridge.planning.sharing.interference.running_pairs import RunningPairs
 from bridge.planning.sharing.left_hosts import LeftHosts
 from bridge.planning.sharing.pair_knowledge import note_short_of_memory
@@ -51,8 +51,8 @@ class PairMonitor:
         """
         self.snapshot, self.learning = snapshot, learning
         self.pairs = RunningPairs(snapshot, applications(snapshot, learning))
-        self.records = Records(self.pairs, learning)
-        self.estimates = Estimates(self.pairs, self.records, learning, units)
+        self.records = PairRecords(self.pairs, learning)
+        self.estimates = PairEstimates(self.pairs, self.records, learning, units)
         self.measurements = Measurements(self.pairs, self.records, self.estimates)
         self.learner = PairLearner(self.pairs, self.records, self.estimates, learning, units)
         self.left = LeftHosts(left, snapshot.now_s)

@@ -19,8 +19,8 @@ from typing import Final
 from bridge.model.job import Ending
 from bridge.model.learnt import Learning
 from bridge.planning.sharing.histories import application_of, history_of
-from bridge.planning.sharing.interference.estimates import LEAST_RUNS, Estimates, deviation_s
-from bridge.planning.sharing.interference.records import EndedPair, Records
+from bridge.planning.sharing.interference.estimates import LEAST_RUNS, PairEstimates, deviation_s
+from bridge.planning.sharing.interference.records import EndedPair, PairRecords
 from bridge.planning.sharing.interference.running_pairs import RunningPairs
 from bridge.planning.sharing.pair_knowledge import CEILINGS, note
 from bridge.planning.sharing.pair_record import Pair, Suspicion
@@ -42,8 +42,8 @@ class PairLearner:
     def __init__(
         self,
         pairs: RunningPairs,
-        records: Records,
-        estimates: Estimates,
+        records: PairRecords,
+        estimates: PairEstimates,
         learning: Learning,
         units: Sequence[int],
     ) -> None:

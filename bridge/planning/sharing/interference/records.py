@@ -45,7 +45,7 @@ class EndedPair:
     pair: Pair
 
 
-class Records:
+class PairRecords:
     """Reads and changes the records of one policy."""
 
     def __init__(self, pairs: RunningPairs, learning: Learning) -> None:

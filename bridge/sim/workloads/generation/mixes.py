@@ -16,12 +16,12 @@ import numpy as np
 
 from bridge.errors import ConfigError
 from bridge.sim.workloads.generation.lublin import Drawn
-from bridge.sim.workloads.records.job_record import JobRecord, State
+from bridge.sim.workloads.records.job_record import JobEnding, JobRecord
 from bridge.sim.workloads.swf import Field, Trace
 
 ORIGIN_S = 1_767_571_200
 """Midnight of a Monday (UTC), when generated jobs begin."""
-_STATES = {1: State.COMPLETED, 0: State.FAILED, 5: State.CANCELLED}
+_STATES = {1: JobEnding.COMPLETED, 0: JobEnding.FAILED, 5: JobEnding.CANCELLED}
 _KIB = 1024
 
 
@@ -33,7 +33,7 @@ def records_of(drawn: Drawn) -> list[JobRecord]:
         JobRecord(
             str(number), ORIGIN_S + submit_s, start_s=ORIGIN_S + submit_s,
             end_s=ORIGIN_S + submit_s + runtime_s, runtime_s=runtime_s, time_limit_s=limit_s,
-            state=State.COMPLETED, cpus=cpus, requested_cpus=cpus,
+            state=JobEnding.COMPLETED, cpus=cpus, requested_cpus=cpus,
         )
         for number, (submit_s, cpus, runtime_s, limit_s) in enumerate(rows, 1)
     ]  # fmt: skip
@@ -55,7 +55,7 @@ def records_of_trace(trace: Trace) -> list[JobRecord]:
                 str(number), submit_s, start_s=start_s,
                 end_s=start_s + runtime_s if start_s else 0, runtime_s=runtime_s,
                 time_limit_s=max(int(np.ceil(row[Field.REQUESTED_TIME_S])), 0),
-                state=_STATES.get(int(row[Field.STATUS]), State.UNKNOWN),
+                state=_STATES.get(int(row[Field.STATUS]), JobEnding.UNKNOWN),
                 user=_numbered("user", row[Field.USER]), account=_numbered("g", row[Field.GROUP]),
                 name=_numbered("app", row[Field.EXECUTABLE]),
                 partitions=tuple(filter(None, (_numbered("q", row[Field.QUEUE]),))),

@@ -15,11 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import TraceError
-from bridge.sim.workloads.records.job_record import JobRecord, SiteWorkload, State
+from bridge.sim.workloads.records.job_record import JobEnding, JobRecord, SiteWorkload
 from bridge.sim.workloads.swf import Field, Trace
 
 _KIB = 1024
-_STATUS = {State.COMPLETED: 1, State.CANCELLED: 5, State.RUNNING: 4, State.PENDING: -1}
+_STATUS = {
+    JobEnding.COMPLETED: 1,
+    JobEnding.CANCELLED: 5,
+    JobEnding.RUNNING: 4,
+    JobEnding.PENDING: -1,
+}
 _FAILED = 0
 
 

@@ -22,7 +22,7 @@ _LONGEST_LIST: Final = 1 << 20
 _MOST_ITEMS: Final = 100_000
 
 
-class State(Enum):
+class JobEnding(Enum):
     """The end of a job, or why it has none."""
 
     COMPLETED = "completed"
@@ -37,7 +37,7 @@ class State(Enum):
     UNKNOWN = "unknown"
 
 
-_STATES: Final = {state.value: state for state in State}
+_STATES: Final = {state.value: state for state in JobEnding}
 
 
 class _Checked:
@@ -66,7 +66,7 @@ class _Checked:
         for name in _kinds(cast("Hashable", type(self))):
             value = getattr(self, name)
             if value:
-                found[name] = value.value if isinstance(value, State) else value
+                found[name] = value.value if isinstance(value, JobEnding) else value
         return found
 
 
@@ -109,7 +109,7 @@ class JobRecord(_Checked):
     end_s: int = 0
     runtime_s: int = 0
     time_limit_s: int = 0
-    state: State = State.UNKNOWN
+    state: JobEnding = JobEnding.UNKNOWN
     user: str = ""
     account: str = ""
     group: str = ""
@@ -222,7 +222,7 @@ def _checked(name: str, value: Any, kind: object) -> Any:  # noqa: PLR0912 - a b
         most = _LONGEST_LIST if name in ("nodes", "node_list") else LONGEST
         if not isinstance(value, str) or len(value) > most or (name == "id" and not value):
             raise ValueError(f"{name} is {_shown(value)}, not a possible text")
-    elif kind is State:
+    elif kind is JobEnding:
         if not isinstance(value, str) or value not in _STATES:
             raise ValueError(f"{name} is {_shown(value)}, not a state")
         return _STATES[value]

@@ -35,7 +35,7 @@ from bridge.model.job import JobTable
 from bridge.model.job_columns import objects
 from bridge.planning.requests.features import parse_features
 from bridge.sim.workloads.records.as_swf import as_swf, by_submission, codes
-from bridge.sim.workloads.records.job_record import JobRecord, SiteWorkload, State
+from bridge.sim.workloads.records.job_record import JobEnding, JobRecord, SiteWorkload
 from bridge.sim.workloads.swf import Trace
 from bridge.sim.workloads.system import System
 from bridge.sim.workloads.workload import NOT_RUN, TOO_LARGE, Workload
@@ -131,7 +131,7 @@ def _released(job: JobRecord) -> JobRecord:
 
 
 def _why_not(job: JobRecord, processors: int) -> str | None:
-    if job.state in (State.RUNNING, State.PENDING):
+    if job.state in (JobEnding.RUNNING, JobEnding.PENDING):
         return NOT_ENDED
     if job.runtime_s <= 0 or job.cpus <= 0:
         return NOT_RUN

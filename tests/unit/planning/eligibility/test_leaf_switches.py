@@ -12,7 +12,7 @@ from bridge.planning.eligibility.alternatives import Eligibility
 from bridge.planning.eligibility.leaf_switches import (
     MOST_UNIONS,
     Leaves,
-    Load,
+    SwitchLoad,
     next_change_s,
     waits_until_s,
 )
@@ -177,8 +177,8 @@ class TestImplied:
         assert imply(world, 300).jobs.switches.tolist() == [switches]
 
     def test_jobs_that_differ_in_time_alone_are_looked_at_once(self, monkeypatch):
-        looked, asked = [], Load.request
-        monkeypatch.setattr(Load, "request", lambda *of: looked.append(of) or asked(*of))
+        looked, asked = [], SwitchLoad.request
+        monkeypatch.setattr(SwitchLoad, "request", lambda *of: looked.append(of) or asked(*of))
         jobs = [a_job(5, limit_s=limit_s) for limit_s in range(100, 110)]
         world = dataclasses.replace(a_snapshot(nodes=12, jobs=jobs)(), topology=regular(12, 4))
         assert imply(world, 300).jobs.switches.tolist() == [2] * 10

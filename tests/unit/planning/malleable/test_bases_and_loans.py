@@ -16,7 +16,7 @@ from bridge.planning.malleable.bases import (
     elastic_jobs,
     start_widths_at_bases,
 )
-from bridge.planning.malleable.elastic import Elastic, ElasticJobs
+from bridge.planning.malleable.elastic import ElasticJobs, MalleableJob
 from bridge.planning.malleable.loans import kept_now
 from bridge.planning.malleable.speed import serial_fractions, speed, speeds, widths_for
 from bridge.units import NEVER
@@ -30,7 +30,7 @@ def a_lent_job(nodes, base, **more):
         "row": 0, "asked": base, "most": 16, "rule": WidthRule.ANY, "serial": 0.0, "left_s": 1000,
         "back_s": 5, "resizable": True,
     }  # fmt: skip
-    return Elastic(nodes=np.array(nodes, np.int32), base=base, **{**values, **more})
+    return MalleableJob(nodes=np.array(nodes, np.int32), base=base, **{**values, **more})
 
 
 def columns_of(*jobs):

@@ -8,7 +8,7 @@ import pytest
 
 from bridge.model.rules.node_set import NodeSet
 from bridge.model.rules.power import NodePower, PowerRules
-from bridge.planning.power.calibration import LEAST, Curve, calibrations, fitted
+from bridge.planning.power.calibration import LEAST, NodeReports, calibrations, fitted
 from tests.builders import a_node, a_snapshot
 
 SEED = int(os.environ.get("SCHEDBRIDGE_SEED", "0"))
@@ -66,7 +66,7 @@ def test_what_no_line_fits_is_a_problem(given, words):
 
 def curve(idle_w, max_w, loads=(0, 1), *, source="rapl", metered=True):
     load, watts = readings(idle_w, max_w, loads)
-    return Curve(source, metered, tuple(load), tuple(watts))
+    return NodeReports(source, metered, tuple(load), tuple(watts))
 
 
 def a_cluster(*cpus):

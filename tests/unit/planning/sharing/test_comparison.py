@@ -11,7 +11,7 @@ from bridge.planning.sharing.comparison import (
     MOST_TURNS,
     PHASE_S,
     Comparison,
-    Verdict,
+    ComparisonResult,
     begun,
 )
 from bridge.planning.sharing.slowdown import CPU_MS, LARGEST
@@ -42,7 +42,7 @@ def one_step(rng):
     return np.where(np.arange(STEPS) < rng.integers(STEPS), 1.0, 4.0)
 
 
-def compare(own, harm, *, noise=0.05, use=(0.2, 4.0), seed=0) -> tuple[Verdict, int]:
+def compare(own, harm, *, noise=0.05, use=(0.2, 4.0), seed=0) -> tuple[ComparisonResult, int]:
     """The verdict on a host of these own rates, and its turns.
 
     Args:
@@ -125,7 +125,7 @@ def test_a_guest_of_unknown_use_leaves_it_unknown():
     for step in range(1, 7):
         now_s = PHASE_S * step
         comparison = comparison.after(now_s, 1000 * now_s, -1, now_s)
-    assert comparison.verdict(BOUND) == Verdict(over=True)
+    assert comparison.verdict(BOUND) == ComparisonResult(over=True)
 
 
 def test_a_measurement_before_the_phase_counts_in_none():

@@ -14,7 +14,7 @@ from bridge.model.rules.limits import ConsumerKind, FreePool, Items, Limit, Rule
 from bridge.model.rules.node_set import NodeSet
 from bridge.planning.requests.amounts import Amounts
 from bridge.planning.site_rules.capacity_constraints import UNBOUNDED, Mode, Terms
-from bridge.planning.site_rules.freepools import Gate
+from bridge.planning.site_rules.freepools import JobClosure
 from bridge.planning.site_rules.lowered_rules import Extent, LoweredRules, Sums, lower, stranded
 from bridge.units import DAY_S, NEVER, UNPLANNED
 from tests.builders import a_job, a_node, a_partition, a_running_job, a_snapshot
@@ -257,7 +257,7 @@ def test_free_pool_3_nodes_with_gpus_for_maintenance_every_two_months():
     ]  # fmt: skip
     assert set((closure.windows[:, 1] - closure.windows[:, 0]).tolist()) == {10 * HOUR_S}
     one = np.zeros(1, dtype=np.int64)
-    assert lowered.closed_to(one, one, one + 60, Extent(one + 1)) == [(Gate(0),)]
+    assert lowered.closed_to(one, one, one + 60, Extent(one + 1)) == [(JobClosure(0),)]
 
 
 # ------------------------------------------------------------------ rules beyond the paper

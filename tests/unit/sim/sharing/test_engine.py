@@ -20,7 +20,7 @@ from bridge.sim.runs.engine import simulate
 from bridge.sim.runs.faults import Fault, FaultKind
 from bridge.sim.runs.outcome import Outcome
 from bridge.sim.runs.sharing_measures import sharing_measures
-from bridge.sim.sharing.interference import Application, Interference, Stage
+from bridge.sim.sharing.interference import Application, Interference, UseStage
 from bridge.sim.sharing.setting import Sharing, sharing_of
 from bridge.sim.workloads.requests import requests
 from bridge.sim.workloads.system import System, pool_of
@@ -31,9 +31,9 @@ from tests.workloads import a_workload, random_workload
 PROCESSORS = 16
 QUIET = Interference(
     (
-        Application("busy", (Stage("all", 1, True, 1.0),)),
-        Application("idle", (Stage("all", 1, True, 0.25),)),
-        Application("steps", (Stage("a", 0.5, True, 0.75), Stage("b", 0.5, False, 0.5))),
+        Application("busy", (UseStage("all", 1, True, 1.0),)),
+        Application("idle", (UseStage("all", 1, True, 0.25),)),
+        Application("steps", (UseStage("a", 0.5, True, 0.75), UseStage("b", 0.5, False, 0.5))),
     )
 )
 NOISY = Interference(tuple(replace(a, pressure=0.5, sensitivity=0.5) for a in QUIET.applications))

@@ -12,15 +12,15 @@ sys.path.append(str(Path(__file__).parents[4] / "benchmarks"))
 from interference_bench import fit
 from interference_bench.pairs import SETTINGS
 
-from bridge.sim.sharing.interference import Stage, parse_interference
+from bridge.sim.sharing.interference import UseStage, parse_interference
 
-START = Stage("start", 0.1, False, 0.5)
+START = UseStage("start", 0.1, False, 0.5)
 PROFILES = {
-    "busy": fit.Profile("busy", (Stage("all", 1.0, True, 0.95),), 1.0, START, 2),
+    "busy": fit.Profile("busy", (UseStage("all", 1.0, True, 0.95),), 1.0, START, 2),
     "steps": fit.Profile(
-        "steps", (Stage("a", 0.5, True, 0.5), Stage("b", 0.5, False, 0.9)), 0.8, START, 2
+        "steps", (UseStage("a", 0.5, True, 0.5), UseStage("b", 0.5, False, 0.9)), 0.8, START, 2
     ),
-    "writes": fit.Profile("writes", (Stage("all", 1.0, True, 0.3, 0.7),), 1.2, START, 2),
+    "writes": fit.Profile("writes", (UseStage("all", 1.0, True, 0.3, 0.7),), 1.2, START, 2),
 }
 TRUE = np.array([1.0, 0.5, 0.2, 0.1, 0.3, 0.6, 0.8])
 

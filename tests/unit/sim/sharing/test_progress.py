@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.sim.sharing.interference import Application, Stage
-from bridge.sim.sharing.progress import Limits, SharedWork
+from bridge.sim.sharing.interference import Application, UseStage
+from bridge.sim.sharing.progress import CpuLimits, SharedWork
 from bridge.sim.sharing.rates import Side, alone, together
 from tests.unit.sim.sharing.naive_pair import STEP_S, NaiveJob, step
 
@@ -18,7 +18,7 @@ NODE_CPUS = 4
 part = st.floats(0, 1).map(lambda value: round(value, 3))
 stages = st.lists(
     st.builds(
-        Stage, st.just("s"), st.integers(1, 5).map(float), st.booleans(), part, part, part
+        UseStage, st.just("s"), st.integers(1, 5).map(float), st.booleans(), part, part, part
     ),
     min_size=1, max_size=3,
 )  # fmt: skip
@@ -28,12 +28,12 @@ stages = st.lists(
 def applications(draw: Any) -> Application:
     drawn = draw(stages)
     total = sum(stage.share for stage in drawn)
-    scaled = [Stage(s.name, s.share / total, s.parallel, s.cpu, s.io, s.memory) for s in drawn]
+    scaled = [UseStage(s.name, s.share / total, s.parallel, s.cpu, s.io, s.memory) for s in drawn]
     return Application("a", tuple(scaled), draw(part), draw(part))
 
 
 limits = st.builds(
-    Limits, st.sampled_from((0.1, 0.25, 0.5, 0.75, 1.0)), st.sampled_from((1.0, 100.0, 10_000.0))
+    CpuLimits, st.sampled_from((0.1, 0.25, 0.5, 0.75, 1.0)), st.sampled_from((1.0, 100.0, 10_000.0))
 )
 sides = st.builds(
     lambda application, at, cpus, given: Side(
@@ -45,7 +45,7 @@ sides = st.builds(
 
 
 def naive(
-    application: Application, cpus: int, of: int, runtime_s: float, limit: Limits
+    application: Application, cpus: int, of: int, runtime_s: float, limit: CpuLimits
 ) -> NaiveJob:
     drawn = [
         (runtime_s * s.share, s.cpu * cpus if s.parallel else s.cpu, s.io)
@@ -71,9 +71,9 @@ def test_no_capacity_is_forged(one: Side, other: Side) -> None:
 @given(sides, sides)
 def test_cpu_time_is_not_left_idle_while_somebody_wants_it(one: Side, other: Side) -> None:
     """Without disks and pressure it is what both may use together, or all there is."""
-    calm = Application("calm", (Stage("q", 1, True, 1),))
+    calm = Application("calm", (UseStage("q", 1, True, 1),))
     quiet = [
-        replace(s, application=calm, stage=Stage("q", 1, s.stage.parallel, s.stage.cpu))
+        replace(s, application=calm, stage=UseStage("q", 1, s.stage.parallel, s.stage.cpu))
         for s in (one, other)
     ]
     first, second = together(*quiet)
@@ -95,7 +95,7 @@ def test_a_lower_quota_never_gives_the_guest_cpu_time(one: Side, other: Side, lo
 )  # fmt: skip
 def test_two_jobs_take_as_long_as_in_small_steps(
     host_app: Application, guest_app: Application, host_s: int, guest_s: int, begin_s: int,
-    cpus: int, asked: int, given_host: Limits, given_guest: Limits, change_s: int,
+    cpus: int, asked: int, given_host: CpuLimits, given_guest: CpuLimits, change_s: int,
 ) -> None:  # fmt: skip
     """The guest begins some time after the host, and its quota changes some time later."""
     work = SharedWork()
@@ -103,7 +103,7 @@ def test_two_jobs_take_as_long_as_in_small_steps(
     guest_cpus = min(cpus, asked)
     slow = [
         naive(host_app, cpus, cpus, host_s, given_host),
-        naive(guest_app, guest_cpus, cpus, guest_s, Limits()),
+        naive(guest_app, guest_cpus, cpus, guest_s, CpuLimits()),
     ]
     started = begin_s < host_s
     changes = {begin_s + change_s: given_guest}
@@ -147,7 +147,7 @@ def test_a_job_alone_takes_its_run_time_to_the_second(
 
 
 def busy(pressure: float = 0.0, sensitivity: float = 0.0) -> Application:
-    return Application("busy", (Stage("all", 1, True, 1.0),), pressure, sensitivity)
+    return Application("busy", (UseStage("all", 1, True, 1.0),), pressure, sensitivity)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_quota_costs_a_busy_host_what_it_gives_up_to_equal_shares(
     work.start(0, busy(), cpus=2, runtime_s=1000, now_s=0)
     work.start(1, busy(), cpus=2, runtime_s=100_000, now_s=0)
     work.pair(0, 1, 0)
-    work.limit(1, Limits(quota, weight), 0)
+    work.limit(1, CpuLimits(quota, weight), 0)
     assert work.end_s(0) / 1000 == pytest.approx(slowdown, abs=0.01)
 
 
@@ -173,8 +173,8 @@ def test_the_time_of_a_slowdown_above_the_bound_is_counted(quota: float, above_s
     for job in (0, 1):
         work.start(job, busy(), cpus=4, runtime_s=1000, now_s=0)
     work.pair(0, 1, 20)
-    work.limit(1, Limits(quota), 20)
-    work.limit(1, Limits(0.05), 60)
+    work.limit(1, CpuLimits(quota), 20)
+    work.limit(1, CpuLimits(0.05), 60)
     assert work.read(0, 200).used.above_s == pytest.approx(above_s)
 
 
@@ -183,7 +183,7 @@ def test_when_the_host_ends_its_guest_gets_all_that_there_is() -> None:
     work.start(0, busy(), cpus=4, runtime_s=90, now_s=0)
     work.start(1, busy(), cpus=4, runtime_s=100, now_s=0)
     work.pair(0, 1, 0)
-    work.limit(1, Limits(0.1), 0)
+    work.limit(1, CpuLimits(0.1), 0)
     assert (work.end_s(0), work.end_s(1)) == (100, 190)
     assert work.end(0, 100).lost_s == pytest.approx(10)
     assert work.beside(1) == ()

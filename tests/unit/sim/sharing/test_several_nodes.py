@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.sim.sharing.interference import Application, Stage
-from bridge.sim.sharing.progress import Limits, Meets, SharedWork
+from bridge.sim.sharing.interference import Application, UseStage
+from bridge.sim.sharing.progress import CpuLimits, Meets, SharedWork
 from tests.unit.sim.sharing.naive_pair import fill
 
 CPUS = 2
@@ -20,11 +20,11 @@ part = st.floats(0.05, 1).map(lambda value: round(value, 3))
 @st.composite
 def applications(draw: Any) -> Application:
     drawn = draw(
-        st.lists(st.builds(Stage, st.just("s"), st.integers(1, 3).map(float), st.booleans(),
+        st.lists(st.builds(UseStage, st.just("s"), st.integers(1, 3).map(float), st.booleans(),
                            part, part, part), min_size=1, max_size=3)
     )  # fmt: skip
     total = sum(stage.share for stage in drawn)
-    scaled = [Stage(s.name, s.share / total, s.parallel, s.cpu, s.io, s.memory) for s in drawn]
+    scaled = [UseStage(s.name, s.share / total, s.parallel, s.cpu, s.io, s.memory) for s in drawn]
     return Application("a", tuple(scaled), draw(part), draw(part))
 
 
@@ -35,11 +35,11 @@ class OnNodes:
     application: Application
     nodes: tuple[int, ...]
     run_s: float
-    limits: Limits
+    limits: CpuLimits
     done_s: float = 0.0
     ended_s: float | None = None
 
-    def stage(self) -> Stage:
+    def stage(self) -> UseStage:
         at = self.done_s / self.run_s
         for stage in self.application.stages:
             if at < stage.share - 1e-9:
@@ -85,7 +85,7 @@ def test_a_host_and_two_guests_take_as_long_as_in_small_steps(
 ) -> None:  # fmt: skip
     nodes = ((0, 1, 2), *where)
     work = SharedWork()
-    limits = [Limits(), Limits(ceiling, weight), Limits(ceiling, weight)]
+    limits = [CpuLimits(), CpuLimits(ceiling, weight), CpuLimits(ceiling, weight)]
     for at in range(3):
         work.start(at, apps[at], cpus=CPUS * len(nodes[at]), runtime_s=runs_s[at], now_s=0,
                    nodes=len(nodes[at]))  # fmt: skip
@@ -110,7 +110,7 @@ def test_a_host_and_two_guests_take_as_long_as_in_small_steps(
 
 
 def one(parallel: bool, cpu: float = 1.0) -> Application:
-    return Application("one", (Stage("all", 1, parallel, cpu),))
+    return Application("one", (UseStage("all", 1, parallel, cpu),))
 
 
 def test_a_host_is_as_fast_as_on_its_slowest_node() -> None:
@@ -120,8 +120,8 @@ def test_a_host_is_as_fast_as_on_its_slowest_node() -> None:
         work.start(guest, one(True), cpus=2, runtime_s=1000, now_s=0)
         work.pair(0, guest, 0, Meets(False, False))
     assert work.end_s(0) == 200
-    work.limit(1, Limits(0.25), 0)
-    work.limit(2, Limits(0.1), 0)
+    work.limit(1, CpuLimits(0.25), 0)
+    work.limit(2, CpuLimits(0.1), 0)
     assert work.end_s(0) == 134
     assert work.beside(1) == (0, 2)
     work.end(1, 0)
@@ -142,7 +142,7 @@ def test_a_quota_holds_where_the_host_is_not_busy() -> None:
     work.start(0, one(False), cpus=2, runtime_s=10_000, now_s=0, nodes=2)
     work.start(1, one(True), cpus=1, runtime_s=100, now_s=0)
     work.pair(0, 1, 0, Meets(False, False))
-    work.limit(1, Limits(0.25), 0)
+    work.limit(1, CpuLimits(0.25), 0)
     assert work.end_s(1) == 400
 
 
