@@ -9,6 +9,13 @@ A comment above each table with figures names its source, relative to `benchmark
 
 `; without NAME / NAME` at the end of `values` leaves out columns and rows with that title: figures
 that others have published, and ratios of two values. Numbers of one digit are not compared.
+
+Prose on other pages is compared if it is marked likewise, with a file of results or a page of
+docs/results, whose tables then hold the numbers as they are:
+
+    <!-- figures: SOURCE -->
+    ...
+    <!-- end of figures -->
 """
 
 import json
@@ -30,6 +37,9 @@ GENERATED = ("differential.md", "pbs-differential.md", "slurm-suite.md")
 """Written by tests/differential, tests/real_pbs and tests/slurm_suite from their runs."""
 MARK = re.compile(r"<!-- (rows|values): (.*) -->")
 NUMBER = re.compile(r"(?<![\w.])(?:\d[\d,]*\d|\d)?(?:\.\d+)?(?![\w])")
+PROSE = re.compile(r"<!-- figures: (\S+) -->\n(.*?)<!-- end of figures -->", re.DOTALL)
+NO_FIGURES = re.compile(r"`[^`]*`|\]\([^)]*\)|\bSP2\b")
+"""Code, addresses, names of logs."""
 MOST_UNMARKED = 20
 """Numbers in a table that is about something else: what was replayed, how networks were trained."""
 SCALES = (1.0, 100.0, 1e-3, 1e3, 1 / 60, 1 / 3600, 1 / 86_400)
@@ -155,6 +165,41 @@ def test_a_figure_that_differs_is_noticed() -> None:
             numbers = [number.replace(",", "") for number in table.numbers()]
             wrong = [f"{float(n) * 1.13:.{len(n.partition('.')[2])}f}" for n in numbers]
             assert not all(is_value(number, known) for number in wrong), table.name
+
+
+def quoted(page: Path) -> list[tuple[str, str]]:
+    """Source and text of the marked prose of a page."""
+    return PROSE.findall(page.read_text())
+
+
+def wrong(source: str, text: str, factor: float = 1.0) -> list[str]:
+    """The numbers of a text, times a factor, that its source does not hold."""
+    rows: set[str] = set()
+    if source.endswith(".md"):
+        shown = " ".join(row for table in tables(ROOT / source) for row in table.rows)
+        rows = {number.replace(",", "") for number in NUMBER.findall(shown)}
+    found = []
+    for number in NUMBER.findall(NO_FIGURES.sub("", text)):
+        digits = number.replace(",", "")
+        if len(re.sub(r"\D", "", digits).lstrip("0")) > 1:
+            other = f"{float(digits) * factor:.{len(digits.partition('.')[2])}f}"
+            there = other in rows if rows else is_value(other, values(source))
+            found += [] if there else [number]
+    return found
+
+
+QUOTING = [page for page in sorted((ROOT / "docs").rglob("*.md")) if quoted(page)]
+
+
+@pytest.mark.parametrize("page", QUOTING, ids=lambda page: page.name)
+def test_marked_prose_shows_what_its_source_holds(page: Path) -> None:
+    for source, text in quoted(page):
+        assert wrong(source, text) == []
+        assert len(wrong(source, text, factor=1.13)) >= 2, "figures that differ are noticed"
+
+
+def test_prose_is_marked() -> None:
+    assert {page.name for page in QUOTING} >= {"TRACES.md", "0001-wire.md"}
 
 
 def test_sources_are_named() -> None:
