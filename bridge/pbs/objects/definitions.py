@@ -47,12 +47,14 @@ class Definition:
     Attributes:
         on_vnodes: it is counted, or matched, on vnodes; otherwise at the server and the queue.
         compared: what jobs ask for is compared with what there is; otherwise any vnode will do.
+        dynamic: a program states how much there is, which is not run: jobs that ask for it wait.
     """
 
     name: str
     kind: Kind
     on_vnodes: bool
     compared: bool = True
+    dynamic: bool = False
 
     @property
     def is_counted(self) -> bool:
@@ -73,9 +75,11 @@ def read_definitions(
         if kind is not None and name not in NOT_COUNTED and name not in _BUILT_IN:
             found[name] = Definition(name, kind, _on_vnodes(text(attributes, "flag")))
     return {
-        name: known
-        if known.kind is Kind.BOOLEAN or config.compares(name)
-        else replace(known, compared=False)
+        name: replace(
+            known,
+            compared=known.kind is Kind.BOOLEAN or config.compares(name),
+            dynamic=name in config.dynamic,
+        )
         for name, known in found.items()
     }
 

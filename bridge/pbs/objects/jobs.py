@@ -105,6 +105,13 @@ def read_job(job_id: str, job: Attributes, definitions: Mapping[str, Definition]
         for name in times:
             if name in listed:
                 times[name] = values.duration_s(listed[name])
+        if dynamic := [
+            name for name, value in total.items() if value and definitions[name].dynamic
+        ]:
+            raise BadRequest(
+                f"asks for {dynamic[0][:40]}, whose amount a program states (server_dyn_res): not "
+                "supported"
+            )
         if any("aoe" in chunk.resources for chunk in chunks) or "aoe" in listed:
             raise BadRequest("asks for an operating environment: nodes are not provisioned here")
     except BadRequest as error:

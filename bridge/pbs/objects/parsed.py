@@ -164,7 +164,7 @@ class Reader:
             files: of sched_priv; may be replaced at any time.
         """
         self.files = files
-        self._compared = files.config.compared
+        self._compares = files.config.compared, files.config.dynamic
         self._kept: dict[str, _Kept] = {}
         self._uses: tuple[Mapping[str, PbsJob], Uses] | None = None
         self._definitions: tuple[Objects, Mapping[str, Definition]] | None = None
@@ -225,16 +225,16 @@ class Reader:
         if partition == DEFAULT_PARTITION:
             partition = ""
         known = self._definitions
-        compared = self.files.config.compared
+        compares = self.files.config.compared, self.files.config.dynamic
         if (
             known is None
             or known[0] != tables.resources
-            or (partition, compared) != (self._partition, self._compared)
+            or (partition, compares) != (self._partition, self._compares)
         ):
             made = read_definitions(tables.resources, self.files.config)
             known = self._definitions = (tables.resources, made)
             self._kept = {}
-            self._compared = compared
+            self._compares = compares
             self._partition = partition
         return known[1]
 

@@ -70,6 +70,7 @@ class SchedConfig:
             or non-prime time.
         dedicated, primetime, nonprimetime: how the names of queues begin whose jobs run in
             dedicated, prime or non-prime time only; empty: no queue's.
+        dynamic: resources of the server whose amounts programs state (`server_dyn_res`).
         compared: the resources that are compared with those of vnodes; None: all.
         usage: the formula of what jobs use, for fair share.
         entity: whom it counts for: euser, egroup, egroup:euser, Account_Name or queue.
@@ -86,6 +87,7 @@ class SchedConfig:
     dedicated: str = "ded"
     primetime: str = "p_"
     nonprimetime: str = "np_"
+    dynamic: frozenset[str] = frozenset()
     compared: frozenset[str] | None = None
     usage: Formula = field(default_factory=lambda: read_formula("cput"))
     entity: str = "euser"
@@ -124,7 +126,6 @@ _REFUSED: Mapping[str, tuple[Callable[[str], bool], str]] = {
     "max_starve": (lambda _: False, ""),
     "peer_queue": (bool, "there is no peer scheduling"),
     "peer_translation": (bool, "there is no peer scheduling"),
-    "server_dyn_res": (bool, "the programs of dynamic resources are not run"),
     "mom_resources": (bool, "the moms are not asked for resources"),
     "resource_unset_infinite": (bool, "a resource that a vnode does not state is 0 there"),
     "smp_cluster_dist": (lambda word: word != "pack", "the policy chooses the vnodes"),
@@ -150,6 +151,11 @@ def read_sched_config(text: str | None) -> SchedConfig:
     for number, line in enumerate(text.replace("\\\n", " ").splitlines()[:MOST_LINES], 1):
         if line.strip() and not line.lstrip().startswith("#"):
             reader.line(number, line)
+    reader.problems += [
+        f"sched_config: server_dyn_res: {name[:40]} is not supported: the programs of dynamic "
+        "resources are not run, and jobs that ask for it are held"
+        for name in sorted(reader.made.dynamic)
+    ]
     return replace(
         reader.made, prime=reader.by_time[0], non_prime=reader.by_time[1],
         problems=tuple(dict.fromkeys(reader.problems)),
@@ -241,6 +247,10 @@ def _resources(made: SchedConfig, value: str) -> SchedConfig:
     return replace(made, compared=frozenset(values.strings(value)))
 
 
+def _dynamic(made: SchedConfig, value: str) -> SchedConfig:
+    return replace(made, dynamic=made.dynamic | frozenset(value.split()[:1]))
+
+
 def _entity(made: SchedConfig, value: str) -> SchedConfig:
     if value not in _ENTITIES:
         raise BadRequest(f"'{value[:40]}' is none of {', '.join(sorted(_ENTITIES))}")
@@ -266,6 +276,7 @@ _ONCE: Mapping[str, Callable[[SchedConfig, str], SchedConfig]] = {
     "primetime_prefix": lambda m, v: replace(m, primetime=v),
     "nonprimetime_prefix": lambda m, v: replace(m, nonprimetime=v),
     "resources": _resources,
+    "server_dyn_res": _dynamic,
     "fairshare_usage_res": lambda m, v: replace(m, usage=read_formula(v)),
     "fairshare_entity": _entity,
     "fairshare_decay_time": lambda m, v: replace(m, decay_s=values.duration_s(v)),

@@ -213,6 +213,17 @@ def test_the_last_check_knows_the_time_of_day():
     assert answer.text == "would run into dedicated time"
 
 
+def test_jobs_that_ask_for_a_resource_whose_amount_a_program_states_are_held():
+    jobs = {"1.srv": a_job(listed={"lic": "1"}), "2.srv": a_job(listed={"lic": "0"})}
+    texts = {"sched_config": STOCK + 'server_dyn_res: "lic !/usr/bin/lic"\n'}
+    assert starts(jobs, texts).keys() == {"2.srv"}
+    reader = Reader(read_sched_files(texts, UTC))
+    check = LastCheck(some_tables(jobs), reader)
+    assert "server_dyn_res" in check.parsed.jobs["1.srv"].problem
+    reader.files = read_sched_files({"sched_config": STOCK}, UTC)
+    assert not LastCheck(some_tables(jobs), reader).parsed.jobs["1.srv"].problem
+
+
 def test_a_resource_that_is_not_compared():
     jobs = {"1.srv": a_job("1:ncpus=1:color=blue"), "2.srv": a_job("1:ncpus=1:scratch=9gb"),
             "3.srv": a_job("1:ncpus=1:big=true")}  # fmt: skip
