@@ -23,6 +23,7 @@ from cluster.site import SCHEDULERS, SLURM_CONF, Site, archive, scheduler_conf
 USERS = ("user", "alice", "bob")
 ACCOUNT = "everyone"
 SERVICE_CONFIG = SLURM_CONF / "bridge.yaml"
+MOST_RESTARTED = 20  # slurmds while a cluster comes up: more missing have another cause
 # Volumes, and which containers see them ("*": all).
 VOLUMES = {
     "etc": ("/etc/slurm", "*"),
@@ -206,21 +207,27 @@ def _start(site: Site) -> None:
 def _wait_idle(site: Site) -> None:
     """Waits until Slurm calls every node idle.
 
+    On a busy machine slurmctld defers connections while all nodes register at once, and a slurmd
+    whose registration was lost waits for the next ping, minutes later: it is restarted instead.
+
     Raises:
         Trouble: it does not in time; the detail is what explains it.
     """
     timeout_s = 90 + site.nodes * 0.3
+    patience_s = 45 + site.nodes * 0.05
 
     def idle() -> bool:
         out = call("exec", f"{site.name}-login", "sinfo", "-h", "-p", site.everywhere,
                    "-o", "%D %t", check=False).stdout  # fmt: skip
         return out.split() == [str(site.nodes), "idle"]
 
-    if wait_for(idle, timeout_s, pause_s=0.25):
+    if wait_for(idle, patience_s, pause_s=0.25):
         return
-    shown = call("exec", f"{site.name}-login", "sinfo", "-N", "-p", site.everywhere,
-                 "-o", "%N %t %E", check=False).stdout  # fmt: skip
-    bad = [line.split()[0] for line in shown.splitlines()[1:] if line.split()[1] != "idle"]
+    for node in _not_idle(site)[:MOST_RESTARTED]:
+        restart(find(site.name, "node", node))
+    if wait_for(idle, timeout_s - patience_s, pause_s=0.25):
+        return
+    bad = _not_idle(site)
     logs = [find(site.name, "controller").tail()]
     logs += [find(site.name, "node", bad[0]).tail()] if bad else []
     raise Trouble(
@@ -228,6 +235,14 @@ def _wait_idle(site: Site) -> None:
         f"({', '.join(bad[:5])}); look around, then: scripts/cluster down --name {site.name}",
         "\n".join(logs),
     )
+
+
+def _not_idle(site: Site) -> list[str]:
+    """The names of nodes that Slurm does not call idle."""
+    shown = call("exec", f"{site.name}-login", "sinfo", "-h", "-N", "-p", site.everywhere,
+                 "-o", "%N %t", check=False).stdout  # fmt: skip
+    states = (line.split() for line in shown.splitlines())
+    return [node for node, state in states if state != "idle"]
 
 
 def switch(name: str, scheduler: str) -> None:
