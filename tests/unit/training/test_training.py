@@ -80,7 +80,7 @@ def test_who_interrupts_keeps_what_was_learnt(tmp_path, capsys, monkeypatch):
 
     rounds = []
 
-    def interrupting(self, boards, done, real=placement.Learner.lesson):
+    def interrupting(self, boards, done, real=placement.PpoLearner.lesson):
         if rounds:
             raise KeyboardInterrupt
         rounds.append(done)
@@ -88,7 +88,7 @@ def test_who_interrupts_keeps_what_was_learnt(tmp_path, capsys, monkeypatch):
 
     asked = ("--out", str(tmp_path), "--network", "fcn-1", "--boards", "16", "--json")
     with monkeypatch.context() as patched:
-        patched.setattr(placement.Learner, "lesson", interrupting)
+        patched.setattr(placement.PpoLearner, "lesson", interrupting)
         assert train(*asked, "--steps", "100000") == 130
     assert read_weights(tmp_path / "weights.npz")[0] == "fcn-1"
     capsys.readouterr()
