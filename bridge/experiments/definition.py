@@ -17,7 +17,7 @@ are shown at once.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -45,6 +45,8 @@ OWN: Final = "own"
 
 
 class _Section(BaseModel):
+    """Numbers are strict: `load: true` is no load of 1."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
@@ -65,15 +67,16 @@ def _as_perturbation(value: object) -> object:
     return value
 
 
-_Percent = Annotated[float, Field(ge=0, le=100)]
+_Percent = Annotated[float, Field(ge=0, le=100, strict=True)]
+_Count = Annotated[int, Field(ge=1, strict=True)]
 _Name = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]
 
 
 class Weeks(_Section):
     """Some weeks of a trace, counted from its first submission."""
 
-    first: int = Field(default=0, ge=0, description="The first of them, from 0.")
-    count: int = Field(ge=1, description="How many.")
+    first: int = Field(default=0, ge=0, strict=True, description="The first of them, from 0.")
+    count: _Count = Field(description="How many.")
 
 
 class TraceSection(_Section):
@@ -84,15 +87,15 @@ class TraceSection(_Section):
         description="Trace, .swf[.gz], or workload of a site; or `esp:SHARE`, the ESP workload.",
     )
     name: _Name | None = Field(default=None, description="In tables. Default: of the file.")
-    procs: int | None = Field(
-        default=None, ge=1, description="Processors of the machine. Default: of the header."
+    procs: _Count | None = Field(
+        default=None, description="Processors of the machine. Default: of the header."
     )
     system: Path | None = Field(default=None, description="YAML description of nodes, partitions.")
     site: Path | None = Field(default=None, description="Rules of the site, YAML.")
     interference: Path | None = Field(
         default=None, description="How jobs that share nodes slow each other down."
     )
-    jobs: int | None = Field(default=None, ge=1, description="Only the first of them.")
+    jobs: _Count | None = Field(default=None, description="Only the first of them.")
     weeks: Weeks | None = Field(default=None, description="Only these weeks.")
     lenient: bool = Field(default=False, description="Drop malformed lines.")
 
@@ -127,7 +130,7 @@ class Perturbation(_Section):
     name: _Name
     weeks: bool = Field(default=False, description="Bootstrap of weeks.")
     users: bool = Field(default=False, description="Resampling of users.")
-    load: float | None = Field(default=None, ge=LEAST_LOAD, le=MOST_LOAD)
+    load: float | None = Field(default=None, ge=LEAST_LOAD, le=MOST_LOAD, strict=True)
     ties: bool = Field(default=False, description="Random order within a second.")
     malleable: _Percent | None = None
     consent: _Percent | None = None
@@ -180,15 +183,28 @@ class Definition(_Section):
         default=(OWN,), min_length=1, description=f"Of run times; `{OWN}`: the policy's."
     )
     traces: tuple[Annotated[TraceSection, BeforeValidator(_as_trace)], ...] = Field(min_length=1)
-    seeds: tuple[Annotated[int, Field(ge=0, le=2**31 - 1)], ...] = Field(default=(0,), min_length=1)
+    seeds: tuple[Annotated[int, Field(ge=0, le=2**31 - 1, strict=True)], ...] = Field(
+        default=(0,), min_length=1
+    )
     perturbations: tuple[Annotated[Perturbation, BeforeValidator(_as_perturbation)], ...] = Field(
         default=(Perturbation(name=UNPERTURBED),), min_length=1
     )
     baseline: Baseline | None = Field(default=None, description="Default: the first policy.")
     engine: Literal["auto", "cycle", "fast"] = "auto"
     retries: int = Field(
-        default=2, ge=0, le=100, description="How often a cell that crashed is tried again."
+        default=2,
+        ge=0,
+        le=100,
+        strict=True,
+        description="How often a cell that crashed is tried again.",
     )
+
+    @field_validator("results", mode="after")
+    @classmethod
+    def _a_folder(cls, value: Path) -> Path:
+        if value == Path():
+            raise ValueError("must name a folder of its own")
+        return value
 
     @field_validator("seeds", mode="before")
     @classmethod
@@ -245,7 +261,7 @@ def read_definition(path: Path) -> Definition:
     try:
         return Definition.model_validate(value)
     except ValidationError as error:
-        lines = [_line(shown, problem) for problem in error.errors()]
+        lines = _lines(shown, error.errors())
         more = len(lines) - MOST_PROBLEMS
         rest = [f"{shown}: and {more} more problems"] if more > 0 else []
         raise ConfigError("", "\n".join(lines[:MOST_PROBLEMS] + rest)) from None
@@ -254,6 +270,12 @@ def read_definition(path: Path) -> Definition:
 _WORDS: Final = {
     "missing": "is missing",
     "extra_forbidden": "is no key that is known here",
+    "tuple_type": "must be a list",
+    "path_type": "must be a path",
+    "model_type": "must be a name or a mapping",
+    "too_short": "must have at least one entry",
+    "int_type": "must be a whole number",
+    "float_type": "must be a number",
 }
 _SECTIONS: Final[Mapping[str, type[_Section]]] = {
     "traces": TraceSection,
@@ -262,9 +284,23 @@ _SECTIONS: Final[Mapping[str, type[_Section]]] = {
 }
 
 
+def _lines(shown: str, problems: Sequence[Any]) -> list[str]:
+    """One line for each problem; a list whose only entries are wrong is not called empty, too."""
+    inner = {problem["loc"][0] for problem in problems if len(problem["loc"]) > 1}
+    told = [
+        problem
+        for problem in problems
+        if problem["type"] != "too_short" or problem["loc"][0] not in inner
+    ]
+    return list(dict.fromkeys(_line(shown, problem) for problem in told))
+
+
 def _line(shown: str, problem: Any) -> str:
-    key = ".".join(str(part) for part in problem["loc"] if not str(part).startswith("function-"))
+    parts = [str(part) for part in problem["loc"] if not str(part).startswith("function-")]
     words = _WORDS.get(problem["type"], problem["msg"].removeprefix("Value error, "))
+    if parts[:1] == ["policies"] and len(parts) > 2:  # of a choice of types
+        parts, words = parts[:2], "must be a preset, a file or a mapping of stages"
+    key = ".".join(parts)
     if problem["type"] == "extra_forbidden":
         inner = str(problem["loc"][0]) if len(problem["loc"]) > 1 else ""
         model: type[_Section] = _SECTIONS.get(inner, Definition)

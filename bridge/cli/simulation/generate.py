@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from bridge.errors import ConfigError
+from bridge.errors import ConfigError, TraceError
 from bridge.sim.workloads.generation.fitted import MOST_JOBS, fit
 from bridge.sim.workloads.generation.lublin import PROCESSORS, lublin
 from bridge.sim.workloads.generation.mixes import (
@@ -168,6 +168,8 @@ def _fitted(  # noqa: PLR0917 - each is an option
     else:
         trace = read_swf(path)
         given, processors = records_of_trace(trace), procs or machine_size(trace)
+    if not any(job.cpus > 0 and job.runtime_s > 0 for job in given):
+        raise TraceError(str(path), None, "has no job that ran: there is nothing to fit")
     model = fit(given)
     wanted = model.weeks if weeks is None else weeks
     if not 1 / 168 <= wanted <= 5200:

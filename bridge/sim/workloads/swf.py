@@ -140,6 +140,8 @@ def read_swf(path: str | Path, *, lenient: bool = False) -> Trace:
         raise TraceError(shown, None, f"cannot be read: {error.strerror}") from None
     if not lenient and (what := foreign(raw)) is not None:
         raise TraceError(shown, None, what)
+    if b"\n" not in raw:  # line ends of old Macs
+        raw = raw.replace(b"\r", b"\n")
     lines = raw.split(b"\n")
     dropped: list[str] = []
     if cut_off is not None:

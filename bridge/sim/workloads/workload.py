@@ -244,7 +244,8 @@ def workload_from(
     fits = processors <= total
     kept = np.flatnonzero(ran & fits)
     if not len(kept):
-        raise TraceError(trace.path, None, f"no job that ran fits {total} processors")
+        why = f"{np.sum(~ran):,} did not run, {np.sum(ran & ~fits):,} are larger"
+        raise TraceError(trace.path, None, f"no job that ran fits {total} processors: {why}")
     kept = kept[np.argsort(submit_s[kept], kind="stable")]
     left_out_at = {
         reason: np.searchsorted(submit_s[kept], submit_s[rows])

@@ -59,6 +59,7 @@ def test_a_fitted_model_is_compared_with_what_was_given(generate, schedbridge, t
             "'101:4' is not of the form 20:4",
         ),
         (["none.swf", "--out", "a.swf"], "none.swf: cannot be read"),
+        (["idle.swf", "--out", "a.swf"], "idle.swf: has no job that ran: there is nothing to fit"),
         ([EXCERPT, "--out", "a.swf", "--jobs", 5], "a fitted model draws weeks: give --weeks"),
         ([EXCERPT, "--out", "a.swf", "--weeks", "nan"], "must be an hour"),
         ([EXCERPT, "--out", "/proc/none/a.swf"], "cannot write"),
@@ -66,6 +67,7 @@ def test_a_fitted_model_is_compared_with_what_was_given(generate, schedbridge, t
 )
 def test_mistakes_get_one_line(generate, tmp_path, arguments, says):
     (tmp_path / "kept.swf").write_text("precious")
+    (tmp_path / "idle.swf").write_text(f"; MaxProcs: 4\n1 0{' -1' * 16}\n")
     code, _, err = generate(*arguments)
     assert code == 1
     assert says in err

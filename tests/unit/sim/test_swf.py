@@ -43,10 +43,21 @@ def test_all_fields_and_directives_are_read(tmp_path):
         with_field(6, "142.00"),
         f"{GOOD} {{1,2}} q_1d x\n{GOOD} {{3}} q y",
     ],
-    ids=["no newline at the end", "blank lines", "CRLF", "average CPU time", "extension columns"],
+    ids=[
+        "no newline at the end",
+        "blank lines",
+        "CRLF",
+        "average CPU time",
+        "extension columns",
+    ],
 )
 def test_what_archives_really_contain_is_read(tmp_path, text):
     assert len(read_swf(trace(tmp_path, HEADER + text)).columns) >= 1
+
+
+def test_line_ends_of_old_macs_are_read(tmp_path):
+    read = read_swf(trace(tmp_path, f"{HEADER}{GOOD}\n".replace("\n", "\r")))
+    assert (len(read.columns), read.whole_number("MaxProcs")) == (1, 64)
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_size_comes_from_the_header_unless_it_is_given():
     assert workload_from(a_trace(job()), 2).processors_total == 2
     with pytest.raises(TraceError, match="neither MaxProcs nor MaxNodes; give --procs"):
         workload_from(a_trace(job(), header=()))
-    with pytest.raises(TraceError, match="no job that ran fits 1 processors"):
+    with pytest.raises(TraceError, match="fits 1 processors: 0 did not run, 1 are larger"):
         workload_from(a_trace(job()), 1)
     with pytest.raises(ConfigError):
         workload_from(a_trace(job()), 0)
