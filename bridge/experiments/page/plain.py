@@ -27,7 +27,12 @@ def _contestant(one: Contestant) -> dict[str, str]:
 
 
 def _scenario(one: Scenario) -> dict[str, str]:
-    return {"trace": one.trace, "perturbation": one.perturbation, "parameters": one.parameters}
+    return {
+        "trace": one.trace,
+        "perturbation": one.perturbation,
+        "parameters": one.parameters,
+        "mark": one.mark,
+    }
 
 
 def _number(value: float) -> float | None:
@@ -72,6 +77,7 @@ def _faced(one: Faced) -> dict[str, Any]:
         "units": one.units,
         "judged_jobs": one.judged,
         "unpaired_jobs": one.unpaired,
+        "run_longer": one.longer,
         "jobs_worse_low": harm.pop("low"),
         "jobs_worse_high": harm.pop("high"),
         **harm,

@@ -42,6 +42,8 @@ from bridge.experiments.statistics.quantities import BY_NAME, OF_JOBS, Quantity,
 from bridge.experiments.statistics.reading import Bench, Contestant, Kept, Scenario
 from bridge.experiments.statistics.verdict import Verdict, verdicts
 
+_RUN_ALIKE = 0.005
+"""Difference of run times that is not worth a note."""
 _MOST_TOGETHER = 4
 """Most runs whose jobs are resampled by blocks together."""
 
@@ -87,6 +89,7 @@ class Faced:
         units: how many blocks, or runs if only these.
         unpaired: jobs that ended in one run of a pair only, over all pairs.
         judged: jobs, over all pairs.
+        longer: by which share their run times together exceed those under the baseline.
     """
 
     scenario: Scenario
@@ -98,6 +101,7 @@ class Faced:
     units: int
     unpaired: int
     judged: int
+    longer: float
 
 
 @dataclass(frozen=True)
@@ -190,11 +194,13 @@ class _Pairs:
         sizes: dict[JobClass, list[int]] = {}
         different: dict[bytes, int] = {}
         unpaired = judged = 0
+        run_s = np.zeros(2)
         for seed in self.seeds:
             pair = self.pair(seed)
             base, other = pair.base[pair.judged], pair.other[pair.judged]
             different.setdefault(_print(base, other), seed)
             unpaired, judged = unpaired + pair.unpaired, judged + len(base)
+            run_s += base.run_s.sum(), other.run_s.sum()
             harms.append(harm_of(base, other))
             values.append(dict(_values(pair, base, other)))
             for job_class, rows in classes_of(base):
@@ -214,7 +220,7 @@ class _Pairs:
         ]
         facts = Faced(
             self.scenario, self.contestant, self.seeds, len(different), harm, name, units,
-            unpaired, judged,
+            unpaired, judged, float(run_s[1] / run_s[0] - 1) if run_s[0] else 0.0,
         )  # fmt: skip
         return found, facts
 
@@ -374,6 +380,12 @@ def _notes(bench: Bench, faced: Sequence[Faced]) -> Iterator[str]:
             yield (
                 f"{one.scenario.name}: {one.unpaired} jobs ended under only one of"
                 f" {one.contestant.name} and the baseline, and are not compared"
+            )
+        if abs(one.longer) > _RUN_ALIKE:
+            yield (
+                f"{one.scenario.name}: jobs run {100 * abs(one.longer):.1f} %"
+                f" {'longer' if one.longer > 0 else 'shorter'} under {one.contestant.name} than"
+                " under the baseline, which waits and slowdowns do not show: see the mean response"
             )
         if len(one.seeds) > 1 and one.distinct == 1:
             yield (

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who pays for a better mean: jobs and users that are worse off than under the baseline.
 
-A job is worse off if it waits longer by more than the tolerance: `TOLERANCE_S`, and `TOLERANCE` of
-its wait under the baseline. A user is worse off if the mean bounded slowdown of his judged jobs
-grows by more than `TOLERANCE`. Better off: likewise, the other way round. Longest wait, percentiles
-by class and slowdown per user are measures like others (`quantities.py`).
+A job is worse off if it ends later by more than the tolerance: `TOLERANCE_S`, and `TOLERANCE` of
+its wait under the baseline. It ends later because it waits longer, or because it runs longer (where
+policies shrink jobs or let them share nodes). A user is worse off if the mean bounded slowdown of
+his judged jobs grows by more than `TOLERANCE`. Better off: likewise, the other way round. Longest
+wait, percentiles by class and slowdown per user are measures like others (`quantities.py`).
 """
 
 from dataclasses import dataclass
@@ -47,14 +48,14 @@ class Harm:
 
 def worse_off(base: Jobs, other: Jobs) -> NDArray[np.bool_]:
     """(n_jobs,) whether each is worse off; the same jobs, row by row."""
-    later_s = other.wait_s - base.wait_s
+    later_s = other.response_s - base.response_s
     worse: NDArray[np.bool_] = (later_s > TOLERANCE_S) & (later_s > TOLERANCE * base.wait_s)
     return worse
 
 
 def better_off(base: Jobs, other: Jobs) -> NDArray[np.bool_]:
     """(n_jobs,) whether each is better off."""
-    earlier_s = base.wait_s - other.wait_s
+    earlier_s = base.response_s - other.response_s
     better: NDArray[np.bool_] = (earlier_s > TOLERANCE_S) & (earlier_s > TOLERANCE * base.wait_s)
     return better
 

@@ -43,6 +43,11 @@ class Jobs(JobColumns):
         return self.start_s - self.submit_s
 
     @property
+    def response_s(self) -> NDArray[np.float64]:
+        """(n_jobs,) end - submit, s."""
+        return self.end_s - self.submit_s
+
+    @property
     def bounded_slowdown(self) -> NDArray[np.float64]:
         """(n_jobs,) as in `bridge.measures`: run times under 10 s count as 10 s."""
         ran_s = np.maximum(self.end_s - self.start_s, BOUND_S)

@@ -6,6 +6,7 @@
 | mean wait | as in `bridge.measures` | s |
 | median, 95 %, 99 % of the waits | interpolated linearly between jobs | s |
 | longest wait | maximum | s |
+| mean response | from submission to end: sees jobs that shrink or share, and run longer | s |
 | bounded slowdown | mean, as in `bridge.measures` | 1 |
 | power mean of the waits | (sum of w * wait^2 / sum of w)^(1/2), w: CPU-seconds of the job | s |
 | slowdown per user | mean over users of each one's mean bounded slowdown | 1 |
@@ -86,6 +87,9 @@ def _user_parts(jobs: Jobs) -> tuple[Floats, Floats]:
 
 MEAN_WAIT: Final = Quantity("wait_mean", "mean wait", parts=_each(lambda jobs: jobs.wait_s))
 LONGEST: Final = Quantity("wait_max", "longest wait", share=1.0)
+RESPONSE: Final = Quantity(
+    "response_mean", "mean response", parts=_each(lambda jobs: jobs.response_s)
+)
 
 OF_JOBS: Final = (
     MEAN_WAIT,
@@ -93,6 +97,7 @@ OF_JOBS: Final = (
     Quantity("wait_p95", "95 % waited no longer than", share=0.95),
     Quantity("wait_p99", "99 % waited no longer than", share=0.99),
     LONGEST,
+    RESPONSE,
     Quantity(
         "bounded_slowdown", "mean bounded slowdown", "", parts=_each(lambda j: j.bounded_slowdown)
     ),

@@ -14,7 +14,7 @@ since:
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -65,7 +65,7 @@ class Scenario:
     parameters: str
     setting: str
     trace_sha256: str
-    mark: str = ""
+    mark: str = field(default="", repr=False)
 
     @classmethod
     def of(cls, cell: Cell) -> "Scenario":

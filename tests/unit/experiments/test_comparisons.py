@@ -143,6 +143,19 @@ def test_runs_of_an_earlier_policy_are_no_further_seeds(tmp_path):
     assert (bench.superseded, found.faced[0].seeds) == (3, (0,))
 
 
+def test_jobs_that_run_longer_are_told(tmp_path):
+    columns = made_columns(0)
+    keep(tmp_path, columns)
+    longer = replace(columns, end_s=columns.end_s + 600, run_s=columns.run_s + 600)
+    keep(tmp_path, longer, "conservative")
+    _, found = findings_of(tmp_path)
+    (wait,), (response,) = found.of("wait_mean"), found.of("response_mean")
+    assert wait.estimate.difference == 0
+    assert response.estimate.other - response.estimate.base == pytest.approx(600)
+    assert found.faced[0].longer == pytest.approx(600 / columns.run_s.mean(), rel=0.1)
+    assert any("longer under conservative than under" in note for note in found.notes)
+
+
 def test_scenarios_of_one_name_are_told_apart(tmp_path):
     changes = {
         "file 00000000, jobs none": {},

@@ -171,6 +171,7 @@ def test_measures_are_those_of_a_naive_implementation(listed):
         "wait_p95": np.quantile(wait, 0.95),
         "wait_p99": np.quantile(wait, 0.99),
         "wait_max": max(wait),
+        "response_mean": sum(w + r for w, r in zip(wait, run, strict=True)) / len(wait),
         "bounded_slowdown": sum(slow) / len(slow),
         "wait_power_mean": (squares / sum(work)) ** 0.5 if sum(work) else 0.0,
         "user_slowdown": sum(sum(s) / len(s) for s in users.values()) / len(users),
@@ -189,6 +190,10 @@ def test_harm_and_utilisation_are_those_of_a_naive_implementation(listed, later_
         later_s * (i % 2) > 60 and later_s * (i % 2) > 0.1 * w for i, w in enumerate(wait)
     ]  # fmt: skip
     assert harm_of(base, other).jobs_worse == pytest.approx(sum(worse) / len(worse))
+    longer = [r + later_s * (i % 2) for i, r in enumerate(run)]  # run, not wait: the same harm
+    assert harm_of(base, some_jobs(submit, wait, longer, width, user)).jobs_worse == pytest.approx(
+        sum(worse) / len(worse)
+    )
     assert harm_of(other, base).jobs_better >= 0
     assert harm_of(base, base) == harm_of(other, other)
     assert harm_of(base, base).worst_user == 1.0
