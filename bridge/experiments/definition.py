@@ -140,7 +140,9 @@ class Perturbation(_Section):
     def _named(cls, value: Any) -> Any:
         if isinstance(value, dict) and "name" not in value and value:
             steps = [
-                key if given is True else f"{key}-{given}" for key, given in value.items() if given
+                key if given is True else f"{key}-{given}"
+                for key, given in value.items()
+                if given is not None and given is not False
             ]
             return {**value, "name": ", ".join(steps)[:100] or UNPERTURBED}
         return value
@@ -161,7 +163,11 @@ class Perturbation(_Section):
     def parameters(self) -> dict[str, Any]:
         """Its steps."""
         given = {step: getattr(self, step) for step in STEPS}
-        return {step: value for step, value in given.items() if value not in (None, False)}
+        return {
+            step: value
+            for step, value in given.items()
+            if value is not None and value is not False  # 0 % is a step
+        }
 
 
 class Baseline(_Section):

@@ -37,6 +37,17 @@ def test_every_combination_is_a_cell(tmp_path: Path) -> None:
     assert [cell.seed for cell in grid.cells] == sorted(cell.seed for cell in grid.cells)
 
 
+def test_a_share_of_zero_is_a_step(tmp_path: Path) -> None:
+    named = "[none, {malleable: 0}, {name: both, ties: true, malleable: 0}]"
+    path = _file(tmp_path, PLAIN.replace("[none, ties, {load: 1.2}]", named))
+    found = {each.name: each.parameters for each in read_definition(path).perturbations}
+    assert found == {
+        "none": {},
+        "malleable-0": {"malleable": 0},
+        "both": {"ties": True, "malleable": 0},
+    }
+
+
 def test_a_change_of_the_policy_makes_its_cells_new(tmp_path: Path) -> None:
     keys = []
     for order in ("shortest", "slowdown"):
