@@ -3,6 +3,7 @@
 """Models fitted to logs, beside the logs: quantiles, and waits under EASY; and Lublin's model.
 
     benchmarks/generated.py DIRECTORY [--seeds 5] [--json benchmarks/results/generated.json]
+    benchmarks/generated.py DIRECTORY --whole-days --json benchmarks/results/generated-days.json
 
 DIRECTORY has logs of the Parallel Workloads Archive. docs/results/generated.md has the tables.
 """
@@ -13,10 +14,13 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
 from about import about
 from results_file import write
+
+from bridge.experiments.statistics.student import quantile
 
 LOGS = {
     "KTH-SP2": "KTH-SP2-1996-2.1-cln.swf.gz",
@@ -32,8 +36,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("directory", type=Path)
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--whole-days", action="store_true", help="days are drawn, not sessions")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
+    how = ["--whole-days"] if given.whole_days else []
     found: dict[str, Any] = {"logs": {}}
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "drawn.swf.gz"
@@ -41,19 +47,31 @@ def main() -> None:
             log = given.directory / file
             row: dict[str, Any] = {"log": _waits(log), "drawn": []}
             for seed in range(given.seeds):
-                told = _run("generate", str(log), "--seed", str(seed), "--out", str(out), "--force")
+                words = ("--seed", str(seed), "--out", str(out), "--force", *how)
+                told = _run("generate", str(log), *words)
                 row.setdefault("quantiles", told["quantiles"])
                 row["drawn"].append({"load": told["load"], **_waits(out)})
             row["drawn_mean"] = {
                 key: sum(one[key] for one in row["drawn"]) / given.seeds for key in ("load", *KEPT)
             }
+            waits = [one["wait_s_mean"] / row["log"]["wait_s_mean"] for one in row["drawn"]]
+            row["wait_ratio"] = _interval(waits)
             found["logs"][name] = row
             print(name, row["log"], row["drawn_mean"], flush=True)
-        told = _run("generate", "lublin", "--jobs", "50000", "--out", str(out), "--force")
-        found["lublin"] = {"load": told["load"], "jobs": told["jobs"], **_waits(out)}
-        print("lublin", found["lublin"])
+        if not given.whole_days:
+            told = _run("generate", "lublin", "--jobs", "50000", "--out", str(out), "--force")
+            found["lublin"] = {"load": told["load"], "jobs": told["jobs"], **_waits(out)}
+            print("lublin", found["lublin"])
     if given.json:
         write(given.json, {**about(), **found})
+
+
+def _interval(values: list[float]) -> dict[str, float]:
+    """Mean and 95 % interval over seeds, by Student's t."""
+    mean, half = fmean(values), 0.0
+    if len(values) > 1:
+        half = quantile(0.975, len(values) - 1) * stdev(values) / len(values) ** 0.5
+    return {"mean": mean, "low": mean - half, "high": mean + half}
 
 
 def _waits(path: Path) -> dict[str, float]:

@@ -58,6 +58,13 @@ def generate(
     weeks: Annotated[
         float | None, typer.Option(help="How many (fitted); default: as many as were given.")
     ] = None,
+    whole_days: Annotated[
+        bool,
+        typer.Option(
+            "--whole-days",
+            help="Fitted: draw the sessions of a recorded day together, not each by itself.",
+        ),
+    ] = False,
     procs: Annotated[
         int | None,
         typer.Option(
@@ -100,9 +107,11 @@ def generate(
     if share is not None and (node_cpus is None or not is_site_workload(out)):
         raise ConfigError("gpus", "needs --node-cpus, and a --out with .workload.jsonl")
     if model == LUBLIN:
+        if whole_days:
+            raise ConfigError("whole-days", f"{LUBLIN} has no recorded days: leave it out")
         source = _lublin(jobs, weeks, procs, seed)
     else:
-        source = _fitted(Path(model), jobs, weeks, procs, load, seed)
+        source = _fitted(Path(model), jobs, weeks, procs, load, seed, whole_days=whole_days)
     drawn, dice = source.drawn, np.random.default_rng((seed, 1))
     if amounts is not None:
         drawn = with_memory(drawn, int(amounts[0]), int(amounts[1]), dice)
@@ -159,6 +168,8 @@ def _fitted(  # noqa: PLR0917 - each is an option
     procs: int | None,
     load: float | None,
     seed: int,
+    *,
+    whole_days: bool,
 ) -> _Source:
     if jobs is not None:
         raise ConfigError("jobs", "a fitted model draws weeks: give --weeks")
@@ -179,8 +190,8 @@ def _fitted(  # noqa: PLR0917 - each is an option
         if not processors or not (had := load_of(given, processors)):
             raise ConfigError("load", "the given jobs have none: give --procs, or more jobs")
         factor = load / had
-    what = f"sessions fitted to {path.name}"
-    drawn = model.draw(wanted, seed, factor)
+    what = f"{'days' if whole_days else 'sessions'} fitted to {path.name}"
+    drawn = model.draw(wanted, seed, factor, whole_days=whole_days)
     return _Source(f"like {path.name}", what, drawn, processors, given)
 
 

@@ -50,6 +50,7 @@ def test_a_fitted_model_is_compared_with_what_was_given(generate, schedbridge, t
         (["lublin", "--out", "a.swf", "--load", "0"], "is a share of the machine"),
         (["lublin", "--out", "a.swf", "--load", "nan"], "is a share of the machine"),
         (["lublin", "--out", "a.swf", "--weeks", "3"], "give --jobs"),
+        (["lublin", "--out", "a.swf", "--whole-days"], "has no recorded days"),
         (["lublin", "--out", "a.swf", "--procs", "4"], "8 processors and more, not 4"),
         (["lublin", "--out", "a.swf", "--jobs", "99999999999"], "at most 10,000,000"),
         (["lublin", "--out", "a.swf", "--memory", "9:3"], "'9:3' is not of the form 500:4000"),

@@ -224,13 +224,17 @@ def test_outages_take_nodes_away_and_down_ones_lose_their_jobs(system):
     wide = {"partitions": ("gpu",), "nodes": 2, "cpus": 16}
     site = a_site(
         job("1", **wide), job("2", 1150, **wide), job("3", 1300, **wide),
-        outages=(Outage("g1,elsewhere", 1050, 1060), Outage("g2", 1200, 1290, "drained")),
+        outages=(
+            Outage("g1,elsewhere", 1050, 1060), Outage("g2", 1200, 1290, "drained"),
+            Outage("elsewhere", 1200, 1290),
+        ),
         reservations=(
             ReservationRecord("maint", 1290, 1500, "g[1-2]"),
             ReservationRecord("for jobs", 1, 2, ""),
         ),
     )  # fmt: skip
     found, outcome = simulated(site, system)
+    assert found.ignored == ("1 outages: the system has none of their nodes",)
     assert outcome.restarts.tolist() == [1, 0, 0]
     assert outcome.schedule.start_s.tolist() == [1060, 1160, 1500]
     kinds = [fault.kind for fault in recorded_outages(found.outages)]

@@ -12,17 +12,20 @@ Rules
        taken, with their gaps, sizes, run times, limits, memory and all else.
     3. Dependencies within a session are kept; others are dropped. Job numbers are new.
     4. `load` multiplies the rate. The weeks begin where the record began.
+    5. With `whole_days` rules 1 and 2 give way to: a day has all sessions that began on a recorded
+       day of the same weekday, at their times. `load` draws further days, or leaves out sessions.
 
 Kept: how jobs of a session depend on each other, and size, run time and limit of a job on each
 other; cycles of day and week; users' habits. Lost: trends, holidays, bursts over days, users who
-come and go, and users' reactions to their waits (gaps within sessions are the recorded ones).
+come and go, and users' reactions to their waits (gaps within sessions are the recorded ones). Whole
+days also keep how the sessions of a day depend on each other, and vary less.
 
 Source: sessions of 20 min: N. Zakay, D. G. Feitelson, On Identifying User Session Boundaries in
 Parallel Workload Logs, JSSPP 2012; resampling of users' activity: the same, Workload Resampling for
 Performance Evaluation of Parallel Job Schedulers, Concurrency and Computation 26(12), 2014.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -34,6 +37,7 @@ from bridge.sim.workloads.records.job_record import JobRecord
 
 GAP_S: Final = 1200
 HOUR_S: Final = 3600
+DAY_S: Final = 24 * HOUR_S
 WEEK_S: Final = 168 * HOUR_S
 _ENOUGH: Final = 5
 MOST_JOBS: Final = 10_000_000
@@ -57,13 +61,16 @@ class Fitted:
     of_hour: Sequence[Sequence[int]]
     rate: np.ndarray[tuple[int], np.dtype[np.float64]]
 
-    def draw(self, weeks: float, seed: int, load: float = 1.0) -> list[JobRecord]:
+    def draw(
+        self, weeks: float, seed: int, load: float = 1.0, *, whole_days: bool = False
+    ) -> list[JobRecord]:
         """Draws jobs.
 
         Args:
             weeks: how many, at least a part of one.
             seed: same seed, same jobs.
             load: factor of the rate.
+            whole_days: rule 5.
 
         Returns:
             The jobs, in order of submission.
@@ -72,20 +79,44 @@ class Fitted:
             ConfigError: they would be too many, or there would be none.
         """
         dice = np.random.default_rng(seed)
-        hours = int(np.ceil(weeks * 168))
         expected = self.rate.sum() * load * weeks * np.mean([len(each) for each in self.sessions])
         if expected > MOST_JOBS:
             raise ConfigError("weeks", f"some {expected:,.0f} jobs are more than {MOST_JOBS:,}")
+        drawn = self._days(weeks, load, dice) if whole_days else self._singly(weeks, load, dice)
         jobs: list[JobRecord] = []
-        for hour in range(hours):
-            known = self._choice(hour % 168)
-            for _ in range(int(dice.poisson(self.rate[hour % 168] * load))):
-                begin_s = self.origin_s + hour * HOUR_S + int(dice.integers(HOUR_S))
-                session = self.sessions[known[int(dice.integers(len(known)))]]
-                jobs += _moved(session, begin_s, len(jobs))
+        for number, begin_s in drawn:
+            jobs += _moved(self.sessions[number], begin_s, len(jobs))
         if not jobs:
             raise ConfigError("weeks", "no job was drawn: give more weeks")
         return by_submission(jobs)
+
+    def _singly(
+        self, weeks: float, load: float, dice: np.random.Generator
+    ) -> Iterator[tuple[int, int]]:
+        """Sessions and when they begin, Unix seconds, by rules 1 and 2."""
+        for hour in range(int(np.ceil(weeks * 168))):
+            known = self._choice(hour % 168)
+            for _ in range(int(dice.poisson(self.rate[hour % 168] * load))):
+                begin_s = self.origin_s + hour * HOUR_S + int(dice.integers(HOUR_S))
+                yield known[int(dice.integers(len(known)))], begin_s
+
+    def _days(
+        self, weeks: float, load: float, dice: np.random.Generator
+    ) -> Iterator[tuple[int, int]]:
+        """The same by rule 5."""
+        begins = np.array([session[0].submit_s - self.origin_s for session in self.sessions])
+        recorded = max(int(self.weeks * 7), 1)  # the last day may be cut off
+        of_day = np.searchsorted(begins, np.arange(recorded + 1) * DAY_S)
+        for day in range(int(np.ceil(weeks * 7))):
+            known = np.arange(day % 7, recorded, 7) if recorded >= 7 else np.arange(recorded)
+            left = load
+            while left > 0:
+                other = int(dice.choice(known))
+                for number in range(of_day[other], of_day[other + 1]):
+                    at_s = int(begins[number]) + (day - other) * DAY_S
+                    if dice.random() < left and at_s < weeks * WEEK_S:
+                        yield number, self.origin_s + at_s
+                left -= 1
 
     def _choice(self, hour: int) -> Sequence[int]:
         """The sessions from which one that begins in an hour of the week is drawn (rule 2)."""

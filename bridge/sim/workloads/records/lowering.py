@@ -383,4 +383,9 @@ def _ignored(
         said.append(f"QOS and recorded priorities ({len(levels)} QOS): the policy orders the jobs")
     if system is None and (site.outages or site.reservations):
         said.append("outages of nodes and reservations: a pool has no nodes with names")
+    if system is not None:
+        known_nodes = set(system.nodes.names)
+        away = sum(not known_nodes & set(_names(each.nodes)) for each in site.outages)
+        if away:
+            said.append(f"{away:,} outages: the system has none of their nodes")
     return said
