@@ -28,7 +28,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Final, get_args, get_type_hints
+from typing import Any, Final, get_type_hints
 from zipfile import BadZipFile
 
 import numpy as np
@@ -43,6 +43,9 @@ ABOUT: Final = "experiment.json"
 DONE: Final = "done"
 FAILED: Final = "failed"
 _LARGEST: Final = 4 << 30
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -60,27 +63,26 @@ class JobColumns:
         run_s: float64: its run time, s: end - start.
     """
 
-    id: NDArray[np.int64]
-    user: NDArray[np.int64]
-    submit_s: NDArray[np.float64]
-    start_s: NDArray[np.float64]
-    end_s: NDArray[np.float64]
-    width: NDArray[np.int64]
-    limit_s: NDArray[np.float64]
-    run_s: NDArray[np.float64]
+    id: Ints
+    user: Ints
+    submit_s: Floats
+    start_s: Floats
+    end_s: Floats
+    width: Ints
+    limit_s: Floats
+    run_s: Floats
 
     def __len__(self) -> int:
         return len(self.id)
 
 
-def _kind(array: Any) -> type[np.int64] | type[np.float64]:
-    """The type of the elements that an annotation `NDArray[...]` names."""
-    kind: type[np.int64] | type[np.float64] = get_args(get_args(array)[-1])[0]
-    return kind
-
+_KINDS: Final[Mapping[Any, type[np.int64] | type[np.float64]]] = {
+    Ints: np.int64,
+    Floats: np.float64,
+}
 
 COLUMNS: Final[Mapping[str, type[np.int64] | type[np.float64]]] = {
-    name: _kind(array) for name, array in get_type_hints(JobColumns).items()
+    name: _KINDS[array] for name, array in get_type_hints(JobColumns).items()
 }
 """The columns of `JobColumns` and the types of their elements."""
 

@@ -142,22 +142,18 @@ def chosen(report: dict[str, object]) -> str:
     return min(fit, key=fit.__getitem__) if fit else ""
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--name", default="story", help="of the cluster")
-    parser.add_argument("--day", type=int, default=11, help="of the excerpt, from 0")
-    parser.add_argument("--speed", type=float, default=120.0, help="times faster")
-    parser.add_argument("--keep", action="store_true", help="leave the cluster")
-    given = parser.parse_args()
-    story = Story(given.name)
-    jobs = day_of(given.day, given.speed)
+def history(story: Story, jobs: list[dict[str, object]]) -> None:
+    """Parts 1 and 2."""
     size = ("--nodes", str(NODES), "--cpus", str(CPUS), "--packed", "--accounting")
     story.cluster("up", *size, "--scheduler", "backfill-tuned")
     story.make_users(sorted({str(job["user"]) for job in jobs}))
     story.run_day(jobs, "before")
     story.tell_day("before")
+    story.shell("schedbridge", "import", "--force")
 
-    story.shell("schedbridge", "import")
+
+def experiment(story: Story) -> str:
+    """Parts 3 and 4; the policy that was chosen, or nothing."""
     plan = (HERE / "plan.yaml").read_text()
     story.shell("sh", "-c", "cat > plan.yaml", told=False, given=plan)
     story.shell("cat", "plan.yaml")
@@ -167,10 +163,11 @@ def main() -> None:
     story.shell("sacct", "-X", "--name=schedbridge-experiment", "-oJobID,JobName,NodeList,State")
     story.shell("schedbridge", "experiment-report", "plan.yaml", "--html", "report.html")
     text = story.shell("schedbridge", "experiment-report", "plan.yaml", "--json", told=False)
-    policy = chosen(json.loads(text))
-    if not policy:
-        sys.exit("story: no policy is shown to be better: nothing is switched on")
+    return chosen(json.loads(text))
 
+
+def switch_on(story: Story, policy: str) -> None:
+    """The rest of part 4, and a look at what decides now."""
     configuration = "/etc/schedbridge/bridge.yaml"
     story.inside("service", "sed", "-i", f"s/^policy: .*/policy: {policy}/", configuration)
     story.inside("service", "grep", "^policy", configuration)
@@ -178,13 +175,33 @@ def main() -> None:
     story.cluster("restart", "service")
     story.cluster("switch", "bridge")
     story.shell("schedbridge", "status")
-    wide = ("sbatch", "--wrap", "sleep 30", "-o", "/dev/null", "-J", "look", "-t", "2")
+    look = ("sbatch", "--wrap", "sleep 30", "-o", "/dev/null", "-J", "look", "-t", "2")
     for cpus in (60, 60, 80):
-        last = story.shell(*wide, f"-n{cpus}").split()[-1]
+        last = story.shell(*look, f"-n{cpus}").split()[-1]
     time.sleep(2)
     story.shell("schedbridge", "plan")
     story.shell("schedbridge", "explain", last)
     story.shell("scancel", "--me")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--name", default="story", help="of the cluster")
+    parser.add_argument("--day", type=int, default=11, help="of the excerpt, from 0")
+    parser.add_argument("--speed", type=float, default=120.0, help="times faster")
+    parser.add_argument("--keep", action="store_true", help="leave the cluster")
+    parser.add_argument(
+        "--go-on", action="store_true", help="the cluster is there, and its history is imported"
+    )
+    given = parser.parse_args()
+    story = Story(given.name)
+    jobs = day_of(given.day, given.speed)
+    if not given.go_on:
+        history(story, jobs)
+    policy = experiment(story)
+    if not policy:
+        sys.exit("story: no policy is shown to be better: nothing is switched on")
+    switch_on(story, policy)
     story.run_day(jobs, "after")
     story.tell_day("before")
     story.tell_day("after")
