@@ -224,7 +224,9 @@ def _wait_idle(site: Site) -> None:
     if wait_for(idle, patience_s, pause_s=0.25):
         return
     for node in _not_idle(site)[:MOST_RESTARTED]:
-        restart(find(site.name, "node", node))
+        slurmd = find(site.name, "node", node)
+        slurmd.role("end", check=False)
+        slurmd.role("start", check=False)
     if wait_for(idle, timeout_s - patience_s, pause_s=0.25):
         return
     bad = _not_idle(site)
