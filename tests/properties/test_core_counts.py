@@ -232,28 +232,45 @@ def test_map_counts_takes_the_lowest_free_nodes_in_time_order(seed: int) -> None
         ]
         holders = [(end, 1) for end in until.values() if end > 0]
         starts = planned(Case(0, n_nodes, holders, jobs, rng.choice([1, UNLIMITED])))
-        ends = [
-            start + job.limit if start < NEVER else 0
-            for start, job in zip(starts, jobs, strict=True)
-        ]
-        indptr, got = map_counts(
-            n_nodes,
-            column(starts),
-            column(ends),
-            column([job.count for job in jobs]),
-            column([end for end, _ in running]),
-            column(np.cumsum([0, *(len(held) for _, held in running)]).tolist()),
-            np.array([node for _, held in running for node in held], dtype=np.int32),
-        )
-        for j in sorted(range(len(jobs)), key=lambda j: starts[j]):
-            mine = got[indptr[j] : indptr[j + 1]].tolist()
-            if starts[j] in (UNPLANNED, NEVER):
-                assert mine == []
-                continue
-            free = [node for node in range(n_nodes) if until[node] <= starts[j]]
-            assert mine == free[: jobs[j].count]
-            for node in mine:
-                until[node] = ends[j]
+        assert_lowest_free(until, running, jobs, starts)
+
+
+def assert_lowest_free(
+    until: dict[int, int], running: list[tuple[int, list[int]]], jobs: list[Job], starts: list[int]
+) -> None:
+    """Every job has the lowest nodes that are free when it starts; `until`: when each is free."""
+    ends = [
+        min(start + job.limit, NEVER) if start < NEVER else 0
+        for start, job in zip(starts, jobs, strict=True)
+    ]
+    indptr, got = map_counts(
+        len(until),
+        column(starts),
+        column(ends),
+        column([job.count for job in jobs]),
+        column([end for end, _ in running]),
+        column(np.cumsum([0, *(len(held) for _, held in running)]).tolist()),
+        np.array([node for _, held in running for node in held], dtype=np.int32),
+    )
+    for j in sorted(range(len(jobs)), key=lambda j: starts[j]):
+        mine = got[indptr[j] : indptr[j + 1]].tolist()
+        if starts[j] in (UNPLANNED, NEVER):
+            assert mine == []
+            continue
+        free = [node for node in until if until[node] <= starts[j]]
+        assert mine == free[: jobs[j].count]
+        for node in mine:
+            until[node] = ends[j]
+
+
+@pytest.mark.parametrize("longest", [40, 3_000, 10_000_000])
+def test_hundreds_of_jobs_are_mapped_in_time_order(longest: int) -> None:
+    """Enough of them to be sorted by the digits of their times, one of which is without end."""
+    rng = random.Random(longest)
+    jobs = [Job(rng.randint(1, 20), rng.randint(1, longest), 0) for _ in range(600)]
+    jobs[100] = Job(3, NEVER, 0)
+    starts = planned(Case(0, 64, [], jobs, UNLIMITED))
+    assert_lowest_free(dict.fromkeys(range(64), 0), [], jobs, starts)
 
 
 def test_map_counts_refuses_what_does_not_fit() -> None:

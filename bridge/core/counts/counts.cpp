@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "common/time_order.hpp"
 #include "common/times.hpp"
 
 namespace bridge {
@@ -106,17 +107,18 @@ class FreeNodes {
 void map_counts(size_t n_nodes, size_t n_jobs, const int64_t *start, const int64_t *end,
                 const int64_t *count, const std::vector<NodeHolder> &running,
                 int32_t *const *into) {
-    using Instant = std::pair<int64_t, uint32_t>; // and a job
-    std::vector<Instant> by_start;
-    std::vector<Instant> by_end;
-    by_start.reserve(n_jobs);
-    by_end.reserve(n_jobs);
+    std::vector<uint32_t> jobs;
+    std::vector<int64_t> starts;
+    std::vector<int64_t> ends;
     for (size_t j = 0; j < n_jobs; ++j) {
         if (start[j] != UNPLANNED && start[j] != NEVER) {
-            by_start.emplace_back(start[j], static_cast<uint32_t>(j));
-            by_end.emplace_back(end[j], static_cast<uint32_t>(j));
+            jobs.push_back(static_cast<uint32_t>(j));
+            starts.push_back(start[j]);
+            ends.push_back(end[j]);
         }
     }
+    const std::vector<uint32_t> by_start = time_order(starts);
+    const std::vector<uint32_t> by_end = time_order(ends);
 
     // Several running jobs may hold one node: it is free when the last of them ends.
     std::vector<int64_t> held_until(n_nodes, INT64_MIN);
@@ -138,17 +140,17 @@ void map_counts(size_t n_nodes, size_t n_jobs, const int64_t *start, const int64
         return held_until[static_cast<size_t>(a)] < held_until[static_cast<size_t>(b)];
     });
 
-    std::sort(by_start.begin(), by_start.end());
-    std::sort(by_end.begin(), by_end.end());
     size_t next_end = 0;
     size_t next_held = 0;
-    for (const auto &[time, j] : by_start) {
+    for (const uint32_t at : by_start) {
+        const size_t j = jobs[at];
+        const int64_t time = starts[at];
         for (; next_held < held.size() && held_until[static_cast<size_t>(held[next_held])] <= time;
              ++next_held) {
             free.give(&held[next_held], 1);
         }
-        for (; next_end < by_end.size() && by_end[next_end].first <= time; ++next_end) {
-            const uint32_t ended = by_end[next_end].second;
+        for (; next_end < by_end.size() && ends[by_end[next_end]] <= time; ++next_end) {
+            const size_t ended = jobs[by_end[next_end]];
             free.give(into[ended], static_cast<size_t>(count[ended]));
         }
         if (static_cast<size_t>(count[j]) > free.size()) {

@@ -17,17 +17,25 @@ std::vector<int64_t> copy_of(const int64_t *values, size_t n) {
     return n == 0 ? std::vector<int64_t>{} : std::vector<int64_t>(values, values + n);
 }
 
-// The distinct values, ascending; one more than MOST_MARKS if there are more. Usually few values
-// occur many times each, so this is faster than to sort all.
-std::vector<int64_t> few_distinct(const std::vector<int64_t> &values) {
+// The distinct values, ascending. Small ones (widths, time limits in seconds) are marked in a
+// bitset, because few values usually occur many times each.
+std::vector<int64_t> distinct_of(const std::vector<int64_t> &values) {
+    constexpr int64_t MARKED_UP_TO = 1 << 20;
     std::vector<int64_t> distinct;
+    const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
+    if (values.empty() || *least < 0 || *greatest >= MARKED_UP_TO) {
+        distinct = values;
+        std::sort(distinct.begin(), distinct.end());
+        distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+        return distinct;
+    }
+    std::vector<uint64_t> marks(static_cast<size_t>(*greatest) / 64 + 1, 0);
     for (const int64_t value : values) {
-        const auto at = std::lower_bound(distinct.begin(), distinct.end(), value);
-        if (at == distinct.end() || *at != value) {
-            distinct.insert(at, value);
-            if (distinct.size() > MOST_MARKS) {
-                break;
-            }
+        marks[static_cast<size_t>(value) / 64] |= uint64_t{1} << (value % 64);
+    }
+    for (size_t word = 0; word < marks.size(); ++word) {
+        for (uint64_t bits = marks[word]; bits != 0; bits &= bits - 1) {
+            distinct.push_back(static_cast<int64_t>(word * 64) + __builtin_ctzll(bits));
         }
     }
     return distinct;
@@ -36,7 +44,7 @@ std::vector<int64_t> few_distinct(const std::vector<int64_t> &values) {
 } // namespace
 
 Dominance::Axis::Axis(std::vector<int64_t> values) {
-    std::vector<int64_t> distinct = few_distinct(values);
+    std::vector<int64_t> distinct = distinct_of(values);
     if (distinct.size() <= MOST_MARKS) {
         marks_ = std::move(distinct);
     } else {

@@ -2,6 +2,7 @@
 // The columns of pending jobs that make up their requests, as C++ reads them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -56,6 +57,11 @@ struct JobRequests {
         return free && (array_tasks.data()[job] == 0 || array_startable.data()[job] > 0);
     }
 };
+
+// Writes a row of a table to words of a key; returns their end.
+inline int64_t *put_row(int64_t *words, const View<int64_t> &table, size_t row) {
+    return std::copy_n(table.data() + row * table.width(), table.width(), words);
+}
 
 // Appends a row of a table to the words of a key.
 template <typename T> void add_row(std::vector<int64_t> &words, const View<T> &table, size_t row) {

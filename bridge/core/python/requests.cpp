@@ -160,11 +160,14 @@ class PyRequestTable {
         return number;
     }
 
+    static constexpr size_t NUMBERS = 14; // of a request, beside its amounts
+
     void number_rows(PyLoweredRows &lowered) {
         const JobRequests &requests = lowered.columns_;
         std::vector<int64_t> &numbers = lowered.found_.number;
         numbers.reserve(lowered.rows_.size());
-        std::vector<int64_t> words;
+        std::vector<int64_t> words(NUMBERS + requests.per_node.width() + requests.per_task.width() +
+                                   requests.licences.width());
         LastWord partitions, features, required, excluded;
         for (size_t row = 0; row < lowered.rows_.size(); ++row) {
             if (row > 0 && lowered.rows_[row] == lowered.rows_[row - 1]) { // tasks of an array
@@ -176,17 +179,21 @@ class PyRequestTable {
                 numbers.push_back(-1);
                 continue;
             }
-            words.assign(
-                {requests.limit.data()[job], requests.min_nodes.data()[job],
-                 requests.max_nodes.data()[job], requests.reservation.data()[job],
-                 requests.width_rule.data()[job], requests.tasks.data()[job],
-                 requests.most_tasks.data()[job], requests.exclusive.data()[job],
-                 word(requests.partitions[job], partitions), word(requests.features[job], features),
-                 word(requests.required[job], required), word(requests.excluded[job], excluded),
-                 requests.least.data()[job], requests.chunks[job].is_none() ? 0 : 1});
-            add_row(words, requests.per_node, job);
-            add_row(words, requests.per_task, job);
-            add_row(words, requests.licences, job);
+            int64_t *end = words.data();
+            for (const int64_t one :
+                 {requests.limit.data()[job], requests.min_nodes.data()[job],
+                  requests.max_nodes.data()[job], requests.reservation.data()[job],
+                  int64_t{requests.width_rule.data()[job]}, requests.tasks.data()[job],
+                  requests.most_tasks.data()[job], int64_t{requests.exclusive.data()[job]},
+                  word(requests.partitions[job], partitions),
+                  word(requests.features[job], features), word(requests.required[job], required),
+                  word(requests.excluded[job], excluded), requests.least.data()[job],
+                  int64_t{requests.chunks[job].is_none() ? 0 : 1}}) {
+                *end++ = one;
+            }
+            end = put_row(end, requests.per_node, job);
+            end = put_row(end, requests.per_task, job);
+            put_row(end, requests.licences, job);
             const int64_t number = table_.number(words);
             numbers.push_back(number);
             table_.answer(number).tasks = words[5];
