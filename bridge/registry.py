@@ -123,6 +123,8 @@ PRESETS: Final[Mapping[str, PolicySpec]] = MappingProxyType(
                 objective="wait",
                 power=2,
                 ageing_s=None,
+                class_factor=0.9,
+                longest_factor=1,
             ),
             _preset("tjap-annealing", "waiting-periods", "window", "annealing"),
             _preset("tjap-neural", "waiting-periods", "window", "neural"),

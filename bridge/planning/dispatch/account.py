@@ -12,7 +12,8 @@ Terms
 Rules
     1. A job enters when it is first planned, and is told to end by the controller, or by being
        neither waiting nor running any more. The `MOST` newest are kept, and those that have not
-       ended. Rows of arrays are left out: their tasks have other names once they run.
+       ended; while there are `MOST_KNOWN`, none enters. Rows of arrays are left out: their tasks
+       have other names once they run.
     2. After each `EVERY` arrivals the shadow is simulated anew. Waits of a class, real and in the
        shadow, are those until now: of jobs that have not started, what they have waited so far.
     3. A class whose wait is more than `class_factor` times that in the shadow is in debt. The
@@ -38,6 +39,7 @@ from bridge.model.snapshot import Snapshot
 
 HOUR_S: Final = 3600
 MOST: Final = 2000
+MOST_KNOWN: Final = 2 * MOST
 EVERY: Final = 5
 GAIN: Final = 4
 MOST_WEIGHT: Final = 10_000.0
@@ -96,7 +98,7 @@ class Account:
         """
         columns = (submit_s.tolist(), length_s.tolist(), width.tolist())
         for id_, submitted_s, takes_s, wide in zip(ids, *columns, strict=True):
-            if id_ not in self._known:
+            if id_ not in self._known and len(self._known) < MOST_KNOWN:
                 self._arrivals += 1
                 kind = 4 * _size_class(wide, total, nodes) + _length_class(takes_s)
                 self._known[id_] = [self._arrivals, submitted_s, takes_s, wide, kind, 0, 0]
@@ -126,12 +128,8 @@ class Account:
         if self._arrivals - self._simulated < EVERY:
             return
         self._simulated = self._arrivals
-        self._follow(now_s, set(waiting), self.running())
-        self._forget()
-        entries = sorted(
-            entry for id_ in self._known.in_order() if id_ != _TOTALS
-            if (entry := self._known[id_])[_WIDTH] <= total
-        )  # fmt: skip
+        entries = self._followed(now_s, set(waiting), self.running())
+        entries = sorted(entry for entry in entries if entry[_WIDTH] <= total)
         if not entries:
             return
         _, submit_s, length_s, width, kind, start_s, end_s = np.ascontiguousarray(
@@ -163,29 +161,36 @@ class Account:
             self._known[_TOTALS] = totals
         return Learnt(self._known.done())
 
-    def _follow(self, now_s: int, waiting: set[str], running: Mapping[str, int]) -> None:
-        """Starts of running jobs, and ends of which nobody told."""
-        for id_ in list(self._known.in_order()):
+    def _followed(
+        self, now_s: int, waiting: set[str], running: Mapping[str, int]
+    ) -> list[list[int]]:
+        """The entries, after the starts of running jobs and the ends of which nobody told."""
+        found = []
+        for id_ in self._known.in_order():
             entry = self._known[id_]
-            if id_ == _TOTALS or entry[_END]:
+            if id_ == _TOTALS:
                 continue
-            if id_ in waiting:
-                if entry[_START]:  # requeued
-                    self._known[id_] = [*entry[:_START], 0, 0]
-            elif id_ in running:
-                if entry[_START] != running[id_]:
-                    self._known[id_] = [*entry[:_START], running[id_], 0]
-            elif entry[_START]:
-                self._known[id_] = [*entry[:_END], max(now_s, entry[_START] + 1)]
-            else:  # cancelled
+            after = entry if entry[_END] else _followed(entry, id_, now_s, waiting, running)
+            if after is None or (after[_END] and after[0] <= self._arrivals - MOST):
                 self._known.pop(id_)
+                continue
+            if after is not entry:
+                self._known[id_] = after
+            found.append(after)
+        return found
 
-    def _forget(self) -> None:
-        """Drops the oldest that have ended."""
-        for id_ in list(self._known.in_order()):
-            entry = self._known[id_]
-            if id_ != _TOTALS and entry[_END] and entry[0] <= self._arrivals - MOST:
-                self._known.pop(id_)
+
+def _followed(
+    entry: list[int], id_: str, now_s: int, waiting: set[str], running: Mapping[str, int]
+) -> list[int] | None:
+    """An entry without an end, now; None: the job was cancelled."""
+    start_s = entry[_START]
+    if id_ in waiting:  # if it has a start, it was requeued
+        return [*entry[:_START], 0, 0] if start_s else entry
+    if id_ in running:
+        now_running_s = running[id_]
+        return entry if start_s == now_running_s else [*entry[:_START], now_running_s, 0]
+    return [*entry[:_END], max(now_s, start_s + 1)] if start_s else None
 
 
 def counted(snapshot: Snapshot, job: Ints, nodes: Ints) -> tuple[Ints, int]:

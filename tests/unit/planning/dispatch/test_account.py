@@ -159,3 +159,11 @@ def test_wider_than_the_machine_is_ignored_and_unknown_jobs_weigh_one(monkeypatc
     own.settle(50, TOTAL, 1.0, ["wide"])
     assert own.longest_s == 0
     assert own.weights(["stranger"]).tolist() == [1.0]
+
+
+def test_a_full_ledger_takes_no_more(monkeypatch):
+    monkeypatch.setattr(account, "MOST_KNOWN", 3)
+    own = Account(Learnt())
+    for number in range(5):
+        one(own, str(number))
+    assert set(own.done().known) == {"0", "1", "2", "*"}
