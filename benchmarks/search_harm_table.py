@@ -25,6 +25,8 @@ def named(setting: dict[str, Any]) -> str:
     parts = [f"{key} {value}" for key, value in setting.items() if value is not None]
     if "ageing_s" in setting and setting["ageing_s"] is None:
         parts.append("no ageing")
+    if "most_wait_s" in setting and setting["most_wait_s"] is None:
+        parts.append("no most wait")
     return ", ".join(parts).replace("_", " ") or "as preset `search`"
 
 
