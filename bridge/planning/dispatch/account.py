@@ -37,6 +37,8 @@ from bridge.model.layers import Draft
 from bridge.model.learnt import Learnt
 from bridge.model.snapshot import Snapshot
 
+NAME: Final = "search"
+"""Of the account in `bridge.ports.State.learnt`: the name of its plan stage."""
 HOUR_S: Final = 3600
 MOST: Final = 2000
 MOST_KNOWN: Final = 2 * MOST

@@ -59,7 +59,7 @@ from bridge.core import Alarm, OrderFound, Stopped, search_orders
 from bridge.errors import ConfigError
 from bridge.model.decisions.answer import LATE, NO_GAIN, SETTLED, SMALL, Dispatched
 from bridge.model.snapshot import Snapshot
-from bridge.planning.dispatch.account import LEAST_LONGEST_S, Account, counted
+from bridge.planning.dispatch.account import LEAST_LONGEST_S, NAME, Account, counted
 from bridge.planning.dispatch.objective import Objective
 from bridge.planning.scheduler.queue_planner import QueuePlanner
 from bridge.ports import NO_PROMISES, Context, Planned, Preference, Promises, Solver
@@ -118,7 +118,7 @@ class Search(QueuePlanner):
     class_factor: float | None = None
     longest_factor: float | None = None
 
-    name: ClassVar[str] = "search"
+    name: ClassVar[str] = NAME
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -161,7 +161,7 @@ class Search(QueuePlanner):
         promises = NO_PROMISES
         if self.harm_factor is not None:
             promises = Promises(self.name, cycle.promised)
-        learnt = {} if account is None else {self.name: account.done()}
+        learnt = {} if account is None else {NAME: account.done()}
         return Planned(notes, promises, dispatched=found.done, learnt=learnt)
 
     @property
@@ -172,7 +172,7 @@ class Search(QueuePlanner):
     def _account(self, snapshot: Snapshot, context: Context) -> Account | None:
         if not self.keeps_account:
             return None
-        account = Account(context.state.learnt_by(self.name))
+        account = Account(context.state.learnt_by(NAME))
         ended, running = snapshot.ended, snapshot.running
         account.end(ended.id.tolist(), ended.start_s.tolist(), ended.end_s.tolist())
         account.running = lambda: dict(

@@ -5,8 +5,9 @@ Rules
     1. Users, accounts and jobs get numbers in order of appearance. One object gives a name the same
        number in every recording; the number does not reveal the name.
     2. Reservations and pools of rules get numbers, too, as they are often named after people.
-    3. What predictors learnt about users is removed, and so is a kept plan; announced starts and
-       predictions for this cycle's jobs stay.
+    3. What predictors learnt about users is removed, and so is a kept plan. Announced starts stay,
+       and so do predictions for this cycle's jobs and the account of `search`, which knows jobs by
+       their ids alone.
     4. Free text is removed: descriptions of node states, why the controller holds a job, why a job
        waits (the reason's code stays), notes, and where the recording was made.
     5. Job ids, times, amounts, and names of nodes, partitions, features and licences stay: a replay
@@ -17,8 +18,10 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from bridge.model.job_columns import objects
+from bridge.model.learnt import Learnt
 from bridge.model.reasons import Reason
 from bridge.model.snapshot import Snapshot
+from bridge.planning.dispatch.account import NAME
 from bridge.ports import Promises, State
 from bridge.recording.recordings import Recording
 
@@ -43,7 +46,10 @@ class Pseudonyms:
         return replace(
             recording,
             snapshot=self._snapshot(snapshot),
-            state=State(Promises(promises.by, dict(promises.start_s))),
+            state=State(
+                Promises(promises.by, dict(promises.start_s)),
+                {NAME: Learnt(recording.state.learnt_by(NAME).known)},
+            ),
             planning=self._rules(dict(recording.planning)),
             plan=replace(plan, reasons=reasons, notes=()),
             origin={key: text for key, text in recording.origin.items() if key in _SAID},

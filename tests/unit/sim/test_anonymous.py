@@ -61,6 +61,16 @@ def test_the_same_starts_come_of_it(recording):
     assert moved(nameless.snapshot, recording.plan, rerun(nameless).plan) == []
 
 
+def test_the_account_of_search_stays(recording):
+    """It has ids and numbers; without it, another plan would come of the recording."""
+    account = Learnt(Layers({"17": [1, 2, 3, 4, 5, 6, 7]}))
+    learnt = {**recording.state.learnt, "search": account}
+    with_account = dataclasses.replace(recording, state=State(Promises(), learnt))
+    nameless = decode(encode(Pseudonyms().of(with_account)))
+    assert dict(nameless.state.learnt_by("search").known) == dict(account.known)
+    assert not nameless.state.learnt_by("last-two").known
+
+
 def test_a_name_is_the_same_number_in_every_recording(recording):
     names = Pseudonyms()
     first, second = names.of(recording), names.of(recording)
