@@ -41,7 +41,7 @@ Source: ours. The bandit has a bound in place of a loss: it maximises the CPU ti
 to the bound.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final
@@ -98,8 +98,9 @@ class Pairs:
         calm_s: how long a guest stays at the floor after its host's bound was passed.
         watch_s: interval at which guests are examined; above 5, a bound may be passed for more than
             10 s.
-        keep_limits: a host gets guests only if the time that it needs is known, from its progress
-            or its application's record, so that none is killed at its limit because of a guest.
+        keep_limits: a host gets guests only while the time that it needs is known, from its
+            progress or with the interval of its application's runs alone, so that hardly any is
+            killed at its limit because of a guest.
         progress_only: only jobs that report their progress become hosts, so that the bound holds
             for whatever slows them down, also for what CPU time does not show.
         compare: hosts are compared in turns, beside the guest at the floor and at its ceiling, so
@@ -258,11 +259,21 @@ class _Cycle:
         running, host = self.snapshot.running, self.pairs.host_of[guest]
         if str(running.user[host]) in self.stopped:
             return STOPPED
-        each_s = (self.estimates.needs_s(host, pair.rates[unit]) for unit in UNITS)
-        needs_s = next((each for each in each_s if each is not None), None)
+        needs_s = self._needs_s(host, [pair.rates[unit] for unit in UNITS])
+        if needs_s is None and self.policy.keep_limits:  # too few samples, or not known any more
+            alone = (self.estimates.rate_alone(host, unit) for unit in UNITS)
+            needs_s = self._needs_s(host, [rate for rate in alone if rate is not None])
+            if needs_s is None:
+                return TOO_LATE
         if needs_s is not None and needs_s > int(running.end_s[host]) - self.now_s:
             return TOO_LATE
         return ""
+
+    def _needs_s(self, host: int, rates: Sequence[Rate]) -> float | None:
+        """The time that a host still needs, by the first rate of which it is known, s."""
+        at_most = self.policy.keep_limits
+        each_s = (self.estimates.needs_s(host, rate, at_most=at_most) for rate in rates)
+        return next((each for each in each_s if each is not None), None)
 
     # ------------------------------------------------------------ guests that start
 
@@ -305,7 +316,7 @@ class _Cycle:
         rate = self._rate_alone(host)
         if rate is None or self._young(host):
             return False
-        needs_s = self.estimates.needs_s(host.row, rate)
+        needs_s = self._needs_s(host.row, [rate])
         left_s = int(self.snapshot.running.end_s[host.row]) - self.now_s
         if needs_s is None:
             return not self.policy.keep_limits

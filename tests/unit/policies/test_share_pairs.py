@@ -450,7 +450,7 @@ def test_a_host_that_would_not_end_within_its_limit_is_left_alone():
     [
         (False, 0, False, True),
         (True, 0, False, False),
-        (True, 1, False, False),
+        (True, 2, False, False),
         (True, 3, False, True),
         (True, 0, True, True),
     ],
@@ -466,6 +466,29 @@ def test_with_limits_kept_a_host_of_unknown_need_gets_no_guest(keep_limits, runs
         machine.extra = {"progress": 0.1 + 0.01 * step} if progress else {}
         machine.step()
     assert any(len(plan.guest_starts) for plan in machine.plans) == starts
+
+
+@pytest.mark.parametrize(("keep_limits", "used_s", "leaves"), [
+    (True, 800, True), (True, 640, False), (False, 800, False),
+])  # fmt: skip
+def test_with_limits_kept_a_guest_leaves_a_host_that_needs_more_than_its_runs_alone(
+    keep_limits, used_s, leaves
+):
+    """Three runs alone took 600 s of CPU time each; 5 % of noise make at most 657 s."""
+    machine = Machine(harmless, share={"name": "pairs", "keep_limits": keep_limits})
+    for _ in range(3):
+        alone = a_host(id="x", start_s=NOW_S - 300, cpu_s=600.0, measured_s=NOW_S)
+        machine.cycles.run(a_world([alone], nodes=1))
+        machine.cycles.run(a_world([], nodes=1), ended(("x", 300, 500, Ending.COMPLETED)))
+    machine.jobs = (a_waiting_job(id="g0", cpus=4),)
+    while not machine.guest:
+        machine.step()
+    machine.jobs = ()
+    machine.work_s = float(used_s)
+    machine.plans.clear()
+    machine.step()
+    reasons = [reason for plan in machine.plans for reason in plan.requeues.reasons]
+    assert any("within its time limit" in reason for reason in reasons) == leaves
 
 
 def test_a_guest_leaves_a_host_that_it_would_keep_from_ending_in_time():

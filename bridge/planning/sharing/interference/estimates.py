@@ -27,6 +27,7 @@ from bridge.planning.sharing.slowdown import (
     NOISE,
     PARTS,
     PROGRESS,
+    SURE,
     Rate,
     Slowdown,
     alone_rate,
@@ -67,8 +68,15 @@ class PairEstimates:
         alone = self._records.rate_alone(str(self._running.id[row]), unit)
         return alone_rate(alone, unit, self._history(row))
 
-    def needs_s(self, row: int, rate: Rate) -> float | None:
-        """The time that a job still needs at a rate, s; None: not known."""
+    def needs_s(self, row: int, rate: Rate, *, at_most: bool = False) -> float | None:
+        """The time that a job still needs at a rate, s; None: not known.
+
+        Args:
+            row: of the job.
+            rate: at which it works.
+            at_most: with the upper end of the interval of runs alone; not known for a job that has
+                used more CPU time than that, or whose application has less than `LEAST_RUNS`.
+        """
         if rate.samples < LEAST_SAMPLES or rate.mean <= 0:
             return None
         progress = float(self._running.progress[row])
@@ -77,7 +85,13 @@ class PairEstimates:
         history, cpu_s = self._history(row), float(self._running.cpu_s[row])
         if history is None or history.runs < LEAST_SAMPLES or cpu_s < 0:
             return None
-        return max(history.cpu_s - cpu_s, 0.0) * 1000 / rate.mean
+        rest_s = history.cpu_s - cpu_s
+        if at_most:
+            relative = deviation_s(history) / max(history.run_s, 1e-3)
+            rest_s += SURE * relative * math.sqrt(1 + 1 / history.runs) * history.cpu_s
+            if history.runs < LEAST_RUNS or rest_s < 0:
+                return None
+        return max(rest_s, 0.0) * 1000 / rate.mean
 
     # ------------------------------------------------------------ its slowdown
 
