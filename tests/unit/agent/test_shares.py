@@ -661,15 +661,13 @@ def test_when_the_agent_is_killed_the_guardian_lets_guests_fall_back(
 import time
 from pathlib import Path
 from bridge.agent.processes import Processes
-from bridge.agent.shares.running import ShareThread
-from bridge.agent.shares.wanted import Share
-record, root = Path({str(record)!r}), Path({str(tree.root)!r})
-shares = ShareThread(["n1"], record, Processes(), cpus=4, root=root)
-shares.order(1, 8, [Share("n1", "7", True, 2000, 50), Share("n1", "8", False, 3000)])
+from bridge.agent.shares.running import Share, ShareThread
+root = Path({str(tree.root)!r})
+shares = ShareThread(["n1"], Path({str(record)!r}), Processes(), cpus=4, root=root)
+ordered = [Share("n1", "7", True, 2000, 50), Share("n1", "8", False, 3000)]
 shares.start()
-print("started", flush=True)
 while True:
-    shares.order(1, 8, [Share("n1", "7", True, 2000, 50), Share("n1", "8", False, 3000)])
+    shares.order(1, 8, ordered)
     time.sleep(0.5)
 """
     agent = subprocess.Popen([sys.executable, "-c", words], stdout=subprocess.PIPE)
