@@ -150,10 +150,10 @@ def slowdown(schedule: ExecutedSchedule) -> NDArray[np.float64]:
     return ratio
 
 
-def bounded_slowdown(schedule: ExecutedSchedule, bound_s: int = BOUND_S) -> NDArray[np.float64]:
-    """max(1, turnaround / max(runtime, bound))."""
+def bounded_slowdown(schedule: ExecutedSchedule) -> NDArray[np.float64]:
+    """max(1, turnaround / max(runtime, `BOUND_S`))."""
     runtime_s = schedule.end_s - schedule.start_s
-    ratio = np.true_divide(turnaround_s(schedule), np.maximum(runtime_s, bound_s))
+    ratio = np.true_divide(turnaround_s(schedule), np.maximum(runtime_s, BOUND_S))
     bounded: NDArray[np.float64] = np.maximum(ratio, 1.0)
     return bounded
 

@@ -285,19 +285,19 @@ def within(spec: PolicySpec, patience_s: float) -> tuple[PolicySpec, list[str]]:
         spec: as configured.
         patience_s: how long the controller waits for an answer.
     """
-    told = []
+    sentences = []
     for stage, budget_ms in budgets_ms(spec).items():
         most_ms = max(int(patience_s * 1000 * _SHARES[stage]), 1)
         if budget_ms <= most_ms:
             continue
-        told.append(
+        sentences.append(
             f"{stage}.budget_ms is {budget_ms:g}, but the controller waits for {patience_s:.1f} s "
             f"(bridge_silence_s): {most_ms} is used"
         )
         chosen: StageSpec = getattr(spec, stage)
         shorter = StageSpec(chosen.name, {**chosen.parameters, "budget_ms": most_ms})
         spec = dataclasses.replace(spec, **{stage: shorter})  # type: ignore[arg-type]
-    return spec, told
+    return spec, sentences
 
 
 def for_live(spec: PolicySpec) -> PolicySpec:

@@ -5,6 +5,7 @@ import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
+from hypothesis import strategies as st
 
 from bridge.model.plan import Plan
 from bridge.model.policy import PolicySpec, StageSpec
@@ -45,6 +46,19 @@ def malleable(workload: Workload, least: int = 1, most: int = 8) -> Workload:
         np.full(n, None),
     )  # fmt: skip
     return dataclasses.replace(workload, malleable=widths)
+
+
+ANY_WORKLOAD = st.builds(
+    lambda jobs, spare: a_workload(jobs, max(size for *_, size in jobs) + spare),
+    st.lists(
+        st.tuples(
+            st.integers(1, 3000), st.integers(1, 2500), st.integers(1, 2500), st.integers(1, 6)
+        ),
+        min_size=1,
+        max_size=25,
+    ),
+    st.integers(0, 3),
+)
 
 
 def random_workload(seed: int, n_jobs: int, processors: int) -> Workload:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from bridge.sim.workloads.records.job_record import JobRecord, Outage, ReservationRecord
 
-MOST_TOLD = 20
+MOST_MESSAGES = 20
 
 
 @dataclass
@@ -17,7 +17,7 @@ class AccountingRecords:
         jobs: id to the latest record of the job.
         outages, reservations: in the order of the input.
         faults: how many entries could not be read.
-        told: messages on the first of them, each with its place.
+        messages: on the first of them, each with its place.
         repeated: records of a job that a later one replaced.
     """
 
@@ -26,7 +26,7 @@ class AccountingRecords:
     outages: list[Outage] = field(default_factory=list)
     reservations: list[ReservationRecord] = field(default_factory=list)
     faults: int = 0
-    told: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
     repeated: int = 0
 
     def add(self, job: JobRecord) -> None:
@@ -37,8 +37,8 @@ class AccountingRecords:
     def fault(self, where: str, what: object) -> None:
         """Counts an entry that cannot be read."""
         self.faults += 1
-        if len(self.told) < MOST_TOLD:
-            self.told.append(f"{where}: {str(what)[:200]}")
+        if len(self.messages) < MOST_MESSAGES:
+            self.messages.append(f"{where}: {str(what)[:200]}")
 
     def join(self, other: "AccountingRecords") -> None:
         """Takes what another reading found."""
@@ -47,5 +47,5 @@ class AccountingRecords:
         self.outages += other.outages
         self.reservations += other.reservations
         self.faults += other.faults
-        self.told = (self.told + other.told)[:MOST_TOLD]
+        self.messages = (self.messages + other.messages)[:MOST_MESSAGES]
         self.repeated += other.repeated

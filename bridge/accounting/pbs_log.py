@@ -28,7 +28,6 @@ NAME = "PBS accounting log"
 _LINE = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d);([A-Za-z]);([^;]*);(.*)", re.DOTALL)
 _ID = re.compile(r"([0-9]+)(?:\[([0-9]*)\])?")
 _KILLED_BY_LIMIT = -29
-_SIGNAL = 256
 _JOB = frozenset("QSEDAR")
 _RESERVATION = frozenset("BY")
 

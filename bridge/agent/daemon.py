@@ -89,22 +89,26 @@ class AgentSettings:
 class Agent:
     """A running agent."""
 
-    def __init__(self, settings: AgentSettings, processes: Processes | None = None) -> None:
+    def __init__(self, settings: AgentSettings) -> None:
         """Prepares one.
 
         Raises:
             ConfigError: a file cannot be read.
         """
         self._settings = settings
-        self._processes = processes or Processes()
+        self._processes = Processes()
         self._launchers = LauncherSocket(settings.socket, self, self._processes)
         self._pages = Pages(self._processes, settings.pages)
         self._cpu = CpuTimes(self._processes)
         self._reports: asyncio.Queue[pb.AgentReport] | None = None
         self._counts = AgentCounts(self._processes, settings.nodes, self._send)
-        told = progress.ProgressFiles(self._processes, settings.progress)
+        reported = progress.ProgressFiles(self._processes, settings.progress)
         self._meter = AgentMeter(
-            settings.nodes, settings.power, self._processes, settings.cgroups, progress=told.read
+            settings.nodes,
+            settings.power,
+            self._processes,
+            settings.cgroups,
+            progress=reported.read,
         )
         self._batches = Batches()
         self._takes_use = False
@@ -182,7 +186,7 @@ class Agent:
             await self._launchers.close()
 
     async def _attend_for_ever(self) -> None:
-        pause_s, told = LEAST_PAUSE_S, ""
+        pause_s, last = LEAST_PAUSE_S, ""
         while True:
             began = asyncio.get_running_loop().time()
             try:
@@ -195,11 +199,11 @@ class Agent:
                 why = str(error)
             self._reports, self._takes_use = None, False
             self._launchers.drop_all()
-            if why != told:
+            if why != last:
                 _log.warning("no stream to the service at %s: %s", self._settings.service, why)
-                told = why
+                last = why
             if asyncio.get_running_loop().time() - began > MOST_PAUSE_S:
-                pause_s, told = LEAST_PAUSE_S, ""
+                pause_s, last = LEAST_PAUSE_S, ""
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, MOST_PAUSE_S)
 

@@ -295,11 +295,11 @@ class _Bench:
     def columns(self) -> str:
         """Rules 1 to 3 and 5; returns the problem if columns are inconsistent."""
         demand = self._node_demand if self.has_mixed else None
-        told = judge(self.snapshot, self.plan, self._matching, demand)
-        if isinstance(told, str):
-            return told
+        verdicts = judge(self.snapshot, self.plan, self._matching, demand)
+        if isinstance(verdicts, str):
+            return verdicts
         ids = self.snapshot.jobs.id
-        for fault, row, found, allowed in told:
+        for fault, row, found, allowed in verdicts:
             text_of = _TEXTS[fault]
             text = text_of if isinstance(text_of, str) else text_of(self.snapshot, found, allowed)
             of_job = fault in _OF_JOBS

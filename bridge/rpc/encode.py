@@ -80,10 +80,10 @@ class Messages:
 
     def pending(self, snapshot: Snapshot, row: int) -> pb.Job:
         """One waiting job."""
-        told = _plain_fields(snapshot.jobs, row, _MESSAGE)
-        hold, priority = _HOLDS[Hold(told["hold"])], max(told["priority"], 0)
+        fields = _plain_fields(snapshot.jobs, row, _MESSAGE)
+        hold, priority = _HOLDS[Hold(fields["hold"])], max(fields["priority"], 0)
         return pb.Job(
-            **(told | {"hold": hold, "priority": priority}),
+            **(fields | {"hold": hold, "priority": priority}),
             state=pb.JOB_STATE_PENDING,
             request=self._request(snapshot, row),
         )
@@ -309,8 +309,8 @@ def ended_jobs(snapshot: Snapshot) -> list[pb.EndedJob]:
 
 def _plain_fields(table: object, row: int, columns: Sequence[Column]) -> dict[str, Any]:
     """The fields of a message that are columns of a table."""
-    told = {each.field: getattr(table, each.name)[row] for each in columns}
-    return {name: value if isinstance(value, str) else int(value) for name, value in told.items()}
+    fields = {each.field: getattr(table, each.name)[row] for each in columns}
+    return {name: value if isinstance(value, str) else int(value) for name, value in fields.items()}
 
 
 def _state_power(request: pb.Request, jobs: JobTable, row: int) -> None:

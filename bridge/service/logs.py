@@ -90,8 +90,8 @@ class BoundedHandler(logging.StreamHandler[TextIO]):
         self._left[kind] = (left - 1, now)
         if omitted := self._omitted.pop(kind, 0):
             text = "%d lines like the next one were left out"
-            told = (record.name, record.levelno, record.pathname, record.lineno, text, (omitted,))
-            super().emit(logging.LogRecord(*told, None))
+            parts = (record.name, record.levelno, record.pathname, record.lineno, text, (omitted,))
+            super().emit(logging.LogRecord(*parts, None))
         super().emit(record)
 
 

@@ -163,10 +163,11 @@ class Scheduling:
             ConfigError: it is wrong; nothing has changed.
         """
         self.corridor.plan_with(config.planning.calendar())
-        told = self.switch.obey(config.planning, self.cycles)
-        for sentence in told:
+        sentences = self.switch.obey(config.planning, self.cycles)
+        for sentence in sentences:
             _log.warning("no longer valid under the new rules, planned again: %s", sentence)
-        _log.info("limits and FreePools reloaded; %d planned starts no longer valid", len(told))
+        dropped = len(sentences)
+        _log.info("limits and FreePools reloaded; %d planned starts no longer valid", dropped)
         if self.cycles.published is not None:
             self._reader.read(self.cycles.published.snapshot)
 

@@ -227,7 +227,7 @@ class Service:
     def _schedule(self) -> Scheduling:
         memory, metrics = self._config.memory, self._metrics
         self._store = Store(
-            memory.path, keep_days=memory.keep_days, told=partial(count_starts, metrics)
+            memory.path, keep_days=memory.keep_days, on_changes=partial(count_starts, metrics)
         )
         self.scheduling = Scheduling(
             self._config,

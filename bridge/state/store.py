@@ -117,19 +117,23 @@ class Store:
     """
 
     def __init__(
-        self, path: Path | None, *, keep_days: int = KEEP_DAYS, told: OnChanges = lambda _: None
+        self,
+        path: Path | None,
+        *,
+        keep_days: int = KEEP_DAYS,
+        on_changes: OnChanges = lambda _: None,
     ) -> None:
         """Starts the writer thread, which opens the file; waits up to `OPEN_S` for it.
 
         Args:
             path: the file; None: keep everything in this process.
             keep_days: how long starts are kept.
-            told: called with all starts and changes, in the writer's thread.
+            on_changes: called with all starts and changes, in the writer's thread.
         """
         self.path = path
         self.problem = ""
         self._keep_days = keep_days
-        self._told = told
+        self._on_changes = on_changes
         self._state: State | None = None
         self._current: Callable[[], State] | None = None
         self._handed = State()
@@ -300,7 +304,7 @@ class Store:
                 writer.corridor = item
             elif isinstance(item, Happened):
                 try:
-                    self._told(writer.follow(item))
+                    self._on_changes(writer.follow(item))
                 except Exception:
                     _log.exception("memory %s: the events of a report are dropped", self.path)
         writer.encode_plan(last=over)

@@ -59,11 +59,11 @@ class AgentMeter:
         }
         self._stated = settings.model is not None
         self._use, self._clock = JobUse(nodes, processes, root), clock
-        self._told_before: tuple[float, Mapping[tuple[str, str], float]] | None = None
+        self._reported_before: tuple[float, Mapping[tuple[str, str], float]] | None = None
 
     def read(self) -> pb.Use:
         """All nodes and jobs."""
-        message, told, now_s = pb.Use(), self._told(), self._clock()
+        message, reported, now_s = pb.Use(), self._reported(), self._clock()
         waits = pressure(self._pressure)
         if self._swapping.grows("", swapped_out(self._vmstat), now_s):
             waits = 1.0
@@ -83,18 +83,18 @@ class AgentMeter:
                 message.jobs.add(
                     job=job, node=name, cpus=used.cpus, memory_mib=used.memory_mib,
                     cpu_s=used.cpu_s, peak_memory_mib=used.peak_mib,
-                    memory_pressure=used.pressure, progress=told.get((job, name)),
+                    memory_pressure=used.pressure, progress=reported.get((job, name)),
                 )  # fmt: skip
         return message
 
-    def _told(self) -> Mapping[tuple[str, str], float]:
+    def _reported(self) -> Mapping[tuple[str, str], float]:
         """Progress by job and node; read every `PROGRESS_S`."""
         now_s = self._clock()
-        if self._told_before is None or now_s - self._told_before[0] >= PROGRESS_S:
+        if self._reported_before is None or now_s - self._reported_before[0] >= PROGRESS_S:
             found = self._progress().items()
-            told = {(job, node or self._nodes[0]): done for (job, node), done in found}
-            self._told_before = now_s, told
-        return self._told_before[1]
+            reported = {(job, node or self._nodes[0]): done for (job, node), done in found}
+            self._reported_before = now_s, reported
+        return self._reported_before[1]
 
     def state_model(self, node: str, idle_w: float, max_w: float) -> None:
         """Sets the bounds of the model by the service; the agent's own options prevail."""

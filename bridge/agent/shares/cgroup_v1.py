@@ -72,7 +72,6 @@ class CgroupV1:
         proc: Path = Path("/proc"),
         *,
         attach: Callable[[int, Path], None] = _attach,
-        clock: Callable[[], float] = time.monotonic,
         freezes: Callable[[], None] = lambda: None,
     ) -> None:
         """Takes the cgroups by node.
@@ -82,11 +81,10 @@ class CgroupV1:
             root: where cgroups are mounted.
             proc: where processes are shown.
             attach: moves a process.
-            clock: monotonic, s.
             freezes: called before a job is frozen; records `frozen`.
         """
         self._cgroups, self._proc = cgroups, proc
-        self._root, self._attach, self._clock = root, attach, clock
+        self._root, self._attach = root, attach
         self._freezes = freezes
         self.own: dict[ShareKey, Path] = {}
         self.frozen: set[ShareKey] = set()
@@ -168,15 +166,15 @@ class CgroupV1:
 
     def _gather_all(self, key: ShareKey, own: Path) -> None:
         done = set(pids_in(own))  # or Slurm's, ended, or a real-time one
-        until = self._clock() + MOST_MOVE_S
+        until = time.monotonic() + MOST_MOVE_S
         for _ in range(PASSES):
             if not self._move(key, own, done, until):
                 return
         self._freeze(key)
         try:
-            until = self._clock() + MOST_MOVE_S
+            until = time.monotonic() + MOST_MOVE_S
             done = set(pids_in(own))  # read again: process ids are reused soon
-            while self._move(key, own, done, until) and self._clock() < until:
+            while self._move(key, own, done, until) and time.monotonic() < until:
                 continue
         finally:
             self.thaw()
@@ -185,7 +183,7 @@ class CgroupV1:
         """Moves processes that are not `done`; whether there were any."""
         new = set(self._with_slurms(key)) - done
         for pid in new:
-            if self._clock() > until:
+            if time.monotonic() > until:
                 break
             done.add(pid)
             if not is_slurms(pid, self._proc):
@@ -234,7 +232,7 @@ class CgroupV1:
         return True
 
     def _scatter(self, own: Path) -> None:
-        until, stuck = self._clock() + MOST_MOVE_S, set[int]()
+        until, stuck = time.monotonic() + MOST_MOVE_S, set[int]()
         while new := set(pids_in(own)) - stuck:
             for pid in new:
                 stuck.add(pid)
@@ -242,7 +240,7 @@ class CgroupV1:
                     self._attach(pid, own.parent)
                 except OSError:
                     continue
-                if self._clock() > until:
+                if time.monotonic() > until:
                     return
 
     @staticmethod

@@ -56,10 +56,10 @@ def main(arguments: Sequence[str]) -> None:
     take_over(record, keeper())
 
 
-def wait_for_trouble(pipe: int, silence_s: float = SILENCE_S) -> bool:
+def wait_for_trouble(pipe: int) -> bool:
     """Waits until the agent is silent (True) or gone (False)."""
     while True:
-        ready, _, _ = select.select([pipe], [], [], silence_s)
+        ready, _, _ = select.select([pipe], [], [], SILENCE_S)
         if not ready:
             return True
         if not os.read(pipe, 1 << 16):

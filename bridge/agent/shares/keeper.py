@@ -119,7 +119,7 @@ class ShareKeeper:
         for key in self._v1.own:
             self._changed[key] = self._changed.get(key, set()) | {self._v1.name}
         self._absent: dict[ShareKey, float] = {}
-        self._told: set[tuple[ShareKey, str]] = set()
+        self._logged: set[tuple[ShareKey, str]] = set()
         self.in_force: tuple[ShareInForce, ...] = ()
 
     # ------------------------------------------------------------ orders
@@ -177,7 +177,9 @@ class ShareKeeper:
         }
         if not valid:
             self._forget()
-        self._told = {told for told in self._told if told[0] in wanted or told[0] in self._changed}
+        self._logged = {
+            each for each in self._logged if each[0] in wanted or each[0] in self._changed
+        }
         self._note(wanted)
         return self.in_force
 
@@ -263,6 +265,6 @@ class ShareKeeper:
             self._wanted = tuple(share for share in self._wanted if share.key not in gone)
 
     def _tell(self, key: ShareKey, text: str) -> None:
-        if (key, text) not in self._told and len(self._told) < MOST_SHARES:
-            self._told.add((key, text))
+        if (key, text) not in self._logged and len(self._logged) < MOST_SHARES:
+            self._logged.add((key, text))
             _log.warning("the share of job %s on %s: %s", key[1] or "-", key[0] or "-", text)

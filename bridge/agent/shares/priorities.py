@@ -15,7 +15,7 @@ Rules
 import math
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -45,14 +45,9 @@ class Priorities:
     name = "priorities"
     is_weaker = True
 
-    def __init__(
-        self,
-        processes: Processes,
-        proc: Path = Path("/proc"),
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, processes: Processes, proc: Path = Path("/proc")) -> None:
         """Takes the processes of this machine."""
-        self._processes, self._proc, self._clock = processes, proc, clock
+        self._processes, self._proc = processes, proc
         self._scanned_s = float("-inf")
         self._found: dict[tuple[str, str], list[int]] = {}
 
@@ -62,11 +57,11 @@ class Priorities:
 
     def processes(self, key: ShareKey) -> Iterator[int]:
         """Of a job on a node, without root's."""
-        if self._clock() - self._scanned_s >= SCAN_S:
+        if time.monotonic() - self._scanned_s >= SCAN_S:
             self._found = {}
             for pid, where in self._processes.with_jobs():
                 self._found.setdefault(where, []).append(pid)
-            self._scanned_s = self._clock()
+            self._scanned_s = time.monotonic()
         node, job = key
         yield from self._found.get((job, node), ())
         yield from self._found.get((job, ""), ())

@@ -88,7 +88,7 @@ class ShareThread:
         self._woken.set()
 
     def _run(self) -> None:
-        told: tuple[int, tuple[ShareInForce, ...]] = (0, ())
+        last: tuple[int, tuple[ShareInForce, ...]] = (0, ())
         while not self._stopped.is_set():
             try:
                 if self._keeper is None and not self._take():
@@ -96,8 +96,8 @@ class ShareThread:
                 assert self._keeper is not None
                 self._feed()  # before anything is in force that would have to be undone
                 found = self._sequence, self._keeper.look()
-                if found != told:
-                    told = found
+                if found != last:
+                    last = found
                     if self._changed is not None:
                         self._changed(*found)
                 self._feed()

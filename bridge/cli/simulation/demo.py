@@ -252,10 +252,10 @@ def _reporter(
     bars: Progress, task: TaskID, origin_s: int, processors: int, console: Console
 ) -> Callable[[Point], None]:
     """Shows every decision on a terminal; elsewhere a line for every tenth of the jobs."""
-    told = 0
+    printed = 0
 
     def report(point: Point) -> None:
-        nonlocal told
+        nonlocal printed
         day, rest = divmod(point.now_s - origin_s, DAY_S)
         state = (
             f"day {day + 1:2d} {rest // 3600:02d}:{rest % 3600 // 60:02d}"
@@ -264,8 +264,8 @@ def _reporter(
         )
         bars.update(task, completed=point.finished, state=state)
         tenth = 10 * point.finished // point.jobs
-        if not console.is_terminal and tenth > told:
-            told = tenth
+        if not console.is_terminal and tenth > printed:
+            printed = tenth
             console.print(f"{tenth * 10:3d} %  {state}")
 
     return report

@@ -47,7 +47,8 @@ def import_(given: ImportOptions) -> None:
     source = _read(given, name, period) if given.accounting else _ask(name, period, given.reader)
     found = source.found
     if not found.jobs:
-        first = f"; the first entry that cannot be read: {found.told[0]}" if found.told else ""
+        messages = found.messages
+        first = f"; the first entry that cannot be read: {messages[0]}" if messages else ""
         raise TraceError(source.name, None, f"no jobs were found{first}")
     facts = _written(given, source, found if key is None else pseudonymous(found, key), key)
     if given.json_output:
@@ -219,7 +220,7 @@ class _Facts:
             "reservations": len(self.site.reservations),
             "repeated_records": self.found.repeated,
             "unreadable_entries": self.found.faults,
-            "first_unreadable": list(self.found.told),
+            "first_unreadable": list(self.found.messages),
             "notes": list(self.notes),
             "simulated_jobs": jobs,
             "left_out": left_out,
@@ -244,8 +245,8 @@ class _Facts:
             print(f"{found.repeated:,} records of jobs that occur again: the last one counts")
         if found.faults:
             print(f"{found.faults:,} entries cannot be read and are left out; the first:")
-            for told in found.told[:5]:
-                print(f"  {told}")
+            for message in found.messages[:5]:
+                print(f"  {message}")
         jobs, left_out, ignored = self._simulated()
         print(f"simulate takes {jobs:,} of the jobs")
         for why, count in left_out.items():

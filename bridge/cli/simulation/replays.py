@@ -211,12 +211,12 @@ def _advance(bars: Progress, task: TaskID) -> Callable[[Point], None]:
 
 def _say_now_and_then(what: str) -> Callable[[Point], None]:
     """Progress where there is no terminal: lines in a log."""
-    said = time.monotonic()
+    printed_s = time.monotonic()
 
     def say(point: Point) -> None:
-        nonlocal said
-        if time.monotonic() - said >= SILENT_S:
-            said = time.monotonic()
+        nonlocal printed_s
+        if time.monotonic() - printed_s >= SILENT_S:
+            printed_s = time.monotonic()
             print(
                 f"{what}: {point.finished:,} of {point.jobs:,} jobs have ended,"
                 f" {point.waiting:,} wait",

@@ -178,9 +178,9 @@ def _fewer_chunks(asked: LoweredChunks, generic: frozenset[str], dialect: Dialec
     }
     values, fewer = np.array(list(possible), dtype=np.int64), list(possible.values())
     columns: dict[str, list[object]] = {"chunks": list(fewer)}
-    told = [vars(chunk_columns(each)) for each in fewer]
-    for name in told[0] if told else ():
-        columns[name] = [each[name] for each in told]
+    of_chunks = [vars(chunk_columns(each)) for each in fewer]
+    for name in of_chunks[0] if of_chunks else ():
+        columns[name] = [each[name] for each in of_chunks]
     return Sizes(SizeKind.CHUNKS, own, values, columns)
 
 

@@ -43,7 +43,7 @@ class KeptLowering:
     Attributes:
         table: numbers requests, and keeps the reasons why jobs with them wait.
         refused: from the number of a request to the reason why no such job can run.
-        told: reasons why jobs wait, by what they depend on.
+        wait_reasons: reasons why jobs wait, by what they depend on.
         layouts: of requests whose layouts depend on nothing but the request and its class
             (`bridge.planning.queue.layouts`).
     """
@@ -55,7 +55,7 @@ class KeptLowering:
         self._apart = self._topology is not None and not Leaves.of(self._topology).whole
         self.table = RequestTable()
         self.refused: dict[int, Reason] = {}
-        self.told: dict[tuple[object, ...], Reason] = {}
+        self.wait_reasons: dict[tuple[object, ...], Reason] = {}
         self.layouts: dict[tuple[object, ...], LayoutOptions] = {}
         self._class_of: dict[tuple[bytes, int], int] = {}
         self._all: list[tuple[NDArray[np.bool_], int]] = []  # as if all nodes were usable
@@ -159,7 +159,7 @@ class KeptLowering:
     @property
     def full(self) -> bool:
         """Whether the table has reached its bound."""
-        kept = len(self.table), self.table.n_reasons, len(self._all), len(self.told)
+        kept = len(self.table), self.table.n_reasons, len(self._all), len(self.wait_reasons)
         return max(*kept, len(self.layouts)) > _MOST_KEPT
 
 

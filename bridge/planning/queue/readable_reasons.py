@@ -358,11 +358,11 @@ class Explainer:
             if len(some) == len(named):
                 return f"needs {self._fold(named)}, which {be} {state}"
             return f"needs {self._fold(named)}, of which {self._fold(some)} {be} {state}"
-        told = [
+        parts = [
             f"{self._fold(some)} {'is' if len(some) == 1 else 'are'} {state}"
             for state, some in groups.items()
         ]
-        return f"needs {self._fold(named)}, of which {', '.join(told)}"
+        return f"needs {self._fold(named)}, of which {', '.join(parts)}"
 
 
 def _state(words: str) -> str:

@@ -292,21 +292,21 @@ class Rows:
         if not waits.any():
             return tuple(self.reasons)
         until, wishes = waits_until_s(self.snapshot.jobs), self.snapshot.jobs.switches
-        told, alternatives = list(self.reasons), self.alternatives
+        texts, alternatives = list(self.reasons), self.alternatives
         chosen = alternatives.chosen(alternative)
         for at in np.flatnonzero(waits[self.job[self.plannable]]).tolist():
             row = int(self.plannable[at])
-            reason = told[row]
+            reason = texts[row]
             if start_s[row] == self.snapshot.now_s or reason is None:
                 continue
             own = alternatives.class_[alternatives.indptr[at] : alternatives.indptr[at + 1]]
             later = [self.eligibility.classes.opens_s(class_) > 0 for class_ in own.tolist()]
-            told[row] = wish_reason(
+            texts[row] = wish_reason(
                 reason, int(wishes[self.job[row]]), int(until[self.job[row]]),
                 node=dialect_of(self.snapshot).words.node, impossible=all(later),
                 for_switches=later[int(chosen[at] - alternatives.indptr[at])],
             )  # fmt: skip
-        return tuple(told)
+        return tuple(texts)
 
 
 @dataclass(frozen=True)

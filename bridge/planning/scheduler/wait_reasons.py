@@ -40,8 +40,8 @@ def explain(booking: Booking, horizon_s: int | None = None) -> None:
         horizon_s: starts were searched up to this many seconds from now; None: no bound.
     """
     reasons = booking.rows.reasons
-    for rows, told in _Waiting(booking, horizon_s).reasons():
-        for row, reason in zip(rows, told, strict=True):
+    for rows, reasons_of in _Waiting(booking, horizon_s).reasons():
+        for row, reason in zip(rows, reasons_of, strict=True):
             reasons[row] = reason
 
 
@@ -73,14 +73,14 @@ class _Waiting:
         first = common[alike_at]
         kept, now = self._kept(), dict[tuple[object, ...], Reason]()
         lasting = self._lasting(first).tolist()
-        told = np.empty(len(first), dtype=object)
+        reasons_of = np.empty(len(first), dtype=object)
         for group, key in enumerate(self._keys(first)):
             known = kept if lasting[group] else now
             reason = known.get(key)
             if reason is None:
                 reason = known[key] = self._reason(int(first[group]))
-            told[group] = reason
-        yield self._row[common].tolist(), told[which].tolist()
+            reasons_of[group] = reason
+        yield self._row[common].tolist(), reasons_of[which].tolist()
 
     @cached_property
     def _power_reasons(self) -> PowerReasons:
@@ -104,7 +104,7 @@ class _Waiting:
 
     def _kept(self) -> dict[tuple[object, ...], Reason]:
         """Reasons of earlier cycles (rule 4)."""
-        return {} if self._rows.kept is None else self._rows.kept.told
+        return {} if self._rows.kept is None else self._rows.kept.wait_reasons
 
     def _lasting(self, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Which reasons depend on nothing but their key (rule 4)."""

@@ -44,7 +44,7 @@ def watts(value: object, unit: str = "") -> int:
     return int(amount)
 
 
-def upper_watts(value: object, unit: str = "") -> int:
+def upper_watts(value: object) -> int:
     """Reads an upper bound: a power, or `none` for no bound.
 
     Raises:
@@ -52,7 +52,7 @@ def upper_watts(value: object, unit: str = "") -> int:
     """
     if isinstance(value, str) and value.strip().lower() == NONE:
         return NO_UPPER_W
-    return watts(value, unit)
+    return watts(value)
 
 
 def corridor(text: str) -> tuple[int, int]:

@@ -70,7 +70,7 @@ class NetworkShape:
     hidden: tuple[int, ...]
     bent: bool
 
-    def layers(self, outputs: int = Q) -> list[tuple[int, ...]]:
+    def layers(self) -> list[tuple[int, ...]]:
         """Shapes of the weights, from the first layer on; a bias is as long as the first number."""
         shapes: list[tuple[int, ...]] = []
         channels, length = CHANNELS, Q
@@ -78,7 +78,7 @@ class NetworkShape:
             shapes.append((out, channels, width))
             channels, length = out, (length - width) // stride + 1
         inputs = channels * length
-        for out in (*self.hidden, outputs):
+        for out in (*self.hidden, Q):
             shapes.append((out, inputs))
             inputs = out
         return shapes

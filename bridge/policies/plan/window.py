@@ -169,7 +169,7 @@ class WindowPlanner(QueuePlanner):
         chosen = np.flatnonzero(starts[:first])
         rest = np.concatenate((waiting[waiting < first], np.arange(first, len(plan))))
         behind = Reason(ReasonCode.PRIORITY, "waits for those before it to start")
-        told = [plan.reasons[row] or behind for row in rest.tolist()]
+        texts = [plan.reasons[row] or behind for row in rest.tolist()]
         count = min(self.depth or 0, len(rest))
         while True:
             some = np.concatenate((chosen, rest[:count]))
@@ -184,11 +184,11 @@ class WindowPlanner(QueuePlanner):
             *(
                 own if start_s == NEVER else other
                 for own, start_s, other in zip(
-                    again.reasons[len(chosen) :], again.start_s[len(chosen) :].tolist(), told,
+                    again.reasons[len(chosen) :], again.start_s[len(chosen) :].tolist(), texts,
                     strict=False,
                 )
             ),
-            *told[count:],
+            *texts[count:],
         ]  # fmt: skip
         return dataclasses.replace(
             again,
@@ -294,10 +294,10 @@ class WindowPlanner(QueuePlanner):
         scheduler.schedule(depth=self.depth)
         plan = scheduler.plan(self.name)
         reasons = list(plan.reasons)
-        told = candidate[plan.job] & (plan.start_s != now_s) & (plan.start_s != NEVER)
-        if told.any():
+        texts = candidate[plan.job] & (plan.start_s != now_s) & (plan.start_s != NEVER)
+        if texts.any():
             announced = Reason(ReasonCode.PRIORITY, f"in the window at {format_instant(at_s)}")
-            for row in np.flatnonzero(told).tolist():
+            for row in np.flatnonzero(texts).tolist():
                 job = int(plan.job[row])
                 reasons[row] = announced if chosen[job] else selection.waits[job]
         return dataclasses.replace(plan, reasons=tuple(reasons))

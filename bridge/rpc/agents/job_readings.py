@@ -157,7 +157,7 @@ class JobReadings:
         left = [read for node in unused if (read := reads[node]) is not None]
         times = [read.cpu_s for read in (*here, *left) if read.cpu_s >= 0]
         rates = [read.cpus for read in here if read.cpus >= 0]
-        told = [read.progress for read in here if read.progress >= 0]
+        reported = [read.progress for read in here if read.progress >= 0]
         oldest_s = min([read.at_s for read in here] + [read_on[node].at_s for node in unused])
         return JobReading(
             cpu_s=sum(times) if times else -1.0,
@@ -165,7 +165,7 @@ class JobReadings:
             memory_mib=max(read.memory_mib for read in here),
             peak_mib=max(read.peak_mib for read in (*here, *left)),
             pressure=max(read.pressure for read in here),
-            progress=min(told, default=-1.0),
+            progress=min(reported, default=-1.0),
             age_s=now_s - oldest_s,
             nodes=len(here) + len(unused),
             method="priorities" if "priorities" in methods else min(methods),

@@ -23,6 +23,8 @@ from bridge.rpc.pb import scheduler_pb2_grpc
 from bridge.rpc.reported.session import WIRE_VERSION
 from bridge.rpc.transport.status_codes import error_of
 
+_MOST_WAIT_S = 60.0
+
 
 class RemoteDecider:
     """Decides for a simulated controller by asking the service; a `bridge.ports.Decide`."""
@@ -31,21 +33,15 @@ class RemoteDecider:
         self,
         address: str,
         *,
-        timeout_s: float = 60.0,
-        controller: str = "simulated controller",
         reserving: ReservationMaker | None = None,
     ) -> None:
         """Connects with the first decision.
 
         Args:
             address: in gRPC's form: "unix:/run/schedbridge/bridge.sock".
-            timeout_s: maximum time of an answer.
-            controller: name of the caller, for the service's log.
             reserving: carries out the reservations of operators; None: they are refused.
         """
         self._address = address
-        self._timeout_s = timeout_s
-        self._controller = controller
         self._channel = grpc.insecure_channel(address, options=OPTIONS)
         self._stub = scheduler_pb2_grpc.SchedulerStub(self._channel)
         self._epoch = time.time_ns() // 1000
@@ -109,7 +105,7 @@ class RemoteDecider:
             self._stub.Hello,
             pb.HelloRequest(
                 wire_version=WIRE_VERSION,
-                controller=self._controller,
+                controller="simulated controller",
                 epoch=self._epoch,
                 cluster="simulated",
                 features=self._decisions.features,
@@ -122,7 +118,7 @@ class RemoteDecider:
 
     def _call(self, method: Callable[..., Any], request: Any) -> Any:
         try:
-            return method(request, timeout=self._timeout_s)
+            return method(request, timeout=_MOST_WAIT_S)
         except grpc.RpcError as error:
             raise error_of(error, self._address) from None
 

@@ -126,10 +126,10 @@ class PolicySwitch:
         if not patience_s or (self.spec is before and patience_s <= known_s * _LONGER):
             return
         self._borne = self.spec, patience_s
-        held, told = within(self.spec, patience_s)
-        for sentence in told:
+        held, sentences = within(self.spec, patience_s)
+        for sentence in sentences:
             _log.warning("policy %s: %s", self.spec.name, sentence)
-        if told or self.spec is before:
+        if sentences or self.spec is before:
             self._decider.exchange(build(held))
 
     def obey(self, planning: PlanningSection, cycles: Cycles) -> list[str]:

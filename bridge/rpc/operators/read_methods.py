@@ -36,22 +36,23 @@ from bridge.state.announced_starts import StartRecords
 ACCURACY_S = 5.0
 """How long records of starts are cached."""
 MOST_WAIT_RECORD_S, USUAL_WAIT_RECORD_S = 60, 10
+_WORKERS = 2
+"""Threads that make answers."""
 _CLOSED = "the service does not answer"
 
 
 class ReadMethods:
     """Answers queries."""
 
-    def __init__(self, asker: Asker, views: Views, workers: int) -> None:
+    def __init__(self, asker: Asker, views: Views) -> None:
         """Starts without answers.
 
         Args:
             asker: queries the service's process.
             views: of the service.
-            workers: number of threads that make answers.
         """
         self._asker, self._views = asker, views
-        self._queue = FairQueue(workers, "answer")
+        self._queue = FairQueue(_WORKERS, "answer")
         self._answers = AnswerCache()
         self._records: tuple[float, asyncio.Future[StartRecords]] | None = None
 

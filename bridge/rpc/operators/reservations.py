@@ -108,9 +108,7 @@ def reserve(
     return reply
 
 
-def unreserve(
-    controller: Controlling, request: pb.UnreserveRequest, *, wait_s: float = WAIT_S
-) -> None:
+def unreserve(controller: Controlling, request: pb.UnreserveRequest) -> None:
     """Has the controller remove a reservation.
 
     Raises:
@@ -120,7 +118,7 @@ def unreserve(
     _check_name(request.name)
     _need_feature(controller, Feature.RESERVE)
     order = scheduler_pb2.Unreserve(name=request.name)
-    _carried_out(controller, scheduler_pb2.Decision(unreserve=order), wait_s)
+    _carried_out(controller, scheduler_pb2.Decision(unreserve=order), WAIT_S)
 
 
 def _carried_out(controller: Controlling, decision: scheduler_pb2.Decision, wait_s: float) -> None:

@@ -40,7 +40,6 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
         *,
         who: Callable[[str], int | None],
         admins: frozenset[int],
-        workers: int = 2,
     ) -> None:
         """Prepares the service; to be called in the event loop.
 
@@ -48,12 +47,11 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
             asker: queries the service's process.
             who: the user of a peer by gRPC's name.
             admins: users that may make changes.
-            workers: number of threads that make answers.
         """
         self._who = who
         self._calls = OpenCalls(admins)
         self.views = Views(asker)
-        reads = ReadMethods(asker, self.views, workers)
+        reads = ReadMethods(asker, self.views)
         changes = ChangeMethods(asker, self.views, reads)
         self._methods = reads.methods() | changes.methods()
 

@@ -29,15 +29,15 @@ class MessageFields:
     """
 
     def __init__(self, columns: Iterable[Column]) -> None:
-        told = [each for each in columns if each.source is Source.MESSAGE]
-        numbers = [each for each in told if each.is_number]
+        fields = [each for each in columns if each.source is Source.MESSAGE]
+        numbers = [each for each in fields if each.is_number]
         self.numbers = tuple(each.name for each in numbers)
-        self.texts = tuple(each.name for each in told if each.unit is Unit.TEXT)
+        self.texts = tuple(each.name for each in fields if each.unit is Unit.TEXT)
         self._most = [each.most_taken for each in numbers]
         self._for_negative = [each.for_negative for each in numbers]
         self._versions = [at for at, each in enumerate(numbers) if each.unit is Unit.VERSION]
         self._numbers = _fields(each.field for each in numbers)
-        self._texts = _fields(each.field for each in told if each.unit is Unit.TEXT)
+        self._texts = _fields(each.field for each in fields if each.unit is Unit.TEXT)
 
     def read_numbers(self, job: pb.Job) -> list[int]:
         """The numbers of one job; a version is the int64 of the same bits."""
@@ -114,7 +114,7 @@ class PendingJobs(RowStore):
         rows: list[int] = []
         table: list[tuple[int, ...]] = []
         columns, at_serial = list(self._objects.values()), self._number["serial"]
-        for told, words, request, low in zip(numbers, texts, requests, lowered, strict=True):
+        for fields, words, request, low in zip(numbers, texts, requests, lowered, strict=True):
             row = self._row.get(words[_AT_ID])
             if row is None:
                 row = self._row[words[_AT_ID]] = self._end
@@ -124,10 +124,10 @@ class PendingJobs(RowStore):
             else:
                 serial = int(self._numbers[at_serial, row])
             rows.append(row)
-            own_hold, own_text = told[_AT_HOLD], words[_AT_HOLD_TEXT]
+            own_hold, own_text = fields[_AT_HOLD], words[_AT_HOLD_TEXT]
             if low.problem and own_hold in _OVERRULED:
-                told[_AT_HOLD], words[_AT_HOLD_TEXT] = low.problem_hold, low.problem
-            table.append((*told, *low.numbers, serial, own_hold))
+                fields[_AT_HOLD], words[_AT_HOLD_TEXT] = low.problem_hold, low.problem
+            table.append((*fields, *low.numbers, serial, own_hold))
             for column, value in zip(
                 columns, (*words, *low.objects, own_text, request), strict=True
             ):
@@ -153,13 +153,13 @@ class PendingJobs(RowStore):
         if not lowered:
             return
         rows = np.flatnonzero(self._alive[: self._end])
-        told = self._numbers[: len(PENDING_FIELDS.numbers), rows]
-        told[_AT_HOLD] = self._numbers[self._number["own_hold"], rows]
+        fields = self._numbers[: len(PENDING_FIELDS.numbers), rows]
+        fields[_AT_HOLD] = self._numbers[self._number["own_hold"], rows]
         words = [self._objects[name][rows] for name in PENDING_FIELDS.texts]
         words[_AT_HOLD_TEXT] = self._objects["own_text"][rows]
         requests = self._objects["request"][rows].tolist()
         texts = [list(each) for each in zip(*words, strict=True)]
-        self.put(told.T.tolist(), texts, requests, lowered)
+        self.put(fields.T.tolist(), texts, requests, lowered)
 
     def rows_of(self, job_ids: Iterable[str], serials: NDArray[np.int64]) -> dict[str, int]:
         """Finds jobs in a table that was handed out, by the serial numbers of its rows."""
@@ -229,8 +229,8 @@ class ReportedRunningJobs(RowStore):
         rows = np.arange(self._end, self._end + len(texts))
         columns = list(self._objects.values())
         table: list[tuple[int, ...]] = []
-        for told, words, message, each in zip(numbers, texts, raw, held, strict=True):
-            table.append((*told, *_allocated(each), len(each.nodes)))
+        for fields, words, message, each in zip(numbers, texts, raw, held, strict=True):
+            table.append((*fields, *_allocated(each), len(each.nodes)))
             texts_of = (*words, *_allocated_texts(each), message)
             for column, value in zip(columns, texts_of, strict=True):
                 column[self._end] = value

@@ -24,9 +24,9 @@ import numpy as np
 from bridge.model.rules.node_set import NodeSet
 from bridge.model.rules.power import NodePower
 from bridge.sim.corridor.steps import CorridorStep, CorridorSteps
-from bridge.sim.workloads.change_costs import JOIN, ChangeCosts
+from bridge.sim.workloads.change_costs import JOIN
 from bridge.sim.workloads.job_power import drawn_around
-from bridge.sim.workloads.speedup import Speedup, drawn
+from bridge.sim.workloads.speedup import drawn
 from bridge.sim.workloads.workload import Malleable, Workload
 
 JOBS: Final = 20
@@ -57,16 +57,12 @@ def power_paper(
     *,
     seed: int = 0,
     error: float = ERROR,
-    changes: ChangeCosts = JOIN,
-    speedup: Speedup | None = None,
 ) -> Workload:
     """The workload, for a pool of `PAPER_NODES` nodes.
 
     Args:
         seed: of sizes, run times, and what the jobs draw.
         error: by how much that differs from the model at most, as a share of it.
-        changes: what changes of width take.
-        speedup: of every job; None: as rule 4 says.
 
     Raises:
         ConfigError: an impossible error.
@@ -97,8 +93,8 @@ def power_paper(
             max_nodes=np.full(JOBS, PAPER_NODES, dtype=np.int64),
             width_rule=np.zeros(JOBS, dtype=np.int8),
             nominal=nodes,
-            speedup=drawn(serial) if speedup is None else np.full(JOBS, speedup, dtype=object),
-            changes=changes,
+            speedup=drawn(serial),
+            changes=JOIN,
         ),
         power=drawn_around(model_w, PAPER_NODE, error=error, seed=seed),
     )

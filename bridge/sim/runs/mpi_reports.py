@@ -35,12 +35,12 @@ class _Followed:
     Attributes:
         serial: of the change; computations due for earlier ones are void.
         begins: when each phase begins, s, and the ratio in it; the first one at the change.
-        told: to policies.
+        reported: to policies.
     """
 
     serial: int
     begins: list[tuple[float, float]]
-    told: float
+    reported: float
 
 
 class MpiReports:
@@ -68,7 +68,7 @@ class MpiReports:
         self._serial += 1
         followed = self._jobs[job] = _Followed(self._serial, begins, begins[0][1])
         self._look_next(job, followed, now_s)
-        return followed.told
+        return followed.reported
 
     def forget(self, job: int) -> None:
         """A job does not run any more."""
@@ -89,8 +89,8 @@ class MpiReports:
                 continue
             followed = self._jobs[entry[1]]
             ratio = measured(followed.begins, now_s)
-            if is_significant(followed.told, ratio):
-                followed.told = found[entry[1]] = ratio
+            if is_significant(followed.reported, ratio):
+                followed.reported = found[entry[1]] = ratio
             self._look_next(entry[1], followed, now_s)
         return found
 
@@ -129,9 +129,9 @@ def measured(begins: list[tuple[float, float]], now_s: float) -> float:
     return mpi_s / (wall_s - mpi_s) if wall_s > mpi_s else _UNKNOWN
 
 
-def is_significant(told: float, ratio: float) -> bool:
+def is_significant(reported: float, ratio: float) -> bool:
     """Whether the ratio is reported to policies (rule 3)."""
-    if (told < 0) != (ratio < 0):
+    if (reported < 0) != (ratio < 0):
         return True
-    apart = abs(told - ratio)
-    return apart > LEAST and apart > SIGNIFICANT * max(told, ratio)
+    apart = abs(reported - ratio)
+    return apart > LEAST and apart > SIGNIFICANT * max(reported, ratio)

@@ -93,7 +93,7 @@ def test_bad_entries_are_counted_and_named():
     data["jobs"][6]["user"] = {"a": [1]}
     found = read_sacct_json(json.dumps(data).encode(), "f")
     assert (len(found.jobs), found.faults) == (4, 6)
-    assert found.told[0] == "f: job 1: has no time of submission"
+    assert found.messages[0] == "f: job 1: has no time of submission"
     text = recorded("sacct-24.11.txt").decode().splitlines()
     text[1] = text[1].replace("2026-11-26T17:28:19", "yesterday")
     text[2] = "1|2|3"
@@ -102,7 +102,7 @@ def test_bad_entries_are_counted_and_named():
     text.insert(5, text[5].replace("2_3", "2_3.batch"))
     found = read_sacct_table("\r\n".join(text).encode(), "t")
     assert (len(found.jobs), found.faults) == (7, 3)
-    assert found.told[0].startswith("t:2: 'yesterday' is not a time")
+    assert found.messages[0].startswith("t:2: 'yesterday' is not a time")
     for junk in (b"", b"[]", b'{"jobs": 3}', b'{"jobs": [', b"[" * 100_000):
         with pytest.raises(ValueError, match=r"JSON|no list"):
             read_sacct_json(junk, "f")
@@ -164,7 +164,7 @@ nonsense
 def test_a_log_of_pbs():
     found = read_pbs_log(PBS.encode(), "20261126")
     assert (found.faults, set(found.jobs)) == (2, {"7", "8", "9_3"})
-    assert found.told[0] == "20261126:7: is no line of an accounting log"
+    assert found.messages[0] == "20261126:7: is no line of an accounting log"
     job = found.jobs["7"]
     assert (job.user, job.account, job.name) == ("ann", "a b", "sim")
     assert (job.nodes, job.node_list, job.cpus, job.gres) == (2, "n1,n2", 8, {"gpu": 2})

@@ -1,25 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """EASY by predictions on counts and the cycle must give the very same starts."""
 
-from importlib.resources import files
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from bridge.ports import Environment
-from bridge.registry import PRESETS, build, parse_policy, predicting
-from bridge.safe_cycle.decider import Decider
-from bridge.sim.runs.engine import simulate
+from bridge.registry import PRESETS, parse_policy, predicting
 from bridge.sim.runs.foreseen import foreseeable, replay_foreseen
-from bridge.sim.workloads.swf import read_swf
 from bridge.sim.workloads.system import pool_of
-from bridge.sim.workloads.workload import workload_from
-from tests.unit.sim.test_replay import assert_equal
-from tests.workloads import a_workload, random_workload
+from tests.unit.sim.test_replay import EXCERPT, assert_equal, in_the_cycle
+from tests.workloads import ANY_WORKLOAD, random_workload
 
-EXCERPT = workload_from(read_swf(files("bridge.sim").joinpath("data/KTH-SP2-1996-excerpt.swf.gz")))
 SECOND = {"name": "last-two", "extension": "second"}
 PATIENT = {"name": "last-two", "patience_s": 600}
 PREDICTORS = ["last-two", "name-history", "oracle", SECOND, PATIENT]
@@ -30,11 +21,7 @@ def both(workload, predictor):
     system = pool_of(workload.processors_total)
     assert foreseeable(spec, system)
     fast = replay_foreseen(workload, system, spec, placed=True)
-    truth = dict(zip(workload.id, workload.runtime_s.tolist(), strict=True))
-    cycle = simulate(
-        workload, system, Decider(build(spec), environment=Environment(run_s=truth)).decide
-    )
-    return fast, cycle
+    return fast, in_the_cycle(workload, spec)
 
 
 def assert_same(workload, predictor):
@@ -45,18 +32,9 @@ def assert_same(workload, predictor):
 
 @pytest.mark.parametrize("predictor", PREDICTORS, ids=str)
 @settings(max_examples=25, deadline=None)
-@given(
-    jobs=st.lists(
-        st.tuples(
-            st.integers(1, 3000), st.integers(1, 2500), st.integers(1, 2500), st.integers(1, 6)
-        ),
-        min_size=1,
-        max_size=25,
-    ),
-    spare=st.integers(0, 3),
-)
-def test_any_workload(predictor, jobs, spare):
-    assert_same(a_workload(jobs, max(size for *_, size in jobs) + spare), predictor)
+@given(ANY_WORKLOAD)
+def test_any_workload(predictor, workload):
+    assert_same(workload, predictor)
 
 
 @pytest.mark.parametrize("predictor", PREDICTORS, ids=str)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from bridge.core import UNLIMITED
 from bridge.measures import measure
+from bridge.ports import Environment
 from bridge.registry import PRESETS, build, parse_policy
 from bridge.report.ascii import ascii_gantt
 from bridge.safe_cycle.decider import Decider
@@ -30,12 +31,17 @@ def policy(name):
     return parse_policy({"preset": "easy", "name": name, "plan": {"name": "easy", "depth": 3}})
 
 
+def in_the_cycle(workload, spec, seed=0):
+    truth = dict(zip(workload.id, workload.runtime_s.tolist(), strict=True))
+    decider = Decider(build(spec), seed=seed, environment=Environment(run_s=truth))
+    return simulate(workload, pool_of(workload.processors_total), decider.decide)
+
+
 def both(workload, name):
     system = pool_of(workload.processors_total)
     depth = replay_depth(policy(name), system)
     fast = replay(workload, system, depth, placed=True)
-    cycle = simulate(workload, system, Decider(build(policy(name))).decide)
-    return fast, cycle
+    return fast, in_the_cycle(workload, policy(name))
 
 
 def chart(outcome):

@@ -354,7 +354,7 @@ def _ignored(
     after: NDArray[np.object_],
 ) -> list[str]:
     """What the records have and the simulation does not honour, as sentences."""
-    said: list[str] = []
+    notes: list[str] = []
     count: Counter[str] = Counter()
     for row, job in enumerate(jobs):
         count["arrays' limits of tasks at a time"] += bool(job.array_limit)
@@ -377,15 +377,15 @@ def _ignored(
             count["memory (the system does not say use_memory)"] += bool(
                 job.memory_mib and not system.use_memory
             )
-    said += [f"{number:,} jobs: {what}" for what, number in count.items() if number]
+    notes += [f"{number:,} jobs: {what}" for what, number in count.items() if number]
     levels = {job.qos for job in jobs}
     if len(levels) > 1:
-        said.append(f"QOS and recorded priorities ({len(levels)} QOS): the policy orders the jobs")
+        notes.append(f"QOS and recorded priorities ({len(levels)} QOS): the policy orders the jobs")
     if system is None and (site.outages or site.reservations):
-        said.append("outages of nodes and reservations: a pool has no nodes with names")
+        notes.append("outages of nodes and reservations: a pool has no nodes with names")
     if system is not None:
         known_nodes = set(system.nodes.names)
         away = sum(not known_nodes & set(_names(each.nodes)) for each in site.outages)
         if away:
-            said.append(f"{away:,} outages: the system has none of their nodes")
-    return said
+            notes.append(f"{away:,} outages: the system has none of their nodes")
+    return notes
