@@ -36,6 +36,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("directory", type=Path)
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--logs", nargs="+", choices=LOGS, default=list(LOGS))
     parser.add_argument("--whole-days", action="store_true", help="days are drawn, not sessions")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
@@ -43,8 +44,8 @@ def main() -> None:
     found: dict[str, Any] = {"logs": {}}
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "drawn.swf.gz"
-        for name, file in LOGS.items():
-            log = given.directory / file
+        for name in given.logs:
+            log = given.directory / LOGS[name]
             row: dict[str, Any] = {"log": _waits(log), "drawn": []}
             for seed in range(given.seeds):
                 words = ("--seed", str(seed), "--out", str(out), "--force", *how)

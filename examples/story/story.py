@@ -9,8 +9,9 @@
 2. `schedbridge import` reads the cluster's accounting.
 3. `schedbridge experiment` compares policies on these jobs; its workers are jobs of the same Slurm.
 4. `schedbridge experiment-report` judges. The policy with the shortest mean wait of those that are
-   shown to be better, and whose longest wait is not shown to be worse, is switched on.
-5. The same day runs once more, under that policy.
+   shown to be better, and whose longest wait is not shown to be worse, is switched on; or the one
+   that `--policy` names, whatever the verdict.
+5. With `--again` the same day runs once more, under that policy.
 
 Every command is printed before it runs. The cluster is removed at the end (`--keep`: it stays).
 """
@@ -193,18 +194,22 @@ def main() -> None:
     parser.add_argument(
         "--go-on", action="store_true", help="the cluster is there, and its history is imported"
     )
+    parser.add_argument("--policy", default="", help="switch this one on, whatever the verdict")
+    parser.add_argument("--again", action="store_true", help="the same day again, under the policy")
     given = parser.parse_args()
     story = Story(given.name)
     jobs = day_of(given.day, given.speed)
     if not given.go_on:
         history(story, jobs)
-    policy = experiment(story)
-    if not policy:
-        sys.exit("story: no policy is shown to be better: nothing is switched on")
-    switch_on(story, policy)
-    story.run_day(jobs, "after")
-    story.tell_day("before")
-    story.tell_day("after")
+    shown = experiment(story)
+    print(f"\n# shown to be better: {shown or 'none'}", flush=True)
+    if not (shown or given.policy):
+        sys.exit("story: nothing is switched on (--policy NAME does so in spite of it)")
+    switch_on(story, given.policy or shown)
+    if given.again:
+        story.run_day(jobs, "after")
+        story.tell_day("before")
+        story.tell_day("after")
     if not given.keep:
         story.cluster("down")
 

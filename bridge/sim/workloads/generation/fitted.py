@@ -18,7 +18,7 @@ Rules
 Kept: how jobs of a session depend on each other, and size, run time and limit of a job on each
 other; cycles of day and week; users' habits. Lost: trends, holidays, bursts over days, users who
 come and go, and users' reactions to their waits (gaps within sessions are the recorded ones). Whole
-days also keep how the sessions of a day depend on each other, and vary less.
+days also keep how the sessions of a day depend on each other; extreme days may come in a row.
 
 Source: sessions of 20 min: N. Zakay, D. G. Feitelson, On Identifying User Session Boundaries in
 Parallel Workload Logs, JSSPP 2012; resampling of users' activity: the same, Workload Resampling for
