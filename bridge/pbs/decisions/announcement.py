@@ -68,6 +68,8 @@ _CODES = {
 
 
 def _line(text: str) -> str:
+    if text.isascii() and text.isprintable():
+        return text[:MOST_COMMENT]
     clean = "".join(letter if 32 <= ord(letter) < 127 else "?" for letter in text)
     return clean[:MOST_COMMENT]
 

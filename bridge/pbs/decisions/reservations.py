@@ -9,8 +9,9 @@ Rules
     3. A standing reservation is confirmed if every occurrence fits: `3#(n1:ncpus=1){0-2}`, with all
        occurrences of equal vnodes in one pair of braces.
     4. One for maintenance does not wait for running jobs.
-    5. One that overlaps with dedicated time is denied, unless `resv_confirm_ignore` of sched_config
-       is dedicated_time, or it is for maintenance.
+    5. One that lies partly in dedicated time is denied, unless `resv_confirm_ignore` of
+       sched_config is dedicated_time, or it is for maintenance. One within it is confirmed, as by
+       pbs_sched.
     6. Answers have exactly the form of rule 3: other forms crash the server.
 
 Source: OpenPBS 23.06, pbs_rsub(1B); RFC 5545 for recurrence.
@@ -78,11 +79,16 @@ def answer(tables: Tables, name: str, reader: Reader | None = None) -> Confirmat
 
 
 def _in_dedicated(parsed: Parsed, asked: PbsReservation) -> bool:
-    """Whether dedicated time is in the way (rule 6)."""
+    """Whether dedicated time is in the way (rule 5)."""
     if parsed.files.config.confirm_in_dedicated or asked.is_maintenance:
         return False
     spans = parsed.files.calendar.dedicated
-    return any(begin_s < asked.end_s and asked.start_s < end_s for begin_s, end_s in spans)
+    return any(
+        begin_s < asked.end_s
+        and asked.start_s < end_s
+        and not (begin_s <= asked.start_s and asked.end_s <= end_s)
+        for begin_s, end_s in spans
+    )
 
 
 def occurrences(asked: PbsReservation) -> list[int]:

@@ -202,6 +202,14 @@ def test_dedicated_time_is_in_the_way_unless_sched_config_says_otherwise(
     assert (found == DENIED) is denied
 
 
+@pytest.mark.parametrize(("until_s", "denied"), [(3600, False), (1440, True)])
+def test_a_reservation_within_dedicated_time_is_confirmed(until_s, denied):
+    times = f"{stamp(NOW_S + 600)} {stamp(NOW_S + until_s)}"
+    texts = {"sched_config": "resources: ncpus\n", "dedicated_time": times}
+    tables = some_tables(reservations={"R1.srv": asked("1:ncpus=1")})
+    assert (answer(tables, "R1.srv", Reader(read_sched_files(texts, UTC))) == DENIED) is denied
+
+
 def standing(**settings):
     return confirmed("(n1:ncpus=4)") | {
         "reserve_rrule": "FREQ=DAILY;COUNT=4", "reserve_count": "4", "reserve_index": "2",
