@@ -4,10 +4,11 @@
 import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
-from tests.real_pbs.server import wait_for
+from tests.real_pbs.server import HOME, wait_for
 
 pytestmark = pytest.mark.usefixtures("no_jobs")
 
@@ -92,6 +93,27 @@ def test_a_restart_of_the_server_loses_nothing(server, bridge):
     server.start_again()
     server.wait_state(server.qsub("-l", "select=1:ncpus=1"), "R", limit_s=120)
     assert server.state(runs) == "R"
+
+
+def test_a_server_that_was_frozen_is_served_again(server, bridge):
+    runs = server.qsub("-l", "select=1:ncpus=1")
+    server.wait_state(runs, "R")
+    pid = int((HOME / "server_priv/server.lock").read_text().split()[0])
+    kills = bridge.log.read_text().count("it is killed")
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        wait_for("a watchdog", lambda: bridge.log.read_text().count("it is killed") > kills, 40)
+        time.sleep(5)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    server.wait_state(server.qsub("-l", "select=1:ncpus=1"), "R", limit_s=120)
+    assert server.state(runs) == "R"
+    wait_for("the link's registration", lambda: "bridge.pbs.link" in Path(
+        f"/proc/{bridge.link_pid()}/cmdline"
+    ).read_text(), 60)  # fmt: skip
+    other = server.qsub("-l", "select=9:ncpus=4")
+    wait_for("the service's reason", lambda: "can hold it with its constraints" in
+             held(server, other).get("comment", ""), 60)  # fmt: skip
 
 
 def test_a_dead_mom_gets_no_jobs(server, bridge):

@@ -286,10 +286,8 @@ class Explainer:
             return Reason(ReasonCode.RESOURCES, f"{need}, {only}")
         if jobs.features[row] and not len(members):
             return Reason(ReasonCode.NEVER, f"no {self._words.node} it may use is of {where}")
-        return Reason(
-            ReasonCode.NEVER,
-            f"no {self._words.nodes(min_nodes)} of {where} can hold it with its constraints",
-        )
+        few = self._words.node if min_nodes == 1 else self._words.nodes(min_nodes)
+        return Reason(ReasonCode.NEVER, f"no {few} of {where} can hold it with its constraints")
 
     # ------------------------------------------------------------ the job's nodes
 
