@@ -279,7 +279,7 @@ def test_shares_reach_the_cgroups_of_jobs_and_fall_back_without_the_service(keys
     root = tmp_path / "cgroup"
     job = root / "n1_slurmstepd.scope" / "job_8"
     job.mkdir(parents=True)
-    for name, text in (("cpu.weight", "100"), ("cpu.max", "max 100000"), ("cgroup.procs", "")):
+    for name, text in (("cpu.weight", "100"), ("cpu.max", "max 100000"), ("cgroup.procs", "1\n")):
         (job / name).write_text(text)
     (root / "cgroup.controllers").write_text("cpu memory")
     (job / "cpu.stat").write_text("usage_usec 5000000\n")

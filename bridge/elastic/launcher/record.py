@@ -2,8 +2,8 @@
 """The launcher's record, the events that it handles, and its actions.
 
 The record is its entire memory. It is written to a file before an event is acted on, so that a
-restarted launcher continues where the killed one was (`Machine.resume`). Times are seconds of the
-host's monotonic clock, which a restarted process shares.
+restarted launcher continues where the killed one was (`MpiLauncher.resume`). Times are seconds of
+the host's monotonic clock, which a restarted process shares.
 """
 
 import enum

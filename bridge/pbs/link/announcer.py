@@ -106,6 +106,11 @@ class Backlog:
         else:
             self._later[job_id] = attributes
 
+    def withdraw(self, job_id: str) -> None:
+        """Drops what is not written yet: it does not hold any more."""
+        self._ready.pop(job_id, None)
+        self._later.pop(job_id, None)
+
     def ripen(self, now: float) -> None:
         """Makes ready what was held back for long enough."""
         for job_id in [j for j in self._later if now - self._written[j][1] >= REWRITE_S]:
@@ -162,6 +167,8 @@ class Announcer:
             self._comments.add(job_id, comment, now)
             if _ESTIMATED in attributes:
                 self._estimates.add(job_id, {_ESTIMATED: attributes[_ESTIMATED]}, now)
+            else:
+                self._estimates.withdraw(job_id)
         self._more.set()
 
     def forget(self, job_id: str) -> None:

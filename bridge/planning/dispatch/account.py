@@ -2,28 +2,30 @@
 """How long classes of jobs have waited, against a simulation of EASY on the same jobs.
 
 Terms
-    ledger  the jobs seen lately: when they were submitted, started and ended. An entry is
-            [number, submit_s, length_s, width, class, start_s, end_s]; 0: not yet.
-    shadow  the ledger's jobs under EASY on one pool of processors, in order of submission. A job
-            that has ended takes there what it took; another one, what was expected when it came.
-    class   of size (one node; up to 1/8, 1/2 of the machine; larger) and of expected length
-            (1, 4, 12 h; longer), eight in all: each job is in one of either kind.
+    entry       a job seen lately: [number, eligible_s, length_s, width, class, start_s, end_s];
+                0: not yet.
+    simulation  the jobs of all entries under EASY on one pool of processors, in the order in
+                which they were seen. A job that has ended takes there what it took; another one,
+                what was expected when it came.
+    class       of size (one node; up to 1/8, 1/2 of the machine; larger) and of expected length
+                (1, 4, 12 h; longer), eight in all: each job is in one of either kind.
 
 Rules
     1. A job enters when it is first planned, and is told to end by the controller, or by being
        neither waiting nor running any more. The `MOST` newest are kept, and those that have not
        ended; while there are `MOST_KNOWN`, none enters. Rows of arrays are left out: their tasks
        have other names once they run.
-    2. After each `EVERY` arrivals the shadow is simulated anew. Waits of a class, real and in the
-       shadow, are those until now: of jobs that have not started, what they have waited so far.
-    3. A class whose wait is more than `class_factor` times that in the shadow is in debt. The
-       weight of its jobs is the excess to the power of `GAIN`, at most `MOST_WEIGHT`. A job has the
-       product of the weights of its two classes.
+    2. After each `EVERY` arrivals EASY is simulated anew; once in `FULL_S` while no job may enter,
+       as then nothing arrives. Waits of a class, real and simulated, begin when a job is eligible,
+       and are those until now: of jobs that have not started, what they have waited so far.
+    3. A class whose wait is more than `class_factor` times the simulated one gets more weight: the
+       excess to the power of `GAIN`, at most `MOST_WEIGHT`. A job has the product of the weights
+       of its two classes, arrays too.
     4. Sums are integers, and powers products: the same on every machine.
 
-The shadow ignores what a count cannot express: nodes, partitions, limits, reservations. Where it
-is too quick or too slow for all jobs alike, the weights of all classes change alike, which changes
-no plan.
+The simulation ignores what a count cannot express: nodes, partitions, limits, reservations. Where
+it is too quick or too slow for all jobs alike, the weights of all classes change alike, which
+changes no plan.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -43,6 +45,7 @@ HOUR_S: Final = 3600
 MOST: Final = 2000
 MOST_KNOWN: Final = 2 * MOST
 EVERY: Final = 5
+FULL_S: Final = 60
 GAIN: Final = 4
 MOST_WEIGHT: Final = 10_000.0
 FLOOR_S: Final = 60
@@ -54,8 +57,10 @@ _CLASSES: Final = 8
 _UNIT: Final = 1 << 20
 """Weights are kept as multiples of 1 / `_UNIT`."""
 _TOTALS: Final = "*"
-"""The key of [number of arrivals, of those at the last simulation, longest wait, weights]."""
-_SUBMIT, _LENGTH, _WIDTH, _CLASS, _START, _END = range(1, 7)
+"""The key of [number of arrivals, of those at the last simulation, its instant, longest wait,
+weights]."""
+_MOST_LENGTH_S: Final = 1 << 40
+_ELIGIBLE, _LENGTH, _WIDTH, _CLASS, _START, _END = range(1, 7)
 
 Ints = NDArray[np.int64]
 
@@ -64,24 +69,24 @@ class Account:
     """The account during one cycle; `done` is that of the next one.
 
     Attributes:
-        longest_s: the longest wait in the shadow; 0: there was no simulation yet.
+        longest_s: the longest simulated wait; 0: there was no simulation yet.
         running: returns the starts of running jobs, by id.
     """
 
     running: Callable[[], Mapping[str, int]] = staticmethod(dict)
 
     def __init__(self, before: Learnt) -> None:
-        """Begins with what was known: ledger and totals are `known`."""
+        """Begins with what was known: entries and totals are `known`."""
         self._known = Draft(before.known)
-        totals = self._known.get(_TOTALS) or [0, 0, 0] + [_UNIT] * _CLASSES
-        self._arrivals, self._simulated, self.longest_s = totals[:3]
-        self._weight = np.array(totals[3:], dtype=np.float64) / _UNIT
+        totals = self._known.get(_TOTALS) or [0, 0, 0, 0] + [_UNIT] * _CLASSES
+        self._arrivals, self._simulated, self._at_s, self.longest_s = totals[:4]
+        self._weight = np.array(totals[4:], dtype=np.float64) / _UNIT
         self._before = before
 
     def arrive(
         self,
         ids: Iterable[str],
-        submit_s: Ints,
+        eligible_s: Ints,
         length_s: Ints,
         width: Ints,
         *,
@@ -92,18 +97,21 @@ class Account:
 
         Args:
             ids: (n,) of the jobs.
-            submit_s: (n,) instants.
+            eligible_s: (n,) instants from which they wait.
             length_s: (n,) expected run times.
             width: (n,) as of `counted`.
             total: width of the machine.
             nodes: of the machine.
         """
-        columns = (submit_s.tolist(), length_s.tolist(), width.tolist())
-        for id_, submitted_s, takes_s, wide in zip(ids, *columns, strict=True):
-            if id_ not in self._known and len(self._known) < MOST_KNOWN:
+        if self._is_full:
+            return
+        kinds = _classes(length_s, width, total, nodes)
+        columns = (each.tolist() for each in (eligible_s, length_s, width, kinds))
+        for id_, *column in zip(ids, *columns, strict=True):
+            known = self._known.get(id_)
+            if (known is None or known[_END]) and not self._is_full:
                 self._arrivals += 1
-                kind = 4 * _size_class(wide, total, nodes) + _length_class(takes_s)
-                self._known[id_] = [self._arrivals, submitted_s, takes_s, wide, kind, 0, 0]
+                self._known[id_] = [self._arrivals, *column, 0, 0]
 
     def end(self, ids: Iterable[str], start_s: Iterable[int], end_s: Iterable[int]) -> None:
         """Jobs have ended; unknown ones are ignored."""
@@ -119,7 +127,7 @@ class Account:
         class_factor: float,
         waiting: Collection[str],
     ) -> None:
-        """Simulates the shadow if there were enough arrivals, and weighs the classes.
+        """Simulates EASY if there were enough arrivals (rule 2), and weighs the classes.
 
         Args:
             now_s: the instant.
@@ -127,20 +135,22 @@ class Account:
             class_factor: rule 3.
             waiting: ids of waiting jobs.
         """
-        if self._arrivals - self._simulated < EVERY:
+        full = self._is_full and now_s - self._at_s >= FULL_S
+        if self._arrivals - self._simulated < EVERY and not full:
             return
-        self._simulated = self._arrivals
+        self._simulated, self._at_s = self._arrivals, now_s
         entries = self._followed(now_s, set(waiting), self.running())
         entries = sorted(entry for entry in entries if entry[_WIDTH] <= total)
         if not entries:
             return
-        _, submit_s, length_s, width, kind, start_s, end_s = np.ascontiguousarray(
+        _, eligible_s, length_s, width, kind, start_s, end_s = np.ascontiguousarray(
             np.array(entries, dtype=np.int64).T
         )
-        run_s = np.where(end_s > 0, np.maximum(end_s - start_s, 1), length_s)
-        easy = replay_counts(submit_s, run_s, length_s, width, total, 1).start
-        under_easy_s = np.minimum(easy, now_s) - submit_s
-        waited_s = np.where(start_s > 0, start_s, now_s) - submit_s
+        length_s = np.clip(length_s, 1, _MOST_LENGTH_S)
+        run_s = np.where(end_s > 0, np.clip(end_s - start_s, 1, length_s), length_s)
+        easy = replay_counts(eligible_s, run_s, length_s, width, total, 1).start
+        under_easy_s = np.maximum(np.minimum(easy, now_s) - eligible_s, 0)
+        waited_s = np.maximum(np.where(start_s > 0, start_s, now_s) - eligible_s, 0)
         self.longest_s = int(under_easy_s.max())
         for each in range(_CLASSES):
             own = (kind // 4 == each) if each < 4 else (kind % 4 == each - 4)
@@ -148,17 +158,22 @@ class Account:
                 int(waited_s[own].sum()), int(under_easy_s[own].sum()), int(own.sum()), class_factor
             )
 
-    def weights(self, ids: Iterable[str]) -> NDArray[np.float64]:
-        """(n,) of jobs by id; 1 for unknown ones."""
+    def weights(
+        self, length_s: Ints, width: Ints, *, total: int, nodes: int
+    ) -> NDArray[np.float64]:
+        """(n,) of jobs; the arguments are those of `arrive`."""
         by_kind = np.outer(self._weight[:4], self._weight[4:]).ravel()
-        kinds = [-1 if (one := self._known.get(id_)) is None else one[_CLASS] for id_ in ids]
-        found: NDArray[np.float64] = np.append(by_kind, 1.0)[np.array(kinds, dtype=np.int64)]
+        found: NDArray[np.float64] = by_kind[_classes(length_s, width, total, nodes)]
         return found
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self._known) >= MOST_KNOWN
 
     def done(self) -> Learnt:
         """What the next cycle is to know."""
         weight = np.rint(self._weight * _UNIT).astype(np.int64).tolist()
-        totals = [self._arrivals, self._simulated, self.longest_s, *weight]
+        totals = [self._arrivals, self._simulated, self._at_s, self.longest_s, *weight]
         if totals != self._known.get(_TOTALS):
             self._known[_TOTALS] = totals
         return Learnt(self._known.done())
@@ -215,20 +230,17 @@ def counted(snapshot: Snapshot, job: Ints, nodes: Ints) -> tuple[Ints, int]:
     return np.maximum(np.where(jobs.exclusive[job], np.maximum(width, whole), width), 1), total
 
 
-def _size_class(width: int, total: int, nodes: int) -> int:
-    """0 to 3."""
-    if width * nodes <= total:
-        return 0
-    return 1 if 8 * width <= total else 2 if 2 * width <= total else 3
-
-
-def _length_class(takes_s: int) -> int:
-    """0 to 3."""
-    return sum(takes_s > hours * HOUR_S for hours in _LENGTHS_H)
+def _classes(length_s: Ints, width: Ints, total: int, nodes: int) -> Ints:
+    """(n,) 4 times the class of size, and the class of length: each 0 to 3."""
+    size = np.where(8 * width <= total, 1, np.where(2 * width <= total, 2, 3))
+    size = np.where(width * nodes <= total, 0, size)
+    limits_s = HOUR_S * np.array(_LENGTHS_H, dtype=np.int64)
+    found: Ints = 4 * size + np.searchsorted(limits_s, length_s, side="left")
+    return found
 
 
 def _weight(waited_s: int, under_easy_s: int, jobs: int, class_factor: float) -> float:
-    """Rule 3; 1 for a class that is not in debt."""
+    """Rule 3; 1 for a class that waits no longer than it may."""
     excess = (waited_s + FLOOR_S * jobs) / (class_factor * (under_easy_s + FLOOR_S * jobs) or 1.0)
     if excess <= 1:
         return 1.0

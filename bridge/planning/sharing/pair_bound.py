@@ -22,7 +22,7 @@ Rules
     4. Of several guests of a host one is compared at a time. Meanwhile the others stay as they are;
        afterwards the host is measured anew beside them, without suspicion. A guest is not compared
        when the host's run time alone shows that it is slow.
-    5. A guest to which no part of the loss is attributed stays as it is (`Estimates.blame`).
+    5. A guest to which no part of the loss is attributed stays as it is (`PairEstimates.blame`).
 """
 
 from dataclasses import replace

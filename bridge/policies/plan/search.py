@@ -252,7 +252,7 @@ class SearchedCycle:
         self.promised: dict[str, int] = {}
         self._settings, self._snapshot, self._queue = settings, snapshot, queue
         self._goal = Objective(settings.objective, settings.ageing_s, settings.power)
-        self._most_wait_s = settings.most_wait_s
+        self._most_eligible_s = NEVER
         self._job = queue.job
         self._length_s = queue.length_s
         if account is not None:
@@ -292,19 +292,21 @@ class SearchedCycle:
         """Rule 7."""
         settings, snapshot = self._settings, self._snapshot
         jobs = snapshot.jobs
-        single = np.flatnonzero(jobs.array_tasks[self._job] == 0)
-        job = self._job[single]
-        widths, total = counted(snapshot, job, self._queue.least_nodes[single])
-        arrived = jobs.submit_s[job], self._length_s[single], widths
-        account.arrive(jobs.id[job].tolist(), *arrived, total=total, nodes=len(snapshot.nodes))
-        ids = jobs.id.tolist()
-        account.settle(snapshot.now_s, total, settings.class_factor or 1.0, ids)
+        job, nodes = self._job, len(snapshot.nodes)
+        widths, total = counted(snapshot, job, self._queue.least_nodes)
+        single = np.flatnonzero(jobs.array_tasks[job] == 0)
+        account.arrive(
+            jobs.id[job[single]].tolist(), _eligible_s(snapshot, job[single]),
+            self._length_s[single], widths[single], total=total, nodes=nodes,
+        )  # fmt: skip
+        account.settle(snapshot.now_s, total, settings.class_factor or 1.0, jobs.id.tolist())
         if settings.class_factor is not None:
-            self._goal = replace(self._goal, factor=account.weights(ids))
+            factor = np.ones(len(jobs), dtype=np.float64)
+            factor[job] = account.weights(self._length_s, widths, total=total, nodes=nodes)
+            self._goal = replace(self._goal, factor=factor)
         if settings.longest_factor is not None:
             longest_s = max(int(settings.longest_factor * account.longest_s), LEAST_LONGEST_S)
-            known = NEVER if self._most_wait_s is None else self._most_wait_s
-            self._most_wait_s = min(longest_s, known)
+            self._most_eligible_s = longest_s
 
     def _elapsed_s(self) -> float:
         return 0.0 if self._clock is None else self._clock.elapsed_s()
@@ -347,10 +349,10 @@ class SearchedCycle:
         everyone = np.arange(len(job), dtype=np.int64)
         submit_s = jobs.submit_s[job]
         fixed = jobs.fixed[job]
-        most_s = self._most_wait_s
-        late = np.zeros(len(job), dtype=bool)
-        if most_s is not None:
-            late = ~fixed & (self._snapshot.now_s - submit_s >= most_s)
+        late = self._snapshot.now_s - _eligible_s(self._snapshot, job) >= self._most_eligible_s
+        if self._settings.most_wait_s is not None:
+            late |= self._snapshot.now_s - submit_s >= self._settings.most_wait_s
+        late &= ~fixed
         oldest = everyone[late][np.argsort(submit_s[late], kind="stable")]
         order = np.concatenate((everyone[fixed], oldest, everyone[~fixed & ~late]))
         return order, int(fixed.sum()) + len(oldest)
@@ -380,6 +382,13 @@ class SearchedCycle:
             f"search: {self._settings.objective} {done.found:,.1f} instead of {done.greedy:,.1f}"
             f"{above}; {found.decodes:,} orders, {ends[found.stopped]}"
         )
+
+
+def _eligible_s(snapshot: Snapshot, job: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(n,) the instants from which jobs wait: a begin time, a dependency or a hold is no wait."""
+    jobs = snapshot.jobs
+    since_s: NDArray[np.int64] = np.maximum(jobs.submit_s[job], jobs.eligible_s[job])
+    return np.minimum(since_s, np.maximum(snapshot.now_s, jobs.submit_s[job]))
 
 
 class _Window:

@@ -4,8 +4,8 @@
 Rules
     1. On a pool a job requests as many whole nodes as it has processors.
     2. On a described system it requests a task for each processor, anywhere; or, if the trace has
-       node requests (`Dialect.nodes_field`), that number of nodes, with that many tasks on each at
-       most, with those features and names.
+       node requests (`FormatDeviations.nodes_field`), that number of nodes, with that many tasks
+       on each at most, with those features and names.
     3. Priority falls with submission, as in Slurm's priority/basic.
 """
 

@@ -234,11 +234,11 @@ def test_a_bound_lets_as_many_pass_as_it_allows():
 def with_account(longest_s, long_weight):
     """What `search` carries when jobs of over an hour weigh this, and others 1."""
     weights = [1, 1, 1, 1, 1, long_weight, 1, 1]
-    totals = [0, 0, longest_s, *(weight << 20 for weight in weights)]
+    totals = [0, 0, 0, longest_s, *(weight << 20 for weight in weights)]
     return Memory(learnt={"search": Learnt(known=Layers({"*": totals}))})
 
 
-def test_jobs_of_a_class_in_debt_go_first():
+def test_jobs_of_a_class_with_more_weight_go_first():
     jobs = [
         a_job(nodes=4, limit_s=5000, submit_s=0, id="long"),
         a_job(nodes=4, limit_s=50, submit_s=0, id="short"),

@@ -84,10 +84,11 @@ bool FreeStarts::any(const CountProfile &free, int64_t nodes, int64_t length, in
         const Key key{nodes, length};
         const auto [at, is_new] = none_.try_emplace(key, None{from, from, rises_.size()});
         None &none = at->second;
+        take_in(none, free, key);
+        // Nothing is known from `none.until` to a later `from`: it may have just been moved down.
         if (from < none.since || from > none.until) {
             none = {from, from, rises_.size()};
         }
-        take_in(none, free, key);
         if (none.until < whole) {
             none.until = std::min(
                 free.earliest(std::max(from, none.until), nodes, length, whole - 1).start, whole);

@@ -91,6 +91,18 @@ def test_jobs_that_start_or_leave_are_forgotten():
     assert backlog.take(5, 100.0) == [("3.srv", {"comment": "waits"})]
 
 
+def test_what_does_not_hold_any_more_is_not_written():
+    backlog = Backlog()
+    for job_id in ("1.srv", "2.srv"):
+        backlog.add(job_id, {"estimated": "then"}, 0.0)
+    backlog.withdraw("1.srv")
+    assert backlog.take(5, 0.0) == [("2.srv", {"estimated": "then"})]
+    backlog.add("2.srv", {"estimated": "later"}, 1.0)
+    backlog.withdraw("2.srv")
+    backlog.ripen(100.0)
+    assert len(backlog) == 0
+
+
 def test_what_is_written_again_is_counted():
     backlog = Backlog()
     for now in (0.0, 2 * REWRITE_S):

@@ -68,8 +68,10 @@ def told(jobs, start_s, now_s, seen=None):
     """The account at `now_s`, with what a controller would have told until then."""
     own = Account(seen or Learnt())
     come = [job for job in jobs if job[1] <= now_s]
-    columns = np.array([[job[1], job[3], job[4]] for job in come], dtype=np.int64).T
-    own.arrive([job[0] for job in come], *columns, total=TOTAL, nodes=NODES)
+    over = {id_ for id_, entry in own.done().known.items() if id_ != "*" and entry[6]}
+    first = [job for job in come if job[0] not in over]
+    columns = np.array([[job[1], job[3], job[4]] for job in first], dtype=np.int64).reshape(-1, 3)
+    own.arrive([job[0] for job in first], *columns.T, total=TOTAL, nodes=NODES)
     ended = [job for job in come if start_s[job[0]] + job[2] <= now_s]
     own.end(
         [job[0] for job in ended], [start_s[job[0]] for job in ended],
@@ -96,15 +98,17 @@ def test_classes_weigh_what_they_wait_beyond_easy(seed, monkeypatch):
         for name, submit_s, run_s, limit_s, width in jobs
     ]
     easy = naive_easy(known, now_s)
-    shadow = {job[0]: min(easy.get(job[0], now_s), now_s) - job[1] for job in jobs}
+    simulated = {job[0]: min(easy.get(job[0], now_s), now_s) - job[1] for job in jobs}
     real = {job[0]: min(start_s[job[0]], now_s) - job[1] for job in jobs}
-    assert own.longest_s == max(shadow.values())
-    found = dict(zip((job[0] for job in jobs), own.weights(job[0] for job in jobs), strict=True))
-    by_length = max(1.0, (sum(real.values()) + 40) / (0.9 * (sum(shadow.values()) + 40))) ** 4
+    assert own.longest_s == max(simulated.values())
+    limits, widths = (np.array([job[at] for job in jobs]) for at in (3, 4))
+    weights = own.weights(limits, widths, total=TOTAL, nodes=NODES)
+    found = dict(zip((job[0] for job in jobs), weights.tolist(), strict=True))
+    by_length = max(1.0, (sum(real.values()) + 40) / (0.9 * (sum(simulated.values()) + 40))) ** 4
     for kind in range(4):  # all are shorter than an hour: of the other kind there is one class
         own_ids = [job[0] for job in jobs if size_class(job[4]) == kind]
         waited = sum(real[name] + 1 for name in own_ids)
-        least = sum(shadow[name] + 1 for name in own_ids)
+        least = sum(simulated[name] + 1 for name in own_ids)
         expected = max(1.0, waited / (0.9 * least)) ** 4 if own_ids else 1.0
         for name in own_ids:
             assert found[name] == pytest.approx(min(expected, 1e4) * min(by_length, 1e4))
@@ -151,19 +155,48 @@ def test_old_jobs_are_forgotten(monkeypatch):
     assert set(own.done().known) == {"0", "15", "16", "17", "18", "19", "*"}
 
 
-def test_wider_than_the_machine_is_ignored_and_unknown_jobs_weigh_one(monkeypatch):
+def test_wider_than_the_machine_is_ignored(monkeypatch):
     monkeypatch.setattr(account, "EVERY", 1)
     own = Account(Learnt())
     own.end(["stranger"], [1], [2])
     one(own, "wide", width=TOTAL + 1)
     own.settle(50, TOTAL, 1.0, ["wide"])
     assert own.longest_s == 0
-    assert own.weights(["stranger"]).tolist() == [1.0]
 
 
-def test_a_full_ledger_takes_no_more(monkeypatch):
+def test_a_full_account_takes_no_more_until_jobs_have_left(monkeypatch):
     monkeypatch.setattr(account, "MOST_KNOWN", 3)
     own = Account(Learnt())
     for number in range(5):
         one(own, str(number))
+    own = Account(own.done())
     assert set(own.done().known) == {"0", "1", "2", "*"}
+    own.settle(100, TOTAL, 1.0, ["1", "3", "4"])  # no arrival since: the others were cancelled
+    one(own, "3")
+    assert set(own.done().known) == {"1", "3", "*"}
+
+
+def test_a_number_that_comes_again_is_a_new_job():
+    own = Account(Learnt())
+    one(own, "7", submit_s=10)
+    own.end(["7"], [20], [30])
+    one(own, "7", submit_s=90)
+    assert own.done().known["7"][1] == 90
+    assert own.done().known["7"][5:] == [0, 0]
+
+
+def test_odd_times_do_no_harm(monkeypatch):
+    monkeypatch.setattr(account, "EVERY", 1)
+    own = Account(Learnt())
+    one(own, "long", limit_s=1 << 60)
+    one(own, "none", limit_s=0)
+    one(own, "later", submit_s=5000)
+    own.running = lambda: {"none": 20}
+    own.settle(40, TOTAL, 1.0, ["long", "later"])
+    one(own, "other", submit_s=41)
+    own.running = dict
+    own.settle(3, TOTAL, 1.0, ["long", "later", "other"])  # the clock was set back
+    assert own.longest_s == 0
+    weights = own.weights(np.array([1, 1 << 60]), np.array([1, 16]), total=TOTAL, nodes=NODES)
+    assert (weights >= 1).all()
+    assert (weights < 2).all()
