@@ -101,8 +101,8 @@ class Search(QueuePlanner):
         harm_s: added to that bound, s.
         class_factor: mean wait of a class of jobs as a multiple of EASY's above which its jobs
             get more weight (rule 7); None: classes have equal weights.
-        longest_factor: rule 7; if `most_wait_s` is given too, the shorter of both counts.
-            None: no such rule.
+        longest_factor: rule 7, from when a job is eligible; `most_wait_s` counts from its
+            submission, and what passes first makes it overdue. None: no such rule.
         array_depth: tasks of one array planned at a time.
     """
 
