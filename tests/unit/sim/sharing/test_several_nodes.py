@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bridge.sim.sharing.interference import Application, UseStage
@@ -62,16 +62,21 @@ def speeds_on(node: int, jobs: list[OnNodes], shared: bool) -> dict[int, float]:
     busy = {at: found for at, job in enumerate(jobs) if (found := job.demand(node)) is not None}
     caps = {at: jobs[at].limits.ceiling if shared and at else 1.0 for at in busy}
     cpu = fill([min(busy[at][0], caps[at]) for at in busy], [jobs[at].limits.weight for at in busy])
-    disk = fill([busy[at][1] for at in busy], [1.0] * len(busy))
-    part = {at: min(cpu[n] / busy[at][0], disk[n] / busy[at][1], 1.0) for n, at in enumerate(busy)}
+    of_cpu = [min(cpu[n] / busy[at][0], 1.0) for n, at in enumerate(busy)]
+    disk = fill([busy[at][1] * of_cpu[n] for n, at in enumerate(busy)], [1.0] * len(busy))
+    alone = {at: min(of_cpu[n], disk[n] / busy[at][1]) for n, at in enumerate(busy)}
+    part = dict(alone)
     for at, other in [(a, b) for a in busy for b in busy if a != b]:
         one, two = jobs[at].application, jobs[other].application
-        before = min(cpu[list(busy).index(other)] / busy[other][0],
-                     disk[list(busy).index(other)] / busy[other][1], 1.0)  # fmt: skip
-        part[at] /= 1 + one.sensitivity * two.pressure * before
+        part[at] /= 1 + one.sensitivity * two.pressure * alone[other]
     return part
 
 
+WHOLE = Application("a", (UseStage("s", 1.0, False, 1.0, 1.0, 1.0),), 1.0, 1.0)
+"""Needs all of a disk, which a guest with a quota cannot use for as long."""
+
+
+@example([WHOLE] * 3, [2, 1, 1], ((0,), (1,)), 0.1, 1.0)
 @settings(max_examples=30, deadline=None)
 @given(
     st.lists(applications(), min_size=3, max_size=3),
