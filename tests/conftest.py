@@ -1,14 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """What holds for all tests."""
 
+import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
+
+TIMES = int(os.environ.get("SCHEDBRIDGE_EXAMPLES", "0"))
+"""How many times as many examples a property gets, drawn anew (`scripts/test properties`); 0: the
+same ones in every run, so that a change is judged by what it changed."""
 
 # How long an example takes says nothing of what is tested: it depends on what else runs.
-settings.register_profile("no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow],
+    derandomize=not TIMES, database=None, print_blob=bool(TIMES),
+)  # fmt: skip
 settings.load_profile("no clock")
 
 REAL = (
@@ -32,7 +40,25 @@ says so (R). All others must pass at once."""
 CLUSTERS = ("tests/integration/", "tests/real_pbs/")
 
 
-def pytest_collection_modifyitems(items):
+def more_examples(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """The properties among the tests, which get `TIMES` as many examples."""
+    found = [item for item in items if is_hypothesis_test(getattr(item, "obj", None))]
+    for item in found:
+        test = getattr(item.obj, "__func__", item.obj)
+        if not hasattr(test, "_scaled"):
+            given = test._hypothesis_internal_use_settings
+            test._hypothesis_internal_use_settings = settings(
+                given, max_examples=TIMES * given.max_examples, derandomize=False
+            )
+            test._scaled = True
+    return found
+
+
+def pytest_collection_modifyitems(config, items):
+    if TIMES:
+        left = set(items) - set(found := more_examples(items))
+        config.hook.pytest_deselected(items=list(left))
+        items[:] = found
     for item in items:
         if item.nodeid.startswith(CLUSTERS):
             continue  # a mark would replace --reruns of `scripts/test`

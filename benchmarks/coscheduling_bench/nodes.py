@@ -19,6 +19,7 @@ _SAMPLE_S: Final = 2.0
 def outweighing() -> Iterator[None]:
     """Gives Docker's cgroup, in which all containers are, a larger weight than other processes."""
     shares = CGROUPS / "cpu" / "docker" / "cpu.shares"
+    shares.parent.mkdir(exist_ok=True)  # Docker makes it with its first container
     before = shares.read_text()
     shares.write_text(str(_USUAL * OUTWEIGHS))
     try:

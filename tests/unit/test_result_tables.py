@@ -207,7 +207,6 @@ def test_sources_are_named() -> None:
 
 
 OLDER = {
-    "cluster-rates.json": "needs a quiet machine: others used at most 0.2 CPUs",
     "placement-cluster.json": "needs over an hour of five clusters of 64 nodes at once",
     "placement-experiment.json": "takes over half an hour of a core, most of it in SCIP",
 }

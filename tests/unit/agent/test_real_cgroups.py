@@ -2,7 +2,8 @@
 """Use and shares of a job in a real hierarchy of cgroup v2, with Slurm's directories.
 
 Where the controller `cpu` belongs to version 1, as on machines with both, the kernel has no
-`cpu.max` in version 2: then use is read from version 2, and shares are kept by priorities.
+`cpu.max` in version 2: then use is read from version 2, and shares are kept by priorities. To test
+`cpu.max` there: stop all containers, remove the cgroups below version 1's `cpu` and unmount it.
 """
 
 import os
