@@ -7,8 +7,8 @@
 Of each log stated spans of consecutive jobs are replayed on counts (`bridge.sim.runs.ordered`), as
 `schedbridge simulate` would with those jobs alone. A seed above 0 also shuffles jobs submitted in
 the same second, for EASY and `search` alike; seed 0 keeps the log's order. One line of JSON for
-each span, setting and seed: mean wait, 99th percentile and maximum, also by class, and the same of
-EASY.
+each span, setting and seed: mean wait, 99th percentile and maximum, also by class, the same of
+EASY, and by how many jobs the classes differ.
 """
 
 import argparse
@@ -45,6 +45,9 @@ EFFORT = 4_000
 """Jobs booked in a decision, unless a setting says otherwise."""
 FEW = 30
 """Classes of fewer jobs are left out."""
+LOSERS = 10
+"""Of a class, whose differences are summed."""
+MINUTE_S = 60
 
 
 def span_of(workload: Workload, share: float, jobs: int) -> tuple[Workload, int]:
@@ -98,6 +101,25 @@ def waits(workload: Workload, start_s: NDArray[np.int64]) -> dict[str, Any]:
     }
 
 
+def differences(
+    workload: Workload, start_s: NDArray[np.int64], easy_s: NDArray[np.int64]
+) -> dict[str, list[int]]:
+    """What classes wait more than under EASY.
+
+    Of each: jobs, those that wait longer and shorter by more than a minute, the sum of all
+    differences, s, and that of the `LOSERS` that lose most, s.
+    """
+    more_s = start_s - easy_s
+    found = {}
+    for name, own in classes(workload).items():
+        if own.sum() >= FEW:
+            most_s = np.sort(more_s[own])[-LOSERS:]
+            longer, shorter = more_s[own] > MINUTE_S, more_s[own] < -MINUTE_S
+            sums = (own.sum(), longer.sum(), shorter.sum(), more_s[own].sum(), most_s.sum())
+            found[name] = list(map(int, sums))
+    return found
+
+
 def _p99(values: NDArray[np.int64]) -> float:
     return float(np.percentile(values, 99))
 
@@ -120,11 +142,13 @@ def replayed(workload: Workload, setting: dict[str, Any], seed: int) -> dict[str
     began = time.process_time()
     run = kind(workload, pool_of(workload.processors_total), parse_policy(policy), seed)
     run.to_the_end()
+    easy_s = replay(workload, pool_of(workload.processors_total), 1).schedule.start_s
     return {
         "cpu_s": round(time.process_time() - began, 2),
         "plan_ms": round(float(np.mean(run.cpu_ms)), 3),
         "decisions": len(run.decision_ms),
         "waits": waits(workload, run.start_s),
+        "differences": differences(workload, run.start_s, easy_s),
     }
 
 

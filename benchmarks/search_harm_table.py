@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes Markdown tables of results of benchmarks/search_harm.py, and a plot of their frontier.
 
-    benchmarks/search_harm_table.py FILE.jsonl [--plot FILE.svg]
+    benchmarks/search_harm_table.py FILE.jsonl [--plot FILE.svg | --class NAME]
 
 All figures are relative to EASY on the same jobs. First: mean and longest wait by log and setting,
 and the worst class. Second: the mean wait of each class, a mean over the logs. Third, where there
-are several seeds: mean, least and greatest over the seeds.
+are several seeds: mean, least and greatest over the seeds. With `--class NAME`: how many jobs of
+that class pay, by seed.
 """
 
 import argparse
@@ -93,6 +94,21 @@ def by_seed(rows: list[Row]) -> list[str]:
     return lines
 
 
+def by_jobs(rows: list[Row], name: str) -> list[str]:
+    """Of one class, how many jobs pay."""
+    lines = [
+        "| log | seed | jobs | mean wait | longer | shorter | all, h | ten that lose most, h |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        jobs, longer, shorter, all_s, most_s = row["differences"][name]
+        lines.append(
+            f"| {row['log']} | {row['seed']} | {jobs} | {ratio(row, name, 0):.2f} | {longer}"
+            f" | {shorter} | {all_s / 3600:+.1f} | {most_s / 3600:+.1f} |"
+        )
+    return lines
+
+
 def plot(rows: list[Row], path: Path) -> None:
     """Mean wait against longest wait, a colour for each setting and a mark for each log."""
     import matplotlib as mpl  # noqa: PLC0415  only for a plot
@@ -124,9 +140,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("file", type=Path)
     parser.add_argument("--plot", type=Path, help="SVG to write")
+    parser.add_argument("--class", dest="name", help="of size or requested time")
     given = parser.parse_args()
     rows = [json.loads(line) for line in given.file.read_text().splitlines() if line]
-    if len({row["seed"] for row in rows}) > 1:
+    if given.name is not None:
+        print("\n".join(by_jobs(rows, given.name)))
+    elif len({row["seed"] for row in rows}) > 1:
         print("\n".join(by_seed(rows)))
     else:
         print("\n".join([*by_log(rows), "", *by_class(rows)]))
