@@ -177,6 +177,7 @@ def _with_shared(
             found.plan,
             quotas=shared.quotas.without(left_out),
             requeues=shared.requeues,
+            extensions=shared.extensions,
             again_s=min(found.plan.again_s, shared.again_s),
         )
         return replace(found, plan=plan)

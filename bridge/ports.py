@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from bridge.core import Alarm
 from bridge.model.coscheduling import NO_REQUEUES, GuestStart, Requeues
 from bridge.model.decisions.answer import Answer, Dispatched
+from bridge.model.decisions.extensions import NO_EXTENSIONS, Extensions
 from bridge.model.decisions.prediction import Prediction
 from bridge.model.decisions.quotas import NO_QUOTAS, Quotas
 from bridge.model.decisions.resizes import NO_RESIZES, Resizes
@@ -429,6 +430,7 @@ class Shared:
     Attributes:
         quotas: of guests that run, and of `guests`, by job id.
         requeues: guests that go back to the queue.
+        extensions: hosts whose time limits are lengthened.
         learnt: as in `Predicted`.
         again_s: when it wants to be asked again, event or not; NEVER: only after events.
         guests: that are to start, best first, on different hosts. Those that break a rule are left
@@ -439,6 +441,7 @@ class Shared:
 
     quotas: Quotas = NO_QUOTAS
     requeues: Requeues = NO_REQUEUES
+    extensions: Extensions = NO_EXTENSIONS
     learnt: Mapping[str, Learnt] = field(default_factory=dict)
     again_s: int = NEVER
     guests: Sequence[GuestStart] = ()

@@ -124,6 +124,10 @@ class a_running_job:  # noqa: N801
     memory_stall: float = -1.0
     measured_s: int = 0
     unused_nodes: tuple[int, ...] = ()
+    hosted_s: int = 0
+    hosted_since_s: int = 0
+    extended_s: int = 0
+    extendable: bool = False
 
 
 def a_partition(name: str = "batch", nodes: Sequence[int] = (), **settings: object) -> Partition:
@@ -144,7 +148,8 @@ _OTHERWISE = frozenset({"id", "eligible_s", "max_nodes", "licences", "chunks"})
 
 _SHARING = (
     "coschedule", "max_slowdown_permille", "requeue", "host_id", "own_cpus", "cpu_s", "busy_cpus",
-    "peak_mib", "progress", "memory_stall", "measured_s", "unused_nodes",
+    "peak_mib", "progress", "memory_stall", "measured_s", "unused_nodes", "hosted_s",
+    "hosted_since_s", "extended_s", "extendable",
 )  # fmt: skip
 _POWERS = [name for name in a_running_job.__dataclass_fields__ if name.endswith("_power_w")]
 

@@ -19,7 +19,7 @@ def a_host(nodes=(0,), **settings):
     given = {
         "shared": True, "cpus": 4, "mem_mib": 1000, "id": f"h{nodes[0]}", "start_s": NOW_S - 100,
         "end_s": NOW_S + 1000, "name": "host", "cpu_s": 100.0, "busy_cpus": 1.0, "peak_mib": 500,
-        "measured_s": NOW_S,
+        "measured_s": NOW_S, "extendable": True,
     } | settings  # fmt: skip
     return a_running_job(nodes, **given)
 

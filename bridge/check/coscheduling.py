@@ -16,6 +16,8 @@ Rules
        (`host_cpus_free`). All other rows obey the rules with the guests running (`guests_running`).
     6. Quotas are for guests that run or start now, one for each, with valid values.
     7. A guest is requeued only if it runs and may be requeued, once.
+    8. A time limit is lengthened only of a running job that has had guests, is none itself, and
+       whose controller can do it: once, by the time with guests at most.
 """
 
 from collections.abc import Iterator
@@ -26,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.coscheduling import NO_REQUEUES, as_reported, counted_once, pairs
+from bridge.model.decisions.extensions import NO_EXTENSIONS
 from bridge.model.decisions.quotas import LEAST_WEIGHT, MOST_WEIGHT, NO_QUOTAS
 from bridge.model.job import RUNNING_COLUMNS, RunningTable
 from bridge.model.job_columns import objects
@@ -43,8 +46,9 @@ _WAITS = Reason(ReasonCode.OTHER, "starts as a guest")
 
 
 def broken_coscheduling(snapshot: Snapshot, site: Site, plan: Plan) -> list[Broken]:
-    """The violations of rules 1 to 4, 6 and 7."""
-    if plan.host_id is None and not len(plan.quotas) and not len(plan.requeues):
+    """The violations of rules 1 to 4 and 6 to 8."""
+    others = len(plan.quotas) or len(plan.requeues) or len(plan.extensions)
+    if plan.host_id is None and not others:
         return []
     if plan.host_id is not None and len(plan.host_id) != len(plan):
         return [(-1, "", "has hosts for another number of rows")]
@@ -52,6 +56,7 @@ def broken_coscheduling(snapshot: Snapshot, site: Site, plan: Plan) -> list[Brok
         *_starts(snapshot, site, plan),
         *_quotas(snapshot, plan),
         *_requeues(snapshot, plan),
+        *_extensions(snapshot, plan),
     ]
 
 
@@ -190,12 +195,34 @@ def _requeues(snapshot: Snapshot, plan: Plan) -> Iterator[Broken]:
         seen.add(job_id)
 
 
+def _extensions(snapshot: Snapshot, plan: Plan) -> Iterator[Broken]:
+    """Rule 8."""
+    running, seen = snapshot.running, set[str]()
+    if len(plan.extensions.total_s) != len(plan.extensions.id):
+        yield -1, "", "has columns of extensions of different length"
+        return
+    most_s: dict[str, int] = {}
+    for row in np.flatnonzero(running.extendable).tolist():
+        if not running.host_id[row] and not running.releasing[row]:
+            since_s, now_s = int(running.hosted_since_s[row]), snapshot.now_s
+            with_guests_s = int(running.hosted_s[row]) + (now_s - since_s if since_s else 0)
+            most_s[str(running.id[row])] = min(with_guests_s, now_s - int(running.start_s[row]))
+    for job_id, total_s in zip(
+        plan.extensions.id.tolist(), plan.extensions.total_s.tolist(), strict=True
+    ):
+        if job_id in seen or not 0 < total_s <= most_s.get(job_id, 0):
+            yield -1, job_id, "has its limit lengthened twice, or by more than its time with guests"
+        seen.add(job_id)
+
+
 # ---------------------------------------------------------------- worlds for rule 5
 
 
 def as_ordinary(plan: Plan) -> Plan:
     """The plan with guests as ordinary rows."""
-    return replace(plan, host_id=None, quotas=NO_QUOTAS, requeues=NO_REQUEUES)
+    return replace(
+        plan, host_id=None, quotas=NO_QUOTAS, requeues=NO_REQUEUES, extensions=NO_EXTENSIONS
+    )
 
 
 def host_cpus_free(snapshot: Snapshot, plan: Plan) -> Snapshot:

@@ -351,6 +351,14 @@ class RunningTable:
     """It may be put back into the queue after it started."""
     host_id: Annotated[Objects, Column(MESSAGE, Unit.TEXT, "host_job_id")] = LEFT_OUT
     """The running job whose guest it is; empty: none (`bridge.model.coscheduling`)."""
+    hosted_s: Annotated[Ints, Column(MESSAGE, Unit.COUNT)] = LEFT_OUT
+    """Time for which it had guests since its start, s, without the present ones."""
+    hosted_since_s: Annotated[Ints, Column(MESSAGE, Unit.INSTANT)] = LEFT_OUT
+    """Since when it has the present ones; 0: it has none."""
+    extended_s: Annotated[Ints, Column(MESSAGE, Unit.COUNT)] = LEFT_OUT
+    """By how much its time limit was lengthened for its guests, s; contained in `end_s`."""
+    extendable: Annotated[Flags, Column(MESSAGE, Unit.FLAG)] = LEFT_OUT
+    """The controller can lengthen its time limit for its guests."""
     own_cpus: Annotated[Ints, Column(SERVICE, Unit.COUNT)] = LEFT_OUT
     """Of a guest: the CPUs that it holds on each of its nodes once its host has ended."""
     cpu_s: Annotated[NDArray[np.float64], Column(SERVICE, Unit.RATIO)] = LEFT_OUT

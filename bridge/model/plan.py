@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.coscheduling import NO_REQUEUES, Requeues
+from bridge.model.decisions.extensions import NO_EXTENSIONS, Extensions
 from bridge.model.decisions.power_saving import NO_POWER_CHANGES, PowerChanges
 from bridge.model.decisions.prediction import Prediction
 from bridge.model.decisions.quotas import NO_QUOTAS, Quotas
@@ -55,6 +56,7 @@ class Plan:
         host_id: (n_rows,) object (str): the running job whose guest a row starts as, on nodes
             of the host (`bridge.model.coscheduling`); empty: an ordinary row. None: all are.
         requeues: guests that go back to the queue.
+        extensions: hosts whose time limits are lengthened by what their guests have cost them.
         notes: deviations from the configured policy, e.g. that it failed and a fallback was used.
     """
 
@@ -80,6 +82,7 @@ class Plan:
     power: PowerChanges = NO_POWER_CHANGES
     host_id: NDArray[np.object_] | None = None
     requeues: Requeues = NO_REQUEUES
+    extensions: Extensions = NO_EXTENSIONS
 
     def __len__(self) -> int:
         return len(self.job)
@@ -130,7 +133,7 @@ class Plan:
 
     @property
     def only_rows(self) -> bool:
-        """Whether it decides nothing but its rows: no changes of width, guests or power."""
+        """Whether it decides nothing but its rows: no changes of width, guests, limits or power."""
         return (
             self.resizes is NO_RESIZES
             and self.returns is NO_RESIZES
@@ -138,6 +141,7 @@ class Plan:
             and self.quotas is NO_QUOTAS
             and self.host_id is None
             and self.requeues is NO_REQUEUES
+            and self.extensions is NO_EXTENSIONS
             and self.power is NO_POWER_CHANGES
         )
 

@@ -183,6 +183,8 @@ def _plan(snapshot: Snapshot, plan: Plan) -> Iterator[ColumnFault]:
     if plan.host_id is not None:
         yield from _length("plan.host_id", plan.host_id, count)
     yield from _length("plan.requeues.reasons", plan.requeues.reasons, len(plan.requeues))
+    yield from _length("plan.extensions.total_s", plan.extensions.total_s, len(plan.extensions))
+    yield from _amounts("plan.extensions.total_s", plan.extensions.total_s)
     yield from _indexes("plan.job", plan.job, len(snapshot.jobs))
     yield from _indexes("plan.nodes", plan.nodes, len(snapshot.nodes))
     yield from _indexes("plan.partition", plan.partition, len(snapshot.partitions), none=True)

@@ -213,6 +213,29 @@ def test_a_guest_is_requeued_and_its_host_loses_nothing(sharing: Decider) -> Non
     assert sharing.result(sharing.send(host, requeue=""))["outcome"] == "OUTCOME_REFUSED"
 
 
+def test_a_host_that_its_guest_delays_ends_after_its_own_limit(sharing: Decider) -> None:
+    """It has a minute, and needs 100 s; Slurm would end it after 60 to 90 s."""
+    cluster = sharing.cluster
+    host = a_host(sharing, "-t1", run="sleep 100")
+    said = sharing.result(sharing.send(host, extend=60))
+    assert "has had no guest" in str(said["text"]), said
+    guest = submit(cluster, "--coschedule=guest", run="sleep 600")
+    assert sharing.start_guest(guest, host)["outcome"] == "OUTCOME_APPLIED"
+    cluster.wait_for("time with guests", lambda: sharing.reported(host)["since_s"])
+    said = sharing.result(sharing.send(host, extend=100_000))
+    assert said["outcome"] == "OUTCOME_APPLIED", said
+    assert cluster.job(host)["TimeLimit"] == "00:02:00"  # not by more than its time with guests
+    cluster.wait_for("a report", lambda: sharing.reported(host)["extended_s"] == 60)
+    assert sharing.result(sharing.send(guest, requeue=""))["outcome"] == "OUTCOME_APPLIED"
+    cluster.wait_for("the guest's end", lambda: sharing.reported(host)["since_s"] == 0, 30)
+    hosted_s = int(str(sharing.reported(host)["hosted_s"]))
+    assert 0 < hosted_s <= 60
+    assert sharing.result(sharing.send(host, extend=60))["outcome"] == "OUTCOME_APPLIED"
+    assert cluster.job(host)["TimeLimit"] == "00:02:00"
+    cluster.wait_for("its end", lambda: host not in cluster.queue(), 150)
+    assert cluster.state(host) == "COMPLETED"
+
+
 # ---------------------------------------------------------------- losses
 
 

@@ -319,6 +319,7 @@ static pb_unreserve_t unreserve;
 static pb_resize_t resizes[MOST_DECISIONS];
 static pb_progress_t progress;
 static pb_requeue_t requeue;
+static pb_extend_t extension;
 static char texts[MOST_DECISIONS][4][64];
 
 static const char *some_nodes(char *text, size_t bytes) {
@@ -388,6 +389,11 @@ static void decide(size_t n) {
             requeue.reason = one_in(2) ? "odd \n; schedbridge: \x1b[31m" : "";
             decision->action_case = PB(DECISION__ACTION_REQUEUE);
             decision->requeue = &requeue;
+        } else if (one_in(3)) {
+            schedbridge__v1__extend__init(&extension);
+            extension.total_s = one_in(4) ? any_time(100) : (int64_t)random_below(2000);
+            decision->action_case = PB(DECISION__ACTION_EXTEND);
+            decision->extend = &extension;
         } else if (one_in(2)) {
             schedbridge__v1__resize__init(&resizes[n]);
             resizes[n].nodes = (char *)some_nodes(texts[n][1], 64);

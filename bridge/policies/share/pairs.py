@@ -20,7 +20,10 @@ Rules
     4. A guest is also requeued when memory is short, and held to the floor while its host is not
        measured (`bridge.planning.sharing.safety`). It is requeued when the host's progress, or its
        application's record, shows that it will not end within its limit at its present rate. A host
-       for which that is expected, or whose rate alone is unknown, gets no guest. A host gets its
+       for which that is expected, or whose rate alone is unknown, gets no guest. The limit of a
+       host is lengthened by what its guests have cost it (`bridge.planning.sharing.lost_time`);
+       they leave when it reaches its own limit. Where its limit cannot be lengthened, it has guests
+       only while the time that it needs is known (`keep_limits`). A host gets its
        first guest only after it has run for so long that the harm done before it can be detected
        would be within the bound if the host ended just then (`_young`). A guest whose host's
        slowdown is still unknown after `MOST_UNKNOWN` measurements is held to the floor, and after
@@ -48,6 +51,7 @@ from typing import Final
 
 from bridge.errors import ConfigError
 from bridge.model.coscheduling import GuestStart, has_guests
+from bridge.model.decisions.extensions import NO_EXTENSIONS
 from bridge.model.decisions.quotas import LEAST_WEIGHT
 from bridge.model.learnt import Learning, Learnt
 from bridge.model.plan import Plan
@@ -58,6 +62,7 @@ from bridge.planning.sharing.histories import application, history_of
 from bridge.planning.sharing.interference.measurements import MOST_UNKNOWN
 from bridge.planning.sharing.interference.monitor import PairMonitor
 from bridge.planning.sharing.leaving import STOPPED, TOO_LATE
+from bridge.planning.sharing.lost_time import LostTime
 from bridge.planning.sharing.orders import Orders, cpus_of
 from bridge.planning.sharing.pair_bound import PairBound
 from bridge.planning.sharing.pair_knowledge import (
@@ -98,9 +103,12 @@ class Pairs:
         calm_s: how long a guest stays at the floor after its host's bound was passed.
         watch_s: interval at which guests are examined; above 5, a bound may be passed for more than
             10 s.
+        lengthen_limits: the time limit of a host is lengthened by what its guests have cost it, so
+            that none is killed at its limit because of them. Otherwise the site's `OverTimeLimit`
+            must suffice.
         keep_limits: a host gets guests only while the time that it needs is known, from its
-            progress or with the interval of its application's runs alone, so that hardly any is
-            killed at its limit because of a guest.
+            progress or with the interval of its application's runs alone. With `lengthen_limits`
+            this holds in any case for hosts whose limits cannot be lengthened.
         progress_only: only jobs that report their progress become hosts, so that the bound holds
             for whatever slows them down, also for what CPU time does not show.
         compare: hosts are compared in turns, beside the guest at the floor and at its ceiling, so
@@ -113,6 +121,7 @@ class Pairs:
     least_share: float = 0.1
     calm_s: int = 30
     watch_s: int = 5
+    lengthen_limits: bool = True
     keep_limits: bool = False
     progress_only: bool = False
     compare: bool = False
@@ -131,12 +140,14 @@ class Pairs:
         """Learns, guides guests and starts some; see `bridge.ports.SharePolicy`."""
         snapshot = world()
         slots = Slots(snapshot, context.site, plan, spares_head=True)
-        if not slots.open and not has_guests(snapshot.running):
+        had_guests = snapshot.running.hosted_s.any()
+        if not slots.open and not had_guests and not has_guests(snapshot.running):
             return NOTHING_SHARED
         known, left = (Learning(context.state.learnt_by(each)) for each in (NAME, left_hosts.NAME))
         cycle = _Cycle(self, slots, known, left)
         off = switch.off_since_s(context.state) is not None
         cycle.monitor.learn()
+        cycle.lost_time.count()
         cycle.stopped = switch.stopped_users(context.state)
         reverted = not off and cycle.revert(context.site)
         stopped = cycle.stop_users(context.site)
@@ -152,6 +163,7 @@ class Pairs:
         return Shared(
             quotas=cycle.orders.quotas(),
             requeues=cycle.orders.requeues(),
+            extensions=cycle.lost_time.extensions() if self.lengthen_limits else NO_EXTENSIONS,
             learnt=learnt,
             again_s=cycle.again_s(off=off or reverted),
             guests=cycle.starts,
@@ -177,6 +189,7 @@ class _Cycle:
         self.monitor = PairMonitor(self.snapshot, self.learning, self.left, units)
         self.pairs, self.records = self.monitor.pairs, self.monitor.records
         self.estimates, self.measurements = self.monitor.estimates, self.monitor.measurements
+        self.lost_time = LostTime(self.monitor)
         self.pair_bound = PairBound(self.monitor, self.policy.calm_s, self.policy.compare)
 
     def revert(self, site: Site) -> bool:
@@ -191,6 +204,10 @@ class _Cycle:
 
     def again_s(self, *, off: bool) -> int:
         """Rule 7; otherwise hosts are measured alone as long as admissible guests wait."""
+        limit_s = self.lost_time.again_s() if self.policy.lengthen_limits else NEVER
+        return min(limit_s, self._watch_again_s(off=off))
+
+    def _watch_again_s(self, *, off: bool) -> int:
         if self.starts or self.pairs.host_of:
             return self.now_s + self.policy.watch_s
         if off or not self.slots.anybody_waits:
@@ -259,8 +276,11 @@ class _Cycle:
         running, host = self.snapshot.running, self.pairs.host_of[guest]
         if str(running.user[host]) in self.stopped:
             return STOPPED
+        keeps = self._keeps(host)
+        if not keeps and self._reached_own_limit(host):
+            return TOO_LATE
         needs_s = self._needs_s(host, [pair.rates[unit] for unit in UNITS])
-        if needs_s is None and self.policy.keep_limits:  # too few samples, or not known any more
+        if needs_s is None and keeps:  # too few samples, or not known any more
             alone = (self.estimates.rate_alone(host, unit) for unit in UNITS)
             needs_s = self._needs_s(host, [rate for rate in alone if rate is not None])
             if needs_s is None:
@@ -269,9 +289,18 @@ class _Cycle:
             return TOO_LATE
         return ""
 
+    def _keeps(self, host: int) -> bool:
+        """Whether a host has guests only while the time that it needs is known (rule 4)."""
+        if self.policy.keep_limits:
+            return True
+        return self.policy.lengthen_limits and not self.lost_time.may_extend(host)
+
+    def _reached_own_limit(self, host: int) -> bool:
+        return self.policy.lengthen_limits and self.lost_time.own_end_s(host) <= self.now_s
+
     def _needs_s(self, host: int, rates: Sequence[Rate]) -> float | None:
         """The time that a host still needs, by the first rate of which it is known, s."""
-        at_most = self.policy.keep_limits
+        at_most = self._keeps(host)
         each_s = (self.estimates.needs_s(host, rate, at_most=at_most) for rate in rates)
         return next((each for each in each_s if each is not None), None)
 
@@ -314,12 +343,12 @@ class _Cycle:
         if str(self.snapshot.running.user[host.row]) in self.stopped:
             return False
         rate = self._rate_alone(host)
-        if rate is None or self._young(host):
+        if rate is None or self._young(host) or self._reached_own_limit(host.row):
             return False
         needs_s = self._needs_s(host.row, [rate])
         left_s = int(self.snapshot.running.end_s[host.row]) - self.now_s
         if needs_s is None:
-            return not self.policy.keep_limits
+            return not self._keeps(host.row)
         return needs_s * (1 + self._bound(host.row)) <= left_s
 
     def _young(self, host: Host) -> bool:

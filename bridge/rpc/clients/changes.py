@@ -35,6 +35,7 @@ def _running_prints(snapshot: Snapshot) -> NDArray[np.int64]:
     held = sums[running.indptr[1:]] - sums[running.indptr[:-1]]
     mark: NDArray[np.int64] = (running.start_s * 1_000_003 ^ running.end_s) * 1_000_003 ^ held
     mark = mark * 2 + running.adapting
+    mark = (mark * 31 + running.hosted_s) * 31 + running.hosted_since_s
     for row in running.host_id.nonzero()[0].tolist():
         mark[row] = mark[row] * 31 + zlib.crc32(running.host_id[row].encode())
     return mark

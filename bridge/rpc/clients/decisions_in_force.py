@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.coscheduling import requeues
+from bridge.model.decisions.extensions import Extensions
 from bridge.model.decisions.power_saving import NO_POWER_CHANGES
 from bridge.model.decisions.quotas import USUAL_WEIGHT, Quotas
 from bridge.model.decisions.resizes import Resizes
@@ -79,6 +80,7 @@ class DecisionsInForce:
         self._power = NO_POWER_CHANGES
         self._quotas: dict[str, tuple[int, int]] = {}
         self._requeues: list[tuple[str, str]] = []
+        self._extensions: dict[str, int] = {}
         self._reserving = reserving
         self._results: list[pb.Fate] = []
         self._licences: tuple[str, ...] = ()
@@ -91,6 +93,7 @@ class DecisionsInForce:
             "power": self._change_power,
             "quota": self._quota,
             "requeue": self._requeue,
+            "extend": self._extend,
             "reserve": self._reserve,
             "unreserve": self._unreserve,
         }
@@ -98,7 +101,10 @@ class DecisionsInForce:
     @property
     def features(self) -> list[str]:
         """The actions that can be carried out, as a hello names them."""
-        own = ["start", "planned_start", "pending_reason", "resize", "power", "quota", "share"]
+        own = [
+            "start", "planned_start", "pending_reason", "resize", "power", "quota", "share",
+            "extend",
+        ]  # fmt: skip
         return own if self._reserving is None else [*own, "reserve", "reserve_licences"]
 
     def forget(self) -> None:
@@ -173,6 +179,10 @@ class DecisionsInForce:
 
     def _requeue(self, decision: pb.Decision, _: NodeIndex) -> None:
         self._requeues.append((decision.job_id, decision.requeue.reason))
+        self._carried_out(decision)
+
+    def _extend(self, decision: pb.Decision, _: NodeIndex) -> None:
+        self._extensions[decision.job_id] = decision.extend.total_s
         self._carried_out(decision)
 
     def _reserve(self, decision: pb.Decision, nodes: NodeIndex) -> None:
@@ -266,9 +276,10 @@ class DecisionsInForce:
                 rows.add(row, known.start_s, at, known.nodes, reason=known.reason)
         power, self._power = self._power, NO_POWER_CHANGES
         requeued, self._requeues = requeues(self._requeues), []
+        extended, self._extensions = Extensions.of(self._extensions), {}
         return replace(
             rows.plan(), resizes=self._resizing(snapshot), power=power, requeues=requeued,
-            quotas=self._quotas_in_force(snapshot),
+            quotas=self._quotas_in_force(snapshot), extensions=extended,
         )  # fmt: skip
 
     def _quotas_in_force(self, snapshot: Snapshot) -> Quotas:

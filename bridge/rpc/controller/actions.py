@@ -47,6 +47,7 @@ ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
         "resize": Action(Feature.RESIZE, Subject.RUNNING_JOB, "adjustments"),
         "quota": Action(Feature.QUOTA, Subject.RUNNING_JOB, "adjustments"),
         "requeue": Action(Feature.SHARE, Subject.RUNNING_JOB, "adjustments"),
+        "extend": Action(Feature.EXTEND, Subject.RUNNING_JOB, "adjustments"),
         "progress": Action(Feature.PROGRESS, Subject.RUNNING_JOB, "adjustments"),
         "power": Action(Feature.POWER, Subject.NO_JOB, "power_changes"),
         "reserve": Action(Feature.RESERVE, Subject.NO_JOB, "orders"),

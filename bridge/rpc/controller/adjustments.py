@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decisions about running jobs on the wire: new sets of nodes, CPU quotas, and requeues.
+"""Decisions about running jobs on the wire: new sets of nodes, quotas, requeues and extensions.
 
 Rules
     1. `bridge.resizing` decides how a resize is carried out, and when the controller gets which
@@ -10,13 +10,17 @@ Rules
        has changed meanwhile.
     4. A guest is requeued once per run: the decision is sent again if the controller refused it, or
        has not answered for `REQUEUE_AGAIN_S`.
-    5. After `reset` no quota and no sentence is known to the controller.
+    5. The extension of a host's limit is sent when the plan's differs from the last one sent, and
+       again if the report does not show it after `EXTEND_AGAIN_S`. It is absolute, so a repetition
+       does no harm.
+    6. After `reset` no quota and no sentence is known to the controller.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
+from bridge.model.decisions.extensions import whole_minutes_s
 from bridge.model.decisions.quotas import USUAL_WEIGHT
 from bridge.model.decisions.resizes import Resizes
 from bridge.model.job import RunningTable
@@ -34,6 +38,7 @@ from bridge.rpc.reported.safe_text import plain, printable
 
 _NO_QUOTA = (0, USUAL_WEIGHT)
 REQUEUE_AGAIN_S: Final = 30
+EXTEND_AGAIN_S: Final = 30
 
 
 class Adjustments:
@@ -53,6 +58,7 @@ class Adjustments:
         self._take_id = take_id
         self._quotas: dict[str, tuple[int, int]] = {}
         self._requeued: dict[str, tuple[int, int]] = {}
+        self._extended: dict[str, tuple[int, int]] = {}
         self._reported: Snapshot | None = None
         self._nodes_awaited = False
         self._progress_told: dict[str, str] = {}
@@ -64,6 +70,7 @@ class Adjustments:
         self.runtime.reset()
         self._quotas.clear()
         self._requeued.clear()
+        self._extended.clear()
         self._progress_told.clear()
 
     def close(self, result: pb.Fate, now_s: int) -> bool:
@@ -120,6 +127,32 @@ class Adjustments:
             found += self._new_quotas(shown, plan)
         if Feature.SHARE in features:
             found += self._new_requeues(shown, plan)
+        if Feature.EXTEND in features:
+            found += self._new_extensions(shown, plan)
+        return found
+
+    def _new_extensions(self, snapshot: Snapshot, plan: Plan) -> list[pb.Decision]:
+        """Rule 5."""
+        extensions, now_s = plan.extensions, snapshot.now_s
+        if not len(extensions) and not self._extended:
+            return []
+        rows, found, sent = _rows(snapshot.running), [], {}
+        for job_id, total_s in zip(
+            extensions.id.tolist(), extensions.total_s.tolist(), strict=True
+        ):
+            if job_id not in rows:
+                continue
+            wanted_s = whole_minutes_s(total_s)
+            before_s, at_s = self._extended.get(job_id, (0, 0))
+            if wanted_s == before_s and abs(now_s - at_s) < EXTEND_AGAIN_S:
+                sent[job_id] = before_s, at_s
+                continue
+            version = int(snapshot.running.version[rows[job_id]])
+            message = pb.Decision(id=self._take_id(), job_id=job_id, job_version=version)
+            message.extend.total_s = total_s
+            sent[job_id] = wanted_s, now_s
+            found.append(message)
+        self._extended = sent
         return found
 
     def _new_requeues(self, snapshot: Snapshot, plan: Plan) -> list[pb.Decision]:
@@ -246,15 +279,22 @@ def _resizable(shown: Snapshot, reported: Snapshot, row: int) -> Snapshot:
 
 
 def _pairs(running: RunningTable) -> Iterator[tuple[str, str]]:
-    """The sentences for guests and their hosts about each other."""
+    """The sentences for guests and hosts about each other, and for hosts whose limits grew."""
     guests_of: dict[str, list[str]] = {}
+    longer = {
+        str(running.id[row]): f"time limit {int(running.extended_s[row]) // 60} min longer: "
+        for row in running.extended_s.nonzero()[0].tolist()
+        if not running.host_id[row]
+    }
     for row in running.host_id.nonzero()[0].tolist():
         guest, host = str(running.id[row]), str(running.host_id[row])
         guests_of.setdefault(host, []).append(guest)
         yield guest, plain(f"a guest on the nodes of job {host}")
     for host, guests in guests_of.items():
         who = "a guest, job" if len(guests) == 1 else f"{len(guests)} guests, jobs"
-        yield host, plain(f"shares its nodes with {who} {', '.join(guests)}")
+        yield host, plain(f"{longer.pop(host, '')}shares its nodes with {who} {', '.join(guests)}")
+    for host, text in longer.items():
+        yield host, plain(f"{text}guests shared its nodes")
 
 
 def _rows(running: RunningTable) -> dict[str, int]:

@@ -269,7 +269,7 @@ class EndedJob(_message.Message):
     def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., start_s: _Optional[int] = ..., end_s: _Optional[int] = ..., time_limit_s: _Optional[int] = ..., ending: _Optional[_Union[Ending, str]] = ...) -> None: ...
 
 class Job(_message.Message):
-    __slots__ = ("id", "version", "state", "name", "user", "account", "qos", "priority", "submit_s", "eligible_s", "begin_s", "time_limit_s", "hold", "hold_text", "request", "array_tasks", "array_startable", "allocation", "deadline_s", "least_time_s", "coschedule", "max_slowdown_permille", "requeue", "host_job_id", "share_of", "share_ppm", "share_usage", "share_cost")
+    __slots__ = ("id", "version", "state", "name", "user", "account", "qos", "priority", "submit_s", "eligible_s", "begin_s", "time_limit_s", "hold", "hold_text", "request", "array_tasks", "array_startable", "allocation", "deadline_s", "least_time_s", "coschedule", "max_slowdown_permille", "requeue", "host_job_id", "share_of", "share_ppm", "share_usage", "share_cost", "hosted_s", "hosted_since_s", "extended_s", "extendable")
     ID_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -298,6 +298,10 @@ class Job(_message.Message):
     SHARE_PPM_FIELD_NUMBER: _ClassVar[int]
     SHARE_USAGE_FIELD_NUMBER: _ClassVar[int]
     SHARE_COST_FIELD_NUMBER: _ClassVar[int]
+    HOSTED_S_FIELD_NUMBER: _ClassVar[int]
+    HOSTED_SINCE_S_FIELD_NUMBER: _ClassVar[int]
+    EXTENDED_S_FIELD_NUMBER: _ClassVar[int]
+    EXTENDABLE_FIELD_NUMBER: _ClassVar[int]
     id: str
     version: int
     state: JobState
@@ -326,7 +330,11 @@ class Job(_message.Message):
     share_ppm: int
     share_usage: int
     share_cost: int
-    def __init__(self, id: _Optional[str] = ..., version: _Optional[int] = ..., state: _Optional[_Union[JobState, str]] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., account: _Optional[str] = ..., qos: _Optional[str] = ..., priority: _Optional[int] = ..., submit_s: _Optional[int] = ..., eligible_s: _Optional[int] = ..., begin_s: _Optional[int] = ..., time_limit_s: _Optional[int] = ..., hold: _Optional[_Union[Hold, str]] = ..., hold_text: _Optional[str] = ..., request: _Optional[_Union[Request, _Mapping]] = ..., array_tasks: _Optional[int] = ..., array_startable: _Optional[int] = ..., allocation: _Optional[_Union[Allocation, _Mapping]] = ..., deadline_s: _Optional[int] = ..., least_time_s: _Optional[int] = ..., coschedule: _Optional[_Union[Coschedule, str]] = ..., max_slowdown_permille: _Optional[int] = ..., requeue: bool = ..., host_job_id: _Optional[str] = ..., share_of: _Optional[str] = ..., share_ppm: _Optional[int] = ..., share_usage: _Optional[int] = ..., share_cost: _Optional[int] = ...) -> None: ...
+    hosted_s: int
+    hosted_since_s: int
+    extended_s: int
+    extendable: bool
+    def __init__(self, id: _Optional[str] = ..., version: _Optional[int] = ..., state: _Optional[_Union[JobState, str]] = ..., name: _Optional[str] = ..., user: _Optional[str] = ..., account: _Optional[str] = ..., qos: _Optional[str] = ..., priority: _Optional[int] = ..., submit_s: _Optional[int] = ..., eligible_s: _Optional[int] = ..., begin_s: _Optional[int] = ..., time_limit_s: _Optional[int] = ..., hold: _Optional[_Union[Hold, str]] = ..., hold_text: _Optional[str] = ..., request: _Optional[_Union[Request, _Mapping]] = ..., array_tasks: _Optional[int] = ..., array_startable: _Optional[int] = ..., allocation: _Optional[_Union[Allocation, _Mapping]] = ..., deadline_s: _Optional[int] = ..., least_time_s: _Optional[int] = ..., coschedule: _Optional[_Union[Coschedule, str]] = ..., max_slowdown_permille: _Optional[int] = ..., requeue: bool = ..., host_job_id: _Optional[str] = ..., share_of: _Optional[str] = ..., share_ppm: _Optional[int] = ..., share_usage: _Optional[int] = ..., share_cost: _Optional[int] = ..., hosted_s: _Optional[int] = ..., hosted_since_s: _Optional[int] = ..., extended_s: _Optional[int] = ..., extendable: bool = ...) -> None: ...
 
 class Request(_message.Message):
     __slots__ = ("partitions", "min_nodes", "max_nodes", "tasks", "cpus_per_task", "tasks_per_node", "min_cpus", "min_cpus_per_node", "memory_per_node_mib", "memory_per_cpu_mib", "gres_per_node", "exclusive", "features", "required_nodes", "excluded_nodes", "licences", "reservation", "contiguous", "malleable", "chunks", "fixed_start", "switches", "switches_wait_s", "controller_chooses", "no_place")
@@ -541,7 +549,7 @@ class ControllerStatus(_message.Message):
     def __init__(self, fallbacks: _Optional[int] = ..., fallback_s: _Optional[float] = ..., fallback_reason: _Optional[str] = ..., lock_ms_max: _Optional[float] = ..., round_trip_ms: _Optional[float] = ...) -> None: ...
 
 class Decision(_message.Message):
-    __slots__ = ("id", "job_id", "job_version", "start", "planned_start", "pending", "resize", "quota", "reserve", "unreserve", "progress", "power", "requeue")
+    __slots__ = ("id", "job_id", "job_version", "start", "planned_start", "pending", "resize", "quota", "reserve", "unreserve", "progress", "power", "requeue", "extend")
     ID_FIELD_NUMBER: _ClassVar[int]
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     JOB_VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -555,6 +563,7 @@ class Decision(_message.Message):
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
     POWER_FIELD_NUMBER: _ClassVar[int]
     REQUEUE_FIELD_NUMBER: _ClassVar[int]
+    EXTEND_FIELD_NUMBER: _ClassVar[int]
     id: int
     job_id: str
     job_version: int
@@ -568,7 +577,8 @@ class Decision(_message.Message):
     progress: Progress
     power: Power
     requeue: Requeue
-    def __init__(self, id: _Optional[int] = ..., job_id: _Optional[str] = ..., job_version: _Optional[int] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., planned_start: _Optional[_Union[PlannedStart, _Mapping]] = ..., pending: _Optional[_Union[Pending, _Mapping]] = ..., resize: _Optional[_Union[Resize, _Mapping]] = ..., quota: _Optional[_Union[Quota, _Mapping]] = ..., reserve: _Optional[_Union[Reserve, _Mapping]] = ..., unreserve: _Optional[_Union[Unreserve, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., power: _Optional[_Union[Power, _Mapping]] = ..., requeue: _Optional[_Union[Requeue, _Mapping]] = ...) -> None: ...
+    extend: Extend
+    def __init__(self, id: _Optional[int] = ..., job_id: _Optional[str] = ..., job_version: _Optional[int] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., planned_start: _Optional[_Union[PlannedStart, _Mapping]] = ..., pending: _Optional[_Union[Pending, _Mapping]] = ..., resize: _Optional[_Union[Resize, _Mapping]] = ..., quota: _Optional[_Union[Quota, _Mapping]] = ..., reserve: _Optional[_Union[Reserve, _Mapping]] = ..., unreserve: _Optional[_Union[Unreserve, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., power: _Optional[_Union[Power, _Mapping]] = ..., requeue: _Optional[_Union[Requeue, _Mapping]] = ..., extend: _Optional[_Union[Extend, _Mapping]] = ...) -> None: ...
 
 class Start(_message.Message):
     __slots__ = ("nodes", "partition", "tasks", "uses", "choice", "time_limit_s", "host_job_id")
@@ -675,6 +685,12 @@ class Requeue(_message.Message):
     REASON_FIELD_NUMBER: _ClassVar[int]
     reason: str
     def __init__(self, reason: _Optional[str] = ...) -> None: ...
+
+class Extend(_message.Message):
+    __slots__ = ("total_s",)
+    TOTAL_S_FIELD_NUMBER: _ClassVar[int]
+    total_s: int
+    def __init__(self, total_s: _Optional[int] = ...) -> None: ...
 
 class Fate(_message.Message):
     __slots__ = ("decision_id", "job_id", "outcome", "code", "text")

@@ -298,6 +298,8 @@ class ReportedCluster:
                 table = beside_completing(counted_once(table), self.nodes.table().capacity)
             else:
                 table = table.with_columns(host_id=left_out_of(table)["host_id"])
+            if Feature.EXTEND not in self._hello.features:
+                table = table.with_columns(extendable=left_out_of(table)["extendable"])
             self._running_table = table
         return self._running_table
 

@@ -22,3 +22,5 @@ class Feature(StrEnum):
     RESERVE_LICENCES = "reserve_licences"
     SHARE = "share"
     """Starts a job on the CPUs of another one, and requeues it."""
+    EXTEND = "extend"
+    """Lengthens the time limit of a host by what its guests have cost it."""

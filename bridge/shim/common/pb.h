@@ -33,6 +33,7 @@ typedef Schedbridge__V1__Pending pb_pending_t;
 typedef Schedbridge__V1__Resize pb_resize_t;
 typedef Schedbridge__V1__Progress pb_progress_t;
 typedef Schedbridge__V1__Requeue pb_requeue_t;
+typedef Schedbridge__V1__Extend pb_extend_t;
 typedef Schedbridge__V1__Power pb_power_t;
 typedef Schedbridge__V1__Reserve pb_reserve_t;
 typedef Schedbridge__V1__Unreserve pb_unreserve_t;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "common/slurm_compat.h"
+#include "decisions/extend.h"
 #include "rules/coscheduling.h"
 
 // A backfill pass that was running when it was stopped ends within this time (bf_max_time is 30 s
@@ -102,6 +103,7 @@ void fallback_tidy(fallback_t *fallback, lock_scope_t *locks)
         return;
     if (fallback->active) {
         coscheduling_restore_all(); // before Slurm starts those that wait again
+        extend_hosts_in_fallback(time(NULL));
         lock_scope_give(locks);
         return;
     }

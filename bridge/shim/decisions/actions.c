@@ -2,6 +2,7 @@
 #include "decisions/actions.h"
 
 #include "decisions/announce.h"
+#include "decisions/extend.h"
 #include "decisions/requeue.h"
 #include "decisions/reserve.h"
 #include "decisions/start.h"
@@ -52,6 +53,13 @@ static verdict_t carry_out_requeue(job_record_t *job, sent_job_t *entry,
     return requeue_guest(job, decision->requeue);
 }
 
+static verdict_t carry_out_extend(job_record_t *job, sent_job_t *entry,
+                                  const pb_decision_t *decision)
+{
+    (void)entry;
+    return extend_host(job, decision->extend);
+}
+
 static verdict_t carry_out_reserve(job_record_t *job, sent_job_t *entry,
                                    const pb_decision_t *decision)
 {
@@ -85,6 +93,7 @@ static const action_t actions[MOST_ACTIONS] = {
     ACTION(UNRESERVE) = {"reserve", NO_JOB, carry_out_unreserve},
     ACTION(POWER) = {"power", NO_JOB, carry_out_power},
     ACTION(REQUEUE) = {"share", RUNNING_JOB, carry_out_requeue},
+    ACTION(EXTEND) = {"extend", RUNNING_JOB, carry_out_extend},
 };
 
 // Features beyond the original form of the table's actions.

@@ -10,6 +10,7 @@
 #include "report/gres.h"
 #include "resize/expand.h"
 #include "rules/coscheduling.h"
+#include "rules/hosting.h"
 #include "rules/moldable.h"
 #include "rules/unmodelled.h"
 
@@ -200,6 +201,16 @@ static uint32_t host_number(const job_record_t *job)
     return host ? compat_job_id(host) : 0;
 }
 
+static void hash_hosting(bridge_hash_t *hash, const job_record_t *job)
+{
+    hosting_t hosting;
+    if (!job->spank_job_env_size || !hosting_of(job, &hosting))
+        return;
+    hash_number(hash, (uint64_t)hosting.past_s);
+    hash_number(hash, (uint64_t)hosting.since_s);
+    hash_number(hash, (uint64_t)hosting.added << 1 | hosting_may_extend(job));
+}
+
 uint64_t job_print(const job_record_t *job, const sent_job_t *entry, time_t now)
 {
     bridge_hash_t hash = BRIDGE_HASH_START;
@@ -213,6 +224,7 @@ uint64_t job_print(const job_record_t *job, const sent_job_t *entry, time_t now)
         hash_text(&hash, job->nodes);
         hash_number(&hash, (uint64_t)job->total_cpus << 32 | job->node_cnt);
         hash_number(&hash, host_number(job));
+        hash_hosting(&hash, job);
         if (state == PB(JOB_STATE__JOB_STATE_COMPLETING) && job->node_bitmap_cg)
             hash_number(&hash, nodes_print(job->node_bitmap_cg));
         return hash_end(hash);
@@ -386,6 +398,13 @@ static void set_sharing(arena_t *arena, pb_job_t *message, const job_record_t *j
     if (host)
         message->host_job_id =
             job_wire_id(arena, compat_job_id(host), host->array_job_id, host->array_task_id);
+    hosting_t hosting;
+    if (!job->spank_job_env_size || !hosting_of(job, &hosting))
+        return;
+    message->hosted_s = hosting.past_s;
+    message->hosted_since_s = hosting.since_s;
+    message->extended_s = 60 * (int64_t)hosting.added;
+    message->extendable = hosting_may_extend(job);
 }
 
 static const char *user_name(arena_t *arena, const job_record_t *job)

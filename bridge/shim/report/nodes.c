@@ -8,6 +8,15 @@
 #include "report/node_power.h"
 #include "rules/coscheduling.h"
 
+bool nodes_overlap(bitstr_t *a, bitstr_t *b)
+{
+    for (bitoff_t at = 0; (at = compat_next_bit(a, at)) >= 0; at++) {
+        if (bit_test(b, at))
+            return true;
+    }
+    return false;
+}
+
 // As Slurm decides, except for nodes that are powered off without a way to power them on.
 static bool usable(const node_record_t *node)
 {

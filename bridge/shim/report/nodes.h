@@ -17,6 +17,9 @@ pb_node_t *node_message(arena_t *arena, const node_record_t *node);
 // not a hostlist, longer than the list of all nodes, or names an unknown node.
 bool nodes_named(const char *names, bitstr_t **nodes);
 
+// Whether some node is in both.
+bool nodes_overlap(bitstr_t *a, bitstr_t *b);
+
 pb_partitions_t *partitions_message(arena_t *arena);
 
 // Sets *next_s to the first time after `now` at which a reservation begins or ends; 0: none.

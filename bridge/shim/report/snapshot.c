@@ -22,7 +22,7 @@ typedef struct {
     snapshot_t *snapshot;
     sent_state_t *sent_state;
     numbers_t *numbers;
-    bool strays;
+    bool strays, guests_left;
 } scan_t;
 
 static void numbers_add(numbers_t *numbers, uint32_t id)
@@ -55,6 +55,7 @@ static int collect(void *record, void *context)
     scan_t *scan = context;
     const job_record_t *job = record;
     scan->strays |= expand_is_stray(job);
+    scan->guests_left |= coscheduling_has_left(job);
     if (job_wire_state(job) != PB(JOB_STATE__JOB_STATE_UNSPECIFIED))
         numbers_add(scan->numbers, compat_job_id(job));
     note_end(scan, job);
@@ -193,6 +194,11 @@ static bool take_jobs(snapshot_t *snapshot, sent_state_t *sent_state, lock_scope
         good = read_jobs(snapshot, sent_state, locks, &numbers, &doubtful);
         if (good)
             lock_scope_give(locks);
+    }
+    if (good && scan.guests_left && lock_scope_take(locks, LOCK_SCOPE_APPLY)) {
+        coscheduling_leave_all();
+        snapshot->again = true; // their hosts were reported before
+        lock_scope_give(locks);
     }
     if (good && scan.strays && lock_scope_take(locks, LOCK_SCOPE_APPLY)) {
         expand_clear_strays();

@@ -83,15 +83,6 @@ static verdict_t judge_width(const job_record_t *job, const malleable_t *malleab
     return APPLIED;
 }
 
-static bool overlap(bitstr_t *a, bitstr_t *b)
-{
-    for (bitoff_t at = 0; (at = compat_next_bit(a, at)) >= 0; at++) {
-        if (bit_test(b, at))
-            return true;
-    }
-    return false;
-}
-
 // Slurm cannot take back a node on which the job has no CPU, e.g. if there are fewer tasks than
 // nodes.
 static bool has_cpus_everywhere(const job_record_t *job)
@@ -137,7 +128,7 @@ static verdict_t judge_added(job_record_t *job, const change_t *change, const ch
         return REFUSED(ESLURM_NOT_SUPPORTED, "no job can grow with PrologFlags=Alloc or Contain");
     if (!bit_super_set(change->added, job->part_ptr->node_bitmap))
         return INVALID("%.60s: not all nodes are in partition %.60s", names, job->part_ptr->name);
-    if (details->exc_node_bitmap && overlap(change->added, details->exc_node_bitmap))
+    if (details->exc_node_bitmap && nodes_overlap(change->added, details->exc_node_bitmap))
         return INVALID("%.60s: the job excludes some of these nodes", names);
     if (job->end_time < time(NULL) + 60)
         return REFUSED(ESLURM_INVALID_TIME_LIMIT, "the job ends within a minute");
@@ -147,7 +138,7 @@ static verdict_t judge_added(job_record_t *job, const change_t *change, const ch
     if (!(details->whole_node & WHOLE_NODE_REQUIRED))
         return REFUSED(ESLURM_NOT_SUPPORTED, "only jobs that hold whole nodes can grow");
     // Nodes that a job has just given back are not shared before they have answered.
-    if (overlap(change->added, cg_node_bitmap) ||
+    if (nodes_overlap(change->added, cg_node_bitmap) ||
         !bit_super_set(change->added, share_node_bitmap) ||
         !bit_super_set(change->added, idle_node_bitmap))
         return BUSY("%.80s: some of these nodes are in use", names);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "report/jobs.h"
+#include "rules/hosting.h"
 #include "rules/note.h"
 
 #define NOTE "SPANK_SCHEDBRIDGE_SHARES="
@@ -308,6 +309,9 @@ void coscheduling_note(job_record_t *job, job_record_t *host, uint8_t share_res,
     if (host)
         shares.host = compat_job_id(host);
     write_note(job, &shares);
+    hosting_begin(job);
+    if (host)
+        hosting_open(host, time(NULL));
     // The host runs alone, so its own former host is gone, and may return as its guest.
     if (host && read_note(host, &of_host) && of_host.host) {
         of_host.host = 0;
@@ -315,25 +319,94 @@ void coscheduling_note(job_record_t *job, job_record_t *host, uint8_t share_res,
     }
 }
 
+// ---------------------------------------------------------------- guests that have left
+
+#define LATEST_S 120 // a job's processes have ended by then
+
+typedef struct {
+    const job_record_t *gone;
+    uint32_t host;
+    bool found;
+} others_t;
+
+static bool has_left(const job_record_t *job)
+{
+    return !IS_JOB_RUNNING(job) && !IS_JOB_SUSPENDED(job) && !IS_JOB_COMPLETING(job);
+}
+
+static int look_for_other(void *record, void *context)
+{
+    const job_record_t *job = record;
+    others_t *others = context;
+    shares_t shares;
+    if (job != others->gone && job->details && job->spank_job_env_size && !has_left(job) &&
+        read_note(job, &shares) && shares.host == others->host)
+        others->found = true;
+    return others->found ? -1 : 0; // a negative number ends the search
+}
+
+bool coscheduling_has_left(const job_record_t *job)
+{
+    shares_t shares;
+    return job->details && job->spank_job_env_size && has_left(job) && read_note(job, &shares) &&
+           shares.host;
+}
+
+void coscheduling_leave(job_record_t *job)
+{
+    shares_t shares;
+    time_t now = time(NULL);
+    if (!coscheduling_has_left(job) || !read_note(job, &shares))
+        return;
+    job_record_t *host = find_job_record(shares.host);
+    others_t others = {.gone = job, .host = shares.host};
+    shares.host = 0;
+    write_note(job, &shares);
+    if (!host || !host->details)
+        return;
+    (void)list_for_each_ro(job_list, look_for_other, &others);
+    // The end is noticed late where slurmctld was down.
+    if (!others.found)
+        hosting_close(host, job->end_time > 0 ? MIN(now, job->end_time + LATEST_S) : now);
+}
+
+static int leave_one(void *record, void *context)
+{
+    (void)context;
+    coscheduling_leave(record);
+    return 0;
+}
+
+void coscheduling_leave_all(void)
+{
+    (void)list_for_each_ro(job_list, leave_one, NULL);
+}
+
+// ---------------------------------------------------------------- jobs that wait again
+
 void coscheduling_restore(job_record_t *job)
 {
     shares_t shares;
     if (!IS_JOB_PENDING(job) || IS_JOB_COMPLETING(job))
         return; // Slurm still counts it among the jobs that keep others off their nodes
+    coscheduling_leave(job);
     // A forged note does no harm: the client could have requested the same openly.
     if (read_note(job, &shares) && job->details->share_res == 1) {
         job->details->share_res = shares.share_res;
         job->details->whole_node = shares.whole_node;
     }
     note_remove(job, NOTE);
+    hosting_forget(job);
 }
 
 static int restore_one(void *record, void *context)
 {
     job_record_t *job = record;
     (void)context;
-    if (job->details && note_text(job, NOTE))
-        coscheduling_restore(job);
+    if (!job->details || !job->spank_job_env_size)
+        return 0;
+    coscheduling_leave(job);
+    coscheduling_restore(job);
     return 0;
 }
 

@@ -65,6 +65,16 @@ void coscheduling_end(job_record_t *job, job_record_t *host, bitstr_t *nodes, bo
 void coscheduling_note(job_record_t *job, job_record_t *host, uint8_t share_res,
                        uint8_t whole_node);
 
+// Whether a guest has ended or waits again, and its host does not know yet (`hosting.h`). Needs the
+// jobs for reading.
+bool coscheduling_has_left(const job_record_t *job);
+
+// Ends the time that the host of such a guest counts, if it was the last one.
+void coscheduling_leave(job_record_t *job);
+
+// The same for all jobs.
+void coscheduling_leave_all(void);
+
 // Resets a job that is pending again; does nothing to others.
 void coscheduling_restore(job_record_t *job);
 

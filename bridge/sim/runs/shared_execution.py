@@ -3,7 +3,8 @@
 
 Rules
     1. An end is recomputed when a pairing begins or ends, or its quotas change.
-    2. Quotas and weights are those of the last plan; a job that it does not name has none.
+    2. Quotas and weights are those of the last plan; a job that it does not name has none. Time
+       limits are lengthened as it says.
     3. Policies see exact CPU time, busy CPUs and maximum memory of running jobs, at each decision.
 """
 
@@ -96,7 +97,7 @@ class SharedExecution(Execution):
         return self._running.completed(job, now_s)
 
     def share(self, plan: Plan, now_s: int) -> int:
-        """Puts the quotas of a plan into force; returns how many jobs they change."""
+        """Puts quotas and extensions of a plan into force; returns how many jobs they change."""
         limits: dict[int, CpuLimits] = {}
         quotas, controller = plan.quotas, self._controller
         for job_id, milli, weight in zip(
@@ -113,9 +114,25 @@ class SharedExecution(Execution):
                     milli, weight, int(controller.nodes.occupancy.capacity[node, CPUS])
                 )
         changed = self._running.limit(limits, now_s)
-        for job in changed:
+        extended = self._extend(plan, now_s)
+        for job in sorted({*changed, *extended}):
             self._expect(job, now_s)
-        return len(changed)
+        return len(changed) + len(extended)
+
+    def _extend(self, plan: Plan, now_s: int) -> list[int]:
+        """Lengthens time limits; returns the jobs."""
+        found, controller, extensions = [], self._controller, plan.extensions
+        for job_id, total_s in zip(
+            extensions.id.tolist(), extensions.total_s.tolist(), strict=True
+        ):
+            job = controller.guests.row(job_id)
+            held = None if job is None else controller.running.get(job)
+            if job is None or held is None:
+                continue
+            if more_s := self._running.extend(job, total_s, now_s):
+                controller.set_limit(job, held.limit_s + more_s)
+                found.append(job)
+        return found
 
     def _expect(self, job: int, now_s: int) -> None:
         """Schedules the end of a job instead of its former one."""
@@ -127,9 +144,17 @@ class SharedExecution(Execution):
     def _read(self, jobs: Sequence[int], now_s: int) -> dict[str, NDArray[Any]]:
         """Measurements of running jobs, as columns of their table."""
         found = self._running.readings(jobs, now_s)
-        controller, share = self._controller, found.pop("peak_memory")
+        controller, share, log = self._controller, found.pop("peak_memory"), self._running.log
         capacity = controller.nodes.occupancy.capacity
         node_mib = [int(capacity[controller.running[job].nodes, MEMORY_MIB].max()) for job in jobs]
         peak_mib = np.rint(share * np.array(node_mib, dtype=np.int64)).astype(np.int64)
         measured_s = np.full(len(jobs), now_s, dtype=np.int64)
-        return {**found, "peak_mib": peak_mib, "measured_s": measured_s}
+        hosted = [self._running.hosted_s(job, now_s) for job in jobs]
+        return {
+            **found,
+            "peak_mib": peak_mib,
+            "measured_s": measured_s,
+            "hosted_s": np.array(hosted, dtype=np.int64),
+            "extended_s": log.extended_s[list(jobs)],
+            "extendable": log.host[list(jobs)] < 0,
+        }

@@ -12,8 +12,10 @@
 | guest_slowdown | likewise of guests by their hosts: mean, 95 %, maximum |
 | above_bound | share of the hosts that were slowed down by more than `BOUND` |
 | above_s | how long such a slowdown lasted, s: of hosts that had it: mean, 95 %, maximum |
-| overrun | share of all jobs that ran beyond their time limit |
-| hosts_overrun | share of the hosts that did, and would not have without their guests |
+| overrun | share of all jobs that ran beyond their own time limit |
+| hosts_overrun | share of the hosts that ran beyond their limit as lengthened, because of guests |
+| extended | share of the hosts whose limit was lengthened |
+| extended_s | by how much, s: of these hosts: mean, 95 %, maximum |
 | killed | jobs killed at their time limit |
 | requeued | how often a guest was requeued |
 """
@@ -44,7 +46,9 @@ def sharing_measures(outcome: Outcome) -> dict[str, Any]:
     span_s = max(makespan_s(schedule), 1)
     widths = np.diff(outcome.indptr)
     ran_s = np.where(schedule.finished, schedule.end_s - schedule.start_s, 0)
-    late, in_time = ran_s > workload.time_limit_s, workload.runtime_s <= workload.time_limit_s
+    limit_s = workload.time_limit_s
+    late, in_time = ran_s > limit_s + log.extended_s, workload.runtime_s <= limit_s
+    extended = host & (log.extended_s > 0)
     return {
         "guests": int(guest.sum()),
         "hosts": int(host.sum()),
@@ -57,8 +61,10 @@ def sharing_measures(outcome: Outcome) -> dict[str, Any]:
         "guest_slowdown": _spread(slower[guest]),
         "above_bound": round(float((slower[host] > BOUND).mean()), 4) if host.any() else 0.0,
         "above_s": _spread(log.above_s[host & (log.above_s > 0)]),
-        "overrun": round(float(late.mean()), 4),
+        "overrun": round(float((ran_s > limit_s).mean()), 4),
         "hosts_overrun": round(float((late & in_time)[host].mean()), 4) if host.any() else 0.0,
+        "extended": round(float(extended[host].mean()), 4) if host.any() else 0.0,
+        "extended_s": _spread(log.extended_s[extended].astype(np.float64)),
         "killed": int(log.killed.sum()),
         "requeued": int(log.requeued.sum()),
     }

@@ -4,13 +4,13 @@
 Jobs are rows of the workload. The rules are those of `progress.py` and `setting.py`.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.model.decisions.extensions import whole_minutes_s
 from bridge.sim.sharing.progress import UNLIMITED, CpuLimits, Meets, ResourceUse, SharedWork
 from bridge.sim.sharing.setting import Sharing
 
@@ -30,6 +30,7 @@ class SharingLog:
         above_s: float64: time for which it was slowed down by more than `BOUND`.
         killed: bool: at its time limit.
         requeued: int64: how often it was requeued as a guest.
+        extended_s: int64: by how much its time limit was lengthened for its guests.
     """
 
     host: NDArray[np.int64]
@@ -40,6 +41,7 @@ class SharingLog:
     above_s: NDArray[np.float64]
     killed: NDArray[np.bool_]
     requeued: NDArray[np.int64]
+    extended_s: NDArray[np.int64]
 
 
 class SharedRunning:
@@ -74,6 +76,7 @@ class SharedRunning:
             above_s=np.zeros(n_jobs),
             killed=np.zeros(n_jobs, dtype=bool),
             requeued=np.zeros(n_jobs, dtype=np.int64),
+            extended_s=np.zeros(n_jobs, dtype=np.int64),
         )
 
     def start(self, job: int, cpus: int, nodes: int, now_s: int) -> None:
@@ -90,7 +93,7 @@ class SharedRunning:
             job, kind, cpus=cpus, runtime_s=float(self._runtime_s[job]), now_s=now_s, nodes=nodes
         )
         self._began_s[job] = now_s
-        self.log.host[job] = _NOBODY
+        self.log.host[job], self.log.extended_s[job] = _NOBODY, 0
 
     def pair(self, host: int, guest: int, now_s: int, meets: Meets) -> None:
         """A job that has just started is on nodes of another one."""
@@ -135,6 +138,28 @@ class SharedRunning:
                 changed |= {job, *self._work.beside(job)}
         return sorted(changed)
 
+    def extend(self, job: int, total_s: int, now_s: int) -> int:
+        """Lengthens the time limit of a job, by its time with guests at most.
+
+        Args:
+            job: runs.
+            total_s: the whole extension since its start; rounded up to whole minutes.
+            now_s: the present.
+
+        Returns:
+            By how much the limit is later now, s; 0: the job is a guest, or has its extension.
+        """
+        if self.log.host[job] != _NOBODY:
+            return 0
+        total_s = whole_minutes_s(min(total_s, self.hosted_s(job, now_s)))
+        more_s = max(total_s - int(self.log.extended_s[job]), 0)
+        self.log.extended_s[job] += more_s
+        return more_s
+
+    def hosted_s(self, job: int, now_s: int) -> int:
+        """The time with guests of a running job so far, whole seconds."""
+        return int(self._work.read(job, now_s).used.shared_s)
+
     def host_of(self, job: int) -> int | None:
         """The host of a guest; None: it is not a guest."""
         return self._guest_of.get(job)
@@ -157,13 +182,11 @@ class SharedRunning:
         return self._work.done(job, now_s)
 
     def _killed_s(self, job: int, now_s: int) -> int:
-        """When it is killed; later, if its guest delays it further."""
+        """When it is killed; later, if its limit is lengthened."""
         if self._sharing.grace_s is None or self._work.done(job, now_s):
             return _LATEST_S
-        allowed_s = int(self._limit_s[job]) + self._sharing.grace_s
-        if job not in self._guest_of and self.log.host[job] == _NOBODY:
-            allowed_s += math.ceil(self._work.read(job, now_s).used.lost_s)
-        return self._began_s[job] + allowed_s
+        limit_s = int(self._limit_s[job]) + int(self.log.extended_s[job])
+        return self._began_s[job] + limit_s + self._sharing.grace_s
 
     def readings(self, jobs: Sequence[int], now_s: int) -> dict[str, NDArray[np.float64]]:
         """Measurements of some running jobs: CPU time, busy CPUs, maximum memory as a share."""

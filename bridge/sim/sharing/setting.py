@@ -6,8 +6,8 @@ Rules
        assigned one of the model's, with equal probabilities, by the seed.
     2. Each job consents at random to be host and guest.
     3. A job is killed when it has exceeded its time limit by more than the grace (like Slurm's
-       `OverTimeLimit`). The delay of a host by its guest is added to its limit, unlike
-       in Slurm, where `OverTimeLimit` must cover it.
+       `OverTimeLimit`). The limit of a host is lengthened as plans say, as the plugin does it: by
+       the time with guests at most, in whole minutes.
 """
 
 from dataclasses import dataclass, replace

@@ -5,12 +5,12 @@ Usage: told_service.py ORDERS_FILE RESULTS_FILE -- ARGUMENTS of schedbridge
 
 Rules
     1. Each line of ORDERS_FILE is a JSON object: key, job, and one of nodes (a resize), progress (a
-       text), requeue (a reason) and host (the job is started as this one's guest). With "stale"
-       true the decision names another version of the job. It is sent with the next reply after the
-       job was reported as running; a guest, as waiting.
+       text), requeue (a reason), extend (seconds) and host (the job is started as this one's
+       guest). With "stale" true the decision names another version of the job. It is sent with the
+       next reply after the job was reported as running; a guest, as waiting.
     2. RESULTS_FILE gets a JSON line for each result (key, outcome, code, text, and lock_ms, the
        longest hold of Slurm's locks since the call before), and one for each report of a running
-       job: job, version, nodes, head, end_s, host, consent.
+       job: job, version, nodes, head, end_s, host, consent, hosted_s, since_s, extended_s.
     3. An order with a share (job, node, milli_cpus, weight, guest) is no decision: agents are told
        it, with all earlier ones of the same kind, until one with "shares" null drops them all.
     4. All decisions of the real service are still sent, under other numbers. The controller is
@@ -81,6 +81,8 @@ class Told:
                 decision.start.nodes = str(order.get("on") or self._nodes[str(order["host"])])
             elif "requeue" in order:
                 decision.requeue.reason = str(order["requeue"])
+            elif "extend" in order:
+                decision.extend.total_s = int(str(order["extend"]))
             elif "nodes" in order:
                 decision.resize.nodes = str(order["nodes"])
             else:
@@ -115,6 +117,8 @@ class Told:
                     "job": job.id, "version": job.version, "nodes": nodes,
                     "head": job.allocation.head, "end_s": job.allocation.end_s,
                     "host": job.host_job_id, "consent": pb.Coschedule.Name(job.coschedule),
+                    "hosted_s": job.hosted_s, "since_s": job.hosted_since_s,
+                    "extended_s": job.extended_s,
                 }
             )  # fmt: skip
         for result in request.fates:

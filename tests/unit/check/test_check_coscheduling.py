@@ -9,6 +9,7 @@ import pytest
 
 from bridge.check.legality import check
 from bridge.model.coscheduling import requeues
+from bridge.model.decisions.extensions import Extensions
 from bridge.model.decisions.quotas import Quotas
 from bridge.model.job import Coschedule, Hold
 from bridge.model.job_columns import objects
@@ -280,3 +281,31 @@ def test_requeues_are_for_guests_that_may_be():
     ):
         found = texts(with_guest(**settings), replace(plan, requeues=requeues(rows)))
         assert "may not be requeued" in found
+
+
+@pytest.mark.parametrize(
+    ("host", "extensions", "wrong"),
+    [
+        ({"hosted_s": 30}, {"h": 30}, False),
+        ({"hosted_s": 30, "start_s": -20}, {"h": 20}, False),
+        ({"hosted_s": 30, "start_s": -20}, {"h": 21}, True),  # longer than it has run
+        ({"hosted_s": 30}, {"h": 31}, True),
+        ({"hosted_s": 30}, {"h": 0}, True),
+        ({"hosted_s": 30}, {"x": 1}, True),
+        ({"hosted_s": 0}, {"h": 1}, True),
+        ({"hosted_s": 90}, {"h": 80}, True),
+        ({"hosted_s": 30, "extendable": False}, {"h": 30}, True),
+    ],
+)
+def test_limits_are_lengthened_by_the_time_with_guests_at_most(host, extensions, wrong):
+    world = a_world(host={"extendable": True, "start_s": -50} | host)
+    plan = replace(a_plan(world, host_id=""), extensions=Extensions.of(extensions))
+    assert ("lengthened" in texts(world, plan)) == wrong
+
+
+def test_a_limit_is_lengthened_once():
+    world = a_world(host={"extendable": True, "start_s": -50, "hosted_s": 30})
+    twice = Extensions(objects(["h", "h"]), np.array([10, 20]))
+    assert "twice" in texts(world, replace(a_plan(world, host_id=""), extensions=twice))
+    odd = Extensions(objects(["h"]), np.array([10, 20]))
+    assert "different length" in texts(world, replace(a_plan(world, host_id=""), extensions=odd))

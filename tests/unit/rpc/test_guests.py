@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bridge.model.coscheduling import counted_once, requeues
+from bridge.model.decisions.extensions import Extensions
 from bridge.model.job import Coschedule
 from bridge.model.job_columns import objects
 from bridge.model.plan import Plan
@@ -16,7 +17,7 @@ from bridge.registry import build, parse_policy
 from bridge.resizing.launchers import Absent
 from bridge.resizing.runtime import Runtime
 from bridge.rpc.clients.decisions_in_force import DecisionsInForce
-from bridge.rpc.controller.adjustments import REQUEUE_AGAIN_S, Adjustments
+from bridge.rpc.controller.adjustments import EXTEND_AGAIN_S, REQUEUE_AGAIN_S, Adjustments
 from bridge.rpc.controller.announcements import Announcements
 from bridge.rpc.encode import Messages
 from bridge.rpc.pb import scheduler_pb2 as pb
@@ -209,3 +210,66 @@ def test_a_simulated_controller_reads_guests_quotas_and_requeues():
         [pb.Decision(id=4, job_id="g", quota=pb.Quota(weight=100))], nodes, world.licences
     )
     assert not len(decisions.plan(world).quotas)
+
+
+class ExtendingLink(Link):
+    """Adjustments that are asked to lengthen the host's time limit."""
+
+    def cycle(self, now_s, total_s=90, features=("extend",), extended_s=0):
+        world = a_world(now_s=now_s)
+        world = world.with_running(world.running.with_columns(extended_s=np.array([extended_s, 0])))
+        shown = self.adjustments.overlay(world)
+        plan = run(world, Memory(), build(parse_policy("easy")))
+        owed = {"h": total_s, "gone": 60} if total_s else {}
+        plan = replace(plan, extensions=Extensions.of(owed))
+        nodes = NodeIndex(world.nodes.names)
+        return self.adjustments.decide(shown, plan, NO_RULES, nodes, frozenset(features))
+
+
+def test_an_extension_is_sent_once_and_again_if_the_report_does_not_show_it():
+    link = ExtendingLink()
+    (message,) = link.cycle(10)
+    assert (message.job_id, message.extend.total_s) == ("h", 90)
+    assert link.cycle(12) == []
+    assert link.cycle(14, total_s=119) == []  # the same whole minutes
+    (more,) = link.cycle(16, total_s=121)
+    assert more.extend.total_s == 121
+    (again,) = link.cycle(16 + EXTEND_AGAIN_S, total_s=121)
+    assert again.extend.total_s == 121
+    assert link.cycle(90, total_s=0) == []
+    assert len(link.cycle(91)) == 1
+    link.adjustments.reset()
+    assert len(link.cycle(92)) == 1
+
+
+def test_a_controller_without_the_feature_is_asked_for_no_extension():
+    found = ExtendingLink().cycle(10, features=("share", "quota"))
+    assert [message.WhichOneof("action") for message in found] == ["quota"]
+
+
+def test_the_user_of_a_host_sees_why_its_limit_is_longer():
+    found = ExtendingLink().cycle(10, features=("progress",), extended_s=120, total_s=0)
+    texts = {one.job_id: one.progress.text for one in found}
+    assert texts["h"] == "time limit 2 min longer: shares its nodes with a guest, job g"
+
+
+@pytest.mark.parametrize(("features", "kept"), [(("share", "extend"), True), (SHARE, False)])
+def test_what_a_host_had_of_guests_arrives(features, kept):
+    world = a_world()
+    columns = {"hosted_s": 5, "hosted_since_s": 7, "extended_s": 60, "extendable": True}
+    world = world.with_running(
+        world.running.with_columns(**{name: np.array([each, 0]) for name, each in columns.items()})
+    )
+    found = through_the_wire(world, features).running
+    assert found.extendable.tolist() == [kept, False]
+    assert [found.hosted_s[0], found.hosted_since_s[0], found.extended_s[0]] == [5, 7, 60]
+
+
+def test_a_simulated_controller_reads_extensions_once():
+    world, decisions = a_world(), DecisionsInForce()
+    decision = pb.Decision(id=1, job_id="h", extend=pb.Extend(total_s=61))
+    decisions.take([decision], NodeIndex(world.nodes.names), world.licences)
+    plan = decisions.plan(world)
+    assert (plan.extensions.id.tolist(), plan.extensions.total_s.tolist()) == (["h"], [61])
+    assert not len(decisions.plan(world).extensions)
+    assert [fate.decision_id for fate in decisions.results(world)] == [1]

@@ -7,6 +7,8 @@ Terms
     time beside     of a host and an application of guests: the seconds for which they ran together,
                     the time of the last observation, the guest's last ceiling, and the part of the
                     time for which the loss is attributed to the guest, ms.
+    lost time       of a host: the hosted time that is counted, s, and what was lost of it, ms
+                    (`bridge.planning.sharing.lost_time`).
 
 Rules
     1. The records are dropped when the jobs have left.
@@ -24,7 +26,7 @@ from bridge.planning.sharing.pair_knowledge import CEILINGS
 from bridge.planning.sharing.pair_record import Pair
 from bridge.planning.sharing.slowdown import Rate
 
-_ALONE, _PAIR, _TIME = "alone", "beside", "ran"
+_ALONE, _PAIR, _TIME, _LOST = "alone", "beside", "ran", "lost"
 _MOST_BESIDE: Final = 32
 _LONGEST_GAP_S: Final = 120
 """Maximum time between two observations of a pair; more does not count as time together."""
@@ -98,8 +100,17 @@ class PairRecords:
         here = set(self._pairs.snapshot.running.id.tolist())
         for key in self._kept.in_order():
             kind, _, rest = key.partition(APART)
-            if kind in (_ALONE, _TIME) and rest.partition(APART)[0] not in here:
+            if kind in (_ALONE, _TIME, _LOST) and rest.partition(APART)[0] not in here:
                 self._kept.pop(key)
+
+    def lost(self, host_id: str) -> tuple[int, int]:
+        """The lost time of a host (see Terms)."""
+        counted_s, lost_ms = self._kept.get(_key(_LOST, host_id)) or (0, 0)
+        return counted_s, lost_ms
+
+    def keep_lost(self, host_id: str, counted_s: int, lost_ms: int) -> None:
+        """Keeps it."""
+        self._kept[_key(_LOST, host_id)] = [counted_s, lost_ms]
 
     def beside_s(self, guest: int) -> int:
         """The time for which guests of this application have run beside the host, s."""

@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 from bridge.model.coscheduling import pairs, requeues
+from bridge.model.decisions.extensions import Extensions
 from bridge.model.decisions.quotas import Quotas
 from bridge.model.job import Coschedule
 from bridge.model.job_columns import objects
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.planning.site_rules.rules_text import parse_site
+from bridge.ports import Decide
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
 from bridge.sim.runs.engine import simulate
@@ -240,28 +242,53 @@ def test_a_node_that_is_lost_takes_host_and_guest_with_it() -> None:
     assert outcome.restarts.sum() > 0
 
 
-def test_killed_after_limit_and_grace_but_not_for_what_a_guest_has_cost() -> None:
+def lengthening(decide: Decide) -> Decide:
+    """Plans like `decide`, and lengthens limits of hosts by all of their time with guests."""
+
+    def decided(snapshot: Snapshot) -> Plan:
+        running, plan = snapshot.running, decide(snapshot)
+        rows = np.flatnonzero(running.extendable & (running.hosted_s > 0)).tolist()
+        owed = {str(running.id[row]): int(running.hosted_s[row]) for row in rows}
+        return replace(plan, extensions=Extensions.of(owed), again_s=snapshot.now_s + 10)
+
+    return decided
+
+
+@pytest.mark.parametrize(
+    ("grace_s", "lengthens", "end_s", "killed", "late"),
+    [
+        (None, False, [191, 201], [False, False], (1.0, 1.0)),
+        (None, True, [191, 201], [False, False], (1.0, 0.0)),
+        # Killed for what its guest has cost it.
+        (0, False, [101, 111], [True, True], (0.0, 0.0)),
+        # The guest has done half of its work at its limit; then the host is alone.
+        (0, True, [151, 111], [False, True], (0.5, 0.0)),
+        (50, False, [151, 161], [True, True], (1.0, 1.0)),
+        (50, True, [176, 161], [False, True], (1.0, 0.0)),
+    ],
+)
+def test_killed_after_limit_and_grace_but_not_where_the_limit_is_lengthened(
+    grace_s: int | None, lengthens: bool, end_s: list[int], killed: list[bool], late: object
+) -> None:
     """Host and guest run together from 10 s on, each at half its speed."""
     everybody = np.full(2, Coschedule.BOTH, dtype=np.int8)
     jobs = [(1, 100, 100, PROCESSORS), (11, 100, 100, PROCESSORS)]
-    ends, late = {}, {}
-    for grace_s in (None, 0, 50):
-        setting = Sharing(QUIET, np.zeros(2, dtype=np.int64), everybody, grace_s)
-        workload = replace(a_workload(jobs, PROCESSORS), sharing=setting)
-        policy = RandomGuests(0, quotas=False)
-        policy.rng = np.random.default_rng(1)
-        outcome = run(workload, policy)
-        log = outcome.sharing
-        assert log is not None
-        assert log.host.tolist() == [-1, 0]
-        ends[grace_s] = outcome.schedule.end_s.tolist(), log.killed.tolist()
-        found = sharing_measures(outcome)
-        late[grace_s] = found["overrun"], found["hosts_overrun"]
-    assert ends[None] == ([191, 201], [False, False])
-    # The guest has done half of its work at its limit; then the host is alone.
-    assert ends[0] == ([151, 111], [False, True])
-    assert ends[50] == ([176, 161], [False, True])
-    assert late == {None: (1.0, 1.0), 0: (0.5, 1.0), 50: (1.0, 1.0)}
+    setting = Sharing(QUIET, np.zeros(2, dtype=np.int64), everybody, grace_s)
+    workload = replace(a_workload(jobs, PROCESSORS), sharing=setting)
+    policy = RandomGuests(0, quotas=False)
+    policy.rng = np.random.default_rng(1)
+    decide = lengthening(policy.decide) if lengthens else policy.decide
+    outcome = simulate(workload, shared_pool(), decide)
+    log = outcome.sharing
+    assert log is not None
+    assert log.host.tolist() == [-1, 0]
+    assert outcome.schedule.end_s.tolist() == end_s
+    assert log.killed.tolist() == killed
+    found = sharing_measures(outcome)
+    assert (found["overrun"], found["hosts_overrun"]) == late
+    assert (found["extended"] > 0) == lengthens
+    assert not log.extended_s[1]
+    assert log.extended_s[0] <= log.shared_s[0] + 60
 
 
 def test_a_policy_that_watches_guests_is_asked_as_often_as_it_wants() -> None:

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The time that guests have cost their hosts, by which the hosts' time limits are lengthened.
+
+Terms
+    hosted time     for which a host has had guests since its start, as its controller counts it.
+    own limit       the host's time limit without extensions.
+
+Rules
+    1. The loss of a host is the sum over its hosted time of h / (1 + h), where h is the upper end
+       of the interval of its slowdown at that time (`slowdown.py`), of several guests the largest.
+       Hosted time in which the slowdown is unknown is lost as a whole, also that before a restart
+       of the service without memory.
+    2. The limit is lengthened as soon as the loss exceeds the extension so far, by whole minutes,
+       so that planned starts count with the later end.
+    3. A host that still runs `NEAR_S` before its limit gets all of its hosted time: no guest can
+       have cost it more, and what is measured may be less than what was lost (CPU time does not
+       show all interference).
+    4. It is lengthened only if the controller says that it can do so (`RunningTable.extendable`),
+       and only if no reservation of the host's nodes begins before its limit plus its whole run
+       time, since an extension could reach into it.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from bridge.model.decisions.extensions import Extensions, hosted_s, whole_minutes_s
+from bridge.planning.sharing.interference.monitor import PairMonitor
+from bridge.planning.sharing.seen import is_measured
+from bridge.planning.sharing.slowdown import SURE
+from bridge.units import NEVER
+
+NEAR_S: Final = 120
+"""A host's limit is near. The controller must hear of it before the limit, also when a cycle and
+its answer take some seconds."""
+_AGAIN_S: Final = 15
+"""A host near its limit is looked at again after this time, until it has its extension."""
+
+
+class LostTime:
+    """Of the hosts of one snapshot."""
+
+    def __init__(self, monitor: PairMonitor) -> None:
+        """Starts without counting.
+
+        Args:
+            monitor: of the pairs; what is kept of hosts is changed.
+        """
+        self._monitor, self._snapshot = monitor, monitor.snapshot
+        self._running, self._now_s = self._snapshot.running, self._snapshot.now_s
+
+    def may_extend(self, row: int) -> bool:
+        """Whether the limit of a running job can be lengthened (rule 4)."""
+        running = self._running
+        if not running.extendable[row] or running.host_id[row]:
+            return False
+        end_s, start_s = int(running.end_s[row]), int(running.start_s[row])
+        latest_s, held = end_s + max(end_s - start_s, 0), self._monitor.pairs.nodes(row)
+        return not any(
+            each.start_s < latest_s and each.end_s > self._now_s and np.isin(held, each.nodes).any()
+            for each in self._snapshot.reservations
+        )
+
+    def own_end_s(self, row: int) -> int:
+        """When a running job reaches its own limit."""
+        return int(self._running.end_s[row]) - int(self._running.extended_s[row])
+
+    def count(self) -> None:
+        """Takes in the hosted time since the last snapshot (rule 1)."""
+        records = self._monitor.records
+        for row in self._hosts():
+            host_id, hosted = str(self._running.id[row]), self._hosted_s(row)
+            counted_s, lost_ms = records.lost(host_id)
+            if hosted < counted_s:  # another run of the same job
+                counted_s, lost_ms = 0, 0
+            lost_ms += round(1000 * (hosted - counted_s) * self._lost_share(row))
+            records.keep_lost(host_id, hosted, lost_ms)
+
+    def extensions(self) -> Extensions:
+        """The limits that are to be lengthened now (rules 2 and 3)."""
+        found = {}
+        for row in self._hosts():
+            host_id = str(self._running.id[row])
+            owed_s = self._owed_s(row, host_id)
+            if whole_minutes_s(owed_s) > int(self._running.extended_s[row]) and self.may_extend(
+                row
+            ):
+                found[host_id] = owed_s
+        return Extensions.of(found)
+
+    def again_s(self) -> int:
+        """When a host comes near its limit (rule 3); NEVER: none does."""
+        found = NEVER
+        for row in self._hosts():
+            rest = whole_minutes_s(self._hosted_s(row)) > int(self._running.extended_s[row])
+            if rest and self.may_extend(row):
+                near_s = int(self._running.end_s[row]) - NEAR_S
+                found = min(found, max(near_s, self._now_s + _AGAIN_S))
+        return found
+
+    def _hosts(self) -> list[int]:
+        """Rows of the jobs that have had guests, or have some."""
+        running = self._running
+        had = running.extendable & ((running.hosted_s > 0) | (running.hosted_since_s > 0))
+        rows: list[int] = np.flatnonzero(had).tolist()
+        return [row for row in rows if not running.host_id[row]]
+
+    def _hosted_s(self, row: int) -> int:
+        return hosted_s(self._running, row, self._now_s)
+
+    def _owed_s(self, row: int, host_id: str) -> int:
+        hosted = self._hosted_s(row)
+        if int(self._running.end_s[row]) - self._now_s <= NEAR_S:
+            return hosted
+        _, lost_ms = self._monitor.records.lost(host_id)
+        return min(-(-lost_ms // 1000), hosted)
+
+    def _lost_share(self, row: int) -> float:
+        """The share of the present time that a host loses to its guests, 0 to 1 (rule 1)."""
+        if not is_measured(self._snapshot, row):
+            return 1.0
+        most = -1.0
+        for guest in self._monitor.pairs.guests_of(row):
+            pair = self._monitor.records.pair(guest)
+            found = None if pair is None else self._monitor.estimates.slowdown(guest, pair)
+            if found is None:
+                return 1.0
+            most = max(most, found.mean + SURE * found.error)
+        return 1.0 if most < 0 else most / (1 + most)
