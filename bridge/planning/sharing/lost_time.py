@@ -33,6 +33,8 @@ from bridge.units import NEVER
 NEAR_S: Final = 120
 """A host's limit is near. The controller must hear of it before the limit, also when a cycle and
 its answer take some seconds."""
+_UNLIMITED_S: Final = 300 * 86_400
+"""From this length on a limit is none: Slurm gives a job without limit a year."""
 _AGAIN_S: Final = 15
 """A host near its limit is looked at again after this time, until it has its extension."""
 
@@ -60,6 +62,11 @@ class LostTime:
             each.start_s < latest_s and each.end_s > self._now_s and np.isin(held, each.nodes).any()
             for each in self._snapshot.reservations
         )
+
+    def is_safe(self, row: int) -> bool:
+        """Whether a running job cannot be killed at its limit because of its guests."""
+        limit_s = int(self._running.end_s[row]) - int(self._running.start_s[row])
+        return limit_s >= _UNLIMITED_S or self.may_extend(row)
 
     def own_end_s(self, row: int) -> int:
         """When a running job reaches its own limit."""

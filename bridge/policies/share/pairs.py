@@ -293,7 +293,7 @@ class _Cycle:
         """Whether a host has guests only while the time that it needs is known (rule 4)."""
         if self.policy.keep_limits:
             return True
-        return self.policy.lengthen_limits and not self.lost_time.may_extend(host)
+        return self.policy.lengthen_limits and not self.lost_time.is_safe(host)
 
     def _reached_own_limit(self, host: int) -> bool:
         return self.policy.lengthen_limits and self.lost_time.own_end_s(host) <= self.now_s

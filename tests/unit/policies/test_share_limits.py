@@ -109,25 +109,27 @@ def test_switched_off_hosts_still_get_what_they_have_lost():
 
 
 @pytest.mark.parametrize(
-    ("share", "extendable", "reserved", "starts"),
+    ("share", "extendable", "reserved", "days", "starts"),
     [
-        ({}, True, False, True),
-        ({}, False, False, False),
-        ({}, True, True, False),
-        ({"lengthen_limits": False}, False, False, True),
-        ({"keep_limits": True}, True, False, False),
+        ({}, True, False, 0, True),
+        ({}, False, False, 0, False),
+        ({}, False, False, 365, True),  # it has no limit
+        ({}, True, True, 0, False),
+        ({"lengthen_limits": False}, False, False, 0, True),
+        ({"keep_limits": True}, True, False, 0, False),
     ],
 )
 def test_where_a_limit_cannot_be_lengthened_the_need_must_be_known(
-    share, extendable, reserved, starts
+    share, extendable, reserved, days, starts
 ):
     cycles = Cycles({"name": "pairs", **share})
     started = 0
     for step in range(12):
         now_s = NOW_S + 5 * step
         host = a_host(
-            cpu_s=100.0 + 10 * step, busy_cpus=2.0, measured_s=now_s, extendable=extendable
-        )
+            cpu_s=100.0 + 10 * step, busy_cpus=2.0, measured_s=now_s, extendable=extendable,
+            end_s=NOW_S + 1000 + days * 86_400,
+        )  # fmt: skip
         world = a_world([host], [a_waiting_job(id="g0", cpus=4)], nodes=1, now_s=now_s)
         if reserved:  # behind its limit, but not behind what an extension may be
             there = a_reservation([0], NOW_S + 1050, NOW_S + 2000)
