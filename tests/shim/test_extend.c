@@ -2,12 +2,14 @@
 // Time limits of hosts, lengthened by what their guests have cost them: how long they had guests,
 // and what bounds an extension whatever the service asks for.
 #include "decisions/extend.h"
+#include "resize/progress.h"
+#include "rules/comment.h"
 #include "rules/hosting.h"
 #include "rules/note.h"
 #include "rules/raised_limit.h"
 #include "sharing.h"
 
-#define NOTE "SPANK_SCHEDBRIDGE_HOSTS="
+#define RECORD "schedbridge guests: "
 #define LIMIT 10 // minutes, of the mock's jobs
 
 static void pass(int64_t seconds) {
@@ -65,7 +67,7 @@ static void the_time_with_guests_is_counted_once(void) {
     pass(20);
     EXPECT_NUMBER(hosted(host), 100);
     leave(second);
-    pass(1000);
+    pass(300);
     EXPECT_NUMBER(hosted(host), 100);
     EXPECT_NUMBER(hosted(second), -1);
     job_record_t *third = consenting(4, "guest");
@@ -159,13 +161,13 @@ static void a_limit_grows_by_whole_minutes_and_once(void) {
     expect_result(0, APPLIED, "");
     expect_limit(host, LIMIT + 6);
     // Its user gets a shorter limit meanwhile: later losses are added to that.
-    host->time_limit = 12;
-    host->end_time = host->start_time + 720;
+    host->time_limit = 15;
+    host->end_time = host->start_time + 900;
     extend(host, 361);
     expect_result(0, APPLIED, "");
-    expect_limit(host, 13);
+    expect_limit(host, 16);
     raised_limit_restore(host); // when it waits again
-    EXPECT_NUMBER(host->time_limit, 12);
+    EXPECT_NUMBER(host->time_limit, 15);
     end();
 }
 
@@ -197,7 +199,7 @@ static void only_hosts_are_extended(void) {
     extend(guest, 60);
     expect_result(0, INVALID, "no guest");
     extend(plain, 60);
-    expect_result(0, INVALID, "not started to share");
+    expect_result(0, INVALID, "no guest");
     extend(host_on(4, "n1"), 60);
     expect_result(0, INVALID, "no guest");
     extend(alone, 0);
@@ -261,7 +263,7 @@ static void a_new_run_begins_without_time_with_guests(void) {
     EXPECT(lock_scope_take(&locks, LOCK_SCOPE_APPLY));
     coscheduling_restore(host);
     lock_scope_give(&locks);
-    EXPECT(!note_text(host, NOTE));
+    EXPECT(!host->system_comment);
     start(host, "n3");
     EXPECT(apply());
     fill(host);
@@ -269,22 +271,73 @@ static void a_new_run_begins_without_time_with_guests(void) {
     end();
 }
 
-static void an_invented_note_gives_no_time(void) {
-    static const char *const odd[] = {"", "1", "1:2", "-5:0:0", "1:-2:0", "1:1:1:1", "x:0:0"};
+static void nothing_that_a_user_writes_gives_time(void) {
+    static const char *const keys[] = {"SPANK_SCHEDBRIDGE_HOSTS=", "SPANK_SCHEDBRIDGE_SHARES="};
+    static const char *const odd[] = {"",
+                                      "1 s",
+                                      "-5 s, since 0, limit +0 min",
+                                      "1 s, since -2, limit +0 min",
+                                      "1 s, since 0, limit +0 min!",
+                                      "x s, since 0, limit +0 min"};
     begin_shared();
-    job_record_t *liar = consenting(1, "host");
-    note_write(liar, NOTE, "100000:0:0");
-    start(liar, "n2");
-    EXPECT(apply());
-    fill(liar);
-    EXPECT_NUMBER(hosted(liar), 0);
-    pass(10);
-    note_write(liar, NOTE, "100000:0:0"); // no longer than it has run
-    EXPECT_NUMBER(hosted(liar), 10);
-    for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
-        note_write(liar, NOTE, odd[i]);
-        EXPECT_NUMBER(hosted(liar), -1);
+    job_record_t *host = consenting(1, "host"), *plain = waiting(2);
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        note_write(host, keys[i], "100000:0:0");
+        note_write(plain, keys[i], "100000:0:0");
     }
+    start(host, "n2");
+    EXPECT(apply());
+    fill(host);
+    start(plain, "n4");
+    EXPECT(apply());
+    fill(plain);
+    EXPECT_NUMBER(hosted(host), 0);
+    EXPECT_NUMBER(hosted(plain), -1);
+    pass(60 * LIMIT - 10);
+    EXPECT(lock_scope_take(&locks, LOCK_SCOPE_APPLY));
+    extend_hosts_in_fallback(time(NULL));
+    lock_scope_give(&locks);
+    expect_limit(host, LIMIT);
+    expect_limit(plain, LIMIT);
+    for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+        comment_write(host, RECORD, odd[i]);
+        EXPECT_NUMBER(hosted(host), -1);
+    }
+    end();
+}
+
+static void time_with_guests_counts_until_the_own_limit(void) {
+    begin_shared();
+    job_record_t *host = host_on(1, "n2"), *guest = guest_of(2, host);
+    pass(60 * LIMIT - 10);
+    extend(host, INT64_MAX);
+    expect_limit(host, 2 * LIMIT);
+    pass(60 * LIMIT - 10); // the guest has stayed
+    EXPECT_NUMBER(hosted(host), 60 * LIMIT);
+    extend(host, INT64_MAX);
+    expect_limit(host, 2 * LIMIT);
+    leave(guest);
+    EXPECT_NUMBER(hosted(host), 60 * LIMIT);
+    extend(host, INT64_MAX);
+    expect_limit(host, 2 * LIMIT);
+    end();
+}
+
+static void the_record_stands_beside_what_others_wrote(void) {
+    begin_shared();
+    job_record_t *host = consenting(1, "host");
+    host->system_comment = xstrdup("from a site");
+    start(host, "n2");
+    EXPECT(apply());
+    fill(host);
+    EXPECT_TEXT(host->system_comment, "from a site; " RECORD "none yet");
+    show_text(host, "its guest; " RECORD "9 s, since 0, limit +0 min");
+    EXPECT_NUMBER(hosted(host), 0);
+    show_text(host, "");
+    EXPECT(lock_scope_take(&locks, LOCK_SCOPE_APPLY));
+    hosting_forget(host);
+    lock_scope_give(&locks);
+    EXPECT_TEXT(host->system_comment, "from a site");
     end();
 }
 
@@ -316,7 +369,9 @@ int main(void) {
     only_hosts_are_extended();
     no_extension_reaches_into_a_reservation();
     a_new_run_begins_without_time_with_guests();
-    an_invented_note_gives_no_time();
+    nothing_that_a_user_writes_gives_time();
+    time_with_guests_counts_until_the_own_limit();
+    the_record_stands_beside_what_others_wrote();
     in_fallback_a_host_gets_all_of_it_before_its_limit();
     DONE();
 }

@@ -53,9 +53,7 @@ static verdict_t extend(job_record_t *job, int64_t total_s)
 {
     hosting_t hosting;
     time_t now = time(NULL);
-    if (!hosting_of(job, &hosting))
-        return INVALID("the job was not started to share its nodes");
-    int64_t shared_s = hosting_seconds(&hosting, job, now);
+    int64_t shared_s = hosting_of(job, &hosting) ? hosting_seconds(&hosting, job, now) : 0;
     if (!shared_s)
         return INVALID("the job has had no guest since its start");
     if (!hosting_may_extend(job))
@@ -94,8 +92,7 @@ static int collect_due(void *record, void *context)
     job_record_t *job = record;
     due_t *due = context;
     hosting_t hosting;
-    if (job->details && job->spank_job_env_size && hosting_of(job, &hosting) &&
-        job->end_time <= due->now + ABOUT_TO_END_S)
+    if (job->details && hosting_of(job, &hosting) && job->end_time <= due->now + ABOUT_TO_END_S)
         due->jobs[due->count++] = job;
     return due->count < MOST_AT_ONCE ? 0 : -1; // a negative number ends the search
 }

@@ -204,7 +204,7 @@ static uint32_t host_number(const job_record_t *job)
 static void hash_hosting(bridge_hash_t *hash, const job_record_t *job)
 {
     hosting_t hosting;
-    if (!job->spank_job_env_size || !hosting_of(job, &hosting))
+    if (!hosting_of(job, &hosting))
         return;
     hash_number(hash, (uint64_t)hosting.past_s);
     hash_number(hash, (uint64_t)hosting.since_s);
@@ -399,7 +399,7 @@ static void set_sharing(arena_t *arena, pb_job_t *message, const job_record_t *j
         message->host_job_id =
             job_wire_id(arena, compat_job_id(host), host->array_job_id, host->array_task_id);
     hosting_t hosting;
-    if (!job->spank_job_env_size || !hosting_of(job, &hosting))
+    if (!hosting_of(job, &hosting))
         return;
     message->hosted_s = hosting.past_s;
     message->hosted_since_s = hosting.since_s;

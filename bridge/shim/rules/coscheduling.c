@@ -309,9 +309,11 @@ void coscheduling_note(job_record_t *job, job_record_t *host, uint8_t share_res,
     if (host)
         shares.host = compat_job_id(host);
     write_note(job, &shares);
-    hosting_begin(job);
+    hosting_forget(job);
     if (host)
         hosting_open(host, time(NULL));
+    else
+        hosting_begin(job);
     // The host runs alone, so its own former host is gone, and may return as its guest.
     if (host && read_note(host, &of_host) && of_host.host) {
         of_host.host = 0;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // For how long a running job has had guests since its start, and by how much its time limit was
-// lengthened for that. The record is a note, so it survives restarts of slurmctld. It begins with
-// each start that the plugin makes for sharing; of another start there is none.
+// lengthened for that. The record is a part of the system comment: it survives restarts of
+// slurmctld, and no user can forge it, even if Slurm's own backfill starts the job. It begins with
+// each start that the plugin makes for a possible host, and with the first guest of any other job.
 //
-// A client that forges the note can gain nothing while the plugin starts jobs. If Slurm's own
-// backfill starts the job, within a second of its submission, the job can seem to have had guests;
-// the time counted is never longer than the job has run.
+// Time with guests counts until the job reaches its own limit, so that all extensions together are
+// never longer than that limit.
 #ifndef BRIDGE_HOSTING_H
 #define BRIDGE_HOSTING_H
 
@@ -20,7 +20,7 @@ typedef struct {
     uint32_t added;  // minutes that were added to its time limit
 } hosting_t;
 
-// False: it does not run, or was not started to share.
+// False: it does not run, was not started to share, or only as a guest.
 bool hosting_of(const job_record_t *job, hosting_t *found);
 
 // The whole time with guests until now, s; at most as long as it has run.
@@ -32,7 +32,7 @@ bool hosting_may_extend(const job_record_t *job);
 
 // These need the jobs for writing.
 
-// A job has just started to share; it has had no guest yet.
+// A job has just started that may get guests.
 void hosting_begin(job_record_t *job);
 
 // A guest has just started on its nodes.
@@ -44,7 +44,7 @@ void hosting_close(job_record_t *host, time_t at);
 // Minutes were added to its limit.
 void hosting_added(job_record_t *host, uint32_t minutes);
 
-// Drops the record of a job that waits again.
+// Drops the record of a former run.
 void hosting_forget(job_record_t *job);
 
 #endif
