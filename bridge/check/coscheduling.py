@@ -205,8 +205,10 @@ def _extensions(snapshot: Snapshot, plan: Plan) -> Iterator[Broken]:
     for row in np.flatnonzero(running.extendable).tolist():
         if not running.host_id[row] and not running.releasing[row]:
             since_s, now_s = int(running.hosted_since_s[row]), snapshot.now_s
-            with_guests_s = int(running.hosted_s[row]) + (now_s - since_s if since_s else 0)
-            most_s[str(running.id[row])] = min(with_guests_s, now_s - int(running.start_s[row]))
+            until_s = min(now_s, int(running.end_s[row]) - int(running.extended_s[row]))
+            present_s = max(until_s - since_s, 0) if since_s else 0  # clocks can be set back
+            ran_s = max(now_s - int(running.start_s[row]), 0)
+            most_s[str(running.id[row])] = min(int(running.hosted_s[row]) + present_s, ran_s)
     for job_id, total_s in zip(
         plan.extensions.id.tolist(), plan.extensions.total_s.tolist(), strict=True
     ):

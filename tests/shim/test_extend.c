@@ -253,6 +253,68 @@ static void no_extension_reaches_into_a_reservation(void) {
     }
 }
 
+static void what_fits_before_the_first_reservation_is_granted(void) {
+    begin_shared();
+    job_record_t *host = host_on(1, "n2");
+    (void)guest_of(2, host);
+    pass(300);
+    static const int64_t starts_s[] = {290, 250, 270, 0};
+    slurmctld_resv_t *resvs[4];
+    for (size_t i = 0; i < 4; i++) {
+        resvs[i] = mock_reservation("repair", 0);
+        resvs[i]->start_time = host->end_time + starts_s[i];
+        resvs[i]->end_time = resvs[i]->start_time + 600;
+        resvs[i]->node_bitmap = bit_alloc(8);
+        bit_set(resvs[i]->node_bitmap, 1);
+    }
+    resvs[3]->flags = RESERVE_FLAG_TIME_FLOAT;
+    extend(host, 300);
+    expect_result(0, APPLIED, "");
+    expect_limit(host, LIMIT + 4);
+    extend(host, 300);
+    expect_result(0, REFUSED, "repair");
+    expect_limit(host, LIMIT + 4);
+    for (size_t i = 0; i < 4; i++)
+        FREE_NULL_BITMAP(resvs[i]->node_bitmap);
+    end();
+}
+
+static void a_guest_of_a_former_run_keeps_no_record_open(void) {
+    begin_shared();
+    job_record_t *host = host_on(1, "n2"), *stays = guest_of(2, host);
+    pass(100);
+    mock_idle(host);
+    host->job_state = JOB_PENDING;
+    EXPECT(lock_scope_take(&locks, LOCK_SCOPE_APPLY));
+    coscheduling_restore(host);
+    lock_scope_give(&locks);
+    start(host, "n4");
+    EXPECT(apply());
+    fill(host);
+    job_record_t *guest = consenting(3, "guest");
+    start_guest(guest, host, "n4");
+    expect_result(0, APPLIED, "");
+    fill(guest);
+    pass(30);
+    leave(guest);
+    pass(200);
+    EXPECT(!IS_JOB_COMPLETING(stays));
+    EXPECT_NUMBER(hosted(host), 30);
+    end();
+}
+
+static void a_guest_can_leave_a_suspended_host(void) {
+    begin_shared();
+    job_record_t *host = host_on(1, "n2"), *guest = guest_of(2, host);
+    pass(60);
+    host->job_state = JOB_SUSPENDED;
+    leave(guest);
+    pass(200);
+    host->job_state = JOB_RUNNING;
+    EXPECT_NUMBER(hosted(host), 60);
+    end();
+}
+
 static void a_new_run_begins_without_time_with_guests(void) {
     begin_shared();
     job_record_t *host = host_on(1, "n2");
@@ -368,6 +430,9 @@ int main(void) {
     a_job_gets_no_more_than_its_time_with_guests();
     only_hosts_are_extended();
     no_extension_reaches_into_a_reservation();
+    what_fits_before_the_first_reservation_is_granted();
+    a_guest_of_a_former_run_keeps_no_record_open();
+    a_guest_can_leave_a_suspended_host();
     a_new_run_begins_without_time_with_guests();
     nothing_that_a_user_writes_gives_time();
     time_with_guests_counts_until_the_own_limit();

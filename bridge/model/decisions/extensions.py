@@ -42,7 +42,7 @@ NO_EXTENSIONS = Extensions()
 
 
 def hosted_s(running: RunningTable, row: int, now_s: int) -> int:
-    """The time for which a running job has had guests since its start, s.
+    """The time for which a running job has had guests since its start, until its own limit, s.
 
     Args:
         running: the running jobs.
@@ -50,7 +50,8 @@ def hosted_s(running: RunningTable, row: int, now_s: int) -> int:
         now_s: the present.
     """
     since_s = int(running.hosted_since_s[row])
-    open_s = max(now_s - since_s, 0) if since_s > 0 else 0
+    own_end_s = int(running.end_s[row]) - int(running.extended_s[row])
+    open_s = max(min(now_s, own_end_s) - since_s, 0) if since_s > 0 else 0
     ran_s = max(now_s - int(running.start_s[row]), 0)
     return min(int(running.hosted_s[row]) + open_s, ran_s)
 

@@ -15,9 +15,10 @@ Rules
     3. A host that still runs `NEAR_S` before its limit gets all of its hosted time: no guest can
        have cost it more, and what is measured may be less than what was lost (CPU time does not
        show all interference).
-    4. It is lengthened only if the controller says that it can do so (`RunningTable.extendable`),
-       and only if no reservation of the host's nodes begins before its limit plus its whole run
-       time, since an extension could reach into it.
+    4. It is lengthened only if the controller says that it can do so (`RunningTable.extendable`).
+       A host that could need an extension is safe only if no reservation of its nodes begins before
+       twice its own limit, which is as far as extensions go. Of one that is made later, the
+       controller grants what fits before it.
 """
 
 from typing import Final
@@ -52,12 +53,13 @@ class LostTime:
         self._running, self._now_s = self._snapshot.running, self._snapshot.now_s
 
     def may_extend(self, row: int) -> bool:
-        """Whether the limit of a running job can be lengthened (rule 4)."""
+        """Whether the limit of a running job can be lengthened as far as needed (rule 4)."""
         running = self._running
         if not running.extendable[row] or running.host_id[row]:
             return False
-        end_s, start_s = int(running.end_s[row]), int(running.start_s[row])
-        latest_s, held = end_s + max(end_s - start_s, 0), self._monitor.pairs.nodes(row)
+        own_s, start_s = self.own_end_s(row), int(running.start_s[row])
+        latest_s = own_s + whole_minutes_s(max(own_s - start_s, 0))
+        held = self._monitor.pairs.nodes(row)
         return not any(
             each.start_s < latest_s and each.end_s > self._now_s and np.isin(held, each.nodes).any()
             for each in self._snapshot.reservations
@@ -76,23 +78,20 @@ class LostTime:
         """Takes in the hosted time since the last snapshot (rule 1)."""
         records = self._monitor.records
         for row in self._hosts():
-            host_id, hosted = str(self._running.id[row]), self._hosted_s(row)
-            counted_s, lost_ms = records.lost(host_id)
-            if hosted < counted_s:  # another run of the same job
-                counted_s, lost_ms = 0, 0
-            lost_ms += round(1000 * (hosted - counted_s) * self._lost_share(row))
-            records.keep_lost(host_id, hosted, lost_ms)
+            run, hosted = self._run(row), self._hosted_s(row)
+            counted_s, lost_ms = records.lost(*run)
+            # It shrinks when the controller learns late that the last guest had left.
+            more_s = max(hosted - counted_s, 0)
+            lost_ms += round(1000 * more_s * self._lost_share(row))
+            records.keep_lost(*run, counted_s + more_s, lost_ms)
 
     def extensions(self) -> Extensions:
         """The limits that are to be lengthened now (rules 2 and 3)."""
         found = {}
         for row in self._hosts():
-            host_id = str(self._running.id[row])
-            owed_s = self._owed_s(row, host_id)
-            if whole_minutes_s(owed_s) > int(self._running.extended_s[row]) and self.may_extend(
-                row
-            ):
-                found[host_id] = owed_s
+            owed_s = self._owed_s(row)
+            if whole_minutes_s(owed_s) > int(self._running.extended_s[row]):
+                found[str(self._running.id[row])] = owed_s
         return Extensions.of(found)
 
     def again_s(self) -> int:
@@ -100,13 +99,13 @@ class LostTime:
         found = NEVER
         for row in self._hosts():
             rest = whole_minutes_s(self._hosted_s(row)) > int(self._running.extended_s[row])
-            if rest and self.may_extend(row):
+            if rest:
                 near_s = int(self._running.end_s[row]) - NEAR_S
                 found = min(found, max(near_s, self._now_s + _AGAIN_S))
         return found
 
     def _hosts(self) -> list[int]:
-        """Rows of the jobs that have had guests, or have some."""
+        """Rows of the jobs that have had guests, or have some, and can get more time."""
         running = self._running
         had = running.extendable & ((running.hosted_s > 0) | (running.hosted_since_s > 0))
         rows: list[int] = np.flatnonzero(had).tolist()
@@ -115,11 +114,15 @@ class LostTime:
     def _hosted_s(self, row: int) -> int:
         return hosted_s(self._running, row, self._now_s)
 
-    def _owed_s(self, row: int, host_id: str) -> int:
+    def _run(self, row: int) -> tuple[str, int]:
+        """A host, and when it started: a requeued job has lost nothing yet."""
+        return str(self._running.id[row]), int(self._running.start_s[row])
+
+    def _owed_s(self, row: int) -> int:
         hosted = self._hosted_s(row)
         if int(self._running.end_s[row]) - self._now_s <= NEAR_S:
             return hosted
-        _, lost_ms = self._monitor.records.lost(host_id)
+        _, lost_ms = self._monitor.records.lost(*self._run(row))
         return min(-(-lost_ms // 1000), hosted)
 
     def _lost_share(self, row: int) -> float:

@@ -140,7 +140,8 @@ class Pairs:
         """Learns, guides guests and starts some; see `bridge.ports.SharePolicy`."""
         snapshot = world()
         slots = Slots(snapshot, context.site, plan, spares_head=True)
-        had_guests = snapshot.running.hosted_s.any()
+        running = snapshot.running
+        had_guests = running.hosted_s.any() or running.hosted_since_s.any()
         if not slots.open and not had_guests and not has_guests(snapshot.running):
             return NOTHING_SHARED
         known, left = (Learning(context.state.learnt_by(each)) for each in (NAME, left_hosts.NAME))

@@ -12,14 +12,17 @@
 #define ABOUT_TO_END_S 60
 #define MOST_AT_ONCE 256 // in fallback, each second
 
-// A reservation of some of the job's nodes that is not over and begins before `end`; NULL: none.
+// The first reservation of some of the job's nodes that is not over and begins before `end`; NULL:
+// none. One that floats begins always later, as in the report of nodes.
 static const slurmctld_resv_t *reserved_before(const job_record_t *job, time_t now, time_t end)
 {
     const slurmctld_resv_t *found = NULL;
     list_itr_t *at = list_iterator_create(resv_list);
-    for (slurmctld_resv_t *resv; !found && (resv = list_next(at));) {
-        if (resv->end_time > now && resv->start_time < end && resv->node_bitmap &&
-            job->node_bitmap && nodes_overlap(job->node_bitmap, resv->node_bitmap))
+    for (slurmctld_resv_t *resv; (resv = list_next(at));) {
+        if (resv->end_time > now && resv->start_time < end &&
+            !(resv->flags & RESERVE_FLAG_TIME_FLOAT) && resv->node_bitmap && job->node_bitmap &&
+            (!found || resv->start_time < found->start_time) &&
+            nodes_overlap(job->node_bitmap, resv->node_bitmap))
             found = resv;
     }
     list_iterator_destroy(at);
@@ -65,6 +68,8 @@ static verdict_t extend(job_record_t *job, int64_t total_s)
         return INVALID("the time limit would be no number of minutes");
     const slurmctld_resv_t *resv = reserved_before(job, now, job->end_time + 60 * minutes);
     if (resv)
+        minutes = ((int64_t)resv->start_time - (int64_t)job->end_time) / 60;
+    if (minutes <= 0)
         return REFUSED(ESLURM_RESERVATION_BUSY, "reservation %.40s begins before", resv->name);
     verdict_t verdict = lengthen(job, (uint32_t)minutes);
     if (is_applied(&verdict))
@@ -92,7 +97,9 @@ static int collect_due(void *record, void *context)
     job_record_t *job = record;
     due_t *due = context;
     hosting_t hosting;
-    if (job->details && hosting_of(job, &hosting) && job->end_time <= due->now + ABOUT_TO_END_S)
+    if (job->details && job->end_time <= due->now + ABOUT_TO_END_S && hosting_may_extend(job) &&
+        hosting_of(job, &hosting) &&
+        hosting_seconds(&hosting, job, due->now) > 60 * (int64_t)hosting.added)
         due->jobs[due->count++] = job;
     return due->count < MOST_AT_ONCE ? 0 : -1; // a negative number ends the search
 }

@@ -3,8 +3,8 @@
 //
 // Bounds, whatever is asked for: the whole extension is at most the time for which the job has had
 // guests since its start, up to the next whole minute, as Slurm's limits are in minutes. It does
-// not reach into a reservation of the job's nodes. It may exceed MaxTime of the partition and
-// MaxWall: both bound what users request.
+// not reach into a reservation of the job's nodes: what fits before it is granted. It may exceed
+// MaxTime of the partition and MaxWall: both bound what users request.
 #ifndef BRIDGE_EXTEND_H
 #define BRIDGE_EXTEND_H
 

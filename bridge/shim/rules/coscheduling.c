@@ -326,8 +326,7 @@ void coscheduling_note(job_record_t *job, job_record_t *host, uint8_t share_res,
 #define LATEST_S 120 // a job's processes have ended by then
 
 typedef struct {
-    const job_record_t *gone;
-    uint32_t host;
+    const job_record_t *gone, *host;
     bool found;
 } others_t;
 
@@ -342,7 +341,8 @@ static int look_for_other(void *record, void *context)
     others_t *others = context;
     shares_t shares;
     if (job != others->gone && job->details && job->spank_job_env_size && !has_left(job) &&
-        read_note(job, &shares) && shares.host == others->host)
+        read_note(job, &shares) && shares.host == compat_job_id(others->host) &&
+        are_nodes_of(job->node_bitmap, others->host)) // not left over from a former run of the host
         others->found = true;
     return others->found ? -1 : 0; // a negative number ends the search
 }
@@ -361,7 +361,7 @@ void coscheduling_leave(job_record_t *job)
     if (!coscheduling_has_left(job) || !read_note(job, &shares))
         return;
     job_record_t *host = find_job_record(shares.host);
-    others_t others = {.gone = job, .host = shares.host};
+    others_t others = {.gone = job, .host = host};
     shares.host = 0;
     write_note(job, &shares);
     if (!host || !host->details)

@@ -78,7 +78,8 @@ void hosting_open(job_record_t *host, time_t now)
 void hosting_close(job_record_t *host, time_t at)
 {
     hosting_t hosting;
-    if (!hosting_of(host, &hosting) || !hosting.since_s)
+    if ((!IS_JOB_RUNNING(host) && !IS_JOB_SUSPENDED(host)) || !read_record(host, &hosting) ||
+        !hosting.since_s)
         return;
     int64_t counts_until_s = MIN((int64_t)at, own_end_s(host, &hosting));
     hosting.past_s += MAX(counts_until_s - hosting.since_s, 0);

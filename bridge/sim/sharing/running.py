@@ -157,8 +157,9 @@ class SharedRunning:
         return more_s
 
     def hosted_s(self, job: int, now_s: int) -> int:
-        """The time with guests of a running job so far, whole seconds."""
-        return int(self._work.read(job, now_s).used.shared_s)
+        """The time with guests of a running job so far, at most its own limit, whole seconds."""
+        shared_s = int(self._work.read(job, now_s).used.shared_s)
+        return min(shared_s, int(self._limit_s[job]))
 
     def host_of(self, job: int) -> int | None:
         """The host of a guest; None: it is not a guest."""

@@ -295,6 +295,10 @@ def test_requeues_are_for_guests_that_may_be():
         ({"hosted_s": 0}, {"h": 1}, True),
         ({"hosted_s": 90}, {"h": 80}, True),
         ({"hosted_s": 30, "extendable": False}, {"h": 30}, True),
+        ({"hosted_s": 30, "hosted_since_s": 10}, {"h": 30}, False),  # a clock was set back
+        ({"hosted_s": 20, "hosted_since_s": -10}, {"h": 30}, False),
+        ({"hosted_s": 20, "hosted_since_s": -10, "end_s": 0, "extended_s": 5}, {"h": 25}, False),
+        ({"hosted_s": 20, "hosted_since_s": -10, "end_s": 0, "extended_s": 5}, {"h": 26}, True),
     ],
 )
 def test_limits_are_lengthened_by_the_time_with_guests_at_most(host, extensions, wrong):

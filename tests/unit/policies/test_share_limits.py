@@ -153,9 +153,36 @@ def test_another_run_of_the_same_job_begins_without_a_loss():
         numbers for key, numbers in machine.cycles.state.learnt_by("pairs").running.items()
         if key.startswith("lost")
     ]  # fmt: skip
-    ((counted_s, _),) = counted
+    ((_, counted_s, _),) = counted
     assert counted_s > 100
     had = {"hosted_s": 10, "end_s": machine.now_s + LONG_S, "measured_s": machine.now_s}
+    had |= {"start_s": machine.now_s - 20}
     plan = machine.cycles.run(a_world([a_host(**had)], nodes=1, now_s=machine.now_s))
     assert plan.extensions.total_s.tolist() == [10]
     assert np.all(plan.extensions.id == "h0")
+
+
+def test_an_end_of_a_guest_that_the_controller_noticed_late_costs_nothing():
+    """Then the time with guests is shorter than what was counted."""
+    machine = Limited(harmless).with_guest()
+    machine.step(60)
+    lost_s = machine.added_s
+    had = {"hosted_s": machine.hosted_s - 100, "end_s": machine.now_s + LONG_S}
+    had |= {"start_s": int(machine.world().running.start_s[0]), "extended_s": lost_s}
+    plan = machine.cycles.run(
+        a_world([a_host(**had, measured_s=machine.now_s)], nodes=1, now_s=machine.now_s)
+    )
+    assert not len(plan.extensions)
+
+
+@pytest.mark.parametrize("extended_s", [0, 60, 600])
+@pytest.mark.parametrize("reserved_s", [3000, 8000])
+def test_a_reservation_takes_away_no_extension_that_fits_before_it(extended_s, reserved_s):
+    """The controller bounds what reaches into it."""
+    had = {"start_s": NOW_S - 3500, "end_s": NOW_S + 100 + extended_s, "hosted_s": 900}
+    had |= {"extended_s": extended_s, "measured_s": NOW_S + extended_s}
+    world = a_world([a_host(**had)], nodes=1, now_s=NOW_S + extended_s).with_tables(
+        reservations=(a_reservation([0], NOW_S + reserved_s, NOW_S + reserved_s + 600),)
+    )
+    plan = Cycles("pairs").run(world)
+    assert plan.extensions.total_s.tolist() == [900]

@@ -7,7 +7,7 @@ Terms
     time beside     of a host and an application of guests: the seconds for which they ran together,
                     the time of the last observation, the guest's last ceiling, and the part of the
                     time for which the loss is attributed to the guest, ms.
-    lost time       of a host: the hosted time that is counted, s, and what was lost of it, ms
+    lost time       of a host: its start, the hosted time counted since, s, and what was lost of it, ms
                     (`bridge.planning.sharing.lost_time`).
 
 Rules
@@ -103,14 +103,14 @@ class PairRecords:
             if kind in (_ALONE, _TIME, _LOST) and rest.partition(APART)[0] not in here:
                 self._kept.pop(key)
 
-    def lost(self, host_id: str) -> tuple[int, int]:
-        """The lost time of a host (see Terms)."""
-        counted_s, lost_ms = self._kept.get(_key(_LOST, host_id)) or (0, 0)
-        return counted_s, lost_ms
+    def lost(self, host_id: str, start_s: int) -> tuple[int, int]:
+        """The lost time of a host since this start (see Terms)."""
+        began_s, counted_s, lost_ms = self._kept.get(_key(_LOST, host_id)) or (start_s, 0, 0)
+        return (counted_s, lost_ms) if began_s == start_s else (0, 0)
 
-    def keep_lost(self, host_id: str, counted_s: int, lost_ms: int) -> None:
-        """Keeps it."""
-        self._kept[_key(_LOST, host_id)] = [counted_s, lost_ms]
+    def keep_lost(self, host_id: str, start_s: int, counted_s: int, lost_ms: int) -> None:
+        """Keeps it instead of that of a former start."""
+        self._kept[_key(_LOST, host_id)] = [start_s, counted_s, lost_ms]
 
     def beside_s(self, guest: int) -> int:
         """The time for which guests of this application have run beside the host, s."""
