@@ -7,8 +7,8 @@ Terms
     time beside     of a host and an application of guests: the seconds for which they ran together,
                     the time of the last observation, the guest's last ceiling, and the part of the
                     time for which the loss is attributed to the guest, ms.
-    lost time       of a host: its start, the hosted time counted since, s, and what was lost of it, ms
-                    (`bridge.planning.sharing.lost_time`).
+    lost time       of a host: its start, the hosted time counted since, s, and what was lost of
+                    it, ms (`bridge.planning.sharing.lost_time`).
 
 Rules
     1. The records are dropped when the jobs have left.
