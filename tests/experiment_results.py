@@ -9,7 +9,7 @@ import numpy as np
 
 import bridge
 from bridge.experiments.cell import Cell, canonical
-from bridge.experiments.results import DONE, JobColumns, Result, write_cell
+from bridge.experiments.results import DONE, CellResult, JobColumns, write_cell
 from bridge.measures import ExecutedSchedule, measure
 from bridge.registry import PRESETS, describe
 
@@ -81,6 +81,8 @@ def write_made(
                 "by_size": [asdict(size) for size in measures.by_size],
             }
             machine = {"name": f"pool of {PROCESSORS}", "processors": PROCESSORS}
-            write_cell(folder, Result(cell, DONE, results, machine, cpu_s=1.0, wall_s=1.1), columns)
+            write_cell(
+                folder, CellResult(cell, DONE, results, machine, cpu_s=1.0, wall_s=1.1), columns
+            )
             cells.append(cell)
     return cells

@@ -11,7 +11,7 @@ import typer
 
 from bridge.errors import ConfigError
 from bridge.pbs.ifl.library import conf_value, find_library
-from bridge.pbs.link.settings import Settings
+from bridge.pbs.link.settings import LinkSettings
 from bridge.pbs.link.supervisor import Child, LinkChild, Supervisor
 from bridge.service.logs import start_logging
 from bridge.service.signals import notify
@@ -70,7 +70,7 @@ def pbs_link(  # noqa: PLR0917 - options, by name
         return
     library = find_library(pbs_exec)
     folder = library.parent.parent
-    settings = Settings(
+    settings = LinkSettings(
         service=address,
         pbs_exec=str(folder),
         server=server,

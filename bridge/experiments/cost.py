@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from bridge.experiments.cell import Cell, canonical
-from bridge.experiments.results import Result
+from bridge.experiments.results import CellResult
 
 FIRST_JOBS: Final = 250
 ENOUGH_S: Final = 0.5
@@ -22,12 +22,12 @@ ENOUGH_S: Final = 0.5
 class Estimates:
     """CPU times of cells, s, learnt from results."""
 
-    def __init__(self, results: Iterable[Result] = ()) -> None:
+    def __init__(self, results: Iterable[CellResult] = ()) -> None:
         self._sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
         for result in results:
             self.learn(result)
 
-    def learn(self, result: Result) -> None:
+    def learn(self, result: CellResult) -> None:
         """Takes a result into account."""
         if result.done:
             for kind in _kinds(result.cell):
@@ -75,7 +75,7 @@ class Cost:
     unknown: int
 
 
-def cost_of(cells: Sequence[Cell], kept: Iterable[Result], estimates: Estimates) -> Cost:
+def cost_of(cells: Sequence[Cell], kept: Iterable[CellResult], estimates: Estimates) -> Cost:
     """What the cells cost that are not kept.
 
     Args:
@@ -99,7 +99,7 @@ def cost_of(cells: Sequence[Cell], kept: Iterable[Result], estimates: Estimates)
 def calibrate(
     cells: Sequence[Cell],
     estimates: Estimates,
-    compute: Callable[[Cell], Result],
+    compute: Callable[[Cell], CellResult],
     jobs_of: Callable[[Cell], int],
 ) -> None:
     """Estimates cells of unknown cost from the first jobs of their trace, in proportion.

@@ -177,7 +177,7 @@ class Baseline(_Section):
     predictor: str | None = Field(default=None, description="Default: the first.")
 
 
-class Definition(_Section):
+class ExperimentDefinition(_Section):
     """An experiment."""
 
     name: _Name | None = Field(default=None, description="A title. Default: the file's name.")
@@ -249,7 +249,7 @@ class Definition(_Section):
         return self
 
 
-def read_definition(path: Path) -> Definition:
+def read_definition(path: Path) -> ExperimentDefinition:
     """Reads the file of an experiment.
 
     Raises:
@@ -265,7 +265,7 @@ def read_definition(path: Path) -> Definition:
     if not isinstance(value, Mapping):
         raise ConfigError("", "must be a mapping with results, policies and traces", file=shown)
     try:
-        return Definition.model_validate(value)
+        return ExperimentDefinition.model_validate(value)
     except ValidationError as error:
         lines = _lines(shown, error.errors())
         more = len(lines) - MOST_PROBLEMS
@@ -309,6 +309,6 @@ def _line(shown: str, problem: Any) -> str:
     key = ".".join(parts)
     if problem["type"] == "extra_forbidden":
         inner = str(problem["loc"][0]) if len(problem["loc"]) > 1 else ""
-        model: type[_Section] = _SECTIONS.get(inner, Definition)
+        model: type[_Section] = _SECTIONS.get(inner, ExperimentDefinition)
         words += f"; there are {', '.join(model.model_fields)}"
     return ": ".join(part for part in (shown, key, words) if part)

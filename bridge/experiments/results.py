@@ -88,7 +88,7 @@ COLUMNS: Final[Mapping[str, type[np.int64] | type[np.float64]]] = {
 
 
 @dataclass(frozen=True)
-class Result:
+class CellResult:
     """What is kept of a cell; the attributes are the keys of its JSON.
 
     Attributes:
@@ -134,7 +134,7 @@ def cell_path(folder: Path, key: str) -> Path:
     return folder / CELLS / f"{key}.json"
 
 
-def write_cell(folder: Path, result: Result, columns: JobColumns | None = None) -> None:
+def write_cell(folder: Path, result: CellResult, columns: JobColumns | None = None) -> None:
     """Keeps a result; an earlier one of the same cell is replaced.
 
     Args:
@@ -156,7 +156,7 @@ def packed(columns: JobColumns) -> bytes:
     return content.getvalue()
 
 
-def write_packed(folder: Path, result: Result, arrays: bytes | None) -> None:
+def write_packed(folder: Path, result: CellResult, arrays: bytes | None) -> None:
     """Keeps a result whose columns are packed already; see `write_cell`.
 
     Raises:
@@ -191,7 +191,7 @@ def read_about(folder: Path) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def read_cell(path: Path) -> Result:
+def read_cell(path: Path) -> CellResult:
     """Reads the JSON of a cell.
 
     Raises:
@@ -200,7 +200,7 @@ def read_cell(path: Path) -> Result:
     try:
         found = json.loads(files.read_text(path, _LARGEST))
         cell = Cell.of(found.pop("cell"))
-        result = Result(cell, **found)
+        result = CellResult(cell, **found)
     except OSError as error:
         raise ResultError(str(path), f"cannot be read: {error.strerror}") from None
     except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -252,7 +252,7 @@ def unpacked(content: bytes, shown: str) -> JobColumns:
 
 def read_all(
     folder: Path, told: Callable[[ResultError], None] | None = None
-) -> list[tuple[Result, Path]]:
+) -> list[tuple[CellResult, Path]]:
     """All results of a folder with the paths of their JSON, in order of their names.
 
     Args:

@@ -23,9 +23,9 @@ from typing import Any, Final
 
 from bridge.errors import Unreachable
 from bridge.experiments.cell import Cell
-from bridge.experiments.results import FAILED, Result, write_packed
+from bridge.experiments.results import FAILED, CellResult, write_packed
 
-Compute = Callable[[Any], tuple[Result, bytes | None]]
+Compute = Callable[[Any], tuple[CellResult, bytes | None]]
 """What a worker runs: an order in, the result and its packed columns out."""
 
 _TICK_S: Final = 0.25
@@ -42,7 +42,7 @@ class Stop:
 
 
 @dataclass(frozen=True)
-class Moment:
+class RunStatus:
     """The state of a run, for display.
 
     Attributes:
@@ -57,10 +57,10 @@ class Moment:
     running: int
     left: int
     stopping: bool
-    result: Result | None = None
+    result: CellResult | None = None
 
 
-Observe = Callable[[Moment], None]
+Observe = Callable[[RunStatus], None]
 
 
 @contextmanager
@@ -89,7 +89,7 @@ def run(
     observe: Observe,
     stop: Stop,
     provenance: Callable[[], dict[str, Any]] = dict,
-) -> list[Result]:
+) -> list[CellResult]:
     """Computes cells and keeps their results.
 
     Args:
@@ -127,9 +127,9 @@ class _Run:
     _counted_s: float = -_COUNTING_S
     _recalled: bool = False
 
-    def to_the_end(self) -> list[Result]:
+    def to_the_end(self) -> list[CellResult]:
         waiting = list(reversed(self.orders))
-        found: list[Result] = []
+        found: list[CellResult] = []
         while self.flying or (waiting and not self.stop.asked):
             self._count()
             if self.stop.asked > 1:
@@ -148,9 +148,9 @@ class _Run:
             self._show(len(waiting))
         return found
 
-    def _show(self, waiting: int, result: Result | None = None) -> None:
+    def _show(self, waiting: int, result: CellResult | None = None) -> None:
         running = len(self.flying)
-        self.observe(Moment(self.workers, running, waiting + running, self._recalled, result))
+        self.observe(RunStatus(self.workers, running, waiting + running, self._recalled, result))
 
     def _count(self) -> None:
         """Workers come and go.
@@ -183,7 +183,7 @@ class _Run:
             while True:
                 yield self.done.get_nowait()
 
-    def _taken(self, future: Any) -> Result | None:
+    def _taken(self, future: Any) -> CellResult | None:
         """Keeps the result of a future; None: it has none (yet).
 
         Raises:
@@ -207,7 +207,7 @@ class _Run:
         write_packed(self.folder, result, arrays)
         return result
 
-    def _result(self, future: Any, cell: Cell) -> tuple[Result, bytes | None]:
+    def _result(self, future: Any, cell: Cell) -> tuple[CellResult, bytes | None]:
         """The result of a future that is done.
 
         Raises:
@@ -215,10 +215,10 @@ class _Run:
         """
         if future.status == "error":
             told = _told(future, self.retries)
-            return Result(cell, FAILED, provenance=self.provenance(), error=told), None
+            return CellResult(cell, FAILED, provenance=self.provenance(), error=told), None
         if future.status != "finished":
             raise TimeoutError
-        found: tuple[Result, bytes | None] = future.result(timeout=_FETCHING_S)
+        found: tuple[CellResult, bytes | None] = future.result(timeout=_FETCHING_S)
         return found
 
     def _recall(self) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from bridge.errors import ConfigError, ResultError
 from bridge.experiments.cell import Cell
 from bridge.experiments.statistics.bootstrap import FEWEST_RUNS
-from bridge.experiments.statistics.compare import Comparison, Over, compare
+from bridge.experiments.statistics.compare import ComparisonRow, Over, compare
 from bridge.experiments.statistics.jobs import AS_USUAL, Trim
 from bridge.experiments.statistics.quantities import BY_NAME, MEAN_WAIT
 from bridge.experiments.statistics.reading import Contestant, Scenario, read_bench
@@ -43,7 +43,7 @@ class Wide:
 
 
 @dataclass(frozen=True)
-class Progress:
+class NextStep:
     """What to do after a batch.
 
     Attributes:
@@ -68,7 +68,7 @@ def until_sure(
     trim: Trim = AS_USUAL,
     most_seeds: int = MOST_SEEDS,
     wanted: Callable[[Cell], bool] = lambda _: True,
-) -> Progress:
+) -> NextStep:
     """Decides whether an experiment goes on.
 
     Args:
@@ -105,7 +105,7 @@ def until_sure(
     return _progress(tuple(wide), len(judged), width, most_seeds)
 
 
-def _width(one: Comparison) -> float | None:
+def _width(one: ComparisonRow) -> float | None:
     """Of the interval, as a share of the baseline's value; None without one."""
     found = one.estimate
     if found.low == found.high == 0:
@@ -122,17 +122,17 @@ def _more(width: float | None, wanted: float, seeds: int, distinct: int) -> int:
     return min(max(ceil(seeds * (width / wanted) ** 2) - seeds, 1), seeds)
 
 
-def _progress(wide: tuple[Wide, ...], judged: int, width: float, most_seeds: int) -> Progress:
+def _progress(wide: tuple[Wide, ...], judged: int, width: float, most_seeds: int) -> NextStep:
     if not wide:
         words = f"sure: the intervals of all {judged} comparisons are at most {_share(width)} wide"
-        return Progress(0, sure=True, wide=wide, words=words)
+        return NextStep(0, sure=True, wide=wide, words=words)
     widest = max(wide, key=lambda one: float("inf") if one.width is None else one.width)
     named = f"{widest.contestant.name} on {widest.scenario.name}"
     state = "has no interval yet" if widest.width is None else f"is {_share(widest.width)} wide"
     found = f"{len(wide)} of {judged} intervals are not narrow enough; {named} {state}"
     more = max(one.more for one in wide)
     if not more:
-        return Progress(
+        return NextStep(
             0, sure=False, wide=wide,
             words=f"{found}; further seeds change nothing there: add a perturbation, such as ties",
         )  # fmt: skip
@@ -140,8 +140,8 @@ def _progress(wide: tuple[Wide, ...], judged: int, width: float, most_seeds: int
     more = min(more, room)
     if more <= 0:
         words = f"{found}; the cap of {most_seeds} seeds is reached"
-        return Progress(0, sure=False, wide=wide, words=words)
-    return Progress(more, sure=False, wide=wide, words=f"{found}; {more} more seeds follow")
+        return NextStep(0, sure=False, wide=wide, words=words)
+    return NextStep(more, sure=False, wide=wide, words=f"{found}; {more} more seeds follow")
 
 
 def _share(value: float) -> str:

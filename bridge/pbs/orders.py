@@ -7,7 +7,7 @@ from bridge.rpc.pb import scheduler_pb2 as pb
 
 
 @dataclass(frozen=True)
-class Run:
+class StartOrder:
     """A start that may be sent to the server.
 
     Attributes:

@@ -75,6 +75,15 @@ def test_kernels_count_steps_and_look_at_no_clock(path):
     assert bool(looks) == (str(path.relative_to(KERNELS)) in CLOCKS)
 
 
+def test_public_classes_have_different_names():
+    files: dict[str, list[str]] = {}
+    for path in OURS:
+        if path.suffix == ".py" and path.is_relative_to(ROOT / "bridge"):
+            for name in re.findall(r"^class ([A-Z]\w*)", path.read_text(), re.MULTILINE):
+                files.setdefault(name, []).append(str(path.relative_to(ROOT)))
+    assert {name: where for name, where in files.items() if len(where) > 1} == {}
+
+
 PACKAGES = sorted({path.parent for path in OURS if path.is_relative_to(ROOT / "bridge")})
 
 

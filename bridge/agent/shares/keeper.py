@@ -27,7 +27,7 @@ from bridge.agent.processes import Processes
 from bridge.agent.shares.cgroup_v1 import CgroupV1, own_name
 from bridge.agent.shares.cgroup_v2 import CgroupV2
 from bridge.agent.shares.method import Method
-from bridge.agent.shares.priorities import Priorities
+from bridge.agent.shares.priorities import PriorityMethod
 from bridge.agent.shares.record import Recorded, ShareRecord
 from bridge.agent.shares.wanted import (
     MOST_LEASE_S,
@@ -96,7 +96,7 @@ class ShareKeeper:
         self._v1 = CgroupV1(cgroups, root, proc, freezes=lambda: self._note(self._noted))
         self._noted: Mapping[ShareKey, Share] = {}
         self._methods: tuple[Method, ...] = (
-            CgroupV2(cgroups, proc), self._v1, Priorities(processes, proc),
+            CgroupV2(cgroups, proc), self._v1, PriorityMethod(processes, proc),
         )  # fmt: skip
         self._nodes, self._proc, self._clock = frozenset(nodes), proc, clock
         self._cpus = cpus or usable_cpus(root)

@@ -39,7 +39,7 @@ def priority_of(weight: int) -> Priority:
     return os.SCHED_OTHER, min(max(nice, 0), LOWEST)
 
 
-class Priorities:
+class PriorityMethod:
     """A `bridge.agent.shares.method.Method`."""
 
     name = "priorities"

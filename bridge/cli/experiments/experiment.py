@@ -15,7 +15,7 @@ import typer
 from bridge.cli.experiments.grid import Grid, grid_of
 from bridge.cli.experiments.progress import words
 from bridge.cli.experiments.running import Order, compute, jobs_of
-from bridge.cli.experiments.session import Session
+from bridge.cli.experiments.session import RunSession
 from bridge.cli.invocation import given_arguments
 from bridge.errors import ConfigError, ResultError
 from bridge.experiments import workers
@@ -23,7 +23,7 @@ from bridge.experiments.cell import Cell
 from bridge.experiments.cost import Cost, Estimates, calibrate, cost_of
 from bridge.experiments.definition import read_definition
 from bridge.experiments.provenance import provenance
-from bridge.experiments.results import CELLS, Result, read_all, write_about
+from bridge.experiments.results import CELLS, CellResult, read_all, write_about
 from bridge.units import format_duration
 
 _STOPPED = 130
@@ -105,12 +105,12 @@ def experiment(
         wanted = number or workers.cores()
         here = workers.local(wanted if width else min(wanted, len(cost.missing) or 1), retries)
     write_about(grid.folder, _about(grid))
-    session = Session(grid, kept, estimates, width=width, quiet=json_output)
+    session = RunSession(grid, kept, estimates, width=width, quiet=json_output)
     session.compute(here)
     _finish(session, kept, json_output=json_output)
 
 
-def _kept(grid: Grid) -> list[Result]:
+def _kept(grid: Grid) -> list[CellResult]:
     """Results in the folder; files that are none are named, and computed again."""
     if not (grid.folder / CELLS).is_dir():
         return []
@@ -125,10 +125,10 @@ def _kept(grid: Grid) -> list[Result]:
     ]
 
 
-def _calibrated(grid: Grid, kept: list[Result], cost: Cost, estimates: Estimates) -> Cost:
+def _calibrated(grid: Grid, kept: list[CellResult], cost: Cost, estimates: Estimates) -> Cost:
     """The cost, when the cells of which nothing is known have been tried on few jobs."""
 
-    def tried(cell: Cell) -> Result:
+    def tried(cell: Cell) -> CellResult:
         return compute(Order(cell))[0]
 
     calibrate(cost.missing, estimates, tried, jobs_of)
@@ -174,7 +174,7 @@ def _about(grid: Grid) -> dict[str, Any]:
     }
 
 
-def _finish(session: Session, kept: Sequence[Result], *, json_output: bool) -> None:
+def _finish(session: RunSession, kept: Sequence[CellResult], *, json_output: bool) -> None:
     """Says what is there now.
 
     Raises:
@@ -219,7 +219,7 @@ def _finish(session: Session, kept: Sequence[Result], *, json_output: bool) -> N
         raise typer.Exit(1)
 
 
-def _row(cell: Cell, result: Result | None) -> dict[str, object]:
+def _row(cell: Cell, result: CellResult | None) -> dict[str, object]:
     """A cell in the JSON."""
     names = ("policy", "predictor", "trace", "seed", "perturbation")
     return {

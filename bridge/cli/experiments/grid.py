@@ -15,7 +15,7 @@ from bridge import files, yaml_text
 from bridge.cli.simulation.policies import read_planning, read_policy
 from bridge.errors import BridgeError, ConfigError
 from bridge.experiments.cell import Cell, canonical
-from bridge.experiments.definition import ESP, OWN, Baseline, Definition, TraceSection
+from bridge.experiments.definition import ESP, OWN, Baseline, ExperimentDefinition, TraceSection
 from bridge.experiments.perturb import CHANCE
 from bridge.experiments.provenance import commit, sha256_of, version
 from bridge.model.policy import PolicySpec
@@ -37,7 +37,7 @@ class Grid:
     """
 
     path: Path
-    definition: Definition
+    definition: ExperimentDefinition
     folder: Path
     cells: tuple[Cell, ...]
     baseline: tuple[str, str]
@@ -80,7 +80,7 @@ def _unmarked(cell: Cell) -> str:
     return replace(cell, seed=0, version="", commit="").key
 
 
-def grid_of(definition: Definition, path: Path) -> Grid:
+def grid_of(definition: ExperimentDefinition, path: Path) -> Grid:
     """The cells of an experiment.
 
     Args:
@@ -122,7 +122,9 @@ def grid_of(definition: Definition, path: Path) -> Grid:
     return Grid(path, definition, folder, tuple(cells), baseline)
 
 
-def _policies(definition: Definition, base: Path, shown: str) -> list[tuple[str, PolicySpec]]:
+def _policies(
+    definition: ExperimentDefinition, base: Path, shown: str
+) -> list[tuple[str, PolicySpec]]:
     """Name and policy, with each predictor.
 
     Raises:

@@ -13,8 +13,8 @@ from rich.text import Text
 
 from bridge.experiments.cell import Cell
 from bridge.experiments.cost import Estimates
-from bridge.experiments.results import Result
-from bridge.experiments.run import Moment
+from bridge.experiments.results import CellResult
+from bridge.experiments.run import RunStatus
 from bridge.units import format_duration
 
 _MOST_ROWS: Final = 24
@@ -40,7 +40,7 @@ class Board:
         self._live: Live | None = None
         self._told: tuple[bool, bool] = False, False
 
-    def add(self, cells: Sequence[Cell], kept: Sequence[Result]) -> None:
+    def add(self, cells: Sequence[Cell], kept: Sequence[CellResult]) -> None:
         """Takes cells, and those results of them that are kept."""
         for cell in cells:
             self._rows.setdefault(_kind(cell), _Row()).cells += 1
@@ -65,7 +65,7 @@ class Board:
             self._live.update(self._drawn(None), refresh=True)
         self._live = None
 
-    def observe(self, moment: Moment) -> None:
+    def observe(self, moment: RunStatus) -> None:
         """Takes the state of the run."""
         if moment.result is not None:
             self._take(moment.result)
@@ -90,7 +90,7 @@ class Board:
         total_s = sum(sure) + mean_s * (len(known) - len(sure))
         return total_s / max(workers, 1)
 
-    def _take(self, result: Result) -> None:
+    def _take(self, result: CellResult) -> None:
         if self._left.pop(result.cell.key, None) is None:
             return
         row = self._rows[_kind(result.cell)]
@@ -101,7 +101,7 @@ class Board:
         else:
             row.failed += 1
 
-    def _line(self, moment: Moment) -> None:
+    def _line(self, moment: RunStatus) -> None:
         """One line for each result, and for a state that explains silence."""
         result = moment.result
         if result is not None:
@@ -113,7 +113,7 @@ class Board:
             if text := _silence(moment):
                 self._console.print(text, markup=False)
 
-    def _drawn(self, moment: Moment | None) -> Group:
+    def _drawn(self, moment: RunStatus | None) -> Group:
         table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
         for heading in ("policy", "predictor", "trace", "perturbation"):
             table.add_column(heading)
@@ -156,7 +156,7 @@ def _kind(cell: Cell) -> tuple[str, ...]:
     return cell.policy, cell.predictor, cell.trace, cell.perturbation
 
 
-def _silence(moment: Moment) -> str:
+def _silence(moment: RunStatus) -> str:
     """Why nothing seems to happen; empty: it does."""
     if moment.stopping:
         return (
@@ -165,7 +165,7 @@ def _silence(moment: Moment) -> str:
     return "" if moment.workers else "no worker is there yet"
 
 
-def words(result: Result) -> str:
+def words(result: CellResult) -> str:
     """A result in a few words."""
     if not result.done:
         return f"failed: {(result.error or '').splitlines()[0]:.200}"

@@ -23,9 +23,9 @@ from bridge.experiments.statistics.compare import Findings, Over, compare
 from bridge.experiments.statistics.jobs import Trim
 from bridge.experiments.statistics.quantities import BY_NAME, LONGEST, MEAN_WAIT
 from bridge.experiments.statistics.reading import Bench, read_bench
-from bridge.experiments.statistics.verdict import Outcome, amount, percent
+from bridge.experiments.statistics.verdict import Finding, amount, percent
 
-_COLOURS = {Outcome.BETTER: "green", Outcome.WORSE: "red"}
+_COLOURS = {Finding.BETTER: "green", Finding.WORSE: "red"}
 
 
 def report(

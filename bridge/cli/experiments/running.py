@@ -25,7 +25,7 @@ from bridge.experiments.cell import Cell, canonical
 from bridge.experiments.definition import ESP
 from bridge.experiments.perturb import MOVING, WEEK_S, numbers_of, perturbed, taken
 from bridge.experiments.provenance import provenance, sha256_of, sources
-from bridge.experiments.results import DONE, FAILED, JobColumns, Result, packed
+from bridge.experiments.results import DONE, FAILED, CellResult, JobColumns, packed
 from bridge.power.sites import site_at
 from bridge.registry import parse_policy
 from bridge.report.run import figures
@@ -53,7 +53,7 @@ class Order:
     sources: str = ""
 
 
-def compute(order: Order) -> tuple[Result, bytes | None]:
+def compute(order: Order) -> tuple[CellResult, bytes | None]:
     """Computes a cell.
 
     Returns:
@@ -71,13 +71,13 @@ def compute(order: Order) -> tuple[Result, bytes | None]:
             )
         result, columns = simulated(cell)
     except BridgeError as error:
-        result, columns = Result(cell, FAILED, error=str(error)), None
+        result, columns = CellResult(cell, FAILED, error=str(error)), None
     arrays = None if columns is None else packed(columns)
     cpu_s, wall_s = _used_s() - used_s, time.perf_counter() - began_s
     return replace(result, provenance=origin, cpu_s=cpu_s, wall_s=wall_s), arrays
 
 
-def simulated(cell: Cell) -> tuple[Result, JobColumns]:
+def simulated(cell: Cell) -> tuple[CellResult, JobColumns]:
     """The measures and the judged jobs of a cell.
 
     Raises:
@@ -96,7 +96,7 @@ def simulated(cell: Cell) -> tuple[Result, JobColumns]:
     )  # fmt: skip
     with contextlib.redirect_stderr(io.StringIO()):  # workers share the terminal
         ((outcome, run),) = replays.of([spec])
-    result = Result(
+    result = CellResult(
         cell,
         DONE,
         results=json.loads(json.dumps(figures(run))),

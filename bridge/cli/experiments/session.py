@@ -15,12 +15,12 @@ from bridge.errors import ResultError
 from bridge.experiments.cell import Cell
 from bridge.experiments.cost import Estimates
 from bridge.experiments.provenance import provenance, sources
-from bridge.experiments.results import Result
+from bridge.experiments.results import CellResult
 from bridge.experiments.run import interruptible, run
 from bridge.experiments.until_sure import MOST_SEEDS, until_sure
 
 
-class Session:
+class RunSession:
     """A run.
 
     Attributes:
@@ -33,7 +33,7 @@ class Session:
     def __init__(
         self,
         grid: Grid,
-        kept: Sequence[Result],
+        kept: Sequence[CellResult],
         estimates: Estimates,
         *,
         width: float | None,
@@ -48,7 +48,7 @@ class Session:
             width: of the intervals that are wanted, a share; None: no seeds are added.
             quiet: no progress is shown.
         """
-        self.grid, self.found, self.stopped, self.words = grid, list[Result](), False, ""
+        self.grid, self.found, self.stopped, self.words = grid, list[CellResult](), False, ""
         self._kept = {result.cell.key: result for result in kept if result.done}
         self._width, self._arguments = width, tuple(given_arguments())
         console = Console(stderr=True, highlight=False, soft_wrap=True)

@@ -10,8 +10,8 @@ from html import escape
 from math import log
 from typing import Final
 
-from bridge.experiments.statistics.compare import Comparison, Findings
-from bridge.experiments.statistics.verdict import Outcome, signed
+from bridge.experiments.statistics.compare import ComparisonRow, Findings
+from bridge.experiments.statistics.verdict import Finding, signed
 
 _MIDDLE: Final = (0xF3, 0xF4, 0xF5)
 _BLUE: Final = (0x62, 0xAD, 0xDC)
@@ -42,19 +42,19 @@ def heat_map(findings: Findings, quantity: str) -> str:
     )
 
 
-def _cell(one: Comparison | None) -> str:
+def _cell(one: ComparisonRow | None) -> str:
     if one is None:
         return '<td class="none">not run</td>'
     text = escape(signed(one.quantity, one.estimate))
-    if one.verdict.outcome in (Outcome.BETTER, Outcome.WORSE):
+    if one.verdict.outcome in (Finding.BETTER, Finding.WORSE):
         text = f"<b>{text}</b>"
-    elif one.verdict.outcome is Outcome.TOO_FEW:
+    elif one.verdict.outcome is Finding.TOO_FEW:
         text = f"({text})"
     title = escape(one.verdict.words)
     return f'<td style="background:{colour(_gain(one))}" title="{title}">{text}</td>'
 
 
-def _gain(one: Comparison) -> float:
+def _gain(one: ComparisonRow) -> float:
     """-1 (much worse) to 1 (much better), by the logarithm of the ratio."""
     estimate = one.estimate
     if not estimate.relative:

@@ -26,7 +26,7 @@ from bridge.experiments.page.tables import (
 )
 from bridge.experiments.statistics.compare import Findings
 from bridge.experiments.statistics.fairness import WORDS
-from bridge.experiments.statistics.reading import Bench, Contestant, Kept, Scenario
+from bridge.experiments.statistics.reading import Bench, Contestant, Scenario, StoredResult
 from bridge.files import naming
 from bridge.report.html import style
 
@@ -122,7 +122,7 @@ def _busiest(bench: Bench, findings: Findings, quantity: str) -> str:
     )
 
 
-def _all(bench: Bench) -> Iterable[tuple[Scenario, Contestant, Kept]]:
+def _all(bench: Bench) -> Iterable[tuple[Scenario, Contestant, StoredResult]]:
     for scenario, contestants in bench.cells.items():
         for contestant, seeds in contestants.items():
             for kept in seeds.values():

@@ -6,7 +6,7 @@ from math import isfinite
 from typing import Any
 
 from bridge.experiments.statistics.bootstrap import LEVEL
-from bridge.experiments.statistics.compare import Comparison, Faced, Findings
+from bridge.experiments.statistics.compare import ComparisonRow, Faced, Findings
 from bridge.experiments.statistics.reading import Contestant, Scenario
 
 
@@ -39,7 +39,7 @@ def _number(value: float) -> float | None:
     return value if isfinite(value) else None
 
 
-def _comparison(one: Comparison) -> dict[str, Any]:
+def _comparison(one: ComparisonRow) -> dict[str, Any]:
     estimate, verdict = one.estimate, one.verdict
     return {
         **_scenario(one.scenario),

@@ -21,9 +21,9 @@ from typing import Any, Final
 from bridge.errors import ConfigError
 from bridge.experiments.cell import canonical
 from bridge.experiments.statistics.classes import classes_of
-from bridge.experiments.statistics.jobs import Pair, Trim
+from bridge.experiments.statistics.jobs import RunPair, Trim
 from bridge.experiments.statistics.quantities import OF_JOBS, OF_RUNS, of_run
-from bridge.experiments.statistics.reading import Bench, Kept
+from bridge.experiments.statistics.reading import Bench, StoredResult
 from bridge.files import naming
 
 _CELL: Final = (
@@ -54,10 +54,10 @@ def rows(bench: Bench, trim: Trim) -> Iterator[Row]:
         yield _head(kept)
 
 
-def _of_run(kept: Kept, trim: Trim) -> Iterator[Row]:
+def _of_run(kept: StoredResult, trim: Trim) -> Iterator[Row]:
     jobs = kept.jobs()
     judged = trim.judged(jobs.submit_s)
-    whole = of_run(Pair(jobs, jobs, judged, 0)) if len(jobs) else {}
+    whole = of_run(RunPair(jobs, jobs, judged, 0)) if len(jobs) else {}
     inside = jobs[judged]
     for job_class, members in classes_of(inside):
         row = {
@@ -70,7 +70,7 @@ def _of_run(kept: Kept, trim: Trim) -> Iterator[Row]:
         yield row
 
 
-def _head(kept: Kept) -> Row:
+def _head(kept: StoredResult) -> Row:
     result, cell = kept.result, kept.result.cell
     head = {name: getattr(cell, name) for name in _CELL}
     head["parameters"], head["setting"] = (

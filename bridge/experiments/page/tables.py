@@ -7,12 +7,12 @@ from math import isnan
 
 from bridge.experiments.page.charts import interval_bar, reach
 from bridge.experiments.statistics.bootstrap import FEWEST_BLOCKS, FEWEST_RUNS
-from bridge.experiments.statistics.compare import Comparison, Faced, Findings
+from bridge.experiments.statistics.compare import ComparisonRow, Faced, Findings
 from bridge.experiments.statistics.quantities import LONGEST
 from bridge.experiments.statistics.reading import Scenario
-from bridge.experiments.statistics.verdict import Outcome, amount, interval, percent, signed
+from bridge.experiments.statistics.verdict import Finding, amount, interval, percent, signed
 
-_MARK = {Outcome.BETTER: "better", Outcome.WORSE: "worse"}
+_MARK = {Finding.BETTER: "better", Finding.WORSE: "worse"}
 _TILES = 6
 _KINDS = (("size", "size"), ("length", "length"), ("user", "jobs of the user"))
 
@@ -82,18 +82,18 @@ def covers(one: Faced) -> str:
     )
 
 
-def _kind(one: Comparison) -> str:
+def _kind(one: ComparisonRow) -> str:
     return _MARK.get(one.verdict.outcome, "open")
 
 
-def _from_to(one: Comparison) -> str:
+def _from_to(one: ComparisonRow) -> str:
     base, other = (
         escape(amount(one.quantity, value)) for value in (one.estimate.base, one.estimate.other)
     )
     return f'<span class="one">{base} →</span> <span class="one">{other}</span>'
 
 
-def _tile(one: Comparison) -> str:
+def _tile(one: ComparisonRow) -> str:
     kind = {"better": "gain", "worse": "cost"}.get(_kind(one), "same")
     return (
         f'<div class="tile {kind}"><span>{escape(one.contestant.name)}, {escape(one.scenario.name)}'
@@ -169,7 +169,7 @@ def _classes(findings: Findings, scenario: Scenario) -> str:
 _SHOWN = ("wait_mean", "wait_p95", "wait_p99")
 
 
-def _class_cell(three: Sequence[Comparison | None]) -> str:
+def _class_cell(three: Sequence[ComparisonRow | None]) -> str:
     mean, p95, p99 = three
     if mean is None or p95 is None or p99 is None:
         return "<td></td>"
@@ -216,7 +216,7 @@ def measures_part(findings: Findings) -> str:
     return "".join(parts)
 
 
-def _measure_cell(one: Comparison | None) -> str:
+def _measure_cell(one: ComparisonRow | None) -> str:
     if one is None:
         return "<td></td>"
     ends = interval(one.quantity, one.estimate) if one.estimate.has_interval else "no interval"

@@ -37,9 +37,9 @@ from bridge.experiments.statistics.bootstrap import (
 )
 from bridge.experiments.statistics.classes import ALL, JobClass, classes_of
 from bridge.experiments.statistics.fairness import Harm, harm_of, worse_off
-from bridge.experiments.statistics.jobs import AS_USUAL, Jobs, Pair, Trim, joined, pair_of
+from bridge.experiments.statistics.jobs import AS_USUAL, Jobs, RunPair, Trim, joined, pair_of
 from bridge.experiments.statistics.quantities import BY_NAME, OF_JOBS, Quantity, of_run
-from bridge.experiments.statistics.reading import Bench, Contestant, Kept, Scenario
+from bridge.experiments.statistics.reading import Bench, Contestant, Scenario, StoredResult
 from bridge.experiments.statistics.verdict import Verdict, verdicts
 
 _RUN_ALIKE = 0.005
@@ -61,7 +61,7 @@ class Over(StrEnum):
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ComparisonRow:
     """One line of a table.
 
     Attributes:
@@ -118,11 +118,11 @@ class Findings:
 
     baseline: Contestant
     trim: Trim
-    comparisons: Sequence[Comparison]
+    comparisons: Sequence[ComparisonRow]
     faced: Sequence[Faced]
     notes: Sequence[str]
 
-    def of(self, quantity: str, kind: str = "all") -> list[Comparison]:
+    def of(self, quantity: str, kind: str = "all") -> list[ComparisonRow]:
         """One table: a measure for one kind of class."""
         return [
             one
@@ -179,12 +179,12 @@ class _Pairs:
 
     scenario: Scenario
     contestant: Contestant
-    base: dict[int, Kept]
-    other: dict[int, Kept]
+    base: dict[int, StoredResult]
+    other: dict[int, StoredResult]
     seeds: tuple[int, ...]
     trim: Trim
 
-    def pair(self, seed: int) -> Pair:
+    def pair(self, seed: int) -> RunPair:
         name = f"{self.scenario.name}, seed {seed}, {self.contestant.name}"
         return pair_of(self.base[seed].jobs(), self.other[seed].jobs(), self.trim, name)
 
@@ -289,7 +289,7 @@ class _Pairs:
         return Blocks.drawn("weeks", weeks, self._rng())
 
 
-def _classes(pairs: list[Pair]) -> dict[JobClass, NDArray[np.bool_]]:
+def _classes(pairs: list[RunPair]) -> dict[JobClass, NDArray[np.bool_]]:
     """Each class with its judged jobs, all pairs one behind the other; classes are of one run."""
     of_pairs = [dict(classes_of(pair.base[pair.judged])) for pair in pairs]
     empty = [np.zeros(int(pair.judged.sum()), dtype=bool) for pair in pairs]
@@ -327,7 +327,7 @@ def _print(base: Jobs, other: Jobs) -> bytes:
 
 
 def _values(
-    pair: Pair, base: Jobs, other: Jobs
+    pair: RunPair, base: Jobs, other: Jobs
 ) -> Iterator[tuple[tuple[JobClass, str], tuple[float, float]]]:
     for job_class, rows in classes_of(base):
         inside, outside = base[rows], other[rows]
@@ -339,7 +339,7 @@ def _values(
 
 def _with_verdicts(
     rows: list[tuple[Scenario, Contestant, JobClass, Quantity, Estimate, int]],
-) -> list[Comparison]:
+) -> list[ComparisonRow]:
     tables: dict[tuple[str, str], list[int]] = {}
     for index, (_, _, job_class, quantity, _, _) in enumerate(rows):
         tables.setdefault((quantity.name, job_class.kind), []).append(index)
@@ -348,7 +348,7 @@ def _with_verdicts(
         judged = verdicts([(rows[index][3], rows[index][4]) for index in table])
         found |= dict(zip(table, judged, strict=True))
     return [
-        Comparison(*row[:5], verdict=found[index], jobs=row[5]) for index, row in enumerate(rows)
+        ComparisonRow(*row[:5], verdict=found[index], jobs=row[5]) for index, row in enumerate(rows)
     ]
 
 

@@ -110,7 +110,7 @@ AS_USUAL: Final = Trim()
 
 
 @dataclass(frozen=True)
-class Pair:
+class RunPair:
     """Two runs of the same jobs, row by row.
 
     Attributes:
@@ -126,7 +126,7 @@ class Pair:
     unpaired: int
 
 
-def pair_of(base: Jobs, other: Jobs, trim: Trim, name: str = "the pair") -> Pair:
+def pair_of(base: Jobs, other: Jobs, trim: Trim, name: str = "the pair") -> RunPair:
     """Joins two runs by the ids of their jobs.
 
     Args:
@@ -154,4 +154,4 @@ def pair_of(base: Jobs, other: Jobs, trim: Trim, name: str = "the pair") -> Pair
             f"job {common[np.argmax(differs)]} differs between the two runs: they do not have the"
             " same workload",
         )
-    return Pair(base, other, trim.judged(base.submit_s), unpaired)
+    return RunPair(base, other, trim.judged(base.submit_s), unpaired)

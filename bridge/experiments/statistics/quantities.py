@@ -25,7 +25,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.experiments.statistics.jobs import Jobs, Pair
+from bridge.experiments.statistics.jobs import Jobs, RunPair
 
 POWER: Final = 2.0
 """Exponent of the power mean."""
@@ -115,7 +115,7 @@ OF_RUNS: Final = (
 BY_NAME: Final = {quantity.name: quantity for quantity in OF_JOBS + OF_RUNS}
 
 
-def of_run(pair: Pair) -> dict[str, tuple[float, float]]:
+def of_run(pair: RunPair) -> dict[str, tuple[float, float]]:
     """Utilisation and makespan under baseline and other; without a capacity no utilisation."""
     found = {"makespan": (_makespan_s(pair.base), _makespan_s(pair.other))}
     if pair.base.capacity and pair.judged.any():

@@ -20,7 +20,7 @@ from typing import Final
 
 from bridge.errors import ResultError
 from bridge.experiments.cell import UNPERTURBED, Cell, canonical
-from bridge.experiments.results import Result, read_all, read_columns
+from bridge.experiments.results import CellResult, read_all, read_columns
 from bridge.experiments.statistics.jobs import Jobs
 
 BY_LIMITS: Final = "time-limit"
@@ -89,10 +89,10 @@ class Scenario:
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredResult:
     """A result and its file."""
 
-    result: Result
+    result: CellResult
     path: Path
 
     def jobs(self) -> Jobs:
@@ -116,8 +116,8 @@ class Bench:
             text of the policy.
     """
 
-    cells: dict[Scenario, dict[Contestant, dict[int, Kept]]]
-    failed: Sequence[Kept]
+    cells: dict[Scenario, dict[Contestant, dict[int, StoredResult]]]
+    failed: Sequence[StoredResult]
     superseded: int
 
     @property
@@ -168,9 +168,9 @@ def read_bench(
     Raises:
         ResultError: there are no results.
     """
-    newest: dict[tuple[Scenario, Contestant], dict[int, Kept]] = {}
+    newest: dict[tuple[Scenario, Contestant], dict[int, StoredResult]] = {}
     failed, done = [], 0
-    found = [Kept(*each) for each in read_all(folder, told)]
+    found = [StoredResult(*each) for each in read_all(folder, told)]
     for kept in sorted(found, key=lambda one: (one.path.stat().st_mtime_ns, one.path.name)):
         cell = kept.result.cell
         if not wanted(cell):
@@ -189,7 +189,7 @@ def read_bench(
             del seeds[seed]
         seeds[cell.seed] = kept
     marked = _marked({scenario for scenario, _ in newest})
-    cells: dict[Scenario, dict[Contestant, dict[int, Kept]]] = {}
+    cells: dict[Scenario, dict[Contestant, dict[int, StoredResult]]] = {}
     for (scenario, contestant), seeds in sorted(newest.items(), key=lambda item: item[0]):
         cells.setdefault(marked[scenario], {})[contestant] = dict(sorted(seeds.items()))
     return Bench(cells, failed, done - sum(map(len, newest.values())))

@@ -29,7 +29,7 @@ HERE_ALONE: Final = "in these runs alone"
 """Other runs of the same trace, with ties in another order, might differ."""
 
 
-class Outcome(StrEnum):
+class Finding(StrEnum):
     """What a comparison showed."""
 
     BETTER = "better"
@@ -50,7 +50,7 @@ class Verdict:
         p_holm: the corrected p-value; nan without interval.
     """
 
-    outcome: Outcome
+    outcome: Finding
     words: str
     family: int
     p_holm: float
@@ -79,14 +79,14 @@ def verdicts(table: Sequence[tuple[Quantity, Estimate]]) -> list[Verdict]:
 
 def _verdict(quantity: Quantity, estimate: Estimate, p_holm: float, family: int) -> Verdict:
     if not estimate.has_interval:
-        words = f"{Outcome.TOO_FEW} ({signed(quantity, estimate)} here)"
-        return Verdict(Outcome.TOO_FEW, words, family, p_holm)
+        words = f"{Finding.TOO_FEW} ({signed(quantity, estimate)} here)"
+        return Verdict(Finding.TOO_FEW, words, family, p_holm)
     if estimate.low == estimate.high == 0:
-        return Verdict(Outcome.EQUAL, "no difference: all values are equal", family, p_holm)
+        return Verdict(Finding.EQUAL, "no difference: all values are equal", family, p_holm)
     excludes = estimate.low > 0 or estimate.high < 0
     if excludes and p_holm < SIGNIFICANCE:
         gain = estimate.difference * quantity.better > 0
-        outcome = Outcome.BETTER if gain else Outcome.WORSE
+        outcome = Finding.BETTER if gain else Finding.WORSE
         words = f"{outcome} by {_span(quantity, estimate)}"
         alone = f", {HERE_ALONE}" if estimate.over in ("weeks", "users") else ""
         return Verdict(outcome, words + alone, family, p_holm)
@@ -94,8 +94,8 @@ def _verdict(quantity: Quantity, estimate: Estimate, p_holm: float, family: int)
     if family == 1:
         doubt = "the test of the difference does not confirm it"
     why = f"; {doubt}" if excludes else ""
-    words = f"{Outcome.NOT_SHOWN} ({interval(quantity, estimate)}{why})"
-    return Verdict(Outcome.NOT_SHOWN, words, family, p_holm)
+    words = f"{Finding.NOT_SHOWN} ({interval(quantity, estimate)}{why})"
+    return Verdict(Finding.NOT_SHOWN, words, family, p_holm)
 
 
 def signed(quantity: Quantity, estimate: Estimate) -> str:

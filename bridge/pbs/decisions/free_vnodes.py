@@ -18,10 +18,10 @@ from functools import cached_property
 
 from bridge.pbs.objects.jobs import SUSPENDED, Held, PbsJob, takes_alone
 from bridge.pbs.objects.parsed import STANDING, Parsed, PbsReservation
-from bridge.pbs.objects.select import Share
+from bridge.pbs.objects.select import PlaceSharing
 from bridge.pbs.objects.vnodes import CLOSED, Vnode
 
-_ALONE = (Share.EXCLUSIVE, Share.HOST)
+_ALONE = (PlaceSharing.EXCLUSIVE, PlaceSharing.HOST)
 
 
 @dataclass
@@ -64,10 +64,10 @@ class FreeVnodes:
                 continue
             self.jobs.setdefault(name, {})[job_id or job.id] = owner
             vnode = self.parsed.vnodes.get(name)
-            share = takes_alone(job.place.share, vnode) if vnode else Share.SHARED
+            share = takes_alone(job.place.share, vnode) if vnode else PlaceSharing.SHARED
             if share in _ALONE:
                 self.alone[name] = job_id or job.id
-            if share is Share.HOST and vnode is not None:
+            if share is PlaceSharing.HOST and vnode is not None:
                 for other in self.of_host.get(vnode.host, ()):
                     self.alone[other] = job_id or job.id
 
@@ -96,7 +96,7 @@ class FreeVnodes:
             used = self.used.setdefault(on, {})
             used[resource] = used.get(resource, 0.0) + sign * value
 
-    def room(self, vnode: Vnode, resource: str, kept: "Kept") -> float:
+    def room(self, vnode: Vnode, resource: str, kept: "ReservationRest") -> float:
         """Returns how much of a resource a job can take of a vnode."""
         known = self.parsed.definitions.get(resource)
         if known is not None and not known.compared:
@@ -123,7 +123,7 @@ class FreeVnodes:
         share, there = takes_alone(job.place.share, vnode), self.jobs.get(vnode.name, {})
         if share in _ALONE and there:
             return f"is used by job {next(iter(there))}, and the job wants it alone"
-        if share is Share.HOST:
+        if share is PlaceSharing.HOST:
             for other in self.of_host.get(vnode.host, ()):
                 if self.jobs.get(other):
                     return f"is on a host that job {next(iter(self.jobs[other]))} uses"
@@ -154,7 +154,7 @@ class FreeVnodes:
 
 
 @dataclass(frozen=True)
-class Kept:
+class ReservationRest:
     """The amounts that reservations leave to one job (rule 4).
 
     Attributes:
@@ -174,7 +174,7 @@ class Kept:
 
 def kept_by_reservations(
     parsed: Parsed, free: FreeVnodes, own: PbsReservation | None, end_s: int
-) -> Kept:
+) -> ReservationRest:
     """Returns what reservations leave to a job.
 
     Args:
@@ -184,7 +184,7 @@ def kept_by_reservations(
         end_s: when the job would end.
     """
     if own is not None:
-        return Kept(_less(own.held, free.in_reservation.get(own.queue, {})), {})
+        return ReservationRest(_less(own.held, free.in_reservation.get(own.queue, {})), {})
     outside: dict[str, dict[str, float]] = {}
     for each in parsed.reservations.values():
         if each.state not in STANDING or each.start_s >= end_s or each.end_s <= parsed.tables.now_s:
@@ -196,7 +196,7 @@ def kept_by_reservations(
             whole = parsed.vnodes[vnode].amounts if takes_whole(each, vnode, parsed) else taken
             for name, value in whole.items():
                 on_vnode[name] = on_vnode.get(name, 0.0) + value
-    return Kept(None, outside)
+    return ReservationRest(None, outside)
 
 
 def takes_whole(reservation: PbsReservation, vnode: str, parsed: Parsed) -> bool:

@@ -17,14 +17,14 @@ from bridge.errors import BadRequest
 from bridge.model import hostlist
 from bridge.pbs.decisions.free_vnodes import FreeVnodes, kept_by_reservations
 from bridge.pbs.decisions.packing import Parts, pack_chunks
-from bridge.pbs.decisions.rules import REQUIRED_TO_RUN_NOW, Moment, first_refusal
+from bridge.pbs.decisions.rules import REQUIRED_TO_RUN_NOW, RuleInput, first_refusal
 from bridge.pbs.objects import indices
 from bridge.pbs.objects.exec_vnode import format_exec_vnode, parse_exec_vnode, total_by_vnode
 from bridge.pbs.objects.jobs import SUSPENDED, Held, PbsJob
 from bridge.pbs.objects.limits import Used, add_use
 from bridge.pbs.objects.parsed import Parsed, Reader
 from bridge.pbs.objects.vnodes import Vnode
-from bridge.pbs.orders import Refusal, Run
+from bridge.pbs.orders import Refusal, StartOrder
 from bridge.pbs.tables import Tables, text
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.units import UNLIMITED_S
@@ -58,7 +58,7 @@ class LastCheck:
         self._booked: dict[str, _Booked] = {}
         self._tasks: dict[str, set[int]] = {}
 
-    def admit(self, decision: pb.Decision) -> Run | Refusal:
+    def admit(self, decision: pb.Decision) -> StartOrder | Refusal:
         """Checks a start, and books it."""
         job = self.parsed.jobs.get(decision.job_id)
         if job is None:
@@ -104,7 +104,7 @@ class LastCheck:
         longest = job.max_walltime_s or job.walltime_s
         return job.min_walltime_s > 0 and job.min_walltime_s <= wall_s <= (longest or wall_s)
 
-    def run_now(self, job_id: str) -> Run | Refusal:
+    def run_now(self, job_id: str) -> StartOrder | Refusal:
         """Finds vnodes for a job that an operator runs now (rule 4)."""
         whole = self.parsed.jobs.get(job_id)
         array = whole
@@ -155,7 +155,7 @@ class LastCheck:
         self._book(job, missing, job_id, -1)
         return None
 
-    def withdraw(self, run: Run) -> None:
+    def withdraw(self, run: StartOrder) -> None:
         """Removes an admitted start that the server refused."""
         booked = self._booked.pop(run.job_id, None)
         if booked is None:
@@ -164,8 +164,8 @@ class LastCheck:
         self._count(booked.job, -1)
         self._tasks.get(booked.job.id, set()).discard(booked.index)
 
-    def _moment(self, job: PbsJob, wall_s: int = 0) -> Moment:
-        return Moment(self.parsed, job, self._used, self._running, wall_s)
+    def _moment(self, job: PbsJob, wall_s: int = 0) -> RuleInput:
+        return RuleInput(self.parsed, job, self._used, self._running, wall_s)
 
     def _end_s(self, job: PbsJob, wall_s: int | None = None) -> int:
         return self.parsed.tables.now_s + (wall_s or job.walltime_s or UNLIMITED_S)
@@ -173,7 +173,7 @@ class LastCheck:
     def _run(
         self, job: PbsJob, vnodes: list[Vnode], hint: dict[str, float], wall_s: int | None,
         index: int = -1,
-    ) -> Run | Refusal:  # fmt: skip
+    ) -> StartOrder | Refusal:  # fmt: skip
         job_id = job.id
         if job.is_array:
             taken = self._tasks.get(job.id, set())
@@ -204,7 +204,7 @@ class LastCheck:
         except BadRequest as error:
             return Refusal(pb.OUTCOME_INVALID, 0, str(error))
         self._book(job, total_by_vnode(chunks), job_id, index)
-        return Run(job_id, written, wall_s)
+        return StartOrder(job_id, written, wall_s)
 
     def _too_wide(self, chunks: list[Parts]) -> Refusal | None:
         names = {name for parts in chunks for name, _ in parts}

@@ -18,11 +18,11 @@ import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bridge.pbs.decisions.free_vnodes import FreeVnodes, Kept
+from bridge.pbs.decisions.free_vnodes import FreeVnodes, ReservationRest
 from bridge.pbs.objects.jobs import PbsJob, takes_alone
 from bridge.pbs.objects.parsed import Parsed
 from bridge.pbs.objects.placement_sets import group_key, is_grouped, placement_sets
-from bridge.pbs.objects.select import Arrange, PbsChunk, Share
+from bridge.pbs.objects.select import Arrange, PbsChunk, PlaceSharing
 from bridge.pbs.objects.vnodes import Vnode, mismatch
 
 Parts = list[tuple[str, dict[str, float]]]
@@ -36,7 +36,7 @@ class _Attempt:
 
     job: PbsJob
     free: FreeVnodes
-    kept: Kept
+    kept: ReservationRest
     left: dict[tuple[str, str], float] = field(default_factory=dict)
     hint: dict[str, float] = field(default_factory=dict)
     used_hosts: set[str] = field(default_factory=set)
@@ -47,7 +47,7 @@ def pack_chunks(
     job: PbsJob,
     vnodes: Sequence[Vnode],
     free: FreeVnodes,
-    kept: Kept,
+    kept: ReservationRest,
     hint: Mapping[str, float],
 ) -> list[Parts] | None:
     """Returns for each chunk the vnodes and what it takes there; None: they do not fit.
@@ -74,7 +74,7 @@ def _with_rest_of_hosts(job: PbsJob, chunks: list[Parts], free: FreeVnodes) -> l
     hosts = dict.fromkeys(
         vnodes[name].host
         for name in used
-        if takes_alone(job.place.share, vnodes[name]) is Share.HOST
+        if takes_alone(job.place.share, vnodes[name]) is PlaceSharing.HOST
     )
     rest = [name for host in hosts for name in free.of_host.get(host, ()) if name not in set(used)]
     return chunks + [[(name, {})] for name in rest]
@@ -91,7 +91,11 @@ def _groups(job: PbsJob, vnodes: Sequence[Vnode], parsed: Parsed) -> Sequence[Se
 
 
 def _attempt(
-    job: PbsJob, vnodes: Sequence[Vnode], free: FreeVnodes, kept: Kept, hint: Mapping[str, float]
+    job: PbsJob,
+    vnodes: Sequence[Vnode],
+    free: FreeVnodes,
+    kept: ReservationRest,
+    hint: Mapping[str, float],
 ) -> list[Parts] | None:
     hosts: dict[str, list[Vnode]] = {}
     for vnode in vnodes:
@@ -182,9 +186,9 @@ def _on_host(want: Mapping[str, float], vnodes: Sequence[Vnode], at: _Attempt) -
     """One chunk on one vnode of a host, the fullest that has room, or else on several."""
     best: tuple[float, Vnode] | None = None
     for vnode in vnodes:
-        rooms = {name: _free(vnode, name, at) for name in want}
-        if all(rooms[name] >= value for name, value in want.items()):
-            rest = rooms.get(_CPUS, 0.0) - want.get(_CPUS, 0.0)
+        left = {name: _free(vnode, name, at) for name in want}
+        if all(left[name] >= value for name, value in want.items()):
+            rest = left.get(_CPUS, 0.0) - want.get(_CPUS, 0.0)
             if best is None or rest < best[0]:
                 best = (rest, vnode)
     if best is not None:

@@ -21,7 +21,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from bridge.errors import BadRequest
-from bridge.pbs.decisions.free_vnodes import FreeVnodes, Kept, takes_whole
+from bridge.pbs.decisions.free_vnodes import FreeVnodes, ReservationRest, takes_whole
 from bridge.pbs.decisions.packing import pack_chunks
 from bridge.pbs.objects.exec_vnode import format_exec_vnode
 from bridge.pbs.objects.jobs import PbsJob, read_job, takes_alone
@@ -35,7 +35,7 @@ from bridge.pbs.objects.parsed import (
     Reader,
 )
 from bridge.pbs.objects.recurrence import begins, count_of
-from bridge.pbs.objects.select import Share
+from bridge.pbs.objects.select import PlaceSharing
 from bridge.pbs.objects.vnodes import Vnode
 from bridge.pbs.orders import Confirmation
 from bridge.pbs.tables import Tables, text
@@ -129,7 +129,7 @@ def _vnodes(parsed: Parsed, job: PbsJob, asked: PbsReservation) -> str | None:
             held: Mapping[str, float] = parsed.vnodes[name].amounts if whole else taken
             for resource, value in held.items():
                 on_vnode[resource] = on_vnode.get(resource, 0.0) + value
-    chunks = pack_chunks(job, vnodes, free, Kept(None, outside), {}) if vnodes else None
+    chunks = pack_chunks(job, vnodes, free, ReservationRest(None, outside), {}) if vnodes else None
     return format_exec_vnode(chunks, parsed.definitions) if chunks else None
 
 
@@ -142,7 +142,7 @@ def _is_free(
     later = dataclasses.replace(vnode, state="") if vnode.usable else vnode
     if free.closed(later, job, asked):
         return False
-    alone = takes_alone(job.place.share, vnode) in (Share.EXCLUSIVE, Share.HOST)
+    alone = takes_alone(job.place.share, vnode) in (PlaceSharing.EXCLUSIVE, PlaceSharing.HOST)
     return not alone or not any(vnode.name in each.held for each in others)
 
 

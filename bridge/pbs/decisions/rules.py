@@ -17,7 +17,7 @@ from bridge.rpc.pb import scheduler_pb2 as pb
 
 
 @dataclass(frozen=True)
-class Moment:
+class RuleInput:
     """The input of a rule.
 
     Attributes:
@@ -42,19 +42,19 @@ class Moment:
         return found
 
 
-Rule = Callable[[Moment], str]
+Rule = Callable[[RuleInput], str]
 """Returns why the job may not run; empty: it may."""
 
 
-def _waits(at: Moment) -> str:
+def _waits(at: RuleInput) -> str:
     return "" if at.job.state in ("Q", "B") else f"the job is in state {at.job.state or 'unknown'}"
 
 
-def _is_understood(at: Moment) -> str:
+def _is_understood(at: RuleInput) -> str:
     return at.job.problem
 
 
-def _not_held(at: Moment) -> str:
+def _not_held(at: RuleInput) -> str:
     if not at.job.holds:
         return ""
     if at.job.depend and at.job.holds == "s":
@@ -62,20 +62,20 @@ def _not_held(at: Moment) -> str:
     return f"the job has a hold of type {at.job.holds}"
 
 
-def _has_begun(at: Moment) -> str:
+def _has_begun(at: RuleInput) -> str:
     if at.job.begin_s <= at.parsed.tables.now_s:
         return ""
     return "the time requested with -a has not come"
 
 
-def _queue_starts(at: Moment) -> str:
+def _queue_starts(at: RuleInput) -> str:
     queue = at.parsed.queues.get(at.job.queue)
     if queue is None:
         return f"there is no queue {at.job.queue}"
     return queue.problem
 
 
-def _reservation_is_active(at: Moment) -> str:
+def _reservation_is_active(at: RuleInput) -> str:
     reservation = at.parsed.by_queue.get(at.job.queue)
     if reservation is None or (
         reservation.start_s <= at.parsed.tables.now_s < reservation.end_s and reservation.held
@@ -84,20 +84,20 @@ def _reservation_is_active(at: Moment) -> str:
     return f"reservation {reservation.name} is not active"
 
 
-def _time_allows(at: Moment) -> str:
+def _time_allows(at: RuleInput) -> str:
     limit_s = at.wall_s or at.job.min_walltime_s or at.job.walltime_s
     return at.parsed.files.calendar.closed(at.job.queue, at.parsed.tables.now_s, limit_s)
 
 
-def _below_limits(at: Moment) -> str:
+def _below_limits(at: RuleInput) -> str:
     return limits.exceeded(at.bounds, at.job.owner, at.job.total, at.parsed.definitions)
 
 
-def _pools_match(at: Moment) -> str:
+def _pools_match(at: RuleInput) -> str:
     return limits.mismatch((place for place, _ in at.bounds), at.job.words)
 
 
-def _array_may_run_more(at: Moment) -> str:
+def _array_may_run_more(at: RuleInput) -> str:
     most, running = at.job.most_tasks, at.running.get(at.job.id, 0)
     if at.job.is_array and most and running >= most:
         return f"{running} tasks of the array run, its max_run_subjobs is {most}"
@@ -122,7 +122,7 @@ REQUIRED_TO_RUN_NOW = frozenset(("state", "understood"))
 """The rules that hold even if an operator runs a job now (`qrun`)."""
 
 
-def first_refusal(at: Moment, only: frozenset[str] = frozenset()) -> Refusal | None:
+def first_refusal(at: RuleInput, only: frozenset[str] = frozenset()) -> Refusal | None:
     """Returns the first rule that does not hold, as a refusal.
 
     Args:

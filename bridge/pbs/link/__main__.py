@@ -13,13 +13,13 @@ from bridge.pbs.link.assembly import PbsModel
 from bridge.pbs.link.loop import Link
 from bridge.pbs.link.parent import Pipe
 from bridge.pbs.link.sched_priv import SchedPriv, default_sched_priv
-from bridge.pbs.link.settings import Settings
+from bridge.pbs.link.settings import LinkSettings
 from bridge.pbs.link.stream import Stream
 
 _log = logging.getLogger(__name__)
 
 
-def main(read_from: int, write_to: int, settings: Settings) -> None:
+def main(read_from: int, write_to: int, settings: LinkSettings) -> None:
     """Links until SIGTERM."""
     ending = threading.Event()
     parent = Pipe(read_from, write_to)
@@ -46,7 +46,7 @@ def main(read_from: int, write_to: int, settings: Settings) -> None:
 if __name__ == "__main__":
     from bridge.service.logs import start_logging
 
-    settings = Settings.read(sys.argv[3])
+    settings = LinkSettings.read(sys.argv[3])
     start_logging(settings.log_level, settings.log_format)
     try:
         main(int(sys.argv[1]), int(sys.argv[2]), settings)

@@ -40,7 +40,7 @@ _LATER_S = 0.5
 
 
 @dataclass
-class Allowance:
+class TimeAllowance:
     """A share of the server's time, which is saved up to `_SAVED_S`.
 
     Attributes:
@@ -150,7 +150,7 @@ class Announcer:
         self.written = Written()
         self._ifl, self._share = ifl, share
         self._connection: int | None = None
-        self._allowance = Allowance(share)
+        self._allowance = TimeAllowance(share)
         self._lock = threading.Lock()
         self._more = threading.Event()
         self._comments, self._estimates = Backlog(), Backlog()

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from bridge.errors import BridgeError, StaleSnapshot
 from bridge.pbs.link.pace import Pace
-from bridge.pbs.link.settings import Settings
+from bridge.pbs.link.settings import LinkSettings
 from bridge.pbs.link.stream import News, Reported, Stream
 from bridge.rpc.pb import scheduler_pb2 as pb
 
@@ -34,7 +34,7 @@ class CallTimes:
         silent_since: begin of the first call that failed since the last answer.
     """
 
-    settings: Settings
+    settings: LinkSettings
     pace: Pace = field(default_factory=Pace)
     silent_since: float = 0.0
     _tick: float = 0.0

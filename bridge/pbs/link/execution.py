@@ -17,10 +17,10 @@ from bridge.pbs.link.announcer import Announcer
 from bridge.pbs.link.figures import Figures
 from bridge.pbs.link.model import Checked, Model
 from bridge.pbs.link.parent import Heartbeat
-from bridge.pbs.link.reading import Reading
+from bridge.pbs.link.reading import ServerReading
 from bridge.pbs.link.registration import Registration
-from bridge.pbs.link.starts import Open, Starts
-from bridge.pbs.orders import Refusal, Run
+from bridge.pbs.link.starts import Open, OpenStarts
+from bridge.pbs.orders import Refusal, StartOrder
 from bridge.pbs.tables import Attributes, Tables, text
 from bridge.rpc.pb import scheduler_pb2 as pb
 
@@ -29,7 +29,7 @@ _STALE = {Code.UNKNOWN_JOB, Code.BAD_STATE, Code.JOB_ALTERED}
 
 
 @dataclass
-class Execution:
+class DecisionExecution:
     """Sends what was decided to a server.
 
     Attributes:
@@ -42,8 +42,8 @@ class Execution:
     ifl: Ifl
     registration: Registration
     model: Model
-    reading: Reading
-    starts: Starts
+    reading: ServerReading
+    starts: OpenStarts
     announcer: Announcer
     heartbeat: Heartbeat
     figures: Figures
@@ -93,7 +93,7 @@ class Execution:
         return self.send(tables, checked, found, decision.id, decision.job_id)
 
     def send(
-        self, tables: Tables, checked: Checked, run: Run, decision_id: int, wire_id: str
+        self, tables: Tables, checked: Checked, run: StartOrder, decision_id: int, wire_id: str
     ) -> Refusal | None:
         """Sends an admitted start; None: the server accepted it.
 

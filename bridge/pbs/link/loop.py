@@ -26,15 +26,15 @@ from bridge.errors import BridgeError
 from bridge.pbs.ifl.port import Code, Ifl, IflError
 from bridge.pbs.link.announcer import Announcer
 from bridge.pbs.link.call_times import FENCED_RETRY_S, CallTimes
-from bridge.pbs.link.execution import Execution
+from bridge.pbs.link.execution import DecisionExecution
 from bridge.pbs.link.figures import Figures
 from bridge.pbs.link.model import Model
 from bridge.pbs.link.parent import ABSENT, ASIDE, READY, REGISTERED, Heartbeat, Parent
-from bridge.pbs.link.reading import Reading
+from bridge.pbs.link.reading import ServerReading
 from bridge.pbs.link.registration import Registration
 from bridge.pbs.link.requests import ServerRequests
-from bridge.pbs.link.settings import Settings
-from bridge.pbs.link.starts import Starts
+from bridge.pbs.link.settings import LinkSettings
+from bridge.pbs.link.starts import OpenStarts
 from bridge.pbs.link.stream import Stream
 from bridge.pbs.tables import Tables, text
 from bridge.rpc.pb import scheduler_pb2 as pb
@@ -60,7 +60,7 @@ class Link:
         wall: Unix time, s.
     """
 
-    settings: Settings
+    settings: LinkSettings
     ifl: Ifl
     stream: Stream
     model: Model
@@ -76,13 +76,13 @@ class Link:
         settings = self.settings
         self.registration = Registration(self.ifl, settings.server, settings.scheduler, self.wake)
         self._heartbeat = Heartbeat(self.parent, self.clock)
-        self._starts = Starts()
+        self._starts = OpenStarts()
         self._times = CallTimes(settings)
-        self._reading = Reading(
+        self._reading = ServerReading(
             settings, self.ifl, self.registration, self.model, self._starts, self.figures,
             self.wake, self.clock, self.wall,
         )  # fmt: skip
-        self._execution = Execution(
+        self._execution = DecisionExecution(
             settings.scheduler, self.ifl, self.registration, self.model, self._reading,
             self._starts, self.announcer, self._heartbeat, self.figures, self.clock,
         )  # fmt: skip

@@ -7,7 +7,7 @@
 from typing import Protocol
 
 from bridge.pbs.link.stream import Reported
-from bridge.pbs.orders import Confirmation, Refusal, Run
+from bridge.pbs.orders import Confirmation, Refusal, StartOrder
 from bridge.pbs.tables import Attributes, Tables
 from bridge.rpc.pb import scheduler_pb2 as pb
 
@@ -15,13 +15,13 @@ from bridge.rpc.pb import scheduler_pb2 as pb
 class Checked(Protocol):
     """The last check of decisions, against the newest tables; books what it admits."""
 
-    def admit(self, decision: pb.Decision) -> Run | Refusal:
+    def admit(self, decision: pb.Decision) -> StartOrder | Refusal:
         """Checks a start."""
 
-    def withdraw(self, run: Run) -> None:
+    def withdraw(self, run: StartOrder) -> None:
         """Takes back a start that the server refused."""
 
-    def run_now(self, job_id: str) -> Run | Refusal:
+    def run_now(self, job_id: str) -> StartOrder | Refusal:
         """Finds vnodes for a job that an operator runs now."""
 
     def resume(self, job_id: str) -> Refusal | None:

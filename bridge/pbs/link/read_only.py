@@ -31,7 +31,7 @@ LEAST_S, _SHARE = 5.0, 5
 _MOST_LOGGED = 1000
 
 
-class Source(Protocol):
+class TableSource(Protocol):
     """Where tables come from."""
 
     problems: list[str]
@@ -52,7 +52,7 @@ class ReadOnlyLink:
         clock, wall: monotonic and Unix time, s.
     """
 
-    source: Source
+    source: TableSource
     stream: Stream
     model: Model
     silence_s: float = 5.0

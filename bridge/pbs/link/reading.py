@@ -22,8 +22,8 @@ from bridge.pbs.link.figures import Figures
 from bridge.pbs.link.mirror import Mirror
 from bridge.pbs.link.model import Model
 from bridge.pbs.link.registration import Registration
-from bridge.pbs.link.settings import Settings
-from bridge.pbs.link.starts import Starts
+from bridge.pbs.link.settings import LinkSettings
+from bridge.pbs.link.starts import OpenStarts
 from bridge.pbs.tables import Attributes, Tables, text
 from bridge.rpc.pb import scheduler_pb2 as pb
 
@@ -31,7 +31,7 @@ FRESH_S, BRIEF_S = 0.02, 0.05
 
 
 @dataclass
-class Reading:
+class ServerReading:
     """The tables of the server that a link is connected to.
 
     Attributes:
@@ -44,11 +44,11 @@ class Reading:
         lost: why the last reading while the service decided failed.
     """
 
-    settings: Settings
+    settings: LinkSettings
     ifl: Ifl
     registration: Registration
     model: Model
-    starts: Starts
+    starts: OpenStarts
     figures: Figures
     wake: threading.Event
     clock: Callable[[], float] = time.monotonic

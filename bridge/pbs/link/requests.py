@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 
 from bridge.pbs.ifl.port import Code, Ifl
 from bridge.pbs.link.deadline import within
-from bridge.pbs.link.execution import Execution
+from bridge.pbs.link.execution import DecisionExecution
 from bridge.pbs.link.model import Checked, Model
-from bridge.pbs.link.reading import Reading
+from bridge.pbs.link.reading import ServerReading
 from bridge.pbs.link.registration import Registration
-from bridge.pbs.orders import Confirmation, Refusal, Run
+from bridge.pbs.orders import Confirmation, Refusal, StartOrder
 from bridge.pbs.tables import Tables, text
 
 _log = logging.getLogger(__name__)
@@ -48,8 +48,8 @@ class ServerRequests:
     ifl: Ifl
     registration: Registration
     model: Model
-    reading: Reading
-    execution: Execution
+    reading: ServerReading
+    execution: DecisionExecution
     wake: threading.Event
     clock: Callable[[], float] = time.monotonic
     within: Callable[[float, Callable[[], int]], int | None] = within
@@ -79,7 +79,7 @@ class ServerRequests:
 
     def _run_now(self, tables: Tables, checked: Checked, job_id: str, primary: int) -> None:
         found = checked.run_now(job_id)
-        if isinstance(found, Run):
+        if isinstance(found, StartOrder):
             refused = self.execution.send(tables, checked, found, 0, job_id)
             found = refused if refused is not None else found
         code = found.code or int(Code.UNAVAILABLE) if isinstance(found, Refusal) else 0

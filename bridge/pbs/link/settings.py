@@ -8,7 +8,7 @@ from bridge.errors import ConfigError
 
 
 @dataclass(frozen=True)
-class Settings:
+class LinkSettings:
     """Everything a link needs to know.
 
     Attributes:
@@ -65,7 +65,7 @@ class Settings:
         return json.dumps(asdict(self))
 
     @classmethod
-    def read(cls, text: str) -> "Settings":
+    def read(cls, text: str) -> "LinkSettings":
         """Reads what `written` made."""
         values = json.loads(text)
         return cls(**(values | {"stock": tuple(values["stock"])}))

@@ -50,7 +50,7 @@ class Open:
     late: bool = False
 
 
-class Starts:
+class OpenStarts:
     """The starts under way."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class Starts:
             jobs: as the server shows them.
             now: monotonic, s.
         """
-        fates = []
+        results = []
         for job_id, start in list(self._open.items()):
             outcome, why = _outcome(start, jobs.get(job_id), now)
             if outcome is None:
@@ -85,7 +85,7 @@ class Starts:
                     self._open[job_id] = replace(start, late=True)
                 continue
             del self._open[job_id]
-            fates.append(
+            results.append(
                 pb.Fate(
                     decision_id=start.decision_id,
                     job_id=start.wire_id,
@@ -93,7 +93,7 @@ class Starts:
                     text=why,
                 )
             )
-        return fates
+        return results
 
     def late(self) -> list[Open]:
         """Returns those past their deadline."""

@@ -137,9 +137,9 @@ class Stream:
         """Whether the next report is a full one."""
         return self._sent is None
 
-    def note(self, fates: Sequence[pb.Fate]) -> None:
+    def note(self, results: Sequence[pb.Fate]) -> None:
         """Sends results of decisions with the next report."""
-        self._results.extend(fates)
+        self._results.extend(results)
 
     def news(self, report: Reported) -> News:
         """Tells what a report would contain."""
@@ -153,7 +153,7 @@ class Stream:
 
     def _has_changes(self, sent: _Sent, report: Reported) -> bool:
         return bool(
-            any(fate.outcome != pb.OUTCOME_APPLIED for fate in self._results)
+            any(result.outcome != pb.OUTCOME_APPLIED for result in self._results)
             or _news(sent.nodes, report.nodes)
             or sent.jobs.keys() - report.jobs.keys()
             or sent.nodes.keys() - report.nodes.keys()

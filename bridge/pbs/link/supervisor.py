@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from bridge.pbs.link.parent import ABSENT, ALIVE, ASIDE, READY, REGISTERED, YOURS
-from bridge.pbs.link.settings import Settings
+from bridge.pbs.link.settings import LinkSettings
 
 _log = logging.getLogger(__name__)
 
@@ -99,7 +99,7 @@ class Child:
 class LinkChild(Child):
     """A link with its pipe; a `LinkProcess`."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: LinkSettings) -> None:
         to_child, self._write_to = os.pipe()
         self._read_from, from_child = os.pipe()
         os.set_blocking(self._read_from, False)
@@ -160,7 +160,7 @@ class Supervisor:
         notify: tells systemd that this process lives, and what it does.
     """
 
-    settings: Settings
+    settings: LinkSettings
     start_link: Callable[[], LinkProcess]
     start_stock: Callable[[], Process] | None
     clock: Callable[[], float] = time.monotonic

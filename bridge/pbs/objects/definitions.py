@@ -41,7 +41,7 @@ NOT_COUNTED = frozenset((
 
 
 @dataclass(frozen=True)
-class Definition:
+class ResourceDefinition:
     """A resource.
 
     Attributes:
@@ -67,13 +67,13 @@ class Definition:
 
 def read_definitions(
     resources: Objects, config: SchedConfig = DEFAULTS
-) -> Mapping[str, Definition]:
+) -> Mapping[str, ResourceDefinition]:
     """Returns the resources by name; those of unknown types are left out."""
-    found = {name: Definition(name, *known) for name, known in _BUILT_IN.items()}
+    found = {name: ResourceDefinition(name, *known) for name, known in _BUILT_IN.items()}
     for name, attributes in resources.items():
         kind = _kind(text(attributes, "type"))
         if kind is not None and name not in NOT_COUNTED and name not in _BUILT_IN:
-            found[name] = Definition(name, kind, _on_vnodes(text(attributes, "flag")))
+            found[name] = ResourceDefinition(name, kind, _on_vnodes(text(attributes, "flag")))
     return {
         name: replace(
             known,

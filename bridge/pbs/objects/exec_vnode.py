@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from bridge.errors import BadRequest
-from bridge.pbs.objects.definitions import Definition
+from bridge.pbs.objects.definitions import ResourceDefinition
 from bridge.pbs.objects.values import Kind, amount, format_amount
 
 Part = tuple[str, Mapping[str, float]]
@@ -30,7 +30,7 @@ def can_be_written(vnode: str) -> bool:
     return _VNODE.fullmatch(vnode) is not None
 
 
-def format_exec_vnode(chunks: Chunks, definitions: Mapping[str, Definition]) -> str:
+def format_exec_vnode(chunks: Chunks, definitions: Mapping[str, ResourceDefinition]) -> str:
     """Writes what a job takes.
 
     Raises:
@@ -56,7 +56,7 @@ def format_exec_vnode(chunks: Chunks, definitions: Mapping[str, Definition]) -> 
 
 
 def parse_exec_vnode(
-    written: str, definitions: Mapping[str, Definition]
+    written: str, definitions: Mapping[str, ResourceDefinition]
 ) -> list[list[tuple[str, dict[str, float]]]]:
     """Reads what a job holds: for each chunk its vnodes with what it takes there.
 

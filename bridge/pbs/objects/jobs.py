@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 
 from bridge.errors import BadRequest
 from bridge.pbs.objects import values
-from bridge.pbs.objects.definitions import NOT_COUNTED, Definition
+from bridge.pbs.objects.definitions import NOT_COUNTED, ResourceDefinition
 from bridge.pbs.objects.exec_vnode import parse_exec_vnode, total_by_vnode
 from bridge.pbs.objects.limits import Owner, comparable
-from bridge.pbs.objects.select import PbsChunk, PbsPlace, Share, job_chunks, job_place
+from bridge.pbs.objects.select import PbsChunk, PbsPlace, PlaceSharing, job_chunks, job_place
 from bridge.pbs.objects.vnodes import Vnode, chunk_amounts
 from bridge.pbs.tables import Attributes, amounts, text
 
@@ -88,7 +88,7 @@ class PbsJob:
         return sum(chunk.count for chunk in self.chunks)
 
 
-def read_job(job_id: str, job: Attributes, definitions: Mapping[str, Definition]) -> PbsJob:
+def read_job(job_id: str, job: Attributes, definitions: Mapping[str, ResourceDefinition]) -> PbsJob:
     """Reads a job."""
     listed = amounts(job, "Resource_List")
     state = text(job, "job_state")
@@ -171,7 +171,7 @@ _NOT_REQUESTED = frozenset((
 in the version, the service would not know that it has tried these vnodes."""
 
 
-def _held(state: str, job: Attributes, definitions: Mapping[str, Definition]) -> Held:
+def _held(state: str, job: Attributes, definitions: Mapping[str, ResourceDefinition]) -> Held:
     written = text(job, "exec_vnode")
     if not written or state not in HOLDING:
         return {}
@@ -189,7 +189,7 @@ def _held(state: str, job: Attributes, definitions: Mapping[str, Definition]) ->
 
 
 def _words(
-    listed: Mapping[str, str], definitions: Mapping[str, Definition]
+    listed: Mapping[str, str], definitions: Mapping[str, ResourceDefinition]
 ) -> Mapping[str, tuple[str, ...]]:
     return {
         name: comparable(known, stated)
@@ -204,7 +204,7 @@ def _total(
     listed: Mapping[str, str],
     chunks: tuple[PbsChunk, ...],
     wants: tuple[Mapping[str, float], ...],
-    definitions: Mapping[str, Definition],
+    definitions: Mapping[str, ResourceDefinition],
 ) -> dict[str, float]:
     total: dict[str, float] = {}
     for chunk, want in zip(chunks, wants, strict=True):
@@ -217,21 +217,21 @@ def _total(
     return total
 
 
-def takes_alone(share: Share, vnode: Vnode) -> Share:
+def takes_alone(share: PlaceSharing, vnode: Vnode) -> PlaceSharing:
     """Returns how a job takes a vnode, by its place and the vnode's `sharing`."""
     sharing = vnode.sharing
     if sharing in _FORCED:
         return _FORCED[sharing]
-    if share is not Share.UNSTATED:
+    if share is not PlaceSharing.UNSTATED:
         return share
-    return _DEFAULT.get(sharing, Share.SHARED)
+    return _DEFAULT.get(sharing, PlaceSharing.SHARED)
 
 
 _FORCED = {
-    "force_excl": Share.EXCLUSIVE, "force_exclhost": Share.HOST, "force_shared": Share.SHARED,
-    "ignore_excl": Share.SHARED,
+    "force_excl": PlaceSharing.EXCLUSIVE, "force_exclhost": PlaceSharing.HOST,
+    "force_shared": PlaceSharing.SHARED, "ignore_excl": PlaceSharing.SHARED,
 }  # fmt: skip
-_DEFAULT = {"default_excl": Share.EXCLUSIVE, "default_exclhost": Share.HOST}
+_DEFAULT = {"default_excl": PlaceSharing.EXCLUSIVE, "default_exclhost": PlaceSharing.HOST}
 
 
 def _count(word: str) -> int:

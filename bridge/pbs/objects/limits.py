@@ -25,7 +25,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from bridge.errors import BadRequest
-from bridge.pbs.objects.definitions import NOT_COUNTED, Definition
+from bridge.pbs.objects.definitions import NOT_COUNTED, ResourceDefinition
 from bridge.pbs.objects.values import Kind, amount, format_amount, is_true, strings, whole
 from bridge.pbs.tables import Attributes, amounts, text
 
@@ -77,7 +77,7 @@ Used = dict[tuple[str, str], float]
 
 
 def read_limits(
-    place: str, attributes: Attributes, definitions: Mapping[str, Definition]
+    place: str, attributes: Attributes, definitions: Mapping[str, ResourceDefinition]
 ) -> Limits:
     """Reads the limits in the attributes of a server or a queue."""
     reader = _Reader(place, definitions)
@@ -108,7 +108,7 @@ def read_limits(
     return Limits(place, hard, soft, tuple(reader.problems), words)
 
 
-def comparable(known: Definition, value: str) -> tuple[str, ...]:
+def comparable(known: ResourceDefinition, value: str) -> tuple[str, ...]:
     """Returns the values of a string, string_array or boolean, the same for the same meaning."""
     if known.kind is Kind.BOOLEAN:
         return (str(is_true(value)),)
@@ -116,7 +116,7 @@ def comparable(known: Definition, value: str) -> tuple[str, ...]:
 
 
 class _Reader:
-    def __init__(self, place: str, definitions: Mapping[str, Definition]) -> None:
+    def __init__(self, place: str, definitions: Mapping[str, ResourceDefinition]) -> None:
         self.place, self.definitions = place, definitions
         self.hard: dict[str, dict[str, float]] = {}
         self.soft: dict[str, dict[str, float]] = {}
@@ -155,7 +155,7 @@ def exceeded(
     limits: Iterable[tuple[Limits, Used]],
     owner: Owner,
     wanted: Mapping[str, float],
-    definitions: Mapping[str, Definition],
+    definitions: Mapping[str, ResourceDefinition],
 ) -> str:
     """Returns the first hard limit that one more job would exceed; empty: none.
 

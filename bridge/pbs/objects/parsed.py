@@ -16,12 +16,12 @@ from typing import Any, TypeVar
 
 from bridge.errors import BadRequest
 from bridge.pbs.objects import values
-from bridge.pbs.objects.definitions import Definition, read_definitions
+from bridge.pbs.objects.definitions import ResourceDefinition, read_definitions
 from bridge.pbs.objects.exec_vnode import parse_exec_vnode, total_by_vnode
 from bridge.pbs.objects.jobs import SUSPENDED, Held, PbsJob, read_job
 from bridge.pbs.objects.limits import Limits, Used, add_use, read_limits
 from bridge.pbs.objects.recurrence import begins, count_of, index_of, vnodes_by_occurrence
-from bridge.pbs.objects.sched_config import Settings
+from bridge.pbs.objects.sched_config import PrimeTimeSettings
 from bridge.pbs.objects.sched_files import NO_FILES, SchedFiles
 from bridge.pbs.objects.vnodes import Vnode, read_vnode, wire_nodes
 from bridge.pbs.tables import Attributes, Objects, Tables, amounts, text
@@ -46,7 +46,7 @@ MOST_LATER = 50
 
 
 @dataclass(frozen=True)
-class Queue:
+class PbsQueue:
     """One queue.
 
     Attributes:
@@ -103,10 +103,10 @@ class Parsed:
     """
 
     tables: Tables
-    definitions: Mapping[str, Definition]
+    definitions: Mapping[str, ResourceDefinition]
     vnodes: Mapping[str, Vnode]
     nodes: Mapping[str, tuple[str, ...]]
-    queues: Mapping[str, Queue]
+    queues: Mapping[str, PbsQueue]
     jobs: Mapping[str, PbsJob]
     reservations: Mapping[str, PbsReservation]
     limits: Limits
@@ -117,7 +117,7 @@ class Parsed:
     files: SchedFiles = NO_FILES
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> PrimeTimeSettings:
         """The settings of the present time of day."""
         now_s = self.tables.now_s
         return self.files.config.at(prime=self.files.calendar.is_prime(now_s))
@@ -167,7 +167,7 @@ class Reader:
         self._compares = files.config.compared, files.config.dynamic
         self._kept: dict[str, _Kept] = {}
         self._uses: tuple[Mapping[str, PbsJob], Uses] | None = None
-        self._definitions: tuple[Objects, Mapping[str, Definition]] | None = None
+        self._definitions: tuple[Objects, Mapping[str, ResourceDefinition]] | None = None
         self._partition = ""
         self._nodes: tuple[Mapping[str, Vnode], Mapping[str, tuple[str, ...]]] | None = None
 
@@ -220,7 +220,7 @@ class Reader:
         self._kept[kind] = _Kept(objects, found)
         return found
 
-    def _defined(self, tables: Tables) -> Mapping[str, Definition]:
+    def _defined(self, tables: Tables) -> Mapping[str, ResourceDefinition]:
         partition = text(tables.sched, "partition")
         if partition == DEFAULT_PARTITION:
             partition = ""
@@ -253,8 +253,8 @@ class Reader:
 
 
 def read_queue(
-    name: str, queue: Attributes, definitions: Mapping[str, Definition], partition: str = ""
-) -> Queue:
+    name: str, queue: Attributes, definitions: Mapping[str, ResourceDefinition], partition: str = ""
+) -> PbsQueue:
     """Reads one queue."""
     problem = ""
     if text(queue, "queue_type").lower().startswith("r"):
@@ -267,14 +267,14 @@ def read_queue(
         priority = values.whole(text(queue, "Priority") or "0")
     except BadRequest:
         priority = 0
-    return Queue(
+    return PbsQueue(
         name, not problem, problem, priority, read_limits(f"queue {name}", queue, definitions),
         queue, values.is_true(text(queue, "hasnodes")),
     )  # fmt: skip
 
 
 def read_reservation(
-    name: str, attributes: Attributes, definitions: Mapping[str, Definition]
+    name: str, attributes: Attributes, definitions: Mapping[str, ResourceDefinition]
 ) -> PbsReservation:
     """Reads one reservation."""
     word, problem, held = text(attributes, "reserve_state"), "", {}
@@ -296,7 +296,7 @@ def read_reservation(
 
 
 def read_reservations(
-    name: str, attributes: Attributes, definitions: Mapping[str, Definition]
+    name: str, attributes: Attributes, definitions: Mapping[str, ResourceDefinition]
 ) -> tuple[PbsReservation, ...]:
     """Reads one reservation, with its next later occurrences (rule 4)."""
     first = read_reservation(name, attributes, definitions)

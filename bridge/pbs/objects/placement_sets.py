@@ -13,7 +13,7 @@ Source: OpenPBS 23.06, pbs_sched_attributes(7): do_not_span_psets.
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from bridge.pbs.objects.definitions import Definition
+from bridge.pbs.objects.definitions import ResourceDefinition
 from bridge.pbs.objects.jobs import PbsJob
 from bridge.pbs.objects.select import Arrange
 from bridge.pbs.objects.values import is_true
@@ -53,7 +53,10 @@ def group_key(job: PbsJob, tables: Tables) -> str:
 
 
 def is_grouped(
-    job: PbsJob, vnodes: Iterable[Vnode], tables: Tables, definitions: Mapping[str, Definition]
+    job: PbsJob,
+    vnodes: Iterable[Vnode],
+    tables: Tables,
+    definitions: Mapping[str, ResourceDefinition],
 ) -> bool:
     """Tells whether a job stays within one set (rule 2)."""
     key = group_key(job, tables)
@@ -65,7 +68,9 @@ def is_grouped(
     return any(_may_fit(job, each, definitions) for each in placement_sets(usable, key))
 
 
-def _may_fit(job: PbsJob, vnodes: Sequence[Vnode], definitions: Mapping[str, Definition]) -> bool:
+def _may_fit(
+    job: PbsJob, vnodes: Sequence[Vnode], definitions: Mapping[str, ResourceDefinition]
+) -> bool:
     apart = job.place.arrange in (Arrange.SCATTER, Arrange.VSCATTER)
     by_vnode = job.place.arrange is Arrange.VSCATTER
     if apart and job.n_chunks > len({v.name if by_vnode else v.host for v in vnodes}):
@@ -91,7 +96,10 @@ def _may_fit(job: PbsJob, vnodes: Sequence[Vnode], definitions: Mapping[str, Def
 
 
 def _count(
-    vnode: Vnode, want: Mapping[str, float], most: int, definitions: Mapping[str, Definition]
+    vnode: Vnode,
+    want: Mapping[str, float],
+    most: int,
+    definitions: Mapping[str, ResourceDefinition],
 ) -> int:
     """How many chunks fit on an empty vnode."""
     found = most

@@ -42,7 +42,7 @@ PRIORITY_FIRST = (SortKey("sort_priority", descending=True),)
 
 
 @dataclass(frozen=True)
-class Settings:
+class PrimeTimeSettings:
     """What may be set apart for prime and non-prime time.
 
     Attributes:
@@ -81,8 +81,8 @@ class SchedConfig:
         problems: one line for each setting that is not supported or understood.
     """
 
-    prime: Settings = field(default_factory=Settings)
-    non_prime: Settings = field(default_factory=Settings)
+    prime: PrimeTimeSettings = field(default_factory=PrimeTimeSettings)
+    non_prime: PrimeTimeSettings = field(default_factory=PrimeTimeSettings)
     exempt_anytime: bool = False
     dedicated: str = "ded"
     primetime: str = "p_"
@@ -98,7 +98,7 @@ class SchedConfig:
     confirm_in_dedicated: bool = False
     problems: tuple[str, ...] = ()
 
-    def at(self, *, prime: bool) -> Settings:
+    def at(self, *, prime: bool) -> PrimeTimeSettings:
         """The settings of a time of day."""
         return self.prime if prime else self.non_prime
 
@@ -110,7 +110,8 @@ class SchedConfig:
 DEFAULTS = SchedConfig()
 """Without a file."""
 _UNSTATED = SchedConfig(
-    Settings(by_queue=False, node_sort=()), Settings(by_queue=False, node_sort=()),
+    PrimeTimeSettings(by_queue=False, node_sort=()),
+    PrimeTimeSettings(by_queue=False, node_sort=()),
     dedicated="", primetime="", nonprimetime="",
 )  # fmt: skip
 _LINE = re.compile(r'\s*([A-Za-z_]+)\s*:\s*("[^"]*"|\S+)\s*(\S*)\s*')
@@ -201,25 +202,25 @@ class _Reader:
             raise BadRequest("is not known, and ignored")
 
 
-def _flag(name: str) -> Callable[[str], Callable[[Settings], Settings]]:
-    def read(value: str) -> Callable[[Settings], Settings]:
+def _flag(name: str) -> Callable[[str], Callable[[PrimeTimeSettings], PrimeTimeSettings]]:
+    def read(value: str) -> Callable[[PrimeTimeSettings], PrimeTimeSettings]:
         changed = {name: values.is_true(value)}
         return lambda settings: replace(settings, **changed)  # type: ignore[arg-type]
 
     return read
 
 
-def _spill(value: str) -> Callable[[Settings], Settings]:
+def _spill(value: str) -> Callable[[PrimeTimeSettings], PrimeTimeSettings]:
     spill_s = values.duration_s(value)
     return lambda settings: replace(settings, spill_s=spill_s)
 
 
-def _job_key(value: str) -> Callable[[Settings], Settings]:
+def _job_key(value: str) -> Callable[[PrimeTimeSettings], PrimeTimeSettings]:
     key = _key(value, ("job_priority", "sort_priority", "fair_share_perc", "preempt_priority"))
     return lambda settings: replace(settings, job_sort=(*settings.job_sort, key))
 
 
-def _node_key(value: str) -> Callable[[Settings], Settings]:
+def _node_key(value: str) -> Callable[[PrimeTimeSettings], PrimeTimeSettings]:
     key = _key(value, ("sort_priority",))
     return lambda settings: replace(settings, node_sort=(*settings.node_sort, key))
 
@@ -236,7 +237,7 @@ def _key(value: str, special: tuple[str, ...]) -> SortKey:
     return SortKey(name, rest[0].lower() == "high", of)
 
 
-_BY_TIME: Mapping[str, Callable[[str], Callable[[Settings], Settings]]] = {
+_BY_TIME: Mapping[str, Callable[[str], Callable[[PrimeTimeSettings], PrimeTimeSettings]]] = {
     "by_queue": _flag("by_queue"), "preemptive_sched": _flag("preemptive"),
     "fair_share": _flag("fair_share"), "backfill_prime": _flag("backfill_prime"),
     "prime_spill": _spill, "job_sort_key": _job_key, "node_sort_key": _node_key,

@@ -32,7 +32,7 @@ class Arrange(Enum):
     VSCATTER = "vscatter"
 
 
-class Share(Enum):
+class PlaceSharing(Enum):
     """Whether the job takes its vnodes alone."""
 
     UNSTATED = ""
@@ -46,7 +46,7 @@ class PbsPlace:
     """A place statement."""
 
     arrange: Arrange = Arrange.FREE
-    share: Share = Share.UNSTATED
+    share: PlaceSharing = PlaceSharing.UNSTATED
     group: str = ""
 
 
@@ -119,7 +119,7 @@ def parse_place(place: str) -> PbsPlace:
     Raises:
         BadRequest: it is none.
     """
-    arrange, share, group = Arrange.FREE, Share.UNSTATED, ""
+    arrange, share, group = Arrange.FREE, PlaceSharing.UNSTATED, ""
     for word in filter(None, place.removeprefix("place=").split(":")):
         if word in _ARRANGE:
             arrange = _ARRANGE[word]
@@ -133,7 +133,7 @@ def parse_place(place: str) -> PbsPlace:
 
 
 _ARRANGE = {each.value: each for each in Arrange}
-_SHARE = {each.value: each for each in Share if each.value}
+_SHARE = {each.value: each for each in PlaceSharing if each.value}
 
 
 def job_chunks(job: Attributes) -> tuple[PbsChunk, ...]:

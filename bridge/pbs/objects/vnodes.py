@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bridge.errors import BadRequest
-from bridge.pbs.objects.definitions import Definition
+from bridge.pbs.objects.definitions import ResourceDefinition
 from bridge.pbs.objects.exec_vnode import can_be_written
 from bridge.pbs.objects.select import PbsChunk
 from bridge.pbs.objects.values import Kind, amount, boolean, strings, whole
@@ -79,7 +79,10 @@ _LIMITS = ("max_running", "max_user_run", "max_group_run")
 
 
 def read_vnode(
-    name: str, attributes: Attributes, definitions: Mapping[str, Definition], partition: str = ""
+    name: str,
+    attributes: Attributes,
+    definitions: Mapping[str, ResourceDefinition],
+    partition: str = "",
 ) -> Vnode:
     """Reads one vnode.
 
@@ -139,7 +142,7 @@ def read_vnode(
     )
 
 
-def mismatch(vnode: Vnode, chunk: PbsChunk, definitions: Mapping[str, Definition]) -> str:
+def mismatch(vnode: Vnode, chunk: PbsChunk, definitions: Mapping[str, ResourceDefinition]) -> str:
     """Returns the first resource of a chunk that a vnode does not match; empty: it matches all.
 
     Amounts are not compared.
@@ -167,7 +170,9 @@ def mismatch(vnode: Vnode, chunk: PbsChunk, definitions: Mapping[str, Definition
     return ""
 
 
-def chunk_amounts(chunk: PbsChunk, definitions: Mapping[str, Definition]) -> dict[str, float]:
+def chunk_amounts(
+    chunk: PbsChunk, definitions: Mapping[str, ResourceDefinition]
+) -> dict[str, float]:
     """Returns what one chunk consumes of vnodes.
 
     Raises:

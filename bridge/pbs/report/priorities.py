@@ -23,11 +23,11 @@ from dataclasses import dataclass
 
 from bridge.errors import BadRequest
 from bridge.pbs.objects import values
-from bridge.pbs.objects.definitions import Definition
+from bridge.pbs.objects.definitions import ResourceDefinition
 from bridge.pbs.objects.fair_share import FairShare, Standing, entity_of, usage_of
 from bridge.pbs.objects.formula import Formula, read_formula
 from bridge.pbs.objects.jobs import PbsJob
-from bridge.pbs.objects.parsed import Parsed, Queue
+from bridge.pbs.objects.parsed import Parsed, PbsQueue
 from bridge.pbs.tables import Attributes, amounts, text
 
 MIDDLE = 1 << 60
@@ -128,7 +128,7 @@ class Priorities:
         return tuple(found.get(key.name, 0.0) * (1 if key.descending else -1) for key in self._keys)
 
     def of(
-        self, job: PbsJob, attributes: Attributes, queue: Queue | None, *, above_soft: bool
+        self, job: PbsJob, attributes: Attributes, queue: PbsQueue | None, *, above_soft: bool
     ) -> tuple[int, str]:
         """Returns the priority of a job, and why it may not start by it (rules 4 and 6)."""
         priority, why = MIDDLE, ""
@@ -162,7 +162,7 @@ class Priorities:
         )
 
     def _variables(
-        self, job: PbsJob, attributes: Attributes, queue: Queue | None, names: Iterable[str]
+        self, job: PbsJob, attributes: Attributes, queue: PbsQueue | None, names: Iterable[str]
     ) -> dict[str, float]:
         listed = amounts(attributes, "Resource_List")
         found: dict[str, float] = {"queue_priority": float(queue.priority if queue else 0)}
@@ -220,7 +220,7 @@ def _duration(word: str) -> float:
         return 0.0
 
 
-def _amount(known: Definition, word: str) -> float:
+def _amount(known: ResourceDefinition, word: str) -> float:
     try:
         if known.kind is values.Kind.BOOLEAN:
             return float(values.boolean(word))

@@ -16,10 +16,10 @@ What rules 2 and 3 leave open (which vnode is free) is decided by the last check
 from collections.abc import Mapping
 
 from bridge.pbs.objects.jobs import SUSPENDED, PbsJob, takes_alone
-from bridge.pbs.objects.select import Share
+from bridge.pbs.objects.select import PlaceSharing
 from bridge.pbs.report.wire_chunks import VNODES, Cluster, is_exclusive
 
-_ALONE = (Share.EXCLUSIVE, Share.HOST)
+_ALONE = (PlaceSharing.EXCLUSIVE, PlaceSharing.HOST)
 
 
 def node_amounts(cluster: Cluster, node: str) -> dict[str, int]:
@@ -45,7 +45,7 @@ def held_on_nodes(
         if node is None or vnode is None:
             continue
         share = takes_alone(job.place.share, vnode)
-        whole_hosts |= share is Share.HOST
+        whole_hosts |= share is PlaceSharing.HOST
         alone = apart and share in _ALONE
         amounts = _all_of(taken, vnode.amounts) if alone else taken
         on_node = by_node.setdefault(node, {})

@@ -26,7 +26,7 @@ from bridge.pbs.objects import indices, limits, values
 from bridge.pbs.objects.calendar import FOREVER, Span
 from bridge.pbs.objects.fair_share import FairShare
 from bridge.pbs.objects.jobs import SUSPENDED, PbsJob
-from bridge.pbs.objects.parsed import STANDING, Parsed, PbsReservation, Queue, Reader
+from bridge.pbs.objects.parsed import STANDING, Parsed, PbsQueue, PbsReservation, Reader
 from bridge.pbs.objects.values import Kind
 from bridge.pbs.objects.vnodes import Vnode
 from bridge.pbs.report import wire_chunks
@@ -351,7 +351,7 @@ def _partitions(parsed: Parsed) -> pb.Partitions:
     return pb.Partitions(items=items)
 
 
-def _tier(queue: Queue, parsed: Parsed) -> int:
+def _tier(queue: PbsQueue, parsed: Parsed) -> int:
     settings = parsed.settings
     if settings.by_queue:
         return MIDDLE_TIER + max(min(queue.priority, 1024), -1024)

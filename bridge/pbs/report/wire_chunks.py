@@ -20,10 +20,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bridge.errors import BadRequest
-from bridge.pbs.objects.definitions import Definition
+from bridge.pbs.objects.definitions import ResourceDefinition
 from bridge.pbs.objects.jobs import PbsJob, takes_alone
 from bridge.pbs.objects.placement_sets import group_key, is_grouped
-from bridge.pbs.objects.select import Arrange, PbsChunk, Share
+from bridge.pbs.objects.select import Arrange, PbsChunk, PlaceSharing
 from bridge.pbs.objects.values import Kind, boolean
 from bridge.pbs.objects.vnodes import SHAPING, Vnode
 from bridge.pbs.tables import Tables
@@ -58,7 +58,7 @@ class Cluster:
 
     vnodes: Mapping[str, Vnode]
     nodes: Mapping[str, tuple[str, ...]]
-    definitions: Mapping[str, Definition]
+    definitions: Mapping[str, ResourceDefinition]
     nodes_of_host: Mapping[str, tuple[str, ...]]
     node_of_vnode: Mapping[str, str]
     stated: frozenset[str]
@@ -71,7 +71,7 @@ class Cluster:
 def cluster_of(
     vnodes: Mapping[str, Vnode],
     nodes: Mapping[str, tuple[str, ...]],
-    definitions: Mapping[str, Definition],
+    definitions: Mapping[str, ResourceDefinition],
 ) -> Cluster:
     """Collects what `wire_request` needs."""
     of_vnode = {vnode: name for name, members in nodes.items() for vnode in members}
@@ -136,14 +136,16 @@ def wire_request(
 
 def is_exclusive(job: PbsJob, cluster: Cluster) -> bool:
     """Tells whether a job takes vnodes alone that it could get."""
-    if job.place.share in (Share.EXCLUSIVE, Share.HOST) and cluster.sharing == {"ignore_excl"}:
+    if job.place.share in (PlaceSharing.EXCLUSIVE, PlaceSharing.HOST) and cluster.sharing == {
+        "ignore_excl"
+    }:
         return False
     probe = Vnode("", "", "", usable=True)
-    return job.place.share in (Share.EXCLUSIVE, Share.HOST) or any(
+    return job.place.share in (PlaceSharing.EXCLUSIVE, PlaceSharing.HOST) or any(
         takes_alone(
             job.place.share, Vnode(probe.name, probe.host, "", usable=True, sharing=sharing)
         )
-        in (Share.EXCLUSIVE, Share.HOST)
+        in (PlaceSharing.EXCLUSIVE, PlaceSharing.HOST)
         for sharing in cluster.sharing
     )
 
@@ -158,7 +160,8 @@ def _nodes_of_queue(job: PbsJob, cluster: Cluster) -> list[str]:
 def _takes_vnodes_alone(job: PbsJob, cluster: Cluster) -> bool:
     """Tells whether a job that uses vnodes alone leaves others of their hosts to other jobs."""
     if not cluster.has_several or any(
-        takes_alone(job.place.share, Vnode("", "", "", usable=True, sharing=sharing)) is Share.HOST
+        takes_alone(job.place.share, Vnode("", "", "", usable=True, sharing=sharing))
+        is PlaceSharing.HOST
         for sharing in cluster.sharing
     ):
         return False

@@ -22,7 +22,7 @@ from bridge.core import UNLIMITED, Blocked, Kept
 from bridge.planning.scheduler.book_reuse import BookReuse
 from bridge.planning.scheduler.booked import BookedRows, PlacementColumns
 from bridge.planning.scheduler.kept_rows import FormerPlacements, KeptRows
-from bridge.planning.scheduler.row_search import Found
+from bridge.planning.scheduler.row_search import RowFit
 from bridge.planning.site_rules.capacity_constraints import Mode
 from bridge.units import NEVER
 
@@ -145,7 +145,7 @@ class Booking(BookReuse):
             booked.blocked[asked] = Blocked.STARTS_NOW
         self._put(asked, found)
 
-    def _put(self, asked: int, found: Found) -> None:
+    def _put(self, asked: int, found: RowFit) -> None:
         """Books a row where it was found to fit."""
         all_, booked, choice = self._candidates, self._booked, found.choice
         request, terms = all_.request_of(choice), all_.terms_of(choice)

@@ -28,7 +28,7 @@ _Mapping = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RowFit:
     """A choice, the start at which it fits, and its nodes, groups and chunks there."""
 
     choice: LayoutChoice
@@ -59,15 +59,15 @@ class RowSearch:
 
     def _find(
         self, choice: LayoutChoice, begin_s: int, until_s: int, *, last: bool = False
-    ) -> Found | None:
+    ) -> RowFit | None:
         """The first, or last, start in [begin_s, until_s] at which a choice fits."""
         all_ = self._candidates
         request, terms = all_.request_of(choice), all_.terms_of(choice)
         length = int(all_.length_s[choice.candidate])
         found = self._book.find(request, length, terms, begin_s, until_s, last=last)
-        return None if found is None else Found(choice, found[0], found[1:])
+        return None if found is None else RowFit(choice, found[0], found[1:])
 
-    def earliest(self, asked: int, begin_s: int, until_s: int, *, bound: bool) -> Found | None:
+    def earliest(self, asked: int, begin_s: int, until_s: int, *, bound: bool) -> RowFit | None:
         """The earliest slot of a row (rule 1).
 
         Args:
@@ -77,7 +77,7 @@ class RowSearch:
             bound: whether its deadline or fixed start binds it.
         """
         all_ = self._candidates
-        best: Found | None = None
+        best: RowFit | None = None
         for candidate in all_.runnable(asked):
             for choice in all_.choices.to_plan(candidate):
                 until = min(until_s, (NEVER if best is None else best.start_s) - 1)
@@ -88,10 +88,10 @@ class RowSearch:
                 best = self._find(choice, begin_s, until) or best
         return best
 
-    def latest(self, asked: int, begin_s: int, until_s: int) -> Found | None:
+    def latest(self, asked: int, begin_s: int, until_s: int) -> RowFit | None:
         """The latest slot of a row that ends by its deadline (rule 3)."""
         all_ = self._candidates
-        best: Found | None = None
+        best: RowFit | None = None
         for candidate in all_.runnable(asked):
             length = int(all_.length_s[candidate])
             until = min(all_.deadline_s(asked) - length - SPARE_S, until_s)
@@ -102,7 +102,7 @@ class RowSearch:
                 best = self._find(choice, after, until, last=True) or best
         return best
 
-    def widest_now(self, candidate: int) -> Found | None:
+    def widest_now(self, candidate: int) -> RowFit | None:
         """The widest layout that fits now (rule 2); None: no wider one than for any start."""
         for choice in self._candidates.choices.to_start(candidate):
             found = self._find(choice, self._now_s, self._now_s)

@@ -37,7 +37,7 @@ from dataclasses import dataclass, replace
 from statistics import pstdev
 from typing import Final
 
-from bridge.planning.sharing.slowdown import CPU_MS, LARGEST, NOISE, SURE, Rate, Slowdown
+from bridge.planning.sharing.slowdown import CPU_MS, LARGEST, NOISE, SURE, HostSlowdown, Rate
 
 PHASE_S: Final = 10
 LEAST_TURNS, MOST_TURNS = 3, 6
@@ -63,7 +63,7 @@ class ComparisonResult:
     """
 
     over: bool
-    found: Slowdown | None = None
+    found: HostSlowdown | None = None
     harmful: bool = False
     alone: Rate | None = None
 
@@ -154,10 +154,10 @@ class Comparison:
                 return GOES_ON
             if at_most - harm > NARROW:
                 return UNKNOWN
-        found = Slowdown(harm, (harm - at_least) / SURE)
+        found = HostSlowdown(harm, (harm - at_least) / SURE)
         return ComparisonResult(True, found, harm > bound, self._alone(high, found))
 
-    def _alone(self, high: Sequence[int], found: Slowdown) -> Rate:
+    def _alone(self, high: Sequence[int], found: HostSlowdown) -> Rate:
         """With the deviation between phases, which is larger if the host changes by itself."""
         mean = sum(high) / len(high) / _MILLI * (1 + found.mean)
         deviation = mean * max(pstdev(high) * len(high) / max(sum(high), 1), NOISE)

@@ -3,7 +3,7 @@
 
 from typing import Final
 
-from bridge.planning.sharing.slowdown import Slowdown
+from bridge.planning.sharing.slowdown import HostSlowdown
 
 NO_MEMORY: Final = "memory is short on the nodes that it shares"
 NO_ROOM: Final = "its memory and its host's do not fit on the nodes that they share"
@@ -21,7 +21,7 @@ _KIND_OF: Final = {
 }  # fmt: skip
 
 
-def too_slow(found: Slowdown, bound: float) -> str:
+def too_slow(found: HostSlowdown, bound: float) -> str:
     """The reason of a guest that slows its host down by more than its bound."""
     return (
         f"{_SLOW}{found.mean:.0%} even at the floor (at least "

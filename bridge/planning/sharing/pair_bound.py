@@ -36,7 +36,7 @@ from bridge.planning.sharing.leaving import ALWAYS_SLOW, UNKNOWN, too_slow
 from bridge.planning.sharing.orders import FLOOR, cpus_of
 from bridge.planning.sharing.pair_knowledge import Entry, highest_admissible, pair_key
 from bridge.planning.sharing.pair_record import Pair, Suspicion
-from bridge.planning.sharing.slowdown import SHORT, SURE, Slowdown
+from bridge.planning.sharing.slowdown import SHORT, SURE, HostSlowdown
 
 FIRST_S: Final = 30
 EARLY_S: Final = 120
@@ -89,7 +89,9 @@ class PairBound:
 
     # ------------------------------------------------------------ the bound is passed
 
-    def _passed(self, guest: int, pair: Pair, found: Slowdown, bound: float) -> tuple[Pair, str]:
+    def _passed(
+        self, guest: int, pair: Pair, found: HostSlowdown, bound: float
+    ) -> tuple[Pair, str]:
         """Rules 1, 2 and 5."""
         if not pair.blame:
             return self._measurements.restarted(
@@ -109,7 +111,7 @@ class PairBound:
         pair = self._learner.confirm_suspicion(guest, pair)
         return self._learner.learn(guest, pair, found, bound), too_slow(found, bound)
 
-    def _quiet(self, guest: int, pair: Pair, found: Slowdown | None, bound: float) -> Pair:
+    def _quiet(self, guest: int, pair: Pair, found: HostSlowdown | None, bound: float) -> Pair:
         """Rule 3, without comparisons."""
         quiet = self._pairs.now_s - pair.told_s >= QUIET_S
         steady = max(rate.samples for rate in pair.rates) >= SHORT
@@ -147,7 +149,7 @@ class PairBound:
 
     # ------------------------------------------------------------ comparisons
 
-    def _due(self, guest: int, pair: Pair, found: Slowdown | None, bound: float) -> bool:
+    def _due(self, guest: int, pair: Pair, found: HostSlowdown | None, bound: float) -> bool:
         """Rule 3."""
         now_s = self._pairs.now_s
         if found is None:
@@ -194,7 +196,7 @@ class PairBound:
             if comparison.suspect == 1 and len(comparison.rates) >= 2 * MOST_TURNS:
                 return self._begun(guest, pair, suspect=2), ""
             if comparison.suspect and doubt is not None:
-                harm = Slowdown(doubt.harm_permille / 1000, 0.0)
+                harm = HostSlowdown(doubt.harm_permille / 1000, 0.0)
                 return self._learner.confirm_suspicion(guest, pair), too_slow(harm, bound)
             return self._measurements.restarted(guest, pair), ""
         self._measurements.replace_rate_alone(guest, verdict.alone)

@@ -115,7 +115,7 @@ class Rate:
 
 
 @dataclass(frozen=True)
-class Slowdown:
+class HostSlowdown:
     """The slowdown of a host, as a share of its time alone.
 
     Attributes:
@@ -151,12 +151,12 @@ def alone_rate(alone: Rate | None, unit: int, history: History | None) -> Rate |
     return None
 
 
-def slowdown(alone: Rate | None, beside: Rate) -> Slowdown | None:
+def slowdown(alone: Rate | None, beside: Rate) -> HostSlowdown | None:
     """Rules 1 and 4; None: too little is known."""
     if alone is None or alone.mean <= 0 or beside.samples < LEAST_SAMPLES:
         return None
     if beside.mean * LARGEST <= alone.mean:
-        return Slowdown(LARGEST - 1, LARGEST * NOISE)
+        return HostSlowdown(LARGEST - 1, LARGEST * NOISE)
     ratio = alone.mean / beside.mean
     error = max(alone.deviation, beside.deviation) / math.sqrt(beside.samples)
-    return Slowdown(ratio - 1, ratio * math.hypot(alone.error, error))
+    return HostSlowdown(ratio - 1, ratio * math.hypot(alone.error, error))

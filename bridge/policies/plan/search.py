@@ -181,7 +181,7 @@ class Search(QueuePlanner):
         return account
 
 
-class Starts(Protocol):
+class RowStarts(Protocol):
     """When the rows of a queue start, by position."""
 
     @property
@@ -193,7 +193,7 @@ class Starts(Protocol):
         """The latest end of each; 0 without a start."""
 
 
-class Queue(Protocol):
+class SearchQueue(Protocol):
     """The rows of a cycle, which can be planned in any order: a `ListScheduler`, or on counts."""
 
     @property
@@ -208,7 +208,7 @@ class Queue(Protocol):
     def least_nodes(self) -> NDArray[np.int64]:
         """(n,) the smallest width on the first alternative."""
 
-    def schedule(self, order: NDArray[np.int64] | None = None) -> Starts:
+    def schedule(self, order: NDArray[np.int64] | None = None) -> RowStarts:
         """Plans all rows from scratch, in an order of the positions."""
 
     def columns(self, order: NDArray[np.int64]) -> dict[str, Any]:
@@ -216,7 +216,7 @@ class Queue(Protocol):
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """The result of one cycle.
 
     Attributes:
@@ -225,7 +225,7 @@ class Found:
         notes: for the plan.
     """
 
-    starts: Starts
+    starts: RowStarts
     done: Dispatched
     notes: tuple[str, ...] = ()
 
@@ -241,7 +241,7 @@ class SearchedCycle:
         self,
         settings: Search,
         snapshot: Snapshot,
-        queue: Queue,
+        queue: SearchQueue,
         clock: Solver | None,
         promised: Mapping[str, int] = MappingProxyType({}),
         *,
@@ -259,7 +259,7 @@ class SearchedCycle:
             self._compare(account)
         self._given, self._lead = self._overdue_first()
 
-    def found(self, seed: int) -> Found:
+    def found(self, seed: int) -> SearchResult:
         """Plans all rows; the queue's last schedule is the one found."""
         began_s = self._elapsed_s()
         schedule = self._queue.schedule(self._given)
@@ -267,15 +267,19 @@ class SearchedCycle:
         self._latest_s = self._latest(schedule)
         given = self._judged(schedule)
         if not (schedule.start_s > self._snapshot.now_s).any():
-            return Found(schedule, Dispatched(0, given[-1], given[-1], 0.0, SETTLED))
+            return SearchResult(schedule, Dispatched(0, given[-1], given[-1], 0.0, SETTLED))
         window = _Window(self, self._inside(schedule))
         if len(window) < 2:
-            return Found(schedule, Dispatched(len(window), given[-1], given[-1], None, SMALL))
+            return SearchResult(
+                schedule, Dispatched(len(window), given[-1], given[-1], None, SMALL)
+            )
         alarm: Alarm | None = None
         if self._clock is not None:
             left_s = self._settings.budget_ms / 1000 - reserve_s - self._elapsed_s()
             if left_s <= 0:
-                return Found(schedule, Dispatched(len(window), given[-1], given[-1], None, LATE))
+                return SearchResult(
+                    schedule, Dispatched(len(window), given[-1], given[-1], None, LATE)
+                )
             alarm = self._clock.alarm(left_s)
         found = window.search(seed, alarm)
         if found.cost < found.given_cost:
@@ -283,10 +287,10 @@ class SearchedCycle:
             best = self._judged(tried)
             if best < given:
                 done = Dispatched(len(window), given[-1], best[-1], window.gap(found, tried))
-                return Found(tried, done, (self._note(done, found),))
+                return SearchResult(tried, done, (self._note(done, found),))
             self._queue.schedule(self._given)
         gap = window.gap(found, schedule)
-        return Found(schedule, Dispatched(len(window), given[-1], given[-1], gap, NO_GAIN))
+        return SearchResult(schedule, Dispatched(len(window), given[-1], given[-1], gap, NO_GAIN))
 
     def _compare(self, account: Account) -> None:
         """Rule 7."""
@@ -311,7 +315,7 @@ class SearchedCycle:
     def _elapsed_s(self) -> float:
         return 0.0 if self._clock is None else self._clock.elapsed_s()
 
-    def _latest(self, given: Starts) -> NDArray[np.int64] | None:
+    def _latest(self, given: RowStarts) -> NDArray[np.int64] | None:
         """(n,) the latest start of each row (rule 6); None: there is no bound."""
         settings, jobs = self._settings, self._snapshot.jobs
         if settings.harm_factor is None:
@@ -331,7 +335,7 @@ class SearchedCycle:
         latest_s = np.maximum(bound_s + settings.harm_s, given.start_s)
         return np.where(has & (promise_s != NEVER), latest_s, NEVER)
 
-    def _judged(self, schedule: Starts) -> tuple[int, int, float]:
+    def _judged(self, schedule: RowStarts) -> tuple[int, int, float]:
         """Rows that start too late, rows without a start, and the objective (rules 5 and 6)."""
         has = (schedule.start_s != NEVER) & (schedule.start_s != UNPLANNED)
         late = 0
@@ -357,7 +361,7 @@ class SearchedCycle:
         order = np.concatenate((everyone[fixed], oldest, everyone[~fixed & ~late]))
         return order, int(fixed.sum()) + len(oldest)
 
-    def _inside(self, given: Starts) -> NDArray[np.bool_]:
+    def _inside(self, given: RowStarts) -> NDArray[np.bool_]:
         """By position: rows that the search may order, or that go first (rule 4)."""
         jobs = self._snapshot.jobs
         inside: NDArray[np.bool_] = (given.start_s != NEVER) & (given.start_s != UNPLANNED)
@@ -448,7 +452,7 @@ class _Window:
         parts = np.split(self._rows, self._indptr[1:-1])
         return np.concatenate([*(parts[unit] for unit in found.order.tolist()), self._rest])
 
-    def gap(self, found: OrderFound, serves: Starts) -> float | None:
+    def gap(self, found: OrderFound, serves: RowStarts) -> float | None:
         """Returns the relative gap between the window's objective and its bound; None: unknown.
 
         The bound holds for plans that book the overdue jobs first; if there are such jobs, other

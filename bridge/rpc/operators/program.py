@@ -27,7 +27,7 @@ from bridge.rpc.transport.callers import Badges, Peers
 from bridge.rpc.transport.descriptors import affordable, raise_descriptor_limit
 from bridge.rpc.transport.gate import ConnectionLimits, Gate
 from bridge.rpc.transport.private_channel import Asker, Channel, MessageKind
-from bridge.rpc.transport.relay import Allowance
+from bridge.rpc.transport.relay import ByteAllowance
 from bridge.service.logs import start_logging
 
 NICE = 5
@@ -72,11 +72,11 @@ async def _serve(settings: dict[str, Any], asker: Asker) -> None:
     reader, admin = (f"{settings['private']}/{name}{os.getpid()}" for name in ("r", "a"))
     servers = await serve(service, {reader: _USER_QUESTION, admin: _ADMIN_QUESTION})
 
-    def allowance(uid: int) -> Allowance:
+    def allowance(uid: int) -> ByteAllowance:
         """Requests are short: a longer message is refused."""
         if uid in admins:
-            return Allowance(rate=4 << 20, burst=16 << 20)
-        return Allowance(rate=32 << 10, burst=512 << 10)
+            return ByteAllowance(rate=4 << 20, burst=16 << 20)
+        return ByteAllowance(rate=32 << 10, burst=512 << 10)
 
     policy = Peers(
         lambda uid: admin if uid in admins else reader, badges=badges, allowance=allowance

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Protocol
 
-from bridge.rpc.transport.relay import Allowance
+from bridge.rpc.transport.relay import ByteAllowance
 
 _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 
@@ -31,7 +31,7 @@ class KnownCaller:
 
     owner: Hashable
     target: str | None
-    allowance: Allowance | None = None
+    allowance: ByteAllowance | None = None
     badge: str | None = None
     unwelcome: bool = False
     identity: Hashable = None
@@ -93,7 +93,7 @@ class Peers:
         route: Route,
         *,
         badges: Badges | None = None,
-        allowance: Callable[[int], Allowance | None] = lambda _uid: None,
+        allowance: Callable[[int], ByteAllowance | None] = lambda _uid: None,
     ) -> None:
         """Routes users.
 

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from bridge.rpc.transport.accepting import Accepting
 from bridge.rpc.transport.callers import CallerPolicy, Handshake, KnownCaller
 from bridge.rpc.transport.complaints import Complaints, OnRefused, nobody
-from bridge.rpc.transport.relay import READ, Allowance, RelayedConnection
+from bridge.rpc.transport.relay import READ, ByteAllowance, RelayedConnection
 
 _log = logging.getLogger(__name__)
 _SWEEP_S = 1.0
@@ -83,7 +83,7 @@ class Gate:
         self._links: set[RelayedConnection] = set()
         self._greeting: dict[Handshake, float] = {}
         self._count: Counter[Hashable] = Counter()
-        self._allowances: dict[Hashable, Allowance] = {}
+        self._allowances: dict[Hashable, ByteAllowance] = {}
         self._accepting = Accepting(listener, self._out_of_descriptors)
         self._selector = selectors.DefaultSelector()
         self._heard, self._woken = socket.socketpair()

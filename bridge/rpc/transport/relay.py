@@ -5,8 +5,8 @@ Rules
     1. Data read from one side is written to the other before more is read, so that a side that
        does not read costs at most one buffer of `CHUNK` bytes.
     2. When one side has closed, pending data is delivered to the other; then both are closed.
-    3. Bytes from the client are charged to its owner's `Allowance`. When that is used up, nothing
-       is read until it has been refilled.
+    3. Bytes from the client are charged to its owner's `ByteAllowance`. When that is used up,
+       nothing is read until it has been refilled.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ READ, WRITE = 1, 2
 
 
 @dataclass
-class Allowance:
+class ByteAllowance:
     """Bytes that one owner's clients may send: a burst, and then a rate per second."""
 
     rate: float
@@ -107,7 +107,7 @@ class RelayedConnection:
         client: socket.socket,
         server: socket.socket,
         owner: object,
-        allowance: Allowance | None,
+        allowance: ByteAllowance | None,
         now: float,
     ) -> None:
         self._client, self._server = _Side(client), _Side(server)
@@ -141,7 +141,9 @@ class RelayedConnection:
         # A side that has ended does not read any more either.
         self.over = (client.ended and not server.pending) or (server.ended and not client.pending)
 
-    def _pump(self, source: _Side, sink: _Side, allowance: Allowance | None, now: float) -> bool:
+    def _pump(
+        self, source: _Side, sink: _Side, allowance: ByteAllowance | None, now: float
+    ) -> bool:
         moved = sink.flush()
         while not sink.pending and not source.ended:
             if allowance is not None and (wait_s := allowance.wait_s(now)):

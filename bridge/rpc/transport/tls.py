@@ -27,7 +27,7 @@ from bridge import files
 from bridge.errors import ConfigError
 from bridge.rpc.transport.callers import KnownCaller
 from bridge.rpc.transport.presented import Presented
-from bridge.rpc.transport.relay import READ, WRITE, Allowance
+from bridge.rpc.transport.relay import READ, WRITE, ByteAllowance
 from bridge.rpc.transport.revoked import Revoked, certificate_of
 from bridge.service.config import TlsSection
 
@@ -123,7 +123,7 @@ class _TlsHandshake:
         return KnownCaller(
             f"certificate {shown} from {self.owner}",
             policy.strangers,
-            Allowance(_STRANGERS_RATE, _STRANGERS_BURST),
+            ByteAllowance(_STRANGERS_RATE, _STRANGERS_BURST),
             unwelcome=True,
             identity=certificate,
         )

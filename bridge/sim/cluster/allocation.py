@@ -1,10 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allocations of simulated jobs, and their changes while the jobs run."""
+"""Starts and allocations of simulated jobs, and changes while the jobs run."""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class JobStart:
+    """A start that a plan requests.
+
+    Attributes:
+        job: row in the workload.
+        nodes: (n,) indexes.
+        tasks: (n,) tasks on each.
+        partition: index.
+        predicted_s: its predicted run time, s.
+        host_id: the job whose guest it is; empty: it starts on CPUs of its own.
+    """
+
+    job: int
+    nodes: NDArray[np.int32]
+    tasks: NDArray[np.int64]
+    partition: int
+    predicted_s: int
+    host_id: str
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bridge.model.decisions.resizes import Resizes
 from bridge.model.plan import Plan
-from bridge.sim.cluster.allocation import Allocation
+from bridge.sim.cluster.allocation import Allocation, JobStart
 from bridge.sim.cluster.cluster_state import ClusterState
 from bridge.sim.cluster.plan_checks import PlanChecks, plan_problem
 
@@ -20,7 +20,7 @@ _NO_JOBS, _NO_STARTS = np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
-class Refusal:
+class PlanRefusal:
     """A start, or a whole plan (`job` None), that the controller did not apply."""
 
     now_s: int
@@ -41,7 +41,7 @@ class PlanApplication:
     def __init__(self, state: ClusterState) -> None:
         """Starts without refusals; `state` is changed by plans."""
         self._state, self._jobs = state, state.jobs
-        self.refusals: list[Refusal] = []
+        self.refusals: list[PlanRefusal] = []
         self._checks = PlanChecks(
             state.jobs, state.workload.malleable, state.system, state.nodes.occupancy
         )
@@ -76,33 +76,17 @@ class PlanApplication:
         state.nodes.power_on_off(now_s, plan.power, state.running.allocations.values())
         return started
 
-    def start(
-        self,
-        job: int,
-        nodes: NDArray[np.int32],
-        tasks: NDArray[np.int64],
-        partition: int,
-        host: int | None,
-        *,
-        now_s: int,
-        predicted_s: int,
-    ) -> None:
-        """Starts a job without checks.
-
-        Args:
-            job: its row.
-            nodes: (n,) indexes.
-            tasks: (n,) tasks on each.
-            partition: index.
-            host: the job whose guest it is; None: it starts on CPUs of its own.
-            now_s: the present.
-            predicted_s: its predicted run time, s.
-        """
-        state, exclusive = self._state, bool(self._jobs.exclusive[job])
-        use = state.nodes.table.capacity[nodes] if exclusive else self._checks.want(job, tasks)
+    def start(self, start: JobStart, now_s: int) -> None:
+        """Starts a job now, without checks."""
+        state, job, nodes = self._state, start.job, start.nodes
+        exclusive = bool(self._jobs.exclusive[job])
+        host = state.guests.row(start.host_id) if start.host_id else None
+        use = (
+            state.nodes.table.capacity[nodes] if exclusive else self._checks.want(job, start.tasks)
+        )
         limit_s = now_s + int(self._jobs.time_limit_s[job])
         held = Allocation(
-            nodes, use, now_s, limit_s, partition, exclusive, predicted_s,
+            nodes, use, now_s, limit_s, start.partition, exclusive, start.predicted_s,
             head=min(nodes.tolist()), host=-1 if host is None else host,
         )  # fmt: skip
         state.nodes.occupancy.take(nodes, state.guests.taken(held), exclusive)
@@ -156,7 +140,7 @@ class PlanApplication:
         return self._checked[2]
 
     def _refuse(self, now_s: int, job_id: str | None, why: str) -> None:
-        self.refusals.append(Refusal(now_s, job_id, why))
+        self.refusals.append(PlanRefusal(now_s, job_id, why))
 
     def _start_row(
         self, plan: Plan, row: int, now_s: int, waiting: Collection[int] | None
@@ -169,11 +153,7 @@ class PlanApplication:
             now_s: the present.
             waiting: the jobs that still wait; None: those of the last snapshot.
         """
-        at, partition, shown = (
-            int(plan.job[row]),
-            int(plan.partition[row]),
-            self._state.waiting.shown,
-        )
+        at, shown = int(plan.job[row]), self._state.waiting.shown
         if not 0 <= at < len(shown):
             self._refuse(now_s, None, f"starts a job in row {at}: none")
             return None
@@ -182,39 +162,32 @@ class PlanApplication:
             self._refuse(now_s, self._jobs.id[job], "no longer waits")
             return None
         own = slice(int(plan.indptr[row]), int(plan.indptr[row + 1]))
-        nodes = np.asarray(plan.nodes[own], dtype=np.int32)
-        tasks = np.asarray(plan.tasks[own], dtype=np.int64)
-        partition, host_id = int(plan.partition[row]), plan.host_of(row)
-        why = self._objection(job, nodes, tasks, partition, host_id=host_id, now_s=now_s)
-        if why is not None:
+        start = JobStart(
+            job,
+            np.asarray(plan.nodes[own], dtype=np.int32),
+            np.asarray(plan.tasks[own], dtype=np.int64),
+            int(plan.partition[row]),
+            predicted_s=int(plan.end_s[row] - plan.start_s[row]),
+            host_id=plan.host_of(row),
+        )
+        if (why := self._objection(start, now_s)) is not None:
             self._refuse(now_s, self._jobs.id[job], why)
             return None
-        predicted_s = int(plan.end_s[row] - plan.start_s[row])
-        host = self._state.guests.row(host_id) if host_id else None
-        self.start(job, nodes, tasks, partition, host, now_s=now_s, predicted_s=predicted_s)
+        self.start(start, now_s)
         return job
 
-    def _objection(
-        self,
-        job: int,
-        nodes: NDArray[np.int32],
-        tasks: NDArray[np.int64],
-        partition: int,
-        *,
-        host_id: str,
-        now_s: int,
-    ) -> str | None:
+    def _objection(self, start: JobStart, now_s: int) -> str | None:
         """Why a start is refused; None if it is valid."""
+        job, nodes, host_id = start.job, start.nodes, start.host_id
         state, host = self._state, None
         if job in state.running.allocations:
             return "is started twice by one plan"
         if host_id:
-            part = state.system.partitions[partition]
+            part = state.system.partitions[start.partition]
             if (why := state.guests.objection(job, host_id, nodes, part)) is not None:
                 return why
             host = state.guests.held_by(host_id)
-        why = self._checks.start(job, nodes, tasks, partition, state.nodes.table, host=host)
-        if why is not None:
+        if (why := self._checks.start(start, state.nodes.table, host)) is not None:
             return why
         power_states = state.nodes.power_states
         if power_states is not None and not power_states.on[nodes].all():

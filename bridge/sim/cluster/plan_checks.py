@@ -11,7 +11,7 @@ from bridge.model.job import JobTable
 from bridge.model.node import CPUS, NodeTable
 from bridge.model.plan import Plan
 from bridge.planning.requests.features import parse_features
-from bridge.sim.cluster.allocation import Allocation
+from bridge.sim.cluster.allocation import Allocation, JobStart
 from bridge.sim.cluster.occupancy import Occupancy
 from bridge.sim.workloads.system import System
 from bridge.sim.workloads.workload import Malleable
@@ -74,25 +74,16 @@ class PlanChecks:
         return self._open_of[1]
 
     def start(
-        self,
-        job: int,
-        nodes: NDArray[np.int32],
-        tasks: NDArray[np.int64],
-        partition: int,
-        table: NodeTable,
-        *,
-        host: Allocation | None = None,
+        self, start: JobStart, table: NodeTable, host: Allocation | None = None
     ) -> str | None:
-        """Why a pending job cannot start on these nodes; None if it can.
+        """Why a pending job cannot start as requested; None if it can.
 
         Args:
-            job: row in the workload.
-            nodes: (n,) indexes.
-            tasks: (n,) tasks on each.
-            partition: index.
+            start: the request.
             table: the present nodes.
             host: the allocation of its host; None: it starts on CPUs of its own.
         """
+        job, nodes, tasks, partition = start.job, start.nodes, start.tasks, start.partition
         jobs = self._jobs
         if partition not in jobs.partitions[job]:
             return f"is started in partition {partition}, which it did not name"
@@ -117,18 +108,12 @@ class PlanChecks:
         simple = not wanted and host is None  # as mostly
         if simple and self._occupancy.holds(nodes, jobs.per_node[job], exclusive):
             return None
-        return self._crowded(job, nodes, tasks if wanted else np.zeros_like(tasks), table, host)
+        return self._crowded(start, table, host)
 
-    def _crowded(
-        self,
-        job: int,
-        nodes: NDArray[np.int32],
-        tasks: NDArray[np.int64],
-        table: NodeTable,
-        host: Allocation | None,
-    ) -> str | None:
-        """Why a job has no room on these nodes; None if it has."""
-        want = self.want(job, tasks)
+    def _crowded(self, start: JobStart, table: NodeTable, host: Allocation | None) -> str | None:
+        """Why a job has no room on its nodes; None if it has."""
+        job, nodes, tasks = start.job, start.nodes, start.tasks
+        want = self.want(job, tasks if self._jobs.tasks[job] else np.zeros_like(tasks))
         if host is not None:
             if (want[:, CPUS] > host.use[np.isin(host.nodes, nodes), CPUS]).any():
                 return "asks for more CPUs than its host holds"

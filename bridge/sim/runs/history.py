@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from bridge.measures import ExecutedSchedule
 from bridge.sim.cluster.allocation import Allocation
-from bridge.sim.cluster.plan_application import Refusal
+from bridge.sim.cluster.plan_application import PlanRefusal
 from bridge.sim.corridor.power import PowerLog
 from bridge.sim.runs.execution import Execution
 from bridge.sim.runs.outcome import Outcome
@@ -106,7 +106,7 @@ class RunHistory:
             self._promises.announce(jobs[waits], start_s[waits], now_s)
 
     def outcome(
-        self, execution: Execution, refusals: list[Refusal], power: PowerLog | None
+        self, execution: Execution, refusals: list[PlanRefusal], power: PowerLog | None
     ) -> Outcome:
         """The result of the simulation.
 

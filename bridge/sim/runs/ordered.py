@@ -216,7 +216,7 @@ class _Planned:
 
 
 class _CountedQueue:
-    """The waiting jobs of a pool in the stage order; a `bridge.policies.plan.search.Queue`."""
+    """A pool's waiting jobs in the stage order; a `bridge.policies.plan.search.SearchQueue`."""
 
     def __init__(
         self, pool: OrderedPool, view: Snapshot, order: NDArray[np.int64], now_s: int

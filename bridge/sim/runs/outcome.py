@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.measures import ExecutedSchedule, Spells
-from bridge.sim.cluster.plan_application import Refusal
+from bridge.sim.cluster.plan_application import PlanRefusal
 from bridge.sim.corridor.power import PowerLog
 from bridge.sim.sharing.running import SharingLog
 from bridge.sim.workloads.system import System
@@ -61,7 +61,7 @@ class Outcome:
     cancelled: NDArray[np.bool_]
     restarts: NDArray[np.int64]
     decision_ms: NDArray[np.float64]
-    refusals: tuple[Refusal, ...]
+    refusals: tuple[PlanRefusal, ...]
     failures: int
     starts: StartColumns
     promise: NDArray[np.void]

@@ -19,7 +19,7 @@ from bridge.agent.shares.cgroup_v1 import CgroupV1, own_name, shares_of
 from bridge.agent.shares.guardian import take_over
 from bridge.agent.shares.keeper import ABSENT_S, ShareKeeper
 from bridge.agent.shares.mounts import cgroup_of
-from bridge.agent.shares.priorities import Priorities, priority_of
+from bridge.agent.shares.priorities import PriorityMethod, priority_of
 from bridge.agent.shares.record import Recorded, ShareRecord
 from bridge.agent.shares.running import ShareThread
 from bridge.agent.shares.wanted import MOST_LEASE_S, MOST_SHARES, Share, bounded, is_job
@@ -564,7 +564,7 @@ def sleeping(environment: dict[str, str]) -> Iterator[int]:
 def test_without_cgroups_processes_get_a_priority() -> None:
     """Own processes may be lowered by anybody; what root may raise again is left to the cluster."""
     with sleeping({"SLURM_JOB_ID": "7", "SLURMD_NODENAME": NODE}) as pid:
-        method = Priorities(Known(pid, "7", NODE))
+        method = PriorityMethod(Known(pid, "7", NODE))
         assert method.is_weaker
         assert method.apply(guest("7"))
         assert os.sched_getscheduler(pid) == os.SCHED_IDLE
@@ -575,7 +575,7 @@ def test_without_cgroups_processes_get_a_priority() -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may raise a priority again")
 def test_priorities_are_given_back() -> None:
     with sleeping({"SLURM_JOB_ID": "7"}) as pid:
-        method = Priorities(Known(pid, "7", ""))
+        method = PriorityMethod(Known(pid, "7", ""))
         assert method.apply(guest("7", weight=33))
         assert os.getpriority(os.PRIO_PROCESS, pid) == 5
         assert method.apply(guest("7"))
@@ -588,7 +588,7 @@ def test_priorities_are_given_back() -> None:
 def test_a_process_that_got_the_number_of_a_jobs_keeps_its_priority() -> None:
     """The processes of job 7 were looked up a moment ago; this one is of another job by now."""
     with sleeping({"SLURM_JOB_ID": "8"}) as pid:
-        method = Priorities(Known(pid, "7", NODE))
+        method = PriorityMethod(Known(pid, "7", NODE))
         assert not method.apply(guest("7"))
         assert os.sched_getscheduler(pid) == os.SCHED_OTHER
         assert os.getpriority(os.PRIO_PROCESS, pid) == os.getpriority(os.PRIO_PROCESS, 0)

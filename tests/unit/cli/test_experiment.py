@@ -13,8 +13,8 @@ import pytest
 from bridge.cli.experiments import session
 from bridge.cli.main import main
 from bridge.experiments import workers
-from bridge.experiments.results import FAILED, Result, cell_path, read_all, write_cell
-from bridge.experiments.until_sure import Progress
+from bridge.experiments.results import FAILED, CellResult, cell_path, read_all, write_cell
+from bridge.experiments.until_sure import NextStep
 from tests.experiment_results import EXCERPT, a_cell, write_made
 
 pytestmark = pytest.mark.usefixtures("no_hang")
@@ -142,7 +142,7 @@ def test_results_that_cannot_be_repeated_are_named(
 ) -> None:
     write_made(tmp_path, {"easy": 1.0}, seeds=(0,))
     failed = a_cell(seed=9)
-    write_cell(tmp_path, Result(failed, FAILED, error="it ended"))
+    write_cell(tmp_path, CellResult(failed, FAILED, error="it ended"))
     (tmp_path / "other.json").write_text("{}")
     for path, message in (
         (cell_path(tmp_path, failed.key), "the cell failed"),
@@ -166,8 +166,8 @@ def test_failing_cells_do_not_add_seeds_without_end(
     monkeypatch.setattr(workers, "local", _in_this_process)
     monkeypatch.setattr(session, "MOST_SEEDS", 5)
 
-    def without_narrowing(*_: object, **__: object) -> Progress:
-        return Progress(1, sure=False, wide=(), words="1 of 1 is wide; 1 more seeds follow")
+    def without_narrowing(*_: object, **__: object) -> NextStep:
+        return NextStep(1, sure=False, wide=(), words="1 of 1 is wide; 1 more seeds follow")
 
     monkeypatch.setattr(session, "until_sure", without_narrowing)
     code, out, _ = _told(capsys, "experiment", str(tmp_path / "plan.yaml"), "--until-sure", "0.01")

@@ -7,13 +7,13 @@ import time
 from pathlib import Path
 
 from bridge.experiments.cell import Cell
-from bridge.experiments.results import DONE, JobColumns, Result, packed
+from bridge.experiments.results import DONE, CellResult, JobColumns, packed
 from tests.experiment_results import made_columns
 
 FIGURES = {"wait_s_mean": 1.0, "bounded_slowdown_mean": 1.0, "engine": "fast"}
 
 
-def compute(cell: Cell) -> tuple[Result, bytes | None]:
+def compute(cell: Cell) -> tuple[CellResult, bytes | None]:
     """Does what the cell's `setting` says; files in its `folder` count its begins."""
     folder, act = Path(cell.setting["folder"]), cell.setting["act"]
     begins = len(list(folder.glob(f"{cell.seed}.*")))
@@ -26,4 +26,4 @@ def compute(cell: Cell) -> tuple[Result, bytes | None]:
         while not (folder / "go").exists():
             time.sleep(0.05)
     columns: JobColumns = made_columns(cell.seed, n_jobs=5)
-    return Result(cell, DONE, FIGURES, {}, {}, 0.1, 0.1), packed(columns)
+    return CellResult(cell, DONE, FIGURES, {}, {}, 0.1, 0.1), packed(columns)

@@ -20,7 +20,7 @@ from bridge.experiments.page.busiest import busiest_stretch, gantt
 from bridge.experiments.page.heat import colour
 from bridge.experiments.page.page import write_page
 from bridge.experiments.page.plain import plain
-from bridge.experiments.results import DONE, FAILED, Result, write_cell
+from bridge.experiments.results import DONE, FAILED, CellResult, write_cell
 from bridge.experiments.statistics.compare import Over, compare
 from bridge.experiments.statistics.jobs import Trim
 from bridge.experiments.statistics.quantities import BY_NAME, OF_JOBS, OF_RUNS
@@ -38,7 +38,7 @@ def findings_of(folder, **options):
 
 def keep(folder, columns, policy="easy", **changes):
     cell = a_cell(policy, **changes)
-    write_cell(folder, Result(cell, DONE, {}, {"processors": PROCESSORS}), columns)
+    write_cell(folder, CellResult(cell, DONE, {}, {"processors": PROCESSORS}), columns)
 
 
 def test_pairs_differ_in_the_policy_only(tmp_path):
@@ -217,7 +217,7 @@ def kept(tmp_path_factory):
     write_made(tmp_path, {"easy": 1.0, "conservative": 1.5, "slurm-like": 0.9}, seeds=range(5))
     keep(tmp_path, made_columns(1), trace="<b>other</b>")
     keep(tmp_path, made_columns(1, factor=1.2), "conservative", trace="<b>other</b>")
-    write_cell(tmp_path, Result(a_cell(seed=99), FAILED, error="it ended"))
+    write_cell(tmp_path, CellResult(a_cell(seed=99), FAILED, error="it ended"))
     return tmp_path
 
 
@@ -334,7 +334,7 @@ def test_the_experiments_file_names_folder_baseline_and_cells(tmp_path):
     for cell in grid.cells:
         factor = 2.0 if cell.policy == "easy" else 1.0
         columns = made_columns(cell.seed, factor=factor)
-        result = Result(cell, DONE, {}, {"processors": PROCESSORS})
+        result = CellResult(cell, DONE, {}, {"processors": PROCESSORS})
         write_cell(grid.folder, result, columns)
         write_cell(grid.folder, replace(result, cell=replace(cell, seed=9, commit="x")), columns)
         other = replace(cell, perturbation="mine", parameters={"load": 2.0})
@@ -381,7 +381,7 @@ def test_runs_that_are_not_the_policys_are_named(tmp_path):
     told = {"fell_back": 3, "decisions": 9, "unfinished": 2}
     for seed, results in ((0, told), (1, {})):
         cell = a_cell("conservative", seed=seed)
-        result = Result(cell, DONE, results, {"processors": PROCESSORS})
+        result = CellResult(cell, DONE, results, {"processors": PROCESSORS})
         write_cell(tmp_path, result, made_columns(seed, factor=1.5))
     _, found = findings_of(tmp_path)
     (note,) = [note for note in found.notes if "doubtful" in note]

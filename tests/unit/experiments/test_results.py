@@ -11,7 +11,7 @@ from bridge.experiments.cell import Cell
 from bridge.experiments.results import (
     COLUMNS,
     FAILED,
-    Result,
+    CellResult,
     cell_path,
     read_all,
     read_cell,
@@ -64,7 +64,7 @@ def test_where_the_trace_lies_does_not_change_the_key() -> None:
 
 def test_a_failed_cell_has_a_reason_and_no_jobs(tmp_path: Path) -> None:
     (cell,) = write_made(tmp_path, {"easy": 1.0}, seeds=(0,))
-    write_cell(tmp_path, Result(cell, FAILED, error="it ended"))
+    write_cell(tmp_path, CellResult(cell, FAILED, error="it ended"))
     path = cell_path(tmp_path, cell.key)
     assert read_cell(path).error == "it ended"
     with pytest.raises(ResultError, match="cannot be read"):

@@ -14,7 +14,7 @@ from bridge.errors import ConfigError, Unreachable
 from bridge.experiments import workers
 from bridge.experiments.cell import Cell
 from bridge.experiments.results import read_all, read_columns
-from bridge.experiments.run import Moment, Stop, interruptible, run
+from bridge.experiments.run import RunStatus, Stop, interruptible, run
 from tests.experiment_results import a_cell
 from tests.unit.experiments.computing import compute
 
@@ -48,7 +48,7 @@ def _begins(folder: Path, cell: Cell) -> int:
 def test_what_crashes_costs_its_own_retries_alone(tmp_path: Path) -> None:
     acts = ["fine", "kill", "fine", "raise", "fine", "kill once", "raise once", *["fine"] * 5]
     cells = _cells(tmp_path, *acts)
-    seen: list[Moment] = []
+    seen: list[RunStatus] = []
     with workers.local(2, RETRIES) as client:
         _run(client, tmp_path, cells, seen.append, Stop())
     found = {result.cell.seed: (result, path) for result, path in read_all(tmp_path)}
@@ -69,7 +69,7 @@ def test_what_crashes_costs_its_own_retries_alone(tmp_path: Path) -> None:
 def test_asked_to_stop_it_waits_for_what_has_begun(client: Any, tmp_path: Path) -> None:
     cells, stop = _cells(tmp_path, *["wait"] * 9), Stop()
 
-    def observe(moment: Moment) -> None:
+    def observe(moment: RunStatus) -> None:
         begun = sum(_begins(tmp_path, cell) for cell in cells)
         if begun == 2 and not stop.asked:
             os.kill(os.getpid(), signal.SIGINT)
@@ -88,7 +88,7 @@ def test_asked_to_stop_it_waits_for_what_has_begun(client: Any, tmp_path: Path) 
 def test_asked_twice_it_abandons_them(client: Any, tmp_path: Path) -> None:
     cells, stop = _cells(tmp_path, "fine", "wait", "wait", "wait"), Stop()
 
-    def observe(moment: Moment) -> None:
+    def observe(moment: RunStatus) -> None:
         if moment.result is not None:
             stop.asked = 2
 

@@ -26,7 +26,7 @@ from bridge.experiments.statistics.fairness import harm_of
 from bridge.experiments.statistics.jobs import Jobs, Trim, pair_of
 from bridge.experiments.statistics.quantities import BY_NAME, MEAN_WAIT, OF_JOBS, of_run
 from bridge.experiments.statistics.student import below, quantile
-from bridge.experiments.statistics.verdict import Outcome, holm, verdicts
+from bridge.experiments.statistics.verdict import Finding, holm, verdicts
 
 REPEATS = 300
 WEEK_S = 7 * 86_400.0
@@ -104,7 +104,7 @@ def test_a_policy_compared_with_itself_seldom_differs():
         level = rng.lognormal(7, 0.4, 10)
         base, other = (level * rng.lognormal(0, 0.1, 10) for _ in range(2))
         (verdict,) = verdicts([(MEAN_WAIT, over_runs(base, other, rng))])
-        cried += verdict.outcome is not Outcome.NOT_SHOWN
+        cried += verdict.outcome is not Finding.NOT_SHOWN
     assert 0.02 <= cried / REPEATS <= 0.08
 
 
@@ -118,7 +118,7 @@ def test_a_table_of_policies_compared_with_themselves_seldom_holds_a_difference(
             level = rng.lognormal(7, 0.4, 10)
             base, other = (level * rng.lognormal(0, 0.1, 10) for _ in range(2))
             table.append((MEAN_WAIT, over_runs(base, other, rng)))
-        cried += any(one.outcome is not Outcome.NOT_SHOWN for one in verdicts(table))
+        cried += any(one.outcome is not Finding.NOT_SHOWN for one in verdicts(table))
     assert cried <= 12
 
 
@@ -324,7 +324,7 @@ def test_a_verdict_over_blocks_alone_says_so():
     for over in ("weeks", "users"):
         (verdict,) = verdicts([(MEAN_WAIT, replace(found, over=over))])
         assert verdict.words.endswith(" %, in these runs alone")
-        assert verdict.outcome is Outcome.BETTER
+        assert verdict.outcome is Finding.BETTER
 
 
 def test_verdicts_of_special_cases():

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from bridge.errors import ConfigError, ResultError
-from bridge.experiments.results import DONE, Result, write_cell
+from bridge.experiments.results import DONE, CellResult, write_cell
 from bridge.experiments.until_sure import until_sure
 from tests.experiment_results import PROCESSORS, a_cell, made_columns, write_made
 
@@ -15,7 +15,7 @@ def keep(folder, seeds, noise, policies=("easy", "conservative")):
             dice = np.random.default_rng([seed, len(policy)])
             factor = (1.2 if policy == "conservative" else 1.0) * (1 + noise * dice.normal())
             columns = made_columns(seed, n_jobs=60, factor=factor)
-            result = Result(a_cell(policy, seed=seed), DONE, {}, {"processors": PROCESSORS})
+            result = CellResult(a_cell(policy, seed=seed), DONE, {}, {"processors": PROCESSORS})
             write_cell(folder, result, columns)
 
 
@@ -48,7 +48,7 @@ def test_it_stops_where_seeds_change_nothing(tmp_path):
     for policy, factor in (("easy", 1.0), ("conservative", 1.2)):
         for seed in range(6):
             columns = made_columns(0, factor=factor)
-            result = Result(a_cell(policy, seed=seed), DONE, {}, {"processors": PROCESSORS})
+            result = CellResult(a_cell(policy, seed=seed), DONE, {}, {"processors": PROCESSORS})
             write_cell(tmp_path, result, columns)
     found = until_sure(tmp_path, 0.05)
     assert (found.more_seeds, found.sure) == (0, False)

@@ -15,7 +15,7 @@ from bridge.rpc.transport.callers import Badges, KnownCaller, Peers
 from bridge.rpc.transport.complaints import Complaints
 from bridge.rpc.transport.gate import ConnectionLimits, Gate
 from bridge.rpc.transport.listening import UnixListener, answers
-from bridge.rpc.transport.relay import Allowance
+from bridge.rpc.transport.relay import ByteAllowance
 
 OWN = os.geteuid()
 
@@ -258,7 +258,7 @@ def test_nobody_stays_for_ever(echo, gates):
 
 
 def test_who_sends_much_is_read_slowly_and_loses_nothing(echo, gates):
-    counted = Allowance(rate=50_000, burst=1_000)
+    counted = ByteAllowance(rate=50_000, burst=1_000)
     path = gates(lambda _uid: echo, allowance=lambda _uid: counted)
     with connect(path) as client:
         data = os.urandom(30_000)
@@ -268,7 +268,7 @@ def test_who_sends_much_is_read_slowly_and_loses_nothing(echo, gates):
 
 
 def test_an_allowance_grows_up_to_its_burst():
-    allowance = Allowance(rate=100, burst=50)
+    allowance = ByteAllowance(rate=100, burst=50)
     assert allowance.wait_s(1.0) == 0
     allowance.spend(150)
     assert allowance.wait_s(1.0) == pytest.approx(1.01)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bridge.planning.sharing import leaving
-from bridge.planning.sharing.slowdown import Slowdown
+from bridge.planning.sharing.slowdown import HostSlowdown
 from bridge.planning.sharing.switch import NAME as SWITCH
 from bridge.planning.sharing.switch import turned_off
 from bridge.rpc.controller.cycles import CycleReport, Published
@@ -125,7 +125,7 @@ def test_the_switch_is_shown():
         (leaving.NO_MEMORY, "memory"), (leaving.NO_ROOM, "memory"),
         (leaving.TOO_LATE, "time-limit"), (leaving.ALWAYS_SLOW, "slowdown"),
         (leaving.NOT_NOW, "switched-off"), (leaving.STOPPED, "switched-off"), ("", "other"),
-        (leaving.too_slow(Slowdown(0.5, 0.1), 0.1), "slowdown"),
+        (leaving.too_slow(HostSlowdown(0.5, 0.1), 0.1), "slowdown"),
     ],
 )  # fmt: skip
 def test_reasons_are_counted_by_few_kinds(reason, kind):

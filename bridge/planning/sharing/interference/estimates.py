@@ -28,8 +28,8 @@ from bridge.planning.sharing.slowdown import (
     PARTS,
     PROGRESS,
     SURE,
+    HostSlowdown,
     Rate,
-    Slowdown,
     alone_rate,
     slowdown,
 )
@@ -95,19 +95,19 @@ class PairEstimates:
 
     # ------------------------------------------------------------ its slowdown
 
-    def slowdown(self, guest: int, pair: Pair) -> Slowdown | None:
+    def slowdown(self, guest: int, pair: Pair) -> HostSlowdown | None:
         """The present slowdown of a guest's host; None: too little is known."""
         both = self.by_rates(guest, pair), self.overdue(guest)
         found = [each for each in both if each is not None]
         return max(found, key=lambda each: each.at_least, default=None)
 
-    def by_rates(self, guest: int, pair: Pair) -> Slowdown | None:
+    def by_rates(self, guest: int, pair: Pair) -> HostSlowdown | None:
         """The slowdown by rule 1; None: too little is known."""
         host = self._pairs.host_of[guest]
         unit = self.unit(host)
         return None if unit is None else slowdown(self.rate_alone(host, unit), pair.rates[unit])
 
-    def overdue(self, guest: int) -> Slowdown | None:
+    def overdue(self, guest: int) -> HostSlowdown | None:
         """The slowdown by rule 2; None: the host is not late, or its end alone is unknown."""
         host = self._pairs.host_of[guest]
         history, beside_s = self._history(host), self._records.beside_s(guest)
@@ -118,7 +118,7 @@ class PairEstimates:
             return None
         rest_s = max(beside_s - lost_s, beside_s / LARGEST)
         noise_s = deviation_s(history) * math.sqrt(1 + 1 / history.runs)
-        return Slowdown(min(lost_s, beside_s) / rest_s, noise_s / rest_s)
+        return HostSlowdown(min(lost_s, beside_s) / rest_s, noise_s / rest_s)
 
     def compared(self, guest: int, pair: Pair) -> Comparison | None:
         """A pair's comparison with the present measurement; None: the host's work is unknown."""

@@ -25,7 +25,7 @@ from bridge.planning.sharing.interference.running_pairs import RunningPairs
 from bridge.planning.sharing.pair_knowledge import CEILINGS, note
 from bridge.planning.sharing.pair_record import Pair, Suspicion
 from bridge.planning.sharing.site_harm import SiteHarm
-from bridge.planning.sharing.slowdown import NOISE, Slowdown, alone_rate, slowdown
+from bridge.planning.sharing.slowdown import NOISE, HostSlowdown, alone_rate, slowdown
 
 QUIET_S: Final = 600
 _LEAST_SHARED: Final = 0.2
@@ -60,7 +60,7 @@ class PairLearner:
         self._learning, self._units, self.harm = learning, units, SiteHarm(learning)
 
     def learn(
-        self, guest: int, pair: Pair, found: Slowdown, bound: float, cpus: float | None = None
+        self, guest: int, pair: Pair, found: HostSlowdown, bound: float, cpus: float | None = None
     ) -> Pair:
         """Learns from a running pair; returns its new record.
 

@@ -3,7 +3,7 @@
 
 import pytest
 
-from bridge.pbs.link.announcer import REWRITE_S, Allowance, Announcer, Backlog
+from bridge.pbs.link.announcer import REWRITE_S, Announcer, Backlog, TimeAllowance
 from bridge.pbs.link.pace import LONGEST_S, Pace
 
 
@@ -34,7 +34,7 @@ def test_long_calls_are_not_spaced_further_than_the_longest():
 
 
 def test_what_was_saved_is_written_at_once_and_the_rest_at_its_share():
-    allowance, now, waited = Allowance(0.25), 50.0, 0.0
+    allowance, now, waited = TimeAllowance(0.25), 50.0, 0.0
     for _ in range(100):
         now += 0.01
         rest = allowance.rests_s(0.01, now)

@@ -4,7 +4,7 @@
 import pytest
 
 import bridge.pbs.link.supervisor as module
-from bridge.pbs.link.settings import Settings
+from bridge.pbs.link.settings import LinkSettings
 from bridge.pbs.link.supervisor import Supervisor
 
 
@@ -35,7 +35,7 @@ class Stand:
     def __init__(self):
         self.now, self.links, self.stocks, self.told = 0.0, [], [], []
         self.supervisor = Supervisor(
-            Settings(silence_s=5, watchdog_s=10), self.link, self.stock, lambda: self.now,
+            LinkSettings(silence_s=5, watchdog_s=10), self.link, self.stock, lambda: self.now,
             self.told.append,
         )  # fmt: skip
 

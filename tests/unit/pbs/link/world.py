@@ -11,7 +11,7 @@ from bridge.pbs.ifl.port import IflError
 from bridge.pbs.link.assembly import PbsModel
 from bridge.pbs.link.commands import Commands
 from bridge.pbs.link.loop import Link
-from bridge.pbs.link.settings import Settings
+from bridge.pbs.link.settings import LinkSettings
 from bridge.pbs.link.stream import Stream
 from bridge.registry import build, parse_policy
 from bridge.rpc.reported.session import Session
@@ -117,7 +117,7 @@ class World:
         stream = Stream("unix:/none", model.hello(), stub=self.service, clock=lambda: pbs.now)
         self.written = Written(pbs)
         self.link = Link(
-            Settings(), pbs, stream, model, self.parent, self.written,
+            LinkSettings(), pbs, stream, model, self.parent, self.written,
             clock=lambda: pbs.now, wall=lambda: pbs.now,
         )  # fmt: skip
 

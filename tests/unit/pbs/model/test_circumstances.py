@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.pbs.decisions.last_check import LastCheck
-from bridge.pbs.orders import Run
+from bridge.pbs.orders import StartOrder
 from bridge.pbs.report import translation
 from bridge.pbs.report.translation import Translation
 from bridge.rpc.pb import scheduler_pb2 as pb
@@ -89,4 +89,4 @@ def test_a_resource_that_is_not_compared_is_neither_taken_nor_reported():
         job_id="2.srv", job_version=reader.report(tables).jobs["2.srv"].version,
         start=pb.Start(nodes="n1", partition="workq"),
     )  # fmt: skip
-    assert LastCheck(tables, reader.reader).admit(decision) == Run("2.srv", "(n1:ncpus=1)")
+    assert LastCheck(tables, reader.reader).admit(decision) == StartOrder("2.srv", "(n1:ncpus=1)")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.pbs.decisions.last_check import LastCheck
-from bridge.pbs.orders import Refusal, Run
+from bridge.pbs.orders import Refusal, StartOrder
 from bridge.pbs.report.translation import Translation
 from bridge.rpc.pb import scheduler_pb2 as pb
 from tests.pbs_tables import NOW_S, a_job, a_queue, a_vnode, running, some_tables, violations
@@ -31,7 +31,7 @@ def ask(check, job_id, nodes, uses=(), **start):
 def test_chunks_are_written_in_the_order_of_the_select():
     job = a_job("1:ncpus=1:mem=100mb+2:ncpus=3:mem=1gb", "free")
     run = ask(LastCheck(some_tables({"1.srv": job})), "1.srv", "n[1-2]", [("n1", 4), ("n2", 3)])
-    assert run == Run(
+    assert run == StartOrder(
         "1.srv", "(n1:ncpus=1:mem=102400kb)+(n2:ncpus=3:mem=1048576kb)+(n1:ncpus=3:mem=1048576kb)"
     )
 
@@ -53,7 +53,7 @@ def test_what_is_admitted_is_booked_until_it_is_withdrawn():
     assert ask(check, "2.srv", "n1").outcome == pb.OUTCOME_BUSY
     assert ask(check, "1.srv", "n2").outcome == pb.OUTCOME_STALE
     check.withdraw(run)
-    assert ask(check, "2.srv", "n1") == Run("2.srv", "(n1:ncpus=3)")
+    assert ask(check, "2.srv", "n1") == StartOrder("2.srv", "(n1:ncpus=3)")
 
 
 def test_each_task_of_an_array_runs_once():
@@ -172,7 +172,7 @@ def test_refused_with_one_message(case):
 )
 def test_what_server_and_queue_have_or_do_not_state_is_no_obstacle(listed, pools):
     tables = some_tables({"1.srv": a_job(listed=listed)}, server={"resources_available": pools})
-    assert isinstance(ask(LastCheck(tables), "1.srv", "n1"), Run)
+    assert isinstance(ask(LastCheck(tables), "1.srv", "n1"), StartOrder)
     assert Translation().report(tables).jobs["1.srv"].hold == pb.HOLD_NONE
 
 
@@ -191,7 +191,7 @@ def test_a_resource_that_is_no_longer_defined_leaves_a_running_job_on_its_vnodes
     jobs = {"1.srv": a_job("1:ncpus=1"), "9.srv": running("(n1:ncpus=4:gone=3gb)")}
     check = LastCheck(some_tables(jobs))
     assert ask(check, "1.srv", "n1").outcome == pb.OUTCOME_BUSY
-    assert isinstance(ask(check, "1.srv", "n2"), Run)
+    assert isinstance(ask(check, "1.srv", "n2"), StartOrder)
 
 
 def test_each_chunk_goes_where_it_leaves_the_fewest_cpus():
@@ -213,7 +213,7 @@ def test_an_exclusive_job_wants_vnodes_alone_and_has_them_alone():
     assert ask(check, "1.srv", "n1").text == (
         "vnode n1 is used by job 9.srv, and the job wants it alone"
     )
-    assert isinstance(ask(check, "2.srv", "n2"), Run)
+    assert isinstance(ask(check, "2.srv", "n2"), StartOrder)
     assert ask(check, "3.srv", "n2").text == "vnode n2 is used alone by job 2.srv"
 
 
@@ -237,8 +237,8 @@ def test_jobs_of_a_reservation_have_its_amounts_and_others_the_rest():
         return check.admit(pb.Decision(job_id=job_id, job_version=version, start=start))
 
     assert ask(check, "1.srv", "n1").outcome == pb.OUTCOME_BUSY
-    assert isinstance(ask(check, "2.srv", "n1"), Run)
-    assert isinstance(inside("3.srv"), Run)
+    assert isinstance(ask(check, "2.srv", "n1"), StartOrder)
+    assert isinstance(inside("3.srv"), StartOrder)
     assert inside("4.srv").outcome == pb.OUTCOME_BUSY
 
 
@@ -251,7 +251,7 @@ def test_a_job_that_an_operator_runs_needs_free_vnodes_only():
         server={"max_run": "[o:PBS_ALL=0]"},
     )
     check = LastCheck(tables)
-    assert check.run_now("1.srv") == Run("1.srv", "(n1:ncpus=1)")
+    assert check.run_now("1.srv") == StartOrder("1.srv", "(n1:ncpus=1)")
     assert check.run_now("2.srv").outcome == pb.OUTCOME_BUSY
     assert check.run_now("8.srv").outcome == pb.OUTCOME_STALE
 
@@ -262,7 +262,7 @@ def test_a_suspended_job_resumes_where_it_was_if_there_is_room():
     tables = some_tables({"1.srv": suspended, "2.srv": a_job("1:ncpus=2")})
     assert LastCheck(tables).resume("1.srv") is None
     check = LastCheck(tables)
-    assert isinstance(ask(check, "2.srv", "n1"), Run)
+    assert isinstance(ask(check, "2.srv", "n1"), StartOrder)
     assert check.resume("1.srv").text == "vnode n1 has too little ncpus free"
 
 
@@ -316,7 +316,7 @@ def test_nothing_is_overbooked_whatever_is_decided(jobs, targets):
     for at, nodes in enumerate(targets):
         job_id = f"{at % len(jobs)}.srv"
         answer = ask(check, job_id, ",".join(sorted(nodes)))
-        if isinstance(answer, Run):
+        if isinstance(answer, StartOrder):
             assert now[job_id]["job_state"] == "Q"
             now[job_id] = jobs[job_id] | {"job_state": "R", "exec_vnode": answer.exec_vnode}
             assert not violations(dataclasses.replace(tables, jobs=now))

@@ -10,7 +10,7 @@ from bridge.pbs.decisions.last_check import LastCheck
 from bridge.pbs.decisions.reservations import DENIED, answer
 from bridge.pbs.objects.parsed import Reader
 from bridge.pbs.objects.sched_files import read_sched_files
-from bridge.pbs.orders import Run
+from bridge.pbs.orders import StartOrder
 from bridge.pbs.report.translation import Translation
 from tests.pbs_tables import NOW_S, a_job, a_queue, a_vnode, running, some_tables
 from tests.unit.pbs.model.test_translation import Service
@@ -113,7 +113,7 @@ def planned(jobs, nodes="(n1:ncpus=2)", start_s=NOW_S + 1000, cycles=1, **settin
     )
     service, found = Service(tables, judge=lambda _: []), {}
     for _ in range(cycles):
-        found |= {n: a.exec_vnode for n, a in service.cycle().items() if isinstance(a, Run)}
+        found |= {n: a.exec_vnode for n, a in service.cycle().items() if isinstance(a, StartOrder)}
     return found
 
 
@@ -168,7 +168,7 @@ def test_the_queue_of_a_reservation_is_in_the_partition_of_its_scheduler(partiti
     jobs = {"1.srv": a_job("1:ncpus=2", queue="R9")}
     tables = some_tables(jobs, queues=queues, reservations={"R9.srv": reservation})
     found = Service(tables, "pbs").cycle().get("1.srv")
-    assert (found == Run("1.srv", "(n1:ncpus=2)")) is (partition != "other"), found
+    assert (found == StartOrder("1.srv", "(n1:ncpus=2)")) is (partition != "other"), found
 
 
 # ------------------------------------------------------------------ dedicated time, recurrence
@@ -251,5 +251,5 @@ def test_no_job_starts_that_would_run_into_a_later_occurrence():
         jobs = {"1.srv": a_job("1:ncpus=4", listed={"walltime": walltime})}
         tables = some_tables(jobs, vnodes, reservations={"S9.srv": reservation})
         found = Service(tables, judge=lambda _: []).cycle()
-        assert isinstance(found.get("1.srv"), Run) is runs
-        assert isinstance(LastCheck(tables).run_now("1.srv"), Run) is runs
+        assert isinstance(found.get("1.srv"), StartOrder) is runs
+        assert isinstance(LastCheck(tables).run_now("1.srv"), StartOrder) is runs

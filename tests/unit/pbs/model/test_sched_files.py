@@ -19,7 +19,7 @@ from bridge.pbs.objects.fair_share import FairShare, read_members
 from bridge.pbs.objects.parsed import Reader
 from bridge.pbs.objects.sched_config import DEFAULTS, read_sched_config
 from bridge.pbs.objects.sched_files import read_sched_files
-from bridge.pbs.orders import Refusal, Run
+from bridge.pbs.orders import Refusal, StartOrder
 from bridge.pbs.report.node_weights import node_weights
 from bridge.rpc.pb import scheduler_pb2 as pb
 from tests.pbs_tables import NOW_S, a_job, a_queue, a_vnode, running, some_tables, violations
@@ -154,7 +154,7 @@ def starts(jobs, texts, judge=violations, **changed):
     service = Service(some_tables(jobs, **changed), "pbs", judge)
     service.translation.reader.files = read_sched_files(texts, UTC)
     answers = service.cycle()
-    return {name: each.exec_vnode for name, each in answers.items() if isinstance(each, Run)}
+    return {name: each.exec_vnode for name, each in answers.items() if isinstance(each, StartOrder)}
 
 
 QUEUES = {name: a_queue() for name in ("workq", "p_day", "np_night", "ded1")}

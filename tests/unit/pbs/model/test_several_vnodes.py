@@ -4,7 +4,7 @@
 import pytest
 
 from bridge.pbs.decisions.reservations import answer
-from bridge.pbs.orders import Refusal, Run
+from bridge.pbs.orders import Refusal, StartOrder
 from tests.pbs_tables import NOW_S, a_job, a_vnode, running, some_tables
 from tests.unit.pbs.model.test_translation import Service
 
@@ -35,7 +35,7 @@ RUNS = {
 def test_runs(kind, preset):
     select, place, exec_vnode = RUNS[kind]
     found = cycle({"1.srv": a_job(select, place)}, preset=preset)
-    assert found == {"1.srv": Run("1.srv", exec_vnode)}
+    assert found == {"1.srv": StartOrder("1.srv", exec_vnode)}
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_too_wide_for_the_host(select, place):
 def test_excl_leaves_the_sibling_vnode_to_others():
     alone = running("(h[0]:ncpus=1)", place="excl")
     found = cycle({"1.srv": alone, "2.srv": a_job("1:ncpus=2"), "3.srv": a_job("1:ncpus=1")})
-    assert found["2.srv"] == Run("2.srv", "(h[1]:ncpus=2)")
+    assert found["2.srv"] == StartOrder("2.srv", "(h[1]:ncpus=2)")
     assert "estimated" in found["3.srv"]
 
 
@@ -80,8 +80,8 @@ def test_beside_hosts_of_one_vnode_excl_plans_whole_nodes():
     jobs = {"1.srv": running("(n1:ncpus=2)"), "2.srv": a_job("1:ncpus=1", "excl"),
             "3.srv": a_job("1:ncpus=2", "vscatter")}  # fmt: skip
     service = Service(some_tables(jobs, MIXED), "pbs")
-    assert service.cycle()["2.srv"] == Run("2.srv", "(h[0]:ncpus=1)")
-    assert service.cycle()["3.srv"] == Run("3.srv", "(h[1]:ncpus=2)")
+    assert service.cycle()["2.srv"] == StartOrder("2.srv", "(h[0]:ncpus=1)")
+    assert service.cycle()["3.srv"] == StartOrder("3.srv", "(h[1]:ncpus=2)")
 
 
 def test_a_reservation_of_a_host_alone_names_all_its_vnodes():
@@ -101,5 +101,5 @@ def test_what_cannot_start_now_is_not_tried_for_ever():
         "3.srv": a_job("2:ncpus=1", "vscatter:excl"),
     }
     service = Service(some_tables(jobs, HOST), "pbs")
-    assert not any(isinstance(service.cycle()["3.srv"], Run) for _ in range(2))
+    assert not any(isinstance(service.cycle()["3.srv"], StartOrder) for _ in range(2))
     assert isinstance(service.cycle().get("3.srv"), dict | Refusal | None)

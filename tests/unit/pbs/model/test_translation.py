@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bridge.model.resources import Arrangement
 from bridge.pbs.decisions.announcement import announcement
 from bridge.pbs.decisions.last_check import LastCheck
-from bridge.pbs.orders import Run
+from bridge.pbs.orders import StartOrder
 from bridge.pbs.report.ended import ended
 from bridge.pbs.report.translation import HELLO_FIELDS, Translation
 from bridge.planning.requests.chunks import format_place, format_request, parse_request
@@ -57,8 +57,8 @@ class Service:
                 outcome = pb.OUTCOME_APPLIED
             else:
                 answer = check.admit(decision)
-                outcome = pb.OUTCOME_APPLIED if isinstance(answer, Run) else answer.outcome
-                if isinstance(answer, Run):
+                outcome = pb.OUTCOME_APPLIED if isinstance(answer, StartOrder) else answer.outcome
+                if isinstance(answer, StartOrder):
                     answers[answer.job_id] = answer
                     before = jobs[decision.job_id]
                     jobs[answer.job_id] = before | {
@@ -128,7 +128,7 @@ def world(jobs, **changed):
 def test_runs(kind, preset):
     job, exec_vnode = RUNS[kind]
     answers = Service(world({"1.srv": job}), preset).cycle()
-    assert answers == {"1.srv": Run("1.srv", exec_vnode)}
+    assert answers == {"1.srv": StartOrder("1.srv", exec_vnode)}
 
 
 WAITS = {
@@ -243,7 +243,7 @@ def test_one_odd_thing_never_stops_the_rest(job, vnode, queue, server, reservati
     if name == "n1" or "n1" in str(job) or "n1" in str(reservation):
         return
     answers = Service(tables, judge=lambda _: []).cycle()
-    assert isinstance(answers["1.srv"], Run)
+    assert isinstance(answers["1.srv"], StartOrder)
 
 
 CHUNK = st.tuples(
