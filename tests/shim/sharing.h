@@ -52,6 +52,18 @@ static inline job_record_t *host_on(uint32_t id, const char *nodes) {
     return job;
 }
 
+// On n[1-3], so that it can have several guests.
+static inline job_record_t *wide_host(uint32_t id) {
+    job_record_t *job = consenting(id, "host");
+    job->details->num_tasks = job->details->min_cpus = 12;
+    job->details->min_nodes = job->details->max_nodes = 3;
+    start(job, "n[1-3]");
+    EXPECT(apply());
+    expect_result(0, APPLIED, "");
+    fill(job);
+    return job;
+}
+
 static inline void start_guest(job_record_t *guest, const job_record_t *host, const char *nodes) {
     static char number[16];
     snprintf(number, sizeof(number), "%u", host ? host->job_id : 99);

@@ -34,13 +34,7 @@ static void a_guest_starts_on_its_hosts_nodes(void) {
 
 static void guests_start_on_some_nodes_of_their_host(void) {
     begin_shared();
-    job_record_t *host = consenting(1, "host");
-    host->details->num_tasks = host->details->min_cpus = 12;
-    host->details->min_nodes = host->details->max_nodes = 3;
-    start(host, "n[1-3]");
-    EXPECT(apply());
-    expect_result(0, APPLIED, "");
-    fill(host);
+    job_record_t *host = wide_host(1);
     job_record_t *first = consenting(2, "guest"), *second = consenting(3, "guest");
     start_guest(first, host, "n2");
     expect_result(0, APPLIED, "");

@@ -35,6 +35,14 @@ static void leave(job_record_t *guest) {
     lock_scope_give(&locks);
 }
 
+static void requeued(job_record_t *job) {
+    mock_idle(job);
+    job->job_state = JOB_PENDING;
+    EXPECT(lock_scope_take(&locks, LOCK_SCOPE_APPLY));
+    coscheduling_restore(job);
+    lock_scope_give(&locks);
+}
+
 static void expect_limit(const job_record_t *job, uint32_t minutes) {
     EXPECT_NUMBER(job->time_limit, minutes);
     EXPECT_NUMBER(job->end_time - job->start_time, 60 * minutes);
@@ -44,12 +52,7 @@ static void expect_limit(const job_record_t *job, uint32_t minutes) {
 
 static void the_time_with_guests_is_counted_once(void) {
     begin_shared();
-    job_record_t *host = consenting(1, "host");
-    host->details->num_tasks = host->details->min_cpus = 12;
-    host->details->min_nodes = host->details->max_nodes = 3;
-    start(host, "n[1-3]");
-    EXPECT(apply());
-    fill(host);
+    job_record_t *host = wide_host(1);
     EXPECT_NUMBER(hosted(host), 0);
     pass(100);
     EXPECT_NUMBER(hosted(host), 0);
@@ -283,11 +286,7 @@ static void a_guest_of_a_former_run_keeps_no_record_open(void) {
     begin_shared();
     job_record_t *host = host_on(1, "n2"), *stays = guest_of(2, host);
     pass(100);
-    mock_idle(host);
-    host->job_state = JOB_PENDING;
-    EXPECT(lock_scope_take(&locks, LOCK_SCOPE_APPLY));
-    coscheduling_restore(host);
-    lock_scope_give(&locks);
+    requeued(host);
     start(host, "n4");
     EXPECT(apply());
     fill(host);
@@ -320,11 +319,7 @@ static void a_new_run_begins_without_time_with_guests(void) {
     job_record_t *host = host_on(1, "n2");
     (void)guest_of(2, host);
     pass(100);
-    mock_idle(host);
-    host->job_state = JOB_PENDING;
-    EXPECT(lock_scope_take(&locks, LOCK_SCOPE_APPLY));
-    coscheduling_restore(host);
-    lock_scope_give(&locks);
+    requeued(host);
     EXPECT(!host->system_comment);
     start(host, "n3");
     EXPECT(apply());
