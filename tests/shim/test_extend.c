@@ -261,7 +261,7 @@ static void what_fits_before_the_first_reservation_is_granted(void) {
     job_record_t *host = host_on(1, "n2");
     (void)guest_of(2, host);
     pass(300);
-    static const int64_t starts_s[] = {290, 250, 270, 0};
+    static const int64_t starts_s[] = {290, 190, 270, 0};
     slurmctld_resv_t *resvs[4];
     for (size_t i = 0; i < 4; i++) {
         resvs[i] = mock_reservation("repair", 0);
@@ -273,10 +273,10 @@ static void what_fits_before_the_first_reservation_is_granted(void) {
     resvs[3]->flags = RESERVE_FLAG_TIME_FLOAT;
     extend(host, 300);
     expect_result(0, APPLIED, "");
-    expect_limit(host, LIMIT + 4);
+    expect_limit(host, LIMIT + 3);
     extend(host, 300);
     expect_result(0, REFUSED, "repair");
-    expect_limit(host, LIMIT + 4);
+    expect_limit(host, LIMIT + 3);
     for (size_t i = 0; i < 4; i++)
         FREE_NULL_BITMAP(resvs[i]->node_bitmap);
     end();
