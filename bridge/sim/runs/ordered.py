@@ -35,6 +35,8 @@ from bridge.units import NEVER, UNPLANNED
 _BY_SUBMISSION = ("fcfs", "slurm", "pbs")
 """Orders that are the order of submission here: priorities fall with it, and nobody has shares."""
 _PLANS = ("easy", "conservative", "search")
+LARGE = 512
+"""Processors from which `search` sees a pool as one node."""
 _NO_INSTANT = np.zeros(0, dtype=np.int64)
 
 
@@ -112,6 +114,8 @@ class OrderedPool(Counted):
         cpu_ms: CPU time of the plan stage, by decision.
     """
 
+    is_one_node = False
+
     def __init__(self, workload: Workload, system: System, spec: PolicySpec, seed: int = 0) -> None:
         super().__init__(workload, system, spec)
         self.system, self.seed = system, seed
@@ -166,6 +170,8 @@ class SearchedPool(OrderedPool):
     Attributes:
         bound: the promises on which bounds rest.
         account: of the waits, from the last decision.
+        is_one_node: whether the kernel gets all processors as one node. Never with a budget: it
+            counts steps, which depend on the number of nodes.
     """
 
     bound: Mapping[str, int] = MappingProxyType({})
@@ -174,6 +180,7 @@ class SearchedPool(OrderedPool):
     def __init__(self, workload: Workload, system: System, spec: PolicySpec, seed: int = 0) -> None:
         super().__init__(workload, system, spec, seed)
         self._just_ended: list[tuple[str, int, int]] = []
+        self.is_one_node = self.size >= LARGE and not cast(Search, self._plan).budget_ms
 
     def end(self, job: int, now_s: int) -> None:
         """A job has ended."""
@@ -244,41 +251,70 @@ class _CountedQueue:
 
     def columns(self, order: NDArray[np.int64]) -> dict[str, Any]:
         """The arguments of `plan_nodes`; which nodes the running jobs hold does not matter."""
-        jobs, take, n = self._view.jobs, self.job[order], len(order)
-        ends_s, widths = self._held
-        nodes, held = self._view.nodes, int(widths.sum())
-        width = self.least_nodes[order].astype(np.int32)
-        words = -(-len(nodes) // 64)
+        take, n = self.job[order], len(order)
         return {
             "now": self._now_s, "depth": UNLIMITED, "select": 0,
-            "capacity": nodes.capacity,
-            "node_rank": np.zeros(len(nodes), dtype=np.int32),
-            "run_indptr": np.concatenate(([0], np.cumsum(widths))).astype(np.int64),
-            "run_nodes": np.arange(held, dtype=np.int32),
-            "run_use": np.ones((held, nodes.capacity.shape[1]), dtype=np.int64),
-            "run_end": ends_s,
-            "run_exclusive": np.ones(len(widths), dtype=bool),
-            "run_counter": np.zeros((len(widths), 0), dtype=np.int64),
-            "class_nodes": _all_of(len(nodes), words),
+            "run_end": self._held[0],
+            "run_counter": np.zeros((len(self._held[0]), 0), dtype=np.int64),
             "blackout_class": np.zeros(0, dtype=np.int32),
             "blackout_start": _NO_INSTANT, "blackout_end": _NO_INSTANT,
-            "blackout_nodes": np.zeros((0, words), dtype=np.uint64),
             "counter_capacity": _NO_INSTANT,
             "job_counter": np.zeros((n, 0), dtype=np.int64),
             "alt_indptr": np.arange(n + 1, dtype=np.int64),
             "alt_class": np.zeros(n, dtype=np.int32),
             "alt_time_limit_s": self.length_s[order],
-            "alt_min_nodes": width, "alt_max_nodes": width,
-            "per_node": np.ascontiguousarray(jobs.per_node[take]),
             "tasks": np.zeros(n, dtype=np.int32),
-            "per_task": np.ascontiguousarray(jobs.per_task[take]),
+            "per_task": np.ascontiguousarray(self._view.jobs.per_task[take]),
             "max_tasks_per_node": np.zeros(n, dtype=np.int32),
-            "exclusive": np.ones(n, dtype=bool),
             "not_before": np.zeros(n, dtype=np.int64),
             "width_rule": np.zeros(n, dtype=np.int8),
             "required": np.full(n, -1, dtype=np.int32),
-            "required_nodes": np.zeros((0, words), dtype=np.uint64),
+            **(self._one_node(order) if self._pool.is_one_node else self._nodes(order)),
         }  # fmt: skip
+
+    def _nodes(self, order: NDArray[np.int64]) -> dict[str, Any]:
+        """The machine and what jobs take of it, with a node for each processor."""
+        widths, nodes = self._held[1], self._view.nodes
+        width = self.least_nodes[order].astype(np.int32)
+        held = int(widths.sum())
+        return {
+            **_machine(nodes.capacity),
+            "run_indptr": np.concatenate(([0], np.cumsum(widths))).astype(np.int64),
+            "run_nodes": np.arange(held, dtype=np.int32),
+            "run_use": np.ones((held, nodes.capacity.shape[1]), dtype=np.int64),
+            "run_exclusive": np.ones(len(widths), dtype=bool),
+            "alt_min_nodes": width, "alt_max_nodes": width,
+            "per_node": np.ascontiguousarray(self._view.jobs.per_node[self.job[order]]),
+            "exclusive": np.ones(len(order), dtype=bool),
+        }  # fmt: skip
+
+    def _one_node(self, order: NDArray[np.int64]) -> dict[str, Any]:
+        """The same with all processors on one node: the same starts."""
+        widths, capacity = self._held[1], self._view.nodes.capacity
+        width = self.least_nodes[order]
+        return {
+            **_machine(capacity.sum(axis=0, keepdims=True)),
+            "run_indptr": np.arange(len(widths) + 1, dtype=np.int64),
+            "run_nodes": np.zeros(len(widths), dtype=np.int32),
+            "run_use": np.outer(widths, capacity[0]),
+            "run_exclusive": np.zeros(len(widths), dtype=bool),
+            "alt_min_nodes": np.ones(len(order), dtype=np.int32),
+            "alt_max_nodes": np.ones(len(order), dtype=np.int32),
+            "per_node": np.outer(width, capacity[0]),
+            "exclusive": np.zeros(len(order), dtype=bool),
+        }
+
+
+def _machine(capacity: NDArray[np.int64]) -> dict[str, Any]:
+    """Arguments of `plan_nodes` for nodes that are all of one class."""
+    nodes, words = len(capacity), -(-len(capacity) // 64)
+    return {
+        "capacity": capacity,
+        "node_rank": np.zeros(nodes, dtype=np.int32),
+        "class_nodes": _all_of(nodes, words),
+        "blackout_nodes": np.zeros((0, words), dtype=np.uint64),
+        "required_nodes": np.zeros((0, words), dtype=np.uint64),
+    }
 
 
 def _all_of(nodes: int, words: int) -> NDArray[np.uint64]:

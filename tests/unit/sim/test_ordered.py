@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from bridge.registry import PRESETS, parse_policy
+from bridge.sim.runs import ordered
 from bridge.sim.runs.ordered import replay_ordered, unordered_because
 from bridge.sim.workloads.system import pool_of
 from tests.unit.sim.test_replay import EXCERPT, assert_equal, in_the_cycle
@@ -53,6 +54,12 @@ def test_orders_of_magnitude(text):
 @pytest.mark.parametrize("text", POLICIES, ids=str)
 def test_a_real_trace(text):
     assert_same(EXCERPT.first(150), text)
+
+
+@pytest.mark.parametrize("text", [text for text in POLICIES if FEW["name"] in str(text)], ids=str)
+def test_a_large_pool_as_one_node(text, monkeypatch):
+    monkeypatch.setattr(ordered, "LARGE", 1)
+    assert_same(random_workload(2, 90, 32), text)
 
 
 @pytest.mark.parametrize(
