@@ -21,9 +21,12 @@ Rules of a decision, the last two those of EASY
 import heapq
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
+from operator import attrgetter
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bridge.dialect import dialect_named
 from bridge.model.job import Ending
@@ -43,6 +46,8 @@ from bridge.sim.workloads.system import System
 from bridge.sim.workloads.workload import Workload
 from bridge.state.accuracy import PROMISE, PromiseColumns
 from bridge.units import NEVER
+
+_ENDS_S, _LIMIT_END_S = attrgetter("ends_s"), attrgetter("limit_end_s")
 
 
 def foreseeable(spec: PolicySpec, system: System) -> bool:
@@ -240,6 +245,18 @@ class Counted(ABC):
             return self.runtime_s[job]
         expected_s = self._predictor.expect(self._learnt, self._traits[job])
         return min(expected_s or self.limit_s[job], self.limit_s[job])
+
+    def all_take_s(self, jobs: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(n,) the same of some."""
+        if self._by_limits:
+            limit_s: NDArray[np.int64] = self.workload.time_limit_s[jobs]
+            return limit_s
+        return np.fromiter(map(self.takes_s, jobs.tolist()), np.int64, len(jobs))
+
+    @property
+    def end_of(self) -> Callable[[Running], int]:
+        """Reads the predicted end of a running job, which may have passed."""
+        return _LIMIT_END_S if self._by_limits else _ENDS_S
 
     def ends_s(self, one: Running, now_s: int) -> int:
         """The predicted end of a running job, now."""

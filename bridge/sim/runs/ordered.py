@@ -10,6 +10,7 @@ starts and promises of both engines.
 
 import time
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -37,6 +38,7 @@ _BY_SUBMISSION = ("fcfs", "slurm", "pbs")
 _PLANS = ("easy", "conservative", "search")
 LARGE = 512
 """Processors from which `search` sees a pool as one node."""
+_WIDTH = attrgetter("processors")
 _NO_INSTANT = np.zeros(0, dtype=np.int64)
 
 
@@ -130,7 +132,7 @@ class OrderedPool(Counted):
     def decide(self, now_s: int) -> tuple[list[Running], int]:
         """Starts what the plan starts now, and announces the rest."""
         rows = np.array(self.waiting, dtype=np.int64)
-        takes_s = np.fromiter(map(self.takes_s, self.waiting), np.int64, len(rows))
+        takes_s = self.all_take_s(rows)
         view = cast(Snapshot, _View(now_s, _Columns(self.jobs, rows, takes_s), self.system))
         order = np.arange(len(rows)) if self._order is None else self._order.order(view)
         began = time.process_time()
@@ -158,10 +160,10 @@ class OrderedPool(Counted):
 
     def held(self, now_s: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The predicted ends of the running jobs, and their processors."""
-        running = self.running.values()
-        ends_s = [self.ends_s(one, now_s) for one in running]
-        widths = [one.processors for one in running]
-        return np.array(ends_s, dtype=np.int64), np.array(widths, dtype=np.int64)
+        running, n = self.running.values(), len(self.running)
+        end_s = np.fromiter(map(self.end_of, running), np.int64, n)
+        widths = np.fromiter(map(_WIDTH, running), np.int64, n)
+        return np.maximum(end_s, now_s + 1), widths
 
 
 class SearchedPool(OrderedPool):
@@ -229,7 +231,7 @@ class _CountedQueue:
         self, pool: OrderedPool, view: Snapshot, order: NDArray[np.int64], now_s: int
     ) -> None:
         self._pool, self._view, self._now_s = pool, view, now_s
-        self._size = pool.system.processors
+        self._size = pool.size
         self.job = order
         self.length_s = view.jobs.time_limit_s[order]
         self.least_nodes = view.jobs.min_nodes[order]
