@@ -11,7 +11,6 @@ Rules
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-import yaml
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -465,20 +464,3 @@ def to_mapping(config: ServiceConfig) -> dict[str, Any]:
     mapping = config.model_dump(mode="json", by_alias=True)
     mapping["policy"] = describe(config.policy_spec)
     return mapping
-
-
-def example() -> str:
-    """A commented configuration with every key at its default."""
-    lines = ["# Configuration of schedbridge serve. Every key has the default shown here."]
-    for name, field in ServiceConfig.model_fields.items():
-        section = field.annotation
-        lines.append("")
-        if not (isinstance(section, type) and issubclass(section, BaseModel)):
-            lines += [f"# {field.description}", f"{name}: {field.default or 'null'}"]
-            continue
-        lines += [f"# {section.__doc__}", f"{name}:"]
-        defaults = section().model_dump(mode="json")
-        for key, entry in section.model_fields.items():
-            shown = yaml.safe_dump(defaults[key], default_flow_style=True).splitlines()[0]
-            lines += [f"  # {entry.description}", f"  {key}: {shown}"]
-    return "\n".join(lines) + "\n"

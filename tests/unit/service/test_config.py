@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from bridge.errors import ConfigError
 from bridge.registry import choices
-from bridge.service.config import ConfigProblems, ServiceConfig, example, load, parse, to_mapping
+from bridge.service.config import ConfigProblems, ServiceConfig, load, parse, to_mapping
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "CONFIG.md"
 
@@ -17,11 +17,6 @@ DOCUMENT = Path(__file__).parents[3] / "docs" / "CONFIG.md"
 @pytest.mark.parametrize("text", ["", "# nothing\n", "metrics:\n", "{}"])
 def test_an_empty_file_is_a_configuration(text):
     assert parse(text, "f") == ServiceConfig()
-
-
-def test_the_example_is_all_defaults():
-    assert parse(example(), "f") == ServiceConfig()
-    assert set(yaml.safe_load(example())) == set(ServiceConfig.model_fields)
 
 
 def test_what_is_printed_is_read_again():
@@ -131,10 +126,6 @@ def keys(model=ServiceConfig, prefix=""):
             yield from keys(inner[0], f"{path}.")
         if not inner or field.default is None:
             yield path, field
-
-
-def test_the_document_shows_the_example():
-    assert f"```yaml\n{example()}```" in DOCUMENT.read_text()
 
 
 KEYS = dict(keys())
