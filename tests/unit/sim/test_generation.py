@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Generated jobs: the published model's moments, and what a fitted model keeps."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
@@ -129,7 +131,12 @@ def test_sessions_hours_and_dependencies_are_kept():
     fitted = fit(given)
     origin_s = given[0].submit_s
     assert len(fitted.sessions) == 7 * weeks + weeks
-    assert fitted.rate.sum() == pytest.approx(8, rel=0.05)
+    once = fitted.draw(fitted.weeks, 4)
+    assert Counter(job.user for job in once) == Counter(job.user for job in given)
+    nights = [(job.submit_s - origin_s) // (168 * HOUR_S) for job in once if job.partitions]
+    assert nights != sorted(set(nights))  # not one in each week
+    twice = fitted.draw(2 * weeks, 4)
+    assert Counter(job.user for job in twice) == {"ann": 4 * 7 * weeks, "bob": 2 * weeks}
     drawn = fitted.draw(200, 1)
     assert [job.submit_s for job in drawn] == sorted(job.submit_s for job in drawn)
     assert len({job.id for job in drawn}) == len(drawn)

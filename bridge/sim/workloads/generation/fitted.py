@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model fitted to given jobs: sessions of users, at a rate by hour of the week.
+"""A model fitted to given jobs: sessions of users, dealt to other weeks.
 
 Terms
     session     jobs of one user, each submitted at most 20 min after the one before it.
-    rate        sessions that begin in an hour of the week, per week of the record.
 
 Rules
-    1. Sessions begin as a Poisson process with the rate of each of the 168 hours of a week.
-    2. A session that begins is one of the recorded ones: of the same hour of the week if at least
-       `_ENOUGH` began in it, else of the same hour of any day, else of any. All its jobs are
+    1. Sessions are dealt like cards: each recorded session is taken as often as every other one of
+       its hour of the week, or once more. In as many weeks as were recorded, each is taken once.
+    2. It begins in a week drawn at random, at its recorded time of the week. All its jobs are
        taken, with their gaps, sizes, run times, limits, memory and all else.
     3. Dependencies within a session are kept; others are dropped. Job numbers are new.
-    4. `load` multiplies the rate. The weeks begin where the record began.
+    4. `load` multiplies how often sessions are taken. The weeks begin where the record began.
     5. With `whole_days` rules 1 and 2 give way to: a day has all sessions that began on a recorded
        day of the same weekday, at their times. `load` draws further days, or leaves out sessions.
 
@@ -30,6 +29,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bridge.errors import ConfigError
 from bridge.sim.workloads.records.as_swf import by_submission
@@ -39,7 +39,6 @@ GAP_S: Final = 1200
 HOUR_S: Final = 3600
 DAY_S: Final = 24 * HOUR_S
 WEEK_S: Final = 168 * HOUR_S
-_ENOUGH: Final = 5
 MOST_JOBS: Final = 10_000_000
 
 
@@ -51,15 +50,11 @@ class Fitted:
         origin_s: when the record began, Unix seconds.
         weeks: of the record.
         sessions: jobs of each session, in order of submission.
-        of_hour: for each hour of the week the sessions that began in it.
-        rate: (168,) sessions per hour of the week.
     """
 
     origin_s: int
     weeks: float
     sessions: Sequence[Sequence[JobRecord]]
-    of_hour: Sequence[Sequence[int]]
-    rate: np.ndarray[tuple[int], np.dtype[np.float64]]
 
     def draw(
         self, weeks: float, seed: int, load: float = 1.0, *, whole_days: bool = False
@@ -69,7 +64,7 @@ class Fitted:
         Args:
             weeks: how many, at least a part of one.
             seed: same seed, same jobs.
-            load: factor of the rate.
+            load: how often sessions are taken, as a factor.
             whole_days: rule 5.
 
         Returns:
@@ -79,7 +74,7 @@ class Fitted:
             ConfigError: they would be too many, or there would be none.
         """
         dice = np.random.default_rng(seed)
-        expected = self.rate.sum() * load * weeks * np.mean([len(each) for each in self.sessions])
+        expected = sum(map(len, self.sessions)) * load * weeks / self.weeks
         if expected > MOST_JOBS:
             raise ConfigError("weeks", f"some {expected:,.0f} jobs are more than {MOST_JOBS:,}")
         drawn = self._days(weeks, load, dice) if whole_days else self._singly(weeks, load, dice)
@@ -94,17 +89,25 @@ class Fitted:
         self, weeks: float, load: float, dice: np.random.Generator
     ) -> Iterator[tuple[int, int]]:
         """Sessions and when they begin, Unix seconds, by rules 1 and 2."""
-        for hour in range(int(np.ceil(weeks * 168))):
-            known = self._choice(hour % 168)
-            for _ in range(int(dice.poisson(self.rate[hour % 168] * load))):
-                begin_s = self.origin_s + hour * HOUR_S + int(dice.integers(HOUR_S))
-                yield known[int(dice.integers(len(known)))], begin_s
+        begin_s = self._begins()
+        hour = begin_s // HOUR_S % 168
+        times = _occurrences(weeks)
+        share = load * times[hour] / np.maximum(_occurrences(self.weeks)[hour], 1)
+        dealt = np.lexsort((dice.random(len(hour)), hour))
+        until = np.floor(np.cumsum(share[dealt]) + dice.random()).astype(np.int64)
+        for number in np.repeat(dealt, np.diff(until, prepend=0)).tolist():
+            week = int(dice.integers(times[hour[number]]))
+            yield number, self.origin_s + week * WEEK_S + int(begin_s[number]) % WEEK_S
+
+    def _begins(self) -> NDArray[np.int64]:
+        """(n_sessions,) seconds since the record began."""
+        return np.array([session[0].submit_s - self.origin_s for session in self.sessions])
 
     def _days(
         self, weeks: float, load: float, dice: np.random.Generator
     ) -> Iterator[tuple[int, int]]:
         """The same by rule 5."""
-        begins = np.array([session[0].submit_s - self.origin_s for session in self.sessions])
+        begins = self._begins()
         recorded = max(int(self.weeks * 7), 1)  # the last day may be cut off
         of_day = np.searchsorted(begins, np.arange(recorded + 1) * DAY_S)
         for day in range(int(np.ceil(weeks * 7))):
@@ -117,13 +120,6 @@ class Fitted:
                     if dice.random() < left and at_s < weeks * WEEK_S:
                         yield number, self.origin_s + at_s
                 left -= 1
-
-    def _choice(self, hour: int) -> Sequence[int]:
-        """The sessions from which one that begins in an hour of the week is drawn (rule 2)."""
-        if len(self.of_hour[hour]) >= _ENOUGH:
-            return self.of_hour[hour]
-        same = [each for day in range(7) for each in self.of_hour[day * 24 + hour % 24]]
-        return same if len(same) >= _ENOUGH else range(len(self.sessions))
 
 
 def fit(jobs: Sequence[JobRecord]) -> Fitted:
@@ -147,14 +143,12 @@ def fit(jobs: Sequence[JobRecord]) -> Fitted:
         else:
             last[user] = len(sessions)
             sessions.append([job])
-    of_hour: list[list[int]] = [[] for _ in range(168)]
-    for number, session in enumerate(sessions):
-        of_hour[(session[0].submit_s - origin_s) // HOUR_S % 168].append(number)
-    # How often each hour of the week is in the record; the last week may be cut off.
-    hours = int(np.ceil(weeks * 168))
-    times = np.bincount(np.arange(hours) % 168, minlength=168)
-    rate = np.array([len(each) for each in of_hour]) / np.maximum(times, 1)
-    return Fitted(origin_s, weeks, sessions, of_hour, rate)
+    return Fitted(origin_s, weeks, sessions)
+
+
+def _occurrences(weeks: float) -> NDArray[np.int64]:
+    """(168,) how often each hour of the week is in so many weeks; the last may be cut off."""
+    return np.bincount(np.arange(int(np.ceil(weeks * 168))) % 168, minlength=168)
 
 
 def _moved(session: Sequence[JobRecord], begin_s: int, number: int) -> list[JobRecord]:
