@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from bridge.errors import ConfigError
 from bridge.model.resources import Chunk, ChunkRequest
 from bridge.model.topology import Topology
+from bridge.words import Words
 
 if TYPE_CHECKING:
     from bridge.model.snapshot import Snapshot
@@ -40,41 +41,6 @@ SLURM = "slurm"
 
 DIALECTS = {SLURM: "bridge.slurm.dialect:SLURM", "pbs": "bridge.pbs.dialect:PBS"}
 """Name, as in the controller's hello, to the object that implements the port."""
-
-
-@dataclass(frozen=True)
-class Words:
-    """Terms and commands in messages to users.
-
-    Attributes:
-        partition, node, account: what users call them.
-        time_limit: what users call the time limit of a job.
-        time_option: the submit option for the time limit.
-        nodes_option, chunks_option, place_option, switches_option: the submit options for a list of
-            nodes, for chunks and their place, and for few leaf switches.
-        time_step_s: time limits are stated in multiples of this, s.
-        release_command: makes a held job eligible.
-        begin_command: changes the begin time of a job.
-        daemon_user: the user that the controller runs as.
-    """
-
-    partition: str
-    node: str
-    account: str
-    time_limit: str
-    time_option: str
-    nodes_option: str
-    chunks_option: str
-    place_option: str
-    switches_option: str
-    time_step_s: int
-    release_command: str
-    begin_command: str
-    daemon_user: str
-
-    def nodes(self, count: int) -> str:
-        """Writes a number of nodes: "1 node", "3 nodes"."""
-        return f"{count} {self.node}{'' if count == 1 else 's'}"
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bridge.dialect import ControllerRequest, NodeDemand, Words
+from bridge.dialect import ControllerRequest, NodeDemand
 from bridge.errors import BadRequest
 from bridge.model.topology import Topology
+from bridge.words import Words
 
 ARRAY = "[].srv"
 WORDS = Words(

@@ -7,7 +7,6 @@ per problem on standard error; 2 wrong usage; 3 a simulation was stopped because
 
 import contextlib
 import importlib
-import importlib.metadata
 import io
 import os
 import sys
@@ -144,6 +143,8 @@ def _unwritten(error: OSError) -> int:
 
 
 def _version() -> str:
+    import importlib.metadata  # noqa: PLC0415 - slow, and only for --version
+
     try:
         return importlib.metadata.version("schedbridge")
     except importlib.metadata.PackageNotFoundError:

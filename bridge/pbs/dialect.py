@@ -27,40 +27,26 @@ from bridge.dialect import (
     RequestChange,
     ReservationText,
     StatedRequest,
-    Words,
     dialect_named,
 )
 from bridge.errors import BadRequest, RequestError
 from bridge.model.job_columns import MAX_COUNT
 from bridge.model.resources import Chunk, ChunkRequest, Place
 from bridge.model.topology import Topology
+from bridge.pbs.words import WORDS
 from bridge.planning.requests.chunks import format_place, format_request
 from bridge.units import format_instant
+from bridge.words import Words
 
 _ARRAY = "[]"
 _GPU = "gpu"
-_WORDS = Words(
-    partition="queue",
-    node="vnode",
-    account="project",
-    time_limit="walltime",
-    time_option="-l walltime",
-    nodes_option="-l select=...:vnode=",
-    chunks_option="-l select",
-    place_option="-l place",
-    switches_option="-l place=group",
-    time_step_s=1,
-    release_command="qrls",
-    begin_command="qalter -a",
-    daemon_user="pbs",
-)
 
 
 @dataclass(frozen=True)
 class PbsDialect:
     """The dialect of a PBS server; see `bridge.dialect.Dialect`."""
 
-    words: Words = _WORDS
+    words: Words = WORDS
 
     def array_of(self, job_id: str) -> str:
         """Returns `12[].srv` for `12[3].srv`."""

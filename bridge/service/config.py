@@ -27,6 +27,7 @@ from bridge.errors import ConfigError
 from bridge.model.policy import PolicySpec
 from bridge.planning.site_rules.rules_text import PlanningSection
 from bridge.registry import DEFAULT, PRESETS, describe, for_live, parse_policy
+from bridge.service import default_sockets
 
 MOST_USERS = 1000
 """Users or certificates in one list."""
@@ -84,7 +85,7 @@ class ControllerSection(_Section):
     """Where slurmctld's plugin connects, and which users may."""
 
     socket: SocketPath = Field(
-        default=Path("/run/schedbridge/bridge.sock"),
+        default=default_sockets.CONTROLLER,
         description="Unix socket; its directory must be closed to everybody else (mode 0700).",
     )
     users: tuple[str | int, ...] | None = Field(
@@ -110,7 +111,7 @@ class OperatorSection(_Section):
     """Where `schedbridge status`, `plan`, `explain` and `policy` connect."""
 
     socket: SocketPath = Field(
-        default=Path("/run/schedbridge-operator/operator.sock"),
+        default=default_sockets.OPERATOR,
         description="Unix socket; any user of the machine may read.",
     )
     admins: tuple[str | int, ...] = Field(

@@ -19,7 +19,6 @@ from bridge.dialect import (
     RequestChange,
     ReservationText,
     StatedRequest,
-    Words,
 )
 from bridge.errors import BadRequest, RequestError
 from bridge.model.resources import Arrangement, Chunk, ChunkRequest, Place
@@ -27,33 +26,19 @@ from bridge.model.topology import Topology
 from bridge.planning.requests.chunks import format_place, format_request
 from bridge.slurm import demand, topology_conf
 from bridge.slurm.request import GPU, features, memory_mib, slurm_request
+from bridge.slurm.words import WORDS
 from bridge.units import DAY_S, format_instant
+from bridge.words import Words
 
 _TASK_MARK = "_"
 """Between the number of an array and that of its task: `12_3`."""
-
-_WORDS = Words(
-    partition="partition",
-    node="node",
-    account="account",
-    time_limit="time limit",
-    time_option="--time",
-    nodes_option="--nodelist",
-    chunks_option="--chunks",
-    place_option="--place",
-    switches_option="--switches",
-    time_step_s=60,
-    release_command="scontrol release",
-    begin_command="scontrol update JobId=... StartTime=...",
-    daemon_user="slurm",
-)
 
 
 @dataclass(frozen=True)
 class SlurmDialect:
     """The dialect of slurmctld; see `bridge.dialect.Dialect`."""
 
-    words: Words = _WORDS
+    words: Words = WORDS
 
     def array_of(self, job_id: str) -> str:
         """Returns what is before the mark: `12` for `12_3`."""
@@ -86,7 +71,7 @@ class SlurmDialect:
         held = stated.tasks * max(stated.cpus_per_task, 1)
         if held != request.n_cpus:
             raise BadRequest(
-                f"{_WORDS.chunks_option} mean {request.n_cpus} CPUs, Slurm holds {held} for the "
+                f"{WORDS.chunks_option} mean {request.n_cpus} CPUs, Slurm holds {held} for the "
                 "job: submit it again without changing its tasks or CPUs"
             )
 
@@ -127,7 +112,7 @@ class SlurmDialect:
         if change.partition:
             options.append(f"-p {change.partition}")
         if change.time_limit_s:
-            options.append(f"{_WORDS.time_option}={slurm_time(change.time_limit_s)}")
+            options.append(f"{WORDS.time_option}={slurm_time(change.time_limit_s)}")
         if change.chunks is not None:
             place = format_place(change.chunks.place)
             bare = dataclasses.replace(change.chunks, place=Place())

@@ -22,6 +22,7 @@ from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.rpc.reported.session import WIRE_VERSION, Session
 from bridge.safe_cycle.decider import Decider
+from bridge.words import words_named
 from tests.builders import a_job, a_partition, a_reservation, a_running_job, a_snapshot
 from tests.other_dialect import ARRAY
 from tests.unit.rpc import worlds
@@ -32,6 +33,7 @@ OWN = ("slurm/", "pbs/", "accounting/", "shim/", "sim/", "cli/", "rpc/pb/")
 its simulation, and the command line."""
 KNOWN = {
     "dialect.py": "names the folder",
+    "words.py": "the same",
     "registry.py": "names of a preset and of Slurm's priority order",
     "service/config.py": "options of the plugins, in descriptions",
     "planning/site_rules/sharing_text.py": "options of jobs, in descriptions",
@@ -116,6 +118,11 @@ def test_a_dialect_that_nobody_knows_is_refused():
 
 def test_a_controller_that_names_no_dialect_speaks_slurms():
     assert dialect.dialect_named("") is dialect.dialect_named("slurm")
+
+
+@pytest.mark.parametrize("name", dialect.DIALECTS)
+def test_a_dialect_has_the_words_that_the_commands_print(name):
+    assert words_named(name) is dialect.dialect_named(name).words
 
 
 def test_tasks_of_an_array_are_known_by_the_dialect(other):

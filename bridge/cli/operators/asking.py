@@ -13,12 +13,12 @@ from google.protobuf.message import Message
 from rich.console import Console
 from rich.table import Table
 
-from bridge.dialect import DIALECTS, Words, dialect_named
 from bridge.errors import ConfigError
 from bridge.rpc.clients.operator_client import OperatorClient
 from bridge.rpc.pb import operator_pb2 as pb
-from bridge.service.config import OperatorSection, load
+from bridge.service import default_sockets
 from bridge.units import format_duration, format_instant
+from bridge.words import words_named
 
 MOST = 2**32 - 1
 """The largest number in a request to the service."""
@@ -35,7 +35,7 @@ SocketOption = Annotated[
         "--socket",
         help="The service's operator socket.",
         envvar="SCHEDBRIDGE_SOCKET",
-        show_default=str(OperatorSection().socket),
+        show_default=str(default_sockets.OPERATOR),
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -48,8 +48,11 @@ def ask(config: Path | None, socket: Path | None) -> OperatorClient:
         ConfigError: the configuration cannot be read, or there is no such socket.
     """
     path = socket
-    if path is None:
-        path = load(config).operator.socket if config is not None else OperatorSection().socket
+    if path is None and config is not None:
+        from bridge.service.config import load  # noqa: PLC0415 - it is slow
+
+        path = load(config).operator.socket
+    path = path or default_sockets.OPERATOR
     if not os.path.lexists(path):
         raise ConfigError(
             "", f"no service at {path}: start it with 'schedbridge serve', or give --socket PATH"
@@ -110,16 +113,11 @@ def shown(text: str) -> str:
 
 def add_job_columns(table: Table, dialect: str, last: str) -> None:
     """Adds the columns of `job_cells` and one more, in the words of a reply's dialect."""
-    words = words_of(dialect)
+    words = words_named(dialect)
     for name in ("job", "user", words.partition, "start", ""):
         table.add_column(name, overflow="ellipsis")
     table.add_column(f"{words.node}s", overflow="fold")
     table.add_column(last, overflow="ellipsis")
-
-
-def words_of(dialect: str) -> Words:
-    """The words of a dialect; the default one's for a dialect that only a newer service knows."""
-    return dialect_named(dialect if dialect in DIALECTS else "").words
 
 
 def job_cells(job: pb.PlannedJob, now_s: int | None = None) -> tuple[str, ...]:

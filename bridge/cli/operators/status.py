@@ -11,10 +11,10 @@ from bridge.cli.operators.asking import (
     console,
     print_json,
     shown,
-    words_of,
 )
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.units import format_duration
+from bridge.words import words_named
 
 
 def status(
@@ -59,7 +59,7 @@ def _lines(reply: pb.StatusReply) -> list[tuple[str, str]]:
             f"{reply.jobs_malleable} malleable)",
         ),
         (
-            f"{words_of(reply.dialect).node}s",
+            f"{words_named(reply.dialect).node}s",
             f"{reply.nodes}, {reply.nodes_usable} usable",
         ),
         ("decisions", _counts(reply.decisions)),

@@ -38,7 +38,7 @@ from bridge.report.topology_svg import topology_svg
 from bridge.report.topology_text import KEY, jobs_table, tree_text
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
-from bridge.service.config import OperatorSection
+from bridge.service import default_sockets
 from bridge.sim.workloads.system import read_system
 
 app = typer.Typer(
@@ -238,7 +238,7 @@ def _alone(file: Path) -> _View:
 
 def _no_service_named(config: Path | None, socket: Path | None) -> bool:
     """Whether no service was named, and there is none where one is by default."""
-    return config is None and socket is None and not OperatorSection().socket.exists()
+    return config is None and socket is None and not default_sockets.OPERATOR.exists()
 
 
 def _kind(source: Path | None) -> str:

@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.core import Blocked, HostlistFolder
-from bridge.dialect import Words, dialect_of
+from bridge.dialect import dialect_of
 from bridge.model.decisions.power_saving import CLOSED
 from bridge.model.job import Hold
 from bridge.model.node import state_flags
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Reservation, Snapshot
 from bridge.units import UNLIMITED_S, format_clock
+from bridge.words import Words
 
 _HELD = {
     Hold.HELD: ReasonCode.HELD,

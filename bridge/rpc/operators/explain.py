@@ -17,7 +17,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.dialect import Words, dialect_of
+from bridge.dialect import dialect_of
 from bridge.model.job import Hold
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
@@ -31,6 +31,7 @@ from bridge.rpc.controller.announcements import pending
 from bridge.rpc.controller.cycles import Published
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.units import NEVER, UNPLANNED, format_clock, format_duration
+from bridge.words import Words
 
 MOST_BLOCKERS = 20
 MOST_LINKS_TOLD = 3

@@ -36,6 +36,16 @@ def test_help_names_every_command_and_imports_little(schedbridge):
     subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT)
 
 
+@pytest.mark.parametrize("name", ["explain", "plan", "status"])
+def test_commands_that_ask_the_service_import_neither_its_configuration_nor_numpy(name):
+    script = (
+        f"import sys\nimport bridge.cli.operators.{name}\n"
+        "slow = {'numpy', 'bridge.service.config', 'bridge.dialect'} & set(sys.modules)\n"
+        "assert not slow, slow"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT)
+
+
 def test_no_command_is_wrong_usage(schedbridge):
     assert schedbridge()[0] == 2
 

@@ -95,7 +95,7 @@ def test_a_file_where_there_is_no_service(
     conf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SCHEDBRIDGE_SOCKET", raising=False)
-    monkeypatch.setattr(module.OperatorSection().socket.__class__, "exists", lambda _: False)
+    monkeypatch.setattr(module.default_sockets, "OPERATOR", tmp_path / "absent")
     code, out, err = run(capsys, "show", "--file", conf)
     assert code == 0
     assert "8 nodes: 8 idle" in out
