@@ -52,7 +52,7 @@ def read_pbs_log(text: bytes, where: str) -> AccountingRecords:
             continue
         parts = _LINE.fullmatch(line.rstrip("\r"))
         if parts is None:
-            found.fault(f"{where}:{number}", "is no line of an accounting log")
+            found.fault(f"{where}:{number}", "is not a line of an accounting log")
             continue
         at, kind, name, message = parts.groups()
         try:
@@ -89,7 +89,7 @@ def _note(keys: dict[str, str], kind: str, at_s: int, message: Mapping[str, str]
 def _job(name: str, keys: Mapping[str, str]) -> JobRecord:
     identity = _ID.match(name)
     if identity is None:
-        raise ValueError("its id is no number")
+        raise ValueError("its id is not a number")
     number, task = identity.groups()
     submit_s = _number(keys.get("qtime") or keys.get("ctime") or keys.get("(queued)"))
     if not submit_s:

@@ -66,7 +66,7 @@ def read_sacct_table(text: bytes, where: str) -> AccountingRecords:
             continue
         try:
             if len(words) != len(names):
-                raise ValueError(f"{len(words)} fields where {len(names)} belong")
+                raise ValueError(f"{len(words)} fields instead of {len(names)}")
             found.add(_job(dict(zip(names, words, strict=True))))
         except (ValueError, OverflowError) as error:
             found.fault(f"{where}:{number}", error)

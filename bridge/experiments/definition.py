@@ -275,7 +275,7 @@ def read_definition(path: Path) -> ExperimentDefinition:
 
 _WORDS: Final = {
     "missing": "is missing",
-    "extra_forbidden": "is no key that is known here",
+    "extra_forbidden": "unknown key",
     "tuple_type": "must be a list",
     "path_type": "must be a path",
     "model_type": "must be a name or a mapping",
@@ -310,5 +310,5 @@ def _line(shown: str, problem: Any) -> str:
     if problem["type"] == "extra_forbidden":
         inner = str(problem["loc"][0]) if len(problem["loc"]) > 1 else ""
         model: type[_Section] = _SECTIONS.get(inner, ExperimentDefinition)
-        words += f"; there are {', '.join(model.model_fields)}"
+        words += f"; known keys: {', '.join(model.model_fields)}"
     return ": ".join(part for part in (shown, key, words) if part)

@@ -205,7 +205,7 @@ def read_cell(path: Path) -> CellResult:
         raise ResultError(str(path), f"cannot be read: {error.strerror}") from None
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ResultError(
-            str(path), f"is no result of a cell: {error}; remove it, and it is computed again"
+            str(path), f"is not a result of a cell: {error}; remove it to compute the cell again"
         ) from None
     if result.status not in (DONE, FAILED):
         raise ResultError(str(path), f"status is '{result.status}', not {DONE} or {FAILED}")

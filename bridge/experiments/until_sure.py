@@ -85,7 +85,7 @@ def until_sure(
         ResultError: there is nothing to compare.
     """
     if not 0 < width < 100:
-        problem = f"{width:g} is no width of an interval: give a share, such as 0.05 for 5 %"
+        problem = f"{width:g} is not a share such as 0.05 for 5 %"
         raise ConfigError("until-sure", problem)
     if measure not in BY_NAME:
         raise ConfigError("measure", f"'{measure}' is unknown; there are {', '.join(BY_NAME)}")

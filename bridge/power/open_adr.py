@@ -158,4 +158,4 @@ def _refuse(where: str, problem: str) -> NoReturn:
 
 
 def _no_number(word: str) -> float:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")

@@ -114,4 +114,4 @@ def instant_s(value: str | int | None, zone: ZoneInfo) -> int | None:
 
 
 def _no_number(word: str) -> float:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")

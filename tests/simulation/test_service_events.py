@@ -89,7 +89,7 @@ def test_an_event_comes_is_changed_and_goes(served):
         ("POST", "/events", EVENT, {"token": ""}, 401, "send the token"),
         ("POST", "/events", b"[" * 60_000, {}, 400, "not valid JSON"),
         ("POST", "/events", b"\xff" * 100, {}, 400, "not valid JSON"),
-        ("POST", "/events", b'{"intervals": [NaN]}', {}, 400, "NaN is no number"),
+        ("POST", "/events", b'{"intervals": [NaN]}', {}, 400, "NaN is not a number"),
         ("POST", "/events", [1], {}, 400, "event: must be an object"),
         ("POST", "/events", {**EVENT, "intervals": []}, {}, 400, "have no payload"),
         ("POST", "/events", b" " * (MOST_BODY + 1), {}, 413, "at most 65536 bytes"),

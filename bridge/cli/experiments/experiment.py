@@ -40,35 +40,43 @@ def experiment(
     file: Annotated[Path, typer.Argument(help="The experiment, YAML (docs/EXPERIMENTS.md).")],
     *,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what it will cost; compute nothing else.")
+        bool, typer.Option("--dry-run", help="Estimate the cost; compute no results.")
     ] = False,
     number: Annotated[
         int | None,
         typer.Option(
-            "--workers", min=1, max=4096, help="Processes of this machine; default: its CPUs."
+            "--workers", min=1, max=4096, help="Processes on this machine; default: one per CPU."
         ),
     ] = None,
     scheduler: Annotated[
-        str | None, typer.Option(help="A Dask scheduler that runs: tcp://HOST:PORT or tls://...")
+        str | None, typer.Option(help="A running Dask scheduler: tcp://HOST:PORT or tls://...")
     ] = None,
     on: Annotated[
-        Where, typer.Option(help="Where workers are started: this machine, or jobs of Slurm.")
+        Where, typer.Option(help="Where workers run: on this machine, or in Slurm jobs.")
     ] = Where.LOCAL,
-    jobs: Annotated[int, typer.Option(min=1, max=10_000, help="Of Slurm: how many.")] = 1,
-    cores: Annotated[
-        int, typer.Option(min=1, max=4096, help="Of Slurm: CPUs of a job, and workers in it.")
+    jobs: Annotated[
+        int, typer.Option(min=1, max=10_000, help="With --on slurm: number of jobs.")
     ] = 1,
-    memory: Annotated[str, typer.Option(help="Of Slurm: of a job.")] = "2 GiB",
-    walltime: Annotated[str, typer.Option(help="Of Slurm: of a job, HH:MM:SS.")] = "01:00:00",
-    partition: Annotated[str, typer.Option(help="Of Slurm; default: Slurm's.")] = "",
-    account: Annotated[str, typer.Option(help="Of Slurm; default: Slurm's.")] = "",
+    cores: Annotated[
+        int, typer.Option(min=1, max=4096, help="With --on slurm: CPUs, and workers, per job.")
+    ] = 1,
+    memory: Annotated[str, typer.Option(help="With --on slurm: memory per job.")] = "2 GiB",
+    walltime: Annotated[
+        str, typer.Option(help="With --on slurm: time limit per job, HH:MM:SS.")
+    ] = "01:00:00",
+    partition: Annotated[
+        str, typer.Option(help="With --on slurm; default: Slurm's default partition.")
+    ] = "",
+    account: Annotated[
+        str, typer.Option(help="With --on slurm; default: the user's default account.")
+    ] = "",
     width: Annotated[
         float | None,
         typer.Option(
             "--until-sure",
             metavar="WIDTH",
-            help="Add seeds until the intervals of the mean wait are so narrow: 0.05 for 5 % of the"
-            " baseline's.",
+            help="Add seeds until the intervals of the mean wait are at most this wide: 0.05 for"
+            " 5 % of the baseline's mean wait.",
         ),
     ] = None,
     json_output: Annotated[
@@ -77,12 +85,12 @@ def experiment(
 ) -> None:
     """Compute an experiment: policies, predictors, traces, seeds and perturbations.
 
-    Results that are kept are not computed again: start it again to continue.
+    Kept results are not computed again: to continue, run the command again.
     """
     if scheduler is not None and (on is not Where.LOCAL or number is not None):
-        raise ConfigError("scheduler", "its workers are there already: leave --on, --workers out")
+        raise ConfigError("scheduler", "it has its own workers: remove --on and --workers")
     if width is not None and not 0 < width < 1:
-        raise ConfigError("until-sure", f"{width:g} is no width: a share, such as 0.05 for 5 %")
+        raise ConfigError("until-sure", f"must be a share such as 0.05 for 5 %, not {width:g}")
     grid = grid_of(read_definition(file), file)
     kept = _kept(grid)
     estimates = Estimates(kept)
@@ -161,7 +169,7 @@ def _announce(grid: Grid, cost: Cost, cpus: int, *, quiet: bool) -> None:
         if cost.unknown:
             line += f", and {cost.unknown:,} cells of unknown cost"
     elif cost.missing:
-        line += "; their cost is not known yet (--dry-run tries each on a few jobs)"
+        line += "; their cost is unknown (--dry-run estimates it from a few jobs of each)"
     print(f"{line}\nresults: {grid.folder}", flush=True)
 
 
@@ -199,8 +207,12 @@ def _finish(session: RunSession, kept: Sequence[CellResult], *, json_output: boo
         }
         print(json.dumps(told))
     else:
+        alike: dict[str, list[str]] = {}
         for result in failed:
-            print(f"failed: {result.cell.label}: {words(result)}", file=sys.stderr)
+            alike.setdefault(words(result), []).append(result.cell.label)
+        for text, labels in alike.items():
+            more = f" and {len(labels) - 1:,} more" if len(labels) > 1 else ""
+            print(f"failed: {labels[0]}{more}: {text.removeprefix('failed: ')}", file=sys.stderr)
         for cell in grid.cells:
             for doubt in status[cell.key].doubts if cell.key in status else ():
                 print(f"warning: {cell.label}: {doubt}", file=sys.stderr)

@@ -93,7 +93,7 @@ def grid_of(definition: ExperimentDefinition, path: Path) -> Grid:
     base = path.parent
     folder = base / definition.results
     if folder.exists() and not folder.is_dir():
-        raise ConfigError("results", f"{definition.results} is no folder", file=str(path))
+        raise ConfigError("results", f"{definition.results} is not a directory", file=str(path))
     policies = _policies(definition, base, str(path))
     traces = [
         _trace(trace, base, f"traces.{number}", str(path))
@@ -145,7 +145,7 @@ def _policies(
             named = replace(each, name=spec.name)
             pair = spec.name, each.predict.name
             if pair in found and (found[pair] != named or OWN not in definition.predictors):
-                problem = f"two policies are named '{spec.name}': give one another 'name'"
+                problem = f"two policies are named '{spec.name}': change the 'name' of one"
                 raise ConfigError(key, problem, file=shown)
             found[pair] = named
     return [(name, spec) for (name, _), spec in found.items()]
@@ -165,7 +165,7 @@ def _baseline(wished: Baseline | None, pairs: list[tuple[str, str]], shown: str)
             return name, predictor
     raise ConfigError(
         "baseline",
-        f"is none of the policies: {', '.join(f'{name} ({by})' for name, by in pairs)}",
+        f"is not one of the policies: {', '.join(f'{name} ({by})' for name, by in pairs)}",
         file=shown,
     )
 

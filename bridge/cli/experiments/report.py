@@ -37,7 +37,7 @@ def report(
         str | None,
         typer.Option(
             metavar="POLICY[/PREDICTOR]",
-            help="What the others are compared with; default: the experiment's, or easy.",
+            help="Compare with this policy; default: the experiment's baseline, or easy.",
         ),
     ] = None,
     measure: Annotated[
@@ -46,24 +46,24 @@ def report(
     over: Annotated[
         Over,
         typer.Option(
-            help="What intervals are over: runs, weeks, users; auto: runs (from five on)"
+            help="Resample runs, weeks or users for the intervals; auto: runs (from five on)"
             " and weeks, of a short trace users."
         ),
     ] = Over.AUTO,
     warm_up: Annotated[
         float,
-        typer.Option(metavar="PERCENT", help="The first submissions that are not judged."),
+        typer.Option(metavar="PERCENT", help="Leave out the first submissions."),
     ] = 5.0,
     cool_down: Annotated[
         float,
-        typer.Option(metavar="PERCENT", help="The last submissions that are not judged."),
+        typer.Option(metavar="PERCENT", help="Leave out the last submissions."),
     ] = 5.0,
     html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the report as one page.")
+        Path | None, typer.Option(metavar="FILE", help="Write the report as an HTML page.")
     ] = None,
     csv: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write one table over all runs and classes of jobs."),
+        typer.Option(metavar="FILE", help="Write a table of all runs and classes of jobs."),
     ] = None,
     parquet: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The same as Parquet (needs pyarrow).")
@@ -74,7 +74,7 @@ def report(
 ) -> None:
     """Compare the policies of an experiment with its baseline, with intervals."""
     if measure not in BY_NAME:
-        raise ConfigError("measure", f"'{measure}' is unknown; there are {', '.join(BY_NAME)}")
+        raise ConfigError("measure", f"'{measure}' is unknown; known: {', '.join(BY_NAME)}")
     trim = Trim(warm_up / 100, cool_down / 100)
     bench, named = _bench(results)
     findings = compare(bench, bench.baseline(baseline or named), trim=trim, over=over)

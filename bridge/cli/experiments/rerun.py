@@ -36,13 +36,13 @@ def rerun(
     ],
     *,
     trace: Annotated[
-        Path | None, typer.Option(help="Where the trace is now; its content must be the same.")
+        Path | None, typer.Option(help="The trace, if it has moved; its content must be unchanged.")
     ] = None,
     json_output: Annotated[
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")
     ] = False,
 ) -> None:
-    """Repeat a result, and say whether it came out the same; exit code 1: it did not."""
+    """Repeat a result and compare; exit code 1 if it came out different."""
     value = _read(result)
     if "cell" in value:
         found, notes = _cell(result, trace)
@@ -103,7 +103,7 @@ def _budgets(cell: Cell) -> list[str]:
     if not budgets:
         return []
     words = ", ".join(f"{stage} {budget:g} ms" for stage, budget in budgets.items())
-    return [f"the policy has budgets of time ({words}): it may decide otherwise at another load"]
+    return [f"the policy has time budgets ({words}): at another load it may decide differently"]
 
 
 def _simulation(
@@ -113,7 +113,7 @@ def _simulation(
     arguments = [str(word) for word in value["provenance"].get("arguments", ())]
     if arguments[:1] != ["simulate"]:
         raise ResultError(
-            str(path), f"is no result of simulate: {' '.join(arguments) or 'unknown'}"
+            str(path), f"is not a result of simulate: {' '.join(arguments) or 'unknown'}"
         )
     arguments = _without(arguments, "--out")
     given = str(value.get("trace", ""))

@@ -150,7 +150,7 @@ def _state(reply: pb.CoschedulingReply) -> list[str]:
     if reply.stopped_users:
         users = ", ".join(map(shown, reply.stopped_users))
         lines.append(
-            f"guests slowed the jobs of {users} down too much: these are no hosts; "
+            f"guests slowed the jobs of {users} down too much: they can no longer be hosts; "
             "'schedbridge coschedule on' allows it"
         )
     return lines

@@ -140,7 +140,7 @@ def _time(text: str, option: str, now_s: int) -> int:
     except ValueError:
         at_s = 0
     if not at_s:
-        raise ConfigError(option, f"'{text[:40]}' is no time such as 2026-11-26T10:00 or 30d")
+        raise ConfigError(option, f"'{text[:40]}' is not a time such as 2026-11-26T10:00 or 30d")
     return at_s
 
 

@@ -82,7 +82,7 @@ def read_output(output: bytes, section: str) -> Printed:
         raise NotJson("printed something else than objects")
     objects = found.get(section, {})
     if not isinstance(objects, dict):
-        raise NotJson(f"printed '{section}' that is no object")
+        raise NotJson(f"printed '{section}' that is not an object")
     return Printed(
         {name: _attributes(held) for name, held in objects.items() if isinstance(held, dict)},
         tuple(problems),

@@ -81,7 +81,7 @@ def _chunk(group: str) -> PbsChunk:
     count = 1
     if words[0].isascii() and words[0].isdigit():
         if len(words[0]) > 9 or int(words[0]) < 1:
-            raise BadRequest(f"select: '{words[0][:20]}' is no count of chunks")
+            raise BadRequest(f"select: '{words[0][:20]}' is not a number of chunks")
         count = int(words.pop(0))
     resources: dict[str, str] = {}
     for word in words:

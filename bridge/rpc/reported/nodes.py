@@ -226,7 +226,7 @@ def _validate(node: pb.Node) -> None:
     if node.cpus > MAX_COUNT or node.memory_mib > MAX_AMOUNT or node.threads_per_core > 1024:
         raise SnapshotError(f"nodes[{name}]", "impossible size")
     if not (0 <= node.idle_since_s < NEVER and 0 <= node.ready_s < NEVER):
-        raise SnapshotError(f"nodes[{name}]", "idle_since_s or ready_s is no instant")
+        raise SnapshotError(f"nodes[{name}]", "idle_since_s or ready_s is not a valid time")
     if len(node.features) > 1024 or len(node.gres) > MAX_GRES_KINDS:
         raise SnapshotError(f"nodes[{name}]", "more than 1024 features or 256 generic resources")
     kinds = set()

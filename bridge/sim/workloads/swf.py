@@ -269,7 +269,7 @@ def _parse_line(line: bytes, width: int) -> tuple[list[float], str | None]:
     words = line.split()
     if len(words) != width:
         kind = "the line is cut off" if len(words) < width else "two lines may have run together"
-        return [], f"{len(words)} fields where {width} belong: {kind}"
+        return [], f"{len(words)} fields instead of {width}: {kind}"
     values: list[float] = []
     for field in Field:
         word = words[field]

@@ -164,7 +164,7 @@ nonsense
 def test_a_log_of_pbs():
     found = read_pbs_log(PBS.encode(), "20261126")
     assert (found.faults, set(found.jobs)) == (2, {"7", "8", "9_3"})
-    assert found.messages[0] == "20261126:7: is no line of an accounting log"
+    assert found.messages[0] == "20261126:7: is not a line of an accounting log"
     job = found.jobs["7"]
     assert (job.user, job.account, job.name) == ("ann", "a b", "sim")
     assert (job.nodes, job.node_list, job.cpus, job.gres) == (2, "n1,n2", 8, {"gpu": 2})

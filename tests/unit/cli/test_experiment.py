@@ -105,7 +105,7 @@ def test_seeds_are_added_until_the_intervals_are_narrow(
     assert seeds > {3, 4}
     assert found["computed"] == len(seeds) * 2
     assert "wide" in found["until_sure"]
-    assert _told(capsys, *words, "5")[2].startswith("schedbridge: until-sure: 5 is no width")
+    assert _told(capsys, *words, "5")[2].startswith("schedbridge: until-sure: must be a share")
 
 
 def test_a_simulation_is_repeated_with_the_same_words(
@@ -124,7 +124,7 @@ def test_a_simulation_is_repeated_with_the_same_words(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--scheduler", "tcp://127.0.0.1:1", "--on", "slurm"), "leave --on, --workers out"),
+        (("--scheduler", "tcp://127.0.0.1:1", "--on", "slurm"), "remove --on and --workers"),
         (("--on", "moon"), "Invalid value for '--on'"),
         (("--workers", "0"), "Invalid value for '--workers'"),
     ],

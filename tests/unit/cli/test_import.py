@@ -90,7 +90,7 @@ def test_a_log_of_pbs_states_what_was_in_use(imported, tmp_path):
     assert code == 0
     assert "processors: 8, the most in use at a time" in out
     assert "1 entries cannot be read and are left out; the first:" in out
-    assert "20261126:2: is no line of an accounting log" in out
+    assert "20261126:2: is not a line of an accounting log" in out
     found = json.loads(imported(logs, "--force", "--since", "1795680400", "--json")[1])
     assert (found["jobs"], found["processors"], found["simulated_jobs"]) == (1, 4, 1)
 
@@ -118,7 +118,7 @@ def test_a_log_of_pbs_states_what_was_in_use(imported, tmp_path):
         ([JOBS, *NODES, "--partitions", "HTML", "--out", "/proc/x.workload.jsonl"], "cannot write"),
         ([JOBS, "--nodes", "HTML", *PARTITIONS], "there is no node in it"),
         (["--events", "SWF"], "belongs to accounting files"),
-        ([JOBS, "--since", "soon"], "'soon' is no time such as 2026-11-26T10:00 or 30d"),
+        ([JOBS, "--since", "soon"], "'soon' is not a time such as 2026-11-26T10:00 or 30d"),
         ([JOBS, "--since", "1d", "--until", "2d"], "is not before --until"),
         ([JOBS, "--since", "1d"], "no jobs were found"),
         ([], "sacct: is not there: import on a machine with Slurm's commands, or give files"),

@@ -88,7 +88,7 @@ def test_lenient_says_what_it_dropped(schedbridge, tmp_path):
     trace = a_file(tmp_path, "t.swf", f"; MaxProcs: 8\n{JOB}1 2 3\n{JOB}")
     code, out, err = schedbridge("simulate", trace)
     assert (code, out) == (1, "")
-    assert "t.swf:3: 3 fields where 18 belong" in err
+    assert "t.swf:3: 3 fields instead of 18" in err
     code, out, _ = schedbridge("simulate", trace, "--lenient")
     assert code == 0
     assert "dropped 1 malformed lines; the first: " in out

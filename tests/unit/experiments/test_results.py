@@ -74,10 +74,10 @@ def test_a_failed_cell_has_a_reason_and_no_jobs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "no result of a cell"),
-        ("[]", "no result of a cell"),
-        ('{"cell": {}}', "no result of a cell"),
-        ('{"cell": 3, "status": "done"}', "no result of a cell"),
+        ("", "not a result of a cell"),
+        ("[]", "not a result of a cell"),
+        ('{"cell": {}}', "not a result of a cell"),
+        ('{"cell": 3, "status": "done"}', "not a result of a cell"),
     ],
 )
 def test_a_file_that_is_no_result_is_named(tmp_path: Path, text: str, words: str) -> None:

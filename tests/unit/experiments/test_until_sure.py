@@ -56,7 +56,7 @@ def test_it_stops_where_seeds_change_nothing(tmp_path):
 
 
 def test_wrong_inputs_are_told(tmp_path):
-    with pytest.raises(ConfigError, match="no width"):
+    with pytest.raises(ConfigError, match="not a share"):
         until_sure(tmp_path, 0)
     with pytest.raises(ConfigError, match="'speed' is unknown; there are wait_mean"):
         until_sure(tmp_path, 0.1, measure="speed")

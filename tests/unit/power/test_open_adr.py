@@ -62,7 +62,7 @@ def period(**change):
     ("text", "problem"),
     [
         ("", "not valid JSON"), ("[" * 100_000, "not valid JSON"), ("[]", "event: must be an obj"),
-        ('{"intervals": NaN}', "NaN is no number"), ("{}", "intervals: must be a list"),
+        ('{"intervals": NaN}', "NaN is not a number"), ("{}", "intervals: must be a list"),
         (b"\xff\xfe", "not valid JSON"), (event(), "have no payload IMPORT_CAPACITY_LIMIT"),
         (event(limit(5)), r"intervals.0: has no start"), (event(7), r"intervals.0: must be an obj"),
         (event(*[limit(5)] * 101, intervalPeriod=PERIOD), "at most 100"),

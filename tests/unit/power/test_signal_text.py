@@ -33,7 +33,8 @@ def test_no_entry(text):
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
-        ("[", "f.json: is not valid JSON"), ('{"upper": NaN}', "NaN is no number"), ("5", "object"),
+        ("[", "f.json: is not valid JSON"), ('{"upper": NaN}', "NaN is not a number"),
+        ("5", "object"),
         ("[" * 100_000, "is not valid JSON"), ([{"upper": 5}, 7], r"f.json: \[1\]: must be an"),
         ({"upper": "5 apples"}, "f.json: upper: must be a power"), ({"reason": "x"}, "must name"),
         ({"upper": 5, "until": "soon"}, "until: must be an instant"),

@@ -63,8 +63,8 @@ def test_line_ends_of_old_macs_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        (" ".join(GOOD.split()[:16]), "16 fields where 18 belong: the line is cut off"),
-        (GOOD + " " + GOOD, "36 fields where 18 belong: two lines"),
+        (" ".join(GOOD.split()[:16]), "16 fields instead of 18: the line is cut off"),
+        (GOOD + " " + GOOD, "36 fields instead of 18: two lines"),
         (with_field(4, "6o"), r"field 4 \(runtime_s\) is '6o', not a number"),
         (with_field(18, "-"), r"field 18 \(think_time_s\) is '-', not a number"),
         (with_field(4, "nan"), "not a possible value"),

@@ -122,7 +122,7 @@ def _header(shown: str, line: bytes) -> tuple[str, int, dict[str, str]]:
     except (ValueError, RecursionError):
         header = None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise TraceError(shown, 1, "is no header of a site workload; see docs/IMPORT.md")
+        raise TraceError(shown, 1, "is not the header of a site workload; see docs/IMPORT.md")
     version = header.get("version")
     if version != VERSION:
         raise TraceError(
