@@ -5,7 +5,8 @@ Rules
     1. Only as many cells are with Dask as keep its workers busy.
     2. A cell that raises is tried again `retries` times, by Dask; one whose worker dies, too
        (Dask's `allowed-failures`). Then its result is that it failed, with the reason. A result
-       that a dying worker held is computed again.
+       that a dying worker held is computed again, and so is what was with Dask when the connection
+       to its scheduler was lost, which Dask tries to make again.
     3. Asked to stop once: no further cell is begun, and those that are being computed are waited
        for. Asked twice: they are abandoned. What is kept is whole in both cases.
 """
@@ -16,6 +17,7 @@ import signal
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -158,6 +160,9 @@ class _Run:
         Raises:
             Unreachable: the scheduler is gone.
         """
+        if self.client.status == "connecting":  # again; if it cannot, Dask closes the client
+            self.workers = 0
+            return
         if self.client.status not in ("running", "newly-created"):
             raise Unreachable(
                 f"the Dask scheduler is gone ({self.client.status}): what was computed is kept; run"
@@ -193,12 +198,12 @@ class _Run:
         if held is None:
             return None
         cell = held[1]
-        if future.status == "cancelled":  # not by us: the scheduler was restarted
+        try:
+            result, arrays = self._result(future, cell)
+        except CancelledError:  # not by us: the scheduler was restarted, or its connection lost
             del self.flying[future.key]
             self._submit(*next(order for order in self.orders if order[0] is cell))
             return None
-        try:
-            result, arrays = self._result(future, cell)
         except TimeoutError:  # its worker has died; Dask computes it again
             future.add_done_callback(self.done.put)
             return None
@@ -211,8 +216,11 @@ class _Run:
         """The result of a future that is done.
 
         Raises:
+            CancelledError: it was cancelled.
             TimeoutError: it has got lost meanwhile.
         """
+        if future.status == "cancelled":
+            raise CancelledError
         if future.status == "error":
             told = _told(future, self.retries)
             return CellResult(cell, FAILED, provenance=self.provenance(), error=told), None
@@ -223,7 +231,7 @@ class _Run:
 
     def _recall(self) -> None:
         """Takes back what no worker has begun."""
-        if self._recalled:
+        if self._recalled or self.client.status == "connecting":
             return
         self._recalled = True
         begun = {key for keys in self.client.processing().values() for key in keys}

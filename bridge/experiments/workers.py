@@ -29,6 +29,7 @@ from bridge.errors import ConfigError, Unreachable
 
 _EXTRA: Final = "needs Dask, which is not installed: pip install 'schedbridge[experiments]'"
 _CONNECTING_S: Final = 15
+_LOGGERS: Final = ("distributed", "distributed.client", "tornado", "asyncio")
 _LOOPBACK: Final = "127.0.0.1:0"
 _ADDRESS: Final = re.compile(r"[a-z]+://\S+:\d{1,5}")
 _ASKING_S: Final = 30
@@ -247,7 +248,7 @@ def _configured(retries: int) -> Iterator[None]:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Dask's own messages are not for users: what they say is in the cells and on the screen."""
-    loggers = [logging.getLogger(name) for name in ("distributed", "tornado", "asyncio")]
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
     before = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(logging.CRITICAL + 1)

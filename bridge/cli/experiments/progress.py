@@ -162,7 +162,7 @@ def _silence(moment: RunStatus) -> str:
         return (
             f"stopping: {moment.running} cells are being computed; interrupt again to abandon them"
         )
-    return "" if moment.workers else "no worker is there yet"
+    return "" if moment.workers else "no worker has started yet"
 
 
 def words(result: CellResult) -> str:

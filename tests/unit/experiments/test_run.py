@@ -97,6 +97,20 @@ def test_asked_twice_it_abandons_them(client: Any, tmp_path: Path) -> None:
     (tmp_path / "begins" / "go").touch()
 
 
+def test_a_lost_connection_to_the_scheduler_is_made_again(client: Any, tmp_path: Path) -> None:
+    cells = _cells(tmp_path, *["fine"] * 8)
+    lost: list[Any] = []
+
+    def observe(moment: RunStatus) -> None:
+        if moment.result is not None and not lost:
+            lost.append(client.scheduler_comm.comm)
+            client.loop.add_callback(lost[0].abort)
+
+    _run(client, tmp_path, cells, observe, Stop())
+    assert client.scheduler_comm.comm is not lost[0]
+    assert {result.cell.seed for result, _ in read_all(tmp_path)} == set(range(len(cells)))
+
+
 def test_loading_the_workers_of_slurm_leaves_interrupts_alone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
