@@ -8,9 +8,9 @@
    limits and gaps are divided by it. Limits become whole minutes, as Slurm has them.
 2. `schedbridge import` reads the cluster's accounting.
 3. `schedbridge experiment` compares policies on these jobs; its workers are jobs of the same Slurm.
-4. `schedbridge experiment-report` judges. The policy with the shortest mean wait of those that are
-   shown to be better, and whose longest wait is not shown to be worse, is switched on; or the one
-   that `--policy` names, whatever the verdict.
+4. `schedbridge experiment-report` judges; `schedbridge rerun` repeats one of the results. Of the
+   policies that are shown to be better, and whose longest wait is not shown to be worse, the one
+   with the shortest mean wait is switched on; or the one that `--policy` names, in any case.
 5. With `--again` the same day runs once more, under that policy.
 
 Every command is printed before it runs. The cluster is removed at the end (`--keep`: it stays).
@@ -63,10 +63,16 @@ class Story:
         if told:
             print(f"\n$ {told}", flush=True)
         done = subprocess.run(
-            command, cwd=ROOT, input=given, capture_output=True, text=True, check=False
+            command,
+            cwd=ROOT,
+            input=given,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT if told else subprocess.PIPE,
+            text=True,
+            check=False,
         )
         if told:
-            print((done.stderr + done.stdout).rstrip(), flush=True)
+            print(done.stdout.rstrip(), flush=True)
         if done.returncode:
             sys.exit(f"story: {shlex.join(command)} failed: {done.stderr or done.stdout}")
         return done.stdout
@@ -162,8 +168,12 @@ def experiment(story: Story) -> str:
     slurm = ("--on", "slurm", "--jobs", "2", "--memory", "500MiB", "--walltime", "00:20:00")
     story.shell("schedbridge", "experiment", "plan.yaml", *slurm)
     story.shell("sacct", "-X", "--name=schedbridge-experiment", "-oJobID,JobName,NodeList,State")
-    story.shell("schedbridge", "experiment-report", "plan.yaml", "--html", "report.html")
-    text = story.shell("schedbridge", "experiment-report", "plan.yaml", "--json", told=False)
+    report = ("schedbridge", "experiment-report", "plan.yaml")
+    story.shell(*report, "--html", "report.html")
+    story.shell(*report, "--measure", "wait_max")
+    cells = story.shell("sh", "-c", "ls results/cells/*.json", told=False).split()
+    story.shell("schedbridge", "rerun", cells[0])
+    text = story.shell(*report, "--json", told=False)
     return chosen(json.loads(text))
 
 
