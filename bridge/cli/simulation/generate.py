@@ -50,19 +50,20 @@ def generate(
     *,
     out: Annotated[
         Path,
-        typer.Option(help="The jobs: .swf[.gz], or .workload.jsonl[.gz], which keeps all."),
+        typer.Option(help="The jobs: .swf[.gz], or .workload.jsonl[.gz], which loses nothing."),
     ],
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="How many (lublin); default: 10,000.")
+        int | None, typer.Option(min=1, help="Number of jobs (lublin only); default: 10,000.")
     ] = None,
     weeks: Annotated[
-        float | None, typer.Option(help="How many (fitted); default: as many as were given.")
+        float | None,
+        typer.Option(help="Number of weeks (fitted models only); default: as in the file."),
     ] = None,
     whole_days: Annotated[
         bool,
         typer.Option(
             "--whole-days",
-            help="Fitted: draw the sessions of a recorded day together, not each by itself.",
+            help="Fitted models: draw all sessions of a recorded day together.",
         ),
     ] = False,
     procs: Annotated[
@@ -73,24 +74,27 @@ def generate(
     ] = None,
     load: Annotated[
         float | None,
-        typer.Option(help="Work that arrives, as a share of the machine; default: the model's."),
+        typer.Option(help="Offered load, as a share of the machine; default: the model's."),
     ] = None,
     memory: Annotated[
         str | None,
-        typer.Option(metavar="LOW:HIGH", help="Draw memory per CPU, MiB; default: none, or as is."),
+        typer.Option(
+            metavar="LOW:HIGH",
+            help="Draw memory per CPU, MiB; default: as in the file; lublin: none.",
+        ),
     ] = None,
     gpus: Annotated[
         str | None,
         typer.Option(
             metavar="SHARE:MOST",
-            help="So many percent of the jobs ask for up to MOST GPUs on each node.",
+            help="SHARE percent of the jobs request up to MOST GPUs per node.",
         ),
     ] = None,
     node_cpus: Annotated[
         int | None, typer.Option(min=1, help="CPUs of a node, for --gpus.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same jobs.")] = 0,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     json_output: Annotated[
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")
     ] = False,

@@ -20,7 +20,7 @@ class ImportOptions:
         list[Path] | None,
         typer.Argument(
             help="Files, or directories of them: what sacct --json or --parsable2 prints, or PBS"
-            " accounting logs, plain or packed. None: ask the Slurm of this machine."
+            " accounting logs, plain or compressed. Default: ask the Slurm of this machine."
         ),
     ] = None
     out: Annotated[
@@ -28,18 +28,21 @@ class ImportOptions:
     ] = Path("site.workload.jsonl.gz")
     system_out: Annotated[
         Path,
-        typer.Option(help="The system's description; of files, only with --nodes, --partitions."),
+        typer.Option(
+            help="The description of the system; with files, needs --nodes and --partitions."
+        ),
     ] = Path("system.yaml")
     swf: Annotated[
         Path | None,
-        typer.Option(help="Also write the Standard Workload Format, which loses much."),
+        typer.Option(help="Also write the Standard Workload Format (loses information)."),
     ] = None
     since: Annotated[
-        str, typer.Option(help="Time, or how long ago: 36h, 30d, 8w. Files: default all.")
+        str,
+        typer.Option(help="Time, or how long ago: 36h, 30d, 8w. Default: 30d; with files: all."),
     ] = ""
     until: Annotated[str, typer.Option(help="Time, or how long ago; default: now.")] = ""
     reader: Annotated[
-        str, typer.Option(help=f"How Slurm is asked: {', '.join(READERS)}; default: the best.")
+        str, typer.Option(help=f"How to read from Slurm: {', '.join(READERS)}; default: the best.")
     ] = ""
     nodes: Annotated[
         Path | None, typer.Option(help="With files: what scontrol show nodes [--json] printed.")
@@ -60,7 +63,8 @@ class ImportOptions:
         ),
     ] = None
     name: Annotated[
-        str, typer.Option(help="Of the site; default: of the cluster; of files: 'site'.")
+        str,
+        typer.Option(help="Name of the site; default: that of the cluster; with files: 'site'."),
     ] = ""
     keep_names: Annotated[
         bool, typer.Option("--keep-names", help="Do not replace names by pseudonyms.")
@@ -68,11 +72,11 @@ class ImportOptions:
     secret: Annotated[
         Path | None,
         typer.Option(
-            help="File that keeps the secret of the pseudonyms (made if missing), so that other"
-            " imports give the same ones; default: it is forgotten."
+            help="File with the secret of the pseudonyms (created if missing), so that later"
+            " imports give the same pseudonyms; default: the secret is discarded."
         ),
     ] = None
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False
     json_output: Annotated[
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")
     ] = False

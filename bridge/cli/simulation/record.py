@@ -63,7 +63,7 @@ def record(
     anonymise: Annotated[
         bool,
         typer.Option(
-            "--anonymise", help="Replace the names of users, accounts and jobs, and drop free text."
+            "--anonymise", help="Replace the names of users, accounts and jobs; remove free text."
         ),
     ] = False,
     trace: Annotated[

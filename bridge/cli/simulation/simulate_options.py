@@ -22,7 +22,7 @@ class SimulateOptions:
         typer.Argument(
             help="Trace in the Standard Workload Format (.swf[.gz]); or a site's own jobs"
             " (.workload.jsonl[.gz], by 'schedbridge import'); or esp:SHARE, the ESP workload"
-            " on 32 nodes (--procs) with so many percent of its jobs malleable; or power-paper, 20"
+            " on 32 nodes (--procs), of whose jobs SHARE percent are malleable; or power-paper, 20"
             " malleable jobs in a corridor of power."
         ),
     ]
@@ -38,7 +38,7 @@ class SimulateOptions:
         Path | None, typer.Option(help="YAML description of nodes and partitions.")
     ] = None
     lenient: Annotated[
-        bool, typer.Option("--lenient", help="Drop malformed lines instead of refusing the trace.")
+        bool, typer.Option("--lenient", help="Skip malformed lines instead of rejecting the trace.")
     ] = False
     seed: Annotated[
         int,
@@ -47,21 +47,23 @@ class SimulateOptions:
     faults: Annotated[
         int,
         typer.Option(
-            help="Lose nodes, cancel jobs and end jobs early, N times.", min=0, max=1_000_000
+            help="Inject N faults: lost nodes, cancelled jobs, jobs that end early.",
+            min=0,
+            max=1_000_000,
         ),
     ] = 0
     predict: Annotated[
         list[str] | None,
         typer.Option(
-            help="Predictor of run times, instead of the policy's own: time-limit, last-two,"
-            " name-history, oracle. Repeat to run each policy with each."
+            help="Predictor of run times, in place of the policy's own: time-limit, last-two,"
+            " name-history, oracle. Repeat to run each policy with each predictor."
         ),
     ] = None
     decision_time: Annotated[
         str,
         typer.Option(
-            help="Time that a decision takes in the simulation: free (nothing), counted (what it"
-            " took here), or so many milliseconds."
+            help="Simulated duration of a decision: free (none), counted (as measured here), or a"
+            " number of milliseconds."
         ),
     ] = "free"
     speed_up: Annotated[
@@ -75,8 +77,8 @@ class SimulateOptions:
     change_cost: Annotated[
         str | None,
         typer.Option(
-            help="What a change of width takes: join (as measured of this engine), or seconds:"
-            " WHOLE, or WHOLE:STILL of which the job stands still; default: join."
+            help="Duration of a change of width: join (as measured with this engine), or seconds"
+            " as WHOLE or WHOLE:PAUSE, where PAUSE is how long the job pauses; default: join."
         ),
     ] = None
     site: SiteOption = None
@@ -90,17 +92,17 @@ class SimulateOptions:
     ] = None
     node_power: Annotated[
         str | None,
-        typer.Option(metavar="IDLE:MAX", help="What each node draws, W: follow system power."),
+        typer.Option(metavar="IDLE:MAX", help="Power of each node, W; system power is simulated."),
     ] = None
     power_error: Annotated[
         float | None,
         typer.Option(
-            help="Jobs draw up to so many percent more or less than their model; default: 0,"
-            " power-paper 10."
+            help="By how many percent the power of jobs may differ from their model; default: 0,"
+            " for power-paper 10."
         ),
     ] = None
     power_sensors: Annotated[
-        bool, typer.Option("--power-sensors", help="Policies see what jobs draw, as measured.")
+        bool, typer.Option("--power-sensors", help="Policies see the measured power of jobs.")
     ] = False
     power_down: Annotated[
         int,
@@ -108,15 +110,16 @@ class SimulateOptions:
             min=0,
             max=86_400,
             metavar="SECONDS",
-            help="Idle nodes can be powered down, and take so long to come back; default: 0,"
-            " they cannot.",
+            help="Idle nodes can be powered down, and need this long to power up; default: 0,"
+            " nodes stay on.",
         ),
     ] = 0
     interference: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Jobs may share nodes, and slow each other down by this model, YAML or JSON.",
+            help="Jobs may share nodes; this model, YAML or JSON, says how much they slow each"
+            " other down.",
         ),
     ] = None
     consent: Annotated[
@@ -133,8 +136,8 @@ class SimulateOptions:
     engine: Annotated[
         Engine,
         typer.Option(
-            help="cycle: the real cycle at every event; fast: a replay of counts, with the same"
-            " starts; auto: fast where it can be. The results say which ran."
+            help="cycle: the service's cycle at every event; fast: a replay of counts, with the"
+            " same starts; auto: fast where possible. The results name the engine that ran."
         ),
     ] = Engine.AUTO
     json_output: Annotated[
