@@ -47,7 +47,8 @@ def agent(  # noqa: PLR0917 - options, by name
                           "for the model. Default: as the service's configuration states it.")
     ] = "",
     power_rest: Annotated[
-        float, typer.Option(min=0, max=100_000, help="What RAPL does not see, W: it is added.")
+        float,
+        typer.Option(min=0, max=100_000, help="Power that RAPL does not measure, W; it is added."),
     ] = 0.0,
     power_cpus: Annotated[
         float, typer.Option(min=0, max=65_536, help="CPUs of a node, for the model. Default: those "

@@ -32,14 +32,14 @@ def pbs_link(  # noqa: PLR0917 - options, by name
         float, typer.Option(help="pbs_sched takes over after this many seconds of silence.")
     ] = 5.0,
     watchdog: Annotated[
-        float, typer.Option(help="The link is killed after this many seconds without a sign.")
+        float, typer.Option(help="The link is killed after this many seconds without activity.")
     ] = 10.0,
     poll: Annotated[
-        float, typer.Option(help="Seconds between two looks at vnodes.")
+        float, typer.Option(help="Seconds between two queries of vnodes.")
     ] = 1.0,
     write_share: Annotated[
-        float, typer.Option(help="Part of the server's time for comments and estimated starts that "
-                            "change; 0: none are written.")
+        float, typer.Option(help="Share of the server's time for comments and estimated starts "
+                            "that change; 0: none are written.")
     ] = 0.25,
     stock: Annotated[
         str, typer.Option(help="Command that takes over, in the foreground; 'none': nothing does. "
@@ -52,7 +52,9 @@ def pbs_link(  # noqa: PLR0917 - options, by name
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], typer.Option(help="Lowest severity logged.")
     ] = "info",
-    log_format: Annotated[Literal["text", "json"], typer.Option(help="Of the log.")] = "text",
+    log_format: Annotated[
+        Literal["text", "json"], typer.Option(help="Format of the log.")
+    ] = "text",
 ) -> None:  # fmt: skip
     """Take the place of pbs_sched: the service decides, this process carries it out.
 

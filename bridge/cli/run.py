@@ -37,10 +37,10 @@ def run(  # noqa: PLR0917 - options, by name
         typer.Argument(metavar="PROGRAM [ARGUMENTS]...", help="The program that srun would start."),
     ],
     tasks: Annotated[
-        int, typer.Option("--tasks-per-node", min=0, help="Default: as the job was submitted.")
+        int, typer.Option("--tasks-per-node", min=0, help="Default: as in the job request.")
     ] = 0,
     mpi: Annotated[
-        str, typer.Option(help="As of srun. Default: pmi2 or pmix, whichever works.")
+        str, typer.Option(help="As for srun. Default: pmi2 or pmix, whichever works.")
     ] = "",
     engine: Annotated[
         str, typer.Option(help="join, relaunch or program. Default: a self-test chooses.")

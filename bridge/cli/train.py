@@ -56,7 +56,7 @@ def placement(  # noqa: PLR0917 - options, by name
     resume: Annotated[bool, typer.Option(help="Continue the training in --out.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Train a network that says where annealing puts jobs back (place policy `neural`)."""
+    """Train a network that chooses where annealing puts jobs back (place policy `neural`)."""
     need_torch()
     import torch  # noqa: PLC0415 - only here, and slow to import
 

@@ -179,7 +179,7 @@ def planning(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random jobs.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Measure the figures of the OpenCCS paper (replans, array, recovery, memory) and a table."""
+    """Measure the figures of the OpenCCS paper: replans, array, recovery, memory; time a table."""
     from bridge.cli.benchmarks import planning as bench_planning  # noqa: PLC0415 (loads the planners)
 
     if system == "openccs":
@@ -365,7 +365,7 @@ def elastic(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Compare policies for malleable jobs in simulations: makespan, waits, use of the machine."""
+    """Compare policies for malleable jobs in simulations: makespan, waits, utilisation."""
     from bridge.cli.benchmarks import elastic as bench_elastic  # noqa: PLC0415 (loads the simulator)
 
     chosen = bench_elastic.cases(
