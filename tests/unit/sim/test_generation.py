@@ -135,6 +135,9 @@ def test_sessions_hours_and_dependencies_are_kept():
     assert Counter(job.user for job in once) == Counter(job.user for job in given)
     nights = [(job.submit_s - origin_s) // (168 * HOUR_S) for job in once if job.partitions]
     assert nights != sorted(set(nights))  # not one in each week
+    week = fit([job for job in given if job.submit_s - origin_s < 168 * HOUR_S])
+    times = [tuple(job.submit_s for job in week.draw(week.weeks, seed)) for seed in range(5)]
+    assert len(set(times)) == 5  # even where there is no other week
     twice = fitted.draw(2 * weeks, 4)
     assert Counter(job.user for job in twice) == {"ann": 4 * 7 * weeks, "bob": 2 * weeks}
     drawn = fitted.draw(200, 1)
@@ -155,6 +158,8 @@ def test_sessions_hours_and_dependencies_are_kept():
     assert fitted.draw(3, 5) == fitted.draw(3, 5) != fitted.draw(3, 6)
     with pytest.raises(ConfigError, match="are more than"):
         fitted.draw(1e9, 1)
+    short = fit([record(number, number, "ann") for number in range(2000)])  # half an hour
+    assert len(short.draw(52, 1)) == 52 * 2000
     with pytest.raises(ConfigError, match="has no jobs"):
         fit([])
 

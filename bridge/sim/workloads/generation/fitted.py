@@ -7,8 +7,9 @@ Terms
 Rules
     1. Sessions are dealt like cards: each recorded session is taken as often as every other one of
        its hour of the week, or once more. In as many weeks as were recorded, each is taken once.
-    2. It begins in a week drawn at random, at its recorded time of the week. All its jobs are
-       taken, with their gaps, sizes, run times, limits, memory and all else.
+    2. It begins in a week drawn at random, in its recorded hour of the week, at a second drawn at
+       random. All its jobs are taken, with their gaps, sizes, run times, limits, memory and all
+       else.
     3. Dependencies within a session are kept; others are dropped. Job numbers are new.
     4. `load` multiplies how often sessions are taken. The weeks begin where the record began.
     5. With `whole_days` rules 1 and 2 give way to: a day has all sessions that began on a recorded
@@ -74,7 +75,9 @@ class Fitted:
             ConfigError: they would be too many, or there would be none.
         """
         dice = np.random.default_rng(seed)
-        expected = sum(map(len, self.sessions)) * load * weeks / self.weeks
+        lengths = np.array([len(session) for session in self.sessions])
+        share = load * weeks / self.weeks if whole_days else self._shares(weeks, load)
+        expected = float(np.sum(share * lengths))
         if expected > MOST_JOBS:
             raise ConfigError("weeks", f"some {expected:,.0f} jobs are more than {MOST_JOBS:,}")
         drawn = self._days(weeks, load, dice) if whole_days else self._singly(weeks, load, dice)
@@ -89,15 +92,26 @@ class Fitted:
         self, weeks: float, load: float, dice: np.random.Generator
     ) -> Iterator[tuple[int, int]]:
         """Sessions and when they begin, Unix seconds, by rules 1 and 2."""
-        begin_s = self._begins()
-        hour = begin_s // HOUR_S % 168
+        hours = self._hours()
         times = _occurrences(weeks)
-        share = load * times[hour] / np.maximum(_occurrences(self.weeks)[hour], 1)
-        dealt = np.lexsort((dice.random(len(hour)), hour))
-        until = np.floor(np.cumsum(share[dealt]) + dice.random()).astype(np.int64)
+        dealt = np.lexsort((dice.random(len(hours)), hours))
+        share = self._shares(weeks, load)[dealt]
+        until = np.floor(np.cumsum(share) + dice.random()).astype(np.int64)
         for number in np.repeat(dealt, np.diff(until, prepend=0)).tolist():
-            week = int(dice.integers(times[hour[number]]))
-            yield number, self.origin_s + week * WEEK_S + int(begin_s[number]) % WEEK_S
+            hour = int(hours[number])
+            week = int(dice.integers(times[hour]))
+            at_s = week * WEEK_S + hour * HOUR_S + int(dice.integers(HOUR_S))
+            yield number, self.origin_s + at_s
+
+    def _shares(self, weeks: float, load: float) -> NDArray[np.float64]:
+        """(n_sessions,) how often each session is taken, on average."""
+        hours = self._hours()
+        recorded = np.maximum(_occurrences(self.weeks)[hours], 1)
+        return np.asarray(load * _occurrences(weeks)[hours] / recorded)
+
+    def _hours(self) -> NDArray[np.int64]:
+        """(n_sessions,) the hour of the week in which each begins; 0: that of the first job."""
+        return self._begins() // HOUR_S % 168
 
     def _begins(self) -> NDArray[np.int64]:
         """(n_sessions,) seconds since the record began."""
@@ -148,7 +162,8 @@ def fit(jobs: Sequence[JobRecord]) -> Fitted:
 
 def _occurrences(weeks: float) -> NDArray[np.int64]:
     """(168,) how often each hour of the week is in so many weeks; the last may be cut off."""
-    return np.bincount(np.arange(int(np.ceil(weeks * 168))) % 168, minlength=168)
+    full, more = divmod(int(min(np.ceil(weeks * 168), 2**53)), 168)
+    return full + (np.arange(168) < more)
 
 
 def _moved(session: Sequence[JobRecord], begin_s: int, number: int) -> list[JobRecord]:
