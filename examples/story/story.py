@@ -26,6 +26,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bridge.registry import PRESETS
 from bridge.sim.workloads.swf import Field, read_swf
 
 HERE = Path(__file__).resolve().parent
@@ -74,7 +75,8 @@ class Story:
         if told:
             print(done.stdout.rstrip(), flush=True)
         if done.returncode:
-            sys.exit(f"story: {shlex.join(command)} failed: {done.stderr or done.stdout}")
+            why = "" if told else f": {done.stderr or done.stdout}"
+            sys.exit(f"story: {shlex.join(command)} failed{why}")
         return done.stdout
 
     # ------------------------------------------------------------------ the parts
@@ -121,6 +123,8 @@ def day_of(number: int, speed: float) -> list[dict[str, object]]:
     """The jobs of a day of the trace, made faster."""
     columns = read_swf(TRACE).columns
     day = columns[columns[:, Field.SUBMIT_S] // DAY_S == FIRST_DAY + number]
+    if not day.size or speed <= 0:
+        sys.exit(f"story: no job is submitted on day {number} at speed {speed:g}")
     first_s = day[:, Field.SUBMIT_S].min()
     return [
         {
@@ -204,7 +208,9 @@ def main() -> None:
     parser.add_argument(
         "--go-on", action="store_true", help="the cluster is there, and its history is imported"
     )
-    parser.add_argument("--policy", default="", help="switch this one on, whatever the verdict")
+    parser.add_argument(
+        "--policy", choices=PRESETS, metavar="PRESET", help="switch it on, whatever the verdict"
+    )
     parser.add_argument("--again", action="store_true", help="the same day again, under the policy")
     given = parser.parse_args()
     story = Story(given.name)
