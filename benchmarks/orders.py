@@ -15,11 +15,13 @@ when and at which load the cells were computed. METACENTRUM has no size in its h
 
 With `--weeks`: policies that plan jointly (`search`, `recommended`, and the solvers' dispatchers
 `hcp19`, `pcp19`, `pcp20`), with little effort, on one stated week of each log, alone, with five
-orders of the jobs that were submitted in the same second.
+orders of the jobs that were submitted in the same second. `--policies` and `--seeds` compute fewer;
+what has no cell is in `missing`, and in the table as `not run`.
 """
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -69,14 +71,32 @@ JOINT = [
     *(small(preset, SOLVED) for preset in ("hcp19", "pcp19", "pcp20")),
     *(small(preset, SEARCHED) for preset in ("search", "recommended")),
 ]
-WEEKS = {"KTH-SP2": 20, "CTC-SP2": 20, "SDSC-SP2": 40, "HPC2N": 60, "METACENTRUM": 5}
-"""Of each log, from 0. A machine of 93,312 processors, as CEA-Curie's, is too large for these."""
+WEEKS = {
+    "KTH-SP2": 20, "CTC-SP2": 20, "SDSC-SP2": 40, "HPC2N": 60, "METACENTRUM": 11, "CEA-Curie": 7,
+}  # fmt: skip
+"""Of each log, from 0. Week 11 is that in which jobs of METACENTRUM wait longest."""
 MEASURES = ("wait_mean", "wait_p99", "wait_max", "bounded_slowdown")
 KEPT = ("base", "other", "difference", "low", "high", "outcome", "verdict")
 
 
-def plan(path: Path, directory: Path, kept: Path, names: Sequence[str], weeks: bool) -> None:
-    """Writes the file of the experiment; JSON is YAML."""
+def names_of(weeks: bool) -> list[str]:
+    """Of all policies."""
+    return [
+        one if isinstance(one, str) else str(one["name"]) for one in (JOINT if weeks else POLICIES)
+    ]
+
+
+def plan(
+    path: Path,
+    directory: Path,
+    kept: Path,
+    names: Sequence[str],
+    policies: Sequence[str],
+    *,
+    seeds: int,
+    weeks: bool,
+) -> None:
+    """Writes the file of the experiment on some logs and policies; JSON is YAML."""
     traces = [
         {"file": str(found), "name": name, **options}
         for name, (log, options) in LOGS.items()
@@ -89,11 +109,13 @@ def plan(path: Path, directory: Path, kept: Path, names: Sequence[str], weeks: b
             for trace in traces
             if trace["name"] in WEEKS
         ]
-        definition |= {"policies": JOINT, "seeds": 5, "perturbations": ["ties"]}
+        definition |= {"policies": JOINT, "seeds": seeds, "perturbations": ["ties"]}
     else:
         definition |= {
             "policies": POLICIES, "seeds": 1, "engine": "fast", "perturbations": ["none"],
         }  # fmt: skip
+    every = zip(definition["policies"], names_of(weeks), strict=True)
+    definition["policies"] = [one for one, name in every if name in policies]
     path.write_text(json.dumps(definition))
 
 
@@ -103,22 +125,41 @@ def called(*arguments: str) -> str:
     return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
+def named(one: Mapping[str, Any]) -> str:
+    """A log; with its week, if several of its weeks were computed."""
+    week = re.fullmatch(r"weeks \[(\d+),1\]", one["mark"])
+    return f"{one['trace']}, week {week[1]}" if week else str(one["trace"])
+
+
 def rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
     """One for each log and policy."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for one in report["comparisons"]:
         if one["class_kind"] == "all" and one["measure"] in MEASURES:
-            row = found.setdefault((one["trace"], one["policy"]), {"jobs": one["jobs"]})
+            row = found.setdefault((named(one), one["policy"]), {"jobs": one["jobs"]})
             row[one["measure"]] = {name: one[name] for name in KEPT}
-    harms = {(one["trace"], one["policy"]): one for one in report["fairness"]}
+    harms = {(named(one), one["policy"]): one for one in report["fairness"]}
     return [
         {
             "log": log,
             "policy": policy,
+            "runs": len(harms[log, policy]["seeds"]),
             **row,
             **{name: harms[log, policy][name] for name in ("over", "units", "jobs_worse")},
         }
         for (log, policy), row in found.items()
+    ]
+
+
+def missing(found: Sequence[Mapping[str, Any]], *, weeks: bool) -> list[dict[str, str]]:
+    """Logs and policies without a row."""
+    have = {(row["log"].partition(",")[0], row["policy"]) for row in found}
+    others = [name for name in names_of(weeks) if name != "easy"]
+    return [
+        {"log": log, "policy": name}
+        for log in (WEEKS if weeks else LOGS)
+        for name in others
+        if (log, name) not in have
     ]
 
 
@@ -147,18 +188,21 @@ def brief(one: Mapping[str, Any]) -> str:
 def lines(found: Mapping[str, Any]) -> Sequence[str]:
     """A table as lines of Markdown."""
     head = (
-        "log", "policy", "mean wait, s", "easy, s", "verdict", "99 % of the waits", "longest wait",
-        "bounded slowdown", "jobs worse off",
+        "log", "policy", "runs", "mean wait, s", "easy, s", "verdict", "99 % of the waits",
+        "longest wait", "bounded slowdown", "jobs worse off",
     )  # fmt: skip
     out = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     for row in found["rows"]:
         wait, longest = row["wait_mean"], row["wait_max"]
         cells = [
-            f"{row['log']}, {row['jobs']:,} jobs", row["policy"], f"{wait['other']:,.0f}",
-            f"{wait['base']:,.0f}", brief(wait), brief(row["wait_p99"]),
+            f"{row['log']}, {row['jobs']:,} jobs", row["policy"], str(row["runs"]),
+            f"{wait['other']:,.0f}", f"{wait['base']:,.0f}", brief(wait), brief(row["wait_p99"]),
             f"{100 * longest['difference']:+,.0f} %", brief(row["bounded_slowdown"]),
             f"{100 * row['jobs_worse']:.0f} %",
         ]  # fmt: skip
+        out.append(f"| {' | '.join(cells)} |")
+    for row in found["missing"]:
+        cells = [row["log"], row["policy"], "0", "not run", *["–"] * (len(head) - 4)]
         out.append(f"| {' | '.join(cells)} |")
     return out
 
@@ -169,6 +213,8 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="folder of the cells")
     parser.add_argument("--logs", default=",".join(LOGS), help="names, with commas")
     parser.add_argument("--weeks", action="store_true", help="joint planners on stated weeks")
+    parser.add_argument("--policies", help="names, with commas; default: all")
+    parser.add_argument("--seeds", type=int, default=5, help="orders of a week's ties")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--show", type=Path)
     given = parser.parse_args()
@@ -180,18 +226,22 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path, kept = Path(folder, "plan.yaml"), given.keep or Path(folder, "kept")
         if given.directory is not None:
+            policies = given.policies.split(",") if given.policies else names_of(given.weeks)
             plan(
-                path, given.directory.resolve(), kept.resolve(), given.logs.split(","), given.weeks
-            )
+                path, given.directory.resolve(), kept.resolve(), given.logs.split(","), policies,
+                seeds=given.seeds, weeks=given.weeks,
+            )  # fmt: skip
             called("experiment", str(path), "--workers", "1", "--json")
         report = json.loads(called("experiment-report", str(kept), "--json"))
         made = computed(kept)
+    table = rows(report)
     found = {
         **about(),
         "computed": made,
         "trim": report["trim"],
         "notes": report["notes"],
-        "rows": rows(report),
+        "rows": table,
+        "missing": missing(table, weeks=given.weeks),
     }
     print("\n".join(lines(found)))
     if given.out:
