@@ -3,7 +3,7 @@
 
 Everything that is specific to a resource manager is in the folder of its dialect
 (`bridge/slurm`, `bridge/pbs`); other code uses the dialect that the snapshot names. Another
-resource manager is another folder and one line in `DIALECTS`.
+resource manager is another folder, one line in `DIALECTS` and one in `bridge.words`.
 
 The following have the same form for every resource manager and do not need the port:
     constraints     feature expressions (`bridge.planning.requests.features`)

@@ -8,7 +8,8 @@ Rules
        that a dying worker held is computed again, and so is what was with Dask when the connection
        to its scheduler was lost, which Dask tries to make again.
     3. Asked to stop once: no further cell is begun, and those that are being computed are waited
-       for. Asked twice: they are abandoned. What is kept is whole in both cases.
+       for, unless the connection is lost. Asked twice: they are abandoned. What is kept is whole in
+       all cases.
 """
 
 import contextlib
@@ -53,6 +54,7 @@ class RunStatus:
         left: cells that are not finished.
         stopping: the user asked to stop.
         result: that has just been kept; None.
+        connecting: the connection to the scheduler was lost and is being made again.
     """
 
     workers: int
@@ -60,6 +62,7 @@ class RunStatus:
     left: int
     stopping: bool
     result: CellResult | None = None
+    connecting: bool = False
 
 
 Observe = Callable[[RunStatus], None]
@@ -152,7 +155,10 @@ class _Run:
 
     def _show(self, waiting: int, result: CellResult | None = None) -> None:
         running = len(self.flying)
-        self.observe(RunStatus(self.workers, running, waiting + running, self._recalled, result))
+        connecting = self.client.status == "connecting"
+        self.observe(
+            RunStatus(self.workers, running, waiting + running, self._recalled, result, connecting)
+        )
 
     def _count(self) -> None:
         """Workers come and go.
@@ -202,9 +208,10 @@ class _Run:
             result, arrays = self._result(future, cell)
         except CancelledError:  # not by us: the scheduler was restarted, or its connection lost
             del self.flying[future.key]
-            self._submit(*next(order for order in self.orders if order[0] is cell))
+            if not self.stop.asked:
+                self._submit(*next(order for order in self.orders if order[0] is cell))
             return None
-        except TimeoutError:  # its worker has died; Dask computes it again
+        except TimeoutError:  # its worker has died, and Dask computes it again; or see _result
             future.add_done_callback(self.done.put)
             return None
         del self.flying[future.key]
@@ -217,7 +224,7 @@ class _Run:
 
         Raises:
             CancelledError: it was cancelled.
-            TimeoutError: it has got lost meanwhile.
+            TimeoutError: it has got lost meanwhile, or the connection to the scheduler has.
         """
         if future.status == "cancelled":
             raise CancelledError
@@ -226,15 +233,22 @@ class _Run:
             return CellResult(cell, FAILED, provenance=self.provenance(), error=told), None
         if future.status != "finished":
             raise TimeoutError
-        found: tuple[CellResult, bytes | None] = future.result(timeout=_FETCHING_S)
+        try:
+            found: tuple[CellResult, bytes | None] = future.result(timeout=_FETCHING_S)
+        except OSError:
+            raise TimeoutError from None
         return found
 
     def _recall(self) -> None:
         """Takes back what no worker has begun."""
         if self._recalled or self.client.status == "connecting":
             return
+        try:
+            processing = self.client.processing()
+        except OSError:  # the connection was lost: again later
+            return
         self._recalled = True
-        begun = {key for keys in self.client.processing().values() for key in keys}
+        begun = {key for keys in processing.values() for key in keys}
         self._drop({key: held for key, held in self.flying.items() if key not in begun})
 
     def _drop(self, cells: dict[str, tuple[Any, Cell]]) -> None:

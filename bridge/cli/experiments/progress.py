@@ -162,7 +162,9 @@ def _silence(moment: RunStatus) -> str:
         return (
             f"stopping: {moment.running} cells are being computed; interrupt again to abandon them"
         )
-    return "" if moment.workers else "no worker has started yet"
+    if moment.connecting:
+        return "the connection to the Dask scheduler was lost: connecting again"
+    return "" if moment.workers else "no worker is connected"
 
 
 def words(result: CellResult) -> str:

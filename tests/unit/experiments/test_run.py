@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from distributed import Future
+from distributed.comm import CommClosedError
 
 from bridge.errors import ConfigError, Unreachable
 from bridge.experiments import workers
@@ -109,6 +111,35 @@ def test_a_lost_connection_to_the_scheduler_is_made_again(client: Any, tmp_path:
     _run(client, tmp_path, cells, observe, Stop())
     assert client.scheduler_comm.comm is not lost[0]
     assert {result.cell.seed for result, _ in read_all(tmp_path)} == set(range(len(cells)))
+
+
+def test_requests_that_a_lost_connection_breaks_are_made_again(
+    client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = {"result": 1, "processing": 1}
+
+    def breaking(name: str, request: Any) -> Any:
+        def made(*given: Any, **more: Any) -> Any:
+            if broken[name]:
+                broken[name] -= 1
+                raise CommClosedError("in <TCP>: Stream is closed")
+            return request(*given, **more)
+
+        return made
+
+    monkeypatch.setattr(Future, "result", breaking("result", Future.result))
+    monkeypatch.setattr(client, "processing", breaking("processing", client.processing))
+    stop = Stop()
+
+    def observe(moment: RunStatus) -> None:
+        if moment.result is not None:
+            stop.asked = 1
+        if moment.stopping:
+            (tmp_path / "begins" / "go").touch()
+
+    _run(client, tmp_path, _cells(tmp_path, "fine", *["wait"] * 9), observe, stop)
+    assert broken == {"result": 0, "processing": 0}
+    assert 1 <= len(list(read_all(tmp_path))) < 10
 
 
 def test_loading_the_workers_of_slurm_leaves_interrupts_alone(
