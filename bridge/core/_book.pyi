@@ -123,7 +123,7 @@ class Book:
        several groups, those with the largest chunks (share of the system) are placed first.
     3. Booking a job never moves or changes another booking.
     4. A node without any resource (all capacities 0) is not used. An exclusive job has a node to
-       itself for its whole length; chunks then need room within the capacity only.
+       itself for its whole length; its chunks are then limited by the capacity only.
     5. Classes, constraints and requests are names: ``undo`` leaves them. Everything else that was
        done since a mark is undone exactly.
     6. The same calls in the same order give the same book.
@@ -147,13 +147,13 @@ class Book:
 
         Args:
             now: the present, s, >= 0.
-            capacity: (n_nodes, n_res), 0 to 2**40, like all amounts wanted.
+            capacity: (n_nodes, n_res), 0 to 2**40, like all requested amounts.
             node_rank: (n_nodes,) nodes of low rank are taken first.
             protections: each is a protected resource (column of ``capacity``) and what every node
                 keeps for chunks that request it, (n_nodes, n_res) int64: all other chunks together
                 get no more of the other resources than the capacity less that, and cannot have
                 such a node exclusively. (PACK: unless a chunk of the same job requests it.)
-            select: a ``Select`` code. Requests of several groups that want different chunks take
+            select: a ``Select`` code. Requests of several groups that request different chunks take
                 nodes as by SEQUENTIAL.
         """
     @property
@@ -224,14 +224,14 @@ class Book:
         exclusive: bool = False,
         most_per_node: NDArray[np.int64] | None = None,
     ) -> int:
-        """Add a request, or find it again: what is asked alike has one number.
+        """Add a request, or find it again: equal requests have one number.
 
         Args:
             count: (n_groups,) chunks of each group, 1 to 2**30; at most 64 groups.
-            want: (n_groups, n_res) what each chunk wants.
+            want: (n_groups, n_res) what each chunk requests.
             cls: (n_groups,) class of each group.
             arrangement: an ``Arrangement`` code.
-            exclusive: whether it wants nodes to itself.
+            exclusive: whether it requests nodes for itself.
             most_per_node: (n_groups,) chunks of the group on a node at most; 0: no limit.
         """
     def find(

@@ -307,12 +307,12 @@ def plan_nodes(
 ) -> NodePlan:
     """Plan jobs onto concrete nodes with several resources, shared or whole.
 
-    What a job wants of a node: ``per_node``, plus ``per_task`` for each task on it. A node that is
+    On a node a job requests ``per_node``, plus ``per_task`` for each task there. A node that is
     eligible for a job is in the alternative's class, is not closed by a blackout of that class at
-    any second of the job, and holds the want at every second of the job: for a shared job beside
+    any second of the job, and holds the request at every second of the job: for a shared job beside
     everything booked there and under no exclusive holder; for an exclusive job with nobody else
-    there and the want within the node's capacity. A job with tasks needs a set of nodes, each with
-    one task at least, that hold exactly ``tasks`` together.
+    there and the request within the node's capacity. A job with tasks needs a set of nodes, each
+    with one task at least, that hold exactly ``tasks`` together.
 
     Of the alternatives the one with the earliest start wins, ties go to the first.
 
@@ -322,7 +322,7 @@ def plan_nodes(
     Which ones: the first in ``select`` order that can be completed to a valid set, required nodes
     first. Tasks: one on every node, the rest fills the nodes in that same order.
 
-    Jobs that want whole nodes out of a set that no other job treats differently are planned as
+    Jobs that request whole nodes out of a set that no other job treats differently are planned as
     counts and mapped by a sweep over time as ``map_counts`` does (in ``node_rank`` order, then by
     capacity for BEST_FIT): that is faster, and it never starts a job later than choosing nodes
     early would. The first job that treats the set differently fixes the nodes of those before it.
@@ -356,11 +356,11 @@ def plan_nodes(
         alt_time_limit_s: (n_alt,) length, s, >= 1.
         alt_min_nodes: (n_alt,) least nodes, >= 1.
         alt_max_nodes: (n_alt,) most nodes, >= min.
-        per_node: (n_jobs, n_res) want on each node, >= 0.
+        per_node: (n_jobs, n_res) requested on each node, >= 0.
         tasks: (n_jobs,) tasks in all; 0: only ``per_node`` counts.
-        per_task: (n_jobs, n_res) want of each task, >= 0.
+        per_task: (n_jobs, n_res) requested for each task, >= 0.
         max_tasks_per_node: (n_jobs,) 0: no limit.
-        exclusive: (n_jobs,) whether it wants whole nodes.
+        exclusive: (n_jobs,) whether it requests whole nodes.
         not_before: (n_jobs,) earliest allowed start, s; anything <= now means none.
         width_rule: (n_jobs,) ``WidthRule`` codes.
         required: (n_jobs,) row of ``required_nodes`` whose nodes must all be in the set; -1: none.
@@ -484,7 +484,7 @@ def due_announcements(
 
     Args:
         now_s: the present.
-        start_s: (n_rows,) s; ``NEVER`` or ``UNPLANNED``: only the reason is told.
+        start_s: (n_rows,) s; ``NEVER`` or ``UNPLANNED``: only the reason is announced.
         partition: (n_rows,) of the planned starts.
         indptr: (n_rows + 1,) offsets into ``nodes``.
         nodes: of all rows.
@@ -495,7 +495,7 @@ def due_announcements(
         row_of: (n_jobs,) the row that is announced; -1: none.
         version: (n_jobs,) of the jobs.
         serial: (n_jobs,) of the jobs, in whose seconds their intervals begin.
-        said: (8, n_jobs) the table returned for what was announced last; zeros: nothing was.
+        said: (8, n_jobs) the table of the last announcements; zeros: none was made.
         in_order: the jobs with a row, in the plan's order.
         words_s: seconds between two announcements of which only the words differ.
         prompt: so many jobs that have only moved may be announced each second.
@@ -530,7 +530,7 @@ def write_announcements(
         first_id: number of the first decision; the others follow.
         job_id: n ids.
         version: (n,) of the jobs.
-        start_s: (n,) s; ``NEVER`` or ``UNPLANNED``: only the reason is told.
+        start_s: (n,) s; ``NEVER`` or ``UNPLANNED``: only the reason is announced.
         partition: (n,) positions in ``partitions``, of planned starts.
         partitions: their names.
         reason: (n,) positions in ``reasons``.

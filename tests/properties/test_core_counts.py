@@ -274,7 +274,7 @@ def test_hundreds_of_jobs_are_mapped_in_time_order(longest: int) -> None:
 
 
 def test_map_counts_refuses_what_does_not_fit() -> None:
-    with pytest.raises(ValueError, match=r"count: job 1 wants 2 nodes at 5 s, when 1 are free"):
+    with pytest.raises(ValueError, match=r"count: job 1 requests 2 nodes at 5 s, when 1 are free"):
         map_counts(
             3,
             column([0, 5]),

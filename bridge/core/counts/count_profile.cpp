@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 namespace bridge {
 namespace {
@@ -264,13 +265,16 @@ CountProfile::Position CountProfile::last_below(Position from, Position to, int3
     }
 }
 
-int64_t CountProfile::least(int64_t start, int64_t end, int64_t enough) const {
+// The least free amount in [start, end) in the order of `before`, if that comes before `found`; the
+// search may stop once `enough` does not come before what is found. `bound` is a block's least.
+template <typename Before>
+int64_t CountProfile::extreme(int64_t start, int64_t end, int64_t found, int64_t enough,
+                              int32_t Summary::*bound, Before before) const {
     Position at = locate(start);
-    int64_t least = INT64_MAX;
-    for (; at.block < blocks_.size() && begins_[at.block] < end && least > enough;
+    for (; at.block < blocks_.size() && begins_[at.block] < end && before(enough, found);
          ++at.block, at.slot = 0) {
         const Summary &summary = summaries_[at.block];
-        if (summary.least >= least) {
+        if (!before(summary.*bound, found)) {
             continue;
         }
         const Block &block = *blocks_[at.block];
@@ -278,29 +282,18 @@ int64_t CountProfile::least(int64_t start, int64_t end, int64_t enough) const {
                              ? summary.slots
                              : upper_bound(block.begin, summary.slots, end - 1);
         for (int i = at.slot; i < stop; ++i) {
-            least = std::min<int64_t>(least, block.free[i] - summary.owed);
+            found = std::min<int64_t>(found, block.free[i] - summary.owed, before);
         }
     }
-    return least;
+    return found;
+}
+
+int64_t CountProfile::least(int64_t start, int64_t end, int64_t enough) const {
+    return extreme(start, end, INT64_MAX, enough, &Summary::least, std::less<int64_t>());
 }
 
 int64_t CountProfile::greatest(int64_t start, int64_t end) const {
-    Position at = locate(start);
-    int64_t greatest = INT64_MIN;
-    for (; at.block < blocks_.size() && begins_[at.block] < end; ++at.block, at.slot = 0) {
-        const Summary &summary = summaries_[at.block];
-        if (summary.greatest <= greatest) {
-            continue;
-        }
-        const Block &block = *blocks_[at.block];
-        const int stop = block_end(at.block) <= end
-                             ? summary.slots
-                             : upper_bound(block.begin, summary.slots, end - 1);
-        for (int i = at.slot; i < stop; ++i) {
-            greatest = std::max<int64_t>(greatest, block.free[i] - summary.owed);
-        }
-    }
-    return greatest;
+    return extreme(start, end, INT64_MIN, INT64_MAX, &Summary::greatest, std::greater<int64_t>());
 }
 
 void CountProfile::split_block(size_t block) {

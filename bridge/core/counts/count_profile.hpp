@@ -96,6 +96,9 @@ class CountProfile {
     Position first_with(Position from, int32_t wanted) const;
     Position first_from(Position from, int64_t time) const;
     Position last_below(Position from, Position to, int32_t wanted) const;
+    template <typename Before>
+    int64_t extreme(int64_t start, int64_t end, int64_t found, int64_t enough,
+                    int32_t Summary::*bound, Before before) const;
     int64_t block_end(size_t block) const {
         return block + 1 < begins_.size() ? begins_[block + 1] : NEVER;
     }

@@ -154,7 +154,7 @@ void map_counts(size_t n_nodes, size_t n_jobs, const int64_t *start, const int64
             free.give(into[ended], static_cast<size_t>(count[ended]));
         }
         if (static_cast<size_t>(count[j]) > free.size()) {
-            throw std::invalid_argument("count: job " + std::to_string(j) + " wants " +
+            throw std::invalid_argument("count: job " + std::to_string(j) + " requests " +
                                         std::to_string(count[j]) + " nodes at " +
                                         std::to_string(time) + " s, when " +
                                         std::to_string(free.size()) + " are free");

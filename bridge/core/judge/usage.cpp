@@ -96,7 +96,8 @@ class Usage : Judged {
         return rows;
     }
 
-    // Only nodes that the plan uses are checked. Blames rows that want more than a node has, too.
+    // Only nodes that the plan uses are checked. Reports rows that request more than a node has,
+    // too.
     std::vector<uint8_t> nodes_with_overlaps(const std::vector<size_t> &by_begin) {
         std::vector<int64_t> until(plan_.n_nodes, 0);
         std::vector<uint8_t> shared(plan_.n_nodes, 0);

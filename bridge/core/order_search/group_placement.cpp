@@ -9,15 +9,15 @@
 namespace bridge {
 namespace {
 
-constexpr int64_t OF_A_GROUP = 50, OF_A_ROOM = 120; // steps: to visit it, to choose from it
+constexpr int64_t OF_A_GROUP = 50, OF_A_CANDIDATE = 120; // steps: to visit it, to choose from it
 
-// The smallest number of nodes that hold the tasks; -1: all are too few. `rooms` in descending
+// The smallest number of nodes that hold the tasks; -1: all are too few. `capacities` in descending
 // order.
-template <typename Rooms, typename Count>
-int64_t fewest(const Rooms &rooms, int64_t tasks, const Count &count) {
+template <typename Capacities, typename Count>
+int64_t fewest(const Capacities &capacities, int64_t tasks, const Count &count) {
     int64_t missing = tasks;
     int64_t width = 0;
-    for (const auto &one : rooms) {
+    for (const auto &one : capacities) {
         const int64_t nodes = count(one);
         const int64_t needed = (missing + one.room - 1) / one.room;
         if (needed <= nodes) {
@@ -221,7 +221,7 @@ int64_t ListsDecoder::next_with_candidates(size_t alternative, int64_t from, int
 // As NodeChoice::sort_by_fit, required nodes first; among equals by the planner's order.
 void ListsDecoder::sort_candidates(const NodeDemand &demand, const Placement &place) {
     const NodeGroups &groups = *groups_;
-    steps_ += OF_A_ROOM * static_cast<int64_t>(group_candidates_.size());
+    steps_ += OF_A_CANDIDATE * static_cast<int64_t>(group_candidates_.size());
     for (GroupCandidate &one : group_candidates_) {
         const int32_t node = groups[one.group].node;
         if (problem_.select == Select::BEST_FIT) {
@@ -281,7 +281,7 @@ void ListsDecoder::choose_candidates(const NodeDemand &demand, int64_t width, Pl
     place.pieces.clear();
     static thread_local std::vector<uint32_t> next; // of the run: the position to visit next
     for (size_t run = 0; to_take > 0 && run < group_candidates_.size();) {
-        size_t after = run + 1; // a run: rooms that only the planner's order tells apart
+        size_t after = run + 1; // a run: capacities that only the planner's order tells apart
         while (after < group_candidates_.size() &&
                group_candidates_[after].required == group_candidates_[run].required &&
                group_candidates_[after].rank == group_candidates_[run].rank &&

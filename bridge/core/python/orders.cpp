@@ -7,7 +7,7 @@
 #include "common/columns.hpp"
 #include "common/times.hpp"
 #include "order_search/order_search.hpp"
-#include "python/node_arguments.hpp"
+#include "python/single_pass/node_arguments.hpp"
 
 namespace bridge {
 namespace {

@@ -19,22 +19,24 @@ std::vector<Candidate> first_completable(const std::vector<Candidate> &candidate
     for (const Candidate &candidate : taken) {
         missing -= candidate.room;
     }
-    std::map<int32_t, int64_t, std::greater<>> rooms_after; // capacity in tasks -> number of nodes
+    std::map<int32_t, int64_t, std::greater<>>
+        capacities_after; // capacity in tasks -> number of nodes
     for (size_t i = fixed; i < candidates.size(); ++i) {
-        ++rooms_after[candidates[i].room];
+        ++capacities_after[candidates[i].room];
     }
     int64_t to_take = width - static_cast<int64_t>(fixed);
     for (size_t i = fixed; to_take > 0; ++i) {
         const Candidate &candidate = candidates[i];
-        const auto at = rooms_after.find(candidate.room);
+        const auto at = capacities_after.find(candidate.room);
         if (--at->second == 0) {
-            rooms_after.erase(at);
+            capacities_after.erase(at);
         }
         int64_t others = to_take - 1;
         int64_t most = candidate.room;
-        for (auto room = rooms_after.begin(); others > 0 && room != rooms_after.end(); ++room) {
-            const int64_t n = std::min(others, room->second);
-            most += n * room->first;
+        for (auto next = capacities_after.begin(); others > 0 && next != capacities_after.end();
+             ++next) {
+            const int64_t n = std::min(others, next->second);
+            most += n * next->first;
             others -= n;
         }
         if (others == 0 && most >= missing) {
@@ -86,12 +88,12 @@ int64_t NodeChoice::width(const NodeDemand &demand, const Widths &widths,
         classes_.rank(candidates.front().node) == classes_.rank(candidates.back().node)) {
         return fewest;
     }
-    static thread_local std::vector<RankedCapacity> rooms;
-    rooms.clear();
+    static thread_local std::vector<RankedCapacity> capacities;
+    capacities.clear();
     for (const Candidate &candidate : candidates) {
-        rooms.push_back({classes_.rank(candidate.node), candidate.room, 1});
+        capacities.push_back({classes_.rank(candidate.node), candidate.room, 1});
     }
-    return width_by_rank(widths, demand.tasks, fewest, rooms);
+    return width_by_rank(widths, demand.tasks, fewest, capacities);
 }
 
 // Among nodes of the same rank.

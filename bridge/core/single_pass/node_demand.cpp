@@ -150,18 +150,18 @@ Dominance &NodeDemands::dominance(NodeDemand &demand) {
 }
 
 bool NodeDemands::holds_tasks(const NodeDemand &demand, const Widths &widths) const {
-    std::vector<int32_t> rooms;
+    std::vector<int32_t> capacities;
     int64_t fixed_tasks = 0;
     for (const int32_t node : classes_.nodes(demand.cls)) {
         const int32_t room = demand.room[classes_.type(node)];
         if (demand.requires_node(node)) {
             fixed_tasks += room;
         } else if (room > 0) {
-            rooms.push_back(room);
+            capacities.push_back(room);
         }
     }
     const auto fixed = static_cast<int64_t>(demand.required_list.size());
-    return width_for_tasks(widths, demand.tasks, fixed, fixed_tasks, rooms) != -1;
+    return width_for_tasks(widths, demand.tasks, fixed, fixed_tasks, capacities) != -1;
 }
 
 Blocked NodeDemands::verdict(size_t alternative, size_t job, int32_t *counter) const {

@@ -278,16 +278,16 @@ int64_t NodePlanner::next_with_tasks(const NodeDemand &demand, size_t alternativ
         return from;
     }
     int64_t missing = demand.tasks;
-    std::vector<int32_t> rooms(problem_.n_nodes, 0);
+    std::vector<int32_t> capacities(problem_.n_nodes, 0);
     for (const Candidate &candidate : candidates) {
-        rooms[static_cast<size_t>(candidate.node)] = candidate.room;
+        capacities[static_cast<size_t>(candidate.node)] = candidate.room;
         missing -= candidate.room;
     }
     missing = std::max<int64_t>(missing, 1);
     std::vector<std::pair<int64_t, int64_t>> gains; // earliest time, greatest gain
     std::vector<int64_t> amounts(timelines_.columns());
     for (const int32_t node : classes_.nodes(demand.cls)) {
-        const int32_t room = rooms[static_cast<size_t>(node)];
+        const int32_t room = capacities[static_cast<size_t>(node)];
         const int32_t most = demand.room[classes_.type(node)];
         if (room >= most) {
             continue;

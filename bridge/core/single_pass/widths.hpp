@@ -94,26 +94,27 @@ struct RankedCapacity {
 };
 
 // The smallest allowed width of a set that has all nodes of the lower ranks, and those of the last
-// rank with the largest capacity; `fewest` (of any nodes) if the bounds allow no such set. `rooms`
-// hold the tasks together and are sorted in place.
+// rank with the largest capacity; `fewest` (of any nodes) if the bounds allow no such set.
+// `capacities` hold the tasks together and are sorted in place.
 inline int64_t width_by_rank(const Widths &widths, int64_t tasks, int64_t fewest,
-                             std::vector<RankedCapacity> &rooms) {
-    std::sort(rooms.begin(), rooms.end(), [](const RankedCapacity &a, const RankedCapacity &b) {
-        return a.rank != b.rank ? a.rank < b.rank : a.room > b.room;
-    });
+                             std::vector<RankedCapacity> &capacities) {
+    std::sort(capacities.begin(), capacities.end(),
+              [](const RankedCapacity &a, const RankedCapacity &b) {
+                  return a.rank != b.rank ? a.rank < b.rank : a.room > b.room;
+              });
     int64_t available = 0;
-    for (const RankedCapacity &one : rooms) {
+    for (const RankedCapacity &one : capacities) {
         available += one.nodes;
     }
     int64_t missing = tasks;
     int64_t width = 0;
-    for (size_t i = 0; i < rooms.size() && missing > 0;) {
+    for (size_t i = 0; i < capacities.size() && missing > 0;) {
         int64_t held = 0;
         int64_t nodes = 0;
         size_t after = i;
-        for (; after < rooms.size() && rooms[after].rank == rooms[i].rank; ++after) {
-            held += rooms[after].nodes * rooms[after].room;
-            nodes += rooms[after].nodes;
+        for (; after < capacities.size() && capacities[after].rank == capacities[i].rank; ++after) {
+            held += capacities[after].nodes * capacities[after].room;
+            nodes += capacities[after].nodes;
         }
         if (held < missing) {
             missing -= held;
@@ -122,9 +123,9 @@ inline int64_t width_by_rank(const Widths &widths, int64_t tasks, int64_t fewest
             continue;
         }
         for (; missing > 0; ++i) {
-            const int64_t needed = (missing + rooms[i].room - 1) / rooms[i].room;
-            const int64_t taken = std::min(needed, rooms[i].nodes);
-            missing -= taken * rooms[i].room;
+            const int64_t needed = (missing + capacities[i].room - 1) / capacities[i].room;
+            const int64_t taken = std::min(needed, capacities[i].nodes);
+            missing -= taken * capacities[i].room;
             width += taken;
         }
     }

@@ -59,13 +59,13 @@ void append_bytes(std::string &text, uint32_t field, std::string_view value) {
 
 void append(std::string &reply, const Announcement &one) {
     const auto start_s = static_cast<uint64_t>(one.start_s);
-    const size_t told =
+    const size_t content =
         one.planned ? 1 + size_of_varint(start_s) + size_of_bytes(one.nodes.size()) +
                           size_of_bytes(one.partition.size()) + size_of_bytes(one.reason.size())
                     : one.reason.size();
     append_length(reply, REPLY_DECISIONS,
                   1 + size_of_varint(one.id) + size_of_bytes(one.job_id.size()) + 1 +
-                      sizeof one.version + size_of_bytes(told));
+                      sizeof one.version + size_of_bytes(content));
     append_tag(reply, DECISION_ID, VARINT);
     append_varint(reply, one.id);
     append_bytes(reply, DECISION_JOB_ID, one.job_id);
@@ -77,7 +77,7 @@ void append(std::string &reply, const Announcement &one) {
         append_bytes(reply, DECISION_PENDING, one.reason);
         return;
     }
-    append_length(reply, DECISION_PLANNED_START, told);
+    append_length(reply, DECISION_PLANNED_START, content);
     append_tag(reply, START_START_S, VARINT);
     append_varint(reply, start_s);
     append_bytes(reply, START_NODES, one.nodes);

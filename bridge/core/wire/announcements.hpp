@@ -12,12 +12,12 @@
 
 namespace bridge {
 
-// What one job is told. Texts are UTF-8.
+// The announcement of one job. Texts are UTF-8.
 struct Announcement {
     uint64_t id;             // of the decision
     std::string_view job_id; // and the version of the job
     uint64_t version;
-    bool planned; // otherwise only the reason is told
+    bool planned; // otherwise only the reason is announced
     int64_t start_s;
     std::string_view nodes; // a hostlist
     std::string_view partition;

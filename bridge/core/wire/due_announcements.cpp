@@ -8,7 +8,7 @@
 namespace bridge {
 namespace {
 
-constexpr size_t COMPARED = SAID_WORDS; // a change of one of the rows before is told at once
+constexpr size_t COMPARED = ANNOUNCED_WORDS; // a change in a row before it is announced at once
 
 int64_t distance(int64_t a, int64_t b) {
     const auto wrapped = static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
@@ -38,8 +38,8 @@ class Due {
             if (!differs(job)) {
                 continue;
             }
-            const bool only_moved = now(SAID_VERSION, job) == then(SAID_VERSION, job) &&
-                                    now(SAID_KIND, job) == then(SAID_KIND, job);
+            const bool only_moved = now(ANNOUNCED_VERSION, job) == then(ANNOUNCED_VERSION, job) &&
+                                    now(ANNOUNCED_KIND, job) == then(ANNOUNCED_KIND, job);
             moved += only_moved ? 1 : 0;
             const int64_t wait_s = only_moved ? wait(job, moved) : 0;
             if (wait_s == 0) {
@@ -66,29 +66,29 @@ class Due {
     }
 
     void write(size_t job) {
-        set(SAID_AT_S, job, plan_.now_s);
-        set(SAID_VERSION, job, static_cast<int64_t>(plan_.version[job]));
-        set(SAID_PARTITION, job, -1);
+        set(ANNOUNCED_AT_S, job, plan_.now_s);
+        set(ANNOUNCED_VERSION, job, static_cast<int64_t>(plan_.version[job]));
+        set(ANNOUNCED_PARTITION, job, -1);
         if (plan_.row_of[job] < 0) {
             return;
         }
         const auto row = static_cast<size_t>(plan_.row_of[job]);
         const auto reason = static_cast<size_t>(plan_.reason[row]);
-        set(SAID_CODE, job, plan_.code[reason]);
-        set(SAID_WORDS, job, plan_.words[reason]);
+        set(ANNOUNCED_CODE, job, plan_.code[reason]);
+        set(ANNOUNCED_WORDS, job, plan_.words[reason]);
         const int64_t start_s = plan_.start_s[row];
         if (start_s == NEVER || start_s == UNPLANNED) {
-            set(SAID_KIND, job, static_cast<int64_t>(AnnouncementKind::PENDING));
+            set(ANNOUNCED_KIND, job, static_cast<int64_t>(AnnouncementKind::PENDING));
             return;
         }
-        set(SAID_KIND, job, static_cast<int64_t>(AnnouncementKind::PLANNED));
-        set(SAID_START_S, job, start_s);
-        set(SAID_PARTITION, job, plan_.partition[row]);
+        set(ANNOUNCED_KIND, job, static_cast<int64_t>(AnnouncementKind::PLANNED));
+        set(ANNOUNCED_START_S, job, start_s);
+        set(ANNOUNCED_PARTITION, job, plan_.partition[row]);
         uint64_t sum = 0;
         for (int64_t i = plan_.indptr[row]; i < plan_.indptr[row + 1]; ++i) {
             sum += static_cast<uint64_t>(plan_.mix[plan_.nodes[i]]);
         }
-        set(SAID_NODES, job, static_cast<int64_t>(sum));
+        set(ANNOUNCED_NODES, job, static_cast<int64_t>(sum));
     }
 
     bool differs(size_t job) const {
@@ -98,8 +98,8 @@ class Due {
             }
         }
         // Also backwards: the clock may have been set.
-        return now(SAID_WORDS, job) != then(SAID_WORDS, job) &&
-               distance(plan_.now_s, then(SAID_AT_S, job)) >= pauses_.words_s;
+        return now(ANNOUNCED_WORDS, job) != then(ANNOUNCED_WORDS, job) &&
+               distance(plan_.now_s, then(ANNOUNCED_AT_S, job)) >= pauses_.words_s;
     }
 
     // Seconds until a start that has only moved may be announced; 0: at once. Intervals of length n
@@ -108,13 +108,14 @@ class Due {
         int64_t pause_s = 1;
         if (moved > pauses_.prompt) {
             const int64_t lead_s =
-                std::min(now(SAID_START_S, job), then(SAID_START_S, job)) - plan_.now_s;
+                std::min(now(ANNOUNCED_START_S, job), then(ANNOUNCED_START_S, job)) - plan_.now_s;
             pause_s = std::clamp<int64_t>(lead_s / 100, 1, pauses_.calm_s);
         }
-        const int64_t said_s = then(SAID_AT_S, job);
+        const int64_t announced_s = then(ANNOUNCED_AT_S, job);
         const int64_t left_s = pause_s - remainder(plan_.now_s + plan_.serial[job], pause_s);
-        const bool told = said_s <= plan_.now_s && plan_.now_s + left_s - said_s <= pause_s;
-        return told ? left_s : 0; // else the clock was set back, or the interval is over
+        const bool too_soon =
+            announced_s <= plan_.now_s && plan_.now_s + left_s - announced_s <= pause_s;
+        return too_soon ? left_s : 0; // else the clock was set back, or the interval is over
     }
 };
 

@@ -10,14 +10,14 @@ namespace bridge {
 
 // The rows of a table of announcements, one column for each job. Zeros: nothing was announced.
 enum AnnouncementRow : size_t {
-    SAID_VERSION,
-    SAID_KIND,
-    SAID_START_S,
-    SAID_PARTITION,
-    SAID_NODES, // a fingerprint of the set
-    SAID_CODE,
-    SAID_WORDS, // a fingerprint of the reason's text
-    SAID_AT_S,
+    ANNOUNCED_VERSION,
+    ANNOUNCED_KIND,
+    ANNOUNCED_START_S,
+    ANNOUNCED_PARTITION,
+    ANNOUNCED_NODES, // a fingerprint of the set
+    ANNOUNCED_CODE,
+    ANNOUNCED_WORDS, // a fingerprint of the reason's text
+    ANNOUNCED_AT_S,
     ANNOUNCEMENT_ROWS
 };
 enum class AnnouncementKind : int64_t { NOTHING = 0, PLANNED = 1, PENDING = 2 };
@@ -38,7 +38,7 @@ struct AnnouncedPlan {
     const int64_t *row_of;    // by job: the row that is announced; -1: none
     const uint64_t *version;  // by job
     const int64_t *serial;    // by job
-    const int64_t *announced; // (ANNOUNCEMENT_ROWS, n_jobs) said last
+    const int64_t *announced; // (ANNOUNCEMENT_ROWS, n_jobs) last
 };
 
 struct Pauses {
@@ -48,7 +48,7 @@ struct Pauses {
 };
 
 struct DueAnnouncements {
-    std::vector<int64_t> current; // (ANNOUNCEMENT_ROWS, n_jobs) to be said now
+    std::vector<int64_t> current; // (ANNOUNCEMENT_ROWS, n_jobs) due now
     std::vector<int64_t> jobs;    // to be announced, in order
     int64_t again_s = 0;          // until others are due; 0: there are none
 };

@@ -99,14 +99,14 @@ class Announcements:
         self._next_id = 1
         self._open: dict[int, OpenStart] = {}
         self._serials: NDArray[np.int64] = np.empty(0, dtype=np.int64)
-        self._said: NDArray[np.int64] = np.empty((_COLUMNS, 0), dtype=np.int64)
+        self._announced: NDArray[np.int64] = np.empty((_COLUMNS, 0), dtype=np.int64)
         self._mix: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
     def reset(self) -> None:
         """Drops all announcements, because the controller has lost them."""
         self._open.clear()
         self._serials = np.empty(0, dtype=np.int64)
-        self._said = np.empty((_COLUMNS, 0), dtype=np.int64)
+        self._announced = np.empty((_COLUMNS, 0), dtype=np.int64)
 
     def close(self, decision_id: int) -> OpenStart | None:
         """Removes and returns the open start that a result belongs to; None: it belongs to none."""
@@ -137,9 +137,15 @@ class Announcements:
         reply.decisions.extend(starts)
         row_of, in_order = _announced_rows(plan, len(snapshot.jobs))
         reasons = _Reasons(plan.reasons)
-        said = self._carried(serials)
+        announced = self._carried(serials)
         current, jobs, again_s = self._due(
-            snapshot, plan, reasons, serials=serials, said=said, row_of=row_of, in_order=in_order
+            snapshot,
+            plan,
+            reasons,
+            serials=serials,
+            announced=announced,
+            row_of=row_of,
+            in_order=in_order,
         )
         room = max(self._most - len(starts), 0)
         if len(jobs) > room:
@@ -149,8 +155,8 @@ class Announcements:
         )
         counted["planned_start"] = len(promised)
         counted["pending"] = len(jobs) - len(promised)
-        said[:, jobs] = current[:, jobs]
-        self._serials, self._said = serials, said
+        announced[:, jobs] = current[:, jobs]
+        self._serials, self._announced = serials, announced
         starting = frozenset(start.job_id for start in starts)
         return Decisions(reply.decisions, counted, again_s, promised, starting)
 
@@ -273,7 +279,7 @@ class Announcements:
         reasons: "_Reasons",
         *,
         serials: NDArray[np.int64],
-        said: NDArray[np.int64],
+        announced: NDArray[np.int64],
         row_of: NDArray[np.int64],
         in_order: NDArray[np.int64],
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
@@ -299,7 +305,7 @@ class Announcements:
             row_of=row_of,
             version=snapshot.jobs.version,
             serial=serials,
-            said=said,
+            said=announced,
             in_order=in_order,
             words_s=WORDS_S,
             prompt=PROMPT,
@@ -311,14 +317,14 @@ class Announcements:
         """The last announcements, aligned with the present jobs; zeros for new ones."""
         before = self._serials
         if len(before) == len(serials) and (before == serials).all():
-            return self._said
-        said = np.zeros((_COLUMNS, len(serials)), dtype=np.int64)
+            return self._announced
+        announced = np.zeros((_COLUMNS, len(serials)), dtype=np.int64)
         if len(before):
             at = before.searchsorted(serials)
             at[at == len(before)] = 0
             known = before[at] == serials
-            said[:, known] = self._said[:, at[known]]
-        return said
+            announced[:, known] = self._announced[:, at[known]]
+        return announced
 
 
 class _Reasons:

@@ -68,12 +68,12 @@ typedef enum {
 } silence_t;
 
 static void note_silence(cycle_t *cycle, int64_t began_ms, silence_t kind, const char *what,
-                         const char *said)
+                         const char *problem)
 {
     char reason[sizeof(cycle->fallback.reason)], why[sizeof(reason)];
     int64_t now_ms = clock_ms();
     unsigned hidden;
-    plain(why, sizeof(why), said);
+    plain(why, sizeof(why), problem);
     if (kind != ABSENT && throttle_allows(&cycle->refusals, MOST_LINES, now_ms, &hidden)) {
         if (hidden)
             error("bridge: %u more calls failed in the same way", hidden);

@@ -7,10 +7,10 @@
 #define MAX_TEXT 160
 #define OURS "schedbridge: "
 
-void show_text(job_record_t *job, const char *said)
+void show_text(job_record_t *job, const char *words)
 {
     char text[MAX_TEXT + 1];
-    plain(text, sizeof(text), said);
+    plain(text, sizeof(text), words);
     comment_write(job, OURS, text);
 }
 

@@ -12,6 +12,6 @@
 verdict_t show_progress(job_record_t *job, const pb_progress_t *progress);
 
 // The same, of a job in any state.
-void show_text(job_record_t *job, const char *said);
+void show_text(job_record_t *job, const char *words);
 
 #endif

@@ -64,8 +64,8 @@ void BookNodes::set_capacity(size_t position, const int64_t *resources) {
 void BookNodes::extend(const int64_t *resources, int64_t *amounts) const {
     std::copy_n(resources, n_res_, amounts);
     for (size_t k = 0; k < protected_.size(); ++k) {
-        const bool wants = resources[protected_[k].protected_resource] > 0;
-        amounts[n_res_ + k] = wants ? 0 : resources[protected_[k].resource];
+        const bool requested = resources[protected_[k].protected_resource] > 0;
+        amounts[n_res_ + k] = requested ? 0 : resources[protected_[k].resource];
     }
     amounts[occupancy()] = 1;
 }

@@ -20,12 +20,12 @@ constexpr size_t MOST_STATES = 400'000; // of one packing; beyond, the start is 
 // A node as a packing sees it.
 struct Site {
     int32_t position;
-    std::vector<int64_t> free;  // per column
-    std::vector<int64_t> rooms; // per group, alone
+    std::vector<int64_t> free;       // per column
+    std::vector<int64_t> capacities; // per group, alone
 };
 
 struct Packing {
-    std::vector<const int64_t *> wants; // per group
+    std::vector<const int64_t *> demands; // per group
     std::vector<int64_t> counts;
     size_t columns;
     std::vector<Site> sites;
@@ -34,7 +34,7 @@ struct Packing {
 // How many chunks of a group fit into the free amounts.
 int64_t fitting(const Packing &packing, size_t group, const std::vector<int64_t> &free,
                 int64_t most) {
-    const int64_t *want = packing.wants[group];
+    const int64_t *want = packing.demands[group];
     for (size_t c = 0; c < packing.columns && most > 0; ++c) {
         if (want[c] > 0) {
             most = free[c] < want[c] ? 0 : std::min(most, free[c] / want[c]);
@@ -45,7 +45,7 @@ int64_t fitting(const Packing &packing, size_t group, const std::vector<int64_t>
 
 void take(const Packing &packing, size_t group, int64_t chunks, std::vector<int64_t> &free) {
     for (size_t c = 0; c < packing.columns; ++c) {
-        free[c] -= chunks * packing.wants[group][c];
+        free[c] -= chunks * packing.demands[group][c];
     }
 }
 
@@ -58,7 +58,7 @@ bool greedy(const Packing &packing, const std::vector<size_t> &dearest_first,
     for (const size_t g : dearest_first) {
         int64_t missing = packing.counts[g];
         for (size_t s = 0; s < packing.sites.size() && missing > 0; ++s) {
-            const int64_t most = std::min(missing, packing.sites[s].rooms[g]);
+            const int64_t most = std::min(missing, packing.sites[s].capacities[g]);
             const int64_t chunks = fitting(packing, g, free[s], most);
             if (chunks > 0) {
                 take(packing, g, chunks, free[s]);
@@ -81,11 +81,11 @@ using Counts = std::vector<int32_t>; // chunks per group
 void patterns_of(const Packing &packing, const Site &site, size_t group, std::vector<int64_t> &free,
                  Counts &chosen, std::vector<Counts> &patterns) {
     if (group + 1 == packing.counts.size()) {
-        chosen[group] = static_cast<int32_t>(fitting(packing, group, free, site.rooms[group]));
+        chosen[group] = static_cast<int32_t>(fitting(packing, group, free, site.capacities[group]));
         patterns.push_back(chosen);
         return;
     }
-    const int64_t most = fitting(packing, group, free, site.rooms[group]);
+    const int64_t most = fitting(packing, group, free, site.capacities[group]);
     for (int64_t chunks = most; chunks >= 0; --chunks) {
         chosen[group] = static_cast<int32_t>(chunks);
         take(packing, group, chunks, free);
@@ -132,7 +132,7 @@ bool every_way(const Packing &packing, std::vector<Placed> &placed, bool &given_
                                             std::vector<int64_t>(groups, 0));
     for (size_t s = packing.sites.size(); s-- > 0;) {
         for (size_t g = 0; g < groups; ++g) {
-            after[s][g] = after[s + 1][g] + packing.sites[s].rooms[g];
+            after[s][g] = after[s + 1][g] + packing.sites[s].capacities[g];
         }
     }
     std::vector<State> arena{{Counts(groups, 0), 0, 0}};
@@ -141,7 +141,7 @@ bool every_way(const Packing &packing, std::vector<Placed> &placed, bool &given_
     for (size_t s = 0; s < packing.sites.size(); ++s) {
         const Site &site = packing.sites[s];
         if (s == 0 || site.free != packing.sites[s - 1].free ||
-            site.rooms != packing.sites[s - 1].rooms) {
+            site.capacities != packing.sites[s - 1].capacities) {
             patterns.clear();
             std::vector<int64_t> free(site.free);
             Counts chosen(groups, 0);
@@ -203,7 +203,7 @@ bool scatter(const Packing &packing, std::vector<Placed> &placed) {
         std::vector<size_t> through(groups, 0);
         std::vector<size_t> reached;
         for (size_t g = 0; g < groups; ++g) {
-            if (packing.sites[s].rooms[g] > 0) {
+            if (packing.sites[s].capacities[g] > 0) {
                 came_from[g] = -1;
                 reached.push_back(g);
             }
@@ -225,7 +225,7 @@ bool scatter(const Packing &packing, std::vector<Placed> &placed) {
             }
             for (const size_t site : given[g]) {
                 for (size_t other = 0; other < groups; ++other) {
-                    if (came_from[other] == -2 && packing.sites[site].rooms[other] > 0) {
+                    if (came_from[other] == -2 && packing.sites[site].capacities[other] > 0) {
                         came_from[other] = static_cast<int64_t>(g);
                         through[other] = site;
                         reached.push_back(other);
@@ -250,7 +250,7 @@ void sort_sites(const BookState &state, const Shape &shape, int64_t start, int64
                 std::vector<Site> &sites) {
     std::vector<Seat> seats;
     for (const Site &site : sites) {
-        const int64_t room = *std::max_element(site.rooms.begin(), site.rooms.end());
+        const int64_t room = *std::max_element(site.capacities.begin(), site.capacities.end());
         seats.push_back({site.position, room});
     }
     sort_by_fit(state, shape, start, length, seats);
@@ -270,7 +270,7 @@ bool BookSearch::map_groups(const Request &request, int64_t start, int64_t lengt
     const size_t groups = request.groups.size();
     Packing packing{{}, {}, state_.nodes.columns(), {}};
     for (const Group &group : request.sought) {
-        packing.wants.push_back(state_.requests.shape(group.shape).want.data());
+        packing.demands.push_back(state_.requests.shape(group.shape).want.data());
         packing.counts.push_back(group.count);
     }
     std::vector<int64_t> system(packing.columns, 0);
@@ -281,8 +281,8 @@ bool BookSearch::map_groups(const Request &request, int64_t start, int64_t lengt
         for (size_t g = 0; g < groups; ++g) {
             const Group &sought = request.sought[g];
             if (state_.requests.may_use(sought.shape, static_cast<int32_t>(p))) {
-                site.rooms[g] = room(sought, p, start, length, sought.count);
-                any = any || site.rooms[g] > 0;
+                site.capacities[g] = room(sought, p, start, length, sought.count);
+                any = any || site.capacities[g] > 0;
             }
         }
         for (size_t c = 0; c < packing.columns; ++c) {
@@ -318,7 +318,7 @@ bool BookSearch::map_groups(const Request &request, int64_t start, int64_t lengt
             double most = 0;
             for (size_t c = 0; c < packing.columns; ++c) {
                 if (system[c] > 0) {
-                    most = std::max(most, static_cast<double>(packing.wants[g][c]) /
+                    most = std::max(most, static_cast<double>(packing.demands[g][c]) /
                                               static_cast<double>(system[c]));
                 }
             }

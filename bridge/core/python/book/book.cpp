@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Python binding of Book: names of its methods and arguments.
-#include "python/book.hpp"
+#include "python/book/book.hpp"
 #include "python/module.hpp"
 
 namespace bridge {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "common/columns.hpp"
-#include "python/lowered_rows.hpp"
+#include "python/queue/lowered_rows.hpp"
 #include "queue/request_table.hpp"
 
 namespace bridge {

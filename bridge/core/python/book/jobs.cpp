@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Python binding of Book: earliest starts and why not now; booking and planning, of many jobs too.
-#include "python/book.hpp"
+#include "python/book/book.hpp"
 
 #include <algorithm>
 #include <string>

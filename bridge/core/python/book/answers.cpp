@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Python binding of Book: bookings, free amounts, use of constraints, who holds what.
-#include "python/book.hpp"
+#include "python/book/book.hpp"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks about thirty columns of plan_nodes, so that the planner need not.
-#include "python/node_arguments.hpp"
+#include "python/single_pass/node_arguments.hpp"
 
 #include <string>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "python/lowered_rows.hpp"
+#include "python/queue/lowered_rows.hpp"
 
 #include <nanobind/stl/vector.h>
 
@@ -9,7 +9,7 @@
 
 #include "common/columns.hpp"
 #include "common/times.hpp"
-#include "python/node_arguments.hpp"
+#include "python/single_pass/node_arguments.hpp"
 
 namespace bridge {
 namespace {

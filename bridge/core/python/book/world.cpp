@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Python binding of Book: nodes, classes of them and when they are closed, constraints, requests.
-#include "python/book.hpp"
+#include "python/book/book.hpp"
 
 namespace bridge {
 
@@ -85,11 +85,11 @@ nb::object PyBook::set_constraint(int64_t constraint, nb::handle starts, nb::han
 int32_t PyBook::add_request(nb::handle count, nb::handle want, nb::handle cls, int64_t arrangement,
                             bool exclusive, nb::handle most_per_node) {
     const Column<int64_t> counts("count", count);
-    const Column<int64_t> wants("want", want, 2);
+    const Column<int64_t> demands("want", want, 2);
     const Column<int32_t> classes("cls", cls);
     const size_t n_res = book_->state().nodes.n_res();
     counts.within(1, BookRequests::NO_LIMIT);
-    wants.expect_rows(counts.rows(), "like count")
+    demands.expect_rows(counts.rows(), "like count")
         .expect_columns(n_res, "one per resource")
         .within(0, MOST_AMOUNT);
     classes.expect_rows(counts.rows(), "like count")
@@ -101,7 +101,7 @@ int32_t PyBook::add_request(nb::handle count, nb::handle want, nb::handle cls, i
         groups.push_back({classes[g],
                           counts[g],
                           BookRequests::NO_LIMIT,
-                          {wants.data() + g * n_res, wants.data() + (g + 1) * n_res}});
+                          {demands.data() + g * n_res, demands.data() + (g + 1) * n_res}});
     }
     if (!most_per_node.is_none()) {
         const Column<int64_t> most("most_per_node", most_per_node);

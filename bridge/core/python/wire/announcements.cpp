@@ -52,16 +52,16 @@ nb::bytes write_announcements(const HostlistFolder &folder, uint64_t first_id,
     const std::vector<std::string_view> names = texts_of(partitions, "partitions");
     const Column<int32_t> where("partition", partition);
     where.expect_rows(n, "like job_id");
-    std::vector<std::string_view> told;
+    std::vector<std::string_view> texts;
     for (const nb::handle one : reasons) {
         if (!PyBytes_Check(one.ptr())) {
             refuse("reasons: expected bytes");
         }
-        told.emplace_back(PyBytes_AS_STRING(one.ptr()),
-                          static_cast<size_t>(PyBytes_GET_SIZE(one.ptr())));
+        texts.emplace_back(PyBytes_AS_STRING(one.ptr()),
+                           static_cast<size_t>(PyBytes_GET_SIZE(one.ptr())));
     }
     const Column<int64_t> why("reason", reason);
-    why.expect_rows(n, "like job_id").within(0, static_cast<int64_t>(told.size()) - 1);
+    why.expect_rows(n, "like job_id").within(0, static_cast<int64_t>(texts.size()) - 1);
     const Column<int32_t> flat("nodes", nodes);
     flat.within(0, static_cast<int32_t>(folder.size()) - 1);
     const Column<int64_t> offsets("indptr", indptr);
@@ -77,7 +77,7 @@ nb::bytes write_announcements(const HostlistFolder &folder, uint64_t first_id,
                              0,
                              {},
                              {},
-                             told[static_cast<size_t>(why[i])]};
+                             texts[static_cast<size_t>(why[i])]};
             std::string hostlist;
             if (starts[i] != NEVER && starts[i] != UNPLANNED) {
                 scalar("partition", where[i], 0, static_cast<int64_t>(names.size()) - 1);
@@ -97,7 +97,7 @@ nb::bytes write_announcements(const HostlistFolder &folder, uint64_t first_id,
 nb::tuple due_announcements_py(int64_t now_s, nb::handle start_s, nb::handle partition,
                                nb::handle indptr, nb::handle nodes, nb::handle reason,
                                nb::handle code, nb::handle words, nb::handle mix, nb::handle row_of,
-                               nb::handle version, nb::handle serial, nb::handle said,
+                               nb::handle version, nb::handle serial, nb::handle announced,
                                nb::handle in_order, int64_t words_s, int64_t prompt,
                                int64_t calm_s) {
     const Column<int64_t> starts("start_s", start_s);
@@ -121,7 +121,7 @@ nb::tuple due_announcements_py(int64_t now_s, nb::handle start_s, nb::handle par
     versions.expect_rows(n_jobs, "like row_of");
     const Column<int64_t> serials("serial", serial);
     serials.expect_rows(n_jobs, "like row_of");
-    const Column<int64_t> before("said", said, 2);
+    const Column<int64_t> before("said", announced, 2);
     before.expect_rows(ANNOUNCEMENT_ROWS, "one for each part")
         .expect_columns(n_jobs, "like row_of");
     const Column<int64_t> order("in_order", in_order);

@@ -4,8 +4,8 @@
 
 #include "common/columns.hpp"
 #include "common/times.hpp"
-#include "python/node_arguments.hpp"
-#include "python/node_plan.hpp"
+#include "python/single_pass/node_arguments.hpp"
+#include "python/single_pass/node_plan.hpp"
 #include "single_pass/node_problem.hpp"
 
 namespace bridge {

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "python/job_requests.hpp"
-#include "python/node_plan.hpp"
+#include "python/queue/job_requests.hpp"
+#include "python/single_pass/node_plan.hpp"
 #include "queue/request_table.hpp"
 
 namespace bridge {

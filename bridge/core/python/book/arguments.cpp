@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Python binding of Book: checks of jobs, marks, placements, sets of nodes, steps and terms.
-#include "python/book.hpp"
+#include "python/book/book.hpp"
 
 #include <algorithm>
 #include <string>
