@@ -185,13 +185,6 @@ class Book:
         """Close nodes to a class within [start, end); bookings stay. Return its number."""
     def reopen(self, closure: int) -> None:
         """Undo one ``close``; no effect if it is undone already."""
-    def set_capacity(self, node: int, amounts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Change what a node has from now on.
-
-        Returns:
-            Jobs that it can no longer hold: in order of start, then of booking, each that does not
-            fit beside those before it. They stay booked.
-        """
     def add_constraint(self, starts: NDArray[np.int64], amounts: NDArray[np.int64]) -> int:
         """Add a step function.
 
@@ -205,12 +198,8 @@ class Book:
         """
     def set_constraint(
         self, constraint: int, starts: NDArray[np.int64], amounts: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """Replace a step function; what counts on it stays.
-
-        Returns:
-            Jobs that check it and no longer stay under it, as for ``set_capacity``.
-        """
+    ) -> None:
+        """Replace a step function; what counts on it stays."""
     def constraint_use(
         self, constraint: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:

@@ -5,7 +5,6 @@ import random
 from collections.abc import Callable
 
 import numpy as np
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -280,12 +279,6 @@ def test_undo_restores_exactly(seed: int) -> None:
     for _ in range(rng.randint(2, 8)):
         pair.plan()
 
-    def set_capacity():
-        node = rng.randrange(pair.n_nodes)
-        amounts = [rng.choice([0, 2, 6]) for _ in range(pair.n_res)]
-        pair.naive.capacity[node] = tuple(amounts)
-        pair.book.set_capacity(node, ints(amounts))
-
     def set_constraint():
         if pair.naive.constraints:
             constraint, steps = rng.randrange(len(pair.naive.constraints)), pair.steps()
@@ -306,7 +299,7 @@ def test_undo_restores_exactly(seed: int) -> None:
             pair.next_job += 1
 
     acts: list[Callable[[], object]] = [
-        set_capacity, set_constraint, replan, plan, plan, pair.revoke, pair.close
+        set_constraint, replan, plan, plan, pair.revoke, pair.close
     ]  # fmt: skip
 
     def what_if(depth: int) -> None:
@@ -382,35 +375,3 @@ def test_many_at_once_is_one_by_one(seed: int) -> None:
     assert plan.start.tolist() == images
     assert many.image() == one.image()
     assert [code == 0 for code in plan.blocked_by] == [start == 0 for start in images]
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_a_smaller_node_strands_the_latest(seed: int) -> None:
-    pair = Pair(random.Random(seed), protect=False)
-    rng = pair.rng
-    for _ in range(8):
-        pair.plan()
-    node = rng.randrange(pair.n_nodes)
-    smaller = [rng.choice([0, amount // 2, amount]) for amount in pair.naive.capacity[node]]
-    stranded = pair.book.set_capacity(node, ints(smaller)).tolist()
-    pair.naive.capacity[node] = tuple(smaller)
-    held, pair.naive.held = pair.naive.held, {}
-    left = []
-    for job in sorted(held, key=lambda j: (held[j].start, j)):
-        rows: dict[int, list[int]] = {}
-        for (where, group), chunks in held[job].placed.items():
-            rows.setdefault(where, [0] * len(held[job].request.groups))[group] = chunks
-        pair.naive.closed, closed = [], pair.naive.closed
-        fits = node not in rows or pair.naive.fits(
-            held[job].request, node, rows[node], held[job].start, held[job].length
-        )
-        pair.naive.closed = closed
-        if fits:
-            pair.naive.held[job] = held[job]
-        else:
-            left.append(job)
-    assert stranded == left
-    for job in stranded:
-        pair.book.revoke(job)
-    pair.check_nothing_oversubscribed()
-    pair.plan()

@@ -87,45 +87,13 @@ void Book::reopen(int32_t id) {
     journal({Did::REOPEN, id, {}, {}, {}});
 }
 
-void Book::put_capacity(size_t position, const int64_t *resources) {
-    const size_t columns = state_.nodes.columns();
-    std::vector<int64_t> gain(columns);
-    const int64_t *capacity = state_.nodes.capacity(position);
-    for (size_t c = 0; c < columns; ++c) {
-        gain[c] = -capacity[c];
-    }
-    state_.nodes.set_capacity(position, resources);
-    for (size_t c = 0; c < columns; ++c) {
-        gain[c] += capacity[c];
-    }
-    state_.lines.add(position, state_.now, NEVER, gain.data(), 1);
-    state_.free_nodes.drop();
-    search_.touch();
-    if (std::any_of(gain.begin(), gain.end(), [](int64_t g) { return g > 0; })) {
-        state_.rises.push(static_cast<int32_t>(position), state_.now, NEVER);
-        search_.forget(); // a node may now hold more than ever before
-    }
-}
-
-std::vector<int64_t> Book::set_capacity(size_t position, const int64_t *resources) {
-    const int64_t *before = state_.nodes.capacity(position);
-    journal({Did::CAPACITY,
-             static_cast<int64_t>(position),
-             {},
-             std::vector<int64_t>(before, before + state_.nodes.n_res()),
-             {}});
-    put_capacity(position, resources);
-    return stranded_on({static_cast<int32_t>(position)});
-}
-
-std::vector<int64_t> Book::set_constraint(int32_t id, const std::vector<int64_t> &starts,
-                                          const std::vector<int64_t> &amounts) {
+void Book::set_constraint(int32_t id, const std::vector<int64_t> &starts,
+                          const std::vector<int64_t> &amounts) {
     Steps &steps = steps_[static_cast<size_t>(id)];
     journal({Did::CONSTRAINT, id, {}, std::move(steps.amounts), std::move(steps.starts)});
     steps = {starts, amounts};
     state_.constraints[static_cast<size_t>(id)].set(starts, amounts);
     ++state_.constraint_rises[static_cast<size_t>(id)];
-    return stranded_under(id);
 }
 
 void Book::advance(int64_t now) {
@@ -352,9 +320,6 @@ void Book::undo(int64_t mark) {
         case Did::REOPEN:
             closures_[id].closed = true;
             apply_closures(closures_[id].cls);
-            break;
-        case Did::CAPACITY:
-            put_capacity(id, entry.amounts.data());
             break;
         case Did::CONSTRAINT:
             steps_[id] = {std::move(entry.starts), std::move(entry.amounts)};

@@ -72,10 +72,10 @@ class Book {
     void set_class(int32_t cls, std::vector<int32_t> positions);
     int32_t close(int32_t cls, int64_t start, int64_t end, std::vector<int32_t> positions);
     void reopen(int32_t closure);
-    std::vector<int64_t> set_capacity(size_t position, const int64_t *resources);
     int32_t add_constraint(const std::vector<int64_t> &starts, const std::vector<int64_t> &amounts);
-    std::vector<int64_t> set_constraint(int32_t constraint, const std::vector<int64_t> &starts,
-                                        const std::vector<int64_t> &amounts);
+    // Replaces a step function; what counts on it stays.
+    void set_constraint(int32_t constraint, const std::vector<int64_t> &starts,
+                        const std::vector<int64_t> &amounts);
     void advance(int64_t now);
 
     // --- bookings ---
@@ -123,12 +123,12 @@ class Book {
         std::vector<int32_t> positions;
         bool closed;
     };
-    enum class Did { BOOK, REVOKE, CLOSE, REOPEN, CAPACITY, CONSTRAINT };
+    enum class Did { BOOK, REVOKE, CLOSE, REOPEN, CONSTRAINT };
     struct Entry {
         Did did;
-        int64_t id;                   // job, closure, position or constraint
+        int64_t id;                   // job, closure or constraint
         Booking booking;              // REVOKE
-        std::vector<int64_t> amounts; // CAPACITY, CONSTRAINT
+        std::vector<int64_t> amounts; // CONSTRAINT
         std::vector<int64_t> starts;  // CONSTRAINT
     };
     struct Steps {
@@ -173,9 +173,6 @@ class Book {
     uint64_t constraint_rises(const std::vector<Term> &terms) const;
     const int64_t *taken(const Booking &booking, size_t i);
     void apply_closures(int32_t cls);
-    void put_capacity(size_t position, const int64_t *resources);
-    std::vector<int64_t> stranded_on(const std::vector<int32_t> &positions);
-    std::vector<int64_t> stranded_under(int32_t constraint);
 };
 
 } // namespace bridge

@@ -82,7 +82,6 @@ class FreeNodes {
     void rise(int64_t from, int64_t until);
 
     void trim(int64_t now);
-    void drop() { kept_.clear(); }
     void drop(int32_t cls);
 
   private:

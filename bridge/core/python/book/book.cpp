@@ -52,7 +52,6 @@ void define_book(nb::module_ &m) {
         .def("set_class", &PyBook::set_class, "cls"_a, "nodes"_a)
         .def("close", &PyBook::close, "cls"_a, "start"_a, "end"_a, "nodes"_a)
         .def("reopen", &PyBook::reopen, "closure"_a)
-        .def("set_capacity", &PyBook::set_capacity, "node"_a, "amounts"_a)
         .def("add_constraint", &PyBook::add_constraint, "starts"_a, "amounts"_a)
         .def("set_constraint", &PyBook::set_constraint, "constraint"_a, "starts"_a, "amounts"_a)
         .def("constraint_use", &PyBook::constraint_use, "constraint"_a)

@@ -105,9 +105,8 @@ class PyBook {
     int32_t add_class(nb::handle nodes) { return book_->add_class(positions_of("nodes", nodes)); }
     int32_t close(int32_t cls, int64_t start, int64_t end, nb::handle nodes);
     void reopen(int64_t closure);
-    nb::object set_capacity(int64_t node, nb::handle amounts);
     int32_t add_constraint(nb::handle starts, nb::handle amounts);
-    nb::object set_constraint(int64_t constraint, nb::handle starts, nb::handle amounts);
+    void set_constraint(int64_t constraint, nb::handle starts, nb::handle amounts);
     int32_t add_request(nb::handle count, nb::handle want, nb::handle cls, int64_t arrangement,
                         bool exclusive, nb::handle most_per_node);
 

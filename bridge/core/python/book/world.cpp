@@ -63,23 +63,15 @@ void PyBook::reopen(int64_t closure) {
     book_->reopen(static_cast<int32_t>(closure));
 }
 
-nb::object PyBook::set_capacity(int64_t node, nb::handle amounts) {
-    scalar("node", node, 0, static_cast<int64_t>(n_nodes()) - 1);
-    const Column<int64_t> row("amounts", amounts);
-    row.expect_rows(book_->state().nodes.n_res(), "one per resource").within(0, MOST_AMOUNT);
-    const auto position = book_->state().nodes.position(static_cast<size_t>(node));
-    return out(book_->set_capacity(static_cast<size_t>(position), row.data()));
-}
-
 int32_t PyBook::add_constraint(nb::handle starts, nb::handle amounts) {
     const auto [at, what] = steps(starts, amounts);
     return book_->add_constraint(at, what);
 }
 
-nb::object PyBook::set_constraint(int64_t constraint, nb::handle starts, nb::handle amounts) {
+void PyBook::set_constraint(int64_t constraint, nb::handle starts, nb::handle amounts) {
     expect_constraint(constraint);
     const auto [at, what] = steps(starts, amounts);
-    return out(book_->set_constraint(static_cast<int32_t>(constraint), at, what));
+    book_->set_constraint(static_cast<int32_t>(constraint), at, what);
 }
 
 int32_t PyBook::add_request(nb::handle count, nb::handle want, nb::handle cls, int64_t arrangement,
