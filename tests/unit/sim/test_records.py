@@ -125,8 +125,8 @@ def test_bad_lines_are_refused_by_number_and_dropped_leniently(tmp_path, line, s
 @pytest.mark.parametrize(
     ("raw", "says"),
     [
-        (b"", "no header"),
-        (GOOD.encode(), "no header"),
+        (b"", "not the header"),
+        (GOOD.encode(), "not the header"),
         (HEAD.encode(), "has no jobs"),
         (HEAD.replace('"version":1', '"version":2').encode(), "version 2 is not known"),
         (HEAD.replace("8", "-8").encode(), "header lacks"),
