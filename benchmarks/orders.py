@@ -223,12 +223,15 @@ def main() -> None:
         return
     if given.directory is None and given.keep is None:
         parser.error("name the directory of the logs, or of the cells")
+    logs = given.logs.split(",")
+    policies = given.policies.split(",") if given.policies else names_of(given.weeks)
+    for unknown in (*(set(logs) - set(LOGS)), *(set(policies) - set(names_of(given.weeks)))):
+        parser.error(f"'{unknown}' is neither a log nor a policy of this table")
     with tempfile.TemporaryDirectory() as folder:
         path, kept = Path(folder, "plan.yaml"), given.keep or Path(folder, "kept")
         if given.directory is not None:
-            policies = given.policies.split(",") if given.policies else names_of(given.weeks)
             plan(
-                path, given.directory.resolve(), kept.resolve(), given.logs.split(","), policies,
+                path, given.directory.resolve(), kept.resolve(), logs, policies,
                 seeds=given.seeds, weeks=given.weeks,
             )  # fmt: skip
             called("experiment", str(path), "--workers", "1", "--json")

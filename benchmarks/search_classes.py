@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which classes of jobs wait longer under `search` and `recommended` than under EASY, for sure.
+"""Which classes of jobs wait longer under `search` and `recommended` than under EASY.
 
     python benchmarks/search_classes.py DIRECTORY --keep FOLDER --out benchmarks/results/FILE.json
     python benchmarks/search_classes.py --keep FOLDER --out FILE.json                 # reads only
@@ -15,6 +15,7 @@ Cells in FOLDER are not computed again. `--logs NAME:RUNS,...` chooses logs and 
 
 import argparse
 import json
+import re
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,7 @@ from results_file import write
 
 RUNS = "KTH-SP2:1,METACENTRUM:1,SDSC-SP2:1,KTH-SP2/23+4:5"
 """In weeks 23 to 26 of KTH-SP2 is the span in which a class waits longer (docs/results)."""
+PART = re.compile(r"[^:/]+(/\d+\+\d+)?:[1-9]\d*")
 POLICIES = ["easy", small("search", SEARCHED), small("recommended", SEARCHED)]
 KINDS = ("size", "length", "user")
 FEW = 30
@@ -144,6 +146,9 @@ def main() -> None:
     if given.keep is None:
         parser.error("name the folder of the cells with --keep")
     if given.directory is not None:
+        for part in given.logs.split(","):
+            if not PART.fullmatch(part) or part.partition(":")[0].partition("/")[0] not in LOGS:
+                parser.error(f"--logs: '{part}' is not NAME:RUNS or NAME/FIRST+COUNT:RUNS of a log")
         for part in given.logs.split(","):
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder, "plan.yaml")
