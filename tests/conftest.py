@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
+from tests import durations
+
 TIMES = int(os.environ.get("SCHEDBRIDGE_EXAMPLES", "0"))
 """How many times as many examples a property gets, drawn anew (`scripts/test properties`); 0: the
 same ones in every run, so that a change is judged by what it changed."""
@@ -36,6 +38,9 @@ REAL = (
 """Tests of real processes, sockets and threads: one that fails is run once more, and the report
 says so (R). All others must pass at once."""
 
+
+pytest_addoption = durations.pytest_addoption
+pytest_configure = durations.pytest_configure
 
 CLUSTERS = ("tests/integration/", "tests/real_pbs/")
 
