@@ -22,7 +22,6 @@ import os
 import select
 import struct
 import subprocess
-import sys
 import threading
 import time
 import weakref
@@ -32,6 +31,7 @@ from queue import SimpleQueue
 import numpy as np
 
 from bridge.core import ClockAlarm
+from bridge.interpreter import python
 from bridge.model.decisions.answer import CRASH, INFEASIBLE, STARTING, TIMEOUT, Answer
 from bridge.ports import SolverRequest
 
@@ -176,7 +176,7 @@ class _Child:
 
     def __post_init__(self) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM],
+            python("-c", _PROGRAM),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,  # this process handles an interrupt at the terminal

@@ -32,6 +32,7 @@ REAL = (
     "tests/unit/rpc/test_gate",
     "tests/unit/rpc/test_orders",
     "tests/unit/rpc/test_private_channel",
+    "tests/unit/test_interpreters",
     "tests/unit/test_solving",
     "tests/unit/state/test_store",
 )

@@ -26,6 +26,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from bridge.errors import ConfigError, Unreachable
+from bridge.interpreter import SAFE_PATH, safe_children
 
 _EXTRA: Final = "needs Dask, which is not installed: pip install 'schedbridge[experiments]'"
 _CONNECTING_S: Final = 15
@@ -67,6 +68,7 @@ def local(workers: int, retries: int) -> Iterator[Any]:
     distributed = _dask()
     with (
         _configured(retries),
+        safe_children(),
         distributed.LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
@@ -141,6 +143,7 @@ def slurm(wished: SlurmJobs, retries: int, folder: Path) -> Iterator[Any]:
                     memory=wished.memory,
                     walltime=wished.walltime,
                     job_name="schedbridge-experiment",
+                    job_script_prologue=[*_prologue(), f"export {SAFE_PATH}=1"],
                     log_directory=str(shared / "slurm-logs"),
                     shared_temp_directory=secrets,
                     security=True,
@@ -180,6 +183,13 @@ def _slurm_cluster() -> Any:
         for each, handler in before.items():
             signal.signal(each, handler)
     return SLURMCluster
+
+
+def _prologue() -> list[str]:
+    """The lines that the site's configuration of Dask puts before its workers."""
+    import dask  # noqa: PLC0415 - an extra
+
+    return list(dask.config.get("jobqueue.slurm.job-script-prologue", None) or ())
 
 
 def _need_accepted(sbatch: str, script: str) -> None:

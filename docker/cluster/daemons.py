@@ -51,7 +51,7 @@ class Daemon:
             case "controller":
                 probe = ("scontrol", "ping")
             case "service":
-                probe = ("python", "-c", KNOCK)
+                probe = ("python", "-P", "-c", KNOCK)
             case "dbd":
                 probe = ("sacctmgr", "-n", "show", "cluster")
             case _:

@@ -196,9 +196,9 @@ def _fetched(name: str, **lists: list[str]) -> Path:
 def _pip() -> list[str]:
     venv = Path(os.environ.get("SCHEDBRIDGE_VENV") or ROOT / ".venv")
     for python in (sys.executable, str(venv / "bin" / "python")):
-        probe = [python, "-m", "pip", "--version"]
+        probe = [python, "-P", "-m", "pip", "--version"]
         if not Path(python).exists():
             continue
         if subprocess.run(probe, capture_output=True, check=False).returncode == 0:
-            return [python, "-m", "pip"]
+            return [python, "-P", "-m", "pip"]
     raise Trouble("pip is missing: run scripts/environment first, or apt-get install python3-pip")

@@ -100,7 +100,7 @@ class Story:
         print(f"\n# {len(jobs)} jobs named {name} are submitted ...", flush=True)
         listed = json.dumps([{**job, "name": name} for job in jobs])
         submit = (HERE / "submit.py").read_text()
-        self.shell("python3", "-c", submit, user="root", told=False, given=listed)
+        self.shell("python3", "-P", "-c", submit, user="root", told=False, given=listed)
         while self.shell("squeue", "-h", "-o", "%i", told=False).strip():
             time.sleep(2)
         time.sleep(5)  # until accounting has the last end

@@ -4,7 +4,6 @@
 import contextlib
 import logging
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from bridge.agent.processes import Processes
 from bridge.agent.shares.keeper import LOOK_S, ShareInForce, ShareKeeper
 from bridge.agent.shares.record import ShareRecord
 from bridge.agent.shares.wanted import Share
+from bridge.interpreter import python
 
 _log = logging.getLogger(__name__)
 
@@ -132,9 +132,9 @@ class ShareThread:
 
     def _start_guardian(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [
-                sys.executable, "-I", "-m", "bridge.agent.shares.guardian",
+            python(  # it runs as root: also without the paths and settings of PYTHON* and of a home
+                "-I", "-m", "bridge.agent.shares.guardian",
                 str(self._record.path), str(self._root), str(self._cpus), *self._nodes,
-            ],
+            ),
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip

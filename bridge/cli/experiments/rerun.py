@@ -7,7 +7,6 @@ A result is the JSON of a cell (`RESULTS/cells/KEY.json`), or the output of `sch
 
 import json
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from bridge.experiments.cell import Cell
 from bridge.experiments.provenance import commit, provenance, sha256_of, version
 from bridge.experiments.rerun import Difference, differences, differing_jobs
 from bridge.experiments.results import read_cell, read_columns, unpacked
+from bridge.interpreter import python
 from bridge.registry import budgets_ms, parse_policy
 
 _MOST_BYTES: Final = 1 << 30
@@ -123,7 +123,7 @@ def _simulation(
     _need_same(given, value.get("trace_sha256"), path)
     arguments = [word for word in arguments if word != "--json"]
     done = subprocess.run(
-        [sys.executable, "-m", "bridge.cli.main", *arguments, "--json"],
+        python("-m", "bridge.cli.main", *arguments, "--json"),
         stdout=subprocess.PIPE, text=True, check=False,
     )  # fmt: skip
     if done.returncode != 0:

@@ -12,7 +12,6 @@
 import json
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -31,6 +30,7 @@ from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextC
 
 from bridge.cli.simulation.outcomes import results_table, run_of, write_files
 from bridge.errors import ControllerError, Unreachable
+from bridge.interpreter import python
 from bridge.ports import Decide
 from bridge.registry import PRESETS, build
 from bridge.report.columns import milliseconds
@@ -173,10 +173,9 @@ def _service(policy: str) -> Iterator[_Service]:
         }
         (home / "bridge.yaml").write_text(json.dumps(config))
         log = home / "service.log"
-        command = [sys.executable, "-m", "bridge.cli.main"]
         with log.open("wb") as stream:
             process = subprocess.Popen(
-                [*command, "serve", "--config", str(home / "bridge.yaml")],
+                python("-m", "bridge.cli.main", "serve", "--config", str(home / "bridge.yaml")),
                 stdin=subprocess.DEVNULL,
                 stdout=stream,
                 stderr=stream,

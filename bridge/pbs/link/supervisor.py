@@ -20,12 +20,12 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from bridge.interpreter import python
 from bridge.pbs.link.parent import ABSENT, ALIVE, ASIDE, READY, REGISTERED, YOURS
 from bridge.pbs.link.settings import LinkSettings
 
@@ -106,8 +106,9 @@ class LinkChild(Child):
         os.set_blocking(self._write_to, False)
         self._rest = b""
         super().__init__(
-            [sys.executable, "-m", "bridge.pbs.link", str(to_child), str(from_child),
-             settings.written()],
+            python(
+                "-m", "bridge.pbs.link", str(to_child), str(from_child), settings.written()
+            ),
             pass_fds=(to_child, from_child),
             stdin=subprocess.DEVNULL,
         )  # fmt: skip

@@ -16,7 +16,6 @@ import logging
 import os
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bridge.errors import BridgeError, ControllerError
+from bridge.interpreter import python
 from bridge.model.learnt import Learnt
 from bridge.planning.power.calibration import NodeReports
 from bridge.power.entry_log import Author
@@ -376,7 +376,7 @@ class OperatorProcess:
         }
         environment = {name: text for name, text in os.environ.items() if name != "NOTIFY_SOCKET"}
         return subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, json.dumps(settings)],
+            python("-c", _PROGRAM, json.dumps(settings)),
             stdin=subprocess.DEVNULL,
             pass_fds=[*given, *(each for each in (metrics, events) if each is not None)],
             env=environment,

@@ -27,6 +27,7 @@ from bridge.elastic.lines import (
     encode,
     from_launcher,
 )
+from tests.in_the_way import imported, shadows
 
 FAKES = {
     # The nodes and options of a step go into a file; its program runs here.
@@ -71,7 +72,7 @@ sys.exit(9)
 class Run:
     """One `schedbridge run`, and the agent it attaches to."""
 
-    def __init__(self, folder: Path, *words: str) -> None:
+    def __init__(self, folder: Path, *words: str, cwd: Path | None = None) -> None:
         self.folder, self.temporary = folder / "fake", folder / "run"
         self.temporary.mkdir()
         self.folder.mkdir()
@@ -85,14 +86,14 @@ class Run:
         self.listener.settimeout(60)
         self.stream: socket.socket | None = None
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "bridge.cli.main", "run", *words],
+            [sys.executable, "-P", "-m", "bridge.cli.main", "run", *words],
             env={
                 **os.environ, "PATH": f"{self.folder}:{os.environ['PATH']}",
                 "FAKE": str(self.folder), "TMPDIR": str(self.temporary),
                 "SLURM_JOB_ID": "7", "SLURMD_NODENAME": "n1", "SLURM_NNODES": "1",
                 "PMI_RANK": "0", "SCHEDBRIDGE_AGENT": str(folder / "agent.sock"),
             },
-            stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+            stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=cwd,
         )  # fmt: skip
 
     def attached(self) -> Attach:
@@ -145,8 +146,8 @@ def started():
     runs = []
     short = Path(tempfile.mkdtemp(prefix="sb"))  # sockets have short names
 
-    def start(*words: str) -> Run:
-        runs.append(Run(short, *words))
+    def start(*words: str, cwd: Path | None = None) -> Run:
+        runs.append(Run(short, *words, cwd=cwd))
         return runs[-1]
 
     yield start
@@ -259,6 +260,12 @@ def test_sigterm_reaches_the_program(started):
     time.sleep(0.3)
     run.process.send_signal(signal.SIGTERM)
     assert run.end()[0] == 8
+
+
+def test_a_job_folder_with_names_of_modules_stops_nothing(started, tmp_path):
+    shadows(tmp_path)
+    assert started("--engine", "program", "--", "sh", "-c", "exit 7", cwd=tmp_path).end()[0] == 7
+    assert not imported(tmp_path)
 
 
 def test_outside_of_a_job_it_says_where_it_belongs():
