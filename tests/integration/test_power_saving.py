@@ -1,20 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes powered down and up on a real cluster: Slurm orders, a thread stops and boots slurmds.
+"""Nodes powered down and up on a real cluster, by order of the bridge.
 
-Five nodes of 60 W idle and 200 W at most; n1 is in SuspendExcNodes. Slurm's own SuspendTime is far
-away, so whatever is powered down or up here is so by order of the bridge.
+Five nodes of 60 W idle and 200 W at most; n1 is in SuspendExcNodes.
 """
 
-import shlex
-import subprocess
-import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.integration.slurm import KEEP, Cluster, expand
+from tests.integration.slurm import KEEP, Cluster
+from tests.integration.switched_nodes import (
+    RESUME_S,
+    SUSPEND_S,
+    Machines,
+    are_powered_down,
+    install_programs,
+    shown,
+    state,
+    switching_options,
+)
 
 CLUSTER = "sbsaving"
 CONFIG = Path(__file__).parents[2] / "slurm_conf" / "bridge.yaml"
@@ -26,78 +31,6 @@ planning:
     power_down: {hold: 1s}
 """
 ALL, EXCLUDED, USED = ("n1", "n2", "n3", "n4", "n5"), "n1", "n5"
-RESUME_S, SUSPEND_S = 45, 3
-PROGRAMS, ORDERS = "/usr/local/sbin", "/var/log/slurm/power-orders"
-PROGRAM = f'#!/bin/sh\necho "$(basename "$0") $1 $(date +%s)" >>{ORDERS}\n'
-
-
-@dataclass(frozen=True)
-class Order:
-    """One call of a program by Slurm; `at_s` is the controller's clock, Unix seconds."""
-
-    program: str
-    nodes: tuple[str, ...]
-    at_s: int
-
-
-class Machines:
-    """What would switch real nodes: a thread that stops and boots their slurmds as ordered."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self.orders: list[Order] = []
-        self.may_boot = threading.Event()
-        self.may_boot.set()
-        self.broken: set[str] = set()
-        self.failed: list[BaseException] = []
-        self._follows = subprocess.Popen(
-            ["docker", "exec", f"{cluster.name}-controller", "tail", "-n", "+1", "-F", ORDERS],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, text=True,
-        )  # fmt: skip
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        self.may_boot.set()
-        self._follows.terminate()
-        self._thread.join()
-        assert not self.failed, self.failed
-
-    def of(self, program: str) -> list[Order]:
-        return [order for order in self.orders if order.program == program]
-
-    def nodes_of(self, program: str) -> list[str]:
-        """In several orders if need be: Slurm hands out so many a second (SuspendRate)."""
-        return sorted(node for order in self.of(program) for node in order.nodes)
-
-    def forget(self) -> None:
-        self.orders.clear()
-
-    def mend(self) -> None:
-        self.broken.clear()
-        self.may_boot.set()
-
-    def _run(self) -> None:
-        assert self._follows.stdout is not None
-        for line in self._follows.stdout:
-            program, nodes, at_s = line.split()
-            order = Order(program, tuple(expand(nodes)), int(at_s))
-            self.orders.append(order)
-            try:
-                self._carry_out(order)
-            except (AssertionError, OSError, subprocess.SubprocessError) as failure:
-                self.failed.append(failure)
-
-    def _carry_out(self, order: Order) -> None:
-        if order.program == "resume":
-            self.may_boot.wait()
-        for node in order.nodes:
-            if node in self.broken:
-                continue
-            # -b: the host's uptime, which slurmd reports as the node's, began long ago.
-            boots = ("slurmd", "-b", "-N", node)
-            ends = ("role", "end", "node", node)
-            self._cluster.inside(node, *(boots if order.program == "resume" else ends))
 
 
 @pytest.fixture(scope="module")
@@ -106,22 +39,12 @@ def saving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     assert not KEEP, "a cluster whose nodes nobody boots is of no use: run without KEEP_CLUSTER"
     file = tmp_path_factory.mktemp("saving") / "bridge.yaml"
     file.write_text(CONFIG.read_text() + PLANNING)
-    settings = {
-        "SuspendProgram": f"{PROGRAMS}/suspend", "ResumeProgram": f"{PROGRAMS}/resume",
-        "SuspendTime": "86400", "SuspendTimeout": SUSPEND_S, "ResumeTimeout": RESUME_S,
-        "SuspendExcNodes": EXCLUDED, "SlurmctldParameters": "power_save_interval=1",
-    }  # fmt: skip
-    words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
     cluster = Cluster(
         CLUSTER, "--nodes", str(len(ALL)), "--containers", str(len(ALL)), "--cpus", "2",
-        "--service-config", str(file), *words,
+        "--service-config", str(file), *switching_options(EXCLUDED),
     )  # fmt: skip
     cluster.up()
-    paths = f"{PROGRAMS}/suspend {PROGRAMS}/resume"
-    make = f"printf %s {shlex.quote(PROGRAM)} | tee {paths} >/dev/null && chmod 755 {paths}"
-    own = f"touch {ORDERS} && chown slurm {ORDERS}"
-    cluster.inside("controller", "sh", "-c", f"{make} && {own}")
-    cluster.script("restart", "controller")
+    install_programs(cluster)
     yield cluster
     cluster.down()
 
@@ -146,21 +69,6 @@ def machines(saving: Cluster, switched: Machines) -> Machines:
     saving.wait_for("all nodes", lambda: {state(saving, node) for node in ALL} == {"IDLE"})
     switched.forget()
     return switched
-
-
-def state(cluster: Cluster, node: str) -> str:
-    return shown(cluster, "node", node)["State"]
-
-
-def shown(cluster: Cluster, kind: str, name: str) -> dict[str, str]:
-    """What scontrol shows; times are Unix seconds."""
-    words = ("env", "SLURM_TIME_FORMAT=%s", "scontrol", "show", kind, "-o", name)
-    pairs = (word.partition("=") for word in cluster.run(*words).split())
-    return {key: value for key, _, value in pairs}
-
-
-def are_powered_down(cluster: Cluster, *nodes: str) -> bool:
-    return all("POWERED_DOWN" in state(cluster, node).split("+") for node in nodes)
 
 
 def bounded(cluster: Cluster, watts: int) -> None:
