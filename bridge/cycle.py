@@ -30,6 +30,7 @@ from bridge.planning.prediction.apply_predictions import (
     starts_with_limits,
     with_prediction_notes,
 )
+from bridge.planning.queue.time_windows import eligible_first
 from bridge.planning.sharing.guest_rows import with_guests
 from bridge.ports import (
     NOTHING_SHARED,
@@ -97,8 +98,8 @@ def run_cycle(
     if prediction is not None:
         predicted = _counted_once(apply_predictions(snapshot, prediction))
 
-    # 2. Order: which job is considered first?
-    order = policy.order.order(predicted)
+    # 2. Order: which job is considered first? Jobs that are not yet eligible are considered last.
+    order = eligible_first(predicted.jobs, policy.order.order(predicted), predicted.now_s)
 
     # 3. Place: which nodes are preferred? Those without power come last.
     preference = awake_first(predicted, policy.place.preference(predicted))

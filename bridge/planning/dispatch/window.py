@@ -18,6 +18,7 @@ Rules
        it is not overtaken. These are rows with licences, a reservation, a deadline or a fixed
        start, rows bound by limits or FreePools, rows that may have more nodes than they need, and
        exclusive rows with several units on a node. Rows with a fixed start always keep theirs.
+       Rows of jobs that are not yet eligible are planned around the window.
     3. Of several alternatives or layouts a row has that of its greedy placement. In this case, if
        tasks could be spread differently over nodes, and if a row keeps its placement, the window is
        not `exact`: a bound proved for its instance does not hold for its jobs.
@@ -43,6 +44,7 @@ from bridge.planning.dispatch.instance import (
     summed,
 )
 from bridge.planning.queue.layouts import Layout
+from bridge.planning.queue.time_windows import not_yet_eligible
 from bridge.planning.scheduler.booked import Placement
 from bridge.planning.scheduler.booking import Booking
 
@@ -118,7 +120,9 @@ def choose(
     """
     rows: list[int] = []
     fixed: list[int] = []
-    everyone = np.flatnonzero(booking.has_start(np.arange(len(booking.rows.plannable))))
+    jobs, job = booking.rows.snapshot.jobs, booking.rows.job[booking.rows.plannable]
+    early = not_yet_eligible(jobs, booking.rows.snapshot.now_s)[job]
+    everyone = np.flatnonzero(booking.has_start(np.arange(len(job))) & ~early)
     possible = set(_expressible(booking, everyone)) - set(without)
     present = Present(booking) if startable else None
     n_units = 0
@@ -141,8 +145,7 @@ def choose(
             break
     if not rows:
         return None
-    bound = booking.rows.snapshot.jobs.fixed[booking.rows.job[booking.rows.plannable]]
-    fixed = [row for row in fixed if row < rows[-1] or bound[row]]
+    fixed = [row for row in fixed if row < rows[-1] or jobs.fixed[job[row]]]
     placements = list(booking.placements_of(np.array(rows, dtype=np.intp)))
     return _Builder(booking, rank, rows, placements, fixed).window()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs with a deadline, with a fixed start, or without a planned start.
+"""Jobs with a deadline, with a fixed or a later begin, or without a planned start.
 
 Rules
     1. A job with a deadline must end by it: its latest start is the deadline less its time limit.
@@ -9,12 +9,15 @@ Rules
     3. A job with a fixed start starts at its begin time. Jobs on its nodes may need some seconds to
        end: it may be late by `FIXED_GRACE_S`, but not more.
     4. A job without a planned start (`JobTable.no_place`) starts now or books nothing.
+    5. A job whose begin time has not come is not yet eligible: as in Slurm, nothing is reserved
+       for it. It is planned behind all eligible jobs, so that its expected start delays none of
+       them, under every policy and in every order. A fixed start is reserved from its submission.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.job import JobTable
+from bridge.model.job import Hold, JobTable
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.units import NEVER, format_instant
 
@@ -24,6 +27,27 @@ MISSED = ("cannot start at", "cannot end before its deadline")
 SPARE_S = 60
 """Margin before the deadline of a job that is planned as late as possible, so that a slightly late
 start does not miss it."""
+
+
+def not_yet_eligible(jobs: JobTable, now_s: int) -> NDArray[np.bool_]:
+    """(n_jobs,) which jobs wait for their begin time, without a fixed start (rule 5)."""
+    waits: NDArray[np.bool_] = (jobs.hold == Hold.BEGIN_TIME) & (jobs.begin_s > now_s)
+    return waits & ~jobs.fixed
+
+
+def eligible_first(jobs: JobTable, order: NDArray[np.int64], now_s: int) -> NDArray[np.int64]:
+    """The order with the jobs that are not yet eligible behind all others (rule 5).
+
+    Args:
+        jobs: the table.
+        order: (n,) rows of it, first planned first.
+        now_s: the present.
+    """
+    waits = not_yet_eligible(jobs, now_s)
+    if not np.count_nonzero(waits):
+        return order
+    waits = waits[order]
+    return np.concatenate((order[~waits], order[waits]))
 
 
 def fixed_start_s(jobs: JobTable, job: NDArray[np.int64]) -> NDArray[np.int64]:

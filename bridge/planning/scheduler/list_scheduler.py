@@ -21,7 +21,9 @@ Rules
        their time or not at all, so rows with a choice must not take their slots.
     3. A row that can only start too late for its deadline, its fixed start, or the end of its
        reservation is not booked.
-    4. Decoding the same order always gives the same schedule.
+    4. Rows of jobs that are not yet eligible come after all others, in any order
+       (`bridge.planning.queue.time_windows`, rule 5).
+    5. Decoding the same order always gives the same schedule.
 
 There are two kernels. `plan_nodes` (`bridge.planning.scheduler.single_pass`) plans snapshots in
 which no job requests chunks of several kinds or a licence held by a reservation, and no rule
@@ -40,7 +42,7 @@ from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.planning.queue.rows import Rows, expand_arrays
 from bridge.planning.queue.time_windows import end_s as ends
-from bridge.planning.queue.time_windows import requested_time_limit_s
+from bridge.planning.queue.time_windows import not_yet_eligible, requested_time_limit_s
 from bridge.planning.scheduler.booking import Booking
 from bridge.planning.scheduler.single_pass import NodesPlan
 from bridge.planning.scheduler.wait_reasons import explain
@@ -112,6 +114,8 @@ class ListScheduler:
         self._preference, self._conditions = preference, conditions
         fixed = snapshot.jobs.fixed
         self._fixed = fixed[self.rows.job[self.rows.plannable]] if np.count_nonzero(fixed) else None
+        early = not_yet_eligible(snapshot.jobs, snapshot.now_s)
+        self._early = early[self.rows.job[self.rows.plannable]] if np.count_nonzero(early) else None
         site = conditions.site
         rules = site.rules
         bound = bool(rules.limits or rules.free_pools or rules.power)
@@ -159,7 +163,7 @@ class ListScheduler:
             depth: how many rows may hold a planned start later than now. Later rows start now or
                 are UNPLANNED. None: all.
         """
-        order = self._fixed_first(order)
+        order = self._in_rank(order)
         if self._booking is None:
             start, alternative = self._nodes_plan.solve(order, depth)
         else:
@@ -168,19 +172,26 @@ class ListScheduler:
 
     def decode(self, *, depth: int | None = None) -> None:
         """Plans all rows in the stage order, for callers that only need `plan`."""
-        order = self._fixed_first(None)
+        order = self._in_rank(None)
         if self._booking is None:
             self._nodes_plan.decode(order, depth)
         else:
             self._book(order, depth)
 
-    def _fixed_first(self, order: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
-        """The order with rule 2 applied."""
-        if self._fixed is None or not np.count_nonzero(self._fixed):
+    def _in_rank(self, order: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
+        """The order with rules 2 and 4 applied; None: the stage order, which already obeys them."""
+        if self._fixed is None and self._early is None:
             return order
-        order = np.arange(len(self)) if order is None else order
-        fixed = self._fixed[order]
-        return np.concatenate((order[fixed], order[~fixed]))
+        rank = np.ones(len(self), dtype=np.int8)
+        if self._fixed is not None:
+            rank[self._fixed] = 0
+        if self._early is not None:
+            rank[self._early] = 2
+        ranked = rank if order is None else rank[order]
+        if (ranked[1:] >= ranked[:-1]).all():
+            return order
+        by_rank = np.argsort(ranked, kind="stable")
+        return by_rank if order is None else order[by_rank]
 
     def columns(self, order: NDArray[np.int64]) -> dict[str, Any]:
         """The arguments of `plan_nodes` for some positions in this order, for similar kernels.

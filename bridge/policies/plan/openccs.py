@@ -29,6 +29,8 @@ Rules
        it could end.
     9. A job with a fixed start gets that start or none. It is booked after the announced starts and
        before all other jobs.
+    10. The expected start of a job that is not yet eligible is not kept: it is planned in every
+       cycle, behind all others.
 
 Source: Keller, JSSPP 2017 (sections 5.1 to 5.4); the planning horizon is its future work.
 Deviates: the paper backfills in the background whenever a job leaves the plan; here every cycle
@@ -49,6 +51,7 @@ from bridge.errors import ConfigError
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.queue.rows import Rows, expand_arrays
+from bridge.planning.queue.time_windows import not_yet_eligible
 from bridge.planning.scheduler.booked import AnnouncedStarts, PlacementsById
 from bridge.planning.scheduler.booking import Booking
 from bridge.planning.scheduler.kept_book import Handover
@@ -161,6 +164,7 @@ class OpenCcs(QueuePlanner):
         kept[single] = np.maximum(announced[single], snapshot.now_s)
         not_before = rows.not_before_s()
         kept[kept < not_before] = 0
+        kept[not_yet_eligible(snapshot.jobs, snapshot.now_s)[job]] = 0
         return kept
 
     def _announced(

@@ -22,8 +22,9 @@ Rules
        service), the whole decision also ends within the budget by that clock: `RESERVE` times the
        time of the given plan is left for planning the best order. If that leaves no time, the given
        plan is used.
-    4. Jobs that ask for chunks of several kinds, and those behind the window, are planned after it
-       in the given order. The kernel ignores limits, FreePools and protections.
+    4. Jobs that ask for chunks of several kinds, jobs that are not yet eligible, and those behind
+       the window, are planned after it in the given order. The kernel ignores limits, FreePools
+       and protections.
     5. The best order is planned by the scheduler of the conservative plan, so all its rules hold.
        This plan is used if it leaves no more jobs without a start than the given plan and has a
        lower objective; otherwise the given plan is used.
@@ -61,6 +62,7 @@ from bridge.model.decisions.answer import LATE, NO_GAIN, SETTLED, SMALL, Dispatc
 from bridge.model.snapshot import Snapshot
 from bridge.planning.dispatch.account import LEAST_LONGEST_S, NAME, Account, counted
 from bridge.planning.dispatch.objective import Objective
+from bridge.planning.queue.time_windows import not_yet_eligible
 from bridge.planning.scheduler.queue_planner import QueuePlanner
 from bridge.ports import NO_PROMISES, Context, Planned, Preference, Promises, Solver
 from bridge.units import DAY_S, NEVER, STEPS_PER_MS, UNPLANNED
@@ -254,6 +256,7 @@ class SearchedCycle:
         self._goal = Objective(settings.objective, settings.ageing_s, settings.power)
         self._most_eligible_s = NEVER
         self._job = queue.job
+        self._early = not_yet_eligible(snapshot.jobs, snapshot.now_s)[queue.job]
         self._length_s = queue.length_s
         if account is not None:
             self._compare(account)
@@ -298,7 +301,7 @@ class SearchedCycle:
         jobs = snapshot.jobs
         job, nodes = self._job, len(snapshot.nodes)
         widths, total = counted(snapshot, job, self._queue.least_nodes)
-        single = np.flatnonzero(jobs.array_tasks[job] == 0)
+        single = np.flatnonzero((jobs.array_tasks[job] == 0) & ~self._early)
         account.arrive(
             jobs.id[job[single]].tolist(), _eligible_s(snapshot, job[single]),
             self._length_s[single], widths[single], total=total, nodes=nodes,
@@ -356,7 +359,7 @@ class SearchedCycle:
         late = self._snapshot.now_s - _eligible_s(self._snapshot, job) >= self._most_eligible_s
         if self._settings.most_wait_s is not None:
             late |= self._snapshot.now_s - submit_s >= self._settings.most_wait_s
-        late &= ~fixed
+        late &= ~fixed & ~self._early
         oldest = everyone[late][np.argsort(submit_s[late], kind="stable")]
         order = np.concatenate((everyone[fixed], oldest, everyone[~fixed & ~late]))
         return order, int(fixed.sum()) + len(oldest)
@@ -365,6 +368,7 @@ class SearchedCycle:
         """By position: rows that the search may order, or that go first (rule 4)."""
         jobs = self._snapshot.jobs
         inside: NDArray[np.bool_] = (given.start_s != NEVER) & (given.start_s != UNPLANNED)
+        inside &= ~self._early
         several = [
             job
             for job in np.flatnonzero(jobs.chunks.astype(bool)).tolist()

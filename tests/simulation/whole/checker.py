@@ -20,8 +20,9 @@ nothing but documented errors; no policy fails |
 What openccs promises (docs/CONFIG.md, docs/TIMES.md): announced starts are kept. Causes to move one
 later are those of `_CAUSES`: somebody changed the cluster, the rules, the policy or that job, or
 let another job run longer; a job ran beyond its end or started late; Slurm started jobs itself; a
-start was refused; the service lost its memory, or was told falsehoods. Tasks of arrays and starts
-under predictions are not promised. Not judged are promises beside FreePools: whether kept starts
+start was refused; the service lost its memory, or was told falsehoods. Tasks of arrays, starts
+under predictions, and expected starts of jobs whose begin time has not come are not promised
+(fixed starts are). Not judged are promises beside FreePools: whether kept starts
 fit together there depends on the order in which they are booked.
 
 A full report that is delayed, and overtaken by a later one, may be taken after a hello that is
@@ -500,7 +501,7 @@ class Promise(Rule):
                     f"job {job_id}, announced for {before_s}, is {to} without a cause "
                     f"(the last one: {self.cause[1] or 'none'})"
                 )
-            if start_s:
+            if start_s and (job.ask["fixed"] or job.begin_s <= report["now_s"]):
                 self.said[job_id] = (start_s, made)
         # Where the controller is to choose the nodes, it may choose none.
         self.starting |= {start[1]: report["now_s"] for start in what["starts"] if start[3]}

@@ -180,6 +180,39 @@ class TestDeadline:
             build(parse_policy({"order": "fcfs", "plan": {"name": "openccs", "deadline": "soon"}}))
 
 
+class TestNotYetEligible:
+    def test_nothing_is_reserved_for_a_begin_time(self):
+        early = {"hold": Hold.BEGIN_TIME, "limit_s": 60}
+        jobs = [
+            a_job(2, begin_s=150, id="alice", **early),
+            a_job(2, begin_s=100, id="anne", **early),
+            a_job(2, limit_s=1000, id="bob"),
+            a_job(1, limit_s=10, id="carol"),
+        ]
+        for name in EVERY:
+            snapshot = a_snapshot(nodes=3, jobs=jobs)()
+            plan = decide(snapshot, name=name)
+            assert start_of(snapshot, plan, "bob") == start_of(snapshot, plan, "carol") == 0
+            reason = reason_of(snapshot, plan, "anne")
+            assert reason is not None
+            if name != "easy":  # which announces one start
+                assert start_of(snapshot, plan, "alice") == 1000
+                assert start_of(snapshot, plan, "anne") == 1060
+
+    def test_what_is_announced_for_it_is_kept_from_its_begin_time_on(self):
+        memory = Memory()
+        job = a_job(2, begin_s=50, hold=Hold.BEGIN_TIME, id="early")
+        world = a_snapshot(nodes=2, running=BUSY, jobs=[job])
+        assert decide(world(), memory).start_s.tolist() == [100]
+        job = a_job(2, begin_s=50, eligible_s=50, id="early")
+        newcomer = a_job(2, id="newcomer", priority=9)
+        world = a_snapshot(nodes=2, now_s=50, running=BUSY, jobs=[newcomer, job])
+        snapshot = world()
+        plan = decide(snapshot, memory)
+        assert start_of(snapshot, plan, "early") == 100
+        assert start_of(snapshot, plan, "newcomer") == 200
+
+
 class TestFixedStart:
     def fixed(self, at_s=150, **settings):
         return a_job(2, begin_s=at_s, hold=Hold.BEGIN_TIME, fixed=True, id="fixed", **settings)
