@@ -181,7 +181,7 @@ class Eligibility:
         length_s = min(length_s, part.max_time_s or length_s)
         if self._cut:
             length_s = max(min(length_s, int(self._left_s[row])), least_s)
-        lengths = [length_s] if jobs.deadline_s[row] else _limits_to_try(length_s, least_s)
+        lengths = [length_s] if jobs.deadline_s[row] else limits_to_try(length_s, least_s)
         if self._leaves is None or width[1] == 1:
             return [
                 Alternative(self.classes.of(base & nodes, reservation), index, length_s, *width)
@@ -272,7 +272,7 @@ def _width(part: Partition, min_nodes: int, max_nodes: int) -> tuple[int, int] |
     return (low, high) if low <= high else None
 
 
-def _limits_to_try(length_s: int, least_s: int) -> list[int]:
+def limits_to_try(length_s: int, least_s: int) -> list[int]:
     """The time limits that are tried: repeated halves, in whole minutes, down to the minimum."""
     found = [length_s]
     while (half_s := found[-1] // 120 * 60) > max(least_s, 0):

@@ -8,7 +8,9 @@ Rules
     1. The nodes are usable, in a partition that the job named, not excluded, and enough for it.
        They include its required nodes; some of these, if it may have named more than it needs.
     2. Nodes on which another job is planned to start before this job's time limit would end are
-       left out; for a job without a limit, all nodes with a planned start. If the job is to start
+       left out; for a job without a limit, all nodes with a planned start. A limit that may be cut
+       (`JobTable.least_time_s`) is that of its planned start, or without one the longest that ends
+       before other jobs' planned starts and reservations on enough nodes. If the job is to start
        now, later rows of the plan are ignored that also start now on nodes of the controller's
        choice; otherwise two such jobs would block each other.
     3. Licences that another job's planned start needs before then are not taken.
@@ -35,7 +37,8 @@ from bridge.model.plan import Plan
 from bridge.model.rules.limits import EACH, ConsumerKind
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
-from bridge.units import NEVER, UNPLANNED
+from bridge.planning.eligibility.alternatives import limits_to_try
+from bridge.units import NEVER, UNLIMITED_S, UNPLANNED
 
 _Starts = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
@@ -48,11 +51,13 @@ class ControllerChoice:
         job: row in `Snapshot.jobs`.
         partition: index into `Snapshot.partitions`.
         nodes: (n,) int32, ascending: it may take any of them.
+        time_limit_s: to start it with, shorter than its own; 0: its own.
     """
 
     job: int
     partition: int
     nodes: NDArray[np.int32]
+    time_limit_s: int = 0
 
 
 def beyond_model(snapshot: Snapshot) -> NDArray[np.bool_]:
@@ -90,25 +95,70 @@ class Chooser:
             part = snapshot.partitions[partition]
             if not part.up or self._may_be_limited(job, part.name):
                 continue
-            free = self._free_until(job, self._end_s(job, partition))
-            if not self._beyond[job]:
-                free = free & self._has_free_cpus
-            in_partition = np.zeros(len(free), dtype=bool)
-            in_partition[part.nodes] = True
-            free = free & in_partition
-            free[list(jobs.excluded[job])] = False
-            named = free[list(jobs.required[job])]
-            there = named.all() or (self._beyond[job] and named.any())
-            if free.sum() >= max(int(jobs.min_nodes[job]), 1) and there:
-                return ControllerChoice(job, partition, np.flatnonzero(free).astype(np.int32))
+            own_s = self._limit_s(job, partition)
+            for limit_s in self._limits_s(job, partition, own_s):
+                nodes = self._nodes(job, partition, limit_s, unreserved=True)
+                if nodes is not None:
+                    cut_s = limit_s if limit_s < own_s else 0
+                    return ControllerChoice(job, partition, nodes, cut_s)
+            nodes = self._nodes(job, partition, own_s, unreserved=False)
+            if nodes is not None:
+                return ControllerChoice(job, partition, nodes)
         return None
 
-    def _end_s(self, job: int, partition: int) -> int:
-        """The latest end of the job."""
+    def _limits_s(self, job: int, partition: int, own_s: int) -> Iterable[int]:
+        """The time limits to be tried for a job whose limit may be cut, longest first."""
+        jobs = self._snapshot.jobs
+        if not jobs.least_time_s[job] or jobs.deadline_s[job]:
+            return ()
+        most_s = min(own_s, self._snapshot.partitions[partition].max_time_s or own_s, UNLIMITED_S)
+        planned_s = self._planned_limits_s.get(job)
+        if planned_s is not None:
+            return (min(planned_s, most_s),)
+        return limits_to_try(most_s, min(int(jobs.least_time_s[job]), most_s))
+
+    def _nodes(
+        self, job: int, partition: int, limit_s: int, *, unreserved: bool
+    ) -> NDArray[np.int32] | None:
+        """The nodes of one partition that are free for a time limit; None: not enough."""
+        snapshot, jobs = self._snapshot, self._snapshot.jobs
+        end_s = min(snapshot.now_s + limit_s, NEVER)
+        free = self._free_until(job, end_s)
+        if not self._beyond[job]:
+            free = free & self._has_free_cpus
+        if unreserved:
+            free = free & self._unreserved_until(int(jobs.reservation[job]), end_s)
+        in_partition = np.zeros(len(free), dtype=bool)
+        in_partition[snapshot.partitions[partition].nodes] = True
+        free = free & in_partition
+        free[list(jobs.excluded[job])] = False
+        named = free[list(jobs.required[job])]
+        there = named.all() or (self._beyond[job] and named.any())
+        if free.sum() < max(int(jobs.min_nodes[job]), 1) or not there:
+            return None
+        return np.flatnonzero(free).astype(np.int32)
+
+    def _unreserved_until(self, own: int, end_s: int) -> NDArray[np.bool_]:
+        """Nodes without a reservation of others before an instant."""
+        snapshot = self._snapshot
+        found = np.ones(len(snapshot.nodes), dtype=bool)
+        for at, reservation in enumerate(snapshot.reservations):
+            if at != own and reservation.start_s < end_s and reservation.end_s > snapshot.now_s:
+                found[reservation.nodes] = False
+        return found
+
+    @cached_property
+    def _planned_limits_s(self) -> dict[int, int]:
+        """With which time limits the plan starts jobs now, by job."""
+        plan, rows = self._plan, self._plan.starts_now
+        limits_s = (plan.end_s - plan.start_s)[rows]
+        return dict(zip(plan.job[rows].tolist(), limits_s.tolist(), strict=True))
+
+    def _limit_s(self, job: int, partition: int) -> int:
+        """The time limit of the job; NEVER: it has none."""
         part = self._snapshot.partitions[partition]
         limit_s = int(self._snapshot.jobs.time_limit_s[job]) or part.default_time_s
-        limit_s = limit_s or part.max_time_s
-        return self._snapshot.now_s + limit_s if limit_s else NEVER
+        return limit_s or part.max_time_s or NEVER
 
     def _free_until(self, job: int, end_s: int) -> NDArray[np.bool_]:
         """Usable nodes without a planned start of another job before an instant (rule 2)."""

@@ -223,7 +223,9 @@ class Announcements:
         self._open[self._next_id] = OpenStart(
             job_id, version, snapshot.now_s, partition, is_choice=is_choice
         )
-        start = pb.Start(choice=nodes.fold(choice.nodes), partition=partition)
+        start = pb.Start(
+            choice=nodes.fold(choice.nodes), partition=partition, time_limit_s=choice.time_limit_s
+        )
         return pb.Decision(id=self.take_id(), job_id=job_id, job_version=version, start=start)
 
     def take_id(self) -> int:

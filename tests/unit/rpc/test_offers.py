@@ -203,6 +203,32 @@ def test_no_node_is_avoided_for_a_limit():
     assert tried == ["n0"] * 6
 
 
+def limits(reply):
+    return {
+        d.job_id: (d.start.choice, d.start.time_limit_s)
+        for d in reply.decisions
+        if d.WhichOneof("action") == "start"
+    }
+
+
+def test_a_limit_that_may_be_cut_is_cut_before_a_reservation():
+    """Of jobs whose nodes the controller chooses, at their start and after a change (`TimeMin`)."""
+    kept = pb.Reservation(name="all", start_s=NOW_S + 600, end_s=NOW_S + 9000, nodes="n[0-3]")
+    hour = {"time_limit_s": 3600, "request": a_request(max_nodes=1, controller_chooses=True)}
+    cycles = choosing_cycles()
+    reply = cycles.run(
+        a_full(
+            [a_job("1", least_time_s=120, **hour), a_job("2", **hour)],
+            reservations=pb.Reservations(items=[kept]),
+        )
+    )
+    assert limits(reply)["1"] == ("n[0-3]", 420)
+    assert limits(reply)["2"][1] == 0  # Slurm says why it waits
+    changed = a_job("2", version=2, least_time_s=240, **hour)
+    reply = cycles.run(a_delta(1, jobs=[changed]))
+    assert limits(reply)["2"][1] == 420
+
+
 def test_nodes_that_were_refused_are_avoided_one_after_the_other():
     cycles = choosing_cycles(features=("start",))
     reply = cycles.run(a_full([one()]))

@@ -14,7 +14,7 @@ from bridge.planning.eligibility.controller_choice import Chooser
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
 from bridge.units import NEVER, UNPLANNED
-from tests.builders import a_job, a_node, a_running_job, a_snapshot
+from tests.builders import a_job, a_node, a_reservation, a_running_job, a_snapshot
 from tests.worlds import random_world
 
 
@@ -123,3 +123,47 @@ def test_no_choice_touches_a_place_in_the_plan(preset, seed):
         for row in range(len(plan)):
             if plan.job[row] != choice.job and plan.start_s[row] not in (NEVER, UNPLANNED):
                 assert plan.start_s[row] >= end_s or not nodes & set(plan.nodes_of(row).tolist())
+
+
+HOUR_S = 3600
+
+
+def limits_of(snapshot, row, *, alone=False):
+    """Nodes and time limit of a choice, on a plan or on one in which the job has no start."""
+    plan = plan_of(snapshot)
+    if alone:
+        plan = dataclasses.replace(plan, start_s=np.where(plan.job == row, UNPLANNED, plan.start_s))
+    found = list(Chooser(snapshot, NO_RULES, plan).choices([row]))
+    return [(choice.nodes.tolist(), choice.time_limit_s) for choice in found]
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_limit_that_may_be_cut_ends_before_a_reservation(alone):
+    """Slurm refuses a start that would last into it; nodes outside of it leave the whole limit."""
+    job = a_job(limit_s=HOUR_S, least_s=120, controller_chooses=True)
+    everywhere = a_reservation(range(3), 600, 9000)
+    snapshot = a_snapshot(nodes=3, jobs=[job, job], reservations=[everywhere])()
+    for row in (0, 1):
+        assert limits_of(snapshot, row, alone=alone)[0][1] == 420  # an hour, half by half
+    some = a_reservation([0, 1], 600, 9000)
+    snapshot = a_snapshot(nodes=3, jobs=[job], reservations=[some])()
+    assert limits_of(snapshot, 0, alone=alone) == [([2], 0)]
+
+
+def test_a_limit_that_may_be_cut_ends_before_a_planned_start():
+    holds = a_running_job((0,), 600, shared=True, cpus=1)
+    wide = a_job(2, priority=9)
+    asks = a_job(shared=True, cpus=1, limit_s=HOUR_S, least_s=240, controller_chooses=True)
+    snapshot = a_snapshot(nodes=2, jobs=[wide, asks], running=[holds])()
+    assert limits_of(snapshot, 1) == [([0, 1], 420)]
+    assert limits_of(snapshot, 1, alone=True) == [([0, 1], 420)]
+
+
+def test_a_limit_is_not_cut_below_its_minimum_nor_where_a_deadline_cuts_it():
+    everywhere = a_reservation(range(2), 600, 9000)
+    too_long = a_job(limit_s=HOUR_S, least_s=660, controller_chooses=True)
+    rigid = a_job(limit_s=HOUR_S, controller_chooses=True)
+    snapshot = a_snapshot(nodes=2, jobs=[too_long, rigid], reservations=[everywhere])()
+    assert limits_of(snapshot, 0) == limits_of(snapshot, 1) == [([0, 1], 0)]  # Slurm refuses
+    due = a_job(limit_s=HOUR_S, least_s=120, deadline_s=8000, controller_chooses=True)
+    assert limits_of(a_snapshot(nodes=2, jobs=[due])(), 0) == [([0, 1], 0)]
