@@ -475,10 +475,11 @@ static bool names_job(const pb_decision_t *decision, const job_record_t *job) {
 
 // Called by select_nodes() before it changes the record.
 static void judge_start(job_record_t *job) {
-    bitstr_t *nodes = NULL;
+    bitstr_t *nodes = NULL, *given = NULL;
     if (expand_is_helper(job))
         return;
     bool allowed = false;
+    EXPECT(nodes_named(mock.select_names, &given));
     EXPECT(arrived && arrived->service_epoch == cycle.service_epoch && !arrived->need_full);
     EXPECT(arrived->generation == cycle.generation);
     for (size_t i = 0; !allowed && i < arrived->n_decisions; i++) {
@@ -491,7 +492,8 @@ static void judge_start(job_record_t *job) {
             used |= started_by[k] == decision->id;
         if (used || !nodes_named(decision->start->nodes, &nodes))
             continue;
-        allowed = bits_print(nodes) == bits_print(job->details->req_node_bitmap);
+        allowed = bits_print(nodes) == bits_print(given) &&
+                  (uint32_t)bit_set_count(given) == job->details->min_nodes;
         FREE_NULL_BITMAP(nodes);
         if (allowed && n_started < MOST_DECISIONS)
             started_by[n_started++] = decision->id;
@@ -500,6 +502,7 @@ static void judge_start(job_record_t *job) {
         fprintf(stderr, "job %u starts on %s, and no decision says so\n", job->job_id,
                 mock.select_names);
     EXPECT(allowed);
+    FREE_NULL_BITMAP(given);
     starts_seen++;
 }
 

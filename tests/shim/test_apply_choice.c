@@ -10,7 +10,7 @@ static void slurm_chooses_among_nodes(void) {
         job_record_t *job = waiting(1);
         job->details->min_nodes = 2;
         job->details->max_nodes = 4;
-        job->details->contiguous = 1;
+        job->details->overcommit = 1;
         job->req_switch = 1;
         job->details->req_node_bitmap = bit_alloc(8);
         bit_set(job->details->req_node_bitmap, 3);

@@ -262,6 +262,25 @@ static void a_width_rule_binds_but_not_the_way_back(void) {
     end();
 }
 
+static void nodes_that_a_request_binds_together_stay(void) {
+    for (int kind = 0; kind < 3; kind++) {
+        begin();
+        job_record_t *job = running(1);
+        if (kind == 0) {
+            job->details->contiguous = 1;
+        } else if (kind == 1) {
+            job->details->features = xstrdup("[rack1*1&rack2*1]");
+        } else {
+            job->details->job_size_bitmap = bit_alloc(4);
+            bit_set(job->details->job_size_bitmap, 1);
+            bit_set(job->details->job_size_bitmap, 3);
+        }
+        expect_none(job, "n[2-3]", REFUSED, "binds its nodes together");
+        FREE_NULL_BITMAP(job->details->job_size_bitmap);
+        end();
+    }
+}
+
 static void jobs_in_odd_states_are_left_alone(void) {
     begin();
     job_record_t *job = running(1);
@@ -598,6 +617,7 @@ int main(void) {
     without_defer_slurm_may_start_the_helper_itself();
     only_malleable_jobs_within_their_bounds();
     a_width_rule_binds_but_not_the_way_back();
+    nodes_that_a_request_binds_together_stay();
     jobs_in_odd_states_are_left_alone();
     nodes_that_cannot_be_had();
     limits_in_accounting_are_on_all_nodes_of_a_job();

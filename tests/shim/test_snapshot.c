@@ -92,6 +92,51 @@ static void what_slurm_holds_back_is_told_so(void) {
     end();
 }
 
+// scontrol requeuehold, RequeueExitHold and a Prolog that fails: Slurm lets a user release the job
+// only while its reason says that the user held it.
+static void who_holds_a_job_is_kept_while_its_former_run_is_cleaned_up(void) {
+    static const uint32_t reasons[] = {WAIT_HELD_USER, WAIT_HELD, WAIT_MAX_REQUEUE,
+                                       WAIT_RESV_DELETED, FAIL_BAD_CONSTRAINTS};
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+        begin();
+        job_record_t *jobs[] = {mock_job(1), mock_job(2), mock_job(3), mock_job(4)};
+        list_t *steps = mock_list();
+        mock_append(steps, jobs[0]);
+        jobs[0]->step_list = steps;
+        jobs[1]->details->prolog_running = 1;
+        jobs[2]->restart_cnt = 1;
+        jobs[2]->details->submit_time = time(NULL) + 100;
+        jobs[3]->restart_cnt = 1;
+        jobs[3]->details->submit_time = time(NULL) + 100;
+        for (int at = 0; at < 3; at++) {
+            jobs[at]->priority = 0;
+            jobs[at]->state_reason = reasons[i];
+            jobs[at]->state_desc = xstrdup("launch failed requeued held");
+        }
+        for (int cleaned = 0; cleaned < 2; cleaned++) {
+            scan();
+            if (!cleaned)
+                EXPECT_NUMBER(told("4")->hold, PB(HOLD__HOLD_OTHER)); // it is not held
+            for (int at = 0; at < 3; at++) {
+                char id[] = {(char)('1' + at), 0};
+                if (!cleaned)
+                    EXPECT_NUMBER(told(id)->hold, PB(HOLD__HOLD_HELD));
+                EXPECT_NUMBER(jobs[at]->state_reason, reasons[i]);
+                EXPECT_TEXT(jobs[at]->state_desc, "launch failed requeued held");
+            }
+            EXPECT_NUMBER(jobs[3]->state_reason, cleaned ? WAIT_NO_REASON : WAIT_CLEANING);
+            steps->count = 0;
+            jobs[1]->details->prolog_running = 0;
+            mock.now_us += INT64_C(200000000);
+        }
+        jobs[2]->details->submit_time = time(NULL) + 100;
+        jobs[2]->priority = 1000; // released
+        scan();
+        EXPECT_NUMBER(jobs[2]->state_reason, WAIT_CLEANING);
+        end();
+    }
+}
+
 static void more_names_than_nodes_are_told_as_what_is_left_out(void) {
     begin();
     job_record_t *job = mock_job(1);
@@ -468,6 +513,7 @@ static void records_of_any_content_are_read(void) {
 int main(void) {
     only_what_changed_is_told();
     what_slurm_holds_back_is_told_so();
+    who_holds_a_job_is_kept_while_its_former_run_is_cleaned_up();
     more_names_than_nodes_are_told_as_what_is_left_out();
     who_is_kept_back_by_a_limit_is_looked_at_again();
     of_some_qos_no_place_is_kept();

@@ -14,8 +14,8 @@ Rules
        demands that are too large for some of the nodes, the controller chooses the nodes when the
        job starts.
     6. Of a job that requests chunks, only the chunks count (`bridge.rpc.reported.decode_chunks`).
-    7. Only the controller can choose between several reservations. Such a job is offered to the
-       controller, and counts as refused until it starts.
+    7. Only the controller can choose between several reservations, and understands constraints with
+       counts. Such a job is offered to the controller, and counts as refused until it starts.
 
 An invalid request affects only its own job: `problem` describes the error.
 """
@@ -32,6 +32,7 @@ from bridge.model.job import COLUMNS, Hold, WidthRule
 from bridge.model.job_columns import MAX_COUNT, MAX_POWER_W, Source
 from bridge.model.node import CPUS, MEMORY_MIB
 from bridge.model.resources import LoweredChunks
+from bridge.planning.requests.features import parse_features
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.decode_chunks import constraint, decode_chunks
 from bridge.rpc.reported.safe_text import printable
@@ -124,7 +125,7 @@ def lower(request: pb.Request, layout: TableColumns) -> Lowered:
 
 def _left_to_the_controller(request: pb.Request, layout: TableColumns, refused: Lowered) -> Lowered:
     """Adds the nodes on which the controller may try a request that is not understood here."""
-    if request.HasField("chunks") or _has_widths(request):
+    if _is_laid_out_here(request):
         return refused
     try:
         return replace(
@@ -143,6 +144,8 @@ def _left_to_the_controller(request: pb.Request, layout: TableColumns, refused: 
 
 def _lower(request: pb.Request, layout: TableColumns) -> Lowered:
     _bounded(request)
+    if request.controller_chooses and request.features and not _is_laid_out_here(request):
+        _understood(request)
     partitions = _partitions(request, layout)
     least_w, most_w = _power(request)
     required = tuple(layout.nodes.parse(request.required_nodes).tolist())
@@ -230,6 +233,11 @@ def _power(request: pb.Request) -> tuple[int, int]:
     return min(least, MAX_POWER_W), min(most, MAX_POWER_W)
 
 
+def _is_laid_out_here(request: pb.Request) -> bool:
+    """Whether only the planner can lay a request out."""
+    return request.HasField("chunks") or _has_widths(request)
+
+
 def _has_widths(request: pb.Request) -> bool:
     """Whether a request states widths; one that states power alone is rigid."""
     asked = request.malleable
@@ -261,6 +269,15 @@ def _bounded(request: pb.Request) -> None:
         raise BadRequest(f"list of nodes longer than {MAX_NODE_LIST} characters")
     if max(len(request.partitions), len(request.licences), len(request.gres_per_node)) > MAX_NAMED:
         raise BadRequest(f"names more than {MAX_NAMED} partitions, licences or resources")
+
+
+def _understood(request: pb.Request) -> None:
+    """Leaves a constraint that only the controller understands to it (7): it accepted the job."""
+    try:
+        parse_features(request.features)
+    except RequestError as error:
+        text = f"the controller chooses its nodes: {request.features[:96]}"
+        raise _ControllersChoice(text) from error
 
 
 def _partitions(request: pb.Request, layout: TableColumns) -> tuple[int, ...]:

@@ -118,10 +118,12 @@ static void show(job_record_t *job, uint32_t reason, char *text)
 
 static void set_reason(job_record_t *job, const sent_job_t *entry, const pb_pending_t *pending)
 {
-    if (pending->code == PB(REASON_CODE__REASON_REFUSED) && entry->word != WAIT_NO_REASON) {
-        // With another reason, Slurm's sentence or none is shown.
-        if (job->state_reason != entry->word || entry->word == WAIT_RESOURCES)
-            show(job, entry->word, NULL);
+    if (pending->code == PB(REASON_CODE__REASON_REFUSED)) {
+        // The text is of an error, for `explain`: users of squeue get Slurm's word for it, and its
+        // sentence if it has set one. None: it has not tried yet, or has no word.
+        uint32_t word = entry->word == WAIT_NO_REASON ? WAIT_RESOURCES : entry->word;
+        if (job->state_reason != word || word == WAIT_RESOURCES)
+            show(job, word, NULL);
         return;
     }
     uint32_t reason = slurm_reason(pending->code, job);

@@ -8,6 +8,7 @@
 #include "rules/moldable.h"
 #include "rules/raised_limit.h"
 #include "rules/reservations.h"
+#include "rules/unmodelled.h"
 
 // ---------------------------------------------------------------- preconditions
 
@@ -161,8 +162,10 @@ typedef struct {
     uint8_t share_res, whole_node;
 } kept_t;
 
-// Exactly these nodes; or any of them that satisfy the request.
-typedef enum { EXACTLY, AMONG } scope_t;
+// Exactly these nodes; all of them, if Slurm would choose them for the whole request; or any of
+// them that satisfy it. Slurm checks some conditions only on nodes that it chooses itself: it takes
+// nodes that a request requires even if they are not contiguous.
+typedef enum { EXACTLY, ALL_OF, AMONG } scope_t;
 
 typedef struct {
     part_record_t *part;
@@ -201,14 +204,14 @@ static void narrow(job_record_t *job, const terms_t *terms, kept_t *kept)
         molded_fit(job, (uint32_t)bit_set_count(nodes));
     details->req_node_bitmap = required ? bit_copy(required) : NULL;
     // With more names than the job may have nodes, some of them suffice.
-    if (scope == AMONG && required && kept->max_nodes &&
+    if (scope != EXACTLY && required && kept->max_nodes &&
         (uint32_t)bit_set_count(required) > kept->max_nodes)
         bit_and(details->req_node_bitmap, nodes);
     details->exc_node_bitmap = bit_copy(nodes);
     bit_not(details->exc_node_bitmap);
     if (kept->excluded)
         bit_or(details->exc_node_bitmap, kept->excluded);
-    if (scope == EXACTLY)
+    if (scope != AMONG)
         details->min_nodes = details->max_nodes = (uint32_t)bit_set_count(nodes);
     details->features_use = details->features;
     details->feature_list_use = details->feature_list;
@@ -220,7 +223,7 @@ static void narrow(job_record_t *job, const terms_t *terms, kept_t *kept)
     }
     // The service has already counted leaf switches and the job's wait for few of them. Slurm,
     // which would only start counting now, must not refuse the nodes.
-    if (scope == EXACTLY) {
+    if (scope != AMONG) {
         job->req_switch = 0;
         job->best_switch = true;
     }
@@ -319,15 +322,24 @@ static uint32_t word_for(const job_record_t *job, int code)
     }
 }
 
-static verdict_t refusal(job_record_t *job, kept_t *kept, int code)
+// Why Slurm found no nodes. If they were to be all of some nodes, these may never do, so that the
+// service must try others.
+static verdict_t no_nodes(scope_t scope, int code)
+{
+    if (scope == ALL_OF)
+        return REFUSED(code, "%s: not all conditions of the request hold on these nodes",
+                       slurm_strerror(code));
+    return verdict_of(PB(OUTCOME__OUTCOME_BUSY), code, "%s", slurm_strerror(code));
+}
+
+static verdict_t refusal(job_record_t *job, kept_t *kept, scope_t scope, int code)
 {
     uint32_t word = word_for(job, code);
     bool own = word == job->state_reason; // with Slurm's sentence, if it has one
-    verdict_t busy = verdict_of(PB(OUTCOME__OUTCOME_BUSY), code, "%s", slurm_strerror(code));
     verdict_t verdict = word != WAIT_NO_REASON && code != ESLURM_LICENSES_UNAVAILABLE
                             ? REFUSED(code, "%s: %s", slurm_strerror(code),
                                       own ? words_for(job) : compat_reason_string(word))
-                        : code == ESLURM_NODES_BUSY ? busy
+                        : code == ESLURM_NODES_BUSY ? no_nodes(scope, code)
                                                     : REFUSED(code, "%s", slurm_strerror(code));
     if (code == ESLURM_ACCOUNTING_POLICY)
         verdict.outcome = PB(OUTCOME__OUTCOME_LIMITED);
@@ -388,7 +400,7 @@ static verdict_t start_narrowed(job_record_t *job, const terms_t *terms)
     narrow(job, terms, &kept);
     (void)job_limits_check(&job, false); // adjusts the request to the partition
     job->last_sched_eval = time(NULL);
-    int code = terms->scope == AMONG ? select_preferred(job) : compat_select_nodes(job);
+    int code = terms->scope == EXACTLY ? compat_select_nodes(job) : select_preferred(job);
     if (array_job_id) {
         job_record_t *rest = find_job_record(array_job_id);
         if (rest && rest != job && rest->details)
@@ -399,7 +411,7 @@ static verdict_t start_narrowed(job_record_t *job, const terms_t *terms)
         coscheduling_end(job, terms->host, terms->nodes, code == SLURM_SUCCESS);
     if (code != SLURM_SUCCESS) {
         fed_mgr_job_unlock(job);
-        return refusal(job, &kept, code);
+        return refusal(job, &kept, terms->scope, code);
     }
     xfree(kept.state_desc);
     if (job->time_limit > asked)
@@ -416,20 +428,31 @@ static verdict_t judge_sharing(const job_record_t *job, const pb_start_t *start,
 {
     if (!start->host_job_id[0]) {
         terms->shares =
-            terms->scope == EXACTLY && coscheduling_will_host(job, terms->part, terms->nodes);
+            terms->scope != AMONG && coscheduling_will_host(job, terms->part, terms->nodes);
         return coscheduling_judge_third(job, terms->part, terms->nodes);
     }
     terms->shares = true;
     terms->host = job_by_wire_id(start->host_job_id);
-    if (terms->scope != EXACTLY)
+    if (terms->scope == AMONG)
         return INVALID("a start as a guest must name nodes of its host");
     return coscheduling_judge(job, terms->host, terms->part, terms->nodes);
+}
+
+// Lets Slurm check nodes against the parts of the request that the wire cannot state. Where it is
+// given the tasks on each node it takes the nodes as they are.
+static verdict_t judge_unmodelled(const job_record_t *job, terms_t *terms)
+{
+    if (!terms->tasks)
+        terms->scope = ALL_OF;
+    else if (job->details->contiguous && !nodes_are_contiguous(terms->nodes))
+        return REFUSED(ESLURM_NODES_BUSY, "the nodes are not contiguous");
+    return APPLIED;
 }
 
 static verdict_t judge_start(job_record_t *job, const pb_start_t *start, terms_t *terms,
                              const char *names)
 {
-    bool exactly = terms->scope == EXACTLY;
+    bool exactly = terms->scope != AMONG;
     uint32_t width = exactly ? (uint32_t)bit_set_count(terms->nodes) : 0;
     verdict_t verdict = judge_limit(job, terms->part, start, width, &terms->minutes);
     if (is_applied(&verdict) && exactly)
@@ -438,6 +461,8 @@ static verdict_t judge_start(job_record_t *job, const pb_start_t *start, terms_t
         verdict = INVALID("%.60s: not all nodes are in partition %.60s", names, terms->part->name);
     if (is_applied(&verdict) && exactly)
         verdict = judge_uses(job, start, terms->nodes, &terms->tasks);
+    if (is_applied(&verdict) && exactly && job_is_unmodelled(job))
+        verdict = judge_unmodelled(job, terms);
     if (is_applied(&verdict))
         verdict = judge_sharing(job, start, terms);
     if (is_applied(&verdict))

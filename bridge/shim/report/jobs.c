@@ -320,7 +320,7 @@ static bool can_be_resized(const job_record_t *job)
     malleable_t wanted;
     char problem[8];
     bool whole = (job->details->whole_node & WHOLE_NODE_REQUIRED) != 0; // see resize.c
-    return IS_JOB_RUNNING(job) && whole && job->spank_job_env_size &&
+    return IS_JOB_RUNNING(job) && whole && job->spank_job_env_size && !job_binds_its_nodes(job) &&
            job_malleable(job, &wanted, problem, sizeof(problem)) && wanted.max_nodes;
 }
 

@@ -8,6 +8,7 @@
 #include "resize/expand.h"
 #include "rules/job_limits.h"
 #include "rules/raised_limit.h"
+#include "rules/unmodelled.h"
 #include "rules/wall_limit.h"
 
 #define BUSY(...) verdict_of(PB(OUTCOME__OUTCOME_BUSY), ESLURM_NODES_BUSY, __VA_ARGS__)
@@ -58,6 +59,8 @@ static verdict_t judge_job(const job_record_t *job)
 {
     if (job->het_job_id)
         return REFUSED(ESLURM_NOT_SUPPORTED, "heterogeneous jobs are not resized");
+    if (job_binds_its_nodes(job))
+        return REFUSED(ESLURM_NOT_SUPPORTED, "the job's request binds its nodes together");
     if (IS_JOB_SUSPENDED(job))
         return REFUSED(ESLURM_JOB_SUSPENDED, "the job is suspended");
     if (!IS_JOB_RUNNING(job) || job->job_state & (JOB_REQUEUE | JOB_REQUEUE_HOLD))

@@ -314,6 +314,11 @@ bool examine(job_record_t *job, sent_job_t *entry, int64_t now_ms)
         last_job_update = time(NULL);
     }
     if (examine_cleaning(job)) {
+        // Who holds a job is told by its reason alone: the user who held it may release it.
+        if (job->priority == 0 && is_held_reason(job->state_reason)) {
+            hold_as_slurm_says(entry, PB(HOLD__HOLD_HELD), job);
+            return true;
+        }
         set_reason(job, WAIT_CLEANING);
         hold(entry, PB(HOLD__HOLD_OTHER), "the job's former run is still being cleaned up");
         return true;

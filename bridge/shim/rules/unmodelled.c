@@ -73,13 +73,27 @@ static bool has_open_width(const job_record_t *job)
            !is_malleable(job);
 }
 
+bool nodes_are_contiguous(bitstr_t *nodes)
+{
+    bitoff_t first = bit_ffs(nodes), after = first;
+    while (after >= 0 && after < bit_size(nodes) && bit_test(nodes, after))
+        after++;
+    return after - first == bit_set_count(nodes);
+}
+
+bool job_binds_its_nodes(const job_record_t *job)
+{
+    const job_details_t *details = job->details;
+    return details->contiguous || (details->features && strpbrk(details->features, "*[")) ||
+           compat_node_counts(details);
+}
+
 bool job_is_unmodelled(const job_record_t *job)
 {
     const job_details_t *details = job->details;
-    return details->overcommit || details->contiguous || has_shape(details) || details->prefer ||
-           has_open_width(job) || details->pn_min_tmp_disk || is_said(details->core_spec) ||
-           (job->bit_flags & (SPREAD_JOB | USE_MIN_NODES)) || job->tres_per_socket ||
-           (details->features && strpbrk(details->features, "*[")) || reservations_are_open(job) ||
-           compat_node_counts(details) || names_more_nodes_than_it_needs(details) ||
-           uses_unmodelled_part(job);
+    return job_binds_its_nodes(job) || details->overcommit || has_shape(details) ||
+           details->prefer || has_open_width(job) || details->pn_min_tmp_disk ||
+           is_said(details->core_spec) || (job->bit_flags & (SPREAD_JOB | USE_MIN_NODES)) ||
+           job->tres_per_socket || reservations_are_open(job) ||
+           names_more_nodes_than_it_needs(details) || uses_unmodelled_part(job);
 }

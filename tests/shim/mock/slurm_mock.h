@@ -636,7 +636,7 @@ typedef struct {
     const char *only_with;           // with which features it does; NULL: with any
     bool split_anyway;
     unsigned scans, selects, started, launched, allocated, saves, dumps, schedules, reservations;
-    uint32_t select_nodes, select_time_limit, select_switch, select_dist;
+    uint32_t select_nodes, select_required, select_time_limit, select_switch, select_dist;
     char select_names[256];
     uint32_t select_tasks[64];
     uint32_t select_num_tasks, select_cpus; // what counts all nodes together

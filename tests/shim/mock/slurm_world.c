@@ -292,10 +292,29 @@ void job_state_set(job_record_t *job, uint32_t state) {
 
 // ---------------------------------------------------------------- starts
 
-// Notes what is asked for: all nodes that are not excluded, or some of them. True: some node is
-// required and, by its user, excluded.
-static bool note_request(job_record_t *job, bitstr_t *given) {
-    bool contradicts = false, among = false;
+// Slurm checks that nodes are contiguous only where it chooses some of them itself. Leaves the
+// first that will do; false: there are none.
+static bool choose_contiguous(bitstr_t *given, bitstr_t *required, uint32_t wanted) {
+    for (bitoff_t first = 0; first + (bitoff_t)wanted <= given->size; first++) {
+        bitoff_t at = first, end = first + (bitoff_t)wanted;
+        bool names = true; // all that are required are among them
+        while (at < end && given->bit[at])
+            at++;
+        for (bitoff_t i = 0; required && i < given->size; i++)
+            names &= !required->bit[i] || (i >= first && i < end);
+        if (at < end || !names)
+            continue;
+        for (bitoff_t i = 0; i < given->size; i++)
+            given->bit[i] = i >= first && i < end;
+        return true;
+    }
+    return false;
+}
+
+// Notes what is asked for: all nodes that are not excluded, or some of them. An error: some node is
+// required and, by its user, excluded, or no nodes are contiguous.
+static int note_request(job_record_t *job, bitstr_t *given) {
+    bool contradicts = false, among = false, scattered = false;
     job_details_t *details = job->details;
     bitstr_t *required = details->req_node_bitmap;
     if (!details->exc_node_bitmap)
@@ -315,7 +334,11 @@ static bool note_request(job_record_t *job, bitstr_t *given) {
     uint32_t some = (uint32_t)bit_set_count(contradicts ? required : given);
     if (!among && (details->min_nodes != details->max_nodes || details->min_nodes != some))
         mock_wrong("%u to %u nodes", details->min_nodes, details->max_nodes);
-    for (bitoff_t i = given->size - 1; among && i >= 0 && some > details->min_nodes; i--) {
+    mock.select_required = required ? (uint32_t)bit_set_count(required) : 0;
+    if (among && details->contiguous)
+        scattered = !choose_contiguous(given, required, details->min_nodes);
+    for (bitoff_t i = given->size - 1;
+         among && !details->contiguous && i >= 0 && some > details->min_nodes; i--) {
         some -= given->bit[i] && !(required && required->bit[i]);
         given->bit[i] &= required && required->bit[i];
     }
@@ -327,7 +350,9 @@ static bool note_request(job_record_t *job, bitstr_t *given) {
     for (uint32_t i = 0;
          mock.select_arbitrary && details->arbitrary_tpn && i < MIN(64, details->min_nodes); i++)
         mock.select_tasks[i] = details->arbitrary_tpn[i];
-    return contradicts;
+    return contradicts ? ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE
+           : scattered ? ESLURM_NODES_BUSY
+                       : 0;
 }
 
 static void take_first_task(job_record_t *job) {
@@ -349,8 +374,9 @@ int select_nodes(job_node_select_t *select, bool test_only, bool defer, uint32_t
         mock_wrong("select_nodes for a job that does not wait");
     mock.selects++;
     bitstr_t *given = bit_alloc(bit_size(job->details->exc_node_bitmap));
-    int code =
-        note_request(job, given) ? ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE : mock.select_code;
+    int code = note_request(job, given);
+    if (!code)
+        code = mock.select_code;
     if (!code && mock_owned(job, given))
         code = ESLURM_NODES_BUSY;
     if (!code && mock.only_in && job->resv_ptr != mock.only_in)

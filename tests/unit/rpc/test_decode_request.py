@@ -257,6 +257,31 @@ def test_one_of_several_reservations_is_for_the_controller_to_find(names, proble
     assert (lowered.problem, lowered.problem_hold) == (problem, hold)
 
 
+COUNTED = "[rack1*1&rack2*2]"
+
+
+def test_a_constraint_that_only_the_controller_understands_is_no_error_of_the_user():
+    """Slurm has accepted it: the job only waits for nodes."""
+    lowered = ask(a_layout(), features=COUNTED, controller_chooses=True)
+    assert lowered.problem == f"the controller chooses its nodes: {COUNTED}"
+    assert lowered.problem_hold is Hold.REFUSED
+    assert (lowered.controller_chooses, lowered.partitions) == (True, (0,))
+    assert not ask(a_layout(), features="[a|b]", controller_chooses=True).problem
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"controller_chooses": True, "chunks": pb.Chunks(chunks="2:ncpus=1")},
+        {"controller_chooses": True, "malleable": pb.Malleable(min_nodes=1)},
+    ],
+)
+def test_where_the_controller_cannot_place_it_it_stays_the_planners(options):
+    """The planner then refuses the constraint, and says at which character."""
+    assert "chooses" not in ask(a_layout(), features=COUNTED, **options).problem
+
+
 def test_stated_power_makes_no_job_malleable():
     stated = pb.Malleable(min_power_w=90, max_power_w=250)
     found = ask(malleable=stated, min_nodes=2, max_nodes=2)
