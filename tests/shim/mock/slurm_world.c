@@ -331,8 +331,10 @@ static int note_request(job_record_t *job, bitstr_t *given) {
     mock.select_among = among;
     mock.select_num_tasks = details->num_tasks;
     mock.select_cpus = details->min_cpus;
-    uint32_t some = (uint32_t)bit_set_count(contradicts ? required : given);
-    if (!among && (details->min_nodes != details->max_nodes || details->min_nodes != some))
+    uint32_t some = (uint32_t)bit_set_count(given);
+    bool few = some < details->min_nodes; // the others are excluded by its user
+    if (!among && !few && !contradicts &&
+        (details->min_nodes != details->max_nodes || details->min_nodes != some))
         mock_wrong("%u to %u nodes", details->min_nodes, details->max_nodes);
     mock.select_required = required ? (uint32_t)bit_set_count(required) : 0;
     if (among && details->contiguous)
@@ -350,9 +352,9 @@ static int note_request(job_record_t *job, bitstr_t *given) {
     for (uint32_t i = 0;
          mock.select_arbitrary && details->arbitrary_tpn && i < MIN(64, details->min_nodes); i++)
         mock.select_tasks[i] = details->arbitrary_tpn[i];
-    return contradicts ? ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE
-           : scattered ? ESLURM_NODES_BUSY
-                       : 0;
+    return contradicts || few ? ESLURM_REQUESTED_NODE_CONFIG_UNAVAILABLE
+           : scattered        ? ESLURM_NODES_BUSY
+                              : 0;
 }
 
 static void take_first_task(job_record_t *job) {
