@@ -5,6 +5,9 @@
 
 #include "slurm_mock.h"
 
+// Gives a job a reason, without a sentence.
+void mock_set_reason(job_record_t *job, int reason);
+
 // Slurm keeps nodes for one user: whether a job may not use them.
 bool mock_owned(job_record_t *job, bitstr_t *nodes);
 
