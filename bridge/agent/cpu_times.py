@@ -39,8 +39,8 @@ class CpuTimes:
         seen = {}
         for entry in os.scandir(self._proc):
             try:
-                if not entry.name.isdecimal() or not entry.stat(follow_symlinks=False).st_uid:
-                    continue  # root's processes belong to no job
+                if not entry.name.isdecimal():
+                    continue
                 key, cpu_s = self._cpu(int(entry.name))
             except (OSError, ValueError, IndexError):
                 continue

@@ -5,25 +5,97 @@ Rules
     1. A process in a cgroup `.../job_N/...` belongs to job N, whatever its environment says. If
        Slurm makes no cgroups, SLURM_JOB_ID in the environment that it was started with decides.
        Anybody can set it, so such a process counts only if its real user is the job's.
+       Only a cgroup that Slurm made counts: systemd lets users make cgroups of any name below
+       `user.slice` in version 2, and in `name=systemd` of version 1.
     2. Several slurmds on one machine: the cgroup `slurm_NODE`, or SLURMD_NODENAME, says on which
        node it is. A process without either is on any of them.
     3. A user's process whose environment cannot be read counts as one of every job, so that nodes
        are not reported as vacant. Root may read all, but needs CAP_SYS_PTRACE.
-    4. slurmstepd and the processes of a job's step `extern` are Slurm's, not the job's.
+    4. slurmstepd and the processes of a job's step `extern` are Slurm's, not the job's. Every
+       process can name itself: only one of root's is slurmstepd.
+    5. The user of a process is its real one. The owner of its folder in /proc is the effective
+       one: root for every setuid program.
 """
 
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-_JOB = re.compile(rb"/job_([0-9]+)(?:/|$)", re.MULTILINE)
-_NODE = re.compile(rb"/(?:slurm_([^/\n]+)|([^/\n]+)_slurmstepd\.scope)/")
-_EXTERN = re.compile(rb"/step_extern(?:/|$)", re.MULTILINE)
+_JOB = re.compile(
+    rb"^(?:[0-9]+:(?!name=)[^:\n]+:.*?/slurm(?:_(?P<v1>[^/\n]+))?/uid_[0-9]+"
+    rb"|0::(?!/user\.slice/).*?/(?:(?P<v2>[^/\n]+)_)?slurmstepd\.scope)"
+    rb"/job_(?P<job>[0-9]+)(?P<extern>/step_extern(?=/|$))?(?=/|$)",
+    re.MULTILINE,
+)
 _MOST_ENVIRONMENT = 1 << 20
 _MOST_ANCESTORS = 32
 
 UNKNOWN = "?"
+
+
+@dataclass(frozen=True)
+class Status:
+    """What the kernel says about a process.
+
+    Attributes:
+        name: as it calls itself.
+        ended: only its parent has not noticed yet.
+        parent: its process id.
+        uid: its real user.
+    """
+
+    name: bytes
+    ended: bool
+    parent: int
+    uid: int
+
+    @property
+    def is_slurms(self) -> bool:
+        """Whether it is slurmstepd (rule 4)."""
+        return self.uid == 0 and self.name == b"slurmstepd"
+
+
+def read_status(pid: int, proc: Path = Path("/proc")) -> Status:
+    """What the kernel says about a process.
+
+    Raises:
+        OSError: it has ended, or cannot be examined.
+    """
+    lines = (proc / str(pid) / "status").read_bytes().split(b"\n")  # a name may contain \r
+    fields = dict(line.split(b":\t", 1) for line in lines if b":\t" in line)
+    return Status(
+        fields[b"Name"],
+        fields[b"State"][:1] in b"ZX",
+        int(fields[b"PPid"]),
+        int(fields[b"Uid"].split()[0]),
+    )
+
+
+def is_slurms(pid: int, proc: Path = Path("/proc")) -> bool:
+    """Whether a process is slurmstepd; not if it cannot be examined."""
+    try:
+        return read_status(pid, proc).is_slurms
+    except OSError:
+        return False
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """To which job a process belongs, and how that is known.
+
+    Attributes:
+        job: `UNKNOWN` if it cannot be determined.
+        node: empty if unknown.
+        uid: the process' real user; None: unknown.
+        is_sure: its cgroup says so.
+    """
+
+    job: str
+    node: str = ""
+    uid: int | None = None
+    is_sure: bool = False
 
 
 class Processes:
@@ -38,47 +110,26 @@ class Processes:
         return sum(1 for _ in self.of(job, node, uid))
 
     def of(self, job: str, node: str, uid: int | None = None) -> Iterator[int]:
-        """Process ids of a job on a node.
+        """Processes that belong, or may belong, to a job on a node, by their ids.
 
         Args:
             job: its id on the node.
             node: by its name.
             uid: of the job's user; None: unknown; then any process may claim to be of the job.
         """
-        for entry in os.scandir(self._proc):
-            if entry.name.isdigit():
-                pid = int(entry.name)
-                found = self.job_of(pid)
-                if found is None or found[0] not in (job, UNKNOWN) or found[1] not in ("", node):
-                    continue
-                if uid is None or self._is_sure(pid, job) or self._is_of(pid, uid):
-                    yield pid
+        for pid in self._pids():
+            claim = self._claim(pid)
+            if claim is None or claim.job not in (job, UNKNOWN) or claim.node not in ("", node):
+                continue
+            if claim.is_sure or uid is None or claim.uid in (None, uid):
+                yield pid
 
     def with_jobs(self) -> Iterator[tuple[int, tuple[str, str]]]:
-        """All processes that belong to a job, except root's: process id; job and node."""
-        for entry in os.scandir(self._proc):
-            if not entry.name.isdecimal():
-                continue
-            try:
-                if not entry.stat(follow_symlinks=False).st_uid:
-                    continue
-            except OSError:
-                continue
-            found = self.job_of(int(entry.name))
-            if found is not None and found[0] != UNKNOWN:
-                yield int(entry.name), found
-
-    def _is_sure(self, pid: int, job: str) -> bool:
-        """Whether a process belongs to a job by its cgroup."""
-        try:
-            found = _JOB.search((self._proc / str(pid) / "cgroup").read_bytes())
-        except OSError:
-            return False
-        return found is not None and found[1].decode() == job
-
-    def _is_of(self, pid: int, uid: int) -> bool:
-        real = _real_uid(self._proc / str(pid))
-        return real is None or real == uid
+        """All processes that belong to a job: process id; job and node."""
+        for pid in self._pids():
+            found = self.job_of(pid)
+            if found is not None:
+                yield pid, found
 
     def job_of_family(self, pid: int) -> tuple[str, str] | None:
         """The job and the node of a process, or of the nearest ancestor that belongs to one.
@@ -87,65 +138,50 @@ class Processes:
         """
         for _ in range(_MOST_ANCESTORS):
             found = self.job_of(pid)
-            if found is not None and found[0] != UNKNOWN:
+            if found is not None or pid <= 1:
                 return found
-            if pid <= 1:
-                return None
             try:
-                stat = (self._proc / str(pid) / "stat").read_bytes()
+                pid = read_status(pid, self._proc).parent
             except OSError:
                 return None
-            pid = int(stat.rpartition(b")")[2].split()[1])
         return None
 
     def job_of(self, pid: int) -> tuple[str, str] | None:
-        """The job and the node of a process; None: it belongs to no job, or has ended.
+        """The job and the node (empty: unknown) of a process; None: of no job, or not known."""
+        claim = self._claim(pid)
+        if claim is None or claim.job == UNKNOWN:
+            return None
+        return claim.job, claim.node
 
-        The job is `UNKNOWN` if it cannot be determined. The node is empty if unknown.
-        """
-        folder = self._proc / str(pid)
+    def _pids(self) -> Iterator[int]:
+        with os.scandir(self._proc) as entries:
+            yield from (int(entry.name) for entry in entries if entry.name.isdecimal())
+
+    def _claim(self, pid: int) -> _Claim | None:
+        """What is known of a process; None: it belongs to no job, or has ended."""
+        uid: int | None = None
         try:
-            if _state(folder) in (b"Z", b"X") or (folder / "comm").read_bytes() == b"slurmstepd\n":
+            status = read_status(pid, self._proc)
+            if status.ended or status.is_slurms:
                 return None
-            cgroups = (folder / "cgroup").read_bytes()
-            job = _JOB.search(cgroups)
-            if job is not None:
-                if _EXTERN.search(cgroups):
-                    return None
-                node = _NODE.search(cgroups)
-                return job[1].decode(), _text((node[1] or node[2]) if node else b"")
-            with (folder / "environ").open("rb") as file:
+            uid = status.uid
+            found = _JOB.search((self._proc / str(pid) / "cgroup").read_bytes())
+            if found is not None:
+                node = found["v1"] or found["v2"] or b""
+                job = found["job"].decode()
+                return None if found["extern"] else _Claim(job, _text(node), uid, is_sure=True)
+            with (self._proc / str(pid) / "environ").open("rb") as file:
                 environment = file.read(_MOST_ENVIRONMENT).split(b"\0")
         except PermissionError:
-            return None if _is_roots(folder) else (UNKNOWN, "")
+            return _Claim(UNKNOWN, uid=uid) if uid != 0 else None
         except (FileNotFoundError, ProcessLookupError):
             return None
         except OSError:  # for example, this agent has no file descriptor left
-            return UNKNOWN, ""
+            return _Claim(UNKNOWN, uid=uid)
         named = _value(environment, b"SLURM_JOB_ID=")
-        if not named.isdigit():
+        if not (named.isascii() and named.isdigit()):
             return None
-        return named.decode(), _text(_value(environment, b"SLURMD_NODENAME="))
-
-
-def _is_roots(folder: Path) -> bool:
-    """Whether the real user of a process is root; its folder's owner may differ."""
-    real = _real_uid(folder)
-    return real == 0 if real is not None else not folder.exists()
-
-
-def _real_uid(folder: Path) -> int | None:
-    """The real user of a process; None: it has ended, or cannot be examined."""
-    try:
-        status = (folder / "status").read_bytes()
-    except OSError:
-        return None
-    return int(status.partition(b"\nUid:")[2].split()[0])
-
-
-def _state(folder: Path) -> bytes:
-    """Its state, one letter; the name before it may contain anything."""
-    return (folder / "stat").read_bytes().rpartition(b")")[2].split()[0]
+        return _Claim(named.decode(), _text(_value(environment, b"SLURMD_NODENAME=")), uid)
 
 
 def _value(environment: list[bytes], start: bytes) -> bytes:

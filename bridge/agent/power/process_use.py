@@ -4,7 +4,7 @@
 Rules
     1. The job of a process is determined once (`bridge.agent.processes`); a process is identified
        by its id and start time. A process without a job is examined `LOOKS` times, because Slurm
-       starts processes before it puts them into their job. Root's processes belong to no job.
+       starts processes before it puts them into their job.
     2. CPU time counts from the second time that a process is seen, or from its start if it has
        started since the last reading. Its use after the last reading before its end is lost.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bridge.agent.processes import UNKNOWN, Processes
+from bridge.agent.processes import Processes
 
 LOOKS: Final = 3
 
@@ -62,8 +62,6 @@ class ProcessUse:
                 continue
             pid = int(entry.name)
             try:
-                if not entry.stat(follow_symlinks=False).st_uid:
-                    continue
                 stat = (self._proc / entry.name / "stat").read_bytes().rpartition(b")")[2].split()
                 start, rss = int(stat[19]), int(stat[21])
                 cpu_s = (int(stat[11]) + int(stat[12])) * self._tick_s
@@ -73,7 +71,7 @@ class ProcessUse:
             if process is None or process.start != start:
                 process = _Process(start, None, cpu_s if self._first else 0.0, 0)
             if process.place is None and process.looks < LOOKS:
-                process.place = self._place(pid)
+                process.place = self._processes.job_of(pid)
                 process.looks += 1
             used_s, process.cpu_s = max(cpu_s - process.cpu_s, 0.0), cpu_s
             seen[pid] = process
@@ -83,7 +81,3 @@ class ProcessUse:
                 spent.memory_bytes += max(rss, 0) * self._page
         self._known, self._first = seen, False
         return found
-
-    def _place(self, pid: int) -> _Place | None:
-        place = self._processes.job_of(pid)
-        return None if place is None or place[0] == UNKNOWN else place

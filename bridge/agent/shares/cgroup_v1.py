@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import Final
 
 from bridge.agent.power.cgroups import NodeCgroups
+from bridge.agent.processes import is_slurms
 from bridge.agent.shares import method
 from bridge.agent.shares.method import (
     PERIOD_US,
-    is_slurms,
     pids_below,
     pids_in,
     put,

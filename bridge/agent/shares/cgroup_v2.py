@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from bridge.agent.power.cgroups import NodeCgroups
+from bridge.agent.processes import is_slurms
 from bridge.agent.shares.method import (
     PERIOD_US,
-    is_slurms,
     pids_below,
     put,
     quota_us,

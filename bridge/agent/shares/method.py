@@ -82,11 +82,3 @@ def pids_below(folder: Path) -> Iterator[int]:
     """The processes in a cgroup and all below it; `folder` may vanish meanwhile."""
     for at, _, _ in os.walk(folder, followlinks=False):
         yield from pids_in(Path(at))
-
-
-def is_slurms(pid: int, proc: Path) -> bool:
-    """Whether a process is Slurm's own, in a job's cgroup."""
-    try:
-        return (proc / str(pid) / "comm").read_bytes() == b"slurmstepd\n"
-    except OSError:
-        return False

@@ -56,7 +56,7 @@ class PriorityMethod:
         return bool(key)
 
     def processes(self, key: ShareKey) -> Iterator[int]:
-        """Of a job on a node, without root's."""
+        """Of a job on a node."""
         if time.monotonic() - self._scanned_s >= SCAN_S:
             self._found = {}
             for pid, where in self._processes.with_jobs():

@@ -7,6 +7,7 @@ import pytest
 
 from bridge.agent.cpu_times import CpuTimes
 from bridge.agent.processes import Processes
+from tests.unit.agent.made_up import in_job, make_process
 
 S = 1_000_000_000
 
@@ -15,31 +16,26 @@ S = 1_000_000_000
 def proc(tmp_path):
     tick = os.sysconf("SC_CLK_TCK")
 
-    def process(pid, cpu_s, start=1, user=1000):
-        folder = tmp_path / str(pid)
-        folder.mkdir(exist_ok=True)
-        os.chown(folder, user, user)
+    def process(pid, cpu_s, start=1, user=1000, name="a"):
+        folder = make_process(tmp_path, pid, user, name=name, cgroups=in_job(7))
         middle = "0 " * 10
         cpu = f"{int(cpu_s * tick)} 0"
         (folder / "stat").write_text(f"{pid} (a) b) S {middle}{cpu} {'0 ' * 6}{start} 0")
-        (folder / "comm").write_text("a\n")
-        (folder / "cgroup").write_text("0::/slurm_n1/job_7/step_0\n")
 
     process.times = CpuTimes(Processes(tmp_path), tmp_path)
     return process
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="makes files of other users: root only")
 def test_waiting_is_the_time_without_cpu_of_processes_that_compute(proc):
     for pid in (11, 12, 13, 14):
         proc(pid, 5)
-    proc(15, 5, user=0)
+    proc(15, 5, user=0, name="slurmstepd")
     assert proc.times.read(100 * S) == {}
     proc(11, 13)  # waits for 2 s of 10
     proc(12, 45)  # four threads
     proc(13, 5.1)  # a shell
     proc(14, 13, start=2)  # another process
-    proc(15, 13, user=0)
+    proc(15, 13, user=0, name="slurmstepd")
     found = proc.times.read(110 * S)
     assert list(found) == [("7", "n1")]
     use = found["7", "n1"]

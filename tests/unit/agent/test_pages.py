@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from bridge.agent.pages import BYTES, MAGIC, Pages
 from bridge.agent.processes import Processes
 from bridge.elastic.mpitime import FOLDER
+from tests.unit.agent.made_up import in_job, make_process
 
 S = 1_000_000_000
 WHERE = ("7", "n1")
@@ -31,12 +32,7 @@ class Node:
         assert self.pages.open()
 
     def process(self, pid: int) -> None:
-        (self.proc / str(pid)).mkdir()
-        for name, text in (
-            ("stat", f"{pid} (a) S 1"), ("comm", "a\n"),
-            ("cgroup", "0::/slurm_n1/job_7/step_0\n"),
-        ):  # fmt: skip
-            (self.proc / str(pid) / name).write_text(text)
+        make_process(self.proc, pid, cgroups=in_job(7))
 
     def path(self, pid: int, user: int | None = None) -> Path:
         return self.folder / f"{os.geteuid() if user is None else user}.{pid}"

@@ -14,9 +14,9 @@ from bridge.agent.power.meter import AgentMeter
 from bridge.agent.power.process_use import LOOKS, ProcessUse
 from bridge.agent.processes import Processes
 from bridge.rpc.pb import agent_pb2 as pb
+from tests.unit.agent.made_up import make_process
 
 MIB = 1 << 20
-root_only = pytest.mark.skipif(os.geteuid() != 0, reason="makes files of other users: root only")
 
 
 def write(path, value):
@@ -189,28 +189,22 @@ def proc(tmp_path):
     tick, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 
     def process(pid, cpu_s, mib=1, *, job=7, node="n1", start=1, user=1000):
-        own = folder / str(pid)
-        own.mkdir(exist_ok=True)
-        os.chown(own, user, user)
+        words = f"SLURM_JOB_ID={job}\0SLURMD_NODENAME={node}\0" if job else "A=b\0"
+        own = make_process(folder, pid, user, environment=words)
         cpu, rest = f"{int(cpu_s * tick)} 0", "0 " * 6
         rss = mib * MIB // page
         (own / "stat").write_text(f"{pid} (a) b) S {'0 ' * 10}{cpu} {rest}{start} 0 {rss} 0")
-        (own / "comm").write_text("a\n")
-        (own / "cgroup").write_text("0::/\n")
-        words = f"SLURM_JOB_ID={job}\0SLURMD_NODENAME={node}\0" if job else "A=b\0"
-        (own / "environ").write_text(words)
 
     process.path = folder
     return process
 
 
-@root_only
 def test_the_processes_of_a_job_add_up(proc):
     use = ProcessUse(Processes(proc.path), proc.path)
     proc(11, 5, 10)
     proc(12, 7, 20)
     proc(13, 9, job=0)
-    proc(14, 9, user=0)
+    proc(14, 9, user=0, job=0)
     first = use.read()
     assert list(first) == [("7", "n1")]
     assert (first["7", "n1"].cpu_s, first["7", "n1"].memory_bytes >> 20) == (0, 30)
@@ -222,7 +216,6 @@ def test_the_processes_of_a_job_add_up(proc):
     assert found["8", "n1"].cpu_s == pytest.approx(3)
 
 
-@root_only
 def test_a_process_that_slurm_puts_into_a_job_a_moment_later_counts(proc):
     use = ProcessUse(Processes(proc.path), proc.path)
     proc(11, 1, job=0)
@@ -236,7 +229,6 @@ def test_a_process_that_slurm_puts_into_a_job_a_moment_later_counts(proc):
     assert ("9", "n1") not in use.read()
 
 
-@root_only
 def test_several_nodes_of_a_machine_without_cgroups(proc, tmp_path):
     use = JobUse(["n1", "n2"], Processes(proc.path), tmp_path, proc.path)
     proc(11, 0, node="n2")

@@ -1,30 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose processes count as a job's, on a made-up /proc."""
+"""Whose processes count as a job's: on a made-up /proc, and with processes of other users."""
 
 import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from bridge.agent.processes import Processes
+from bridge.agent.cpu_times import CpuTimes
+from bridge.agent.power.process_use import ProcessUse
+from bridge.agent.processes import Processes, is_slurms
+from tests.unit.agent.made_up import in_job, make_process
+
+OF_7 = "A=b\0SLURM_JOB_ID=7\0SLURMD_NODENAME=n1\0"
+root_only = pytest.mark.skipif(os.geteuid() != 0, reason="starts processes of other users: root")
 
 
 @pytest.fixture
 def proc(tmp_path):
-    def process(pid, uid, *, environment="", cgroup="/"):
-        folder = tmp_path / str(pid)
-        folder.mkdir()
-        (folder / "stat").write_text(f"{pid} (a) S 1 0")
-        (folder / "comm").write_text("a\n")
-        (folder / "status").write_text(f"Name:\ta\nUid:\t{uid}\t0\t0\t0\n")
-        (folder / "cgroup").write_text(f"0::{cgroup}\n")
-        (folder / "environ").write_text(environment)
-
+    process = partial(make_process, tmp_path)
     process.path = tmp_path
     return process
-
-
-OF_7 = "A=b\0SLURM_JOB_ID=7\0SLURMD_NODENAME=n1\0"
 
 
 def test_another_users_process_that_claims_a_job_does_not_count(proc):
@@ -38,18 +37,12 @@ def test_another_users_process_that_claims_a_job_does_not_count(proc):
 
 
 def test_what_the_kernel_says_counts_whoever_runs_it(proc):
-    proc(10, 1001, cgroup="/slurm_n1/uid_1000/job_7/step_0")
-    proc(11, 1000, cgroup="/slurm_n1/uid_1000/job_8/step_0", environment=OF_7)
+    proc(10, 1001, cgroups=in_job(7))
+    proc(11, 1000, cgroups=in_job(8), environment=OF_7)
     assert list(Processes(proc.path).of("7", "n1", 1000)) == [10]
 
 
-def test_a_process_that_ends_while_it_is_looked_at_is_not_taken_for_another_users(proc):
-    proc(10, 1000, environment=OF_7)
-    (proc.path / "10" / "status").unlink()
-    assert Processes(proc.path).count("7", "n1", 1000) == 1
-
-
-@pytest.mark.parametrize("file", ["stat", "cgroup", "environ"])
+@pytest.mark.parametrize("file", ["status", "cgroup", "environ"])
 def test_what_cannot_be_read_for_want_of_descriptors_has_not_ended(proc, monkeypatch, file):
     proc(10, 1000, environment=OF_7)
 
@@ -59,11 +52,106 @@ def test_what_cannot_be_read_for_want_of_descriptors_has_not_ended(proc, monkeyp
         return of(path, *arguments, **more)
 
     monkeypatch.setattr(Path, "open", no_descriptor)
-    assert Processes(proc.path).count("7", "n1", 1000) == 1
-    assert Processes(proc.path).count("8", "n1", 1001) == 0  # it is no process of this user
+    seen = Processes(proc.path)
+    assert seen.count("7", "n1", 1000) == 1
+    assert seen.count("8", "n1", 1001) == (file == "status")  # it is no process of this user
 
 
-def test_what_ends_before_it_is_read_does_not_count(proc):
+@pytest.mark.parametrize("file", ["status", "cgroup", "environ"])
+def test_what_ends_before_it_is_read_does_not_count(proc, file):
     proc(10, 1000, environment=OF_7)
-    (proc.path / "10" / "stat").unlink()
+    (proc.path / "10" / file).unlink()
     assert Processes(proc.path).count("7", "n1", 1000) == 0
+
+
+def test_only_root_is_slurmstepd(proc):
+    """Whatever a process of a user calls itself; two users, and a name that imitates a field."""
+    for pid, uid, name in (
+        (10, 1000, "slurmstepd"), (11, 1001, "slurmstepd"), (12, 0, "slurmstepd"),
+        (13, 1000, "a\rUid:\t0"), (14, 0, "sleep"),
+    ):  # fmt: skip
+        proc(pid, uid, name=name, cgroups=in_job(7))
+    seen = Processes(proc.path)
+    assert sorted(seen.of("7", "n1", 1000)) == [10, 11, 13, 14]
+    assert dict(seen.with_jobs()) == dict.fromkeys((10, 11, 13, 14), ("7", "n1"))
+    assert [pid for pid in range(10, 16) if is_slurms(pid, proc.path)] == [12]
+
+
+def test_a_cgroup_that_a_user_made_is_none_of_slurms(proc):
+    """Version 2 below its own manager, and the hierarchy of systemd in version 1."""
+    below = "/user.slice/user-1001.slice/user@1001.service"
+    proc(10, 1001, cgroups=f"0::{below}/n1_slurmstepd.scope/job_7/step_0\n")
+    proc(11, 1001, cgroups=f"0::{below}/slurm_n1/uid_1000/job_7\n")
+    proc(12, 1001, cgroups=f"1:name=systemd:{below}/slurm_n1/uid_1000/job_7\n4:freezer:/\n")
+    proc(13, 1001, cgroups="0::/system.slice/job_7/step_0\n")
+    proc(14, cgroups="0::/system.slice/n1_slurmstepd.scope/job_7/step_0/user/task_0\n")
+    proc(15, cgroups="0::/slurmstepd.scope/job_8/step_batch/user/task_0\n")
+    proc(16, cgroups="1:name=systemd:/\n4:freezer:/docker/x/slurm/uid_1000/job_9/step_0\n0::/\n")
+    proc(17, cgroups="0::/n1_slurmstepd.scope/job_7/step_extern/user/task_special\n")
+    found = {14: ("7", "n1"), 15: ("8", ""), 16: ("9", "")}
+    assert dict(Processes(proc.path).with_jobs()) == found
+
+
+# ------------------------------------------------------------ real processes of other users
+
+
+@contextmanager
+def running(
+    uid: int, *, name: str = "", effective: int | None = None, job: str = ""
+) -> Iterator[int]:
+    """A busy process of another user; its id.
+
+    Args:
+        uid: its real user.
+        name: as which it writes itself into its own comm.
+        effective: its effective user, as of a setuid program; None: the same.
+        job: in its environment.
+    """
+    code = "import os; os.write(1, b'.')\nwhile True: pass"
+    if name:
+        code = f"open('/proc/self/comm', 'w').write({name!r})\n{code}"
+    read, write = os.pipe()
+    pid = os.fork()
+    if not pid:
+        os.dup2(write, 1)
+        os.setgroups([])
+        os.setresuid(uid, uid if effective is None else effective, -1)
+        environment = {"SLURM_JOB_ID": job, "SLURMD_NODENAME": "n1"} if job else {}
+        os.execve("/usr/bin/python3", ["python3", "-I", "-c", code], environment)
+    os.close(write)
+    try:
+        assert os.read(read, 1) == b"."
+        yield pid
+    finally:
+        os.close(read)
+        os.kill(pid, 9)
+        os.waitpid(pid, 0)
+
+
+@root_only
+def test_processes_named_slurmstepd_and_of_setuid_programs_are_seen():
+    """By every reader: one of each of two users. Root owns the folder in /proc of the second."""
+    first, second = f"9{os.getpid()}1", f"9{os.getpid()}2"
+    with (
+        running(61001, name="slurmstepd", job=first) as named,
+        running(61002, effective=0, job=second) as setuid,
+    ):
+        assert Path(f"/proc/{setuid}").stat().st_uid == 0
+        seen = Processes()
+        assert [*seen.of(first, "n1", 61001), *seen.of(second, "n1", 61002)] == [named, setuid]
+        assert {first, second} <= {job for _, (job, _) in seen.with_jobs()}
+        assert not is_slurms(named)
+        times, use = CpuTimes(seen), ProcessUse(seen)
+        times.read(0), use.read()
+        before = _ticks(named), _ticks(setuid)
+        while min(_ticks(named) - before[0], _ticks(setuid) - before[1]) < 10:
+            os.sched_yield()
+        used = use.read()
+        waited = times.read(1_000_000_000)
+        for job in (first, second):
+            assert used[job, "n1"].cpu_s > 0
+            assert waited[job, "n1"].processes == 1
+
+
+def _ticks(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11])

@@ -15,6 +15,7 @@ from bridge.agent.progress import ProgressFiles, parse
 from bridge.agent.public_folder import make_public
 from bridge.rpc.agents.job_readings import JobReadings
 from bridge.rpc.pb import agent_pb2 as pb
+from tests.unit.agent.made_up import in_job, make_process
 
 ME, OTHER = 1000, 2000
 WHERE = ("7", "n1")
@@ -30,14 +31,7 @@ class Node:
         self.files = ProgressFiles(Processes(self.proc), self.folder, self.proc)
 
     def process(self, pid: int, user: int = ME, job: str = "7") -> None:
-        folder = self.proc / str(pid)
-        folder.mkdir()
-        for name, text in (
-            ("stat", f"{pid} (a) S 1"), ("comm", "a\n"),
-            ("cgroup", f"0::/slurm_n1/job_{job}/step_0\n"),
-        ):  # fmt: skip
-            (folder / name).write_text(text)
-        os.chown(folder, user, user)
+        os.chown(make_process(self.proc, pid, user, cgroups=in_job(job)), user, user)
 
     def tell(self, text: str | bytes, user: int = ME, name: str = "") -> Path:
         path = self.folder / (name or f"{user}.7")

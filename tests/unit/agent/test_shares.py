@@ -23,6 +23,7 @@ from bridge.agent.shares.priorities import PriorityMethod, priority_of
 from bridge.agent.shares.record import Recorded, ShareRecord
 from bridge.agent.shares.running import ShareThread
 from bridge.agent.shares.wanted import MOST_LEASE_S, MOST_SHARES, Share, bounded, is_job
+from tests.unit.agent.made_up import make_process
 
 NODE = "n1"
 REAL = Path("/sys/fs/cgroup")
@@ -244,10 +245,9 @@ def test_a_job_that_is_being_killed_has_no_quota_and_the_usual_weight(
     tree: Tree, make: Callable[[], ShareKeeper], proc: Path
 ) -> None:
     for pid, pending in ((41, "0000000000000100"), (42, "0000000000000000")):
-        (proc / str(pid)).mkdir()
-        (proc / str(pid) / "comm").write_text("job\n")
-        text = f"Name:\tjob\nSigPnd:\t0000000000000000\nShdPnd:\t{pending}\n"
-        (proc / str(pid) / "status").write_text(text)
+        status = make_process(proc, pid) / "status"
+        more = f"SigPnd:\t0000000000000000\nShdPnd:\t{pending}\n"
+        status.write_text(status.read_text() + more)
     tree.job("7", 41), tree.job("8", 41, 42)
     keeper = make()
     keeper.order(1, 6, [guest("7"), guest("8")])
@@ -298,10 +298,9 @@ class OldTree:
         folder.mkdir(parents=True)
         (folder / "cgroup.procs").write_text("".join(f"{pid}\n" for pid in (*pids, 99)))
         for pid in (*pids, 99):
-            (self.proc / str(pid)).mkdir(exist_ok=True)
-            name = "slurmstepd" if pid == 99 else "job"
-            (self.proc / str(pid) / "comm").write_text(f"{name}\n")
-            (self.proc / str(pid) / "cgroup").write_text("5:cpu:/docker/x\n4:freezer:/a\n")
+            name, uid = ("slurmstepd", 0) if pid == 99 else ("job", 1000)
+            cgroups = "5:cpu:/docker/x\n4:freezer:/a\n"
+            make_process(self.proc, pid, uid, name=name, cgroups=cgroups)
         return folder
 
     def attach(self, pid: int, folder: Path) -> None:
@@ -347,6 +346,7 @@ def method(old: OldTree, proc: Path, monkeypatch: pytest.MonkeyPatch) -> CgroupV
 
 def test_processes_are_moved_into_a_cgroup_below_their_own(old: OldTree, method: CgroupV1) -> None:
     folder = old.job("7", 11, 12, 13)
+    make_process(old.proc, 12, name="slurmstepd")
     assert method.offers((NODE, "7"))
     assert method.apply(guest("7", 250))
     own = old.root / "cpu" / "docker" / "x" / own_name((NODE, "7"))
