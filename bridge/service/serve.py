@@ -44,7 +44,7 @@ from bridge.rpc.operators.process import (
 from bridge.rpc.transport.callers import Peers
 from bridge.rpc.transport.descriptors import raise_descriptor_limit
 from bridge.rpc.transport.directories import prepare_directory
-from bridge.rpc.transport.presented import Presented
+from bridge.rpc.transport.introductions import Introductions
 from bridge.rpc.transport.tls import Certificates, RefusingServer
 from bridge.rpc.transport.users import default_controllers, user_ids
 from bridge.service.config import ServiceConfig
@@ -197,12 +197,13 @@ class Service:
         agents = self._config.agents
         if agents is None or self.hub is None or self._private is None:
             return
-        target, strangers = (str(Path(self._private.name) / name) for name in ("a", "a-strangers"))
-        presented = Presented() if agents.each_node else None
-        certificates = Certificates(agents, target, strangers, "agents", presented)
+        private = Path(self._private.name)
+        target, strangers = (str(private / name) for name in ("a", "a-strangers"))
+        names = Introductions[frozenset[str]](private) if agents.each_node else None
+        certificates = Certificates(agents, target, strangers, "agents", names)
         at_agents = self._gates.listen_tcp(agents.address, "agents.address")
         self._gates.refuse(RefusingServer(strangers, "agents"))
-        self._agents = AgentServer(self.hub, Speakers(presented, agents.subjects))
+        self._agents = AgentServer(self.hub, Speakers(names, agents.subjects))
         self._agents.start(target)
         self._gates.to_agents(at_agents, certificates)
 

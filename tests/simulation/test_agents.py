@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from bridge.agent.privileges import needed
 from bridge.agent.processes import Processes
 from bridge.resizing.launchers import GrowOrder, ShrinkOrder
 from bridge.rpc.pb import agent_pb2 as pb
+from tests.simulation.attackers import TAKING_NAMES, attack
 from tests.simulation.services import ENVIRONMENT, PATIENCE_S, a_home, a_service, command, run
 from tests.simulation.test_service_tls import a_certificate
 
@@ -330,6 +331,26 @@ def test_a_certificate_of_a_node_speaks_for_this_node_only(keys):
             assert "n2" not in service.hub._agents
             with an_agent(home, keys, port, "schedbridge-agent", "n3"):  # of all nodes
                 eventually(lambda: "n3" in service.hub._agents)
+
+
+def test_who_takes_the_names_that_are_listed_keeps_no_agent_out(keys):
+    if os.geteuid() != 0:
+        pytest.skip("needs root to act as another user")
+    with a_home() as home:
+        port = a_port()
+        settings = {**settings_of(keys, port), "each_node": True}
+        (home / "b").mkdir()
+        with (
+            a_service(home, agents=settings) as service,
+            an_agent(home, keys, port, "schedbridge-agent", "n2"),
+            ExitStack() as held,
+        ):
+            with an_agent(home / "b", keys, port, "n1", "n1"):
+                eventually(lambda: service.hub.agent_count == 2)
+                held.enter_context(attack(TAKING_NAMES, home / "o" / "s"))
+            eventually(lambda: service.hub.agent_count == 1)
+            with an_agent(home / "b", keys, port, "n1", "n1"):
+                eventually(lambda: service.hub.agent_count == 2)
 
 
 def test_a_certificate_without_a_name_that_counts_is_still_kept_out(keys):

@@ -23,7 +23,7 @@ import pytest
 from bridge.rpc.clients.operator_client import OperatorClient
 from bridge.rpc.pb import operator_pb2, operator_pb2_grpc, scheduler_pb2_grpc
 from tests.simulation import services
-from tests.simulation.attackers import ATTACKER, an_asker, attack
+from tests.simulation.attackers import ATTACKER, TAKING_NAMES, an_asker, attack
 from tests.simulation.services import (
     a_config,
     a_home,
@@ -575,3 +575,19 @@ def test_json_answers_are_whole(home):
             stub = operator_pb2_grpc.OperatorStub(channel)
             reply = stub.Plan(operator_pb2.PlanRequest(), timeout=SLOW)
         assert len(reply.jobs) == 2000
+
+
+def test_who_takes_the_names_that_are_listed_keeps_nobody_out(home):
+    with (
+        a_process(home),
+        a_controller(home) as call,
+        an_asker(operator_of(home)) as before,
+        attack(TAKING_NAMES, home / "o" / "s"),
+    ):
+        call()
+        before.is_served()
+        for _ in range(3):
+            done = run("status", "--socket", home / "o" / "s")
+            assert done.returncode == 0, done.stderr
+            with an_asker(operator_of(home)) as after:
+                after.is_served()

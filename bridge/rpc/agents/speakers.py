@@ -3,7 +3,7 @@
 
 from collections.abc import Iterable
 
-from bridge.rpc.transport.presented import Presented
+from bridge.rpc.transport.introductions import Introductions
 
 
 class Speakers:
@@ -13,14 +13,18 @@ class Speakers:
     certificate only for the nodes that it names exactly.
     """
 
-    def __init__(self, presented: Presented | None = None, subjects: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        names: Introductions[frozenset[str]] | None = None,
+        subjects: Iterable[str] = (),
+    ) -> None:
         """Takes the rules.
 
         Args:
-            presented: knows the names; None: all agents share a certificate.
+            names: of the certificates of connections; None: all agents share a certificate.
             subjects: names of certificates for any node.
         """
-        self._presented, self._subjects = presented, frozenset(subjects)
+        self._names, self._subjects = names, frozenset(subjects)
 
     def refused(self, peer: str, nodes: Iterable[str]) -> str:
         """The first of the nodes that an agent may not report for; empty: none.
@@ -29,9 +33,9 @@ class Speakers:
             peer: gRPC's name of the other side.
             nodes: that it claims.
         """
-        if self._presented is None:
+        if self._names is None:
             return ""
-        names = self._presented.names(peer)
+        names = self._names.caller(peer) or frozenset()
         if names & self._subjects:
             return ""
         return next((node for node in nodes if node not in names), "")

@@ -23,9 +23,10 @@ from bridge.power.entry_log import Wish
 from bridge.rpc.operators.event_page import Carry, EventPage
 from bridge.rpc.operators.metrics_page import MetricsPage
 from bridge.rpc.operators.server import OperatorService, serve
-from bridge.rpc.transport.callers import Badges, Peers
+from bridge.rpc.transport.callers import Peers
 from bridge.rpc.transport.descriptors import affordable, raise_descriptor_limit
 from bridge.rpc.transport.gate import ConnectionLimits, Gate
+from bridge.rpc.transport.introductions import Introductions
 from bridge.rpc.transport.private_channel import Asker, Channel, MessageKind
 from bridge.rpc.transport.relay import ByteAllowance
 from bridge.service.logs import start_logging
@@ -66,9 +67,9 @@ def lower_priority() -> None:
 
 
 async def _serve(settings: dict[str, Any], asker: Asker) -> None:
-    badges = Badges()
+    users = Introductions[int](Path(settings["private"]))
     admins = frozenset(settings["admins"])
-    service = OperatorService(asker, who=badges.read, admins=admins)
+    service = OperatorService(asker, who=users.caller, admins=admins)
     reader, admin = (f"{settings['private']}/{name}{os.getpid()}" for name in ("r", "a"))
     servers = await serve(service, {reader: _USER_QUESTION, admin: _ADMIN_QUESTION})
 
@@ -79,7 +80,7 @@ async def _serve(settings: dict[str, Any], asker: Asker) -> None:
         return ByteAllowance(rate=32 << 10, burst=512 << 10)
 
     policy = Peers(
-        lambda uid: admin if uid in admins else reader, badges=badges, allowance=allowance
+        lambda uid: admin if uid in admins else reader, introductions=users, allowance=allowance
     )
     gate = Gate(
         socket.socket(fileno=settings["operators"]),

@@ -3,8 +3,8 @@
 
 gRPC does not identify the peer of a Unix socket. So the gate listens at the public
 socket, determines the peer's user, closes connections of users who are not allowed, and relays the
-others to the server's private socket. If the server needs to know the user, the gate encodes it in
-the address from which it connects (`Badges`).
+others to the server's private socket. If the server needs to know the user, the gate introduces the
+connection (`introductions.py`).
 
 Rules
     1. One thread serves all connections of a gate, and never blocks.
@@ -235,19 +235,21 @@ class Gate:
         if not self._make_room(caller.owner, now):
             client.close()
             return
-        server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        server, forget = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM), None
         try:
-            if caller.badge is not None:
-                server.bind(caller.badge)
+            if caller.introduction is not None:
+                forget = caller.introduction(server)
             server.settimeout(2)
             server.connect(caller.target)
         except OSError:
             server.close()
+            if forget is not None:
+                forget()
             raise
         allowance = self._allowances.setdefault(caller.owner, caller.allowance) \
             if caller.allowance is not None else None  # fmt: skip
         link = RelayedConnection(client, server, caller.owner, allowance, now)
-        link.identity = caller.identity
+        link.identity, link.on_close = caller.identity, forget
         self._count[caller.owner] += 1
         self._links.add(link)
         self._go_on(link, now)

@@ -12,7 +12,7 @@ Rules
 import contextlib
 import socket
 import ssl
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 CHUNK = 1 << 18
@@ -95,6 +95,7 @@ class RelayedConnection:
     Attributes:
         owner: key for counting connections.
         identity: of the caller; None: irrelevant.
+        on_close: called once it is closed; None: nothing.
         began, moved: when it was made, and when bytes moved last.
         stuck_since: since when one side does not read pending data; None: it does.
         resume_at: nothing is read from the client before that.
@@ -114,6 +115,7 @@ class RelayedConnection:
         self._allowance = allowance
         self.owner = owner
         self.identity: Hashable = None
+        self.on_close: Callable[[], object] | None = None
         self.began = self.moved = now
         self.heard = False
         self.stuck_since: float | None = None
@@ -181,3 +183,5 @@ class RelayedConnection:
         for side in (self._client, self._server):
             with contextlib.suppress(OSError):
                 side.socket.close()
+        if self.on_close is not None:
+            self.on_close()

@@ -26,7 +26,7 @@ import grpc
 from bridge import files
 from bridge.errors import ConfigError
 from bridge.rpc.transport.callers import KnownCaller
-from bridge.rpc.transport.presented import Presented
+from bridge.rpc.transport.introductions import Introductions
 from bridge.rpc.transport.relay import READ, WRITE, ByteAllowance
 from bridge.rpc.transport.revoked import Revoked, certificate_of
 from bridge.service.config import TlsSection
@@ -45,7 +45,7 @@ class Certificates:
         target: str,
         strangers: str,
         key: str = "controller.tls",
-        presented: Presented | None = None,
+        names: Introductions[frozenset[str]] | None = None,
     ) -> None:
         """Reads keys and certificates.
 
@@ -54,8 +54,8 @@ class Certificates:
             target: the private socket behind the gate.
             strangers: the private socket of the server for certificates of other subjects.
             key: of the section, for messages.
-            presented: takes the names of certificates, which are all admitted; None: only those of
-                configured subjects are.
+            names: tell the server the names of certificates, which are all admitted; None: only
+                those of configured subjects are.
 
         Raises:
             ConfigError: one of them cannot be read.
@@ -63,7 +63,7 @@ class Certificates:
         self._context = _context(tls, key)
         self.revoked = Revoked(tls.revoked, f"{key}.revoked")
         self.subjects = frozenset(tls.subjects)
-        self.target, self.strangers, self.presented = target, strangers, presented
+        self.target, self.strangers, self.names = target, strangers, names
 
     def introduce(self, client: socket.socket) -> "_TlsHandshake":
         """Begins a handshake."""
@@ -114,12 +114,10 @@ class _TlsHandshake:
         policy.revoked.refresh()
         if certificate in policy.revoked:
             return KnownCaller(f"certificate {shown}, revoked, from {self.owner}", None)
-        if known or policy.presented is not None:
-            badge = None
-            if policy.presented is not None:
-                badge = policy.presented.badge(certificate.names)
+        if known or policy.names is not None:
+            told = policy.names.of(certificate.names) if policy.names is not None else None
             owner = f"certificate {shown}"
-            return KnownCaller(owner, policy.target, badge=badge, identity=certificate)
+            return KnownCaller(owner, policy.target, introduction=told, identity=certificate)
         return KnownCaller(
             f"certificate {shown} from {self.owner}",
             policy.strangers,

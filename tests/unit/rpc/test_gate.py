@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bridge.errors import ConfigError
-from bridge.rpc.transport.callers import Badges, KnownCaller, Peers
+from bridge.rpc.transport.callers import KnownCaller, Peers
 from bridge.rpc.transport.complaints import Complaints
 from bridge.rpc.transport.gate import ConnectionLimits, Gate
 from bridge.rpc.transport.listening import UnixListener, answers
@@ -393,25 +393,6 @@ def test_what_was_not_told_is_summed_up(caplog):
     assert any("refused others" in line for line in caplog.messages)
     assert len(caplog.messages) <= 2 * told + 1
     assert len(counted) == 200
-
-
-def test_a_badge_tells_the_user_to_the_server_behind():
-    badges = Badges()
-    with (
-        socket.socket(socket.AF_UNIX) as server,
-        socket.socket(socket.AF_UNIX) as client,
-    ):
-        server.bind(badges.of(0))
-        server.listen()
-        client.bind(badges.of(1234))
-        client.connect(server.getsockname())
-        there, address = server.accept()
-        there.close()
-    peer = "unix-abstract:" + address.decode()[1:]
-    assert badges.read(peer) == 1234
-    assert badges.read("unix-abstract:schedbridge-0-1234-1") is None
-    assert badges.read("unix:") is None
-    assert Badges().read(peer) is None
 
 
 def test_a_thread_that_ends_before_it_is_woken_does_not_fail_the_close(echo, tmp_path):

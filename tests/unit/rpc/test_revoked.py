@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The list of revoked certificates, and which names a server behind a gate is told."""
+"""The list of revoked certificates, whose connections end."""
 
 import socket
 
 import pytest
 
 from bridge.errors import ConfigError
-from bridge.rpc.agents.speakers import Speakers
-from bridge.rpc.transport import presented as module
 from bridge.rpc.transport.callers import KnownCaller
 from bridge.rpc.transport.gate import ConnectionLimits, Gate
 from bridge.rpc.transport.listening import UnixListener
-from bridge.rpc.transport.presented import Presented
 from bridge.rpc.transport.revoked import Certificate, Revoked
 
 PRINT = "ab" * 32
@@ -113,40 +110,3 @@ def test_who_is_banned_meanwhile_is_out_and_nobody_else(tmp_path):
     for each in (*clients, *servers, listener, inner):
         each.close()
     assert ("k", "revoked") in [words[:2] for words in told]
-
-
-# ------------------------------------------------------------------ for whom one speaks
-
-
-def peer(badge):
-    return f"unix-abstract:{badge[1:]}"
-
-
-def test_an_agent_speaks_for_the_nodes_that_its_certificate_names():
-    presented = Presented()
-    speakers = Speakers(presented, ["schedbridge-agent"])
-    one = peer(presented.badge(frozenset({"n1", "n1-ib"})))
-    every = peer(presented.badge(frozenset({"schedbridge-agent"})))
-    assert speakers.refused(one, ["n1", "n1-ib"]) == ""
-    assert speakers.refused(one, ["n1", "n2"]) == "n2"
-    assert speakers.refused(one, ["n"]) == "n"
-    assert speakers.refused(every, ["n1", "n2"]) == ""
-
-
-@pytest.mark.parametrize("forged", ["unix:", "ipv4:127.0.0.1:5", "unix-abstract:schedbridge-0-1-1"])
-def test_who_does_not_come_by_the_gate_speaks_for_nobody(forged):
-    presented = Presented()
-    presented.badge(frozenset({"n1"}))
-    assert Speakers(presented, ["all"]).refused(forged, ["n1"]) == "n1"
-
-
-def test_where_all_share_a_certificate_everybody_speaks_for_all():
-    assert Speakers().refused("unix:", ["n1"]) == ""
-
-
-def test_names_are_kept_for_a_bounded_number_of_certificates(monkeypatch):
-    monkeypatch.setattr(module, "MOST", 3)
-    presented = Presented()
-    peers = [peer(presented.badge(frozenset({f"n{number}"}))) for number in range(5)]
-    assert [bool(presented.names(one)) for one in peers] == [False, False, True, True, True]
-    assert len(presented._names) == 3
