@@ -2,6 +2,7 @@
 """The public sockets of a service and the gates behind them, opened and closed together."""
 
 import socket
+from dataclasses import replace
 from pathlib import Path
 
 from bridge.rpc.transport.callers import CallerPolicy
@@ -15,6 +16,8 @@ _MOST_CONTROLLERS = 128
 """Connections to each of the controller's gates; far below the descriptors `select` can take."""
 _MOST_AGENTS = 8192
 """Connections of agents; they may all have one certificate."""
+_MOST_NEWCOMERS = 256
+"""Connections to a gate whose callers have not shown who they are."""
 _KEPT_DESCRIPTORS = 40
 """Descriptors reserved for the store, the solver, the log, the private channel etc."""
 
@@ -53,13 +56,14 @@ class Gates:
         self, listener: socket.socket, key: str, policy: CallerPolicy, doors: int
     ) -> None:
         """A gate for controllers: each of `doors` has its own share of the descriptors."""
-        bounds = ConnectionLimits(total=affordable(_MOST_CONTROLLERS, _KEPT_DESCRIPTORS, doors))
+        bounds = _limits(_MOST_CONTROLLERS, _KEPT_DESCRIPTORS, doors)
         self._gates.append(Gate(listener, key, policy, bounds=bounds, refused=self._refused))
 
     def to_agents(self, listener: socket.socket, policy: CallerPolicy) -> None:
         """The gate for agents."""
-        most = affordable(_MOST_AGENTS, _KEPT_DESCRIPTORS + 3 * _MOST_CONTROLLERS)
-        bounds = ConnectionLimits(per_owner=most, total=most)
+        kept = _KEPT_DESCRIPTORS + 3 * (_MOST_CONTROLLERS + _MOST_NEWCOMERS)
+        bounds = _limits(_MOST_AGENTS, kept)
+        bounds = replace(bounds, per_owner=bounds.total)
         self._gates.append(Gate(listener, "agents", policy, bounds=bounds, refused=self._refused))
 
     def start(self) -> None:
@@ -75,3 +79,10 @@ class Gates:
             gate.close()
         for listener in self._listening:
             listener.close()
+
+
+def _limits(admitted: int, kept: int, gates: int = 1) -> ConnectionLimits:
+    """At most so many admitted callers, and newcomers; where descriptors are short, fewer."""
+    most = affordable(admitted + _MOST_NEWCOMERS, kept, gates)
+    newcomers = max(1, min(_MOST_NEWCOMERS, max(most // 4, most - admitted)))
+    return ConnectionLimits(total=most - newcomers, newcomers=newcomers)

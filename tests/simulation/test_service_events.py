@@ -117,6 +117,28 @@ def test_what_is_wrong_is_said_and_changes_nothing(
     assert service.scheduling.corridor.entry_log() is entry_log
 
 
+def test_who_has_sent_the_token_makes_room_for_nobody(served):
+    _service, _world, send = served
+    body = json.dumps(EVENT).encode()
+    heads = [
+        f"{method} HTTP/1.1\r\nAuthorization: Bearer {TOKEN}\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n".encode()
+        for method in ("PUT /events/one", "PUT /events/two")
+    ]
+    callers = [socket.create_connection(("127.0.0.1", send.port), 60) for _ in heads]
+    for caller, head in zip(callers, heads, strict=True):
+        caller.sendall(head + body[:10])
+    assert send("GET", "/events")[0] == 405  # so the heads have been read
+    silent = [socket.create_connection(("127.0.0.1", send.port), 60) for _ in range(50)]
+    assert send("GET", "/events")[0] == 405
+    for caller, name in zip(callers, ("one", "two"), strict=True):
+        caller.sendall(body[10:])
+        assert caller.recv(12) == b"HTTP/1.1 200"
+        assert send("DELETE", f"/events/{name}")[0] == 204
+    for each in (*silent, *callers):
+        each.close()
+
+
 def test_callers_that_say_nothing_or_nonsense_do_not_keep_others_out(served):
     _service, _world, send = served
     silent = [socket.create_connection(("127.0.0.1", send.port)) for _ in range(50)]

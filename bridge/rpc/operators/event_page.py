@@ -11,7 +11,9 @@ Rules
     1. Every request needs the token of the file (`Authorization: Bearer TOKEN`), which is read
        again when it changes. Without a valid file, every request is refused.
     2. A caller gets one answer within `PATIENCE_S`; heads, bodies and connections are bounded. An
-       error is reported as a problem (RFC 9457), changes nothing and affects no other caller.
+       error is reported as a problem (RFC 9457), changes nothing and affects no other caller. If
+       `MOST_OPEN` have not sent the token, the oldest of them is sent away for the next; a caller
+       with the token never is.
     3. The id of an event follows from its contents, so a repeated event changes nothing.
 """
 
@@ -66,7 +68,7 @@ class EventPage:
         """
         self._carry = carry
         self._token_file = token_file
-        self._open: dict[asyncio.Task[None], None] = {}
+        self._strangers: dict[asyncio.Task[None], None] = {}
 
     async def serve(self, listener: socket.socket) -> asyncio.Server:
         """Starts to answer at a listening socket."""
@@ -75,18 +77,18 @@ class EventPage:
     async def _come(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        if len(self._open) >= MOST_OPEN:
-            oldest = next(iter(self._open))
-            del self._open[oldest]
+        if len(self._strangers) >= MOST_OPEN:
+            oldest = next(iter(self._strangers))
+            del self._strangers[oldest]
             oldest.cancel()
-        self._open[task] = None
+        self._strangers[task] = None
         try:
             async with asyncio.timeout(PATIENCE_S):
                 await self._serve_client(reader, writer)
         except (TimeoutError, asyncio.CancelledError, EOFError, OSError):
             pass
         finally:
-            self._open.pop(task, None)
+            self._strangers.pop(task, None)
             with contextlib.suppress(Exception):
                 writer.close()
 
@@ -157,6 +159,9 @@ class EventPage:
         same = hmac.compare_digest(token.strip().encode(), wanted)
         if scheme.lower() != "bearer" or not same:
             _refuse(HTTPStatus.UNAUTHORIZED, "send the token: 'Authorization: Bearer TOKEN'")
+        task = asyncio.current_task()
+        assert task is not None
+        self._strangers.pop(task, None)
 
 
 def _token(path: Path) -> bytes:

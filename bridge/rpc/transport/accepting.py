@@ -26,9 +26,11 @@ class Accepting:
         self._refused = refused
         self._spare: int | None = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
 
-    def waiting(self) -> Iterator[socket.socket]:
-        """Accepts connections that are waiting, a limited number of them."""
+    def waiting(self, room: Callable[[], bool]) -> Iterator[socket.socket]:
+        """Accepts connections that are waiting, a limited number of them, while there is room."""
         for _ in range(_AT_ONCE):
+            if not room():
+                return
             try:
                 client, _address = self.socket.accept()
             except (BlockingIOError, InterruptedError):

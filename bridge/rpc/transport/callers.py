@@ -52,11 +52,11 @@ class Handshake(Protocol):
 
     Attributes:
         client: the socket to be used afterwards.
-        owner: key for counting it meanwhile.
+        source: for counting it meanwhile.
     """
 
     client: socket.socket
-    owner: Hashable
+    source: Hashable
 
     def step(self) -> "KnownCaller | int":
         """Continues: the caller, or what is waited for. OSError: it failed."""

@@ -8,8 +8,9 @@ connection (`introductions.py`).
 
 Rules
     1. One thread serves all connections of a gate, and never blocks.
-    2. An owner (a user; over TCP an address) has at most `per_owner` connections. If there are
-       `total` in all, one of the owner with most connections is closed.
+    2. An owner (a user; over TCP a certificate) has at most `per_owner` connections. If there are
+       `total` in all, one of the owner with most connections is closed. Callers that have not shown
+       who they are, or may not call, have `newcomers` places of their own (`newcomers.py`).
     3. Connections are closed that send no greeting within `greeting_s`, whose client reads nothing
        for `stall_s`, or that are older than `age_s`.
     4. If descriptors run out, a spare one is used to accept and refuse connections.
@@ -31,6 +32,7 @@ from dataclasses import dataclass
 from bridge.rpc.transport.accepting import Accepting
 from bridge.rpc.transport.callers import CallerPolicy, Handshake, KnownCaller
 from bridge.rpc.transport.complaints import Complaints, OnRefused, nobody
+from bridge.rpc.transport.newcomers import Newcomers
 from bridge.rpc.transport.relay import READ, ByteAllowance, RelayedConnection
 
 _log = logging.getLogger(__name__)
@@ -42,7 +44,8 @@ class ConnectionLimits:
     """The limits of one gate.
 
     Attributes:
-        per_owner, total: connections.
+        per_owner, total: connections of admitted callers.
+        newcomers: connections of all others.
         greeting_s: until the first byte, or the end of the TLS handshake.
         stall_s: time for which a side may not read pending data.
         age_s: of a connection.
@@ -50,6 +53,7 @@ class ConnectionLimits:
 
     per_owner: int = 16
     total: int = 128
+    newcomers: int = 64
     greeting_s: float = 10.0
     stall_s: float = 60.0
     age_s: float = math.inf
@@ -81,7 +85,7 @@ class Gate:
         self._bounds = bounds or ConnectionLimits()
         self._tell = Complaints(key, refused)
         self._links: set[RelayedConnection] = set()
-        self._greeting: dict[Handshake, float] = {}
+        self._newcomers = Newcomers[Handshake | RelayedConnection](self._bounds.newcomers)
         self._count: Counter[Hashable] = Counter()
         self._allowances: dict[Hashable, ByteAllowance] = {}
         self._accepting = Accepting(listener, self._out_of_descriptors)
@@ -121,8 +125,8 @@ class Gate:
                     _log.exception("gate %s failed: all its connections are closed", self._key)
                     for link in list(self._links):
                         self._leave(link)
-                    for handshake in list(self._greeting):
-                        self._drop(handshake)
+                    for newcomer in self._newcomers:
+                        self._send_away(newcomer)
         finally:
             self._end()
 
@@ -130,10 +134,13 @@ class Gate:
         """Waits for events, and handles them and the deadlines."""
         ready = self._selector.select(self._timeout_s(time.monotonic()))
         now = time.monotonic()
-        for found in {key.data for key, _ in ready if key.data is not None}:
-            self._go_on(found, now)
+        found = {key.data for key, _ in ready if key.data is not None}
+        for one in sorted(found, key=self._newcomers.__contains__):  # who is admitted comes first
+            self._go_on(one, now)
         if any(key.fileobj is self._accepting.socket for key, _ in ready):
             self._accept(now)
+        room = self._newcomers.room_at(now) <= now
+        self._watch(self._accepting.socket, READ * room, None)
         for link in [link for link in self._links if 0 < link.resume_at <= now]:
             link.resume_at = 0
             self._go_on(link, now)
@@ -142,18 +149,19 @@ class Gate:
             self._sweep(now)
 
     def _timeout_s(self, now: float) -> float | None:
-        if not self._links and not self._greeting and not self._tell.owes:
+        if not self._links and not self._newcomers and not self._tell.owes:
             return None
         paused = [link.resume_at - now for link in self._links if link.resume_at > now]
+        if (room_at := self._newcomers.room_at(now)) > now:
+            paused.append(room_at - now)
         return max(min([_SWEEP_S, *paused]), 0.001)
 
     def _end(self) -> None:
         for link in list(self._links):
             link.close()
-        for handshake in list(self._greeting):
-            handshake.client.close()
+        for newcomer in self._newcomers:
+            self._send_away(newcomer)
         self._links.clear()
-        self._greeting.clear()
         self._selector.close()
         self._accepting.close()
 
@@ -174,7 +182,7 @@ class Gate:
     # ------------------------------------------------------------------ coming
 
     def _accept(self, now: float) -> None:
-        for client in self._accepting.waiting():
+        for client in self._accepting.waiting(lambda: self._newcomers.room_at(now) <= now):
             try:
                 self._admit(client, now)
             except OSError as error:
@@ -193,46 +201,45 @@ class Gate:
             else:
                 self._enter(client, found, now)
             return
-        # A caller that uses all connections of an address must not lock out others at it: a real
-        # handshake ends within milliseconds, so the oldest one is dropped.
-        theirs = [other for other in self._greeting if other.owner == found.owner]
-        if len(theirs) >= self._bounds.per_owner:
-            self._tell.complain("connections", found.owner, now)
-            self._drop(theirs[0])
-        if not self._make_room(found.owner, now):
-            found.client.close()
-            return
-        self._count[found.owner] += 1
-        self._greeting[found] = now
+        self._come(found, found.source, now)
         self._greet(found, now)
+
+    def _come(self, newcomer: Handshake | RelayedConnection, source: Hashable, now: float) -> None:
+        """Gives a place to a newcomer, if necessary that of another one."""
+        other = self._newcomers.in_the_way(now)
+        if other is not None:
+            self._tell.complain("connections", self._newcomers.source(other), now)
+            self._send_away(other)
+        self._newcomers.add(newcomer, source, now)
 
     def _greet(self, handshake: Handshake, now: float) -> None:
         try:
             found = handshake.step()
         except OSError:
-            self._drop(handshake)
+            self._send_away(handshake)
             return
         if isinstance(found, int):
             self._watch(handshake.client, found, handshake)
             return
         self._forget(handshake.client)
-        del self._greeting[handshake]
-        self._less(handshake.owner)
+        self._newcomers.remove(handshake)
         if found.target is None:
             self._tell.complain("user", found.owner, now)
             handshake.client.close()
             return
         try:
-            self._enter(handshake.client, found, now)
+            self._enter(handshake.client, found, now, handshake.source)
         except OSError as error:
             handshake.client.close()
             self._tell.complain("server", None, now, error.strerror or str(error))
 
-    def _enter(self, client: socket.socket, caller: KnownCaller, now: float) -> None:
+    def _enter(
+        self, client: socket.socket, caller: KnownCaller, now: float, source: Hashable = None
+    ) -> None:
         assert caller.target is not None
         if caller.unwelcome:
             self._tell.complain("user", caller.owner, now)
-        if not self._make_room(caller.owner, now):
+        elif not self._make_room(caller.owner, now):
             client.close()
             return
         server, forget = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM), None
@@ -250,7 +257,10 @@ class Gate:
             if caller.allowance is not None else None  # fmt: skip
         link = RelayedConnection(client, server, caller.owner, allowance, now)
         link.identity, link.on_close = caller.identity, forget
-        self._count[caller.owner] += 1
+        if caller.unwelcome:
+            self._come(link, source, now)
+        else:
+            self._count[caller.owner] += 1
         self._links.add(link)
         self._go_on(link, now)
 
@@ -260,28 +270,24 @@ class Gate:
         if held >= self._bounds.per_owner:
             self._tell.complain("connections", owner, now)
             return False
-        if len(self._links) + len(self._greeting) < self._bounds.total:
+        if self._count.total() < self._bounds.total:
             return True
         most, count = self._count.most_common(1)[0]
         self._tell.complain("connections", most if count > held + 1 else owner, now)
         if count <= held + 1:
             return False
-        waiting = [handshake for handshake in self._greeting if handshake.owner == most]
-        if waiting:
-            self._drop(waiting[0])
-        else:
-            theirs = [link for link in self._links if link.owner == most]
-            self._leave(min(theirs, key=lambda link: link.moved))
+        theirs = [link for link in self._links if link.owner == most]
+        self._leave(min(theirs, key=lambda link: link.moved))
         return True
 
     # ------------------------------------------------------------------ staying and going
 
-    def _go_on(self, found: object, now: float) -> None:
+    def _go_on(self, found: Handshake | RelayedConnection, now: float) -> None:
         if isinstance(found, RelayedConnection):
             if found in self._links:
                 found.step(now)
                 self._settle(found, now)
-        elif found in self._greeting:
+        elif found in self._newcomers:
             self._greet(found, now)
 
     def _settle(self, link: RelayedConnection, now: float) -> None:
@@ -298,15 +304,21 @@ class Gate:
         for sock in link.sockets:
             self._forget(sock)
         link.close()
-        if link in self._links:
-            self._links.discard(link)
+        if link not in self._links:
+            return
+        self._links.discard(link)
+        if link in self._newcomers:
+            self._newcomers.remove(link)
+        else:
             self._less(link.owner)
 
-    def _drop(self, handshake: Handshake) -> None:
-        self._forget(handshake.client)
-        handshake.client.close()
-        if self._greeting.pop(handshake, None) is not None:
-            self._less(handshake.owner)
+    def _send_away(self, newcomer: Handshake | RelayedConnection) -> None:
+        if isinstance(newcomer, RelayedConnection):
+            self._leave(newcomer)
+            return
+        self._forget(newcomer.client)
+        newcomer.client.close()
+        self._newcomers.remove(newcomer)
 
     def _less(self, owner: Hashable) -> None:
         self._count[owner] -= 1
@@ -328,10 +340,11 @@ class Gate:
                 continue
             self._tell.complain(reason, link.owner, now)
             self._leave(link)
-        for handshake, began in list(self._greeting.items()):
-            if now - began > bounds.greeting_s:
-                self._tell.complain("greeting", handshake.owner, now)
-                self._drop(handshake)
+        for newcomer in self._newcomers:
+            late = now - self._newcomers.came(newcomer) > bounds.greeting_s
+            if late and not isinstance(newcomer, RelayedConnection):
+                self._tell.complain("greeting", newcomer.source, now)
+                self._send_away(newcomer)
         for owner in [owner for owner in self._allowances if owner not in self._count]:
             if not self._allowances[owner].wait_s(now):
                 allowance = self._allowances[owner]

@@ -9,9 +9,10 @@ Rules
     3. If every node has its own certificate, all certificates of the authority are admitted, and
        the server behind the gate gets their names; those of configured subjects may do everything.
     4. A revoked certificate is not admitted. If a certificate is revoked, its connections are
-    closed.
-    5. Connections without a certificate count for their address, the others for their subject, so
-       that unauthenticated callers cannot use up the share of others.
+       closed.
+    5. Until the handshake is over, a connection is a newcomer, counted by its source
+       (`newcomers.py`); so are those of rule 2. The others count for their subject. So callers
+       without a valid certificate cannot use up the share of those with one.
 """
 
 import socket
@@ -27,6 +28,7 @@ from bridge import files
 from bridge.errors import ConfigError
 from bridge.rpc.transport.callers import KnownCaller
 from bridge.rpc.transport.introductions import Introductions
+from bridge.rpc.transport.newcomers import source_of
 from bridge.rpc.transport.relay import READ, WRITE, ByteAllowance
 from bridge.rpc.transport.revoked import Revoked, certificate_of
 from bridge.service.config import TlsSection
@@ -76,11 +78,11 @@ class Certificates:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         client.setblocking(False)
-        owner = str(client.getpeername()[0])
+        address = str(client.getpeername()[0])
         secured = self._context.wrap_socket(
             client, server_side=True, do_handshake_on_connect=False, suppress_ragged_eofs=True
         )
-        return _TlsHandshake(secured, owner, self)
+        return _TlsHandshake(secured, address, self)
 
     def banned(self) -> Callable[[Hashable], bool] | None:
         """The identities with a revoked certificate."""
@@ -92,11 +94,12 @@ class _TlsHandshake:
     """One handshake; a `bridge.rpc.transport.callers.Handshake`."""
 
     client: socket.socket
-    owner: Hashable
+    source: Hashable
 
-    def __init__(self, client: ssl.SSLSocket, owner: Hashable, policy: Certificates) -> None:
+    def __init__(self, client: ssl.SSLSocket, address: str, policy: Certificates) -> None:
         self.client = client
-        self.owner = owner
+        self.source = source_of(address)
+        self._address = address
         self._tls = client
         self._policy = policy
 
@@ -113,13 +116,13 @@ class _TlsHandshake:
         shown = ", ".join(known[:1] or sorted(certificate.names))[:200] or "without a name"
         policy.revoked.refresh()
         if certificate in policy.revoked:
-            return KnownCaller(f"certificate {shown}, revoked, from {self.owner}", None)
+            return KnownCaller(f"certificate {shown}, revoked, from {self._address}", None)
         if known or policy.names is not None:
             told = policy.names.of(certificate.names) if policy.names is not None else None
             owner = f"certificate {shown}"
             return KnownCaller(owner, policy.target, introduction=told, identity=certificate)
         return KnownCaller(
-            f"certificate {shown} from {self.owner}",
+            f"certificate {shown} from {self._address}",
             policy.strangers,
             ByteAllowance(_STRANGERS_RATE, _STRANGERS_BURST),
             unwelcome=True,
