@@ -47,7 +47,7 @@ class Site:
     accounts: ClassVar[str] = ""
     """Shell lines that make further accounts and QOS, before slurmctld looks for them."""
 
-    name: str = "schedbridge"
+    name: str = os.environ.get("SCHEDBRIDGE_CLUSTER") or "schedbridge"
     nodes: int = 4
     own: int = 4
     cpus: int = 4

@@ -32,13 +32,13 @@ Measures of a run
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from bridge.cli.benchmarks.elastic import interval
+from bridge.cli.bundled import bundled
 from bridge.cli.simulation.policies import read_policy
 from bridge.cli.simulation.sharing import EVERYWHERE
 from bridge.errors import ConfigError
@@ -95,11 +95,7 @@ def model_of(path: Path | None) -> Interference:
     Raises:
         ConfigError: the file is wrong, or lacks one of the workflows.
     """
-    if path is not None:
-        found = read_interference(path)
-    else:
-        with as_file(files("bridge.sim").joinpath("data", "interference.json")) as bundled:
-            found = read_interference(bundled)
+    found = read_interference(bundled(path or Path("interference.json")))
     paper_model(found, CORES[0])
     return found
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bridge import files, yaml_text
+from bridge.cli.bundled import bundled
 from bridge.cli.simulation.policies import read_planning, read_policy
 from bridge.errors import BridgeError, ConfigError
 from bridge.experiments.cell import Cell, canonical
@@ -190,8 +191,9 @@ def _trace(trace: TraceSection, base: Path, key: str, shown: str) -> dict[str, A
         if trace.site is not None:
             setting["planning"] = read_planning(base / trace.site)
         if trace.interference is not None:
-            read_interference(base / trace.interference)
-            setting["interference"] = files.read_text(base / trace.interference)
+            model = bundled(Path(trace.interference), base)
+            read_interference(model)
+            setting["interference"] = files.read_text(model)
     except BridgeError as error:
         raise ConfigError(key, str(error), file=shown) from None
     if trace.file.startswith(ESP):
@@ -201,7 +203,7 @@ def _trace(trace: TraceSection, base: Path, key: str, shown: str) -> dict[str, A
             "trace_path": trace.file,
             "setting": {**setting, "workload": trace.file},
         }
-    path = (base / trace.file).absolute()
+    path = bundled(Path(trace.file), base).absolute()
     try:
         digest = sha256_of(path)
     except OSError as error:

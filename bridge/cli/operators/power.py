@@ -209,7 +209,7 @@ def _set_times(
     if start not in (None, "now"):
         request.from_s = _instant("--from", start, now_s)
     if until is not None:
-        request.until_s = _instant("--until", until, now_s)
+        request.until_s = _instant("--until", until, now_s, request.from_s or now_s)
         if request.until_s <= (request.from_s or now_s):
             begins = when(request.from_s or now_s)
             raise ConfigError("--until", f"{when(request.until_s)} is not after {begins}")
@@ -217,8 +217,8 @@ def _set_times(
         request.duration_s = duration_s(lasting)
 
 
-def _instant(option: str, text: str | None, now_s: int) -> int:
-    at_s = instant_s(text or "", now_s)
+def _instant(option: str, text: str | None, now_s: int, after_s: int | None = None) -> int:
+    at_s = instant_s(text or "", now_s, after_s)
     if at_s <= 0:
         raise ConfigError(option, f"'{text:.60}' lies before 1970")
     return at_s

@@ -20,8 +20,13 @@ _CLOCK = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d))?")
 _DAYS = re.compile(r"(?:(\d{1,5})-)?(\d{1,9})(?::(\d\d))?(?::(\d\d))?")
 
 
-def instant_s(text: str, now_s: int) -> int:
+def instant_s(text: str, now_s: int, after_s: int | None = None) -> int:
     """Reads an instant, in local time.
+
+    Args:
+        text: as typed.
+        now_s: now.
+        after_s: a time of day is the next one after this instant; None: after now.
 
     Raises:
         RequestError: it is not an instant.
@@ -30,10 +35,10 @@ def instant_s(text: str, now_s: int) -> int:
         return now_s + int(found[1] or 0) * _UNITS_S[found[2] or ""]
     try:
         if found := _CLOCK.fullmatch(text):
-            now = local_time(now_s)
+            after = local_time(now_s if after_s is None else after_s)
             hour, minute, second = (int(part or 0) for part in found.groups())
-            at = now.replace(hour=hour, minute=minute, second=second, microsecond=0)
-            return int((at if at > now else at + timedelta(days=1)).timestamp())
+            at = after.replace(hour=hour, minute=minute, second=second, microsecond=0)
+            return int((at if at > after else at + timedelta(days=1)).timestamp())
         return int(datetime.fromisoformat(text).timestamp())
     except (ValueError, OverflowError, OSError) as error:
         raise RequestError(

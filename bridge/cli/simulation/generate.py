@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from bridge.cli.bundled import bundled
 from bridge.errors import ConfigError, TraceError
 from bridge.sim.workloads.generation.fitted import MOST_JOBS, fit
 from bridge.sim.workloads.generation.lublin import PROCESSORS, lublin
@@ -115,7 +116,9 @@ def generate(
             raise ConfigError("whole-days", f"{LUBLIN} has no recorded days: leave it out")
         source = _lublin(jobs, weeks, procs, seed)
     else:
-        source = _fitted(Path(model), jobs, weeks, procs, load, seed, whole_days=whole_days)
+        source = _fitted(
+            bundled(Path(model)), jobs, weeks, procs, load, seed, whole_days=whole_days
+        )
     drawn, dice = source.drawn, np.random.default_rng((seed, 1))
     if amounts is not None:
         drawn = with_memory(drawn, int(amounts[0]), int(amounts[1]), dice)

@@ -18,6 +18,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from bridge.cli.bundled import bundled
 from bridge.cli.operators.asking import MOST, ConfigOption, SocketOption
 from bridge.cli.simulation.policies import SiteOption, read_planning, read_policy
 from bridge.errors import ConfigError, RecordingError
@@ -252,7 +253,7 @@ def _world(
             "procs", "the system description states the processors; leave out one of the two"
         )
     described = read_system(Path(system)) if system is not None else None
-    swf = read_swf(trace)
+    swf = read_swf(bundled(trace))
     if described is None:
         workload = workload_from(swf, procs)
         described = pool_of(workload.processors_total)

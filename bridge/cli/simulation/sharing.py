@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from bridge.cli.bundled import bundled
 from bridge.errors import ConfigError
 from bridge.sim.runs.outcome import Outcome
 from bridge.sim.runs.sharing_measures import sharing_measures
@@ -51,7 +52,7 @@ class SharingOptions:
                 "interference", "cannot be combined with malleable jobs or with what nodes draw"
             )
         sharing = sharing_of(
-            read_interference(self.interference),
+            read_interference(bundled(self.interference)),
             workload.executable,
             workload.user,
             consent_percent=100.0 if self.consent is None else self.consent,

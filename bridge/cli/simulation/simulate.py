@@ -11,6 +11,7 @@ from typing import Any
 import typer
 from rich.console import Console
 
+from bridge.cli.bundled import bundled
 from bridge.cli.invocation import given_arguments
 from bridge.cli.options import takes
 from bridge.cli.simulation.collected import Collected
@@ -152,7 +153,7 @@ def _workload(
             raise ConfigError(
                 option, "a trace has rigid jobs only; see 'schedbridge bench elastic'"
             )
-    return read_workload(given.trace, machine, given.procs, lenient=given.lenient)
+    return read_workload(bundled(given.trace), machine, given.procs, lenient=given.lenient)
 
 
 def _esp_share(text: str) -> float | None:
@@ -232,7 +233,7 @@ def _summary(
         "policies": [describe(spec) for spec in specs],
         "decision_time": given.decision_time,
         "planning": setting.planning,
-        "trace_sha256": sha256_of(given.trace) if given.trace.is_file() else "",
+        "trace_sha256": sha256_of(path) if (path := bundled(given.trace)).is_file() else "",
         "provenance": provenance(given_arguments()),
         "not_honoured": list(setting.not_honoured),
     }

@@ -27,6 +27,14 @@ def test_instants(text, at):
     assert instant_s(text, NOW) == int(at.timestamp())
 
 
+def test_a_time_of_day_is_the_next_one_after_another_instant():
+    """At noon, from 11:00 until 13:00 is tomorrow: both ends, not the beginning alone."""
+    begins = instant_s("11:00", NOW)
+    assert instant_s("13:00", NOW, begins) == int(datetime(2026, 11, 22, 13).timestamp())
+    assert instant_s("10:00", NOW, begins) == int(datetime(2026, 11, 23, 10).timestamp())
+    assert instant_s("now+2hours", NOW, begins) == int(datetime(2026, 11, 21, 14).timestamp())
+
+
 @pytest.mark.parametrize("text", ["", "soon", "25:00", "now+", "now+2moons", "2026-13-01", "12"])
 def test_what_is_no_instant(text):
     with pytest.raises(RequestError, match="is not a time"):

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs blocks on a dockerized Slurm: on its login side, or at its controller."""
+
+import shlex
+import subprocess
+from pathlib import Path
+
+from tests.documents.host import files_of
+from tests.documents.marks import PageCluster, Run
+from tests.documents.pages import ROOT
+from tests.integration.slurm import Cluster
+
+DEFAULT = PageCluster(cluster="--nodes 8 --cpus 4 --accounting")
+"""The cluster of the integration tests."""
+
+
+class PageOnCluster:
+    """Runs the blocks of one page on a cluster that stands while it does."""
+
+    def __init__(self, name: str, wanted: PageCluster | None, folder: Path) -> None:
+        wanted = wanted or DEFAULT
+        options = shlex.split(wanted.cluster)
+        if wanted.service:
+            config = folder / "bridge.yaml"
+            config.write_text((ROOT / "slurm_conf" / "bridge.yaml").read_text() + wanted.service)
+            options += ["--service-config", str(config)]
+        self.cluster = Cluster(name, *options)
+
+    def run(self, script: str, mark: Run) -> subprocess.CompletedProcess[str]:
+        """Runs a script where the mark says."""
+        if self.cluster.process("true").returncode:
+            self.cluster.up()
+        words = ["bash", "-euo", "pipefail", "-c", f"exec 2>&1\n{script}"]
+        if mark.run == "login":
+            return self.cluster.process(*words, user=mark.user, timeout_s=300)
+        return subprocess.run(
+            ["docker", "exec", f"{self.cluster.name}-controller", *words],
+            capture_output=True, text=True, timeout=300, check=False, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def put(self, mark: Run) -> None:
+        """Puts the files that the mark names into the home of the user who types the block."""
+        for name, content in files_of(mark.files).items():
+            self.run("true", mark)
+            write = ("sh", "-c", f"cat > {name}")
+            self.cluster.process(*write, user=mark.user, stdin=content.decode())

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands within sentences and tables: is there such a command, and has it these options?"""
+
+import importlib
+import re
+import shlex
+from collections.abc import Iterator
+
+import click
+import typer
+
+from bridge.cli.main import COMMANDS
+from tests.documents.pages import Inline, Page
+
+TABLES = {
+    "docs/EXPERIMENTS.md": ("experiment", "experiment-report"),
+    "docs/GENERATE.md": ("generate",),
+    "docs/IMPORT.md": ("import",),
+    "docs/SIMULATOR.md": ("simulate",),
+}
+"""Pages whose tables of options (in their first column) are those of these commands."""
+
+ALONE = ("--help", "-h", "--version", "-V")
+"""Options of `schedbridge` itself."""
+
+
+def command_named(name: str) -> click.Command:
+    """A command as typer makes it."""
+    module, attribute, _ = COMMANDS[name]
+    found = getattr(importlib.import_module(f"bridge.cli.{module}"), attribute)
+    if not isinstance(found, typer.Typer):
+        app = typer.Typer(add_completion=False)
+        app.command(name)(found)
+        found = app
+    return typer.main.get_command(found)
+
+
+def options_of(command: click.Command) -> set[str]:
+    """All names of its options."""
+    given = {"--help", "-h"}
+    for parameter in command.params:
+        given |= {*parameter.opts, *parameter.secondary_opts}
+    return given
+
+
+def problems(text: str) -> list[str]:
+    """What is wrong with a command line that begins with `schedbridge`."""
+    try:
+        words = shlex.split(text)[1:]
+    except ValueError as error:
+        return [f"is no command line: {error}"]
+    if not words or words[0].startswith("-"):
+        return [f"no option {word}" for word in words if word not in ALONE]
+    found: list[str] = []
+    for name in words[0].split("|"):
+        if name not in COMMANDS:
+            found.append(f"there is no command {name}")
+            continue
+        found += _wrong_words(command_named(name), words[1:])
+    return found
+
+
+def _wrong_words(command: click.Command, words: list[str]) -> list[str]:
+    inside: dict[str, click.Command] | None = getattr(command, "commands", None)
+    if inside is not None:
+        if not words or words[0].startswith("-"):
+            return _wrong_options(command, words)
+        found = []
+        for name in words[0].split("|"):
+            inner = inside.get(name)
+            if inner is None:
+                found.append(f"there is no command {name}")
+            else:
+                found += _wrong_words(inner, words[1:])
+        return found
+    return _wrong_options(command, words)
+
+
+def _wrong_options(command: click.Command, words: list[str]) -> list[str]:
+    own = words[: words.index("--")] if "--" in words else words
+    known = options_of(command)
+    named = (word.split("=")[0].rstrip(",;.") for word in own if word.startswith("--"))
+    return [f"there is no option {option}" for option in named if option not in known]
+
+
+def commands_in(page: Page) -> Iterator[Inline]:
+    """The spans that are commands of schedbridge."""
+    for span in page.inlines:
+        if re.match(r"schedbridge [a-z-]", span.text):
+            yield span
+
+
+def listed_options(page: str, text: str) -> Iterator[tuple[int, str]]:
+    """The options in the first columns of a page's tables, with their lines."""
+    for number, line in enumerate(text.splitlines(), 1):
+        first = line.split(" | ")[0]
+        if page in TABLES and re.match(r"\| `--", first):
+            for span in re.findall(r"`(--[^`]*)`", first):
+                yield number, span.split()[0].split("=")[0]

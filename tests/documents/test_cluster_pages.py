@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pages on a dockerized Slurm, and in a fresh Debian: `scripts/test documents`.
+
+All blocks of a page run in their order, also those that `test_pages.py` runs, because others follow
+from them. Each page has a cluster with the options that it names, from the first block that needs
+one; a page may also start its cluster itself. SCHEDBRIDGE_TEST_CLUSTER names the clusters.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.documents.cluster import PageOnCluster
+from tests.documents.container import Container
+from tests.documents.following import Follower, Place
+from tests.documents.host import Host
+from tests.documents.marks import Run
+from tests.documents.pages import PAGES, Page, read
+
+NAME = os.environ.get("SCHEDBRIDGE_TEST_CLUSTER", "sbpages")
+READ = [read(path) for path in PAGES]
+
+pytestmark = pytest.mark.cluster
+
+
+def on_cluster(page: Page) -> bool:
+    marks = (block.mark for block in page.blocks)
+    return any(isinstance(mark, Run) and (mark.on_cluster or mark.slow) for mark in marks)
+
+
+@contextmanager
+def places(page: Page, folder: Path) -> Iterator[dict[str, Place]]:
+    """The places that a page's blocks need, by the marks' words for them."""
+    marks = [b.mark for b in page.blocks if isinstance(b.mark, Run) and b.mark.on_cluster]
+    host = Host(folder / "host", {"SCHEDBRIDGE_CLUSTER": NAME})
+    found: dict[str, Place] = {"host": host, "checkout": host}
+    with ExitStack() as stack:
+        if any(mark.run == "container" for mark in marks):
+            found["container"] = container = Container(f"{NAME}-install")
+            stack.callback(container.down)
+            container.up()
+        if any(mark.engine or mark.run in ("login", "controller") for mark in marks):
+            there = PageOnCluster(NAME, page.cluster, folder)
+            found |= {"login": there, "controller": there}
+            stack.callback(there.cluster.process_of, "down")
+            there.cluster.process_of("down")
+        yield found
+
+
+@pytest.mark.parametrize("page", [p for p in READ if on_cluster(p)], ids=lambda page: page.path)
+def test_commands_do_what_the_page_says(page: Page, tmp_path: Path) -> None:
+    """Takes minutes: real daemons, compilers and jobs."""
+    (tmp_path / "host").mkdir()
+    with places(page, tmp_path) as found:
+        follower = Follower(lambda mark: found[mark.run])
+        follower.follow(page.blocks)
+    assert not follower.faults, "\n\n".join(follower.faults)

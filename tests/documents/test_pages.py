@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pages on this machine: every block has a mark, commands run, configurations load."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.documents import inline
+from tests.documents.following import Follower
+from tests.documents.host import Host
+from tests.documents.loading import load
+from tests.documents.marks import Load, Run
+from tests.documents.pages import PAGES, ROOT, Page, read
+
+READ = [read(path) for path in PAGES]
+LOADED = [block for page in READ for block in page.blocks if isinstance(block.mark, Load)]
+
+
+def fast(mark: Run) -> bool:
+    return not (mark.on_cluster or mark.slow)
+
+
+def on_this_machine(page: Page) -> bool:
+    return any(isinstance(b.mark, Run) and fast(b.mark) for b in page.blocks)
+
+
+@pytest.mark.parametrize("page", READ, ids=lambda page: page.path)
+def test_every_block_is_run_or_says_why_not(page: Page) -> None:
+    assert page.faults == ()
+    assert [block.place for block in page.blocks if block.mark is None] == []
+
+
+@pytest.mark.parametrize("block", LOADED, ids=lambda block: block.place)
+def test_configurations_load(block, tmp_path: Path) -> None:
+    load(block, block.mark, tmp_path)
+
+
+@pytest.mark.parametrize("page", [p for p in READ if on_this_machine(p)], ids=lambda p: p.path)
+def test_commands_do_what_the_page_says(page: Page, tmp_path: Path) -> None:
+    """Takes seconds: commands start one after the other, and simulate thousands of jobs."""
+    host = Host(tmp_path)
+    follower = Follower(lambda mark: host if fast(mark) else None)
+    follower.follow(page.blocks)
+    assert not follower.faults, "\n\n".join(follower.faults)
+
+
+@pytest.mark.parametrize("page", READ, ids=lambda page: page.path)
+def test_commands_in_sentences_exist(page: Page) -> None:
+    wrong = [
+        f"{page.path}:{span.line}: `{span.text}`: {problem}"
+        for span in inline.commands_in(page)
+        for problem in inline.problems(span.text)
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("path", inline.TABLES)
+def test_options_in_tables_exist(path: str) -> None:
+    known = set().union(
+        *(inline.options_of(inline.command_named(name)) for name in inline.TABLES[path])
+    )
+    listed = list(inline.listed_options(path, (ROOT / path).read_text()))
+    assert listed
+    assert [f"{path}:{line}: {option}" for line, option in listed if option not in known] == []
