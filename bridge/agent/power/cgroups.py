@@ -14,9 +14,10 @@ Rules
        in a container the container.
 """
 
+import errno
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -101,6 +102,17 @@ class NodeCgroups:
         base = self._base(_LISTING)
         return {} if base is None else dict(_jobs(base, depth=0 if self.is_v2 else 1))
 
+    def occupants(self) -> frozenset[str]:
+        """Jobs with a process on the node, Slurm's own processes of a job included.
+
+        Raises:
+            OSError: some cgroups cannot be read, so that a job may be missing.
+        """
+        base = self._base(_LISTING)
+        depth = 0 if self.is_v2 else 1
+        found = () if base is None else _jobs(base, depth, onerror=_fail)
+        return frozenset(job for job, folder in found if _has_processes(folder))
+
     def jobs(self) -> dict[str, CgroupUse] | None:
         """By job id on the node; None: there are no cgroups of jobs here."""
         base = self._base()
@@ -124,35 +136,48 @@ class NodeCgroups:
         return CgroupUse(cpu_s, memory, peak, pressure(folder / "memory.pressure"), swap)
 
 
-def _jobs(base: Path, depth: int) -> Iterator[tuple[str, Path]]:
-    """Directories of jobs, at this depth below the base."""
+def _fail(error: OSError) -> None:
+    """Raises an error, unless a cgroup has been removed meanwhile."""
+    if not isinstance(error, FileNotFoundError):
+        raise error
+
+
+def _jobs(
+    base: Path, depth: int, onerror: Callable[[OSError], None] = lambda _: None
+) -> Iterator[tuple[str, Path]]:
+    """Directories of jobs, at this depth below the base; `onerror` as in `os.walk`."""
     try:
         with os.scandir(base) as entries:
             names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-    except OSError:
+    except OSError as error:
+        onerror(error)
         return
     for name in names:
         job = _JOB.fullmatch(name)
         if depth == 0 and job is not None:
             yield job[1], base / name
         elif depth and name.startswith("uid_"):
-            yield from _jobs(base / name, depth - 1)
+            yield from _jobs(base / name, depth - 1, onerror)
 
 
 def _has_processes(folder: Path) -> bool:
     """Whether a process is in a cgroup or below it; also if that cannot be read."""
-    known = False
-    for at, _, files in os.walk(folder, followlinks=False):
+    known, unread = False, list[OSError]()
+    for at, _, files in os.walk(folder, onerror=unread.append, followlinks=False):
         if "cgroup.procs" not in files:
             continue
         try:
             with (Path(at) / "cgroup.procs").open("rb") as lines:
                 if lines.read(1):
                     return True
-        except OSError:  # it is gone, or a threaded one
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            if error.errno != errno.EOPNOTSUPP:  # of a threaded one, which another counts for
+                unread.append(error)
             continue
         known = True
-    return not known
+    return not known or bool(unread)
 
 
 def _cpu_s(folder: Path) -> float | None:

@@ -93,6 +93,7 @@ class ShareKeeper:
         """
         alone = len(nodes) == 1
         cgroups = {node: NodeCgroups(node, alone=alone, root=root) for node in nodes}
+        self._cgroups = cgroups
         self._v1 = CgroupV1(cgroups, root, proc, freezes=lambda: self._note(self._noted))
         self._noted: Mapping[ShareKey, Share] = {}
         self._methods: tuple[Method, ...] = (
@@ -155,9 +156,20 @@ class ShareKeeper:
 
     def _now_wanted(self) -> tuple[tuple[Share, ...], bool]:
         with self._lock:
-            if self._clock() < self._until_s:
-                return self._wanted, True
-            return fallen_back(self._wanted, self._cpus), False
+            ordered, valid = self._wanted, self._clock() < self._until_s
+        if valid:
+            return ordered, True
+        alone = {share.key for share in ordered if share.guest and self._is_alone(share.key)}
+        return fallen_back(ordered, self._cpus, alone), False
+
+    def _is_alone(self, key: ShareKey) -> bool:
+        """Whether a job is known to be the only one on its node."""
+        node, job = key
+        try:
+            return self._cgroups[node].occupants() == {job}
+        except OSError as error:
+            self._tell(key, f"the node's other jobs are not known: {error}")
+            return False
 
     # ------------------------------------------------------------ passes
 

@@ -7,14 +7,15 @@ Terms
 
 Rules
     1. An order is the whole state: a job that is not in it has its full share.
-    2. After the end of a lease a guest has the least weight and `FLOOR` of the node's CPUs, and a
-       host has no quota: the host runs almost as if alone, and the guest still makes progress.
+    2. After the end of a lease a guest has the least weight, and a host has no quota. While another
+       job is on its node, a guest has `FLOOR` of the node's CPUs: the host runs almost as if alone,
+       and the guest still makes progress. Alone on its node, it has no quota.
     3. No job gets less than `FLOOR`, because it could neither finish nor be ended.
     4. A lease is at most `MOST_LEASE_S`, whatever the service states. Together with the pause
        between two passes, that is less than 10 s.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -79,11 +80,21 @@ def bounded(share: Share, cpus: float) -> Share:
     return replace(share, milli_cpus=quota, weight=weight)
 
 
-def fallen_back(shares: Iterable[Share], cpus: float) -> tuple[Share, ...]:
-    """The share in force after the end of the lease (rule 2)."""
-    quota = floor_milli(cpus)
+def fallen_back(
+    shares: Iterable[Share], cpus: float, alone: Container[ShareKey]
+) -> tuple[Share, ...]:
+    """The shares in force after the end of the lease (rule 2).
+
+    Args:
+        shares: as ordered.
+        cpus: of a node.
+        alone: guests that are the only job on their node.
+    """
+    floor = floor_milli(cpus)
     return tuple(
-        replace(share, milli_cpus=quota, weight=LEAST_WEIGHT) for share in shares if share.guest
+        replace(share, milli_cpus=0 if share.key in alone else floor, weight=LEAST_WEIGHT)
+        for share in shares
+        if share.guest
     )
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shares of jobs on a node: what is in force, what is given back, and who sees to it."""
 
+import errno
 import json
 import os
 import shutil
@@ -9,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,8 +43,8 @@ class Clock:
 class Tree:
     """A cgroup tree of version 2 with Slurm's jobs, as files."""
 
-    def __init__(self, root: Path) -> None:
-        self.root, self.scope = root, root / "system.slice" / "n1_slurmstepd.scope"
+    def __init__(self, root: Path, node: str = NODE) -> None:
+        self.root, self.scope = root, root / "system.slice" / f"{node}_slurmstepd.scope"
         self.scope.mkdir(parents=True)
         (root / "cgroup.controllers").write_text("cpuset cpu memory\n")
 
@@ -158,6 +160,80 @@ def test_after_the_lease_guests_fall_back_and_hosts_are_free(
     keeper.order(1, 6, [guest("7", 2000, 50), Share(NODE, "8", milli_cpus=3000)])
     keeper.look()
     assert tree.shows("7") == ("50", "200000 100000")
+
+
+def run(proc: Path, *pids: int) -> None:
+    """Shows processes that nobody kills."""
+    for pid in pids:
+        (proc / str(pid)).mkdir()
+        (proc / str(pid) / "comm").write_text("job\n")
+        (proc / str(pid) / "status").write_text("Name:\tjob\nShdPnd:\t0000000000000000\n")
+
+
+def ends(folder: Path) -> None:
+    """The processes of a job, as Slurm ends them; its cgroup may remain."""
+    for procs in folder.rglob("cgroup.procs"):
+        procs.write_text("")
+
+
+def test_without_a_service_a_guest_that_is_alone_on_its_node_has_no_quota(
+    tmp_path: Path, tree: Tree, clock: Clock, proc: Path
+) -> None:
+    """Two pairs on two nodes: the end of one host frees its own guest alone."""
+    other = Tree(tmp_path / "cgroup", "n2")
+    keeper = ShareKeeper(
+        [NODE, "n2"], ShareRecord(tmp_path / "shares.json"), Processes(proc),
+        root=tree.root, proc=proc, cpus=4, clock=clock,
+    )  # fmt: skip
+    run(proc, 70, 80, 90, 170, 180)
+    host = tree.job("8", 80)
+    tree.job("7", 70), other.job("17", 170), other.job("18", 180)
+    keeper.order(1, 6, [guest("7", 2000, 50), replace(guest("17", 2000, 50), node="n2")])
+    clock.now_s += 7
+    keeper.look()
+    assert tree.shows("7") == other.shows("17") == ("1", "20000 100000")
+    ends(host)
+    keeper.look()
+    assert tree.shows("7") == ("1", "max 100000")
+    assert other.shows("17") == ("1", "20000 100000")
+    # Slurm's own scheduler starts the next job there, which is protected as the host was.
+    tree.job("9", 90)
+    keeper.look()
+    assert tree.shows("7") == ("1", "20000 100000")
+
+
+def test_the_next_agent_lifts_the_quota_of_a_guest_that_is_alone(
+    tree: Tree, make: Callable[[], ShareKeeper], proc: Path
+) -> None:
+    run(proc, 70, 80)
+    tree.job("7", 70)
+    host, before = tree.job("8", 80), make()
+    before.order(1, 6, [guest("7", 2000, 50)])
+    before.look()
+    ends(host)
+    make().look()
+    assert tree.shows("7") == ("1", "max 100000")
+
+
+def test_a_job_that_cannot_be_read_is_no_job_that_has_ended(
+    tree: Tree, make: Callable[[], ShareKeeper], clock: Clock, proc: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    run(proc, 70, 80)
+    tree.job("7", 70)
+    host, keeper, scandir = tree.job("8", 80), make(), os.scandir
+
+    def without_files(path: str) -> object:
+        if Path(path).is_relative_to(unread):
+            raise OSError(errno.EMFILE, "too many open files")
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", without_files)
+    keeper.order(1, 6, [guest("7", 2000, 50)])
+    clock.now_s += 7
+    for unread in (host / "step_0", host, tree.scope):
+        keeper.look()
+        assert tree.shows("7") == ("1", "20000 100000"), unread
 
 
 def test_no_lease_is_longer_than_the_bound(
@@ -460,10 +536,8 @@ def wait_until(fact: Callable[[], bool]) -> None:
 class RealJob:
     """Processes that fork, in a real cgroup as Slurm makes it."""
 
-    job = "7"
-
-    def __init__(self, processes: int) -> None:
-        self.node = f"t{os.getpid()}"
+    def __init__(self, processes: int, job: str = "7") -> None:
+        self.node, self.job = f"t{os.getpid()}", job
         self.folder = REAL / "freezer" / f"slurm_{self.node}" / "uid_0" / f"job_{self.job}"
         self.folder.mkdir(parents=True)
         procs = self.folder / "cgroup.procs"
@@ -478,8 +552,10 @@ class RealJob:
         os.killpg(self.shell.pid, 9)
         self.shell.wait()
         wait_until(lambda: not (self.folder / "cgroup.procs").read_text())
-        for each in (self.folder, self.folder.parent, self.folder.parent.parent):
-            each.rmdir()
+        self.folder.rmdir()
+        for each in (self.folder.parent, self.folder.parent.parent):
+            if not any(at.is_dir() for at in each.iterdir()):
+                each.rmdir()
 
 
 @pytest.fixture
@@ -521,6 +597,28 @@ def test_a_real_cgroup_holds_every_process_and_leaves_no_trace(
     keeper.look()
     assert not own.exists()
     assert not json.loads(record.read_text())["own"]
+
+
+def test_the_kernel_no_longer_throttles_a_guest_that_is_alone(
+    real_job: RealJob, tmp_path: Path, clock: Clock
+) -> None:
+    node, host = real_job.node, RealJob(2, "8")
+    keeper = ShareKeeper(
+        [node], ShareRecord(tmp_path / "shares.json"), Processes(), cpus=2, clock=clock
+    )
+    quotas = list[str]()
+    try:
+        keeper.order(1, 6, [Share(node, "7", guest=True, milli_cpus=500, weight=1)])
+        clock.now_s += 7
+        for ends in (lambda: None, host.end):
+            ends()
+            keeper.look()
+            quotas.append((keeper.cgroups[node, "7"] / "cpu.cfs_quota_us").read_text())
+        assert quotas == ["10000\n", "-1\n"]
+    finally:
+        host.end()
+        keeper.order(2, 6, [])
+        keeper.look()
 
 
 # ---------------------------------------------------------------- priorities
@@ -655,7 +753,8 @@ def test_the_guardian_waits_for_the_lock_of_a_dying_agent(
 def test_when_the_agent_is_killed_the_guardian_lets_guests_fall_back(
     tree: Tree, tmp_path: Path
 ) -> None:
-    tree.job("7"), tree.job("8")
+    tree.job("7", os.getpid())
+    host = tree.job("8", os.getppid())
     record = tmp_path / "shares.json"
     words = f"""
 import time
@@ -679,6 +778,8 @@ while True:
         agent.wait()
     wait_until(lambda: tree.shows("7") == ("1", "20000 100000"))
     wait_until(lambda: tree.shows("8") == ("100", "max 100000"))
+    ends(host)
+    wait_until(lambda: tree.shows("7") == ("1", "max 100000"))
     # The next agent takes over from the guardian, and its service decides again.
     after = ShareThread([NODE], record, Processes(), cpus=4, root=tree.root)
     after.start()
