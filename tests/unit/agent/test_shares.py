@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shares of jobs on a node: what is in force, what is given back, and who sees to it."""
 
-import errno
 import json
 import os
 import shutil
@@ -10,7 +9,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,74 +24,7 @@ from bridge.agent.shares.record import Recorded, ShareRecord
 from bridge.agent.shares.running import ShareThread
 from bridge.agent.shares.wanted import MOST_LEASE_S, MOST_SHARES, Share, bounded, is_job
 from tests.unit.agent.made_up import make_process
-
-NODE = "n1"
-REAL = Path("/sys/fs/cgroup")
-
-
-class Clock:
-    """A clock that a test sets."""
-
-    now_s = 100.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
-class Tree:
-    """A cgroup tree of version 2 with Slurm's jobs, as files."""
-
-    def __init__(self, root: Path, node: str = NODE) -> None:
-        self.root, self.scope = root, root / "system.slice" / f"{node}_slurmstepd.scope"
-        self.scope.mkdir(parents=True)
-        (root / "cgroup.controllers").write_text("cpuset cpu memory\n")
-
-    def job(self, job: str, *pids: int) -> Path:
-        folder = self.scope / f"job_{job}"
-        step = folder / "step_0" / "user"
-        step.mkdir(parents=True)
-        (folder / "cpu.weight").write_text("100\n")
-        (folder / "cpu.max").write_text("max 100000\n")
-        (folder / "cgroup.procs").write_text("")
-        (step / "cgroup.procs").write_text("".join(f"{pid}\n" for pid in pids))
-        return folder
-
-    def shows(self, job: str) -> tuple[str, str]:
-        folder = self.scope / f"job_{job}"
-        return (folder / "cpu.weight").read_text().strip(), (folder / "cpu.max").read_text().strip()
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    return Tree(tmp_path / "cgroup")
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def proc(tmp_path: Path) -> Path:
-    folder = tmp_path / "proc"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
-def make(tmp_path: Path, tree: Tree, clock: Clock, proc: Path) -> Callable[[], ShareKeeper]:
-    def keeper() -> ShareKeeper:
-        return ShareKeeper(
-            [NODE], ShareRecord(tmp_path / "shares.json"), Processes(proc),
-            root=tree.root, proc=proc, cpus=4, clock=clock,
-        )  # fmt: skip
-
-    return keeper
-
-
-def guest(job: str, milli: int = 1000, weight: int = 1) -> Share:
-    return Share(NODE, job, guest=True, milli_cpus=milli, weight=weight)
-
+from tests.unit.agent.trees import NODE, Clock, RealJob, Tree, ends, guest, wait_until
 
 # ---------------------------------------------------------------- version 2
 
@@ -160,80 +91,6 @@ def test_after_the_lease_guests_fall_back_and_hosts_are_free(
     keeper.order(1, 6, [guest("7", 2000, 50), Share(NODE, "8", milli_cpus=3000)])
     keeper.look()
     assert tree.shows("7") == ("50", "200000 100000")
-
-
-def run(proc: Path, *pids: int) -> None:
-    """Shows processes that nobody kills."""
-    for pid in pids:
-        (proc / str(pid)).mkdir()
-        (proc / str(pid) / "comm").write_text("job\n")
-        (proc / str(pid) / "status").write_text("Name:\tjob\nShdPnd:\t0000000000000000\n")
-
-
-def ends(folder: Path) -> None:
-    """The processes of a job, as Slurm ends them; its cgroup may remain."""
-    for procs in folder.rglob("cgroup.procs"):
-        procs.write_text("")
-
-
-def test_without_a_service_a_guest_that_is_alone_on_its_node_has_no_quota(
-    tmp_path: Path, tree: Tree, clock: Clock, proc: Path
-) -> None:
-    """Two pairs on two nodes: the end of one host frees its own guest alone."""
-    other = Tree(tmp_path / "cgroup", "n2")
-    keeper = ShareKeeper(
-        [NODE, "n2"], ShareRecord(tmp_path / "shares.json"), Processes(proc),
-        root=tree.root, proc=proc, cpus=4, clock=clock,
-    )  # fmt: skip
-    run(proc, 70, 80, 90, 170, 180)
-    host = tree.job("8", 80)
-    tree.job("7", 70), other.job("17", 170), other.job("18", 180)
-    keeper.order(1, 6, [guest("7", 2000, 50), replace(guest("17", 2000, 50), node="n2")])
-    clock.now_s += 7
-    keeper.look()
-    assert tree.shows("7") == other.shows("17") == ("1", "20000 100000")
-    ends(host)
-    keeper.look()
-    assert tree.shows("7") == ("1", "max 100000")
-    assert other.shows("17") == ("1", "20000 100000")
-    # Slurm's own scheduler starts the next job there, which is protected as the host was.
-    tree.job("9", 90)
-    keeper.look()
-    assert tree.shows("7") == ("1", "20000 100000")
-
-
-def test_the_next_agent_lifts_the_quota_of_a_guest_that_is_alone(
-    tree: Tree, make: Callable[[], ShareKeeper], proc: Path
-) -> None:
-    run(proc, 70, 80)
-    tree.job("7", 70)
-    host, before = tree.job("8", 80), make()
-    before.order(1, 6, [guest("7", 2000, 50)])
-    before.look()
-    ends(host)
-    make().look()
-    assert tree.shows("7") == ("1", "max 100000")
-
-
-def test_a_job_that_cannot_be_read_is_no_job_that_has_ended(
-    tree: Tree, make: Callable[[], ShareKeeper], clock: Clock, proc: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    run(proc, 70, 80)
-    tree.job("7", 70)
-    host, keeper, scandir = tree.job("8", 80), make(), os.scandir
-
-    def without_files(path: str) -> object:
-        if Path(path).is_relative_to(unread):
-            raise OSError(errno.EMFILE, "too many open files")
-        return scandir(path)
-
-    monkeypatch.setattr(os, "scandir", without_files)
-    keeper.order(1, 6, [guest("7", 2000, 50)])
-    clock.now_s += 7
-    for unread in (host / "step_0", host, tree.scope):
-        keeper.look()
-        assert tree.shows("7") == ("1", "20000 100000"), unread
 
 
 def test_no_lease_is_longer_than_the_bound(
@@ -522,53 +379,6 @@ def test_a_cgroup_is_found_below_what_is_mounted(tmp_path: Path) -> None:
     assert cgroup_of(5, cpu, proc) == cpu
 
 
-def real_hierarchies() -> bool:
-    return all(os.access(REAL / kind / "cgroup.procs", os.W_OK) for kind in ("cpu", "freezer"))
-
-
-def wait_until(fact: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not fact():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
-class RealJob:
-    """Processes that fork, in a real cgroup as Slurm makes it."""
-
-    def __init__(self, processes: int, job: str = "7") -> None:
-        self.node, self.job = f"t{os.getpid()}", job
-        self.folder = REAL / "freezer" / f"slurm_{self.node}" / "uid_0" / f"job_{self.job}"
-        self.folder.mkdir(parents=True)
-        procs = self.folder / "cgroup.procs"
-        script = f"echo $$ >{procs}; for i in $(seq {processes - 1}); do sleep 600 & done; wait"
-        self.shell = subprocess.Popen(["sh", "-c", script], start_new_session=True)
-        wait_until(lambda: len(procs.read_text().split()) == processes)
-
-    def end(self) -> None:
-        """As Slurm does it: no process is left, and then no directory."""
-        if self.shell.poll() is not None:
-            return
-        os.killpg(self.shell.pid, 9)
-        self.shell.wait()
-        wait_until(lambda: not (self.folder / "cgroup.procs").read_text())
-        self.folder.rmdir()
-        for each in (self.folder.parent, self.folder.parent.parent):
-            if not any(at.is_dir() for at in each.iterdir()):
-                each.rmdir()
-
-
-@pytest.fixture
-def real_job() -> Iterator[RealJob]:
-    if not real_hierarchies():
-        pytest.skip("this machine has no writable hierarchies of cgroup v1")
-    job = RealJob(201)
-    try:
-        yield job
-    finally:
-        job.end()
-
-
 @pytest.mark.parametrize("ends", [False, True])
 def test_a_real_cgroup_holds_every_process_and_leaves_no_trace(
     real_job: RealJob, tmp_path: Path, *, ends: bool
@@ -597,28 +407,6 @@ def test_a_real_cgroup_holds_every_process_and_leaves_no_trace(
     keeper.look()
     assert not own.exists()
     assert not json.loads(record.read_text())["own"]
-
-
-def test_the_kernel_no_longer_throttles_a_guest_that_is_alone(
-    real_job: RealJob, tmp_path: Path, clock: Clock
-) -> None:
-    node, host = real_job.node, RealJob(2, "8")
-    keeper = ShareKeeper(
-        [node], ShareRecord(tmp_path / "shares.json"), Processes(), cpus=2, clock=clock
-    )
-    quotas = list[str]()
-    try:
-        keeper.order(1, 6, [Share(node, "7", guest=True, milli_cpus=500, weight=1)])
-        clock.now_s += 7
-        for ends in (lambda: None, host.end):
-            ends()
-            keeper.look()
-            quotas.append((keeper.cgroups[node, "7"] / "cpu.cfs_quota_us").read_text())
-        assert quotas == ["10000\n", "-1\n"]
-    finally:
-        host.end()
-        keeper.order(2, 6, [])
-        keeper.look()
 
 
 # ---------------------------------------------------------------- priorities
