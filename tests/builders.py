@@ -74,6 +74,7 @@ class a_job:  # noqa: N801
     learnt_max_power_w: int = 0
     coschedule: int = 0
     max_slowdown_permille: int = 0
+    rigid: bool = False
     requeue: bool = False
     share_of: str = ""
     share_ppm: int = 0
@@ -114,6 +115,7 @@ class a_running_job:  # noqa: N801
     name: str = "running"
     coschedule: int = 0
     max_slowdown_permille: int = 0
+    rigid: bool = False
     requeue: bool = False
     host_id: str = ""
     own_cpus: int = 0
@@ -147,8 +149,8 @@ _OTHERWISE = frozenset({"id", "eligible_s", "max_nodes", "licences", "chunks"})
 
 
 _SHARING = (
-    "coschedule", "max_slowdown_permille", "requeue", "host_id", "own_cpus", "cpu_s", "busy_cpus",
-    "peak_mib", "progress", "memory_stall", "measured_s", "unused_nodes", "hosted_s",
+    "coschedule", "max_slowdown_permille", "rigid", "requeue", "host_id", "own_cpus", "cpu_s",
+    "busy_cpus", "peak_mib", "progress", "memory_stall", "measured_s", "unused_nodes", "hosted_s",
     "hosted_since_s", "extended_s", "extendable",
 )  # fmt: skip
 _POWERS = [name for name in a_running_job.__dataclass_fields__ if name.endswith("_power_w")]

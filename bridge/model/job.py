@@ -212,6 +212,8 @@ class JobTable:
     """`Coschedule`."""
     max_slowdown_permille: Annotated[Ints, Column(MESSAGE, Unit.COUNT)] = LEFT_OUT
     """Maximum slowdown by sharing, in thousandths; 0: the site's value."""
+    rigid: Annotated[Flags, Column(MESSAGE, Unit.FLAG)] = LEFT_OUT
+    """It states widths, but cannot be resized unless it holds whole nodes (`exclusive`)."""
     requeue: Annotated[Flags, Column(MESSAGE, Unit.FLAG)] = LEFT_OUT
     """It may be put back into the queue after it started."""
     share_of: Annotated[Objects, Column(MESSAGE, Unit.TEXT)] = LEFT_OUT
@@ -347,6 +349,8 @@ class RunningTable:
     """`Coschedule`."""
     max_slowdown_permille: Annotated[Ints, Column(MESSAGE, Unit.COUNT)] = LEFT_OUT
     """Maximum slowdown by sharing, in thousandths; 0: the site's value."""
+    rigid: Annotated[Flags, Column(MESSAGE, Unit.FLAG)] = LEFT_OUT
+    """It states widths, but cannot be resized unless it holds whole nodes (`exclusive`)."""
     requeue: Annotated[Flags, Column(MESSAGE, Unit.FLAG)] = LEFT_OUT
     """It may be put back into the queue after it started."""
     host_id: Annotated[Objects, Column(MESSAGE, Unit.TEXT, "host_job_id")] = LEFT_OUT

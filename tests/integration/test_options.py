@@ -70,6 +70,19 @@ def widen(cluster: Cluster, *options: str, drained: int = 1) -> int:
     return len(found)
 
 
+def test_who_shares_nodes_is_told_that_the_job_is_rigid(cluster: Cluster) -> None:
+    """At submission and by explain; not with --exclusive."""
+    options = ("--malleable=1-4", "-N1", "-t1", "--hold", "--wrap", "true")
+    shared = cluster.process("sbatch", "--parsable", *options)
+    whole = cluster.process("sbatch", "--parsable", "--exclusive", *options)
+    try:
+        assert shared.returncode == whole.returncode == 0
+        assert "without --exclusive" in shared.stderr
+        assert "without --exclusive" not in whole.stderr
+    finally:
+        cluster.run("scancel", shared.stdout.strip(), whole.stdout.strip())
+
+
 def test_help_tells_of_the_options(cluster: Cluster) -> None:
     text = cluster.run("sbatch", "--help")
     for option in OPTIONS:
@@ -98,7 +111,7 @@ def test_right_values_are_taken_on_both_ways(cluster: Cluster) -> None:
         assert [answer.way for answer in answers] == ["line", "script"]
         for answer in answers:
             assert answer.code == 0, f"{RIGHT[int(number)]} in {answer.way}: {answer.said}"
-            jobs.append(answer.said.strip())
+            jobs.append(answer.said.split()[-1])  # behind what it says of rigid jobs
     assert len(jobs) == 2 * len(RIGHT)
     cluster.wait_empty()
     cluster.assert_sound(jobs, cpus_per_node=4)
@@ -131,6 +144,10 @@ WRONG = {
     "no count obeys the constraint": (
         ("--malleable=5-7", "--node-constraints=pof2"), "node-constraints",
     ),
+    "nodes that the constraint excludes": (
+        ("-N3", "--malleable=1-8", "--node-constraints=pof2"), "--nodes=2 or --nodes=4",
+    ),
+    "nodes outside the range": (("-N5", "--malleable=1-4"), "--nodes=4"),
     "no cube in the range": (("--malleable=2-7", "--node-constraints=cubic"), "node-constraints"),
     "one odd number asked to be even": (
         ("--malleable=3-3", "--node-constraints=even"), "node-constraints",

@@ -79,6 +79,46 @@ static void wrong_values_are_named_and_mended(void) {
     }
 }
 
+static void a_number_of_nodes_that_is_not_allowed_is_refused(void) {
+    static const struct {
+        const char *words;
+        uint32_t least, most;
+        const char *rather; // NULL: it is allowed
+    } cases[] = {
+        {"malleable=1-8 node-constraints=pof2", 3, 3, "give --nodes=2 or --nodes=4, or leave"},
+        {"malleable=1-8 node-constraints=pof2", 3, 3, "--nodes=3:"},
+        {"malleable=1-8 node-constraints=pof2", 3, 3, "(1 to 8, a power of two)"},
+        {"malleable=1-8 node-constraints=pof2", 5, 7, "--nodes=5-7:"},
+        {"malleable=1-8 node-constraints=pof2", 5, 7, "give --nodes=4 or --nodes=8, or leave"},
+        {"malleable=1-8 node-constraints=pof2", 3, 4, NULL},
+        {"malleable=1-8 node-constraints=pof2", 1, 0, NULL},
+        {"malleable=2-7 node-constraints=pof2", 5, 5, "give --nodes=4, or leave"},
+        {"malleable=2-8", 1, 1, "give --nodes=2, or leave"},
+        {"malleable=2-8", 1, 1, "(2 to 8)"},
+        {"malleable=2-8", 9, 16, "give --nodes=8, or leave"},
+        {"malleable=2-8", 9, 0, "give --nodes=8, or leave"},
+        {"malleable=2-8", 1, 16, NULL},
+        {"malleable=2-8", 8, 8, NULL},
+        {"malleable=3-3", 5, 5, "give --nodes=3, or leave"},
+        {"min-nodes-invasic=4", 2, 3, "give --nodes=4, or leave"},
+        {"min-nodes-invasic=4", 2, 3, "(at least 4)"},
+        {"max-nodes-invasic=4", 6, 6, "give --nodes=4, or leave"},
+        {"node-constraints=even", 3, 3, "give --nodes=2 or --nodes=4, or leave"},
+        {"node-constraints=cubic", 2, 7, "give --nodes=1 or --nodes=8, or leave"},
+        {"node-constraints=odd", 4, 5, NULL},
+        {"min-power=90", 3, 3, NULL},
+        {"malleable=1-4 no-resize=", 5, 5, "give --nodes=4, or leave"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        malleable_t found;
+        EXPECT(accept(cases[i].words, &found));
+        bool good = malleable_fits(&found, cases[i].least, cases[i].most, problem, sizeof(problem));
+        EXPECT(good == (cases[i].rather == NULL));
+        if (cases[i].rather)
+            EXPECT_SAYS(problem, cases[i].rather);
+    }
+}
+
 static void a_long_value_is_cut_in_the_message(void) {
     char value[5000];
     malleable_t found = {0};
@@ -153,6 +193,7 @@ static void entries_of_the_environment_are_read(void) {
 int main(void) {
     right_values_are_taken();
     wrong_values_are_named_and_mended();
+    a_number_of_nodes_that_is_not_allowed_is_refused();
     a_long_value_is_cut_in_the_message();
     constraints_allow_their_numbers();
     entries_of_the_environment_are_read();

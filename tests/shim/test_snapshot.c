@@ -337,6 +337,11 @@ static void running_malleable_jobs_say_what_they_asked_for(void) {
     EXPECT_NUMBER(told("1")->request->malleable->min_nodes, 2);
     EXPECT_NUMBER(told("1")->request->malleable->max_nodes, 8);
     EXPECT(!told("2")->request);
+    EXPECT(!told("1")->rigid && !told("2")->rigid);
+    malleable->details->whole_node = 0;
+    scan();
+    EXPECT(told("1")->rigid && !told("2")); // which has not changed
+    malleable->details->whole_node = WHOLE_NODE_REQUIRED;
     malleable->job_state = JOB_SUSPENDED;
     malleable->priority = 0; // nobody but a person resumes it
     scan();

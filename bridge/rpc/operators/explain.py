@@ -37,6 +37,11 @@ MOST_BLOCKERS = 20
 MOST_LINKS_TOLD = 3
 """In the sentence; the message has them all."""
 
+RIGID = (
+    "keeps the nodes that it starts on, although it states a range: only jobs that hold whole nodes"
+    " (--exclusive) can be resized"
+)
+
 UNKNOWN_CHANGES = (
     "changes that would let it start earlier could not be computed: see the service's log"
 )
@@ -167,6 +172,9 @@ def _explain_running(published: Published, row: int) -> pb.ExplainReply:
         lines.append(f"ends at the latest {_when(job.end_s, now_s)}")
     else:
         lines.append("its time is up; it is expected to end at any moment")
+    running = published.snapshot.running
+    if running.rigid[row] and not running.exclusive[row]:
+        lines.append(RIGID)
     predicted = published.plan.predicted
     if predicted is not None and now_s < predicted.end_s[row] < job.end_s:
         lines.append(
@@ -210,6 +218,8 @@ def _explain_waiting(
         count = len({blocker.job_id for blocker in holders})
         what = "1 running job" if count == 1 else f"{count} running jobs"
         lines.append(f"{what} in its way; the last ends at the latest {_when(last, now_s)}")
+    if snapshot.jobs.rigid[job] and not snapshot.jobs.exclusive[job]:
+        lines.append(RIGID)
     if snapshot.jobs.array_tasks[job] > 0:
         lines.append(f"{snapshot.jobs.array_tasks[job]} tasks of this array have not started")
     hold = Hold(int(snapshot.jobs.hold[job]))

@@ -7,9 +7,10 @@ Rules
     2. Memory that is not consumable only excludes nodes with too little of it.
     3. A job is exclusive if it says so or if any of its partitions is.
     4. A malleable job may start with any allowed width in its own bounds. If the controller can
-       resize it, it starts with its requested number of nodes (--nodes) if these bounds allow it,
-       and changes its width later. A moldable one may start with any allowed width if a policy
-       decides so (`least_start`, `most_start`).
+       resize it, it starts with its requested number of nodes (--nodes), and changes its width
+       later. A moldable one may start with any allowed width if a policy decides so
+       (`least_start`, `most_start`). If its bounds do not allow the requested number, it does not
+       start (`start_problem`).
     5. For requests that these columns cannot express (`contiguous`, `controller_chooses`), and for
        demands that are too large for some of the nodes, the controller chooses the nodes when the
        job starts.
@@ -64,6 +65,9 @@ class Lowered:
     Attributes:
         copied: the columns that are plain fields of the request, in the order of `JobTable`.
         least_width, most_width: of a malleable job while it runs.
+        problem: the request is invalid, or only the controller can place it; empty: neither.
+        start_problem: of a job that waits: its numbers of nodes exclude each other, although its
+            widths while it runs are valid.
     """
 
     partitions: tuple[int, ...] = ()
@@ -85,6 +89,7 @@ class Lowered:
     least_start: int = 0
     most_start: int = 0
     problem: str = ""
+    start_problem: str = ""
     problem_hold: Hold = Hold.BAD_REQUEST
     chunks: LoweredChunks | None = None
     controller_chooses: bool = False
@@ -173,9 +178,13 @@ def _lower(request: pb.Request, layout: TableColumns) -> Lowered:
     # The tasks of a moldable job follow from its nodes, not the other way round.
     molds = layout.resizable and request.malleable.moldable
     low, high, rule = _width(request, len(required), 0 if molds else dialect.least_nodes(request))
-    widths = low, high
-    if layout.resizable:
-        low, high = _first_widths(request, low, high, rule)
+    widths, start_problem = (low, high), ""
+    if _has_widths(request):
+        first = _first_widths(request, low, high)
+        if rule.next_width(first[0]) > (first[1] or MAX_NODES):
+            start_problem = _no_first_width(request, widths, rule)
+        elif layout.resizable:
+            low, high = first
     demand = dialect.node_demand(request, low, high, accounting)
     memory_node, memory_task = demand.memory_per_node_mib, demand.memory_per_task_mib
 
@@ -207,6 +216,7 @@ def _lower(request: pb.Request, layout: TableColumns) -> Lowered:
         max_tasks_per_node=demand.max_tasks_per_node,
         exclusive=exclusive,
         width_rule=int(rule),
+        start_problem=start_problem,
         least_width=max(request.malleable.min_nodes, len(required)) or widths[0],
         most_width=widths[1] or demand.max_nodes,
         least_start=least_start,
@@ -315,12 +325,21 @@ def _width(request: pb.Request, n_required: int, least: int) -> tuple[int, int, 
     return low, high, rule
 
 
-def _first_widths(request: pb.Request, low: int, high: int, rule: WidthRule) -> tuple[int, int]:
-    """The bounds of the width at the start of a job that can be resized later (4)."""
-    least = max(low, request.min_nodes)
-    most = min(high, request.max_nodes or high)
-    fits = request.HasField("malleable") and rule.next_width(least) <= most
-    return (least, most) if fits else (low, high)
+def _first_widths(request: pb.Request, low: int, high: int) -> tuple[int, int]:
+    """The requested bounds of the width at the start, within the allowed ones (4)."""
+    return max(low, request.min_nodes), min(high, request.max_nodes or high)
+
+
+def _no_first_width(request: pb.Request, widths: tuple[int, int], rule: WidthRule) -> str:
+    """That a job can start on no number of nodes that it requests."""
+    asked = f"{request.min_nodes}"
+    if request.max_nodes != request.min_nodes:
+        asked += f"-{request.max_nodes or ''}"
+    low, high = widths
+    allowed = f"{low} to {high}" if high else f"at least {low}"
+    if rule is not WidthRule.ANY:
+        allowed += f", {rule.name.lower()}"
+    return f"requests {asked} nodes, but may run on other numbers only ({allowed})"
 
 
 def _start_widths(

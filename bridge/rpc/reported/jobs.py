@@ -125,8 +125,9 @@ class PendingJobs(RowStore):
                 serial = int(self._numbers[at_serial, row])
             rows.append(row)
             own_hold, own_text = fields[_AT_HOLD], words[_AT_HOLD_TEXT]
-            if low.problem and own_hold in _OVERRULED:
-                fields[_AT_HOLD], words[_AT_HOLD_TEXT] = low.problem_hold, low.problem
+            problem = low.problem or low.start_problem
+            if problem and own_hold in _OVERRULED:
+                fields[_AT_HOLD], words[_AT_HOLD_TEXT] = low.problem_hold, problem
             table.append((*fields, *low.numbers, serial, own_hold))
             for column, value in zip(
                 columns, (*words, *low.objects, own_text, request), strict=True

@@ -222,6 +222,32 @@ bool client_begin_kept(char *problem, size_t bytes)
     return same;
 }
 
+bool client_nodes(uint32_t *least, uint32_t *most)
+{
+    client_t client;
+    if (!find(&client))
+        return false;
+    char *stated = current(&client, "nodes"), rest[2] = "";
+    int count = sscanf(stated, "%u-%u%1s", least, most, rest);
+    if (count == 1) {
+        *most = *least;
+        count = sscanf(stated, "%u%1s", least, rest) == 1 ? 2 : 0;
+    }
+    free(stated);
+    return count == 2;
+}
+
+bool client_shares_nodes(void)
+{
+    client_t client;
+    if (!find(&client))
+        return false;
+    char *stated = current(&client, "exclusive");
+    bool whole = !strcmp(stated, "exclusive") || !strcmp(stated, "topo");
+    free(stated);
+    return !whole;
+}
+
 const char *client_generic(void)
 {
     const slurm_conf_t *conf = dlsym(RTLD_DEFAULT, "slurm_conf");

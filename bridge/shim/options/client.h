@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "options/chunks.h"
 
@@ -26,6 +27,13 @@ bool client_begin(const char *when, char *problem, size_t bytes);
 
 // True while the begin time is the one set here, or none was set.
 bool client_begin_kept(char *problem, size_t bytes);
+
+// The number of nodes that the user requests (--nodes), at least and at most. False: none is
+// stated, or not as a range.
+bool client_nodes(uint32_t *least, uint32_t *most);
+
+// True unless the user requests whole nodes (--exclusive).
+bool client_shares_nodes(void);
 
 // The cluster's generic resources, separated by commas; NULL: there are none.
 const char *client_generic(void);

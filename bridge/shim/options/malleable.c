@@ -165,6 +165,57 @@ static bool some_count_is_allowed(const malleable_t *malleable)
     return false;
 }
 
+// The first allowed number from `from` to `to`, upwards or downwards; 0: none.
+static uint32_t allowed_between(const malleable_t *malleable, uint32_t from, uint32_t to)
+{
+    for (uint32_t nodes = from; nodes; nodes += from <= to ? 1 : -1) {
+        if (malleable_allows(malleable, nodes))
+            return nodes;
+        if (nodes == to)
+            break;
+    }
+    return 0;
+}
+
+static const char *constraint_words(const malleable_t *malleable)
+{
+    const char *name = malleable->constraint;
+    return !strcmp(name, "pof2") ? "a power of two" : !strcmp(name, "cubic") ? "a cube" : name;
+}
+
+bool malleable_fits(const malleable_t *malleable, uint32_t least, uint32_t most, char *problem,
+                    size_t bytes)
+{
+    uint32_t low = malleable->min_nodes ? malleable->min_nodes : 1;
+    uint32_t high = malleable->max_nodes ? malleable->max_nodes : MALLEABLE_MAX_NODES;
+    uint32_t from = least > low ? least : low;
+    uint32_t to = most && most < high ? most : high;
+    char given[32], range[64] = "", rather[64] = "";
+    if (from <= to && allowed_between(malleable, from, to))
+        return true;
+    if (least == most)
+        snprintf(given, sizeof(given), "%u", least);
+    else
+        snprintf(given, sizeof(given), "%u-%u", least, most);
+    if (malleable->max_nodes)
+        snprintf(range, sizeof(range), "%u to %u%s", low, high,
+                 malleable->constraint[0] ? ", " : "");
+    else if (malleable->min_nodes)
+        snprintf(range, sizeof(range), "at least %u%s", low, malleable->constraint[0] ? ", " : "");
+    uint32_t below = least > low ? allowed_between(malleable, least < high ? least : high, low) : 0;
+    uint32_t above =
+        most && most < high ? allowed_between(malleable, most > low ? most : low, high) : 0;
+    if (below && above)
+        snprintf(rather, sizeof(rather), "--nodes=%u or --nodes=%u", below, above);
+    else
+        snprintf(rather, sizeof(rather), "--nodes=%u", below ? below : above);
+    snprintf(problem, bytes,
+             "--nodes=%s: the job may run on other numbers of nodes only (%s%s): give %s, or leave "
+             "--nodes out",
+             given, range, constraint_words(malleable), rather);
+    return false;
+}
+
 bool malleable_settle(malleable_t *malleable, char *problem, size_t bytes)
 {
     if (!agrees(&malleable->min_nodes, malleable->range_min_nodes, MALLEABLE_MIN_NODES, problem,
@@ -191,10 +242,7 @@ bool malleable_settle(malleable_t *malleable, char *problem, size_t bytes)
             "--node-constraints=%s: no number of nodes from %u to %u is %s; widen the range or "
             "choose another constraint",
             malleable->constraint, malleable->min_nodes ? malleable->min_nodes : 1,
-            malleable->max_nodes,
-            !strcmp(malleable->constraint, "pof2")    ? "a power of two"
-            : !strcmp(malleable->constraint, "cubic") ? "a cube"
-                                                      : malleable->constraint);
+            malleable->max_nodes, constraint_words(malleable));
         return false;
     }
     return true;

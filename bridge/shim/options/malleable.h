@@ -44,6 +44,12 @@ bool malleable_settle(malleable_t *malleable, char *problem, size_t problem_byte
 // True if a job under this constraint may have this many nodes.
 bool malleable_allows(const malleable_t *malleable, uint32_t nodes);
 
+// Checks the number of nodes that a job requests (-N) against the settled options: it can start
+// only on a number from `least` to `most` (0: not bounded) that they allow. If there is none,
+// prints one line for the user and returns false.
+bool malleable_fits(const malleable_t *malleable, uint32_t least, uint32_t most, char *problem,
+                    size_t problem_bytes);
+
 #define MALLEABLE_PLUGIN "schedbridge"
 
 // Reads "_SLURM_SPANK_OPTION_schedbridge_min_nodes_invasic=4" as SPANK leaves it in a job's

@@ -19,6 +19,31 @@
 #pragma GCC visibility push(default)
 SPANK_PLUGIN(schedbridge, 1)
 int slurm_spank_init(spank_t spank, int argc, char **argv);
+// Checks the numbers of nodes together, and with --nodes; refuses with one line.
+static int check_widths(bool has_chunks)
+{
+    char problem[512];
+    malleable_t together = wanted;
+    uint32_t least, most;
+    if (has_chunks &&
+        (wanted.min_nodes || wanted.max_nodes || wanted.range_max_nodes || wanted.constraint[0])) {
+        slurm_error("numbers of nodes beside --chunks: give --place=scatter or --place=pack");
+        return REFUSE;
+    }
+    bool good = malleable_settle(&together, problem, sizeof(problem));
+    // A step inherits the options of its job, but not its number of nodes.
+    if (good && !is_step() && client_nodes(&least, &most))
+        good = malleable_fits(&together, least, most, problem, sizeof(problem));
+    if (!good) {
+        slurm_error("%s", problem);
+        return REFUSE;
+    }
+    if (together.max_nodes && !together.no_resize && !is_step() && client_shares_nodes())
+        slurm_info("without --exclusive the job keeps the nodes that it starts on: only jobs that "
+                   "hold whole nodes can be resized (in partitions of whole nodes all do)");
+    return ESPANK_SUCCESS;
+}
+
 int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv);
 #pragma GCC visibility pop
 
@@ -30,6 +55,11 @@ enum { CHUNKS = MALLEABLE_OPTIONS, PLACE, FIXED_START, COSCHEDULE, MAX_SLOWDOWN 
 static malleable_t wanted;
 static bool stated;
 static char *chunks_text, *place_text;
+
+static bool is_step(void)
+{
+    return getenv("SLURM_JOB_ID") && !strcmp(program_invocation_short_name, "srun");
+}
 
 static int take(int option, const char *value, int remote)
 {
@@ -83,7 +113,7 @@ static int take_chunks(int option, const char *value, int remote)
 {
     if (remote)
         return ESPANK_SUCCESS;
-    if (getenv("SLURM_JOB_ID") && !strcmp(program_invocation_short_name, "srun")) {
+    if (is_step()) {
         slurm_error("--chunks and --place apply to jobs, not to steps of a job: give "
                     "srun --nodes and --ntasks here");
         return REFUSE;
@@ -102,7 +132,7 @@ static int take_fixed_start(int option, const char *value, int remote)
     (void)option;
     if (remote)
         return ESPANK_SUCCESS;
-    if (getenv("SLURM_JOB_ID") && !strcmp(program_invocation_short_name, "srun")) {
+    if (is_step()) {
         slurm_error("--fixed-start applies to jobs, not to steps of a job");
         return REFUSE;
     }
@@ -205,16 +235,5 @@ int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv)
         slurm_error("%s", problem);
         return REFUSE;
     }
-    if (!stated)
-        return ESPANK_SUCCESS;
-    if (chunks_text &&
-        (wanted.min_nodes || wanted.max_nodes || wanted.range_max_nodes || wanted.constraint[0])) {
-        slurm_error("numbers of nodes beside --chunks: give --place=scatter or --place=pack");
-        return REFUSE;
-    }
-    malleable_t together = wanted;
-    if (malleable_settle(&together, problem, sizeof(problem)))
-        return ESPANK_SUCCESS;
-    slurm_error("%s", problem);
-    return REFUSE;
+    return stated ? check_widths(chunks_text != NULL) : ESPANK_SUCCESS;
 }

@@ -324,6 +324,17 @@ static bool can_be_resized(const job_record_t *job)
            job_malleable(job, &wanted, problem, sizeof(problem)) && wanted.max_nodes;
 }
 
+// Whether the job states a range of nodes, but does not hold whole nodes, so that it cannot be
+// resized. Of a waiting job, its partition may still give it whole ones.
+static bool is_rigid(const job_record_t *job)
+{
+    malleable_t wanted;
+    char problem[8];
+    return job->spank_job_env_size && !(job->details->whole_node & WHOLE_NODE_REQUIRED) &&
+           job_malleable(job, &wanted, problem, sizeof(problem)) && wanted.max_nodes &&
+           !wanted.no_resize;
+}
+
 // A client may have sent anything: long text is cut and invalid bytes are replaced so that the
 // service refuses both.
 static char *printable(arena_t *arena, const char *text)
@@ -436,6 +447,7 @@ pb_job_t *job_message(arena_t *arena, const job_record_t *job, const sent_job_t 
     message->time_limit_s = time_limit_s(job);
     message->deadline_s = deadline_s(job);
     message->least_time_s = least_time_s(job);
+    message->rigid = is_rigid(job);
     set_sharing(arena, message, job);
     if (message->state != PB(JOB_STATE__JOB_STATE_PENDING)) {
         message->allocation = allocation_message(arena, job);

@@ -172,6 +172,17 @@ def test_malleable_bounds_replace_the_nodes():
     assert (found.min_nodes, found.max_nodes, found.width_rule) == (2, 8, 1)
 
 
+def test_requested_nodes_that_malleable_bounds_exclude_are_no_start():
+    bounds = pb.Malleable(min_nodes=2, max_nodes=8, node_constraint="even")
+    for least, most in ((1, 1), (3, 3), (9, 12), (10, 0)):
+        found = ask(min_nodes=least, max_nodes=most, malleable=bounds)
+        assert "(2 to 8, even)" in found.start_problem
+        assert not found.problem
+    for least, most in ((1, 0), (1, 2), (3, 4), (8, 8), (7, 0)):
+        assert not ask(min_nodes=least, max_nodes=most, malleable=bounds).start_problem
+    assert not ask(min_nodes=3, max_nodes=3).start_problem
+
+
 def test_names_become_indexes():
     found = ask(
         min_nodes=2, max_nodes=4, required_nodes="n[1,3,5]", excluded_nodes="n7,gone",

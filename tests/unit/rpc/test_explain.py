@@ -13,6 +13,7 @@ from bridge.rpc.controller.cycles import Published
 from bridge.rpc.operators import what_if_service
 from bridge.rpc.operators.explain import (
     MOST_BLOCKERS,
+    RIGID,
     UNKNOWN_CHANGES,
     explain,
     nothing_helps,
@@ -50,6 +51,20 @@ def test_a_running_job():
 def test_a_running_job_whose_time_is_up():
     reply = explain(published(running=[a_running_job(end_s=NOW_S - 1)]), "r1")
     assert "its time is up" in reply.lines[1]
+
+
+def test_a_malleable_job_that_shares_nodes_is_told_that_it_is_rigid():
+    """Waiting and running; not where its partition gives it whole nodes."""
+    jobs = [a_job(shared=True, rigid=True, id="1"), a_job(rigid=True, id="2"), a_job(id="3")]
+    running = [
+        a_running_job(nodes=(0,), shared=True, rigid=True, id="4"),
+        a_running_job(nodes=(1,), rigid=True, id="5"),
+        a_running_job(nodes=(2,), shared=True, id="6"),
+    ]
+    world = published(*[(row, NOW_S + 60, [0]) for row in range(3)], jobs=jobs, running=running)
+    told = {str(job): RIGID in explain(world, str(job)).lines for job in range(1, 7)}
+    assert told == {"1": True, "2": False, "3": False, "4": True, "5": False, "6": False}
+    assert "--exclusive" in RIGID
 
 
 def test_a_job_that_starts_now():

@@ -3,7 +3,7 @@
 
 import pytest
 
-from bridge.model.job import WidthRule
+from bridge.model.job import Hold, WidthRule
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.session import Session
 from tests.unit.rpc.worlds import (
@@ -70,6 +70,43 @@ def test_for_a_controller_that_cannot_resize_no_job_is_malleable():
 def test_a_job_whose_widths_make_no_sense_keeps_its_nodes(constraint):
     session, _ = reported(malleable(least=2, most=7, constraint=constraint))
     assert session.snapshot()[0].running.max_nodes.tolist() == [0]
+
+
+@pytest.mark.parametrize("features", [("start", "resize"), ("start",)])
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ((3, 3, "pof2"), "requests 3 nodes, but may run on other numbers only (1 to 8, pof2)"),
+        ((9, 9, ""), "requests 9 nodes, but may run on other numbers only (1 to 8)"),
+        ((9, 0, "even"), "requests 9- nodes, but may run on other numbers only (1 to 8, even)"),
+        ((5, 7, "pof2"), "requests 5-7 nodes, but may run on other numbers only (1 to 8, pof2)"),
+        ((4, 4, "pof2"), ""),
+        ((3, 5, "pof2"), ""),
+        ((1, 0, "cubic"), ""),
+    ],
+)
+def test_a_number_of_nodes_that_is_not_allowed_is_refused(features, asked, told):
+    """Two jobs: the one that may start is not held back by the other."""
+    least, most, constraint = asked
+    request = pb.Request(
+        partitions=["batch"], min_nodes=least, max_nodes=most, exclusive=True,
+        malleable=pb.Malleable(min_nodes=1, max_nodes=8, node_constraint=constraint),
+    )  # fmt: skip
+    right = pb.Request()
+    right.CopyFrom(request)
+    right.min_nodes = right.max_nodes = 8
+    session, _ = reported(a_job("1", request=request), a_job("2", request=right), features=features)
+    jobs = session.snapshot()[0].jobs
+    assert jobs.hold.tolist() == [Hold.BAD_REQUEST if told else Hold.NONE, Hold.NONE]
+    assert jobs.hold_text.tolist() == [told, ""]
+
+
+def test_a_running_job_keeps_its_widths_whatever_its_request_has_become():
+    """Slurm may change the requested numbers of a job when it is resized."""
+    job = malleable(least=2, most=6)
+    job.request.min_nodes, job.request.max_nodes = 7, 7
+    running = reported(job)[0].snapshot()[0].running
+    assert (running.min_nodes.tolist(), running.max_nodes.tolist()) == ([2], [6])
 
 
 def test_nodes_that_are_being_given_back_are_a_row_of_their_own():
