@@ -11,8 +11,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 ELSEWHERE = {
     "accasim/run_accasim.py", "elastisim/scheduler.py", "elastic_bench/paced.py",
@@ -67,19 +65,14 @@ def found_from(path: Path) -> Path:
     return path.parents[1] if (path.parent / "__init__.py").exists() else path.parent
 
 
-@pytest.fixture(scope="module")
-def results() -> dict[str, str]:
-    return called({name: path for name, path in sources().items() if name not in ELSEWHERE})
+def test_programs_can_be_called() -> None:
+    here = {name: path for name, path in sources().items() if name not in ELSEWHERE}
+    assert {name: why for name, why in called(here).items() if why} == {}
 
 
-@pytest.mark.parametrize("name", sorted(sources().keys() - ELSEWHERE))
-def test_a_program_can_be_called(name: str, results: dict[str, str]) -> None:
-    assert results[name] == ""
-
-
-@pytest.mark.parametrize("name", sorted(ELSEWHERE))
-def test_what_programs_elsewhere_import_exists(name: str) -> None:
-    assert missing_imports((BENCHMARKS / name).read_text()) == []
+def test_what_programs_elsewhere_import_exists() -> None:
+    found = {name: missing_imports((BENCHMARKS / name).read_text()) for name in ELSEWHERE}
+    assert {name: lost for name, lost in found.items() if lost} == {}
 
 
 def missing_imports(text: str) -> list[str]:

@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from tests.crosses import each
+
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
 NUMBER = re.compile(r"(\d[\d,]*(?:\.\d+)?)( %)?")
@@ -43,7 +45,7 @@ def follow(value: Any, path: str) -> Any:
 
 
 def chosen(items: list[Any], conditions: str) -> list[Any]:
-    wanted = [each.split("=", 1) for each in conditions.split(",")] if conditions else []
+    wanted = [one.split("=", 1) for one in conditions.split(",")] if conditions else []
     return [i for i in items if all(str(follow(i, name)) == value for name, value in wanted)]
 
 
@@ -74,7 +76,7 @@ def shown(cell: str) -> tuple[float, float]:
     return float(digits) * part, 0.5 * 10.0 ** -len(digits.partition(".")[2]) * part
 
 
-@pytest.mark.parametrize("row", rows(), ids=lambda row: row[0])
+@each(row={row[0]: row for row in rows()})
 def test_the_figures_are_those_of_the_file(row: list[str]) -> None:
     _, ours, peer, taken, source = row
     assert re.match(r"\d{4}-\d\d-\d\d, \w", taken), "date and machine"

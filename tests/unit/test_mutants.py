@@ -5,12 +5,13 @@ import dataclasses
 
 import pytest
 
+from tests.crosses import each
 from tests.mutants.mutants import FILE, Unfit, read
 
 SUITES, MUTANTS = read(FILE.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+@each(mutant={mutant.name: mutant for mutant in MUTANTS})
 def test_a_mutant_applies_and_is_a_program(mutant):
     text = mutant.text()
     if mutant.file.endswith(".py"):
