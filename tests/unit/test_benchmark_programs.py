@@ -6,10 +6,9 @@ One process calls all of them with `--help`, in turn, so that what they share is
 
 import ast
 import importlib
-import json
-import subprocess
-import sys
 from pathlib import Path
+
+from tests.in_turn import Call, in_turn
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 ELSEWHERE = {
@@ -17,26 +16,6 @@ ELSEWHERE = {
     "power_bench/login.py",
 }  # fmt: skip
 """Run by another simulator's interpreter, or by their drivers on the nodes of a cluster."""
-
-CALL_ALL = """
-import contextlib, io, json, runpy, sys, traceback
-
-def said(program, folder, is_program):
-    sys.path[0], sys.argv = folder, [program, "--help"]
-    out = io.StringIO()
-    try:
-        with contextlib.redirect_stdout(out):
-            runpy.run_path(program, run_name="__main__" if is_program else "imported")
-    except SystemExit as end:
-        return "" if end.code in (0, None) and "usage" in out.getvalue().lower() else (
-            f"exit {end.code}, printed {out.getvalue()[:200]!r}"
-        )
-    except BaseException:
-        return traceback.format_exc()
-    return "does not know --help" if is_program else ""
-
-json.dump({name: said(*each) for name, each in json.load(sys.stdin).items()}, sys.stdout)
-"""
 
 
 def sources() -> dict[str, Path]:
@@ -48,21 +27,21 @@ def sources() -> dict[str, Path]:
 
 def called(programs: dict[str, Path]) -> dict[str, str]:
     """By name, why a program could not be called; empty: it could."""
-    wanted = {
-        name: (str(path), str(found_from(path)), "__main__" in path.read_text())
-        for name, path in programs.items()
+    calls = [
+        Call(path, ("--help",), is_imported="__main__" not in path.read_text())
+        for path in programs.values()
+    ]
+    results = in_turn(calls, BENCHMARKS)
+    return {
+        name: result.failure or flaw(call, result.printed)
+        for name, call, result in zip(programs, calls, results, strict=True)
     }
-    done = subprocess.run(
-        [sys.executable, "-c", CALL_ALL], input=json.dumps(wanted), capture_output=True, text=True,
-        check=True, timeout=300,
-    )  # fmt: skip
-    found: dict[str, str] = json.loads(done.stdout)
-    return found
 
 
-def found_from(path: Path) -> Path:
-    """The folder from which a program imports: its own, or that which holds its package."""
-    return path.parents[1] if (path.parent / "__init__.py").exists() else path.parent
+def flaw(call: Call, printed: str) -> str:
+    """What is wrong with the help that a program prints."""
+    is_help = call.is_imported or "usage" in printed.lower()
+    return "" if is_help else f"does not know --help, printed {printed[:200]!r}"
 
 
 def test_programs_can_be_called() -> None:

@@ -21,13 +21,13 @@ docs/results, whose tables then hold the numbers as they are:
 import json
 import re
 import shlex
-import subprocess
-import sys
 from bisect import bisect_left
 from collections.abc import Iterable
 from copy import copy
 from functools import cache
 from pathlib import Path
+
+from tests.in_turn import Call, in_turn
 
 ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "benchmarks"
@@ -89,14 +89,23 @@ PAGES = sorted((ROOT / "docs" / "results").glob("*.md"))
 TABLES = [table for page in PAGES if page.name not in GENERATED for table in tables(page)]
 
 
+def is_program(source: str) -> bool:
+    """A file of results has no arguments."""
+    return " " in source
+
+
 @cache
-def printed(command: str) -> str:
-    program, *arguments = shlex.split(command)
-    done = subprocess.run(
-        [sys.executable, program, *arguments],
-        cwd=BENCHMARKS, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    return done.stdout
+def outputs() -> dict[str, str]:
+    """What all programs that are sources print."""
+    commands = sorted(
+        {source for table in TABLES for source in table.sources if is_program(source)}
+    )
+    words = [shlex.split(command) for command in commands]
+    calls = [Call(BENCHMARKS / program, tuple(arguments)) for program, *arguments in words]
+    results = in_turn(calls, BENCHMARKS)
+    failed = {c: r.failure for c, r in zip(commands, results, strict=True) if r.failure}
+    assert failed == {}
+    return {c: r.printed for c, r in zip(commands, results, strict=True)}
 
 
 @cache
@@ -116,12 +125,12 @@ def values(source: str) -> tuple[float, ...]:
         elif isinstance(item, int | float):
             found.add(abs(float(item)))
 
-    if source.endswith((".json", ".jsonl")) and " " not in source:
+    if not is_program(source):
         text = (BENCHMARKS / source).read_text()
         lines = text.splitlines() if source.endswith("l") else [text]
         gather([json.loads(line) for line in lines if line.strip()])
     else:
-        gather(printed(source))
+        gather(outputs()[source])
     return tuple(sorted(found))
 
 
@@ -138,7 +147,7 @@ def is_value(number: str, known: tuple[float, ...]) -> bool:
 def missing(table: Table) -> list[str]:
     """What a table shows and its sources do not hold."""
     if table.kind == "rows":
-        lines = {line for source in table.sources for line in printed(source).splitlines()}
+        lines = {line for source in table.sources for line in outputs()[source].splitlines()}
         return [row for row in table.rows if row not in lines]
     known = tuple(sorted(value for source in table.sources for value in values(source)))
     return [number for number in table.numbers() if not is_value(number, known)]
