@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
-from tests import durations
+from tests import crosses, durations
 
 TIMES = int(os.environ.get("SCHEDBRIDGE_EXAMPLES", "0"))
 """How many times as many examples a property gets, drawn anew (`scripts/test properties`); 0: the
@@ -61,6 +61,7 @@ def more_examples(items: Sequence[pytest.Item]) -> list[pytest.Item]:
 
 
 def pytest_collection_modifyitems(config, items):
+    crosses.refuse_shared(items)
     if TIMES:
         left = set(items) - set(found := more_examples(items))
         config.hook.pytest_deselected(items=list(left))

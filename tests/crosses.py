@@ -20,11 +20,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
+from _pytest.python import get_direct_param_fixture_func as parametrized
 
 WHOLE = os.environ.get("SCHEDBRIDGE_CROSSES") == "whole"
 WANTED = dict(word.split("=", 1) for word in shlex.split(os.environ.get("SCHEDBRIDGE_CASE", "")))
-OF_ONE_CASE = {"tmp_path", "monkeypatch", "caplog", "capsys", "capfd"}
-"""Fixtures in which one case would see what the case before it left."""
 
 Row = tuple[int, ...]
 Values = Sequence[Any] | Mapping[str, Any]
@@ -116,8 +115,6 @@ def each(**parameters: Values) -> Callable[[Callable[..., None]], Callable[..., 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(test)
         others = [p for name, p in signature.parameters.items() if name not in parameters]
-        shared = OF_ONE_CASE & {p.name for p in others}
-        assert not shared, f"{test.__qualname__}: its cases would share {', '.join(shared)}"
 
         @functools.wraps(test)
         def all_cases(*args: Any, **fixtures: Any) -> None:
@@ -135,10 +132,32 @@ def each(**parameters: Values) -> Callable[[Callable[..., None]], Callable[..., 
             if not called:
                 raise skipped or pytest.skip.Exception("no such case")
 
+        all_cases.has_cases = True
         all_cases.__signature__ = signature.replace(parameters=others)
         return all_cases
 
     return decorate
+
+
+def shared(item: pytest.Function) -> list[str]:
+    """Fixtures of a test in which a case would see what the case before it left."""
+    if not getattr(item.obj, "has_cases", False):
+        return []
+    names, made = item._fixtureinfo.argnames, item._fixtureinfo.name2fixturedefs
+    fixtures = {name: made[name][-1] for name in names if name in made}
+    return [
+        name
+        for name, fixture in fixtures.items()
+        if fixture.scope == "function" and fixture.func is not parametrized
+    ]
+
+
+def refuse_shared(items: Sequence[pytest.Item]) -> None:
+    """Ends a run in which the cases of a test share a fixture that is made for one test."""
+    found = [(item.nodeid, shared(item)) for item in items if isinstance(item, pytest.Function)]
+    for test, names in found:
+        if names:
+            raise pytest.UsageError(f"{test}: its cases would share {', '.join(names)}")
 
 
 def command(name: str) -> str:

@@ -11,6 +11,7 @@ from bridge.model.topology import Topology, fat_tree, regular
 from bridge.ports import JointPlacer
 from bridge.registry import build, choices, parse_policy
 from tests.builders import a_job, a_running_job, a_snapshot
+from tests.crosses import each
 from tests.cycles import Memory, check, run
 from tests.worlds import random_world
 
@@ -52,7 +53,7 @@ def test_there_are_some():
 @pytest.mark.parametrize("tree", TREES.values(), ids=TREES)
 @pytest.mark.parametrize("place", JOINT_PLACERS)
 class TestEveryJointPlacer:
-    @pytest.mark.parametrize("seed", range(10))
+    @each(seed=range(10))
     def test_sets_are_disjoint_idle_whole_and_of_one_fabric(self, place, tree, seed):
         rng = np.random.default_rng(seed)
         idle = np.flatnonzero(rng.random(16) < 0.8).astype(np.int32)

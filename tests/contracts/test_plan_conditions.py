@@ -23,6 +23,7 @@ from tests.builders import (
     gantt,
 )
 from tests.contracts.test_plan_stage import with_bounds
+from tests.crosses import each
 from tests.cycles import Memory, a_site, check, parse_rules, run
 from tests.worlds import random_world
 
@@ -70,19 +71,19 @@ def row_of(snapshot, plan, job):
 
 @pytest.mark.parametrize("plan", PLANS)
 class TestEveryPlan:
-    @pytest.mark.parametrize("seed", SEEDS)
+    @each(seed=SEEDS)
     def test_chunks_lie_as_asked(self, plan, seed):
         """`check` judges them; what lies in chunks anywhere does so under every policy."""
         snapshot = random_world(seed, chunks=True)
         decide(with_bounds(snapshot, seed) if seed % 2 else snapshot, plan)
 
-    @pytest.mark.parametrize("seed", SEEDS)
+    @each(seed=SEEDS)
     def test_rules_hold_at_every_second(self, plan, seed):
         snapshot = random_world(seed, chunks=bool(seed % 2))
         made = decide(snapshot, plan, rules=RULES)
         assert stranded(lower(parse_rules(RULES, "rules"), snapshot, DAY_S), made) == []
 
-    @pytest.mark.parametrize("seed", SEEDS)
+    @each(seed=SEEDS)
     def test_protections_hold(self, plan, seed):
         """No more of a GPU node is held by jobs without GPUs than it does not keep."""
         snapshot = random_world(seed)
@@ -129,7 +130,7 @@ class TestEveryPlan:
         assert texts[1].code is ReasonCode.LIMIT
         assert "limit of user" in texts[1].text
 
-    @pytest.mark.parametrize("seed", SEEDS)
+    @each(seed=SEEDS)
     def test_the_bound_of_power_holds_at_every_second(self, plan, seed):
         snapshot = random_world(seed, chunks=bool(seed % 2))
         made = decide(snapshot, plan, power=POWER)
@@ -212,7 +213,7 @@ class TestEveryPlan:
             )()
             assert decide(snapshot, plan).start_s.tolist() == [start_s]
 
-    @pytest.mark.parametrize("seed", SEEDS)
+    @each(seed=SEEDS)
     def test_every_row_that_waits_says_why(self, plan, seed):
         made = decide(random_world(seed, chunks=True), plan, rules=RULES)
         for row in np.flatnonzero(made.start_s != 0).tolist():

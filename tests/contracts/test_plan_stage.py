@@ -13,6 +13,7 @@ import pytest
 from bridge.registry import build, choices, parse_policy
 from bridge.units import UNPLANNED
 from tests.builders import a_job, a_running_job, a_snapshot, gantt
+from tests.crosses import each
 from tests.cycles import Memory, check, run
 from tests.worlds import random_world
 
@@ -41,13 +42,13 @@ def run_policy(snapshot, policy, seed=0):
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda p: "+".join(p.values()))
 class TestEveryPolicy:
-    @pytest.mark.parametrize("seed", range(20))
+    @each(seed=range(20))
     def test_plans_are_legal(self, policy, seed):
         snapshot = random_world(seed)
         plan = decide(snapshot, policy)
         assert check(snapshot, plan) == (), f"seed {seed}\n{gantt(snapshot, plan)}"
 
-    @pytest.mark.parametrize("seed", range(20))
+    @each(seed=range(20))
     def test_deadlines_and_fixed_starts_are_kept(self, policy, seed):
         snapshot = with_bounds(random_world(seed), seed)
         plan = decide(snapshot, policy)
@@ -117,7 +118,7 @@ def random_jobs():
     return [a_job(nodes=1), a_job(nodes=2), a_job(shared=True, tasks=3)]
 
 
-@pytest.mark.parametrize("seed", range(30))
+@each(seed=range(30))
 def test_conservative_never_delays_a_job_planned_before(seed):
     """Without the last job, everything before it starts exactly when and where it did."""
     snapshot = random_world(seed, arrays=False)

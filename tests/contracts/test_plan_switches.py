@@ -11,6 +11,7 @@ from bridge.model.topology import Topology, regular
 from bridge.registry import build, choices, parse_policy
 from bridge.units import NEVER
 from tests.builders import a_job, a_node, a_running_job, a_snapshot, gantt
+from tests.crosses import each
 from tests.cycles import Memory, check, run
 from tests.worlds import random_world
 
@@ -46,21 +47,21 @@ def decide(snapshot, plan, memory=None, place="sequential"):
 
 @pytest.mark.parametrize("plan", PLANS)
 class TestEveryPlanPolicy:
-    @pytest.mark.parametrize("seed", SEEDS)
+    @each(seed=SEEDS)
     def test_fabrics_and_wishes_are_kept(self, plan, seed):
         world = random_world(seed)
         world = with_switches(world, two_fabrics(len(world.nodes), seed), seed)
         made = decide(world, plan)
         assert check(world, made) == (), f"seed {seed}\n{gantt(world, made)}"
 
-    @pytest.mark.parametrize("seed", SEEDS)
+    @each(seed=SEEDS)
     def test_chunks_too(self, plan, seed):
         world = random_world(seed, chunks=True)
         world = with_switches(world, two_fabrics(len(world.nodes), seed), seed)
         made = decide(world, plan)
         assert check(world, made) == (), f"seed {seed}\n{gantt(world, made)}"
 
-    @pytest.mark.parametrize("seed", SEEDS)
+    @each(seed=SEEDS)
     def test_the_next_cycle_keeps_them_too(self, plan, seed):
         world = random_world(seed)
         world = with_switches(world, two_fabrics(len(world.nodes), seed), seed)
@@ -164,7 +165,7 @@ def test_a_promise_stands_when_leaf_switches_are_ranked_anew():
 
 
 @pytest.mark.parametrize("plan", ["easy", "conservative", "openccs"])
-@pytest.mark.parametrize("seed", range(40))
+@each(seed=range(40))
 def test_what_is_arranged_keeps_them(plan, seed):
     """Fabrics and wishes, whoever moves nodes about, and in the cycles that follow."""
     world = random_world(seed, chunks=seed % 2 == 0)

@@ -15,6 +15,7 @@ from bridge.sim.workloads.speedup import Amdahl
 from bridge.sim.workloads.system import pool_of
 from bridge.sim.workloads.workload import Malleable
 from tests.alike import assert_alike
+from tests.crosses import each
 from tests.properties.test_resizes import a_world
 from tests.reshaping import naive_problem
 from tests.workloads import a_workload
@@ -33,14 +34,14 @@ def plan_of(snapshot, policy):
 
 @pytest.mark.parametrize(("stage", "name"), STAGES)
 class TestEveryReshapeAndSharePolicy:
-    @pytest.mark.parametrize("seed", range(20))
+    @each(seed=range(20))
     def test_plans_on_malleable_worlds_are_legal_and_repeatable(self, stage, name, seed):
         world, policy = a_world(seed), a_policy(stage, name)
         plan = plan_of(world, policy)
         assert naive_problem(world, plan) is None
         assert_alike(plan, plan_of(world, policy))
 
-    @pytest.mark.parametrize("seed", range(20))
+    @each(seed=range(20))
     def test_where_no_job_is_malleable_the_plan_is_that_of_none(self, stage, name, seed):
         world = random_world(seed)
         plan, plain = plan_of(world, a_policy(stage, name)), plan_of(world, a_policy(stage, "none"))

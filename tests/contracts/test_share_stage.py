@@ -16,6 +16,7 @@ from bridge.ports import State
 from bridge.recording.recordings import Recording, decode, encode
 from bridge.registry import build, choices, parse_policy
 from tests.alike import assert_alike
+from tests.crosses import each
 from tests.sharing import (
     NOW_S,
     a_guest,
@@ -48,7 +49,7 @@ def result_of(world, site, name, state=None):
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@pytest.mark.parametrize("seed", SEEDS)
+@each(seed=SEEDS)
 def test_plans_keep_the_rules_of_sharing_and_are_repeatable(name, seed):
     world, site = random_sharing_world(seed)
     plan = result_of(world, site, name).plan
@@ -91,7 +92,7 @@ def test_the_scope_decides_who_shares_and_the_naive_check_notices(scope, of_gues
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@pytest.mark.parametrize("seed", SEEDS[:20])
+@each(seed=SEEDS[:20])
 def test_without_rules_of_the_site_nobody_becomes_a_guest(name, seed):
     world, _ = random_sharing_world(seed)
     plan = result_of(world, NO_RULES, name).plan
@@ -99,7 +100,7 @@ def test_without_rules_of_the_site_nobody_becomes_a_guest(name, seed):
 
 
 @pytest.mark.parametrize("name", ["pairs"])
-@pytest.mark.parametrize("seed", SEEDS)
+@each(seed=SEEDS)
 def test_other_jobs_start_when_they_would_without_guests(name, seed):
     world, site = random_sharing_world(seed)
     plan, plain = result_of(world, site, name).plan, result_of(world, site, "none").plan
@@ -184,7 +185,7 @@ def test_a_running_guest_always_has_a_quota(name):
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@pytest.mark.parametrize("seed", SEEDS[:15])
+@each(seed=SEEDS[:15])
 def test_a_recorded_cycle_is_planned_the_same_again(name, seed):
     """Through the file: guests, quotas and requeues, and what the policy has learnt."""
     world, site = random_sharing_world(seed)

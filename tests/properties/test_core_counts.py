@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from bridge.core import NEVER, UNLIMITED, UNPLANNED, map_counts, plan_counts, replay_counts
+from tests.crosses import each
 
 
 class Job(NamedTuple):
@@ -104,7 +105,7 @@ def random_case(rng: random.Random) -> Case:
     return Case(now, capacity, running, jobs, rng.choice([0, 1, 1, 2, 5, UNLIMITED, UNLIMITED]))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each(seed=range(20))
 def test_plan_counts_equals_the_oracle_on_random_cases(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(150):
@@ -190,7 +191,7 @@ def test_long_plans_equal_the_oracle(capacity: int, shortest: int, spread: int, 
     assert planned(case) == naive_by_slots(case)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@each(seed=range(10))
 def test_a_later_job_never_changes_an_earlier_start(seed: int) -> None:
     rng = random.Random(100 + seed)
     for _ in range(50):
@@ -210,7 +211,7 @@ def test_lengths_without_end_saturate() -> None:
 # --- concrete nodes -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(10))
+@each(seed=range(10))
 def test_map_counts_takes_the_lowest_free_nodes_in_time_order(seed: int) -> None:
     rng = random.Random(200 + seed)
     for _ in range(60):
@@ -336,7 +337,7 @@ def replayed_in_python(
 
 
 @pytest.mark.parametrize("depth", [0, 1, 2, 7, UNLIMITED])
-@pytest.mark.parametrize("seed", range(6))
+@each(seed=range(6))
 def test_replay_equals_planning_at_every_event(seed: int, depth: int) -> None:
     rng = random.Random(300 + seed)
     for _ in range(25):

@@ -4,9 +4,8 @@
 import random
 from collections import Counter
 
-import pytest
-
 from bridge.core import NEVER, UNLIMITED, UNPLANNED, Blocked
+from tests.crosses import each
 from tests.properties.naive_nodes import Alternative, Case, Job, Naive, Run, kernel
 
 
@@ -114,7 +113,7 @@ def random_case(rng: random.Random) -> Case:
     )
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each(seed=range(40))
 def test_equals_the_oracle_on_random_cases(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(100):
@@ -140,7 +139,7 @@ def test_the_random_cases_meet_every_outcome() -> None:
     assert min(later, alternatives, pooled) > 50
 
 
-@pytest.mark.parametrize("seed", range(10))
+@each(seed=range(10))
 def test_nothing_is_oversubscribed_at_any_second(seed: int) -> None:
     rng = random.Random(1000 + seed)
     for _ in range(100):
@@ -185,7 +184,7 @@ def test_nothing_is_oversubscribed_at_any_second(seed: int) -> None:
                     assert end <= answer.start or answer.start + alternative.limit <= start
 
 
-@pytest.mark.parametrize("seed", range(10))
+@each(seed=range(10))
 def test_a_later_job_never_changes_an_earlier_start(seed: int) -> None:
     rng = random.Random(2000 + seed)
     for _ in range(60):

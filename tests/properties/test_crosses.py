@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.crosses import cases, each, pairwise
+from tests.crosses import cases, pairwise
 
 ROOT = Path(__file__).parents[2]
 
@@ -72,18 +72,11 @@ def test_a_whole_cross_has_all_cases():
     assert 16 <= len(list(cases({}, whole=False, **three))) < 24
 
 
-def test_cases_do_not_share_what_they_write_to():
-    with pytest.raises(AssertionError, match="its cases would share tmp_path"):
-
-        @each(seed=range(2))
-        def test(seed, tmp_path): ...
-
-
 TESTS = """
 import pytest
 from tests.crosses import each
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def one():
     return 1
 
@@ -99,6 +92,37 @@ class TestSome:
 def test_skipped(seed):
     pytest.skip("all odd")
 """
+SHARING = """
+import pytest
+from tests.crosses import each
+
+@pytest.fixture(scope="module")
+def once():
+    return 1
+
+@each(seed=range(3))
+def test_same(once, seed):
+    ...
+"""
+
+
+def pytest_says(folder, text, wanted=""):
+    (folder / "test_some.py").write_text(text)
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    plugins = ["-p", "no:cacheprovider", "-p", "tests.conftest"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", *plugins, "test_some.py"],
+        cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT), "SCHEDBRIDGE_CASE": wanted},
+        check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    return done.stdout + done.stderr
+
+
+def test_cases_do_not_share_what_is_made_for_one_test(tmp_path):
+    assert "1 passed" in pytest_says(tmp_path, SHARING)
+    for scope in ('scope="module"', 'scope="function"'):
+        text = SHARING.replace("seed)", "tmp_path, seed)").replace('scope="module"', scope)
+        assert "test_some.py::test_same: its cases would share" in pytest_says(tmp_path, text)
 
 
 @pytest.mark.parametrize(
@@ -111,18 +135,12 @@ def test_skipped(seed):
     ],
 )
 def test_a_failure_names_its_case_and_the_command_that_repeats_it(tmp_path, wanted, result):
-    (tmp_path / "test_some.py").write_text(TESTS)
-    (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_some.py"],
-        cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT), "SCHEDBRIDGE_CASE": wanted},
-        check=False, capture_output=True, text=True,
-    )  # fmt: skip
-    assert f"\n{result} in " in done.stdout
+    out = pytest_says(tmp_path, TESTS, wanted)
+    assert f"\n{result} in " in out
     if "failed" in result:
-        assert "case 'order=long one' seed=3\n" in done.stdout
+        assert "case 'order=long one' seed=3\n" in out
         again = (
             """SCHEDBRIDGE_CASE=''"'"'order=long one'"'"' seed=3' """
             "pytest 'test_some.py::TestSome::test_it[none]'\n"
         )
-        assert f"again: {again}" in done.stdout
+        assert f"again: {again}" in out

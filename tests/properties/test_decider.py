@@ -16,6 +16,7 @@ from bridge.registry import PRESETS, build, parse_policy
 from bridge.safe_cycle.decider import Decider
 from bridge.units import NEVER, UNPLANNED
 from tests.builders import a_job, a_partition, a_running_job, a_snapshot
+from tests.crosses import each
 from tests.cycles import a_site, check
 from tests.worlds import random_world
 
@@ -71,7 +72,7 @@ def mutated(snapshot, dice):
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("seed", range(12))
+@each(seed=range(12))
 def test_extreme_numbers(preset, seed):
     dice = np.random.default_rng((seed, len(preset), ord(preset[0])))
     snapshot = mutated(random_world(int(dice.integers(1 << 30)), chunks=seed % 3 == 0), dice)

@@ -10,6 +10,7 @@ from bridge.core import search_orders
 from bridge.registry import choices
 from tests.builders import a_job, a_node, a_running_job, a_snapshot, gantt
 from tests.contracts.test_plan_stage import WITHOUT_CLOCK, run_policy
+from tests.crosses import each
 from tests.cycles import check
 
 PLANS = [
@@ -60,7 +61,7 @@ def world(seed: int):
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: "-".join(map(str, plan.values())))
-@pytest.mark.parametrize("seed", range(40))
+@each(seed=range(40))
 def test_every_policy_plans_them(plan, seed):
     snapshot = world(seed)
     found = run_policy(snapshot, {"order": "slowdown", "plan": plan, "place": "best-fit"})

@@ -13,6 +13,7 @@ from bridge.registry import build, parse_policy
 from bridge.safe_cycle.decider import Decider
 from bridge.sim.runs.engine import simulate
 from bridge.sim.workloads.system import pool_of
+from tests.crosses import each
 from tests.properties.test_core_nodes import random_case
 from tests.properties.test_order_search import Asked, starts
 from tests.workloads import NaiveBackfill, random_workload
@@ -29,7 +30,7 @@ def cost(asked, start, least, waited, halves):
     return float((asked.weight[has] * HOUR * more).sum())
 
 
-@pytest.mark.parametrize("seed", range(12))
+@each(seed=range(12))
 def test_the_kernel_keeps_no_order_with_more_breaches(seed):
     rng = random.Random(seed)
     bound = 0
@@ -58,7 +59,7 @@ def test_the_kernel_keeps_no_order_with_more_breaches(seed):
     assert bound  # without the bound, some start passes it
 
 
-@pytest.mark.parametrize("seed", range(8))
+@each(seed=range(8))
 def test_few_units_get_the_best_order_within_the_bounds(seed):
     rng = random.Random(seed)
     for _ in range(4):

@@ -7,6 +7,7 @@ import pytest
 
 from bridge.model import layers as layers_module
 from bridge.model.layers import Draft, Layers
+from tests.crosses import each
 
 
 @pytest.fixture(autouse=True)
@@ -15,7 +16,7 @@ def _small(monkeypatch):
     monkeypatch.setattr(layers_module, "_MIDDLE", 7)
 
 
-@pytest.mark.parametrize("seed", range(200))
+@each(seed=range(200))
 def test_it_says_what_a_dictionary_says(seed):
     dice = random.Random(seed)
     plain = {str(key): [key] for key in range(dice.choice((0, 5, 100)))}

@@ -10,6 +10,7 @@ from bridge.planning.scheduler.list_scheduler import ListScheduler
 from bridge.ports import Conditions, Preference, Selection
 from bridge.units import NEVER, UNPLANNED
 from tests.contracts.test_plan_stage import with_bounds
+from tests.crosses import each
 from tests.cycles import check
 from tests.worlds import random_world
 
@@ -49,7 +50,7 @@ def by_name(snapshot):
 
 
 @pytest.mark.parametrize("selection", list(Selection))
-@pytest.mark.parametrize("seed", range(100))
+@each(seed=range(100))
 def test_they_give_the_same_starts_and_nodes(seed, selection):
     snapshot = by_name(random_world(seed))
     if seed % 2:
@@ -74,7 +75,7 @@ def test_they_give_the_same_starts_and_nodes(seed, selection):
                 assert said is None or said.code is told.code, (said, told)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each(seed=range(40))
 def test_an_order_stands_for_a_schedule_whatever_was_decoded_before(seed):
     snapshot = with_bounds(random_world(seed, chunks=bool(seed % 2)), seed)
     order = np.argsort(snapshot.jobs.submit_s, kind="stable")
@@ -97,7 +98,7 @@ def test_an_order_stands_for_a_schedule_whatever_was_decoded_before(seed):
         assert same.reasons == plan.reasons
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each(seed=range(40))
 def test_a_row_is_planned_beside_those_before_it_alone(seed):
     snapshot = random_world(seed, chunks=bool(seed % 2))
     order = np.arange(len(snapshot.jobs))

@@ -7,9 +7,9 @@ import random
 from typing import Any
 
 import numpy as np
-import pytest
 
 from bridge.core import NEVER, UNLIMITED, ClockAlarm, Decoding, Stopped, plan_nodes, search_orders
+from tests.crosses import each
 from tests.properties.naive_nodes import Case, arguments
 from tests.properties.test_core_nodes import random_case
 
@@ -89,7 +89,7 @@ class Asked:
         )  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each(seed=range(20))
 def test_steps_bound_a_search_and_nothing_else_does(seed: int) -> None:
     """The same steps, the same answer; more of them, none that is worse; and they are kept to."""
     rng = random.Random(seed)
@@ -118,7 +118,7 @@ def test_an_alarm_that_rings_ends_a_search_with_what_there_is() -> None:
     assert ended
 
 
-@pytest.mark.parametrize("seed", range(30))
+@each(seed=range(30))
 def test_starts_are_those_of_the_planner_in_the_order_found(seed: int) -> None:
     rng = random.Random(seed)
     seen = set()
@@ -133,7 +133,7 @@ def test_starts_are_those_of_the_planner_in_the_order_found(seed: int) -> None:
     assert seen == set(Decoding)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@each(seed=range(10))
 def test_costs_what_it_says(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(20):
@@ -148,7 +148,7 @@ def test_costs_what_it_says(seed: int) -> None:
         assert found.given_cost == cost(asked.weight, asked.due, given, least)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each(seed=range(20))
 def test_no_order_goes_below_the_bound_and_few_units_are_solved(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(5):
@@ -164,7 +164,7 @@ def test_no_order_goes_below_the_bound_and_few_units_are_solved(seed: int) -> No
         assert found.bound <= min(costs)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each(seed=range(5))
 def test_the_same_seed_and_effort_give_the_same_order(seed: int) -> None:
     rng = random.Random(seed)
     asked = Asked.of(random_case(rng), rng)

@@ -4,12 +4,12 @@
 import itertools
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ortools.sat.python import cp_model
 
 from bridge.planning.power.configuration import Room, Scalable, configuration
+from tests.crosses import each
 
 WIDTHS = st.one_of(
     st.tuples(st.integers(1, 4), st.integers(0, 4)).map(lambda of: range(of[0], of[0] + of[1] + 1)),
@@ -141,7 +141,7 @@ def many_jobs(seed, n=40):
     return jobs, Room(held + int(rng.integers(0, 60)), int(upper_w * 0.85), upper_w)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@each(seed=range(10))
 def test_forty_jobs_get_what_a_solver_finds_best(seed):
     jobs, room = many_jobs(seed)
     chosen, best = configuration(jobs, room), by_solver(jobs, room)

@@ -18,6 +18,7 @@ from bridge.model.rules.site import Site
 from bridge.ports import State
 from bridge.registry import build, choices, parse_policy
 from bridge.units import NEVER, UNPLANNED
+from tests.crosses import each
 from tests.properties.test_resizes import a_world
 from tests.reshaping import RandomReshape
 
@@ -91,7 +92,7 @@ def bounded(seed):
     return world, Site(Rules(power=power))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each(seed=range(60))
 @pytest.mark.parametrize("stage", STAGES)
 def test_the_bound_holds_at_every_second(stage, seed):
     world, site = bounded(seed)

@@ -19,6 +19,7 @@ from bridge.ports import State
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER, UNPLANNED
 from tests.builders import a_job, a_running_job, a_snapshot
+from tests.crosses import each
 from tests.properties.naive_power import upper_w
 from tests.properties.rule_worlds import corridors, worlds
 
@@ -146,7 +147,7 @@ def a_tight_world(seed):
     return with_powered_off(world), awake_w + int(rng.integers(-60, 500))
 
 
-@pytest.mark.parametrize("seed", range(300))
+@each(seed=range(300))
 def test_under_a_tight_bound_only_nodes_that_nobody_needs_are_powered_down(seed):
     world, bound_w = a_tight_world(seed)
     kinds = (NodePower("all", NodeSet(), IDLE_W, MAX_W),)

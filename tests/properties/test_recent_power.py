@@ -2,9 +2,9 @@
 """The quantiles of the last minute, against a list that forgets nothing."""
 
 import numpy as np
-import pytest
 
 from bridge.rpc.agents.recent import APART_S, HIGH, LEAST_S, LOW, SETTLE_S, WINDOW_S, Recent
+from tests.crosses import each
 
 SEED = 11
 
@@ -39,7 +39,7 @@ class Naive:
         )
 
 
-@pytest.mark.parametrize("case", range(40))
+@each(case=range(40))
 def test_against_the_list(case):
     generator = np.random.default_rng([SEED, case])
     recent, naive, now_s, said = Recent(), Naive(), 1000.0, 0

@@ -4,7 +4,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from bridge.model.decisions.resizes import NO_RESIZES, resized
 from bridge.model.rules.site import NO_RULES
 from bridge.ports import State
 from bridge.registry import build, parse_policy
+from tests.crosses import each
 from tests.reshaping import RandomReshape, malleable, naive_problem, random_resizes
 from tests.worlds import random_world
 
@@ -58,7 +58,7 @@ def test_any_resizes_are_judged_as_the_oracle_judges_them(seed):
     assert bool(found) == (expected is not None), (found, expected)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each(seed=range(60))
 def test_a_cycle_with_a_reshape_stage_plans_around_its_resizes(seed):
     snapshot = a_world(seed)
     policy = replace(build(parse_policy("slurm-like")), reshape=RandomReshape(seed))
@@ -81,7 +81,7 @@ def test_the_random_reshape_stage_does_resize():
     assert shrinks > 25
 
 
-@pytest.mark.parametrize("seed", range(30))
+@each(seed=range(30))
 def test_what_is_held_is_moved_not_lost(seed):
     """Released nodes and kept ones together are what was held; rows keep their places."""
     snapshot = a_world(seed)

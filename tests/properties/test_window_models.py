@@ -10,6 +10,7 @@ from bridge.planning.dispatch.cp_sat import run
 from bridge.planning.dispatch.instance import Instance, ResourceUnit, Unavailable, WindowJob
 from bridge.planning.dispatch.window_model import whole_weights
 from bridge.policies.plan import hcp19, pcp19, pcp20
+from tests.crosses import each
 from tests.properties.naive_window import Grid, best, small_instance
 
 DISPATCHERS = {"pcp19": pcp19.Pcp19, "hcp19": hcp19.Hcp19, "pcp20": pcp20.Pcp20}
@@ -42,7 +43,7 @@ def legal(instance, schedule):
         grid.hold(job, where, start_s)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@each(seed=SEEDS)
 def test_pcp19_finds_the_least_slowdown_there_is(seed):
     instance = small_instance(seed)
     weights = slowdown(instance)
@@ -51,7 +52,7 @@ def test_pcp19_finds_the_least_slowdown_there_is(seed):
     assert cost(weights, schedule.start_s) == best(instance, weights, positions=False)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@each(seed=SEEDS)
 def test_pcp20_finds_the_least_slowdown_there_is_on_positions(seed):
     instance = small_instance(seed, most=2)
     weights = slowdown(instance)
@@ -61,14 +62,14 @@ def test_pcp20_finds_the_least_slowdown_there_is_on_positions(seed):
 
 
 @pytest.mark.parametrize("name", DISPATCHERS)
-@pytest.mark.parametrize("seed", SEEDS)
+@each(seed=SEEDS)
 def test_what_is_found_can_be_run(name, seed):
     instance = small_instance(seed)
     schedule, _ = DISPATCHERS[name]().solve(instance, slowdown(instance), ask)
     legal(instance, schedule)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@each(seed=SEEDS)
 def test_hcp19_is_no_better_than_the_least_and_its_bound_holds(seed):
     instance = small_instance(seed)
     weights = slowdown(instance)
@@ -139,7 +140,7 @@ def test_a_share_that_would_have_to_be_split_leaves_its_job_out():
         pcp20.greedy_positions(split)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@each(seed=SEEDS)
 def test_nodes_that_are_left_out_are_not_missed(seed):
     instance = small_instance(seed)
     weights = slowdown(instance)
@@ -150,7 +151,7 @@ def test_nodes_that_are_left_out_are_not_missed(seed):
     assert best(smaller, weights, positions=False) == best(instance, weights, positions=False)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@each(seed=SEEDS)
 def test_what_the_units_cannot_tell_makes_no_difference(seed):
     instance = small_instance(seed)
     weights = slowdown(instance)

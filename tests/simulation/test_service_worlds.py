@@ -3,19 +3,18 @@
 
 import random
 
-import pytest
-
 from bridge.model.rules.site import NO_RULES
 from bridge.registry import PRESETS, build
 from bridge.rpc.controller.announcements import Announcements
 from bridge.rpc.controller.cycles import Cycles
 from bridge.rpc.reported.session import Session
 from bridge.safe_cycle.decider import Decider
+from tests.crosses import each
 from tests.unit.rpc.test_session_properties import World
 from tests.unit.rpc.worlds import NOW_S, a_delta, a_hello
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each(seed=range(40))
 def test_every_report_is_answered_by_the_policy_itself(seed):
     rng = random.Random(seed)
     world = World(rng)

@@ -8,6 +8,7 @@ import pytest
 
 from bridge.core import NEVER, UNPLANNED, HostlistFolder, write_announcements
 from bridge.rpc.pb import scheduler_pb2 as pb
+from tests.crosses import each
 
 NAMES = [f"n{at:03}" for at in range(70)]
 PARTITIONS = ["batch", "größer", "p" * 200]
@@ -49,7 +50,7 @@ def by_fields(rows, first_id):
     return reply
 
 
-@pytest.mark.parametrize("seed", range(30))
+@each(seed=range(30))
 def test_the_same_as_messages_filled_field_by_field(seed):
     dice = random.Random(seed)
     first_id = dice.choice((1, 127, 128, 1 << 40))

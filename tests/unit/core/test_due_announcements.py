@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from bridge.core import NEVER, UNPLANNED, due_announcements
+from tests.crosses import each
 
 VERSION, KIND, START_S, PARTITION, NODES, CODE, WORDS, SAID_S = range(8)
 NOTHING, PLANNED, PENDING = range(3)
@@ -85,7 +86,7 @@ def changed(rng, table):
     return before
 
 
-@pytest.mark.parametrize("seed", range(30))
+@each(seed=range(30))
 def test_as_by_the_rules(seed):
     rng = np.random.default_rng(seed)
     args = world(rng)

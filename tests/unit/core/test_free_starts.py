@@ -2,9 +2,9 @@
 """Starts that are known to have too few free nodes: kept over moves, as a new book finds them."""
 
 import numpy as np
-import pytest
 
 from bridge.core import NEVER, Book, pack_nodes
+from tests.crosses import each
 
 
 def ints(values, dtype=np.int64):
@@ -46,7 +46,7 @@ def test_a_job_that_may_start_earlier_than_the_last_of_its_kind_is_moved():
     assert replanned(book, 3, 0) == 20
 
 
-@pytest.mark.parametrize("seed", range(12))
+@each(seed=range(12))
 def test_moves_are_those_in_a_new_book(seed):
     rng = np.random.default_rng(seed)
     nodes = int(rng.integers(2, 7))

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from bridge.core import group_numbers, group_objects
+from tests.crosses import each
 
 
-@pytest.mark.parametrize("seed", range(50))
+@each(seed=range(50))
 def test_groups_are_numbered_as_they_appear(seed: int) -> None:
     chance = random.Random(seed)
     most = chance.choice([3, 50, 1 << 62])

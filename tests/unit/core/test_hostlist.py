@@ -8,6 +8,7 @@ import pytest
 from ClusterShell.NodeSet import NodeSet
 
 from bridge.core import HostlistFolder
+from tests.crosses import each
 
 
 def fold(names: list[str], *nodes: int) -> str:
@@ -40,7 +41,7 @@ def test_folds(names: list[str], nodes: list[int], expected: str) -> None:
     assert fold(names, *nodes) == expected
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each(seed=range(20))
 def test_clustershell_reads_the_same_names(seed: int) -> None:
     rng = random.Random(seed)
     names: set[str] = set()

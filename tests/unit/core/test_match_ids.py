@@ -6,6 +6,7 @@ import random
 import pytest
 
 from bridge.core import match_ids
+from tests.crosses import each
 
 
 def copied(text: str) -> str:
@@ -13,7 +14,7 @@ def copied(text: str) -> str:
     return text.encode().decode()
 
 
-@pytest.mark.parametrize("seed", range(200))
+@each(seed=range(200))
 def test_it_finds_what_a_dictionary_finds(seed: int) -> None:
     chance = random.Random(seed)
     former = [f"job{at}" for at in chance.sample(range(60), chance.randrange(40))]

@@ -6,10 +6,11 @@ import pytest
 
 from bridge.model.hop_tree import HopTree, in_groups
 from bridge.model.topology import regular
+from tests.crosses import each
 
 
 @pytest.mark.parametrize("steps", [0, 500_000])
-@pytest.mark.parametrize("seed", range(6))
+@each(seed=range(6))
 def test_many_jobs_are_placed_no_worse_than_as_runs(seed, steps):
     rng = np.random.default_rng(seed)
     hop_tree = HopTree.of(regular(400, 8, 40))

@@ -29,6 +29,7 @@ from bridge.registry import PRESETS, build, parse_policy
 from bridge.solver_process import ChildSolver
 from bridge.units import NEVER
 from tests.builders import a_job, a_node, a_reservation, a_running_job, a_snapshot, gantt
+from tests.crosses import each
 from tests.cycles import Memory, check, plan_alone
 from tests.worlds import random_world
 
@@ -74,7 +75,7 @@ def heterogeneous(seed):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("seed", range(12))
+@each(seed=range(12))
 def test_plans_are_legal_and_never_worse_than_the_greedy_one(name, seed):
     snapshot, memory = heterogeneous(seed), Memory()
     plan, greedy = planned(name, snapshot, memory, effort=0.2)
@@ -214,7 +215,7 @@ def test_the_same_seed_gives_the_same_plan():
         assert plans[0].nodes.tolist() == plans[1].nodes.tolist()
 
 
-@pytest.mark.parametrize("seed", range(30))
+@each(seed=range(30))
 @pytest.mark.parametrize("name", NAMES)
 def test_worlds_with_chunks_of_several_kinds_are_planned(name, seed):
     snapshot = random_world(seed, chunks=True)

@@ -20,6 +20,7 @@ from bridge.rpc.operators.what_if_service import what_if_under
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.units import DAY_S, NEVER
 from tests.builders import a_job, a_node, a_running_job, a_snapshot
+from tests.crosses import each
 from tests.cycles import Memory, a_site, parse_rules, run
 from tests.worlds import random_world
 
@@ -187,7 +188,7 @@ def test_a_new_minimum_strands_the_small_chunks_that_are_planned_there():
     ]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each(seed=range(60))
 def test_no_small_and_long_chunk_lies_on_a_large_node(seed):
     """Looked at chunk by chunk, without what the planner knows of pools."""
     snapshot = random_world(seed, chunks=True)

@@ -13,6 +13,7 @@ from bridge.planning.site_rules.lowered_rules import lower, stranded
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER, UNPLANNED
 from tests.builders import a_job, a_node, a_reservation, a_running_job, a_snapshot, gantt
+from tests.crosses import each
 from tests.cycles import Memory, a_site, check, parse_rules, run
 from tests.worlds import random_world
 
@@ -144,7 +145,7 @@ class TestKeptPlan:
         fewer = a_snapshot(nodes=1, running=[a_running_job((0,), 100)], jobs=[a_job(1)])()
         assert starts(fewer, decide(fewer, memory)) == {"1": 100}
 
-    @pytest.mark.parametrize("seed", range(60))
+    @each(seed=range(60))
     def test_no_newcomer_delays_what_is_announced(self, seed):
         before = random_world(seed, arrays=False, chunks=True)
         newcomer = int(np.argmax(before.jobs.priority))
@@ -288,7 +289,7 @@ class TestRules:
         assert starts(world, plan) == {"gpu": now_s + 11 * 3600, "any": now_s}
         assert nodes_of(world, plan, "any") == ["n2"]
 
-    @pytest.mark.parametrize("seed", range(60))
+    @each(seed=range(60))
     def test_plans_obey_the_rules(self, seed):
         snapshot = random_world(seed, chunks=True)
         dice = np.random.default_rng(seed)
@@ -302,7 +303,7 @@ class TestRules:
         assert stranded(lower(parse_rules(RULES), snapshot, 86_400), plan) == [], f"seed {seed}"
 
 
-@pytest.mark.parametrize("seed", range(100))
+@each(seed=range(100))
 def test_chunk_worlds_are_planned_legally(seed):
     snapshot = random_world(seed, chunks=True)
     for order in ("fcfs", "slurm"):

@@ -14,6 +14,7 @@ from bridge.planning.site_rules.capacity_constraints import Mode
 from bridge.policies.place.weighted import Weighted
 from bridge.registry import build, parse_policy
 from tests.builders import a_job, a_node, a_reservation, a_running_job, a_snapshot
+from tests.crosses import each
 from tests.cycles import Memory, a_site, run
 
 H = 3600
@@ -61,7 +62,7 @@ def test_section_3_30_45_percent_is_30_items_or_45_percent_of_what_is_available(
     assert found[str(most + 1)][2].code is ReasonCode.NEVER
 
 
-@pytest.mark.parametrize("seed", range(50))
+@each(seed=range(50))
 def test_section_5_1_the_user_s_view_is_mf_of_system_and_pool_and_what_the_limit_leaves(seed):
     """URS = sRS + FreePool; uRS = mf(uRS, limit - usdRS): the book starts where the view says."""
     rng = np.random.default_rng(seed)

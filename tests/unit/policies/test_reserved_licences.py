@@ -4,7 +4,6 @@
 import dataclasses
 
 import numpy as np
-import pytest
 
 from bridge.model.reasons import ReasonCode
 from bridge.model.snapshot import Reservation
@@ -14,6 +13,7 @@ from bridge.planning.explain.what_if import what_if
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER
 from tests.builders import a_job, a_running_job, a_snapshot
+from tests.crosses import each
 from tests.cycles import Memory, check, run
 
 LICENCES = [("ansys", 2), ("matlab", 4)]
@@ -122,7 +122,7 @@ def test_one_that_is_kept_for_ever_is_never():
     assert "reservations keep too many of the 4" in plan.reasons[0].text
 
 
-@pytest.mark.parametrize("seed", range(30))
+@each(seed=range(30))
 def test_no_second_has_more_in_use_than_is_left(seed):
     rng = np.random.default_rng(seed)
     reservations = [

@@ -23,6 +23,7 @@ from bridge.sim.runs.engine import simulate
 from bridge.sim.workloads.system import pool_of
 from bridge.units import NEVER, UNPLANNED
 from tests.builders import a_job, a_running_job, a_snapshot, gantt
+from tests.crosses import each
 from tests.cycles import Memory, plan_alone
 from tests.workloads import a_workload
 from tests.worlds import random_world
@@ -52,7 +53,7 @@ def start_of(snapshot, plan, name):
 
 
 @pytest.mark.parametrize("objective", NAMES)
-@pytest.mark.parametrize("seed", range(12))
+@each(seed=range(12))
 def test_never_worse_than_the_given_order(objective, seed):
     snapshot = random_world(seed, chunks=seed % 2 == 0)
     goal = Objective(objective)

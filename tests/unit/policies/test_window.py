@@ -20,6 +20,7 @@ from bridge.sim.workloads.system import pool_of
 from bridge.units import NEVER, UNPLANNED
 from tests.alike import assert_alike
 from tests.builders import a_job, a_running_job, a_snapshot, gantt
+from tests.crosses import each
 from tests.cycles import Memory, check, run
 from tests.workloads import random_workload
 from tests.worlds import random_world
@@ -143,7 +144,7 @@ class TestBetween:
 
 
 @pytest.mark.parametrize("now_s", [0, 7])
-@pytest.mark.parametrize("seed", range(40))
+@each(seed=range(40))
 def test_nobody_who_fits_is_left_out(seed, now_s):
     """A second window at once, behind the one that opened, would start nobody."""
     world = random_world(seed, arrays=False)
@@ -188,7 +189,7 @@ def naive_windows(workload, period_s, most, pass_over):
     return start_s
 
 
-@pytest.mark.parametrize("seed", range(6))
+@each(seed=range(6))
 @pytest.mark.parametrize(("period_s", "most", "pass_over"), [(60, None, True), (30, 5, False)])
 def test_a_simulated_stream_is_what_a_naive_one_is(seed, period_s, most, pass_over):
     workload = random_workload(seed, n_jobs=80, processors=16)

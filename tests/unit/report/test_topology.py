@@ -18,6 +18,7 @@ from bridge.report.topology_svg import colour, topology_svg
 from bridge.report.topology_text import LETTERS, jobs_table, tree_text
 from bridge.safe_cycle.decider import Decider
 from tests.builders import a_job, a_node, a_running_job, a_snapshot
+from tests.crosses import each
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -65,7 +66,7 @@ def test_hops_are_a_mean_over_pairs_and_the_cost_is_the_papers() -> None:
     assert by_id["c"].cost == cost
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each(seed=range(20))
 def test_hops_equal_those_of_all_pairs(seed: int) -> None:
     rng = np.random.default_rng(seed)
     topology = fat_tree(8, int(rng.integers(20, 129)))

@@ -11,6 +11,7 @@ from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.decode_request import lower
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.rpc.reported.table_columns import TableColumns
+from tests.crosses import each
 
 NODES = NodeIndex([f"n{index}" for index in range(8)])
 
@@ -110,7 +111,7 @@ def test_tasks_and_cpus(options, threads, expected):
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
-@pytest.mark.parametrize("tasks", range(1, 12))
+@each(tasks=range(1, 12))
 @pytest.mark.parametrize("each", [1, 2, 3, 4])
 @pytest.mark.parametrize("nodes", [(1, 1), (1, 0), (2, 2), (2, 4), (5, 5)])
 def test_the_plan_holds_every_task_in_whole_cores(threads, tasks, each, nodes):

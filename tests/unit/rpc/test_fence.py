@@ -8,6 +8,7 @@ import pytest
 from bridge.errors import StaleSnapshot
 from bridge.rpc.reported.fence import FIRST_LEASE_S, LEASE_S, LONGEST_LEASE_S, Fence
 from bridge.rpc.reported.session import Session
+from tests.crosses import each
 from tests.unit.rpc.worlds import a_delta, a_full, a_hello
 
 ABSURD = 2**64 - 1
@@ -129,10 +130,10 @@ def test_many_epochs_fill_no_memory(clock):
     assert len(fence._past) < 100
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_two_that_live_do_not_alternate(clock, seed):
+@each(seed=range(20))
+def test_two_that_live_do_not_alternate(seed):
     """Both call at random, with gaps up to a tick; once the newer has begun, only it is heard."""
-    rng = random.Random(seed)
+    rng, clock = random.Random(seed), Clock()
     fence, sessions = Fence(clock), {7: False, 9: False}
     heard = []
     begins = {7: 0.0, 9: rng.uniform(0, 100)}

@@ -11,6 +11,7 @@ from bridge.rpc.controller.offers import NodesToChoose
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.safe_cycle.decider import Decider
 from tests import builders
+from tests.crosses import each
 from tests.unit.rpc.worlds import (
     NOW_S,
     a_delta,
@@ -242,7 +243,7 @@ def test_nodes_that_were_refused_are_avoided_one_after_the_other():
 
 
 @pytest.mark.parametrize("preset", ["slurm-like", "conservative"])
-@pytest.mark.parametrize("seed", range(25))
+@each(seed=range(25))
 def test_whoever_has_a_choice_has_room(preset, seed):
     snapshot = random_world(seed, chunks=True)
     plan = Decider(build(PRESETS[preset])).decide(snapshot)

@@ -13,6 +13,7 @@ from bridge.rpc.operators.view import pack, unpack
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.state.announced_starts import StartRecords
 from tests.alike import assert_alike
+from tests.crosses import each
 from tests.cycles import Memory, run
 from tests.worlds import random_world
 
@@ -22,7 +23,7 @@ def there(value):
     return unpack([bytearray(part) for part in pack(value)])
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each(seed=range(20))
 def test_random_cycles(seed):
     snapshot = random_world(seed, chunks=True)
     plan = run(snapshot, Memory(), build(PRESETS["openccs"]))

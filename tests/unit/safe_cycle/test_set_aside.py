@@ -26,6 +26,7 @@ from bridge.safe_cycle.exclusion import RowKind, count, whole, without
 from bridge.safe_cycle.set_aside import MOST_SKIPPED, RETRY_S
 from bridge.units import NEVER
 from tests.builders import a_job, a_reservation, a_running_job, a_snapshot
+from tests.crosses import each
 from tests.cycles import a_site, check
 from tests.worlds import random_world
 
@@ -499,7 +500,7 @@ class TestState:
 
 
 class TestWithout:
-    @pytest.mark.parametrize("seed", range(40))
+    @each(seed=range(40))
     def test_a_plan_for_a_reduced_world_is_one_for_the_world(self, seed):
         dice = np.random.default_rng(seed)
         snapshot = random_world(seed, chunks=seed % 2 == 0)

@@ -15,6 +15,7 @@ from bridge.sim.recorded.judging import judge
 from bridge.sim.recorded.rerun import completed, moved, rerun
 from bridge.units import UNPLANNED
 from tests.builders import a_job, a_running_job, a_snapshot
+from tests.crosses import each
 from tests.worlds import random_world
 
 
@@ -44,7 +45,7 @@ def test_the_rest_is_planned_behind_what_easy_planned():
     assert judge(snapshot, whole).costs["slowdown"] == pytest.approx((3 + 16 + 1) / 3)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each(seed=range(40))
 def test_completing_changes_nothing_that_was_planned(seed):
     snapshot = random_world(seed, arrays=False)
     plan = recorded(snapshot).plan

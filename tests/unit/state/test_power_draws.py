@@ -21,6 +21,7 @@ from bridge.state.power_draws import (
     to_numbers,
 )
 from tests.builders import a_running_job, a_snapshot
+from tests.crosses import each
 
 
 def seen(learnt, *jobs, now_s=0):
@@ -68,7 +69,7 @@ def test_a_requeued_job_is_another_run():
     assert bounds(seen(learnt)) == (50, 200)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each(seed=range(20))
 def test_the_quantiles_of_the_last_runs(seed):
     """Against numpy and a list of all runs."""
     generator = random.Random(seed)

@@ -8,6 +8,7 @@ import pytest
 
 from bridge.pbs.link.mirror import steady
 from bridge.rpc.pb import scheduler_pb2 as pb
+from tests.crosses import each
 from tests.unit.pbs.link.world import World, judge, without_threads
 
 
@@ -231,9 +232,13 @@ def test_an_operator_who_runs_a_job_is_answered(world):
 FAULTS = ("server", "service", "link", "mom dies", "mom freezes", "silence", "none")
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_whatever_fails_nothing_is_lost_or_started_twice(world, seed):
-    rng = random.Random(seed)
+@each(seed=range(12))
+def test_whatever_fails_nothing_is_lost_or_started_twice(seed):
+    with pytest.MonkeyPatch.context() as patch, without_threads(patch):
+        nothing_is_lost_or_started_twice(World(), random.Random(seed))
+
+
+def nothing_is_lost_or_started_twice(world, rng):
     pbs, submitted = world.pbs, 0
     for _ in range(40):
         for _ in range(rng.randrange(4)):

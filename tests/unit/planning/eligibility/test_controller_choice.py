@@ -15,6 +15,7 @@ from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
 from bridge.units import NEVER, UNPLANNED
 from tests.builders import a_job, a_node, a_reservation, a_running_job, a_snapshot
+from tests.crosses import each
 from tests.worlds import random_world
 
 
@@ -105,7 +106,7 @@ def test_protected_sites_have_no_choice():
 
 
 @pytest.mark.parametrize("preset", ["slurm-like", "easy", "conservative", "openccs"])
-@pytest.mark.parametrize("seed", range(25))
+@each(seed=range(25))
 def test_no_choice_touches_a_place_in_the_plan(preset, seed):
     """Second by second: a job that took all nodes of its choice would meet nobody's start."""
     snapshot = random_world(seed, chunks=True)

@@ -10,6 +10,7 @@ from bridge.planning.explain.blocking_chain import BlockingChains, LinkKind
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER, UNPLANNED
 from tests.builders import a_job, a_reservation, a_running_job, a_snapshot
+from tests.crosses import each
 from tests.cycles import Memory, a_site, run
 from tests.worlds import random_world
 
@@ -98,7 +99,7 @@ def test_a_limit_is_held_by_jobs_of_the_same_user_or_account_wherever_they_run()
 
 
 @pytest.mark.parametrize("policy", ["conservative", "easy", "slurm-like", "openccs"])
-@pytest.mark.parametrize("seed", range(30))
+@each(seed=range(30))
 def test_every_planned_start_is_explained_and_every_chain_ends(seed, policy):
     snapshot = random_world(seed)
     plan = planned(snapshot, policy)

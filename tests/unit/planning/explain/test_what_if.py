@@ -19,6 +19,7 @@ from bridge.registry import build, parse_policy
 from bridge.slurm.dialect import slurm_time
 from bridge.units import NEVER, UNPLANNED
 from tests.builders import a_job, a_node, a_partition, a_reservation, a_running_job, a_snapshot
+from tests.crosses import each
 from tests.cycles import Memory, a_site, check, run
 from tests.worlds import random_world
 
@@ -400,7 +401,7 @@ RULES = {
 }
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each(seed=range(40))
 def test_what_is_told_is_true_of_chunks_and_under_rules(seed):
     snapshot = random_world(seed, chunks=True)
     plan = planned(snapshot, "openccs", rules=RULES)
@@ -408,7 +409,7 @@ def test_what_is_told_is_true_of_chunks_and_under_rules(seed):
 
 
 @pytest.mark.parametrize("policy", ["openccs", "conservative", "easy"])
-@pytest.mark.parametrize("seed", range(40))
+@each(seed=range(40))
 def test_what_is_told_is_true_and_the_next_larger_value_is_not(seed, policy):
     snapshot = random_world(seed)
     plan = planned(snapshot, policy)
@@ -455,7 +456,7 @@ def assert_all_true(snapshot, plan, conditions, step_s=10):
 
 
 @pytest.mark.parametrize("policy", ["conservative", "easy"])
-@pytest.mark.parametrize("seed", range(40))
+@each(seed=range(40))
 def test_the_policy_keeps_what_is_told(seed, policy):
     """Planned again with the change the job starts then, or earlier."""
     snapshot = random_world(seed, arrays=False)

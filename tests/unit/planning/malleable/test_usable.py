@@ -4,13 +4,13 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from bridge.planning.malleable.usable import Usable, growable
+from tests.crosses import each
 from tests.properties.test_resizes import a_world
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each(seed=range(40))
 def test_jobs_of_a_group_could_use_the_same_nodes_as_each_by_itself(seed):
     world, rng = a_world(seed), np.random.default_rng(seed)
     n = len(world.running)

@@ -16,6 +16,7 @@ from bridge.policies.place.compact import Compact
 from bridge.policies.place.sequential import Sequential
 from bridge.registry import build, parse_policy
 from tests.builders import a_job, a_node, a_partition, a_reservation, a_running_job, a_snapshot
+from tests.crosses import each
 from tests.cycles import Memory, a_site, check, parse_rules, run
 
 POOLS = {
@@ -83,7 +84,7 @@ def hops(snapshot, plan, rows):
     return costs[np.isfinite(costs)].sum()
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each(seed=range(5))
 def test_nodes_are_alike_if_the_same_lists_name_them(seed):
     """Of partitions and reservations, more than fit into a byte; and of the site's rules."""
     dice, n = np.random.default_rng(seed), 40
@@ -110,7 +111,7 @@ def test_nodes_are_alike_if_the_same_lists_name_them(seed):
 @pytest.mark.parametrize("rules", [None, POOLS], ids=["free", "pools"])
 @pytest.mark.parametrize("chunks", [False, True], ids=["nodes", "chunks"])
 @pytest.mark.parametrize("plan", ["easy", "conservative", "openccs"])
-@pytest.mark.parametrize("seed", range(40))
+@each(seed=range(40))
 def test_no_start_changes_and_the_plan_stays_legal(seed, plan, chunks, rules):
     snapshot = a_world(seed, chunks)
     before = planned(snapshot, plan, rules)
@@ -262,7 +263,7 @@ class OnePerSwitch(Sequential):
 
 
 class TestSwitches:
-    @pytest.mark.parametrize("seed", range(30))
+    @each(seed=range(30))
     def test_a_job_never_sits_on_more_than_it_may_or_did(self, seed):
         world = a_world(seed)
         dice = np.random.default_rng(seed)

@@ -13,6 +13,7 @@ from bridge.model.topology import regular
 from bridge.planning.site_rules.lowered_rules import lower, stranded
 from bridge.registry import build, parse_policy
 from tests.builders import a_job, a_node, a_reservation, a_running_job, a_snapshot
+from tests.crosses import each
 from tests.cycles import Memory, a_site, check, run
 from tests.unit.planning.placement.test_node_swap import (
     a_tree,
@@ -64,7 +65,7 @@ def decided(
     "parameters", [{}, {"rules": RULES}, {"power": POWER}], ids=["free", "rules", "power"]
 )
 @pytest.mark.parametrize("plan", ["conservative", "openccs", "search"])
-@pytest.mark.parametrize("seed", range(40))
+@each(seed=range(40))
 def test_no_start_changes_and_the_plan_stays_legal(seed, plan, parameters):
     if plan == "search":
         parameters = {**parameters, "budget_ms": 0, "effort": 300}
@@ -85,7 +86,7 @@ def test_no_start_changes_and_the_plan_stays_legal(seed, plan, parameters):
     assert memory.placement.after <= memory.placement.before
 
 
-@pytest.mark.parametrize("seed", range(30))
+@each(seed=range(30))
 def test_nodes_keep_what_is_protected(seed):
     """A world in which protection lets as much start as before is left as it was."""
     nodes = [a_node(gpus=1 if at % 3 == 0 else 0) for at in range(12)]

@@ -10,6 +10,7 @@ from bridge.model.rules.node_set import NodeSet
 from bridge.model.rules.power import NodePower, PowerRules
 from bridge.planning.power.calibration import LEAST, NodeReports, calibrations, fitted
 from tests.builders import a_node, a_snapshot
+from tests.crosses import each
 
 SEED = int(os.environ.get("SCHEDBRIDGE_SEED", "0"))
 
@@ -26,7 +27,7 @@ def test_an_exact_line_is_found():
     assert (line.least_load, line.most_load) == (0, 1)
 
 
-@pytest.mark.parametrize("seed", range(SEED, SEED + 20))
+@each(seed=range(SEED, SEED + 20))
 def test_a_noisy_line_is_found_within_its_noise_and_max_covers_the_readings(seed):
     load, watts = readings(71, 250, [0.02, 0.3, 0.97], noise_w=10, each=32, seed=seed)
     line = fitted(load, watts)

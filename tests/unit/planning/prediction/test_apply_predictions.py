@@ -23,6 +23,7 @@ from bridge.ports import Predicted
 from bridge.registry import build, choices, parse_policy
 from bridge.units import NEVER, UNLIMITED_S, UNPLANNED
 from tests.builders import a_job, a_partition, a_reservation, a_running_job, a_snapshot, gantt
+from tests.crosses import each
 from tests.cycles import Memory, a_site, check, parse_rules, run
 from tests.worlds import random_world
 
@@ -235,7 +236,7 @@ class TestExplanations:
 
 
 @pytest.mark.parametrize("plan_stage", choices()["plan"])
-@pytest.mark.parametrize("seed", range(4))
+@each(seed=range(4))
 def test_every_plan_stage_can_plan_with_predictions(plan_stage, seed):
     dice = random.Random(seed)
     snapshot = random_world(seed, arrays=False)

@@ -14,6 +14,7 @@ from bridge.planning.scheduler.advance_reservation import ReservationRequest, fi
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER
 from tests.builders import a_job, a_node, a_partition, a_reservation, a_running_job, a_snapshot
+from tests.crosses import each
 from tests.cycles import Memory, run
 from tests.worlds import random_world
 
@@ -116,7 +117,7 @@ def test_what_the_cluster_does_not_have():
     assert slot(snapshot, chunks=parse_request("1:ncpus=64")).next_start_s == NEVER
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each(seed=range(40))
 def test_found_nodes_are_free_for_the_whole_time(seed):
     """Second by second, by hand: nobody who stays is on the nodes."""
     snapshot = random_world(seed)

@@ -16,6 +16,7 @@ from bridge.planning.sharing.histories import History, application, history_key
 from bridge.planning.sharing.kept_learner import read_learner, write_learner
 from bridge.planning.sharing.learner import Choice, Learner
 from bridge.planning.sharing.pair_knowledge import CEILINGS, Entry, host_key, note, pair_key
+from tests.crosses import each
 
 
 def learnt(seed):
@@ -38,7 +39,7 @@ def learnt(seed):
     return pairs.done(), asax.done()
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each(seed=range(5))
 def test_a_round_trip_through_json(seed):
     pairs, asax = learnt(seed)
     text = json.dumps(exported(pairs, asax))
