@@ -85,7 +85,7 @@ def test_extreme_numbers(preset, seed):
         assert aside or check(snapshot, plan, site) == ()
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@each(preset=list(PRESETS))
 def test_a_default_limit_above_the_greatest_stops_nobody(preset):
     partitions = [a_partition(nodes=(0, 1, 2, 3), max_time_s=600, default_time_s=3600)]
     jobs = [a_job(id="none", limit_s=0), a_job(id="some", limit_s=300)]
@@ -98,8 +98,7 @@ def test_a_default_limit_above_the_greatest_stops_nobody(preset):
     assert starts[1] not in (NEVER, UNPLANNED)
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("year_10000_s", [253_402_300_740, 253_402_300_800, 10**12])
+@each(preset=list(PRESETS), year_10000_s=[253_402_300_740, 253_402_300_800, 10**12])
 def test_a_begin_time_beyond_the_calendar_stops_nobody(preset, year_10000_s):
     jobs = [
         a_job(id="far", hold=Hold.BEGIN_TIME, begin_s=year_10000_s, deadline_s=1_900_000_000),

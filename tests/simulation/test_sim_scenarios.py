@@ -11,10 +11,11 @@ from bridge.report.ascii import ascii_gantt
 from bridge.safe_cycle.decider import Decider
 from bridge.sim.runs.engine import simulate
 from bridge.sim.workloads.system import pool_of, read_system
+from tests.crosses import each
 from tests.cycles import check
 from tests.workloads import a_workload, quick, random_workload
 
-ALL = pytest.mark.parametrize("preset", PRESETS)
+ALL = each(preset=list(PRESETS))
 
 
 def run(preset, jobs, processors=4, system=None):
@@ -112,9 +113,9 @@ use_memory: true
 """
 
 
-@pytest.fixture
-def islands(tmp_path):
-    path = tmp_path / "islands.yaml"
+@pytest.fixture(scope="module")
+def islands(tmp_path_factory):
+    path = tmp_path_factory.mktemp("system") / "islands.yaml"
     path.write_text(ISLANDS)
     return read_system(path)
 

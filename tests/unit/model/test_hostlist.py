@@ -7,6 +7,7 @@ import pytest
 
 from bridge.errors import RequestError
 from bridge.model.hostlist import MOST_NAMES, expand, items
+from tests.crosses import each
 
 CASES = [
     [part.strip() for part in line.split(";")]
@@ -15,8 +16,9 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "names"), CASES, ids=[text for text, _ in CASES])
-def test_the_table_that_the_plugin_is_tested_with(text: str, names: str) -> None:
+@each(case=CASES)
+def test_the_table_that_the_plugin_is_tested_with(case: list[str]) -> None:
+    text, names = case
     if names == "!":
         with pytest.raises(RequestError):
             list(items(text))

@@ -20,7 +20,7 @@ from bridge.sim.workloads.system import pool_of
 from bridge.units import NEVER, UNPLANNED
 from tests.alike import assert_alike
 from tests.builders import a_job, a_running_job, a_snapshot, gantt
-from tests.crosses import each
+from tests.crosses import each, seeds
 from tests.cycles import Memory, check, run
 from tests.workloads import random_workload
 from tests.worlds import random_world
@@ -244,21 +244,25 @@ def _ordinary(world):
     return dataclasses.replace(world, jobs=jobs.rows(keep))
 
 
-@pytest.mark.parametrize("depth", [0, 1, 3])
-@pytest.mark.parametrize("seed", range(150))
-def test_in_order_the_short_way_gives_the_plan_of_the_general_one(seed, depth, monkeypatch):
+@each(depth=[0, 1, 3], seed=seeds(60, whole=150))
+def test_in_order_the_short_way_gives_the_plan_of_the_general_one(seed, depth):
     """Only the first rows are planned twice; reasons of all others are those of the first time."""
-    monkeypatch.setattr(window, "_FEW", 0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(window, "_FEW", 0)
+        the_short_way_gives_the_plan_of_the_general_one(seed, depth, patch)
+
+
+def the_short_way_gives_the_plan_of_the_general_one(seed, depth, patch):
     world = _ordinary(random_world(seed))
     policy = build(parse_policy({"order": "fcfs", "plan": {"name": "in-order", "depth": depth}}))
     used = []
     own = WindowPlanner._first_come_only
-    monkeypatch.setattr(
+    patch.setattr(
         WindowPlanner, "_first_come_only", lambda *given: used.append(own(*given)) or used[-1]
     )
     short = run(world, Memory(), policy, np.random.default_rng(0))
     assert used == [len(world.jobs) > 0]
-    monkeypatch.setattr(WindowPlanner, "_first_come_only", lambda *_: False)
+    patch.setattr(WindowPlanner, "_first_come_only", lambda *_: False)
     assert_alike(short, run(world, Memory(), policy, np.random.default_rng(0)))
 
 

@@ -2,6 +2,7 @@
 """Requests lowered to columns: what Slurm's options mean on a node."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -110,18 +111,16 @@ def test_tasks_and_cpus(options, threads, expected):
     ) == expected  # fmt: skip
 
 
-@pytest.mark.parametrize("threads", [1, 2, 4])
-@each(tasks=range(1, 12))
-@pytest.mark.parametrize("each", [1, 2, 3, 4])
 @pytest.mark.parametrize("nodes", [(1, 1), (1, 0), (2, 2), (2, 4), (5, 5)])
-def test_the_plan_holds_every_task_in_whole_cores(threads, tasks, each, nodes):
-    low, high = nodes
-    found = ask(a_layout(threads), min_nodes=low, max_nodes=high, tasks=tasks, cpus_per_task=each)
+@each(threads_and_cpus=list(product((1, 2, 4), (1, 2, 3, 4))), tasks=range(1, 12))
+def test_the_plan_holds_every_task_in_whole_cores(threads_and_cpus, tasks, nodes):
+    (threads, cpus), (low, high) = threads_and_cpus, nodes
+    found = ask(a_layout(threads), min_nodes=low, max_nodes=high, tasks=tasks, cpus_per_task=cpus)
     held = (found.tasks * found.per_task[0]) or found.min_nodes * found.per_node[0]
-    assert held >= tasks * each
+    assert held >= tasks * cpus
     assert found.per_node[0] % threads == 0
     assert found.per_task[0] % threads == 0
-    assert held < tasks * each + max(low, tasks) * threads * each  # and is not lavish
+    assert held < tasks * cpus + max(low, tasks) * threads * cpus  # and is not lavish
     assert found.max_nodes >= found.min_nodes >= low
     assert not found.tasks or found.min_nodes <= found.tasks
 

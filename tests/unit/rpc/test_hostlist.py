@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from bridge.errors import RequestError
 from bridge.rpc.reported.hostlist import NodeIndex
+from tests.crosses import each
 from tests.unit.model.test_hostlist import CASES
 
 NAMES = (
@@ -38,8 +39,9 @@ def test_reads(nodes, text, expected):
     assert [nodes.names[at] for at in nodes.parse(text)] == expected
 
 
-@pytest.mark.parametrize(("text", "names"), CASES, ids=[text for text, _ in CASES])
-def test_the_table_that_the_plugin_is_tested_with(text, names):
+@each(case=CASES)
+def test_the_table_that_the_plugin_is_tested_with(case):
+    text, names = case
     nodes = NodeIndex(tuple(dict.fromkeys(name for _, some in CASES for name in some.split())))
     if names == "!":
         with pytest.raises(RequestError):

@@ -7,6 +7,7 @@ from bridge.cli.operators.asking import job_cells
 from bridge.registry import PRESETS, build
 from bridge.rpc.operators.explain import explain, planned_jobs
 from bridge.safe_cycle.decider import Decider
+from tests.crosses import each
 from tests.unit.rpc.worlds import (
     a_full,
     a_job,
@@ -42,8 +43,8 @@ REQUESTS = {
 }
 
 
-@pytest.mark.parametrize("odd", REQUESTS.values(), ids=REQUESTS)
 @pytest.mark.parametrize("preset", PRESETS)
+@each(odd=REQUESTS)
 def test_an_odd_job_stops_nobody(preset, odd):
     decider = Decider(build(PRESETS[preset]))
     cycles = some_cycles(decider.decide, preset)

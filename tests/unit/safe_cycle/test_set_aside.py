@@ -205,9 +205,8 @@ def assert_all_planned_but(snapshot, plan, *names):
     assert (plan.start_s == plan.now_s).any()
 
 
-@pytest.mark.parametrize("kind", ["single", "array", "running", "ended"])
-@pytest.mark.parametrize("how", ["raise", "give up", "none", "garbage"])
 @pytest.mark.parametrize("stage", STAGES)
+@each(kind=["single", "array", "running", "ended"], how=["raise", "give up", "none", "garbage"])
 def test_one_job_with_which_a_stage_fails_is_set_aside(stage, how, kind):
     snapshot = a_world(kind)
     decider = sabotaged(STAGES[stage](how))
