@@ -22,7 +22,8 @@ class Suite:
 SUITES = (
     Suite("style", "format, types, the direction of imports", 1),
     Suite("unit", "everything that needs no cluster: units, contracts, properties, golden "
-          "schedules, the plugin in C against a mock of Slurm, the whole system in virtual time", 12),
+          "schedules, the plugin in C against a mock of Slurm, the whole system in virtual time",
+          12),
     Suite("smoke", "a dozen things that every site does, on a real dockerized Slurm", 4),
     Suite("documents", "commands and outputs of the how-to pages, as written", 10),
     Suite("cluster", "what users and administrators do, on a real dockerized Slurm", 26),
