@@ -42,11 +42,15 @@ def test_by_chance():
 
 def run(folder: Path, *options: str) -> str:
     (folder / "test_some.py").write_text(TESTS)
+    for name in ("one", "two"):  # folders with hooks of their own
+        (folder / name).mkdir()
+        (folder / name / "conftest.py").write_text("")
+        (folder / name / f"test_{name}.py").write_text("def test(): ...")
     (folder / "pytest.ini").write_text("[pytest]\n")
     (folder / "limit.py").write_text("from tests import durations\ndurations.SLOW_S = 0.5\n")
     plugins = ["-p", "tests.durations", "-p", "limit", "-p", "no:cacheprovider"]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", *plugins, *options, "test_some.py"],
+        [sys.executable, "-m", "pytest", "-q", *plugins, *options, "."],
         cwd=folder, env=os.environ | {"PYTHONPATH": f"{ROOT}:{folder}"},
         capture_output=True, text=True, check=True,
     )  # fmt: skip
@@ -59,6 +63,7 @@ def test_the_file_and_the_lists(tmp_path, workers):
     head, *rows = (tmp_path / "build" / "durations" / "some.tsv").read_text().splitlines()
     assert head == "cpu_s\ttime_s\truns\ttest"
     named = {row[3].split("::")[1]: row for row in (line.split("\t") for line in rows)}
+    named.pop("test")
     assert [row.split("::")[1] for row in rows[:2]] == ["test_busier", "test_busy"]
     assert float(named["test_busier"][0]) >= 1.2
     assert float(named["test_busy"][0]) >= 0.6
@@ -66,7 +71,7 @@ def test_the_file_and_the_lists(tmp_path, workers):
     assert {name: row[2] for name, row in named.items()} == {
         "test_busy": "1", "test_busier": "1", "test_waits": "1", "test_by_chance": "2",
     }  # fmt: skip
-    assert "slowest 50 of 4 tests" in out
+    assert "slowest 50 of 6 tests" in out
     assert "over 0.5 s without a reason: test_some.py::test_busy\n" in out
     assert "run twice: test_some.py::test_by_chance\n" in out
 
@@ -75,4 +80,4 @@ def test_a_part_prints_no_more_than_what_was_run_twice(tmp_path):
     out = run(tmp_path, "-k", "not chance")
     assert "run twice: none\n" in out
     assert "slowest" not in out
-    assert (tmp_path / "build" / "durations" / "part.tsv").read_text().count("\n") == 4
+    assert (tmp_path / "build" / "durations" / "part.tsv").read_text().count("\n") == 6
