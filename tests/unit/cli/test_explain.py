@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
-import time
 from contextlib import contextmanager, suppress
 
 import pytest
@@ -38,9 +37,11 @@ def printed(capsys, *options):
     return capsys.readouterr().out
 
 
-def test_changes_are_a_table(answer, capsys):
+def test_changes_are_a_table(answer, capsys, monkeypatch):
+    now_s = 1_900_000_000
+    monkeypatch.setattr(module.time, "time", lambda: float(now_s))
     answer.lines.append("waits for job 3 of bob, running until 13:20:00 at the latest")
-    start_s = int(time.time()) + 3700
+    start_s = now_s + 3700
     answer.changes.add(
         start_s=start_s, nodes=3, options="-N 3", text="with 3 nodes in place of 4\x1b"
     )

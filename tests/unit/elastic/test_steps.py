@@ -23,9 +23,17 @@ class ShellBeginsMeanwhile(Steps):
         return found
 
 
+@pytest.fixture(autouse=True)
+def now_s(monkeypatch):
+    """The time of steps: a list whose only entry is now."""
+    now = [1000.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    return now
+
+
 def watched(tmp_path, kind=Steps):
     steps = kind(Folder(tmp_path), Options(("true",), "7", "7", ("n1",)))
-    steps._awaited["main-1"] = module.time.monotonic()
+    steps._awaited["main-1"] = 1000.0
     return steps
 
 
@@ -34,9 +42,11 @@ def test_a_step_that_begins_while_it_is_looked_for_has_not_ended(tmp_path):
 
 
 @pytest.mark.parametrize("began", ["no directory", "no process"])
-def test_a_step_that_never_begins_has_failed_and_cannot_begin_later(tmp_path, monkeypatch, began):
-    monkeypatch.setattr(module, "NO_PID_S", 0.0)
+def test_a_step_that_never_begins_has_failed_and_cannot_begin_later(tmp_path, now_s, began):
     steps = watched(tmp_path)
+    now_s[0] += module.NO_PID_S - 0.1
+    assert list(steps.ended()) == []
+    now_s[0] += 0.1
     step = tmp_path / "steps" / "main-1"
     if began == "no process":
         step.mkdir(parents=True)
