@@ -122,8 +122,9 @@ def test_a_process_that_dies_is_replaced(solver):
 
 
 def test_a_process_that_died_between_two_models_is_replaced(solver):
-    os.kill(solver._child.process.pid, signal.SIGKILL)
-    time.sleep(0.1)
+    process = solver._child.process.pid
+    os.kill(process, signal.SIGKILL)
+    os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
     assert solver.solve(SolverRequest(small(), 5.0, 0.0, 1)).problem == CRASH
     warm(solver)
     assert solver.solve(SolverRequest(small(), 10.0, 0.0, 1)).proved
