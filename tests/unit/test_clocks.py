@@ -29,6 +29,7 @@ ALLOWED = {
     "tests/simulation/whole/__main__.py": "shows how many runs there are in a second",
     "tests/unit/agent/test_launcher_socket.py": "real sockets; that nothing else is sent",
     "tests/unit/agent/test_shares.py": "real processes, in real cgroups",
+    "tests/unit/agent/trees.py": "real processes, in real cgroups",
     "tests/unit/elastic/test_run.py": "real launchers and their programs",
     "tests/unit/experiments/computing.py": "a worker that waits for a file",
     "tests/unit/rpc/test_cycles.py": THREADS,
