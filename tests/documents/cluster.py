@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs blocks on a dockerized Slurm: on its login side, or at its controller."""
+"""Runs blocks on a dockerized Slurm: on its login side, or beside its daemons."""
 
 import shlex
 import subprocess
 from pathlib import Path
 
-from tests.documents.host import files_of
+from tests.documents.host import Host, files_of
 from tests.documents.marks import PageCluster, Run
 from tests.documents.pages import ROOT
 from tests.integration.slurm import Cluster
@@ -26,10 +26,14 @@ class PageOnCluster:
             options += ["--service-config", str(config)]
         self.cluster = Cluster(name, *options)
 
-    def run(self, script: str, mark: Run) -> subprocess.CompletedProcess[str]:
-        """Runs a script where the mark says."""
+    def stand(self) -> None:
+        """Starts the cluster, unless a page has done so."""
         if self.cluster.process("true").returncode:
             self.cluster.up()
+
+    def run(self, script: str, mark: Run) -> subprocess.CompletedProcess[str]:
+        """Runs a script where the mark says."""
+        self.stand()
         words = ["bash", "-euo", "pipefail", "-c", f"exec 2>&1\n{script}"]
         if mark.run == "login":
             return self.cluster.process(*words, user=mark.user, timeout_s=300)
@@ -40,7 +44,29 @@ class PageOnCluster:
 
     def put(self, mark: Run) -> None:
         """Puts the files that the mark names into the home of the user who types the block."""
+        self.stand()
         for name, content in files_of(mark.files).items():
-            self.run("true", mark)
             write = ("sh", "-c", f"cat > {name}")
             self.cluster.process(*write, user=mark.user, stdin=content.decode())
+
+
+class BesideService:
+    """Runs blocks on this machine, in the network of the service's container, as root."""
+
+    def __init__(self, there: PageOnCluster, host: Host) -> None:
+        self.there, self.host = there, host
+
+    def run(self, script: str, mark: Run) -> subprocess.CompletedProcess[str]:
+        """Runs a script; the loopback interface is the service's."""
+        self.there.stand()
+        name = f"{self.there.cluster.name}-service"
+        pid = subprocess.run(
+            ["docker", "inspect", "--format", "{{.State.Pid}}", name],
+            capture_output=True, text=True, check=True,
+        ).stdout.strip()  # fmt: skip
+        inside = f"nsenter --target {pid} --net bash -euo pipefail -c {shlex.quote(script)}"
+        return self.host.run(inside, mark)
+
+    def put(self, mark: Run) -> None:
+        """Puts the files that the mark names into the folder."""
+        self.host.put(mark)

@@ -6,14 +6,14 @@ from typing import Annotated, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-Place = Literal["host", "checkout", "login", "controller", "container"]
+Place = Literal["host", "checkout", "login", "controller", "service", "container"]
 """See README.md."""
 Kind = Literal[
     "configuration", "policy", "system", "corridor", "experiment", "signal", "event", "nodes",
     "workload",
 ]  # fmt: skip
 """What a block is, as a reader of the product takes it."""
-ON_CLUSTER = ("login", "controller", "container")
+ON_CLUSTER = ("login", "controller", "service", "container")
 """Places for which the tests need a Docker engine."""
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.documents.cluster import PageOnCluster
+from tests.documents.cluster import BesideService, PageOnCluster
 from tests.documents.container import Container
 from tests.documents.following import Follower, Place
 from tests.documents.host import Host
@@ -42,9 +42,9 @@ def places(page: Page, folder: Path) -> Iterator[dict[str, Place]]:
             found["container"] = container = Container(f"{NAME}-install")
             stack.callback(container.down)
             container.up()
-        if any(mark.engine or mark.run in ("login", "controller") for mark in marks):
+        if any(mark.engine or mark.run in ("login", "controller", "service") for mark in marks):
             there = PageOnCluster(NAME, page.cluster, folder)
-            found |= {"login": there, "controller": there}
+            found |= {"login": there, "controller": there, "service": BesideService(there, host)}
             stack.callback(there.cluster.process_of, "down")
             there.cluster.process_of("down")
         yield found
