@@ -28,6 +28,7 @@ from typing import Any
 
 from about import ROOT, about
 
+from bridge.agent.job_folders import JobFolders
 from bridge.agent.pages import Pages
 from bridge.agent.processes import Processes
 from bridge.elastic.library import FOLDER as ELASTIC
@@ -60,6 +61,8 @@ PROGRAMS = {
 """Size of input (rows; points of a round), and the command."""
 LEAST_S, RATIO_S = 1.0, 3.0
 """Left out at the beginning; measured."""
+JOB = str(os.getpid())
+"""Of all programs."""
 
 
 def main() -> None:
@@ -91,11 +94,11 @@ def cost(mpicc: Path, out: Path, place: Path) -> dict[str, Any]:
     """Of a call, ns: medians of ROUNDS runs, each the best of five loops."""
     (place / "loop.c").write_text(LOOP)
     _run(mpicc, "-O2", "-o", place / "loop", place / "loop.c")
-    (place / "pages").mkdir()
+    (place / "jobs" / JOB).mkdir(parents=True)
     runs: dict[bool, list[float]] = {False: [], True: []}
     for _ in range(ROUNDS):
         for measured, taken in runs.items():
-            taken.append(float(_run(place / "loop", env=_env(out, place / "pages", measured))))
+            taken.append(float(_run(place / "loop", env=_env(out, place / "jobs", measured))))
     without, with_it = (statistics.median(taken) for taken in runs.values())
     return {
         "mpi": _version(mpicc, place),
@@ -138,19 +141,18 @@ def ratios(mpicc: Path, out: Path) -> list[dict[str, Any]]:
 
 def ratio(command: list[str], out: Path) -> dict[str, float]:
     """The ratio that an agent would read of a program, from LEAST_S on for RATIO_S."""
-    folder = out / "pages"
-    pages = Pages(Processes(), folder)
-    pages.open()
-    job = str(os.getpid())
+    (out / "jobs" / JOB).mkdir(parents=True, exist_ok=True)
+    folders = JobFolders(out / "jobs")
+    pages = Pages(Processes(folders=folders), folders)
     program = subprocess.Popen(
-        command, env={**_env(out, folder, measured=True), "SLURM_JOB_ID": job},
+        command, env=_env(out, out / "jobs", measured=True),
         stdout=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
     try:
         time.sleep(LEAST_S)
         pages.read(time.monotonic_ns())
         time.sleep(RATIO_S)
-        use = next(use for (of, _), use in pages.read(time.monotonic_ns()).items() if of == job)
+        use = next(use for (of, _), use in pages.read(time.monotonic_ns()).items() if of == JOB)
     finally:
         os.killpg(program.pid, signal.SIGTERM)
         program.wait()
@@ -191,8 +193,8 @@ def draw(found: list[dict[str, Any]], path: Path) -> None:
     figure.savefig(path, metadata={"Date": None})
 
 
-def _env(out: Path, pages: Path, measured: bool) -> dict[str, str]:
-    ours = {"SCHEDBRIDGE_MPI_PAGES": str(pages)}
+def _env(out: Path, folders: Path, measured: bool) -> dict[str, str]:
+    ours = {"SCHEDBRIDGE_JOB_FOLDERS": str(folders), "SLURM_JOB_ID": JOB}
     if measured:
         ours["LD_PRELOAD"] = str(out / "libschedbridge_mpitime.so")
     return {**os.environ, **ours}

@@ -35,7 +35,7 @@ from pathlib import Path
 ROWS, ROW_BYTES = 64, 4096
 ROUND_S = 0.5
 _PAGE = struct.Struct("<8sII32sIIQQQQ")
-_PAGES = Path("/dev/shm/schedbridge-mpi")
+_FOLDERS = Path("/dev/shm/schedbridge")
 
 
 def first_row(seed, row):
@@ -72,7 +72,7 @@ class Page:
     def __init__(self):
         self._waited_ns, self._memory = 0, None
         with contextlib.suppress(OSError):
-            path = _PAGES / f"{os.getuid()}.{os.getpid()}"
+            path = _FOLDERS / os.environ.get("SLURM_JOB_ID", "none") / f"mpi.{os.getpid()}"
             with path.open("w+b") as file:
                 file.truncate(4096)
                 self._memory = mmap.mmap(file.fileno(), 4096)

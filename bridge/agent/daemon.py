@@ -26,18 +26,18 @@ from pathlib import Path
 import grpc
 
 from bridge import files
-from bridge.agent import progress
 from bridge.agent.counts import AgentCounts
 from bridge.agent.cpu_times import CpuTimes
+from bridge.agent.job_folders import FOLDER, JobFolders
 from bridge.agent.launchers import LauncherSocket, user_name
-from bridge.agent.pages import FOLDER, MpiUse, Pages
+from bridge.agent.pages import MpiUse, Pages
 from bridge.agent.power.batches import Batches
 from bridge.agent.power.cgroups import ROOT
 from bridge.agent.power.choice import PowerSettings
 from bridge.agent.power.meter import READ_S, AgentMeter
 from bridge.agent.privileges import check_secret
 from bridge.agent.processes import Processes
-from bridge.agent.public_folder import make_public
+from bridge.agent.progress import ProgressFiles
 from bridge.agent.shares.keeper import ShareInForce
 from bridge.agent.shares.running import ShareThread
 from bridge.agent.shares.wanted import Share
@@ -65,11 +65,10 @@ class AgentSettings:
         nodes: for which it reports.
         socket: at which launchers attach.
         name: that the service's certificate must have; empty: the host in `service`.
-        pages: directory of the pages with times in MPI.
+        job_folders: directory of the jobs' folders.
         power: sensors of power.
         shares: it keeps CPU shares of jobs when the service orders some.
         cgroups: where cgroups are mounted.
-        progress: directory of the files in which jobs state their progress.
     """
 
     service: str
@@ -79,11 +78,10 @@ class AgentSettings:
     nodes: tuple[str, ...]
     socket: Path
     name: str = ""
-    pages: Path = FOLDER
+    job_folders: Path = FOLDER
     power: PowerSettings = field(default_factory=PowerSettings)
     shares: bool = True
     cgroups: Path = ROOT
-    progress: Path = progress.FOLDER
 
 
 class Agent:
@@ -96,13 +94,14 @@ class Agent:
             ConfigError: a file cannot be read.
         """
         self._settings = settings
-        self._processes = Processes()
+        folders = JobFolders(settings.job_folders)
+        self._processes = Processes(folders=folders)
         self._launchers = LauncherSocket(settings.socket, self, self._processes)
-        self._pages = Pages(self._processes, settings.pages)
+        self._pages = Pages(self._processes, folders)
         self._cpu = CpuTimes(self._processes)
         self._reports: asyncio.Queue[pb.AgentReport] | None = None
         self._counts = AgentCounts(self._processes, settings.nodes, self._send)
-        reported = progress.ProgressFiles(self._processes, settings.progress)
+        reported = ProgressFiles(self._processes, folders)
         self._meter = AgentMeter(
             settings.nodes,
             settings.power,
@@ -122,7 +121,7 @@ class Agent:
         record = settings.socket.parent / "shares.json"
         return ShareThread(
             settings.nodes, record, self._processes, root=settings.cgroups,
-            cpus=settings.power.cpus, changed=self._shares_changed,
+            cpus=settings.power.cpus, folders=settings.job_folders, changed=self._shares_changed,
         )  # fmt: skip
 
     def _shares_changed(self, sequence: int, found: tuple[ShareInForce, ...]) -> None:
@@ -170,10 +169,6 @@ class Agent:
         tasks = [asyncio.create_task(self._attend_for_ever())]
         tasks.append(asyncio.create_task(self._read_times()))
         tasks.append(asyncio.create_task(self._read_power()))
-        if not self._pages.open():
-            _log.warning("%s belongs to another agent: no time in MPI", self._settings.pages)
-        if not make_public(self._settings.progress):
-            _log.warning("%s belongs to another user: no progress of jobs", self._settings.progress)
         try:
             await stop.wait()
         finally:

@@ -3,7 +3,7 @@
 
 Rules
     1. The kernel tells which user and which process is at the other end. The process must belong to
-       a job (`bridge.agent.processes`); its launcher is accepted for that job only.
+       a job of this user (`bridge.agent.processes`); its launcher is accepted for that job only.
     2. A user has at most `MOST_OF_USER` connections, all users together `MOST`. As many further
        callers can at the same time be told that they are refused.
     3. Of a user's lines, `BURST` at once and `LINES_S` per second are read. A user who sends more
@@ -124,7 +124,7 @@ class LauncherSocket:
             raw = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
             pid, uid, _ = _CREDENTIALS.unpack(raw)
             problem = self._unwelcome(uid)
-            job = self._processes.job_of_family(pid)
+            job = self._processes.job_of_family(pid, uid)
             if not problem and job is None:
                 problem = "this process belongs to no job: run it in a batch script"
             if problem or job is None:

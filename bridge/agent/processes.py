@@ -4,13 +4,14 @@
 Rules
     1. A process in a cgroup `.../job_N/...` belongs to job N, whatever its environment says. If
        Slurm makes no cgroups, SLURM_JOB_ID in the environment that it was started with decides.
-       Anybody can set it, so such a process counts only if its real user is the job's.
+       Anybody can set it, so such a process counts only if its real user is the job's: the owner
+       of the job's folder (`bridge.agent.job_folders`).
        Only a cgroup that Slurm made counts: systemd lets users make cgroups of any name below
        `user.slice` in version 2, and in `name=systemd` of version 1.
     2. Several slurmds on one machine: the cgroup `slurm_NODE`, or SLURMD_NODENAME, says on which
        node it is. A process without either is on any of them.
-    3. A user's process whose environment cannot be read counts as one of every job, so that nodes
-       are not reported as vacant. Root may read all, but needs CAP_SYS_PTRACE.
+    3. A user's process whose environment cannot be read counts as one of every job of this user
+       when a node is to be vacant. Root may read all, but needs CAP_SYS_PTRACE.
     4. slurmstepd and the processes of a job's step `extern` are Slurm's, not the job's. Every
        process can name itself: only one of root's is slurmstepd.
     5. The user of a process is its real one. The owner of its folder in /proc is the effective
@@ -22,6 +23,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from bridge.agent.job_folders import JobFolders
 
 _JOB = re.compile(
     rb"^(?:[0-9]+:(?!name=)[^:\n]+:.*?/slurm(?:_(?P<v1>[^/\n]+))?/uid_[0-9]+"
@@ -101,9 +104,14 @@ class _Claim:
 class Processes:
     """The processes of this machine."""
 
-    def __init__(self, proc: Path = Path("/proc")) -> None:
-        """Reads a /proc."""
-        self._proc = proc
+    def __init__(self, proc: Path = Path("/proc"), folders: JobFolders | None = None) -> None:
+        """Reads a /proc.
+
+        Args:
+            proc: where processes are shown.
+            folders: of the jobs on this machine; None: where they usually are.
+        """
+        self._proc, self._folders = proc, folders or JobFolders()
 
     def count(self, job: str, node: str, uid: int | None = None) -> int:
         """How many processes of a job are on a node; see `of`."""
@@ -115,13 +123,16 @@ class Processes:
         Args:
             job: its id on the node.
             node: by its name.
-            uid: of the job's user; None: unknown; then any process may claim to be of the job.
+            uid: of the job's user, where the job has no folder; None: unknown; then any process
+                may claim to be of the job.
         """
+        known = self._folders.user_of(job)
+        user = uid if known is None else known
         for pid in self._pids():
             claim = self._claim(pid)
             if claim is None or claim.job not in (job, UNKNOWN) or claim.node not in ("", node):
                 continue
-            if claim.is_sure or uid is None or claim.uid in (None, uid):
+            if claim.is_sure or user is None or claim.uid in {None, user}:
                 yield pid
 
     def with_jobs(self) -> Iterator[tuple[int, tuple[str, str]]]:
@@ -131,25 +142,33 @@ class Processes:
             if found is not None:
                 yield pid, found
 
-    def job_of_family(self, pid: int) -> tuple[str, str] | None:
+    def job_of_family(self, pid: int, uid: int) -> tuple[str, str] | None:
         """The job and the node of a process, or of the nearest ancestor that belongs to one.
 
         A launcher starts with an environment without Slurm's variables.
+
+        Args:
+            pid: of the process.
+            uid: its user. That of another process, or of an ancestor, does not count: ids of
+                processes are reused.
         """
         for _ in range(_MOST_ANCESTORS):
-            found = self.job_of(pid)
-            if found is not None or pid <= 1:
-                return found
             try:
-                pid = read_status(pid, self._proc).parent
+                status = read_status(pid, self._proc)
             except OSError:
                 return None
+            found = self.job_of(pid) if status.uid == uid else None
+            if found is not None or status.uid != uid:
+                return found
+            pid = status.parent
         return None
 
     def job_of(self, pid: int) -> tuple[str, str] | None:
         """The job and the node (empty: unknown) of a process; None: of no job, or not known."""
         claim = self._claim(pid)
-        if claim is None or claim.job == UNKNOWN:
+        if claim is None or claim.uid is None or claim.job == UNKNOWN:
+            return None
+        if not claim.is_sure and claim.uid != self._folders.user_of(claim.job):
             return None
         return claim.job, claim.node
 

@@ -1,35 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """The progress that jobs on this node report, from files that their users write.
 
-The file `UID.JOB` holds the share of the job's work that is done: a decimal number in [0, 1] as
-text. Users write the files and may write anything:
+The file `progress` in the folder of a job (`bridge.agent.job_folders`) holds the share of the job's
+work that is done: a decimal number in [0, 1] as text. The user may write anything:
 
 Rules
-    1. A file counts if it belongs to the user in its name, if processes of the job run here, and
-       if all of them have that user. So users can state a false progress for their own jobs only.
-    2. Only regular files of at most `BYTES` are read. Links are not followed, and a pipe blocks
-       nothing. A value that is not a finite number, or is outside of [0, 1] by more than rounding,
-       is ignored.
-    3. Files of ended jobs, and files whose owner is not the user in their name, are removed. A job
-       that is requeued begins without a file.
-    4. At most `MOST_FILES` are examined in one reading. Without files, no process is examined.
+    1. A file counts on each node where processes of its job run.
+    2. A file of more than `BYTES`, and a value that is not a finite number, or is outside of [0, 1]
+       by more than rounding, is ignored. A file that is read while it is written may be empty, so
+       the last value of a job counts until there is another one.
+    3. Without files, no process is examined.
 """
 
 import math
-import os
 import re
-import stat
-from itertools import islice
-from pathlib import Path
 from typing import Final
 
+from bridge.agent.job_folders import JobFolders
 from bridge.agent.processes import Processes
-from bridge.agent.public_folder import entries
 
-FOLDER: Final = Path("/dev/shm/schedbridge-progress")
+NAME: Final = "progress"
 BYTES: Final = 32
-MOST_FILES: Final = 4096
-_NAME: Final = re.compile(r"([0-9]{1,10})\.([0-9]{1,10})(\.new)?")
 _NUMBER: Final = re.compile(rb"\s*([0-9]{0,9}\.?[0-9]{0,20}(?:[eE]-?[0-9]{1,3})?)\s*")
 _ROUNDING: Final = 1e-6
 
@@ -37,76 +28,28 @@ _ROUNDING: Final = 1e-6
 class ProgressFiles:
     """All files of this machine."""
 
-    def __init__(
-        self, processes: Processes, folder: Path = FOLDER, proc: Path = Path("/proc")
-    ) -> None:
-        self._processes, self._folder, self._proc = processes, folder, proc
+    def __init__(self, processes: Processes, folders: JobFolders) -> None:
+        """Takes the processes and the jobs' folders of this machine."""
+        self._processes, self._folders = processes, folders
+        self._last: dict[str, float] = {}
 
     def read(self) -> dict[tuple[str, str], float]:
         """Progress by job and node (empty: unknown)."""
-        files = self._files()
-        if not files:
+        self._last = {
+            job: value for job in self._folders.jobs() if (value := self._value(job)) is not None
+        }
+        if not self._last:
             return {}
-        users: dict[tuple[str, str], set[int]] = {}
-        for pid, where in self._processes.with_jobs():
-            try:
-                user = (self._proc / str(pid)).stat().st_uid
-            except OSError:
-                continue
-            users.setdefault(where, set()).add(user)
-        here = {job for job, _ in users}
-        found = {}
-        for job, user in files:
-            path = self._folder / f"{user}.{job}"
-            if job not in here:
-                _remove(path)
-                continue
-            value = _read(path, user)
-            for where, owners in users.items():
-                if value is not None and where[0] == job and owners == {user}:
-                    found[where] = value
-        return found
+        places = {where for _, where in self._processes.with_jobs()}
+        return {where: self._last[where[0]] for where in places if where[0] in self._last}
 
-    def _files(self) -> list[tuple[str, int]]:
-        """Job and user of each file."""
-        found = []
-        for entry in islice(entries(self._folder), MOST_FILES):
-            name = _NAME.fullmatch(entry.name)
-            try:
-                own = name is not None and entry.stat(follow_symlinks=False).st_uid == int(name[1])
-            except OSError:
-                continue
-            if not own or name is None:
-                _remove(Path(entry.path))
-            elif name[3] is None:
-                found.append((name[2], int(name[1])))
-        return found
-
-
-def _remove(path: Path) -> None:
-    """Removes a file; never a directory, and never the target of a link."""
-    try:
-        path.unlink()
-    except OSError:
-        return
-
-
-def _read(path: Path, user: int) -> float | None:
-    """The number in a file; None: there is none, or it is not this user's."""
-    try:
-        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        of = os.fstat(file)
-        if not stat.S_ISREG(of.st_mode) or of.st_uid != user or of.st_size > BYTES:
+    def _value(self, job: str) -> float | None:
+        """What a job reports, or reported last; None: nothing."""
+        file = self._folders.read(job, NAME, BYTES)
+        if file is None:
             return None
-        raw = os.pread(file, BYTES, 0)
-    except OSError:
-        return None
-    finally:
-        os.close(file)
-    return parse(raw)
+        value = parse(file.raw) if file.size <= BYTES else None
+        return self._last.get(job) if value is None else value
 
 
 def parse(raw: bytes) -> float | None:

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 import typer
 
 from bridge.agent.daemon import AgentSettings, check_nodes, serve
+from bridge.agent.job_folders import FOLDER
 from bridge.agent.launchers import own_host
-from bridge.agent.pages import FOLDER
 from bridge.agent.power.cgroups import ROOT
 from bridge.agent.power.choice import ORDER, PowerSettings, model_from, sensors_from
 from bridge.agent.privileges import drop_capabilities, raise_priority
@@ -35,8 +35,8 @@ def agent(  # noqa: PLR0917 - options, by name
     socket: Annotated[
         Path, typer.Option(help="Unix socket at which launchers of malleable jobs attach.")
     ] = Path("/run/schedbridge-agent/launcher.sock"),
-    mpi_pages: Annotated[
-        Path, typer.Option(help="Directory in which processes report their time in MPI.")
+    job_folders: Annotated[
+        Path, typer.Option(help="Directory of the jobs' folders, as spank_bridge.so has it.")
     ] = FOLDER,
     power_sensors: Annotated[
         str, typer.Option(help="Sources of measured power; the first with a value is used. "
@@ -82,6 +82,6 @@ def agent(  # noqa: PLR0917 - options, by name
     drop_capabilities()
     serve(
         AgentSettings(
-            service, ca, cert, key, nodes, socket, name, mpi_pages, power, shares, cgroups
+            service, ca, cert, key, nodes, socket, name, job_folders, power, shares, cgroups
         )
     )

@@ -18,6 +18,6 @@ IN_SLURMCTLD := common/lock_scope \
     rules/comment rules/coscheduling rules/examine rules/hosting rules/job_limits rules/moldable rules/note rules/raised_limit rules/reservations \
     rules/unmodelled rules/wall_limit
 
-# Inside sbatch, srun and salloc.
+# Inside sbatch, srun and salloc, and slurmstepd.
 IN_CLIENTS := options/client options/spank_bridge
-IN_CLIENTS_PLAIN := options/chunks_lower options/chunks_read options/coschedule options/malleable
+IN_CLIENTS_PLAIN := options/chunks_lower options/chunks_read options/coschedule options/job_folder options/malleable

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells the node's agent how much of a job is done. Where there is no agent, nothing happens."""
+"""Tells the agent of the node how much of a job is done. Without a folder it does nothing."""
 
 import contextlib
 import os
 from pathlib import Path
 
-FOLDER = Path("/dev/shm/schedbridge-progress")
+FOLDERS = Path("/dev/shm/schedbridge")
 
 
 def tell(done):
@@ -13,8 +13,5 @@ def tell(done):
     job = os.environ.get("SLURM_JOB_ID", "")
     if not job.isdecimal():
         return
-    path = FOLDER / f"{os.getuid()}.{job}"
-    new = path.with_name(f"{path.name}.new")
     with contextlib.suppress(OSError):
-        new.write_text(f"{done:.6f}\n")
-        new.replace(path)  # so that it is never read half written
+        (FOLDERS / job / "progress").write_text(f"{done:.6f}\n")

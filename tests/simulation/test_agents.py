@@ -21,6 +21,7 @@ from bridge.rpc.pb import agent_pb2 as pb
 from tests.simulation.attackers import TAKING_NAMES, attack
 from tests.simulation.services import ENVIRONMENT, PATIENCE_S, a_home, a_service, command, run
 from tests.simulation.test_service_tls import a_certificate
+from tests.unit.agent.made_up import make_folders
 
 JOB = str(10_000_000 + os.getpid())
 """Of this process alone: other tests run beside it, and processes are found by their job."""
@@ -68,7 +69,7 @@ def an_agent(home, keys, port, name="schedbridge-agent", node="n1", *options):
     process = subprocess.Popen(
         command("agent", f"localhost:{port}", "--ca", keys / "ca.crt", "--cert",
                 keys / f"{name}.crt", "--key", keys / f"{name}.key", "--node", node, "--socket",
-                home / "a" / "s", *options),
+                home / "a" / "s", "--job-folders", make_directory(home), *options),
         env=ENVIRONMENT, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
@@ -79,10 +80,18 @@ def an_agent(home, keys, port, name="schedbridge-agent", node="n1", *options):
         process.stderr.close()
 
 
+def make_directory(home):
+    """The directory of the jobs' folders."""
+    (home / "jobs").mkdir(mode=0o711, exist_ok=True)
+    return home / "jobs"
+
+
 class Launcher:
     """A process of a job that is connected to the agent."""
 
     def __init__(self, home, job):
+        if job:
+            (make_directory(home) / job).mkdir(mode=0o700, exist_ok=True)
         environment = dict(os.environ, SLURM_JOB_ID=job) if job else dict(os.environ)
         self.process = subprocess.Popen(
             [sys.executable, "-c", LAUNCHER, str(home / "a" / "s")], env=environment,
@@ -204,6 +213,19 @@ def test_a_process_of_no_job_cannot_attach(keys):
             launcher.end()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="makes the folder of another user's job: root only")
+def test_a_process_that_claims_anothers_job_cannot_attach(keys):
+    with a_home() as home:
+        port = a_port()
+        with a_service(home, agents=settings_of(keys, port)), an_agent(home, keys, port):
+            attached(home).end()
+            os.chown(make_directory(home) / JOB, 61001, 61001)
+            launcher = Launcher(home, JOB)
+            answer = launcher.ask(attach())
+            assert "belongs to no job" in json.loads(answer)["reason"]
+            launcher.end()
+
+
 def test_nonsense_ends_one_connection_only(keys):
     with a_home() as home:
         port = a_port()
@@ -239,13 +261,13 @@ def test_own_processes_are_found_by_environment():
     assert Processes().count(f"{JOB}9", "n3") == 0
 
 
-def test_a_child_with_an_environment_of_its_own_belongs_to_its_parents_job():
+def test_a_child_with_an_environment_of_its_own_belongs_to_its_parents_job(tmp_path):
     code = "import subprocess; subprocess.run(['env', '-i', 'sleep', '1000'])"
     parent = subprocess.Popen(
         [sys.executable, "-c", code], env=dict(os.environ, SLURM_JOB_ID=f"{JOB}7")
     )
     try:
-        seen = Processes()
+        seen = Processes(folders=make_folders(tmp_path, f"{JOB}7"))
 
         def child():
             task = f"/proc/{parent.pid}/task/{parent.pid}/children"
@@ -253,7 +275,7 @@ def test_a_child_with_an_environment_of_its_own_belongs_to_its_parents_job():
             return [pid for pid in found if seen.job_of(pid) is None]
 
         (pid,) = eventually(child)
-        assert seen.job_of_family(pid) == (f"{JOB}7", "")
+        assert seen.job_of_family(pid, os.geteuid()) == (f"{JOB}7", "")
     finally:
         subprocess.run(["pkill", "-P", str(parent.pid)], check=True)
         parent.wait()

@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from bridge.agent.job_folders import JobFolders
 from bridge.agent.processes import Processes
 from bridge.agent.shares.keeper import ShareKeeper
 from bridge.agent.shares.record import ShareRecord
@@ -38,16 +39,18 @@ def main(arguments: Sequence[str]) -> None:
     """Runs until the agent is gone and nothing is left to do.
 
     Args:
-        arguments: path of the record, where cgroups are mounted, CPUs of a node, names of nodes.
+        arguments: path of the record, where cgroups are mounted, directory of the jobs' folders,
+            CPUs of a node, names of nodes.
     """
-    path, root, cpus, *nodes = arguments
+    path, root, folders, cpus, *nodes = arguments
     logging.basicConfig(level=logging.INFO, format="%(levelname)s guardian: %(message)s")
     for number in (signal.SIGINT, signal.SIGTERM):  # it outlives the agent
         signal.signal(number, signal.SIG_IGN)
     record = ShareRecord(Path(path))
 
     def keeper() -> ShareKeeper:
-        return ShareKeeper(nodes, record, Processes(), root=Path(root), cpus=float(cpus))
+        processes = Processes(folders=JobFolders(Path(folders)))
+        return ShareKeeper(nodes, record, processes, root=Path(root), cpus=float(cpus))
 
     while wait_for_trouble(sys.stdin.fileno()):
         with contextlib.suppress(Exception):

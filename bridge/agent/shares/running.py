@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from bridge.agent.job_folders import FOLDER
 from bridge.agent.power.cgroups import ROOT
 from bridge.agent.processes import Processes
 from bridge.agent.shares.keeper import LOOK_S, ShareInForce, ShareKeeper
@@ -31,6 +32,7 @@ class ShareThread:
         *,
         cpus: float = 0.0,
         root: Path = ROOT,
+        folders: Path = FOLDER,
         changed: OnApplied | None = None,
     ) -> None:
         """Prepares it.
@@ -41,10 +43,12 @@ class ShareThread:
             processes: of this machine.
             cpus: of a node; 0: those that this process may use.
             root: where cgroups are mounted.
+            folders: directory of the jobs' folders.
             changed: called by the thread when the shares in force have changed, with the number of
                 the last order and what was done.
         """
         self._nodes, self._root, self._cpus = tuple(nodes), root, cpus
+        self._folders = folders
         self._record = ShareRecord(record)
         self._processes, self._changed = processes, changed
         self._keeper: ShareKeeper | None = None
@@ -134,7 +138,8 @@ class ShareThread:
         return subprocess.Popen(
             python(  # it runs as root: also without the paths and settings of PYTHON* and of a home
                 "-I", "-m", "bridge.agent.shares.guardian",
-                str(self._record.path), str(self._root), str(self._cpus), *self._nodes,
+                str(self._record.path), str(self._root), str(self._folders), str(self._cpus),
+                *self._nodes,
             ),
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip

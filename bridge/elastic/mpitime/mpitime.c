@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures the time that a program spends in MPI, for any MPI and without its headers: LD_PRELOAD.
 //
-// One page per process, in a directory that the node's agent makes (page.h). Without the directory,
+// One page per process, in the folder of its job (page.h). Without the folder,
 // or if the page cannot be made, nothing is measured and the program runs as always. Programs
 // without MPI make no page.
 //
@@ -71,9 +71,11 @@ static uint32_t number(const char *name) {
 
 static struct page *make_page(void) {
     static bool registered;
-    const char *folder = getenv("SCHEDBRIDGE_MPI_PAGES");
-    int length = snprintf(path, sizeof path, "%s/%u.%u", folder && *folder ? folder : PAGE_FOLDER,
-                          (unsigned)geteuid(), (unsigned)getpid());
+    const char *folders = getenv("SCHEDBRIDGE_JOB_FOLDERS"), *job = getenv("SLURM_JOB_ID");
+    if (!job || !*job || job[strspn(job, "0123456789")])
+        return NULL;
+    int length = snprintf(path, sizeof path, "%s/%s/mpi.%u",
+                          folders && *folders ? folders : JOB_FOLDERS, job, (unsigned)getpid());
     if (length < 0 || (size_t)length >= sizeof path)
         return NULL;
     (void)unlink(path); // of a program that this process was before exec, or of an old process
@@ -95,10 +97,9 @@ static struct page *make_page(void) {
     }
     registered = true;
     struct page *fresh = made;
-    const char *job = getenv("SLURM_JOB_ID");
     fresh->version = PAGE_VERSION;
     fresh->pid = (uint32_t)getpid();
-    snprintf(fresh->job, sizeof fresh->job, "%s", job ? job : "");
+    snprintf(fresh->job, sizeof fresh->job, "%s", job);
     fresh->step = number("SLURM_STEP_ID");
     fresh->task = number("SLURM_PROCID");
     fresh->begin_ns = now_ns();

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process tells the agent of its node about its time in MPI: a file UID.PID of one page.
+// What a process tells the agent of its node about its time in MPI: a file of one page, mpi.PID in
+// the folder of its job, JOB_FOLDERS/JOB, which Slurm makes (bridge/shim/options/job_folder.h).
 // The agent reads it at any moment; bridge/agent/pages.py has the same layout.
 #pragma once
 
 #include <stdint.h>
 
-#define PAGE_FOLDER "/dev/shm/schedbridge-mpi"
+#define JOB_FOLDERS "/dev/shm/schedbridge"
 #define PAGE_MAGIC "BRIDGEMT"
 
 enum { PAGE_VERSION = 1, PAGE_BYTES = 4096 };

@@ -4,16 +4,19 @@
 //   required spank_bridge.so
 // With "required" an invalid value refuses the job. The values travel in the job's SPANK
 // environment to slurmctld, where sched/bridge checks them again. Chunks are also set in the client
-// as ordinary options, so that Slurm holds an equivalent request.
+// as ordinary options, so that Slurm holds an equivalent request. On the nodes each job gets a
+// folder (job_folder.h); job_folders=DIR behind the plugin's name places it elsewhere.
 #include <errno.h>
 #include <slurm/spank.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "options/client.h"
 #include "options/coschedule.h"
+#include "options/job_folder.h"
 #include "options/malleable.h"
 
 #pragma GCC visibility push(default)
@@ -45,6 +48,7 @@ static int check_widths(bool has_chunks)
 }
 
 int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv);
+int slurm_spank_exit(spank_t spank, int argc, char **argv);
 #pragma GCC visibility pop
 
 // Slurm treats only negative values as a refusal; its own ESPANK_* are positive.
@@ -219,13 +223,44 @@ int slurm_spank_init(spank_t spank, int argc, char **argv)
     return ESPANK_SUCCESS;
 }
 
+// In slurmstepd, as root, before it starts processes. A job runs as always without a folder.
+static void begin_step(spank_t spank, int argc, char **argv)
+{
+    static const char option[] = "job_folders=";
+    const char *folders = JOB_FOLDERS;
+    uint32_t job;
+    uid_t uid;
+    gid_t gid;
+    for (int i = 0; i < argc; i++)
+        if (!strncmp(argv[i], option, strlen(option)))
+            folders = argv[i] + strlen(option);
+    if (geteuid() || spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS ||
+        spank_get_item(spank, S_JOB_UID, &uid) != ESPANK_SUCCESS ||
+        spank_get_item(spank, S_JOB_GID, &gid) != ESPANK_SUCCESS)
+        return;
+    const char *problem = job_folder_enter(folders, job, uid, gid);
+    if (problem)
+        slurm_error("schedbridge: job %u has no folder in %s: %s: %s", job, folders, problem,
+                    strerror(errno));
+}
+
+int slurm_spank_exit(spank_t spank, int argc, char **argv)
+{
+    uint32_t job;
+    (void)argc;
+    (void)argv;
+    if (spank_remote(spank) == 1 && spank_get_item(spank, S_JOB_ID, &job) == ESPANK_SUCCESS)
+        job_folder_leave(job);
+    return ESPANK_SUCCESS;
+}
+
 int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv)
 {
     char problem[512];
-    (void)argc;
-    (void)argv;
-    if (spank_remote(spank) == 1)
+    if (spank_remote(spank) == 1) {
+        begin_step(spank, argc, argv);
         return ESPANK_SUCCESS;
+    }
     if (place_text && !chunks_text) {
         slurm_error("--place=%.60s places chunks; add --chunks, as in --chunks=2:ncpus=4",
                     place_text);

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes of a made-up /proc."""
+"""Processes of a made-up /proc, and folders of jobs."""
 
+import os
 from pathlib import Path
+
+from bridge.agent.job_folders import JobFolders
 
 
 def in_job(job: int | str, node: str = "n1", uid: int = 1000) -> str:
@@ -22,3 +25,20 @@ def make_process(
     ):  # fmt: skip
         (folder / file).write_text(text)
     return folder
+
+
+def make_folders(directory: Path, *jobs: str, uid: int | None = None) -> JobFolders:
+    """Folders of jobs, as Slurm makes them, in a directory.
+
+    Args:
+        directory: in which other jobs may have theirs.
+        jobs: those that get a folder.
+        uid: their user; None: the one who runs the test.
+    """
+    directory.mkdir(exist_ok=True)
+    directory.chmod(0o711)
+    for job in jobs:
+        (directory / job).mkdir(mode=0o700)
+        if uid is not None:
+            os.chown(directory / job, uid, uid)
+    return JobFolders(directory)

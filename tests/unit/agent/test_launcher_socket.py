@@ -29,7 +29,7 @@ class Planted:
     def launcher_gone(self, connection):
         self.gone.append(connection)
 
-    def job_of_family(self, pid):
+    def job_of_family(self, pid, uid):
         if self.fails:
             raise ValueError("planted")
         return "7", "n1"
@@ -153,7 +153,7 @@ def test_those_who_are_refused_cannot_take_all_descriptors(monkeypatch):
     monkeypatch.setattr("bridge.agent.launchers.MOST", 3)
 
     async def story(planted, path):
-        planted.job_of_family = lambda pid: None
+        planted.job_of_family = lambda pid, uid: None
         streams = [await asyncio.open_unix_connection(str(path)) for _ in range(20)]
         said = await asyncio.gather(*(reader.read() for reader, _ in streams))
         for _, writer in streams:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from bridge.agent.pages import BYTES, MAGIC, Pages
 from bridge.agent.processes import Processes
 from bridge.elastic.mpitime import FOLDER
-from tests.unit.agent.made_up import in_job, make_process
+from tests.unit.agent.made_up import in_job, make_folders, make_process
 
 S = 1_000_000_000
 WHERE = ("7", "n1")
@@ -26,16 +26,16 @@ class Node:
     """A /proc and a directory of pages; all processes are of job 7 on n1."""
 
     def __init__(self, folder: Path) -> None:
-        self.proc, self.folder = folder / "proc", folder / "pages"
+        self.proc, self.folder = folder / "proc", folder / "jobs" / "7"
         self.proc.mkdir()
-        self.pages = Pages(Processes(self.proc), self.folder, self.proc)
-        assert self.pages.open()
+        folders = make_folders(folder / "jobs", "7", "8")
+        self.pages = Pages(Processes(self.proc, folders), folders)
 
-    def process(self, pid: int) -> None:
-        make_process(self.proc, pid, cgroups=in_job(7))
+    def process(self, pid: int, job: int = 7) -> None:
+        make_process(self.proc, pid, cgroups=in_job(job))
 
-    def path(self, pid: int, user: int | None = None) -> Path:
-        return self.folder / f"{os.geteuid() if user is None else user}.{pid}"
+    def path(self, pid: int) -> Path:
+        return self.folder / f"mpi.{pid}"
 
     def page(self, pid: int, mpi_s: float, in_since_s: float = 0, begin: int = 1) -> None:
         said = struct.pack(
@@ -92,21 +92,19 @@ def test_a_program_that_began_anew_has_a_new_baseline(node):
     assert node.read(110) == {WHERE: (0, 0, 1)}
 
 
-def test_pages_of_ended_processes_are_removed_and_nothing_else(node):
-    node.process(11)
-    node.page(11, mpi_s=1)
-    node.page(12, mpi_s=1)
-    (node.folder / "notes").write_text("")
-    (node.folder / "5.13").mkdir()
-    node.read(100)
-    assert {path.name for path in node.folder.iterdir()} == {node.path(11).name, "notes", "5.13"}
+def test_only_pages_of_living_processes_of_the_job_count(node):
+    for pid, job in ((11, 7), (12, 8)):
+        node.process(pid, job)
+    for pid in (11, 12, 13):
+        node.page(pid, mpi_s=1)
+    for name in ("notes", "mpi.", "mpi.x", "mpi.011.new", "11"):
+        (node.folder / name).write_bytes(node.path(11).read_bytes())
+    assert node.read(100) == {WHERE: (0, 0, 1)}
 
 
-def test_pages_of_another_user_links_and_other_files_do_not_count(node, tmp_path):
-    for pid in (11, 12, 13, 14):
+def test_links_and_other_files_do_not_count(node, tmp_path):
+    for pid in (12, 13, 14):
         node.process(pid)
-    node.page(11, mpi_s=1)
-    node.path(11).rename(node.path(11, user=os.geteuid() + 1))
     node.page(12, mpi_s=1)
     node.path(12).rename(tmp_path / "elsewhere")
     node.path(12).symlink_to(tmp_path / "elsewhere")
@@ -115,10 +113,15 @@ def test_pages_of_another_user_links_and_other_files_do_not_count(node, tmp_path
     assert node.read(100) == {}
 
 
-def test_a_directory_that_is_a_link_is_not_used(tmp_path):
-    (tmp_path / "there").mkdir()
-    (tmp_path / "pages").symlink_to(tmp_path / "there")
-    assert not Pages(Processes(tmp_path), tmp_path / "pages", tmp_path).open()
+def test_names_in_one_jobs_folder_hide_no_page_of_another(node, monkeypatch):
+    monkeypatch.setattr("bridge.agent.job_folders.MAX_NAMES", 3)
+    monkeypatch.setattr("bridge.agent.pages.MAX_PAGES", 2)
+    for pid in (11, 12, 13, 14):
+        node.process(pid)
+        node.page(pid, mpi_s=1)
+    node.process(21, job=8)
+    (node.folder.parent / "8" / "mpi.21").write_bytes(node.path(11).read_bytes())
+    assert node.read(100) == {WHERE: (0, 0, 2), ("8", "n1"): (0, 0, 1)}
 
 
 @given(st.lists(st.binary(max_size=120) | st.binary(max_size=100).map(
@@ -184,10 +187,10 @@ def built(tmp_path_factory):
     return out
 
 
-def start(built, pages, *words, program=None):
+def start(built, folders, *words, program=None):
     env = os.environ | {
         "LD_PRELOAD": str(built / "libschedbridge_mpitime.so"),
-        "SCHEDBRIDGE_MPI_PAGES": str(pages), "SLURM_JOB_ID": "7", "SLURMD_NODENAME": "n1",
+        "SCHEDBRIDGE_JOB_FOLDERS": str(folders), "SLURM_JOB_ID": "7", "SLURMD_NODENAME": "n1",
     }  # fmt: skip
     return subprocess.Popen(
         program or [built / "main", *words], env=env, text=True,
@@ -197,13 +200,13 @@ def start(built, pages, *words, program=None):
 
 @needs_cc
 def test_a_program_is_measured_and_takes_its_page_away(built, tmp_path):
-    pages = Pages(Processes(), tmp_path / "pages")
-    assert pages.open()
-    program = start(built, tmp_path / "pages")
+    folders = make_folders(tmp_path / "jobs", "7")
+    pages = Pages(Processes(folders=folders), folders)
+    program = start(built, tmp_path / "jobs")
     assert program.stdout.readline() == "there\n"
     now_ns = 10**18
     assert pages.read(now_ns)["7", "n1"].processes == 1
-    raw = (tmp_path / "pages" / f"{os.geteuid()}.{program.pid}").read_bytes()
+    raw = (tmp_path / "jobs" / "7" / f"mpi.{program.pid}").read_bytes()
     page = struct.unpack_from("<8sII32sIIQQQQ", raw)
     assert page[:4] == (MAGIC, 1, program.pid, b"7".ljust(32, b"\0"))
     mpi_ns, calls, in_since_ns = page[7:]
@@ -212,7 +215,7 @@ def test_a_program_is_measured_and_takes_its_page_away(built, tmp_path):
     assert in_since_ns == 0
     program.communicate("\n")
     assert program.returncode == 0
-    assert not list((tmp_path / "pages").iterdir())
+    assert not list((tmp_path / "jobs" / "7").iterdir())
 
 
 @needs_cc
@@ -220,16 +223,16 @@ def test_without_a_directory_or_without_mpi_nothing_happens(built, tmp_path):
     program = start(built, tmp_path / "missing")
     assert program.communicate("\n") == ("there\n", "")
     assert program.returncode == 0
-    (tmp_path / "pages").mkdir()
-    plain = start(built, tmp_path / "pages", program=[sys.executable, "-c", "print(1)"])
+    make_folders(tmp_path / "jobs", "7")
+    plain = start(built, tmp_path / "jobs", program=[sys.executable, "-c", "print(1)"])
     assert plain.communicate() == ("1\n", "")
-    assert not list((tmp_path / "pages").iterdir())
+    assert not list((tmp_path / "jobs" / "7").iterdir())
     assert not (tmp_path / "missing").exists()
 
 
 @needs_cc
 def test_mpi_that_is_loaded_while_the_program_runs(built, tmp_path):
-    (tmp_path / "pages").mkdir()
+    make_folders(tmp_path / "jobs", "7")
     code = f"""
 import ctypes, os
 mpi = ctypes.CDLL({str(built / "libmpi.so")!r})
@@ -237,9 +240,9 @@ ours = ctypes.CDLL(None)
 assert ours.MPI_Init(None, None) == 0
 assert ours.MPI_Barrier(0) == 0
 assert ours.MPI_Send(0) != 0  # this MPI has none
-assert len(os.listdir({str(tmp_path / "pages")!r})) == 1
+assert len(os.listdir({str(tmp_path / "jobs" / "7")!r})) == 1
 """
-    program = start(built, tmp_path / "pages", program=[sys.executable, "-c", code])
+    program = start(built, tmp_path / "jobs", program=[sys.executable, "-c", code])
     assert program.communicate() == ("", "")
     assert program.returncode == 0
-    assert not list((tmp_path / "pages").iterdir())
+    assert not list((tmp_path / "jobs" / "7").iterdir())

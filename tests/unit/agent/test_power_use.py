@@ -14,7 +14,7 @@ from bridge.agent.power.meter import AgentMeter
 from bridge.agent.power.process_use import LOOKS, ProcessUse
 from bridge.agent.processes import Processes
 from bridge.rpc.pb import agent_pb2 as pb
-from tests.unit.agent.made_up import make_process
+from tests.unit.agent.made_up import make_folders, make_process
 
 MIB = 1 << 20
 
@@ -186,21 +186,23 @@ def test_a_container_has_the_cpus_of_its_quota(tmp_path):
 def proc(tmp_path):
     folder = tmp_path / "proc"
     folder.mkdir()
+    own = os.geteuid()
     tick, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 
-    def process(pid, cpu_s, mib=1, *, job=7, node="n1", start=1, user=1000):
+    def process(pid, cpu_s, mib=1, *, job=7, node="n1", start=1, user=own):
         words = f"SLURM_JOB_ID={job}\0SLURMD_NODENAME={node}\0" if job else "A=b\0"
-        own = make_process(folder, pid, user, environment=words)
+        made = make_process(folder, pid, user, environment=words)
         cpu, rest = f"{int(cpu_s * tick)} 0", "0 " * 6
         rss = mib * MIB // page
-        (own / "stat").write_text(f"{pid} (a) b) S {'0 ' * 10}{cpu} {rest}{start} 0 {rss} 0")
+        (made / "stat").write_text(f"{pid} (a) b) S {'0 ' * 10}{cpu} {rest}{start} 0 {rss} 0")
 
     process.path = folder
+    process.seen = Processes(folder, make_folders(tmp_path / "jobs", "7", "8", "9"))
     return process
 
 
 def test_the_processes_of_a_job_add_up(proc):
-    use = ProcessUse(Processes(proc.path), proc.path)
+    use = ProcessUse(proc.seen, proc.path)
     proc(11, 5, 10)
     proc(12, 7, 20)
     proc(13, 9, job=0)
@@ -217,7 +219,7 @@ def test_the_processes_of_a_job_add_up(proc):
 
 
 def test_a_process_that_slurm_puts_into_a_job_a_moment_later_counts(proc):
-    use = ProcessUse(Processes(proc.path), proc.path)
+    use = ProcessUse(proc.seen, proc.path)
     proc(11, 1, job=0)
     assert use.read() == {}
     proc(11, 2)
@@ -230,7 +232,7 @@ def test_a_process_that_slurm_puts_into_a_job_a_moment_later_counts(proc):
 
 
 def test_several_nodes_of_a_machine_without_cgroups(proc, tmp_path):
-    use = JobUse(["n1", "n2"], Processes(proc.path), tmp_path, proc.path)
+    use = JobUse(["n1", "n2"], proc.seen, tmp_path, proc.path)
     proc(11, 0, node="n2")
     proc(12, 0, node="", job=8)
     assert use.read(100.0)["n1"].jobs["8"].memory_mib == 1

@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from bridge.agent.cpu_times import CpuTimes
+from bridge.agent.pages import BYTES, MAGIC, Pages
 from bridge.agent.power.process_use import ProcessUse
 from bridge.agent.processes import Processes, is_slurms
-from tests.unit.agent.made_up import in_job, make_process
+from bridge.agent.progress import ProgressFiles
+from tests.unit.agent.made_up import in_job, make_folders, make_process
 
 OF_7 = "A=b\0SLURM_JOB_ID=7\0SLURMD_NODENAME=n1\0"
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="starts processes of other users: root")
@@ -40,6 +42,75 @@ def test_what_the_kernel_says_counts_whoever_runs_it(proc):
     proc(10, 1001, cgroups=in_job(7))
     proc(11, 1000, cgroups=in_job(8), environment=OF_7)
     assert list(Processes(proc.path).of("7", "n1", 1000)) == [10]
+
+
+@pytest.fixture
+def two_jobs(proc):
+    """Job 7 of this user, and a process of another one that claims it, on a node without cgroups.
+
+    Job 8 is the other user's; nobody knows whose job 9 is.
+    """
+    own, other = os.geteuid(), 61002
+    for pid, uid, job in ((10, own, 7), (11, other, 7), (13, other, 9)):
+        proc(pid, uid, environment=f"SLURM_JOB_ID={job}\0SLURMD_NODENAME=n1\0")
+    proc(12, other, parent=10)
+    proc(14, own, parent=10)
+    folders = make_folders(proc.path / "jobs", "7")
+    return Processes(proc.path, folders), folders
+
+
+def test_only_processes_of_the_jobs_user_claim_it(two_jobs):
+    """Its user is the owner of its folder, whatever the service believes."""
+    seen, _ = two_jobs
+    assert list(seen.with_jobs()) == [(10, ("7", "n1"))]
+    assert [seen.job_of(pid) for pid in (10, 11, 12, 13)] == [("7", "n1"), None, None, None]
+    for uid in (None, os.geteuid(), 61002):
+        assert list(seen.of("7", "n1", uid)) == [10]
+    assert list(seen.of("9", "n1", 61002)) == [13]
+    assert list(seen.of("9", "n1", 61003)) == []
+
+
+def test_where_any_user_can_make_folders_nobody_claims_a_job(two_jobs, proc):
+    seen, folders = two_jobs
+    (proc.path / "jobs").chmod(0o1777)
+    assert folders.user_of("7") is None
+    assert not list(seen.with_jobs())
+
+
+def test_a_launcher_is_of_the_user_of_its_job(two_jobs):
+    """Its number alone does not tell: a process that has ended leaves it to another."""
+    seen, _ = two_jobs
+    own = os.geteuid()
+    assert seen.job_of_family(10, own) == seen.job_of_family(14, own) == ("7", "n1")
+    assert seen.job_of_family(10, 61002) is None
+    assert seen.job_of_family(11, 61002) is None
+    assert seen.job_of_family(12, 61002) is None
+    assert seen.job_of_family(12, own) is None
+
+
+def test_no_reader_books_a_strangers_process_to_a_job(two_jobs, proc):
+    """Memory, CPU time, time in MPI and progress of job 7 are those of process 10."""
+    seen, folders = two_jobs
+    tick, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
+
+    def work(cpu_s):
+        for pid in (10, 11, 13):
+            cpu = f"{int(cpu_s * tick)} 0"
+            stat = f"{pid} (a) S {'0 ' * 10}{cpu} {'0 ' * 6}1 0 {(1 << 20) // page} 0"
+            (proc.path / str(pid) / "stat").write_text(stat)
+            raw = MAGIC + (1).to_bytes(4, "little")
+            (proc.path / "jobs" / "7" / f"mpi.{pid}").write_bytes(raw.ljust(BYTES, b"\0"))
+
+    (proc.path / "jobs" / "7" / "progress").write_text("0.5")
+    use, times, pages = ProcessUse(seen, proc.path), CpuTimes(seen, proc.path), Pages(seen, folders)
+    for cpu_s in (1, 2):
+        work(cpu_s)
+        used, waited = use.read(), times.read(cpu_s * 1_000_000_000)
+    assert list(used) == list(waited) == [("7", "n1")]
+    assert (used["7", "n1"].cpu_s, used["7", "n1"].memory_bytes) == (1, 1 << 20)
+    assert waited["7", "n1"].processes == 1
+    assert [use.processes for use in pages.read(1).values()] == [1]
+    assert ProgressFiles(seen, folders).read() == {("7", "n1"): 0.5}
 
 
 @pytest.mark.parametrize("file", ["status", "cgroup", "environ"])
@@ -129,7 +200,7 @@ def running(
 
 
 @root_only
-def test_processes_named_slurmstepd_and_of_setuid_programs_are_seen():
+def test_processes_named_slurmstepd_and_of_setuid_programs_are_seen(tmp_path):
     """By every reader: one of each of two users. Root owns the folder in /proc of the second."""
     first, second = f"9{os.getpid()}1", f"9{os.getpid()}2"
     with (
@@ -137,7 +208,8 @@ def test_processes_named_slurmstepd_and_of_setuid_programs_are_seen():
         running(61002, effective=0, job=second) as setuid,
     ):
         assert Path(f"/proc/{setuid}").stat().st_uid == 0
-        seen = Processes()
+        make_folders(tmp_path, first, uid=61001)
+        seen = Processes(folders=make_folders(tmp_path, second, uid=61002))
         assert [*seen.of(first, "n1", 61001), *seen.of(second, "n1", 61002)] == [named, setuid]
         assert {first, second} <= {job for _, (job, _) in seen.with_jobs()}
         assert not is_slurms(named)

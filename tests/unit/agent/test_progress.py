@@ -2,6 +2,8 @@
 """The progress that jobs tell: users write it, and it counts for their own jobs only."""
 
 import os
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,38 +14,36 @@ from bridge.agent.power.choice import PowerSettings
 from bridge.agent.power.meter import PROGRESS_S, AgentMeter
 from bridge.agent.processes import Processes
 from bridge.agent.progress import ProgressFiles, parse
-from bridge.agent.public_folder import make_public
 from bridge.rpc.agents.job_readings import JobReadings
 from bridge.rpc.pb import agent_pb2 as pb
-from tests.unit.agent.made_up import in_job, make_process
+from tests.unit.agent.made_up import in_job, make_folders, make_process
 
-ME, OTHER = 1000, 2000
+PAGE = Path(__file__).parents[3] / "docs" / "COSCHEDULING.md"
+ME, OTHER = 61001, 61002
 WHERE = ("7", "n1")
+root_only = pytest.mark.skipif(os.geteuid() != 0, reason="acts as other users: root only")
 
 
 class Node:
-    """A /proc and a directory of files; all users are made up, so tests need root."""
+    """A /proc, and the folders of jobs 7 and 8."""
 
-    def __init__(self, folder: Path) -> None:
-        self.proc, self.folder = folder / "proc", folder / "progress"
+    def __init__(self, path: Path) -> None:
+        self.proc, self.directory = path / "proc", path / "jobs"
         self.proc.mkdir()
-        assert make_public(self.folder)
-        self.files = ProgressFiles(Processes(self.proc), self.folder, self.proc)
+        folders = make_folders(self.directory, "7", "8")
+        self.files = ProgressFiles(Processes(self.proc, folders), folders)
 
-    def process(self, pid: int, user: int = ME, job: str = "7") -> None:
-        os.chown(make_process(self.proc, pid, user, cgroups=in_job(job)), user, user)
+    def process(self, pid: int, job: str = "7") -> None:
+        make_process(self.proc, pid, cgroups=in_job(job))
 
-    def tell(self, text: str | bytes, user: int = ME, name: str = "") -> Path:
-        path = self.folder / (name or f"{user}.7")
+    def tell(self, text: str | bytes, job: str = "7") -> Path:
+        path = self.directory / job / "progress"
         path.write_bytes(text.encode() if isinstance(text, str) else text)
-        os.chown(path, user, user)
         return path
 
 
 @pytest.fixture
 def node(tmp_path):
-    if os.geteuid():
-        pytest.skip("needs root to make files of several users")
     return Node(tmp_path)
 
 
@@ -74,58 +74,87 @@ def test_numbers_are_read(value):
     assert parse(f"{value:.9f}\n".encode()) == pytest.approx(value, abs=1e-9)
 
 
-def test_nobody_tells_the_progress_of_anothers_job(node):
-    node.process(11)
-    for path in (node.tell("0.9", user=OTHER), node.tell("0.9", user=OTHER, name=f"{ME}.7")):
-        assert node.files.read() == {}
-        path.unlink(missing_ok=True)
-    # Without cgroups anybody can claim to be of a job: then nobody tells anything.
+def test_each_job_tells_for_itself_alone(node):
+    node.process(11), node.process(12, job="8")
+    node.tell("0.9", job="8")
+    assert node.files.read() == {("8", "n1"): 0.9}
     node.tell("0.5")
-    assert node.files.read() == {WHERE: 0.5}
-    node.process(12, user=OTHER)
-    node.tell("0.9", user=OTHER)
-    assert node.files.read() == {}
-
-
-def test_a_name_that_another_took_is_free_again(node):
-    node.process(11)
-    squatted = node.tell("0.9", user=OTHER, name=f"{ME}.7")
-    node.files.read()
-    assert not squatted.exists()
+    assert node.files.read() == {WHERE: 0.5, ("8", "n1"): 0.9}
 
 
 def test_links_and_pipes_are_not_read(node, tmp_path):
     node.process(11)
     secret = tmp_path / "secret"
     secret.write_text("0.5")
-    link = node.folder / f"{ME}.7"
+    link = node.directory / "7" / "progress"
     link.symlink_to(secret)
-    os.lchown(link, ME, ME)
     assert node.files.read() == {}
     assert secret.exists()
-    link.unlink(missing_ok=True)
+    link.unlink()
     os.mkfifo(link)
-    os.chown(link, ME, ME)
     assert node.files.read() == {}  # and does not wait for a writer
-    link.unlink(missing_ok=True)
+    link.unlink()
     link.mkdir()
-    os.chown(link, ME, ME)
     assert node.files.read() == {}
 
 
-def test_files_of_ended_jobs_and_others_are_removed(node):
-    node.process(11, job="8")
-    ended, strange = node.tell("0.5"), node.tell("0.5", name="hello")
-    node.files.read()
-    assert not ended.exists()
-    assert not strange.exists()
-
-
-def test_a_file_that_is_just_being_written_stays(node):
+def test_a_file_that_is_just_being_written_changes_nothing(node):
     node.process(11)
-    new = node.tell("0.5", name=f"{ME}.7.new")
+    node.tell("0.5")
+    assert node.files.read() == {WHERE: 0.5}
+    path = node.tell("")
+    assert node.files.read() == {WHERE: 0.5}
+    node.tell("0.6")
+    assert node.files.read() == {WHERE: 0.6}
+    path.unlink()
     assert node.files.read() == {}
-    assert new.exists()
+
+
+def test_a_job_without_processes_tells_nothing(node):
+    node.process(11, job="8")
+    node.tell("0.5")
+    assert node.files.read() == {}
+
+
+def as_user(uid: int, script: str, **environment: str) -> int:
+    """The exit code of a script of another user, under `set -e`."""
+    return subprocess.run(
+        ["/bin/sh", "-e", "-c", script], user=uid, group=uid, extra_groups=[], env=environment,
+        cwd="/", stderr=subprocess.DEVNULL, check=False,
+    ).returncode  # fmt: skip
+
+
+@root_only
+def test_no_user_hides_or_blocks_the_progress_of_anothers_job(tmp_path):
+    """With the lines of the documentation: they end no script, whether there is a folder or not."""
+    for parent in (tmp_path, *tmp_path.parents):
+        if parent.stat().st_uid == 0 and parent != Path("/"):
+            parent.chmod(parent.stat().st_mode | 0o711)
+    (block,) = re.findall(r"```\n(echo [^`]*progress[^`]*)```", PAGE.read_text())
+    directory = tmp_path / "jobs"
+    recipe = block.replace("/dev/shm/schedbridge", str(directory)) + "\nexit 7"
+    assert str(directory) in recipe
+    assert as_user(ME, recipe, SLURM_JOB_ID="7") == 7  # neither agent nor plugin
+    folders = make_folders(directory, "7", uid=ME)
+    make_folders(directory, "8", uid=OTHER)
+    for name in (f"{ME}.7", f"{ME}.7.new", "7/progress", "7/.progress", "9", "9/progress"):
+        assert as_user(OTHER, f"touch {directory}/{name}")
+        assert as_user(OTHER, f"mkdir {directory}/{name}")
+    many = (
+        f"for i in $(seq 5000); do : >{directory}/8/$i.new; done; echo 0.1 >{directory}/8/progress"
+    )
+    assert not as_user(OTHER, many)
+    assert as_user(OTHER, f"mv {directory}/8 {directory}/7")
+    assert as_user(OTHER, f"rm -rf {directory}/7 && test ! -e {directory}/7")
+    proc = tmp_path / "proc"
+    make_process(proc, 11, ME, environment="SLURM_JOB_ID=7\0SLURMD_NODENAME=n1\0")
+    make_process(proc, 12, OTHER, environment="SLURM_JOB_ID=7\0SLURMD_NODENAME=n1\0")
+    files = ProgressFiles(Processes(proc, folders), folders)
+    assert files.read() == {}
+    assert as_user(ME, recipe, SLURM_JOB_ID="7") == 7
+    assert files.read() == {WHERE: 0.42}
+    assert as_user(OTHER, f"rm -f {directory}/7/progress")
+    assert files.read() == {WHERE: 0.42}
 
 
 def test_the_agent_sends_it_and_the_service_takes_the_least(tmp_path):

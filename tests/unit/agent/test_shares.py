@@ -23,7 +23,7 @@ from bridge.agent.shares.priorities import PriorityMethod, priority_of
 from bridge.agent.shares.record import Recorded, ShareRecord
 from bridge.agent.shares.running import ShareThread
 from bridge.agent.shares.wanted import MOST_LEASE_S, MOST_SHARES, Share, bounded, is_job
-from tests.unit.agent.made_up import make_process
+from tests.unit.agent.made_up import make_folders, make_process
 from tests.unit.agent.trees import NODE, Clock, RealJob, Tree, ends, guest, wait_until
 
 # ---------------------------------------------------------------- version 2
@@ -422,8 +422,8 @@ def test_weights_become_priorities() -> None:
 class Known(Processes):
     """One process, found for a job on a node."""
 
-    def __init__(self, pid: int, job: str, node: str) -> None:
-        super().__init__()
+    def __init__(self, pid: int, job: str, node: str, folder: Path) -> None:
+        super().__init__(folders=make_folders(folder, "7", "8"))
         self._found = pid, (job, node)
 
     def with_jobs(self) -> Iterator[tuple[int, tuple[str, str]]]:
@@ -447,10 +447,10 @@ def sleeping(environment: dict[str, str]) -> Iterator[int]:
         asleep.wait()
 
 
-def test_without_cgroups_processes_get_a_priority() -> None:
+def test_without_cgroups_processes_get_a_priority(tmp_path: Path) -> None:
     """Own processes may be lowered by anybody; what root may raise again is left to the cluster."""
     with sleeping({"SLURM_JOB_ID": "7", "SLURMD_NODENAME": NODE}) as pid:
-        method = PriorityMethod(Known(pid, "7", NODE))
+        method = PriorityMethod(Known(pid, "7", NODE, tmp_path))
         assert method.is_weaker
         assert method.apply(guest("7"))
         assert os.sched_getscheduler(pid) == os.SCHED_IDLE
@@ -459,9 +459,9 @@ def test_without_cgroups_processes_get_a_priority() -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may raise a priority again")
-def test_priorities_are_given_back() -> None:
+def test_priorities_are_given_back(tmp_path: Path) -> None:
     with sleeping({"SLURM_JOB_ID": "7"}) as pid:
-        method = PriorityMethod(Known(pid, "7", ""))
+        method = PriorityMethod(Known(pid, "7", "", tmp_path))
         assert method.apply(guest("7", weight=33))
         assert os.getpriority(os.PRIO_PROCESS, pid) == 5
         assert method.apply(guest("7"))
@@ -471,10 +471,10 @@ def test_priorities_are_given_back() -> None:
         assert os.getpriority(os.PRIO_PROCESS, pid) == 0
 
 
-def test_a_process_that_got_the_number_of_a_jobs_keeps_its_priority() -> None:
+def test_a_process_that_got_the_number_of_a_jobs_keeps_its_priority(tmp_path: Path) -> None:
     """The processes of job 7 were looked up a moment ago; this one is of another job by now."""
     with sleeping({"SLURM_JOB_ID": "8"}) as pid:
-        method = PriorityMethod(Known(pid, "7", NODE))
+        method = PriorityMethod(Known(pid, "7", NODE, tmp_path))
         assert not method.apply(guest("7"))
         assert os.sched_getscheduler(pid) == os.SCHED_OTHER
         assert os.getpriority(os.PRIO_PROCESS, pid) == os.getpriority(os.PRIO_PROCESS, 0)
