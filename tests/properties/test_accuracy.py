@@ -60,7 +60,7 @@ def summary(heard, at_s):
     )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(histories())
 def test_step_by_step_as_from_the_whole_history(events):
     waiting, started, gone = Waiting(), [], []

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bridge.core import NEVER, Arrangement, Book, TermMode, pack_nodes
 from tests.properties.naive_book import HORIZON, Group, Held, NaiveBook, Request, Term
 
-EXAMPLES = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+EXAMPLES = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 SEEDS = st.integers(0, 2**48)
 
 

@@ -14,7 +14,7 @@ from bridge.core import Arrangement
 from tests.properties.naive_book import CHECK, COUNT, HORIZON, Group, Held, Request, Term
 from tests.properties.test_book import Pair, ints, terms_of
 
-EXAMPLES = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+EXAMPLES = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 SEEDS = st.integers(0, 2**48)
 
 

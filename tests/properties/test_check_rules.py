@@ -41,7 +41,7 @@ def shifted(plan: Plan, by: list[int]) -> Plan:
     return dataclasses.replace(plan, start_s=plan.start_s + more, end_s=plan.end_s + more)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=120, deadline=None, suppress_health_check=SLOW)
 @given(worlds(), rules, protections, st.lists(st.integers(0, 40), min_size=1, max_size=6))
 def test_the_judge_finds_what_a_reading_by_hand_finds(snapshot, given_rules, protect, by):
     plan = shifted(without_rules(snapshot), by)

@@ -12,7 +12,7 @@ from bridge.model.rules.power import Corridor, NodePower, PowerRules
 from bridge.model.rules.site import Site
 from bridge.registry import build, parse_policy
 from tests.builders import a_job, a_running_job, a_snapshot
-from tests.crosses import each
+from tests.crosses import each, seeds
 from tests.cycles import Memory, run
 
 NODES, IDLE_W = 8, 71
@@ -91,7 +91,7 @@ def ended_by_some(running, waiting, bounds_w):
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-@each(seed=range(150))
+@each(seed=seeds(50, whole=150))
 def test_a_violation_that_some_configuration_ends_is_ended(preset, seed):
     running, waiting, bounds_w = a_case(seed)
     rules = PowerRules(Corridor((0,), bounds_w[:1], bounds_w[1:]),

@@ -10,11 +10,11 @@ from bridge.planning.dispatch.cp_sat import run
 from bridge.planning.dispatch.instance import Instance, ResourceUnit, Unavailable, WindowJob
 from bridge.planning.dispatch.window_model import whole_weights
 from bridge.policies.plan import hcp19, pcp19, pcp20
-from tests.crosses import each
+from tests.crosses import each, seeds
 from tests.properties.naive_window import Grid, best, small_instance
 
 DISPATCHERS = {"pcp19": pcp19.Pcp19, "hcp19": hcp19.Hcp19, "pcp20": pcp20.Pcp20}
-SEEDS = range(25)
+SEEDS = seeds(12, whole=25)
 
 
 def ask(model, share, search):

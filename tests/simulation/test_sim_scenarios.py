@@ -95,6 +95,7 @@ def test_everyone_ends_early_and_the_queue_moves_up(preset):
 
 @ALL
 def test_a_stream_at_the_limit_of_the_machine_is_worked_off(preset):
+    """Slow: 120 jobs under each preset, some of which solve a program in each cycle."""
     outcome = run(preset, random_workload(seed=9, n_jobs=120, processors=12), 12)
     assert outcome.schedule.finished.all()
 
@@ -147,6 +148,7 @@ def test_an_exclusive_partition_runs_one_job_at_a_time(preset, islands):
 
 @ALL
 def test_overlapping_partitions_never_oversubscribe(preset, islands):
+    """Slow: 120 jobs under each preset, some of which solve a program in each cycle."""
     queues = np.random.default_rng(4).choice([1, 2, 3], 120)
     workload = random_workload(seed=4, n_jobs=120, processors=8)
     workload = dataclasses.replace(workload, processors_total=islands.processors, queue=queues)

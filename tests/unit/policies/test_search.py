@@ -178,7 +178,7 @@ def test_the_same_seed_gives_the_same_plan():
 
 def test_no_job_starves_where_short_ones_never_end():
     """One job as wide as the machine, among short narrow ones that never leave it idle."""
-    narrow = [(1 + 50 * n, 60, 60, 3) for n in range(400)]
+    narrow = [(1 + 50 * n, 60, 60, 3) for n in range(160)]
     workload = a_workload([narrow[0], narrow[1], (60, 600, 600, 4), *narrow[2:]], processors=4)
 
     def wait_s(most_wait_s):
@@ -187,7 +187,7 @@ def test_no_job_starves_where_short_ones_never_end():
         outcome = simulate(workload, pool_of(4), Decider(build(spec)).decide)
         return int(outcome.schedule.start_s[2] - outcome.schedule.submit_s[2])
 
-    assert wait_s(None) > 15_000
+    assert wait_s(None) > 6000
     assert wait_s(3000) <= 3000 + 60 + 50
 
 

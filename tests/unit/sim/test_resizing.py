@@ -15,7 +15,7 @@ from bridge.sim.runs.engine import simulate
 from bridge.sim.runs.faults import Fault, FaultKind
 from bridge.sim.workloads.speedup import Amdahl
 from bridge.sim.workloads.system import pool_of
-from tests.crosses import each
+from tests.crosses import each, seeds
 from tests.reshaping import RandomReshape
 from tests.workloads import a_workload, malleable
 
@@ -103,7 +103,7 @@ def test_a_job_that_loses_a_node_while_it_shrinks_frees_all_of_them():
     assert outcome.schedule.end_s.tolist()[0] == outcome.schedule.start_s.tolist()[0] + 20
 
 
-@each(seed=range(10))
+@each(seed=seeds(4, whole=10))
 def test_resizing_at_random_every_job_ends_and_nothing_is_refused(seed):
     rng = np.random.default_rng(seed)
     jobs = [

@@ -8,7 +8,7 @@ import pytest
 
 from bridge.pbs.link.mirror import steady
 from bridge.rpc.pb import scheduler_pb2 as pb
-from tests.crosses import each
+from tests.crosses import each, seeds
 from tests.unit.pbs.link.world import World, judge, without_threads
 
 
@@ -232,7 +232,7 @@ def test_an_operator_who_runs_a_job_is_answered(world):
 FAULTS = ("server", "service", "link", "mom dies", "mom freezes", "silence", "none")
 
 
-@each(seed=range(12))
+@each(seed=seeds(8, whole=24))
 def test_whatever_fails_nothing_is_lost_or_started_twice(seed):
     with pytest.MonkeyPatch.context() as patch, without_threads(patch):
         nothing_is_lost_or_started_twice(World(), random.Random(seed))

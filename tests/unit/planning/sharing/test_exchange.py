@@ -196,7 +196,10 @@ def test_a_text_that_cannot_be_read_is_refused_in_a_line(text, words):
 
 
 def test_all_that_a_service_keeps_can_be_exported_and_imported():
-    """As many records as are kept, of the longest usual names, all ceilings observed."""
+    """As many records as are kept, of the longest usual names, all ceilings observed.
+
+    Slow: that is 20 MB of text, checked as text of strangers is.
+    """
     known, count = {}, kept_keys.MOST + kept_keys.EVERY
     numbers = Entry().after(10, 0.012345, 1.23, bad=True).numbers()
     for number in range(count):

@@ -28,7 +28,7 @@ from bridge.sim.workloads.requests import requests
 from bridge.sim.workloads.system import System, pool_of
 from bridge.sim.workloads.workload import Workload
 from bridge.units import NEVER
-from tests.crosses import each
+from tests.crosses import each, seeds
 from tests.workloads import a_workload, random_workload
 
 PROCESSORS = 16
@@ -160,7 +160,7 @@ def run(workload: Workload, policy: RandomGuests, **more: object) -> Outcome:
     return simulate(workload, shared_pool(), policy.decide, **more)  # type: ignore[arg-type]
 
 
-@each(seed=range(6))
+@each(seed=seeds(4, whole=12))
 def test_no_capacity_is_forged_and_all_work_is_done(seed: int) -> None:
     model = QUIET if seed % 2 else NOISY
     workload = shared(crowd(seed, 120), model, seed)

@@ -53,6 +53,7 @@ def test_no_interference_is_found_where_there_is_none() -> None:
 
 
 def test_a_pair_that_is_unlike_all_others_has_the_larger_error_when_left_out() -> None:
+    """Slow: the model is fitted again without each of the pairs."""
     measured = made(TRUE)
     odd = [
         fit.Measured(m.host, m.guest, m.setting, m.slowdown * 1.5, m.guest_cpu)

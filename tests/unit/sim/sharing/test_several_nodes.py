@@ -77,7 +77,7 @@ WHOLE = Application("a", (UseStage("s", 1.0, False, 1.0, 1.0, 1.0),), 1.0, 1.0)
 
 
 @example([WHOLE] * 3, [2, 1, 1], ((0,), (1,)), 0.1, 1.0)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.lists(applications(), min_size=3, max_size=3),
     st.lists(st.integers(1, 5), min_size=3, max_size=3),
