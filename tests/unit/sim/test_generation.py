@@ -118,6 +118,7 @@ def record(number, submit_s, user, **more):
 
 
 def test_sessions_hours_and_dependencies_are_kept():
+    """Slow: the draws are long enough that their means say something."""
     weeks = 6
     given = []
     for day in range(7 * weeks):
@@ -140,7 +141,7 @@ def test_sessions_hours_and_dependencies_are_kept():
     assert len(set(times)) == 5  # even where there is no other week
     twice = fitted.draw(2 * weeks, 4)
     assert Counter(job.user for job in twice) == {"ann": 4 * 7 * weeks, "bob": 2 * weeks}
-    drawn = fitted.draw(60, 1)
+    drawn = fitted.draw(200, 1)
     assert [job.submit_s for job in drawn] == sorted(job.submit_s for job in drawn)
     assert len({job.id for job in drawn}) == len(drawn)
     firsts = [job for job in drawn if job.gres]
