@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What holds for all tests."""
 
+import gc
 import os
 import signal
 from collections.abc import Iterator, Sequence
@@ -36,8 +37,8 @@ REAL = (
     "tests/unit/test_solving",
     "tests/unit/state/test_store",
 )
-"""Tests of real processes, sockets and threads: one that fails is run once more, and the report
-says so (R). All others must pass at once."""
+"""Tests of real processes, sockets and threads: one that fails is run once more, and the end of the
+run names it. All others must pass at once."""
 
 
 pytest_addoption = durations.pytest_addoption
@@ -63,7 +64,10 @@ def more_examples(items: Sequence[pytest.Item]) -> list[pytest.Item]:
 def pytest_collection_modifyitems(config, items):
     crosses.refuse_shared(items)
     if TIMES:
-        left = set(items) - set(found := more_examples(items))
+        found = more_examples(items)
+        if crosses.WHOLE:
+            found += [item for item in items if crosses.has_cases(item)]
+        left = set(items) - set(found)
         config.hook.pytest_deselected(items=list(left))
         items[:] = found
     for item in items:
@@ -71,10 +75,20 @@ def pytest_collection_modifyitems(config, items):
             continue  # a mark would replace --reruns of `scripts/test`
         if item.nodeid.startswith(REAL):
             item.add_marker(pytest.mark.flaky(reruns=1))
-        else:
-            # The traceback of a connection that another test has closed can come late.
-            late = "PytestUnraisableExceptionWarning"
-            item.add_marker(pytest.mark.flaky(reruns=1, only_rerun=[late]))
+
+
+CONNECTING = {"asyncio", "grpc", "socket", "subprocess", "threading"}
+
+
+def pytest_runtest_teardown(item, nextitem):
+    """After the last test of a file with connections, what it left is destroyed.
+
+    An object that complains when it is destroyed fails the test that runs at that moment: so it is
+    one of the file that left it.
+    """
+    is_last = nextitem is None or nextitem.path != item.path
+    if is_last and CONNECTING & vars(getattr(item, "module", None) or object).keys():
+        gc.collect()
 
 
 HANGS_AFTER_S = 300

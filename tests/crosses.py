@@ -139,9 +139,14 @@ def each(**parameters: Values) -> Callable[[Callable[..., None]], Callable[..., 
     return decorate
 
 
-def shared(item: pytest.Function) -> list[str]:
+def has_cases(item: pytest.Item) -> bool:
+    """Whether a test is one of many cases."""
+    return getattr(getattr(item, "obj", None), "has_cases", False)
+
+
+def shared(item: pytest.Item) -> list[str]:
     """Fixtures of a test in which a case would see what the case before it left."""
-    if not getattr(item.obj, "has_cases", False):
+    if not has_cases(item):
         return []
     names, made = item._fixtureinfo.argnames, item._fixtureinfo.name2fixturedefs
     fixtures = {name: made[name][-1] for name in names if name in made}
@@ -154,8 +159,7 @@ def shared(item: pytest.Function) -> list[str]:
 
 def refuse_shared(items: Sequence[pytest.Item]) -> None:
     """Ends a run in which the cases of a test share a fixture that is made for one test."""
-    found = [(item.nodeid, shared(item)) for item in items if isinstance(item, pytest.Function)]
-    for test, names in found:
+    for test, names in [(item.nodeid, shared(item)) for item in items]:
         if names:
             raise pytest.UsageError(f"{test}: its cases would share {', '.join(names)}")
 
