@@ -2,21 +2,45 @@
 """Reads files that users name: regular files of bounded size only. Errors of writing name the file.
 
 Devices, pipes and directories raise an OSError with a clear message, as a missing file does.
+
+A bound on the text of a file is no bound on memory: packed text grows a thousandfold, and `[]` of
+two bytes becomes an object of 56. Readers of files from others therefore count what they hold, in a
+`MemoryBudget`, before they make it.
 """
 
 import errno
+import io
 import os
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 MIB: Final = 1 << 20
 TEXT_MOST: Final = MIB
 """Largest size of files written by hand: configurations, policies, certificates. Bytes."""
 
 _PIECE: Final = 1 << 24
+
+
+def opened(path: Path | str) -> io.FileIO:
+    """Opens a plain file for reading.
+
+    Raises:
+        OSError: there is none, it cannot be read, or it is a device, a pipe or a directory.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    file = io.FileIO(handle)
+    mode = os.fstat(handle).st_mode
+    if stat.S_ISREG(mode):
+        return file
+    file.close()
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    raise OSError(errno.EINVAL, "Is not a regular file", str(path))
 
 
 def read_bytes(path: Path | str, most: int = TEXT_MOST) -> bytes:
@@ -26,13 +50,7 @@ def read_bytes(path: Path | str, most: int = TEXT_MOST) -> bytes:
         OSError: there is none, it cannot be read, it is longer than `most` bytes, or it is a
             device, a pipe or a directory.
     """
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(handle, "rb", buffering=0) as file:  # noqa: PTH123 - a descriptor has no path
-        mode = os.fstat(handle).st_mode
-        if stat.S_ISDIR(mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        if not stat.S_ISREG(mode):
-            raise OSError(errno.EINVAL, "Is not a regular file", str(path))
+    with opened(path) as file:
         pieces, left = [], most + 1
         while left and (piece := file.read(min(left, _PIECE))):
             pieces.append(piece)
@@ -69,3 +87,36 @@ def naming(path: Path | str) -> Iterator[None]:
 def size(count: int) -> str:
     """A number of bytes, for display."""
     return f"{count // MIB} MiB" if count >= MIB else f"{count} bytes"
+
+
+@dataclass
+class MemoryBudget:
+    """The memory that reading may hold: a running total.
+
+    Attributes:
+        limit: bytes that may be held.
+        held: bytes that are held.
+    """
+
+    limit: int
+    held: int = 0
+
+    def take(self, count: int) -> None:
+        """Counts memory before it is used.
+
+        Raises:
+            OSError: it would be more than the limit.
+        """
+        self.held += count
+        if self.held > self.limit:
+            raise OSError(errno.EFBIG, f"Needs more than {size(self.limit)} of memory")
+
+
+def held_bytes(value: Any) -> int:
+    """The memory of plain data: what it contains counts each time that it occurs."""
+    inner: Any = ()
+    if isinstance(value, dict):
+        inner = (*value, *value.values())
+    elif isinstance(value, list | tuple):
+        inner = value
+    return sys.getsizeof(value) + sum(held_bytes(each) for each in inner)

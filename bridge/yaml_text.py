@@ -64,9 +64,13 @@ def load(text: str) -> Any:
     """
     if len(text) > MOST_CHARACTERS:
         raise NoYaml(f"longer than {MOST_CHARACTERS} characters")
-    depth = 0
+    depth = values = 0
     try:
+        # Events are not kept; nodes, which come next, need hundreds of bytes each.
         for event in yaml.parse(text, Loader=_Base):
+            values += isinstance(event, yaml.NodeEvent)
+            if values > MOST_VALUES:
+                raise NoYaml(f"more than {MOST_VALUES} values", _where(event.start_mark))
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)
             if depth > MOST_DEPTH:

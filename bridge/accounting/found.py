@@ -3,9 +3,12 @@
 
 from dataclasses import dataclass, field
 
+from bridge.files import MemoryBudget, held_bytes
 from bridge.sim.workloads.records.job_record import JobRecord, Outage, ReservationRecord
 
 MOST_MESSAGES = 20
+MEMORY_MOST = 4 << 30
+"""Memory that records may need together, bytes: those of some two million jobs."""
 
 
 @dataclass
@@ -19,6 +22,7 @@ class AccountingRecords:
         faults: how many entries could not be read.
         messages: on the first of them, each with its place.
         repeated: records of a job that a later one replaced.
+        budget: of the memory of all records.
     """
 
     reader: str
@@ -28,11 +32,31 @@ class AccountingRecords:
     faults: int = 0
     messages: list[str] = field(default_factory=list)
     repeated: int = 0
+    budget: MemoryBudget = field(default_factory=lambda: MemoryBudget(MEMORY_MOST))
 
     def add(self, job: JobRecord) -> None:
-        """Takes a job; of several records of one job the last counts."""
+        """Takes a job; of several records of one job the last counts.
+
+        Raises:
+            OSError: the records would need too much memory.
+        """
+        if job.id not in self.jobs:
+            self._count(job)
         self.repeated += job.id in self.jobs
         self.jobs[job.id] = job
+
+    def add_outage(self, outage: Outage) -> None:
+        """Takes an outage; raises as `add`."""
+        self._count(outage)
+        self.outages.append(outage)
+
+    def add_reservation(self, reservation: ReservationRecord) -> None:
+        """Takes a reservation; raises as `add`."""
+        self._count(reservation)
+        self.reservations.append(reservation)
+
+    def _count(self, record: JobRecord | Outage | ReservationRecord) -> None:
+        self.budget.take(held_bytes(list(vars(record).values())))
 
     def fault(self, where: str, what: object) -> None:
         """Counts an entry that cannot be read."""
@@ -44,8 +68,10 @@ class AccountingRecords:
         """Takes what another reading found."""
         for job in other.jobs.values():
             self.add(job)
-        self.outages += other.outages
-        self.reservations += other.reservations
+        for outage in other.outages:
+            self.add_outage(outage)
+        for reservation in other.reservations:
+            self.add_reservation(reservation)
         self.faults += other.faults
         self.messages = (self.messages + other.messages)[:MOST_MESSAGES]
         self.repeated += other.repeated

@@ -14,13 +14,14 @@ Rules
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from bridge.accounting.found import AccountingRecords
 from bridge.accounting.sacct_json import checked
 from bridge.accounting.slurm_words import bounded, dependencies
 from bridge.errors import BadRequest
+from bridge.files import held_bytes
 from bridge.pbs.objects.values import duration_s, size_kib
 from bridge.sim.workloads.records.job_record import JobEnding, JobRecord, ReservationRecord
 
@@ -38,16 +39,20 @@ def is_pbs_log(text: bytes) -> bool:
     return _LINE.match(first) is not None
 
 
-def read_pbs_log(text: bytes, where: str) -> AccountingRecords:
+def read_pbs_log(lines: Iterable[bytes], where: str) -> AccountingRecords:
     """Reads the jobs and reservations.
 
     Args:
-        text: of a log, or several one after the other.
+        lines: of a log, or several one after the other.
         where: its origin, for messages.
+
+    Raises:
+        OSError: what they say would need too much memory.
     """
     found = AccountingRecords(NAME)
     known: dict[str, dict[str, str]] = {}
-    for number, line in enumerate(text.decode("utf-8", "replace").split("\n"), 1):
+    for number, raw in enumerate(lines, 1):
+        line = raw.decode("utf-8", "replace")
         if not line.strip():
             continue
         parts = _LINE.fullmatch(line.rstrip("\r"))
@@ -57,9 +62,11 @@ def read_pbs_log(text: bytes, where: str) -> AccountingRecords:
         at, kind, name, message = parts.groups()
         try:
             if kind in _RESERVATION:
-                found.reservations.append(_reservation(name, _keys(message)))
+                found.add_reservation(_reservation(name, _keys(message)))
             elif kind in _JOB:
-                _note(known.setdefault(name, {}), kind, _instant_s(at), _keys(message))
+                keys = _keys(message)
+                found.budget.take(held_bytes(name) + held_bytes(keys))
+                _note(known.setdefault(name, {}), kind, _instant_s(at), keys)
         except (ValueError, BadRequest) as error:
             found.fault(f"{where}:{number}", error)
     for name, keys in known.items():

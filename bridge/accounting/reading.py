@@ -14,9 +14,12 @@ from bridge.accounting.pbs_log import is_pbs_log, read_pbs_log
 from bridge.accounting.sacct_json import read_sacct_json
 from bridge.accounting.sacct_table import read_sacct_table
 from bridge.errors import TraceError
-from bridge.sim.workloads.packed_text import foreign, read_packed
-from bridge.sim.workloads.swf import MOST_BYTES
+from bridge.files import MIB
+from bridge.sim.workloads.packed_text import PackedText, foreign
 
+MOST_BYTES: Final = 2 << 30
+"""Maximum length of a file with lines, unpacked."""
+LONGEST_LINE: Final = 4 * MIB
 _MEND: Final = "let sacct print it with --parsable2 (fields separated by |), or with --json"
 
 
@@ -60,24 +63,27 @@ def _unknown(text: bytes) -> str:
 def _read(path: Path) -> AccountingRecords:
     shown = str(path)
     try:
-        text, cut_off = read_packed(path, MOST_BYTES)
+        with PackedText(path, MOST_BYTES) as packed:
+            if (what := foreign(packed.head)) is not None:
+                raise TraceError(shown, None, what)
+            try:
+                found = _found(packed, shown)
+            except ValueError as error:
+                hint = f" ({packed.fault})" if packed.fault else ""
+                raise TraceError(shown, None, f"{error}{hint}") from None
     except OSError as error:
         raise TraceError(shown, None, f"cannot be read: {error.strerror}") from None
-    if (what := foreign(text)) is not None:
-        raise TraceError(shown, None, what)
-    beginning = text.lstrip()[:1]
-    try:
-        if beginning == b"{":
-            found = read_sacct_json(text, shown)
-        elif is_pbs_log(text):
-            found = read_pbs_log(text, shown)
-        elif b"|" in text.lstrip().split(b"\n", 1)[0]:
-            found = read_sacct_table(text, shown)
-        else:
-            raise ValueError(_unknown(text))
-    except ValueError as error:
-        hint = f" ({cut_off})" if cut_off else ""
-        raise TraceError(shown, None, f"{error}{hint}") from None
-    if cut_off is not None:
-        found.fault(shown, cut_off)
+    if packed.fault is not None:
+        found.fault(shown, packed.fault)
     return found
+
+
+def _found(packed: PackedText, shown: str) -> AccountingRecords:
+    head = packed.head
+    if head.lstrip()[:1] == b"{":
+        return read_sacct_json(packed.pieces(), shown)
+    if is_pbs_log(head):
+        return read_pbs_log(packed.lines(LONGEST_LINE), shown)
+    if b"|" in head.lstrip().split(b"\n", 1)[0]:
+        return read_sacct_table(packed.lines(LONGEST_LINE), shown)
+    raise ValueError(_unknown(head))

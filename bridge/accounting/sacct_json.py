@@ -10,10 +10,10 @@ Rules
        is one entry, with the tasks that wait; it is taken as one job.
 """
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from bridge import json_text
 from bridge.accounting.found import AccountingRecords
 from bridge.accounting.slurm_words import Tres, bounded, state_of, submission_of, whole
 from bridge.sim.workloads.records.job_record import JobRecord
@@ -21,32 +21,33 @@ from bridge.sim.workloads.records.job_record import JobRecord
 NAME = "sacct --json"
 
 
-def read_sacct_json(text: bytes, where: str) -> AccountingRecords:
+def read_sacct_json(pieces: Iterable[bytes], where: str) -> AccountingRecords:
     """Reads the jobs.
 
     Args:
-        text: the output.
+        pieces: of the output.
         where: its origin, for messages.
 
     Raises:
         ValueError: it is not JSON, or has no list of jobs.
+        OSError: an entry, or all jobs together, would need too much memory.
     """
+    found = AccountingRecords(NAME)
     try:
-        data = json.loads(text)
-    except RecursionError:
-        raise ValueError("is not JSON: it is nested too deep") from None
+        for position, entry in enumerate(json_text.members(pieces, "jobs"), 1):
+            _take(entry, f"{where}: job {position}", found)
+    except KeyError:
+        raise ValueError("has no list 'jobs': it is not what sacct --json prints") from None
     except ValueError as error:
         raise ValueError(f"is not JSON, or cut off: {error}") from None
-    jobs = data.get("jobs") if isinstance(data, dict) else None
-    if not isinstance(jobs, list):
-        raise ValueError("has no list 'jobs': it is not what sacct --json prints")
-    found = AccountingRecords(NAME)
-    for position, entry in enumerate(jobs, 1):
-        try:
-            found.add(job_of(entry))
-        except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
-            found.fault(f"{where}: job {position}", error or type(error).__name__)
     return found
+
+
+def _take(entry: Any, where: str, found: AccountingRecords) -> None:
+    try:
+        found.add(job_of(entry))
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+        found.fault(where, error or type(error).__name__)
 
 
 def job_of(entry: Mapping[str, Any]) -> JobRecord:

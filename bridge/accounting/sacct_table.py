@@ -10,7 +10,7 @@ Rules
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from bridge.accounting.found import AccountingRecords
 from bridge.accounting.sacct_json import checked
@@ -39,24 +39,24 @@ _OLD_MEMORY = re.compile(r"(.*[0-9KMGTP])([nc])")
 _LAST = "SubmitLine"
 
 
-def read_sacct_table(text: bytes, where: str) -> AccountingRecords:
+def read_sacct_table(lines: Iterable[bytes], where: str) -> AccountingRecords:
     """Reads the jobs.
 
     Args:
-        text: the output.
+        lines: of the output.
         where: its origin, for messages.
 
     Raises:
         ValueError: the first line does not name JobID and Submit.
+        OSError: the jobs would need too much memory.
     """
-    lines = text.decode("utf-8", "replace").split("\n")
-    while lines and not lines[0].strip():
-        lines.pop(0)
-    names = lines[0].strip("\r").rstrip("|").split("|") if lines else []
+    texts = (line.decode("utf-8", "replace") for line in lines)
+    first = next((line for line in texts if line.strip()), "")
+    names = first.strip("\r").rstrip("|").split("|")
     if "JobID" not in names or "Submit" not in names:
         raise ValueError("the first line does not name JobID and Submit: it is not of sacct")
     found = AccountingRecords(NAME)
-    for number, line in enumerate(lines[1:], 2):
+    for number, line in enumerate(texts, 2):
         words = line.rstrip("\r").split("|")
         if len(words) > len(names):
             rest = words[len(names) - 1 :]

@@ -109,7 +109,7 @@ def _choose(version: str, notes: list[str]) -> str:
 def _by_json(since_s: int, until_s: int) -> AccountingRecords:
     text = _run("sacct", "--json", *_period(since_s, until_s))
     try:
-        return sacct_json.read_sacct_json(text, "sacct")
+        return sacct_json.read_sacct_json([text], "sacct")
     except ValueError as error:
         raise ConfigError("sacct", f"what it prints {error}; try --reader table") from None
 
@@ -119,7 +119,7 @@ def _by_table(since_s: int, until_s: int) -> AccountingRecords:
     columns = f"--format={sacct_table.header_of(known)}"
     text = _run("sacct", "--parsable2", "--allocations", columns, *_period(since_s, until_s))
     try:
-        return sacct_table.read_sacct_table(text, "sacct")
+        return sacct_table.read_sacct_table(text.split(b"\n"), "sacct")
     except ValueError as error:
         raise ConfigError("sacct", str(error)) from None
 

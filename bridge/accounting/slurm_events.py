@@ -25,7 +25,7 @@ def read_events(text: str, where: str, into: AccountingRecords) -> None:
                 )
                 start_s, end_s = instant_s(row["TimeStart"]), instant_s(row.get("TimeEnd", ""))
                 outage = Outage(nodes, start_s, end_s, state, row.get("Reason", "")[:200])
-                into.outages.append(Outage.of(outage.plain()))
+                into.add_outage(Outage.of(outage.plain()))
         except (ValueError, KeyError) as error:
             into.fault(f"{where}:{number}", error)
 
@@ -35,7 +35,7 @@ def read_reservations(text: str, where: str, into: AccountingRecords) -> None:
     for number, row in _rows(text):
         try:
             nodes = row.get("NodeNames", "")
-            into.reservations.append(
+            into.add_reservation(
                 ReservationRecord.of(
                     {
                         "name": row["Name"],

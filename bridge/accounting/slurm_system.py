@@ -9,7 +9,6 @@ Rules
        exclusive. Limits of time and nodes are kept; states, access and QOS of partitions are not.
 """
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 import yaml
 
+from bridge import json_text
 from bridge.accounting.slurm_words import duration_s, is_unknown, whole
 from bridge.core import HostlistFolder
 from bridge.model import hostlist
@@ -55,8 +55,10 @@ def _entries(text: bytes, key: str, first: str) -> list[dict[str, Any]]:
     """The entries of JSON or of text."""
     if text.lstrip()[:1] == b"{":
         try:
-            entries = json.loads(text)[key]
-        except (ValueError, KeyError, TypeError, RecursionError):
+            entries = json_text.load(text)[key]
+        except OSError as error:
+            raise ValueError(str(error.strerror).lower()) from None
+        except (ValueError, KeyError, TypeError):
             raise ValueError(f"is not what scontrol show {key} --json prints") from None
         if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
             raise ValueError(f"has no list '{key}'")

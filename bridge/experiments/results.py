@@ -29,12 +29,11 @@ from dataclasses import asdict, dataclass, field
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, get_type_hints
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge import files
+from bridge import files, json_text, npz
 from bridge.errors import ResultError
 from bridge.experiments.cell import Cell
 
@@ -42,7 +41,7 @@ CELLS: Final = "cells"
 ABOUT: Final = "experiment.json"
 DONE: Final = "done"
 FAILED: Final = "failed"
-_LARGEST: Final = 4 << 30
+_LARGEST: Final = 1 << 30
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -185,7 +184,7 @@ def write_about(folder: Path, about: Mapping[str, Any]) -> None:
 def read_about(folder: Path) -> Mapping[str, Any]:
     """What the folder says of its experiment; empty if it says nothing that can be read."""
     try:
-        found = json.loads(files.read_text(folder / ABOUT))
+        found = json_text.load(files.read_bytes(folder / ABOUT))
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
@@ -198,7 +197,7 @@ def read_cell(path: Path) -> CellResult:
         ResultError: it cannot be read, or is no result of a cell.
     """
     try:
-        found = json.loads(files.read_text(path, _LARGEST))
+        found = json_text.load(files.read_bytes(path, _LARGEST))
         cell = Cell.of(found.pop("cell"))
         result = CellResult(cell, **found)
     except OSError as error:
@@ -239,9 +238,9 @@ def unpacked(content: bytes, shown: str) -> JobColumns:
         ResultError: a column is missing, or it is damaged.
     """
     try:
-        with np.load(BytesIO(content), allow_pickle=False) as held:
-            read = {name: held[name].astype(kind) for name, kind in COLUMNS.items()}
-    except (KeyError, ValueError, OSError, BadZipFile, EOFError) as error:
+        held = npz.read(content, _LARGEST)
+        read: dict[str, Any] = {name: held[name].astype(kind) for name, kind in COLUMNS.items()}
+    except npz.UNREADABLE as error:
         raise ResultError(
             shown, f"has no columns of jobs: {error}; remove it, and it is computed again"
         ) from None

@@ -19,12 +19,12 @@ Source: OpenADR 3.0 and 3.1, objects event, interval, intervalPeriod, valuesMap.
 Deviates: programs, targets, priorities, reports and randomizeStart are not read.
 """
 
-import json
 import math
 import re
 from datetime import UTC, datetime
 from typing import Any, Final, NoReturn
 
+from bridge import json_text
 from bridge.errors import ConfigError
 from bridge.power.entry_log import MOST_TEXT, Wish, check_bounds
 from bridge.units import DAY_S, NEVER
@@ -50,8 +50,8 @@ def read_event(text: str | bytes) -> tuple[str, tuple[Wish, ...]]:
         ConfigError: the first error, with its place in the event.
     """
     try:
-        value = json.loads(text, parse_constant=_no_number)
-    except (ValueError, RecursionError) as error:
+        value = json_text.load(text, parse_constant=_no_number)
+    except (ValueError, OSError) as error:
         _refuse("", f"is not valid JSON: {error}"[:200])
     event = _mapping(value, "event")
     name = event.get("eventName")

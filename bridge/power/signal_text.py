@@ -10,13 +10,13 @@ seconds. Without `from` an entry is in force at once, without `until` as long as
 Empty text, `{}` or `[]`: no entry.
 """
 
-import json
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from pydantic import Field, ValidationError, field_validator
 
+from bridge import json_text
 from bridge.errors import ConfigError
 from bridge.planning.site_rules.corridor_text import CorridorBounds
 from bridge.planning.site_rules.values_text import Name
@@ -53,8 +53,8 @@ def read_signal(text: str, zone: ZoneInfo, name: str) -> tuple[Wish, ...]:
         ConfigError: the first error, with file and key.
     """
     try:
-        value = json.loads(text, parse_constant=_no_number) if text.strip() else []
-    except (ValueError, RecursionError) as error:
+        value = json_text.load(text, parse_constant=_no_number) if text.strip() else []
+    except (ValueError, OSError) as error:
         raise ConfigError("", f"is not valid JSON: {error}"[:200], file=name) from None
     listed = value if isinstance(value, list) else [value] if value else []
     if len(listed) > MOST_ENTRIES:

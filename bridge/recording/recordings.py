@@ -13,9 +13,10 @@ Rules
        (`bridge.planning.scheduler.kept_plan`).
     2. Files are untrusted: they are data, never executed, and a file that does not fit the tables
        or contradicts itself is refused with file, field and problem.
-    3. A file of an older version is read as long as its fields are known; one of a newer version
+    3. The memory that a file needs is bounded (`MEMORY_MOST`), and counted before it is used.
+    4. A file of an older version is read as long as its fields are known; one of a newer version
        is refused. In version 1 limits, FreePools and protections are parameters of the policy.
-    4. The same recording gives the same bytes.
+    5. The same recording gives the same bytes.
 """
 
 import gzip
@@ -28,7 +29,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
-from bridge import files
+from bridge import files, json_text
 from bridge.errors import RecordingError
 from bridge.model.layers import Layers
 from bridge.model.learnt import Learnt
@@ -42,11 +43,13 @@ from bridge.recording.tables_text import KEYS, Wrong, from_plain, to_plain
 
 FORMAT, VERSION = "schedbridge cycle", 2
 SUFFIX = ".cycle.json.gz"
-MOST_BYTES = 2 << 30
-"""Maximum size of a file's text, bytes; larger files are refused as decompression bombs."""
+MEMORY_MOST: Final = 512 * files.MIB
+"""Memory that the text, the values and the columns of a file may need together, bytes: that of some
+200,000 jobs that differ in every column."""
 
 KEYS[Plan.__name__, "predicted"] = "believed"
 """The key is older than the attribute; it stays, so that older recordings can be read."""
+_PIECE: Final = 1 << 20
 _KEPT_PLAN: Final = "kept_plan"
 _LEARNT: Final = dict[str, dict[str, list[int]]]
 _STATE: Final[Mapping[str, Any]] = {
@@ -159,7 +162,7 @@ def read_recording(path: Path) -> Recording:
         RecordingError: it cannot be read, or is not a valid recording.
     """
     try:
-        raw = files.read_bytes(path, MOST_BYTES)
+        raw = files.read_bytes(path, MEMORY_MOST)
     except OSError as error:
         raise RecordingError(str(path), "", f"cannot be read: {error.strerror}") from None
     return decode(raw, str(path))
@@ -175,11 +178,19 @@ def decode(raw: bytes, path: str = "") -> Recording:
     Raises:
         RecordingError: they are not a valid recording.
     """
+    budget = files.MemoryBudget(MEMORY_MOST)
     try:
-        data = json.loads(_inflate(raw))
-    except (OSError, EOFError, zlib.error):
+        return _decode(_inflate(raw, budget), path, budget)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
         raise RecordingError(path, "", "is cut off or damaged: fetch the file again") from None
-    except (ValueError, RecursionError):
+    except OSError as error:
+        raise RecordingError(path, "", f"cannot be read: {error.strerror}") from None
+
+
+def _decode(text: bytes, path: str, budget: files.MemoryBudget) -> Recording:
+    try:
+        data = json_text.load(text, budget)
+    except ValueError:
         raise RecordingError(path, "", "is not a recorded cycle: its text is not JSON") from None
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise RecordingError(path, "format", f'must be "{FORMAT}"')
@@ -192,12 +203,12 @@ def decode(raw: bytes, path: str = "") -> Recording:
     try:
         policy, planning = _policy_and_planning(data)
         recording = Recording(
-            snapshot=from_plain(data.get("snapshot"), Snapshot, "snapshot"),
+            snapshot=from_plain(data.get("snapshot"), Snapshot, "snapshot", budget=budget),
             state=_state_from_plain(data.get("memory")),
             policy=policy,
             planning=planning,
             seed=from_plain(data.get("seed"), int, "seed"),
-            plan=from_plain(data.get("plan"), Plan, "plan"),
+            plan=from_plain(data.get("plan"), Plan, "plan", budget=budget),
             origin=from_plain(data.get("origin", {}), Mapping[str, str], "origin"),
             path=path,
         )
@@ -212,14 +223,17 @@ def decode(raw: bytes, path: str = "") -> Recording:
     return recording
 
 
-def _inflate(raw: bytes) -> bytes:
-    if not raw.startswith(b"\x1f\x8b"):
-        return raw
-    with gzip.open(BytesIO(raw)) as stream:
-        text = stream.read(MOST_BYTES + 1)
-    if len(text) > MOST_BYTES:
-        raise ValueError("too large")
-    return text
+def _inflate(raw: bytes, budget: files.MemoryBudget) -> bytes:
+    """The text; refused as soon as its values would need too much memory."""
+    pieces, needed = [raw], json_text.needed_bytes(raw)
+    if raw.startswith(b"\x1f\x8b"):
+        pieces, needed = [], 0
+        with gzip.open(BytesIO(raw)) as stream:
+            while needed <= budget.limit and (piece := stream.read(_PIECE)):
+                pieces.append(piece)
+                needed += json_text.needed_bytes(piece)
+    files.MemoryBudget(budget.limit).take(needed)
+    return b"".join(pieces)
 
 
 def _state_from_plain(data: Any) -> State:

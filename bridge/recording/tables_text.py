@@ -27,10 +27,17 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.files import MIB, MemoryBudget
 from bridge.model.job_columns import ELEMENT, columns, dtype_of, objects
 
 MOST_VALUES = 100_000_000
 """Maximum number of values of one column."""
+
+MEMORY_MOST: Final = 512 * MIB
+"""Memory that the columns of a value may need, bytes."""
+
+_POSITION_B: Final = 24
+"""Memory of a member that occurs before: its place in two lists, and a number."""
 
 KEYS: Final[dict[tuple[str, str], str]] = {}
 """(dataclass, field) to the key in files, if that differs from the name of the field."""
@@ -139,7 +146,9 @@ def _any_to_plain(value: object) -> Any:
 # ------------------------------------------------------------ from plain
 
 
-def from_plain(data: Any, hint: Any, field: str = "", element: Any = str) -> Any:
+def from_plain(
+    data: Any, hint: Any, field: str = "", element: Any = str, budget: MemoryBudget | None = None
+) -> Any:
     """Makes a value of a hint from untrusted plain data.
 
     Args:
@@ -147,34 +156,130 @@ def from_plain(data: Any, hint: Any, field: str = "", element: Any = str) -> Any
         hint: what it must be.
         field: its name, for messages.
         element: hint of the elements, for a column of objects.
+        budget: what the columns are counted in; None: `MEMORY_MOST`.
 
     Raises:
         Wrong: it is something else.
+        OSError: its columns would need too much memory.
     """
-    whole = hint
-    hint = _not_none(hint)
-    if data is None and hint is not object:
-        if whole is hint:
-            raise Wrong(field, "is missing")
-        return None
-    origin = typing.get_origin(hint)
-    if (dtype := dtype_of(hint)) is not None:
-        return _column(data, dtype, field, element)
-    if dataclasses.is_dataclass(hint):
-        return _dataclass(data, hint, field)
-    if origin is tuple:
-        return _tuple(data, typing.get_args(hint), field)
-    if origin in (frozenset, list):
-        each = typing.get_args(hint)[0]
+    return _Reading(budget or MemoryBudget(MEMORY_MOST)).value(data, hint, field, element)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Reading:
+    """Columns are counted before they are made: `{"shape": [100000000], "all": 0}` is short."""
+
+    budget: MemoryBudget
+
+    def value(self, data: Any, hint: Any, field: str, element: Any = str) -> Any:
+        whole = hint
+        hint = _not_none(hint)
+        if data is None and hint is not object:
+            if whole is hint:
+                raise Wrong(field, "is missing")
+            return None
+        origin = typing.get_origin(hint)
+        if (dtype := dtype_of(hint)) is not None:
+            return self._column(data, dtype, field, element)
+        if dataclasses.is_dataclass(hint):
+            return self._dataclass(data, hint, field)
+        if origin is tuple:
+            return self._tuple(data, typing.get_args(hint), field)
+        if origin in (frozenset, list):
+            each = typing.get_args(hint)[0]
+            members = _list(data, field)
+            return origin(self.value(one, each, f"{field}[{i}]") for i, one in enumerate(members))
+        if origin in (dict, Mapping):
+            each = typing.get_args(hint)[1]
+            return {
+                name: self.value(one, each, f"{field}.{name[:40]}")
+                for name, one in _object(data, field).items()
+            }
+        return _scalar(data, hint, field)
+
+    def _dataclass(self, data: Any, hint: Any, field: str) -> Any:
+        given, hints = _object(data, field), _fields(hint)
+        names = {_key(hint, name) for name in hints}
+        for name in given:
+            if name not in names:
+                raise Wrong(_join(field, name[:40]), "is an unknown field: from a newer version?")
+        made = {}
+        for known in dataclasses.fields(hint):
+            key = _key(hint, known.name)
+            if key in given and known.name in hints:
+                made[known.name] = self.value(
+                    given[key],
+                    hints[known.name],
+                    _join(field, key),
+                    _element(hint, known.name),
+                )
+            elif (
+                known.default is dataclasses.MISSING
+                and known.default_factory is dataclasses.MISSING
+            ):
+                raise Wrong(_join(field, key), "is missing")
+        return hint(**made)
+
+    def _tuple(self, data: Any, hints: tuple[Any, ...], field: str) -> tuple[Any, ...]:
+        if len(hints) == 2 and hints[1] is Ellipsis:
+            if isinstance(data, dict):
+                return tuple(self._spread(data, hints[0], field))
+            members = _list(data, field)
+            return tuple(
+                self.value(one, hints[0], f"{field}[{i}]") for i, one in enumerate(members)
+            )
         members = _list(data, field)
-        return origin(from_plain(one, each, f"{field}[{i}]") for i, one in enumerate(members))
-    if origin in (dict, Mapping):
-        each = typing.get_args(hint)[1]
-        return {
-            name: from_plain(one, each, f"{field}.{name[:40]}")
-            for name, one in _object(data, field).items()
-        }
-    return _scalar(data, hint, field)
+        if len(members) != len(hints):
+            raise Wrong(field, f"has {len(members)} members where {len(hints)} belong")
+        return tuple(
+            self.value(one, each, f"{field}[{i}]")
+            for i, (one, each) in enumerate(zip(members, hints, strict=True))
+        )
+
+    def _spread(self, data: Any, hint: Any, field: str) -> list[Any]:
+        """The members of `{"of": ..., "at": ...}`."""
+        given = _object(data, field)
+        if set(given) != {"of", "at"}:
+            raise Wrong(field, 'must have "of" and "at"')
+        distinct = _list(given["of"], f"{field}.of")
+        made = [self.value(one, hint, f"{field}.of[{i}]") for i, one in enumerate(distinct)]
+        at = self._column(given["at"], np.dtype(np.int64), f"{field}.at", None)
+        if at.ndim != 1 or (len(at) and not 0 <= int(at.min()) <= int(at.max()) < len(made)):
+            raise Wrong(f"{field}.at", f"points outside of {len(made)} values")
+        self.budget.take(_POSITION_B * len(at))
+        return [made[position] for position in at.tolist()]
+
+    def _column(self, data: Any, dtype: np.dtype[Any], field: str, element: Any) -> NDArray[Any]:
+        if dtype.kind == "O":
+            return objects(self._spread(data, element, field))
+        if isinstance(data, list):
+            return self._numbers(data, dtype, field)
+        given = _object(data, field)
+        shape = given.get("shape")
+        if (
+            not isinstance(shape, list)
+            or not all(type(size) is int and size >= 0 for size in shape)
+            or not 1 <= len(shape) <= 2
+            or max(shape) > MOST_VALUES
+            or math.prod(shape) > MOST_VALUES
+        ):
+            raise Wrong(
+                f"{field}.shape", f"is {_shown(shape)}: one or two possible sizes belong there"
+            )
+        if set(given) == {"shape", "all"}:
+            self.budget.take(math.prod(shape) * dtype.itemsize)
+            return np.full(shape, _numbers([given["all"]], dtype, field)[0], dtype=dtype)
+        if set(given) != {"shape", "values"}:
+            raise Wrong(field, 'must have "shape" and either "all" or "values"')
+        flat = self._numbers(_list(given["values"], field), dtype, field)
+        if len(flat) != math.prod(shape):
+            raise Wrong(field, f"has {len(flat)} values where {math.prod(shape)} belong")
+        table: NDArray[Any] = flat.reshape(shape)
+        return table
+
+    def _numbers(self, data: list[Any], dtype: np.dtype[Any], field: str) -> NDArray[Any]:
+        self.budget.take(len(data) * dtype.itemsize)
+        return _numbers(data, dtype, field)
 
 
 def _scalar(data: Any, hint: Any, field: str) -> Any:
@@ -190,81 +295,6 @@ def _scalar(data: Any, hint: Any, field: str) -> Any:
     if type(data) is not hint or (hint is float and not math.isfinite(data)):
         raise Wrong(field, f"is {_shown(data)}, not {kinds[hint]}")
     return data
-
-
-def _dataclass(data: Any, hint: Any, field: str) -> Any:
-    given, hints = _object(data, field), _fields(hint)
-    names = {_key(hint, name) for name in hints}
-    for name in given:
-        if name not in names:
-            raise Wrong(_join(field, name[:40]), "is an unknown field: from a newer version?")
-    made = {}
-    for known in dataclasses.fields(hint):
-        key = _key(hint, known.name)
-        if key in given and known.name in hints:
-            made[known.name] = from_plain(
-                given[key],
-                hints[known.name],
-                _join(field, key),
-                _element(hint, known.name),
-            )
-        elif known.default is dataclasses.MISSING and known.default_factory is dataclasses.MISSING:
-            raise Wrong(_join(field, key), "is missing")
-    return hint(**made)
-
-
-def _tuple(data: Any, hints: tuple[Any, ...], field: str) -> tuple[Any, ...]:
-    if len(hints) == 2 and hints[1] is Ellipsis:
-        if isinstance(data, dict):
-            return tuple(_spread(data, hints[0], field))
-        members = _list(data, field)
-        return tuple(from_plain(one, hints[0], f"{field}[{i}]") for i, one in enumerate(members))
-    members = _list(data, field)
-    if len(members) != len(hints):
-        raise Wrong(field, f"has {len(members)} members where {len(hints)} belong")
-    return tuple(
-        from_plain(one, each, f"{field}[{i}]")
-        for i, (one, each) in enumerate(zip(members, hints, strict=True))
-    )
-
-
-def _spread(data: Any, hint: Any, field: str) -> list[Any]:
-    """The members of `{"of": ..., "at": ...}`."""
-    given = _object(data, field)
-    if set(given) != {"of", "at"}:
-        raise Wrong(field, 'must have "of" and "at"')
-    distinct = _list(given["of"], f"{field}.of")
-    made = [from_plain(one, hint, f"{field}.of[{i}]") for i, one in enumerate(distinct)]
-    at = _column(given["at"], np.dtype(np.int64), f"{field}.at", None)
-    if at.ndim != 1 or (len(at) and not 0 <= int(at.min()) <= int(at.max()) < len(made)):
-        raise Wrong(f"{field}.at", f"points outside of {len(made)} values")
-    return [made[position] for position in at.tolist()]
-
-
-def _column(data: Any, dtype: np.dtype[Any], field: str, element: Any) -> NDArray[Any]:
-    if dtype.kind == "O":
-        return objects(_spread(data, element, field))
-    if isinstance(data, list):
-        return _numbers(data, dtype, field)
-    given = _object(data, field)
-    shape = given.get("shape")
-    if (
-        not isinstance(shape, list)
-        or not all(type(size) is int and size >= 0 for size in shape)
-        or not 1 <= len(shape) <= 2
-        or max(shape) > MOST_VALUES
-        or math.prod(shape) > MOST_VALUES
-    ):
-        raise Wrong(f"{field}.shape", f"is {_shown(shape)}: one or two possible sizes belong there")
-    if set(given) == {"shape", "all"}:
-        return np.full(shape, _numbers([given["all"]], dtype, field)[0], dtype=dtype)
-    if set(given) != {"shape", "values"}:
-        raise Wrong(field, 'must have "shape" and either "all" or "values"')
-    flat = _numbers(_list(given["values"], field), dtype, field)
-    if len(flat) != math.prod(shape):
-        raise Wrong(field, f"has {len(flat)} values where {math.prod(shape)} belong")
-    table: NDArray[Any] = flat.reshape(shape)
-    return table
 
 
 def _numbers(data: list[Any], dtype: np.dtype[Any], field: str) -> NDArray[Any]:

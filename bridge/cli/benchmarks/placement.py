@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge import files
+from bridge import files, json_text
 from bridge.errors import ConfigError, TraceError
 from bridge.model.hop_tree import HopTree, Metric, NodeSets
 from bridge.model.topology import Topology, regular
@@ -104,11 +104,13 @@ def read_instances(path: Path) -> Iterator[PlacementWindow]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = json_text.load(line)
         except json.JSONDecodeError as error:
             raise TraceError(str(path), number, f"no JSON: {error.msg}") from None
-        except (ValueError, RecursionError):
+        except ValueError:
             raise TraceError(str(path), number, "JSON nested too deeply, or too long") from None
+        except OSError as error:
+            raise TraceError(str(path), number, str(error.strerror).lower()) from None
         if not isinstance(row, dict):
             raise TraceError(str(path), number, "must be an object")
         idle = _numbers(path, number, row, "idle_nodes", 0)

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from bridge import files
+from bridge import files, json_text
 from bridge.cli.experiments.running import Order, compute
 from bridge.errors import ConfigError, ResultError
 from bridge.experiments.cell import Cell
@@ -24,7 +24,7 @@ from bridge.experiments.results import read_cell, read_columns, unpacked
 from bridge.interpreter import python
 from bridge.registry import budgets_ms, parse_policy
 
-_MOST_BYTES: Final = 1 << 30
+_MOST_BYTES: Final = 512 * files.MIB
 _MOST_SHOWN: Final = 20
 _KEYS: Final = ("results", "left_out", "jobs", "processors", "policies")
 """Of the JSON of `simulate`: what must come out again."""
@@ -67,7 +67,7 @@ def rerun(
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(files.read_text(path, _MOST_BYTES))
+        value = json_text.load(files.read_bytes(path, _MOST_BYTES))
     except OSError as error:
         raise ResultError(str(path), f"cannot be read: {error.strerror}") from None
     except ValueError as error:

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from bridge import json_text
 from bridge.errors import BadRequest
 from bridge.pbs.objects.fair_share import MOST, MOST_MEMBERS, FairShare
 from bridge.pbs.objects.sched_usage import MOST_B as MOST_SCHED_B
@@ -54,7 +55,7 @@ class UsageFile:
         self._due_s = self.clock() + SAVE_S
         try:
             with (folder / NAME).open(encoding="utf-8") as file:
-                self._take(json.loads(file.read(MOST_B)), share)
+                self._take(json_text.load(file.read(MOST_B)), share)
         except FileNotFoundError:
             self._take_over(folder / SCHED_NAME, share)
         except (OSError, ValueError, TypeError, AttributeError, KeyError) as error:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge import json_text
 from bridge.core import Blocked
 from bridge.model.plan import Plan
 from bridge.model.resources import Arrangement
@@ -142,9 +143,11 @@ def from_bytes(value: bytes) -> KeptPlan:
         raise ValueError(f"it is longer than {MOST_BYTES} bytes")
     line, _, body = value.partition(b"\n")
     try:
-        head = json.loads(line)
+        head = json_text.load(line)
         version = head["version"]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except OSError as error:
+        raise ValueError(f"its header {(error.strerror or '').lower()}") from error
+    except (ValueError, KeyError, TypeError) as error:
         raise ValueError("it is not a plan") from error
     if version != VERSION:
         raise ValueError(f"it has version {version!r}, this service writes {VERSION}")

@@ -11,7 +11,7 @@ Rules
 import json
 from typing import Any, Final
 
-from bridge import yaml_text
+from bridge import json_text, yaml_text
 from bridge.errors import ConfigError
 from bridge.model.learnt import Learnt
 from bridge.planning.sharing.exchange import exported, imported
@@ -48,9 +48,9 @@ def read(text: str) -> tuple[Learnt, Learnt]:
 
 def _value(text: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_once)
-    except RecursionError:
-        raise ConfigError("file", "is nested too deeply") from None
+        return json_text.load(text, object_pairs_hook=_once)
+    except OSError as error:
+        raise ConfigError("file", f"{error.strerror}".lower()) from None
     except ValueError as error:  # no JSON, or a key twice, or a number of too many digits
         if len(text) > yaml_text.MOST_CHARACTERS:
             raise ConfigError("file", f"is not JSON: {error}"[:200]) from None

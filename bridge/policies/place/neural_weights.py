@@ -19,11 +19,6 @@ A file is an .npz: `network` (its name) and arrays `0`, `1`, ...: weights and bi
 the first layer on, float32. Convolutions are (out, in, width), linear layers (out, in).
 """
 
-import io
-import struct
-import tokenize
-import zipfile
-import zlib
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -32,7 +27,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge import files
+from bridge import files, npz
 from bridge.core import RepairNetwork
 from bridge.errors import ConfigError
 
@@ -46,12 +41,6 @@ LARGEST: Final = 40
 MOST_BYTES: Final = 16 << 20
 """Maximum size of all arrays of a file, unpacked."""
 SHIPPED: Final = Path(__file__).parent / "weights"
-
-_UNREADABLE: Final = (
-    OSError, ValueError, EOFError, MemoryError, RuntimeError, SyntaxError, KeyError,
-    struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
-)  # fmt: skip
-"""Exceptions of damaged archives and false headers."""
 
 Weights = list[NDArray[np.float32]]
 
@@ -121,13 +110,8 @@ def read_weights(path: Path) -> tuple[str, Weights]:
         ConfigError: it cannot be read, or does not hold one of the networks.
     """
     try:
-        raw = io.BytesIO(files.read_bytes(path, MOST_BYTES))
-        with zipfile.ZipFile(raw) as packed:
-            if sum(entry.file_size for entry in packed.infolist()) > MOST_BYTES:
-                raise ConfigError("weights", f"{path}: larger than any network's file")
-        with np.load(raw, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except _UNREADABLE as error:
+        arrays = npz.read(files.read_bytes(path, MOST_BYTES), MOST_BYTES)
+    except npz.UNREADABLE as error:
         raise ConfigError("weights", f"{path}: no file of weights: {error}") from None
     network = str(arrays.pop("network", ""))
     if network not in NETWORKS:

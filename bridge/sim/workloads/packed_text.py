@@ -7,25 +7,26 @@ Rules
     2. UTF-8 with a byte-order mark, UTF-16 and UTF-32 with one become plain UTF-8. Other bytes are
        kept as they are: old logs are in many encodings.
     3. Formats that are recognised and not read (`foreign`) are named, with what to do.
-    4. No file becomes longer than `most` bytes, and xz needs at most `_XZ_MEMORY` to unpack.
+    4. A file is unpacked while it is read, so that only a piece of it is held. No file becomes
+       longer than `most` bytes, and xz needs at most `_XZ_MEMORY` to unpack.
 """
 
 import bz2
 import codecs
-import gzip
+import errno
+import itertools
 import lzma
 import zlib
-from collections.abc import Callable
-from io import BytesIO
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol, Self
 
 from bridge import files
 
 _GZIP: Final = b"\x1f\x8b"
 _XZ: Final = b"\xfd7zXZ\x00"
 _BZIP2: Final = b"BZh"
-_XZ_MEMORY: Final = 512 * files.MIB
+_XZ_MEMORY: Final = 128 * files.MIB
 _PIECE: Final = 1 << 16
 _HEAD: Final = 4096
 
@@ -45,40 +46,159 @@ _MARKS: Final = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 """Longer ones first: the mark of UTF-32 begins with that of UTF-16."""
+_LONGEST_MARK: Final = 4
 
 
 class _Unpacker(Protocol):
     @property
     def eof(self) -> bool: ...
     @property
-    def needs_input(self) -> bool: ...
-    @property
     def unused_data(self) -> bytes: ...
     def decompress(self, data: bytes, max_length: int = ...) -> bytes: ...
 
 
-def read_packed(path: str | Path, most: int) -> tuple[bytes, str | None]:
-    """Reads a file and unpacks it.
+class PackedText:
+    """A file that is unpacked while it is read.
 
-    Args:
-        path: of a regular file.
-        most: bytes, packed and unpacked.
-
-    Returns:
-        The text in UTF-8, as far as it can be read, and what is wrong at its end, if anything.
-
-    Raises:
-        OSError: it cannot be read, or is too long.
+    Attributes:
+        head: the beginning of its text.
+        fault: what is wrong with its end, once it has been read; None: nothing.
     """
-    raw = files.read_bytes(path, most)
-    text, fault = raw, None
-    if raw.startswith(_GZIP):
-        text, fault = _gzip(raw, most)
-    elif raw.startswith(_XZ):
-        text, fault = _streams("xz", raw, most, _xz)
-    elif raw.startswith(_BZIP2):
-        text, fault = _streams("bzip2", raw, most, bz2.BZ2Decompressor)
-    return _decoded(text), fault
+
+    def __init__(self, path: str | Path, most: int) -> None:
+        """Opens it.
+
+        Args:
+            path: of a regular file.
+            most: bytes, packed and unpacked.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        self.fault: str | None = None
+        self._most = most
+        self._file = files.opened(path)
+        self._pieces = filter(None, self._decoded(self._unpacked()))
+        self._first = b""
+        while len(self._first) < _HEAD and (piece := next(self._pieces, b"")):
+            self._first += piece
+        self.head = self._first[:_HEAD]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def pieces(self) -> Iterator[bytes]:
+        """The text in UTF-8, once, as far as it can be read."""
+        yield self._first
+        yield from self._pieces
+
+    def lines(self, longest: int) -> Iterator[bytes]:
+        """The lines without their ends; after a fault without the last one, which may be cut off.
+
+        Args:
+            longest: bytes of a line.
+
+        Raises:
+            OSError: a line is longer.
+        """
+        old_mac = b"\n" not in self._first and b"\r" in self._first
+        rest = b""
+        for piece in self.pieces():
+            *whole, rest = (rest + (piece.replace(b"\r", b"\n") if old_mac else piece)).split(b"\n")
+            yield from whole
+            if len(rest) > longest:
+                raise OSError(errno.EFBIG, f"Has a line longer than {files.size(longest)}")
+        if self.fault is None:
+            yield rest
+
+    def _raw(self) -> Iterator[bytes]:
+        while piece := self._file.read(_PIECE):
+            yield piece
+
+    def _unpacked(self) -> Iterator[bytes]:
+        raw = self._raw()
+        first = next(raw, b"")
+        for kind, magic, make in _PACKINGS:
+            if first.startswith(magic):
+                unpacked = self._streams(kind, first, raw, make)
+                break
+        else:
+            unpacked = itertools.chain((first,), raw)
+        count = 0
+        for piece in unpacked:
+            count += len(piece)
+            if count > self._most:
+                self.fault = f"longer than {files.size(self._most)}, unpacked"
+                return
+            yield piece
+
+    def _streams(
+        self, kind: str, first: bytes, raw: Iterator[bytes], make: Callable[[], _Unpacker]
+    ) -> Iterator[bytes]:
+        """Unpacks streams one after the other; zero bytes between them are padding."""
+        piece = first
+        while piece := piece.lstrip(b"\0") or next(raw, b""):
+            if not piece.strip(b"\0"):
+                continue
+            unpacker = make()
+            while not unpacker.eof:
+                try:
+                    block = unpacker.decompress(piece, _PIECE)
+                    piece = _left(unpacker)
+                except (lzma.LZMAError, zlib.error, OSError, ValueError) as error:
+                    much = "limit" in str(error).lower()
+                    what = "needs too much memory to unpack" if much else "is damaged here"
+                    self.fault = f"the {kind} stream {what}"
+                    return
+                yield block
+                if not block and not piece and not unpacker.eof:
+                    piece = next(raw, b"")
+                    if not piece:
+                        self.fault = f"the {kind} stream is cut off here"
+                        return
+            piece = unpacker.unused_data
+
+    @staticmethod
+    def _decoded(pieces: Iterator[bytes]) -> Iterator[bytes]:
+        first = b""
+        for piece in pieces:  # marks have up to four bytes
+            first += piece
+            if len(first) >= _LONGEST_MARK:
+                break
+        if first.startswith(codecs.BOM_UTF8):
+            first = first[len(codecs.BOM_UTF8) :]
+        for mark, encoding in _MARKS:
+            if first.startswith(mark):
+                decoder = codecs.getincrementaldecoder(encoding)("replace")
+                for piece in itertools.chain((first[len(mark) :],), pieces):
+                    yield decoder.decode(piece).encode("utf-8", "replace")
+                yield decoder.decode(b"", True).encode("utf-8", "replace")
+                return
+        yield first
+        yield from pieces
+
+
+def _left(unpacker: _Unpacker) -> bytes:
+    """What zlib has not taken; others keep it."""
+    return getattr(unpacker, "unconsumed_tail", b"")
+
+
+def _gzip() -> Any:
+    return zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+
+
+def _xz() -> lzma.LZMADecompressor:
+    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
+
+
+_PACKINGS: Final[tuple[tuple[str, bytes, Callable[[], Any]], ...]] = (
+    ("gzip", _GZIP, _gzip),
+    ("xz", _XZ, _xz),
+    ("bzip2", _BZIP2, bz2.BZ2Decompressor),
+)
 
 
 def foreign(text: bytes) -> str | None:
@@ -101,59 +221,3 @@ def foreign(text: bytes) -> str | None:
     if beginning.startswith(b"<"):
         return "is HTML or XML: the address may have led to a page instead of the file"
     return None
-
-
-def _xz() -> lzma.LZMADecompressor:
-    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
-
-
-def _gzip(raw: bytes, most: int) -> tuple[bytes, str | None]:
-    text = bytearray()
-    with gzip.open(BytesIO(raw)) as stream:
-        try:
-            while block := stream.read(_PIECE):
-                text += block
-                if len(text) > most:
-                    return bytes(text), _too_long(most)
-        except EOFError:
-            return bytes(text), "the gzip stream is cut off here"
-        except (zlib.error, gzip.BadGzipFile):
-            return bytes(text), "the gzip stream is damaged here"
-    return bytes(text), None
-
-
-def _streams(
-    kind: str, raw: bytes, most: int, make: Callable[[], _Unpacker]
-) -> tuple[bytes, str | None]:
-    """Unpacks streams one after the other; zero bytes between them are padding."""
-    text = bytearray()
-    while raw:
-        unpacker, piece = make(), raw
-        while not unpacker.eof:
-            try:
-                block = unpacker.decompress(piece, _PIECE)
-            except (lzma.LZMAError, OSError, ValueError) as error:
-                if "limit" in str(error).lower():
-                    return bytes(text), f"the {kind} stream needs too much memory to unpack"
-                return bytes(text), f"the {kind} stream is damaged here"
-            piece = b""
-            text += block
-            if len(text) > most:
-                return bytes(text), _too_long(most)
-            if not block and unpacker.needs_input and not unpacker.eof:
-                return bytes(text), f"the {kind} stream is cut off here"
-        raw = unpacker.unused_data.lstrip(b"\0")
-    return bytes(text), None
-
-
-def _too_long(most: int) -> str:
-    return f"longer than {files.size(most)}, unpacked"
-
-
-def _decoded(text: bytes) -> bytes:
-    if text.startswith(codecs.BOM_UTF8):
-        return text[len(codecs.BOM_UTF8) :]
-    for mark, encoding in _MARKS:
-        if text.startswith(mark):
-            return text[len(mark) :].decode(encoding, "replace").encode("utf-8", "replace")
-    return text

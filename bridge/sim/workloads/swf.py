@@ -21,7 +21,7 @@ Source: D. G. Feitelson, The Standard Workload Format, Parallel Workloads Archiv
 """
 
 import gzip
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from io import BytesIO
@@ -32,15 +32,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import TraceError
-from bridge.sim.workloads.packed_text import foreign, read_packed
+from bridge.files import MIB, MemoryBudget, held_bytes
+from bridge.sim.workloads.packed_text import PackedText, foreign
 
 N_FIELDS = 18
 MOST_BYTES = 2 << 30
-"""Maximum number of jobs: five times the longest log of the Parallel Workloads Archive."""
+"""Maximum length of a trace: five times the longest of the Parallel Workloads Archive."""
+MEMORY_MOST = 4 << 30
+"""Memory that a trace may need, bytes: that of some 14 million jobs."""
+LONGEST_LINE = MIB
 LATEST_S = 1 << 38
 """Latest time in a trace: some 8,700 years."""
 
 _LARGEST = float(2**53)
+_BLOCK = 1 << 14
+"""Lines that are read together."""
 
 
 class Field(IntEnum):
@@ -135,30 +141,106 @@ def read_swf(path: str | Path, *, lenient: bool = False) -> Trace:
     """
     shown = str(path)
     try:
-        raw, cut_off = read_packed(path, MOST_BYTES)
+        with PackedText(path, MOST_BYTES) as packed:
+            if not lenient and (what := foreign(packed.head)) is not None:
+                raise TraceError(shown, None, what)
+            reading = _Reading(shown, lenient)
+            for line in packed.lines(LONGEST_LINE):
+                reading.take(line)
+            return reading.end(packed.fault)
     except OSError as error:
         raise TraceError(shown, None, f"cannot be read: {error.strerror}") from None
-    if not lenient and (what := foreign(raw)) is not None:
-        raise TraceError(shown, None, what)
-    if b"\n" not in raw:  # line ends of old Macs
-        raw = raw.replace(b"\r", b"\n")
-    lines = raw.split(b"\n")
-    dropped: list[str] = []
-    if cut_off is not None:
-        if not lenient:
-            raise TraceError(shown, len(lines), f"{cut_off}; fetch the file again or use --lenient")
-        if lines.pop().strip():
-            dropped.append(f"{shown}:{len(lines) + 1}: {cut_off}")
-    header, where, data = _split(lines)
-    if data and not lenient and (what := _separated(data[0])) is not None:
-        raise TraceError(shown, where[0], what)
-    columns = _parse_all(data)
-    if columns is None:
-        columns, data, faults = _parse_each(shown, where, data, lenient=lenient)
-        dropped = faults + dropped
-    if not len(columns):
-        raise TraceError(shown, None, "no job lines: this is not a trace, or it is empty")
-    return Trace(shown, header, columns, tuple(dropped), _extension(data))
+
+
+class _Reading:
+    """Lines become columns block by block; the memory of all that is kept is counted."""
+
+    def __init__(self, shown: str, lenient: bool) -> None:
+        self._shown, self._lenient = shown, lenient
+        self._budget = MemoryBudget(MEMORY_MOST)
+        self._line, self._width = 0, 0
+        self._header: list[str] = []
+        self._where: list[int] = []
+        self._data: list[bytes] = []
+        self._columns: list[NDArray[np.float64]] = []
+        self._dropped: list[str] = []
+        self._extension: list[tuple[str, ...]] = []
+
+    def take(self, line: bytes) -> None:
+        self._line += 1
+        text = line.strip()
+        if text.startswith((b";", b"#")):
+            self._header.append(text[1:].strip().decode("utf-8", "surrogateescape"))
+            self._budget.take(held_bytes(self._header[-1]))
+        elif text:
+            if not self._width:
+                if not self._lenient and (what := _separated(text)) is not None:
+                    raise TraceError(self._shown, self._line, what)
+                self._width = max(N_FIELDS, len(text.split()))
+            self._where.append(self._line)
+            self._data.append(text)
+            if len(self._data) == _BLOCK:
+                self._read_block()
+
+    def end(self, fault: str | None) -> Trace:
+        """The trace, after its last line.
+
+        Args:
+            fault: of the file's end, if there is one.
+
+        Raises:
+            TraceError: it has no jobs, or (strict) breaks a rule.
+            OSError: it needs too much memory.
+        """
+        if fault is not None and not self._lenient:
+            what = f"{fault}; fetch the file again or use --lenient"
+            raise TraceError(self._shown, self._line + 1, what)
+        self._read_block()
+        if fault is not None:
+            self._drop(f"{self._shown}:{self._line + 1}: {fault}")
+        if not self._columns:
+            raise TraceError(self._shown, None, "no job lines: this is not a trace, or it is empty")
+        columns = np.concatenate(self._columns)
+        return Trace(
+            self._shown,
+            tuple(self._header),
+            columns,
+            tuple(self._dropped),
+            tuple(self._extension),
+        )
+
+    def _read_block(self) -> None:
+        data = self._data
+        columns = _parse_all(data, self._width)
+        if columns is None:
+            columns, data = self._parse_each()
+        self._budget.take(2 * columns.nbytes)  # once more when blocks are joined
+        if len(columns):
+            self._columns.append(columns)
+        if self._width > N_FIELDS:
+            self._extension += (_extension(line) for line in data)
+            self._budget.take(held_bytes(self._extension[len(self._extension) - len(data) :]))
+        self._where, self._data = [], []
+
+    def _parse_each(self) -> tuple[NDArray[np.float64], list[bytes]]:
+        """Reads line by line, to name the wrong ones; returns the good lines, too."""
+        rows: list[list[float]] = []
+        good: list[bytes] = []
+        for number, line in zip(self._where, self._data, strict=True):
+            values, fault = _parse_line(line, self._width)
+            if fault is None:
+                rows.append(values)
+                good.append(line)
+            elif self._lenient:
+                self._drop(f"{self._shown}:{number}: {fault}")
+            else:
+                hint = "fix or remove the line, or use --lenient to drop it"
+                raise TraceError(self._shown, number, f"{fault}; {hint}")
+        return np.array(rows, np.float64).reshape(len(rows), N_FIELDS), good
+
+    def _drop(self, message: str) -> None:
+        self._budget.take(held_bytes(message))
+        self._dropped.append(message)
 
 
 def write_swf(path: Path, header: Iterable[str], columns: NDArray[np.float64]) -> None:
@@ -169,21 +251,6 @@ def write_swf(path: Path, header: Iterable[str], columns: NDArray[np.float64]) -
     raw = text.encode("utf-8", "surrogateescape") + body.getvalue()
     # mtime 0: the same schedule gives the same bytes.
     path.write_bytes(gzip.compress(raw, mtime=0) if path.suffix == ".gz" else raw)
-
-
-def _split(lines: list[bytes]) -> tuple[tuple[str, ...], list[int], list[bytes]]:
-    """Header, and the data lines with their line numbers."""
-    header: list[str] = []
-    where: list[int] = []
-    data: list[bytes] = []
-    for number, line in enumerate(lines, 1):
-        text = line.strip()
-        if text.startswith((b";", b"#")):
-            header.append(text[1:].strip().decode("utf-8", "surrogateescape"))
-        elif text:
-            where.append(number)
-            data.append(text)
-    return tuple(header), where, data
 
 
 def _separated(line: bytes) -> str | None:
@@ -206,12 +273,9 @@ def _separated(line: bytes) -> str | None:
     return None
 
 
-def _parse_all(data: list[bytes]) -> NDArray[np.float64] | None:
-    """Reads all lines at once; None if any of them breaks a rule, or there is none."""
-    if not data:
-        return None
-    width = len(data[0].split())
-    if width < N_FIELDS or (width > N_FIELDS and any(len(line.split()) != width for line in data)):
+def _parse_all(data: list[bytes], width: int) -> NDArray[np.float64] | None:
+    """Reads lines at once; None if any of them breaks a rule, or there is none."""
+    if not data or any(len(line.split()) != width for line in data):
         return None
     try:
         columns = np.loadtxt(
@@ -233,35 +297,9 @@ def _parse_all(data: list[bytes]) -> NDArray[np.float64] | None:
     return columns if sound else None
 
 
-def _extension(data: Sequence[bytes]) -> tuple[tuple[str, ...], ...]:
-    """The fields of each line beyond the 18th; nothing if the first line has none."""
-    if len(data[0].split()) <= N_FIELDS:
-        return ()
-    return tuple(
-        tuple(word.decode("utf-8", "replace") for word in line.split()[N_FIELDS:]) for line in data
-    )
-
-
-def _parse_each(
-    shown: str, where: Sequence[int], data: Sequence[bytes], *, lenient: bool
-) -> tuple[NDArray[np.float64], list[bytes], list[str]]:
-    """Reads line by line, to name the wrong lines; returns the good ones, too."""
-    width = max(N_FIELDS, len(data[0].split())) if data else N_FIELDS
-    rows: list[list[float]] = []
-    good: list[bytes] = []
-    faults: list[str] = []
-    for number, line in zip(where, data, strict=True):
-        values, fault = _parse_line(line, width)
-        if fault is None:
-            rows.append(values)
-            good.append(line)
-        elif lenient:
-            faults.append(f"{shown}:{number}: {fault}")
-        else:
-            raise TraceError(
-                shown, number, f"{fault}; fix or remove the line, or use --lenient to drop it"
-            )
-    return np.array(rows, np.float64).reshape(len(rows), N_FIELDS), good, faults
+def _extension(line: bytes) -> tuple[str, ...]:
+    """The fields of a line beyond the 18th."""
+    return tuple(word.decode("utf-8", "replace") for word in line.split()[N_FIELDS:])
 
 
 def _parse_line(line: bytes, width: int) -> tuple[list[float], str | None]:

@@ -51,7 +51,7 @@ def recorded(name):
     [(read_sacct_json, "sacct-24.11.json"), (read_sacct_table, "sacct-24.11.txt")],
 )
 def test_jobs_of_a_real_cluster(read, name):
-    found = read(recorded(name), name)
+    found = read(recorded(name).splitlines(keepends=True), name)
     assert (found.faults, len(found.jobs)) == (0, 10)
     plain = found.jobs["1"]
     assert (plain.user, plain.name, plain.partitions) == ("user", "plainjob", ("main",))
@@ -71,8 +71,8 @@ def test_jobs_of_a_real_cluster(read, name):
 
 
 def test_json_and_table_agree():
-    a = read_sacct_json(recorded("sacct-24.11.json"), "a").jobs
-    b = read_sacct_table(recorded("sacct-24.11.txt"), "b").jobs
+    a = read_sacct_json([recorded("sacct-24.11.json")], "a").jobs
+    b = read_sacct_table(recorded("sacct-24.11.txt").split(b"\n"), "b").jobs
     # The table has sums of memory, and the running job was a second older.
     differ = {"memory_mib", "memory_per", "runtime_s"}
     for key in a:
@@ -91,7 +91,7 @@ def test_bad_entries_are_counted_and_named():
     data["jobs"][4]["name"] = "x" * 10_000
     data["jobs"][5]["time"]["elapsed"] = 1e300
     data["jobs"][6]["user"] = {"a": [1]}
-    found = read_sacct_json(json.dumps(data).encode(), "f")
+    found = read_sacct_json([json.dumps(data).encode()], "f")
     assert (len(found.jobs), found.faults) == (4, 6)
     assert found.messages[0] == "f: job 1: has no time of submission"
     text = recorded("sacct-24.11.txt").decode().splitlines()
@@ -100,12 +100,12 @@ def test_bad_entries_are_counted_and_named():
     text[3] = text[3].replace("2_1", "two")
     text[4] += " | tee log"  # the line of submission
     text.insert(5, text[5].replace("2_3", "2_3.batch"))
-    found = read_sacct_table("\r\n".join(text).encode(), "t")
+    found = read_sacct_table("\r\n".join(text).encode().split(b"\n"), "t")
     assert (len(found.jobs), found.faults) == (7, 3)
     assert found.messages[0].startswith("t:2: 'yesterday' is not a time")
     for junk in (b"", b"[]", b'{"jobs": 3}', b'{"jobs": [', b"[" * 100_000):
         with pytest.raises(ValueError, match=r"JSON|no list"):
-            read_sacct_json(junk, "f")
+            read_sacct_json([junk], "f")
 
 
 def test_words():
@@ -162,7 +162,7 @@ nonsense
 
 
 def test_a_log_of_pbs():
-    found = read_pbs_log(PBS.encode(), "20261126")
+    found = read_pbs_log(PBS.encode().splitlines(), "20261126")
     assert (found.faults, set(found.jobs)) == (2, {"7", "8", "9_3"})
     assert found.messages[0] == "20261126:7: is not a line of an accounting log"
     job = found.jobs["7"]
@@ -259,7 +259,7 @@ def test_a_missing_command_is_named(monkeypatch, tmp_path):
 
 
 def test_pseudonyms_need_the_secret(tmp_path):
-    found = read_sacct_json(recorded("sacct-24.11.json"), "f")
+    found = read_sacct_json([recorded("sacct-24.11.json")], "f")
     kept = tmp_path / "secret"
     first = pseudonymous(found, read_or_make_secret(kept))
     assert kept.stat().st_mode & 0o77 == 0

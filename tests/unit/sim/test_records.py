@@ -130,7 +130,7 @@ def test_bad_lines_are_refused_by_number_and_dropped_leniently(tmp_path, line, s
         (HEAD.encode(), "has no jobs"),
         (HEAD.replace('"version":1', '"version":2').encode(), "version 2 is not known"),
         (HEAD.replace("8", "-8").encode(), "header lacks"),
-        (gzip.compress((HEAD + GOOD * 50).encode())[:-9], "cut off"),
+        (gzip.compress((HEAD + GOOD).encode())[:-9], "cut off"),
         (b"\x00" * 100, "NUL"),
     ],
 )

@@ -9,6 +9,7 @@ Rules
     3. A line that is no record, and a job whose id was there before, is refused with its number;
        `lenient` drops and counts it.
     4. A file of a later version is refused. Within a version fields are only added.
+    5. Lines are read one by one, and the memory of what is kept is counted (`MEMORY_MOST`).
 """
 
 import gzip
@@ -17,8 +18,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from bridge import json_text
 from bridge.errors import TraceError
-from bridge.sim.workloads.packed_text import foreign, read_packed
+from bridge.files import MIB, MemoryBudget, held_bytes
+from bridge.sim.workloads.packed_text import PackedText, foreign
 from bridge.sim.workloads.records.job_record import (
     JobRecord,
     Outage,
@@ -29,6 +32,9 @@ from bridge.sim.workloads.swf import MOST_BYTES
 
 FORMAT: Final = "schedbridge-workload"
 VERSION: Final = 1
+MEMORY_MOST: Final = 4 << 30
+"""Memory that the records may need together, bytes: those of some two million jobs."""
+LONGEST_LINE: Final = 4 * MIB
 _KINDS: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {
     "job": JobRecord.of,
     "outage": Outage.of,
@@ -79,22 +85,23 @@ def read_site_workload(path: str | Path, *, lenient: bool = False) -> SiteWorklo
     """
     shown = str(path)
     try:
-        raw, cut_off = read_packed(path, MOST_BYTES)
+        with PackedText(path, MOST_BYTES) as packed:
+            if (what := foreign(packed.head)) is not None:
+                raise TraceError(shown, None, what)
+            return _read(shown, packed, lenient)
     except OSError as error:
         raise TraceError(shown, None, f"cannot be read: {error.strerror}") from None
-    if (what := foreign(raw)) is not None:
-        raise TraceError(shown, None, what)
-    lines = raw.split(b"\n")
+
+
+def _read(shown: str, packed: PackedText, lenient: bool) -> SiteWorkload:
+    lines = packed.lines(LONGEST_LINE)
+    budget = MemoryBudget(MEMORY_MOST)
     dropped: list[str] = []
-    if cut_off is not None:
-        if not lenient:
-            raise TraceError(shown, len(lines), f"{cut_off}; fetch the file again or use --lenient")
-        if lines.pop().strip():
-            dropped.append(f"{shown}:{len(lines) + 1}: {cut_off}")
-    name, processors, about = _header(shown, lines[0] if lines else b"")
+    name, processors, about = _header(shown, next(lines, b""))
     found: dict[str, list[Any]] = {kind: [] for kind in _KINDS}
     known: set[str] = set()
-    for number, line in enumerate(lines[1:], 2):
+    number = 1
+    for number, line in enumerate(lines, 2):
         if not line.strip():
             continue
         try:
@@ -108,8 +115,15 @@ def read_site_workload(path: str | Path, *, lenient: bool = False) -> SiteWorklo
                 hint = "fix or remove the line, or use --lenient to drop it"
                 raise TraceError(shown, number, f"{error}; {hint}") from None
             dropped.append(f"{shown}:{number}: {error}")
+            budget.take(held_bytes(dropped[-1]))
             continue
+        budget.take(held_bytes(list(vars(record).values())))
         found[kind].append(record)
+    if packed.fault is not None:
+        what = f"{packed.fault}; fetch the file again or use --lenient"
+        if not lenient:
+            raise TraceError(shown, number + 1, what)
+        dropped.append(f"{shown}:{number + 1}: {packed.fault}")
     if not found["job"]:
         raise TraceError(shown, None, "has no jobs")
     jobs, outages, reservations = (found[kind] for kind in _KINDS)
@@ -118,8 +132,8 @@ def read_site_workload(path: str | Path, *, lenient: bool = False) -> SiteWorklo
 
 def _header(shown: str, line: bytes) -> tuple[str, int, dict[str, str]]:
     try:
-        header = json.loads(line)
-    except (ValueError, RecursionError):
+        header = json_text.load(line)
+    except ValueError:
         header = None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise TraceError(shown, 1, "is not the header of a site workload; see docs/IMPORT.md")
@@ -142,8 +156,8 @@ def _header(shown: str, line: bytes) -> tuple[str, int, dict[str, str]]:
 
 def _record(line: bytes) -> tuple[str, Any]:
     try:
-        values = json.loads(line)
-    except (ValueError, RecursionError):
+        values = json_text.load(line)
+    except ValueError:
         raise ValueError("is not JSON: the line may be cut off") from None
     if not isinstance(values, dict):
         raise ValueError("is no JSON object")
