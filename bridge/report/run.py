@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.core import HostlistFolder
+from bridge.line_text import on_one_line
 from bridge.measures import (
     ExecutedSchedule,
     Measures,
@@ -134,9 +135,9 @@ def write_jobs_csv(path: Path, run: Run) -> None:
         writer = csv.writer(file)
         writer.writerow(_CSV_COLUMNS)
         for job, done in enumerate(finished.tolist()):
-            row = [run.id[job], schedule.submit_s[job]]
+            row = [on_one_line(run.id[job]), schedule.submit_s[job]]
             row += [schedule.processors[job], run.time_limit_s[job]]
             if done:
                 row += [schedule.start_s[job], schedule.end_s[job], waits[job], turnarounds[job]]
-                row += [f"{slow[job]:.6g}", f"{bounded[job]:.6g}", places[job]]
+                row += [f"{slow[job]:.6g}", f"{bounded[job]:.6g}", on_one_line(places[job])]
             writer.writerow(row + [""] * (len(_CSV_COLUMNS) - len(row)))

@@ -25,6 +25,7 @@ from bridge.experiments.statistics.jobs import RunPair, Trim
 from bridge.experiments.statistics.quantities import OF_JOBS, OF_RUNS, of_run
 from bridge.experiments.statistics.reading import Bench, StoredResult
 from bridge.files import naming
+from bridge.line_text import on_one_line
 
 _CELL: Final = (
     "key", "policy", "predictor", "trace", "trace_sha256", "seed", "perturbation", "parameters",
@@ -88,7 +89,9 @@ def _head(kept: StoredResult) -> Row:
 
 def _shown(value: Any) -> Any:
     unknown = value is None or (isinstance(value, float) and isnan(value))
-    return "" if unknown else value
+    if unknown:
+        return ""
+    return on_one_line(value) if isinstance(value, str) else value
 
 
 def write_csv(path: Path, bench: Bench, trim: Trim) -> int:

@@ -135,19 +135,24 @@ def _one_by_one(lines: list[str], problems: list[str]) -> dict[str, Any]:
 
 
 def _attributes(held: Mapping[str, Any]) -> Attributes:
-    return {name: _value(name, value) for name, value in held.items()}
+    return {_readable(name): _value(name, value) for name, value in held.items()}
 
 
 def _value(name: str, value: Any) -> str | dict[str, str]:
     if isinstance(value, dict):
-        return {key: _text(key, each) for key, each in value.items()}
+        return {_readable(key): _text(key, each) for key, each in value.items()}
     return _text(name, value)
 
 
 def _text(name: str, value: Any) -> str:
     if isinstance(value, list):
-        return ",".join(str(each) for each in value)
-    return unix_s(str(value)) if name in _INSTANTS else str(value)
+        return _readable(",".join(str(each) for each in value))
+    return unix_s(str(value)) if name in _INSTANTS else _readable(str(value))
+
+
+def _readable(text: str) -> str:
+    """The text, with `?` for halves of characters: JSON may state those, messages may not."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def unix_s(text: str) -> str:

@@ -8,8 +8,11 @@ Rules
     3. Reservations in the states of `STANDING` hold their nodes.
     4. Of a standing one, the next `MOST_LATER` occurrences are reservations of their own, as
        `S1.server#2`; the server names only the present or next one.
+    5. An object that cannot be read is left out (`left_out.py`). What such a job holds is unknown:
+       the vnodes that it names start no other job.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -19,6 +22,7 @@ from bridge.pbs.objects import values
 from bridge.pbs.objects.definitions import ResourceDefinition, read_definitions
 from bridge.pbs.objects.exec_vnode import parse_exec_vnode, total_by_vnode
 from bridge.pbs.objects.jobs import SUSPENDED, Held, PbsJob, read_job
+from bridge.pbs.objects.left_out import LeftOut
 from bridge.pbs.objects.limits import Limits, Used, add_use, read_limits
 from bridge.pbs.objects.recurrence import begins, count_of, index_of, vnodes_by_occurrence
 from bridge.pbs.objects.sched_config import PrimeTimeSettings
@@ -36,6 +40,7 @@ _RESV_STATES = {
     "UN": 1, "CO": 2, "WT": 3, "TR": 4, "RN": 5, "FN": 6, "BD": 7, "DE": 8, "DJ": 9, "DG": 10,
     "AL": 11, "IC": 12,
 }  # fmt: skip
+_VNODE = re.compile(r"\(([^:()+]+)")
 DEFAULT_PARTITION = "pbs-default"
 """Of the default scheduler: queues and vnodes without a partition."""
 
@@ -169,6 +174,8 @@ class Reader:
         self._uses: tuple[Mapping[str, PbsJob], Uses] | None = None
         self._definitions: tuple[Objects, Mapping[str, ResourceDefinition]] | None = None
         self._partition = ""
+        self._left_out: dict[str, LeftOut] = {}
+        self._closed: tuple[Mapping[str, Vnode], set[str], Mapping[str, Vnode]] | None = None
         self._nodes: tuple[Mapping[str, Vnode], Mapping[str, tuple[str, ...]]] | None = None
 
     def read(self, tables: Tables) -> Parsed:
@@ -178,6 +185,7 @@ class Reader:
             "vnode", tables.vnodes, lambda n, a: read_vnode(n, a, definitions, self._partition)
         )
         jobs = self._each("job", tables.jobs, lambda n, a: read_job(n, a, definitions))
+        vnodes = self._without_unknown(vnodes, tables.jobs)
         queues = self._each(
             "queue", tables.queues, lambda n, a: read_queue(n, a, definitions, self._partition)
         )
@@ -187,7 +195,7 @@ class Reader:
         reservations = {one.name: one for several in read.values() for one in several}
         limits = self._each(
             "server", {"": tables.server}, lambda _, a: read_limits("the server", a, definitions)
-        )
+        ).get("") or read_limits("the server", {}, definitions)
         if self._uses is None or self._uses[0] is not jobs:
             self._uses = jobs, _uses(jobs)
         used, running = self._uses[1]
@@ -198,9 +206,9 @@ class Reader:
         ]
         return Parsed(
             tables, definitions, vnodes, self._grouped(vnodes), queues, jobs, reservations,
-            limits[""], used, running,
+            limits, used, running,
             {r.queue: r for r in reservations.values() if r.queue and not r.of},
-            (*problems, *limits[""].problems),
+            (*problems, *limits.problems, *self._left_out_problems()),
             self.files,
         )  # fmt: skip
 
@@ -212,13 +220,35 @@ class Reader:
         if kept is not None and kept.objects is objects:
             return kept.read
         before, found = kept, dict[str, _T]()
+        left_out = self._left_out.setdefault(kind, LeftOut(kind))
         for name, attributes in objects.items():
             if before is not None and before.objects.get(name) is attributes:
-                found[name] = before.read[name]
+                made = before.read.get(name)  # without it: as it could not be read before
             else:
-                found[name] = make(name, attributes)
+                made = left_out.unless(name, make, name, attributes)
+            if made is not None:
+                found[name] = made
+        left_out.keep(objects)
         self._kept[kind] = _Kept(objects, found)
         return found
+
+    def _left_out_problems(self) -> list[str]:
+        return [line for each in self._left_out.values() for line in each.problems()]
+
+    def _without_unknown(self, vnodes: Mapping[str, Vnode], jobs: Objects) -> Mapping[str, Vnode]:
+        """The vnodes; those of jobs that are left out start nothing (rule 5)."""
+        taken = {
+            vnode
+            for job in self._left_out["job"].reasons
+            for vnode in _VNODE.findall(text(jobs[job], "exec_vnode"))
+        } & vnodes.keys()
+        if not taken:
+            self._closed = None
+            return vnodes
+        if self._closed is None or self._closed[0] is not vnodes or self._closed[1] != taken:
+            closed = {name: replace(vnodes[name], usable=False) for name in taken}
+            self._closed = vnodes, taken, {**vnodes, **closed}
+        return self._closed[2]
 
     def _defined(self, tables: Tables) -> Mapping[str, ResourceDefinition]:
         partition = text(tables.sched, "partition")

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bridge.pbs.objects.jobs import PbsJob, owner_of
+from bridge.pbs.objects.left_out import LeftOut
 from bridge.pbs.objects.parsed import STANDING, Parsed, PbsReservation
 from bridge.pbs.report.wire_chunks import Cluster, amount_up, amount_words, gres_name
 from bridge.rpc.pb import scheduler_pb2 as pb
@@ -38,8 +39,11 @@ class SharedVnodes:
     held: Mapping[str, str] = field(default_factory=dict)
 
 
-def shared_vnodes(parsed: Parsed, cluster: Cluster) -> SharedVnodes:
-    """Returns what stands for reservations of parts of vnodes."""
+def shared_vnodes(parsed: Parsed, cluster: Cluster, left_out: LeftOut) -> SharedVnodes:
+    """Returns what stands for reservations of parts of vnodes.
+
+    One for which nothing can be made is added to `left_out`, and closes its vnodes.
+    """
     names, jobs, held = set(), [], dict[str, str]()
     now_s = parsed.tables.now_s
     for each in parsed.reservations.values():
@@ -47,14 +51,21 @@ def shared_vnodes(parsed: Parsed, cluster: Cluster) -> SharedVnodes:
             continue
         if _is_whole(each, parsed, cluster) or not (partition := _partition(each, parsed, cluster)):
             continue
-        names.add(each.name)
-        reserved = _by_node(each.held, cluster)
-        if each.start_s > now_s:
-            jobs.append(_to_come(each, reserved, partition, cluster))
-        else:
-            rest = _rest(each, reserved, parsed, cluster, held)
-            jobs.append(_running(each, rest, parsed))
+        made = left_out.unless(each.name, _stand_in, each, partition, parsed, cluster, held)
+        if made is not None:
+            names.add(each.name)
+            jobs.append(made)
+    left_out.keep(parsed.reservations)
     return SharedVnodes(frozenset(names), tuple(jobs), held)
+
+
+def _stand_in(
+    each: PbsReservation, partition: str, parsed: Parsed, cluster: Cluster, held: dict[str, str]
+) -> pb.Job:
+    reserved = _by_node(each.held, cluster)
+    if each.start_s > parsed.tables.now_s:
+        return _to_come(each, reserved, partition, cluster)
+    return _running(each, _rest(each, reserved, parsed, cluster, held), parsed)
 
 
 def _is_whole(each: PbsReservation, parsed: Parsed, cluster: Cluster) -> bool:

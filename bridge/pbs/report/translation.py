@@ -17,7 +17,7 @@ Rules
        again only if it changed, or something that it depends on (`circumstances.py`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -26,6 +26,7 @@ from bridge.pbs.objects import indices, limits, values
 from bridge.pbs.objects.calendar import FOREVER, Span
 from bridge.pbs.objects.fair_share import FairShare
 from bridge.pbs.objects.jobs import SUSPENDED, PbsJob
+from bridge.pbs.objects.left_out import LeftOut
 from bridge.pbs.objects.parsed import STANDING, Parsed, PbsQueue, PbsReservation, Reader
 from bridge.pbs.objects.values import Kind
 from bridge.pbs.objects.vnodes import Vnode
@@ -118,6 +119,9 @@ class Translation:
         self._demanded: frozenset[str] = frozenset()
         self._last: Report | None = None
         self._shared = SharedVnodes()
+        self._left_out = LeftOut("job")
+        self._left_out_nodes = LeftOut("node")
+        self._left_out_parts = LeftOut("part of reservation")
         self._circumstances: Circumstances | None = None
 
     def report(self, tables: Tables) -> Report:
@@ -126,7 +130,7 @@ class Translation:
         cluster = self._clustered(parsed)
         self._observe(parsed)
         priorities = Priorities(parsed, self.usage)
-        shared = self._shared = shared_vnodes(parsed, cluster)
+        shared = self._shared = shared_vnodes(parsed, cluster, self._left_out_parts)
         last = self._last
         around = _around(parsed)
         same_around, self._around = around == self._around, around
@@ -144,6 +148,9 @@ class Translation:
                 *parsed.problems,
                 *([priorities.problem] if priorities.problem else []),
                 *parsed.files.problems,
+                *self._left_out.problems(),
+                *self._left_out_nodes.problems(),
+                *self._left_out_parts.problems(),
                 *_refused(parsed),
             ),
         )
@@ -178,13 +185,17 @@ class Translation:
             if calm and known is not None and by_them:
                 made: _Kept | None = known
             else:
-                made = self._job(job, parsed.tables.jobs[job_id], parsed, priorities, known)
+                attributes = parsed.tables.jobs[job_id]
+                made = self._left_out.unless(
+                    job_id, self._job, job, attributes, parsed, priorities, known
+                )
             if made is not None:
                 kept[job_id] = made
                 demanded |= made.demanded
                 jobs[job_id] = made.message
         for message in self._shared.jobs:
             jobs[message.id] = self._as_before(message)
+        self._left_out.keep(parsed.jobs)
         self._kept, self._demanded = kept, frozenset(demanded)
         self._jobs_of = None if clocked or self._shared.jobs else (parsed.jobs, cluster)
         return jobs
@@ -199,7 +210,7 @@ class Translation:
         if self._nodes_of == made_of and all(key.of == "total" for key in keys):
             return last
         self._nodes_of = made_of
-        nodes = _nodes(parsed, cluster, demanded)
+        nodes = _nodes(parsed, cluster, demanded, self._left_out_nodes)
         return {name: _same(node, last.get(name)) for name, node in nodes.items()}
 
     def _all_partitions(self, parsed: Parsed, cluster: Cluster) -> pb.Partitions:
@@ -282,21 +293,30 @@ def _same(made: _M, before: _M | None) -> _M:
 # ------------------------------------------------------------------------ nodes
 
 
-def _nodes(parsed: Parsed, cluster: Cluster, demanded: frozenset[str]) -> dict[str, pb.Node]:
+def _nodes(
+    parsed: Parsed, cluster: Cluster, demanded: frozenset[str], left_out: LeftOut
+) -> dict[str, pb.Node]:
     booleans = sorted(
         {name for vnode in parsed.vnodes.values() for name in vnode.booleans}
         | {d.name for d in parsed.definitions.values() if d.kind is Kind.BOOLEAN and d.on_vnodes}
     )
     weights = node_weights(parsed, cluster.nodes)
-    found = {}
-    for name, members in cluster.nodes.items():
+
+    def made(name: str, members: Sequence[str]) -> pb.Node:
         vnodes = [parsed.vnodes[member] for member in members]
-        found[name] = _node(name, vnodes, parsed, weights[name])
-        found[name].gres.extend(
+        node = _node(name, vnodes, parsed, weights[name])
+        node.gres.extend(
             pb.Gres(name=amount, count=count)
             for amount, count in node_amounts(cluster, name).items()
         )
-        found[name].features.extend(wire_chunks.node_features(vnodes, demanded, booleans)[:1024])
+        node.features.extend(wire_chunks.node_features(vnodes, demanded, booleans)[:1024])
+        return node
+
+    found = {}
+    for name, members in cluster.nodes.items():
+        if (node := left_out.unless(name, made, name, members)) is not None:
+            found[name] = node
+    left_out.keep(cluster.nodes)
     return found
 
 

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from bridge.errors import TraceError
 from bridge.files import MIB, MemoryBudget, held_bytes
+from bridge.line_text import on_one_line
 from bridge.sim.workloads.packed_text import PackedText, foreign
 
 N_FIELDS = 18
@@ -245,7 +246,8 @@ class _Reading:
 
 def write_swf(path: Path, header: Iterable[str], columns: NDArray[np.float64]) -> None:
     """Writes a trace that `read_swf` reads back unchanged; gzip if the name ends in `.gz`."""
-    text = "".join(f"; {line.strip()}\n" if line.strip() else ";\n" for line in header)
+    lines = (on_one_line(line.strip()) for line in header)
+    text = "".join(f"; {line}\n" if line else ";\n" for line in lines)
     body = BytesIO()
     np.savetxt(body, columns, fmt="%.15g")
     raw = text.encode("utf-8", "surrogateescape") + body.getvalue()

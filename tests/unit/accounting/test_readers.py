@@ -51,7 +51,7 @@ def recorded(name):
     [(read_sacct_json, "sacct-24.11.json"), (read_sacct_table, "sacct-24.11.txt")],
 )
 def test_jobs_of_a_real_cluster(read, name):
-    found = read(recorded(name).splitlines(keepends=True), name)
+    found = read(recorded(name).splitlines(), name)
     assert (found.faults, len(found.jobs)) == (0, 10)
     plain = found.jobs["1"]
     assert (plain.user, plain.name, plain.partitions) == ("user", "plainjob", ("main",))
