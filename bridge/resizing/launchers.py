@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The launchers of malleable jobs and the agents of their nodes, as a port."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
+
+from bridge.resizing.placement import Placement
 
 Names = tuple[str, ...]
 """Nodes by name, the job's first node first."""
@@ -84,11 +86,11 @@ class Launchers(Protocol):
     A launcher belongs to one job and one user; other claims to the job are ignored.
     """
 
-    def numbered(self, numbers: Mapping[str, str]) -> None:
-        """The controller's report on tasks of arrays: the job number of each on its nodes.
+    def placed(self, placement: Placement) -> None:
+        """The controller's report on the running jobs.
 
-        A launcher that claims such a task is accepted only if it runs within the job of this
-        number.
+        Only launchers and agents on a job's nodes are heard about it. A launcher that claims a task
+        of an array is accepted only if it runs within the job of the task's number.
         """
 
     def attached(self, job_id: str, user: str) -> LauncherReport | None:
@@ -129,9 +131,9 @@ class Willing:
     def __init__(self) -> None:
         self._results: list[ChangeResult] = []
 
-    def numbered(self, numbers: Mapping[str, str]) -> None:
-        """Ignores the numbers."""
-        del numbers
+    def placed(self, placement: Placement) -> None:
+        """Ignores the report."""
+        del placement
 
     def attached(self, job_id: str, user: str) -> LauncherReport | None:
         """Every job has a launcher."""

@@ -61,11 +61,6 @@ class World:
         """The job's version."""
         return int(self._snapshot.running.version[self._rows[job_id]])
 
-    def numbers(self) -> dict[str, str]:
-        """The job numbers of array tasks on their nodes, by id, as the controller reports them."""
-        number = self._snapshot.running.number
-        return {job_id: str(number[row]) for job_id, row in self._rows.items() if number[row]}
-
     def user(self, job_id: str) -> str:
         """The job's user."""
         return str(self._snapshot.running.user[self._rows[job_id]])

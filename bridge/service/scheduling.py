@@ -144,6 +144,7 @@ class Scheduling:
         if hub is not None:
             draws = hub.power
             draws.tell = metrics.power_refused
+            hub.reports.tell = metrics.report_refused
             metrics.watch("power_nodes", lambda: float(draws.counts()[0]))
             metrics.watch("power_nodes_stale", lambda: float(draws.counts()[1]))
 

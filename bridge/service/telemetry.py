@@ -33,6 +33,7 @@
 | schedbridge_launchers, _agents | gauge | jobs whose launcher is connected; nodes with an agent |
 | schedbridge_power_nodes, _power_nodes_stale | gauge | nodes whose power is known, or was |
 | schedbridge_power_refusals_total{agent, reason} | counter | impossible values of agents |
+| schedbridge_report_refusals_total{node, reason} | counter | reports on jobs placed elsewhere |
 | schedbridge_power_lower_watts, _power_upper_watts | gauge | bounds of system power; +Inf: none |
 | schedbridge_power_estimate_watts | gauge | system power in the last snapshot, upper estimate |
 | schedbridge_power_signal_up | gauge | 1 while power.signal_file is read, or none is configured |
@@ -142,6 +143,12 @@ class Metrics:
         self._need_full = counter("need_full", "Full reports requested")
         self._gate = counter("gate_refusals", "Connections turned away", "socket", "reason")
         self._power = counter("power_refusals", "Impossible values of agents", "agent", "reason")
+        self._reports = counter(
+            "report_refusals",
+            "Reports of nodes on jobs placed elsewhere",
+            "node",
+            "reason",
+        )
         self._solved = counter("solver_plans", "Cycles in which the solver's plan was used")
         self._unsolved = counter(
             "solver_fallbacks", "Cycles in which the greedy plan was used", "reason"
@@ -288,6 +295,10 @@ class Metrics:
     def power_refused(self, agent: str, reason: str) -> None:
         """Counts a refused value of an agent."""
         self._power.labels(agent, reason).inc()
+
+    def report_refused(self, node: str, reason: str) -> None:
+        """Counts a report of a node on a job that is not placed there."""
+        self._reports.labels(node, reason).inc()
 
     def set(self, name: str, value: float) -> None:
         """Sets one of the plain gauges."""

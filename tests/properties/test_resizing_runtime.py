@@ -65,7 +65,7 @@ class Launcher:
     def vacant(self, job_id, user, nodes, *, unused=False):
         return not set(nodes) & set(self.ranks)
 
-    def numbered(self, numbers):
+    def placed(self, placement):
         pass
 
     def unattended(self, nodes):

@@ -9,7 +9,8 @@ Rules
        it is vacant `RETURN_S` after its agent was lost, as an agent normally returns within that
        time.
     3. A line that cannot be read is answered, and affects no other launcher.
-    4. Methods may be called by any thread, and none waits.
+    4. Every report on a job is held against its placement first (`placed_reports.py`).
+    5. Methods may be called by any thread, and none waits.
 """
 
 import logging
@@ -17,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from bridge.elastic import lines
 from bridge.errors import LineError
@@ -28,12 +30,15 @@ from bridge.resizing.launchers import (
     Names,
     WithdrawOrder,
 )
+from bridge.resizing.placement import Placement
 from bridge.rpc.agents.job_readings import JobReadings
 from bridge.rpc.agents.launcher_table import AgentStream, LauncherTable
+from bridge.rpc.agents.placed_reports import PlacedReports
 from bridge.rpc.agents.power_use import PowerUse, Watts
 from bridge.rpc.agents.process_counts import ProcessCounts
 from bridge.rpc.agents.share_orders import ShareOrders
 from bridge.rpc.pb import agent_pb2 as pb
+from bridge.rpc.reported.safe_text import printable
 
 _log = logging.getLogger(__name__)
 
@@ -48,6 +53,7 @@ class Hub:
         power: power of nodes and jobs.
         readings: resource use of jobs.
         shares: orders of CPU shares for agents.
+        reports: lets reports in that agree with the placement of jobs.
     """
 
     def __init__(
@@ -70,6 +76,7 @@ class Hub:
         self.power = PowerUse(clock)
         self.readings = JobReadings(clock)
         self.shares = ShareOrders(clock)
+        self.reports = PlacedReports(clock)
 
     # ------------------------------------------------------------ agents
 
@@ -129,7 +136,13 @@ class Hub:
                 self._launchers.gone(agent, connection)
 
     def report(self, agent: AgentStream, report: pb.AgentReport) -> None:
-        """Processes a report."""
+        """Processes a report; takes statements out of it that do not count."""
+        if not self.reports.admit(agent.nodes, partial(self._speaks, agent), report):
+            if report.HasField("launcher"):
+                job = printable(report.launcher.job[:40])
+                problem = f"job {job} is not placed on node {agent.nodes[0]}"
+                self._tell(agent, report.launcher.connection, lines.Error(problem))
+            return
         match report.WhichOneof("report"):
             case "launcher":
                 self._said(agent, report.launcher)
@@ -137,10 +150,8 @@ class Hub:
                 with self._lock:
                     self._launchers.gone(agent, report.gone.connection)
             case "processes":
-                count = report.processes
                 with self._lock:
-                    if self._agents.get(count.node) is agent:
-                        self._counts.took(count)
+                    self._counts.took(report.processes)
             case "uses":
                 mine = self._spoken_for(agent)
                 self.power.took(agent.nodes[0], mine, report.uses)
@@ -149,15 +160,17 @@ class Hub:
                 self.readings.kept(self._spoken_for(agent), report.shares)
             case "mpi":
                 spent = report.mpi
-                if self._agents.get(spent.node) is agent:
-                    with self._lock:
-                        times = self._launchers.times(estimated=spent.estimated)
-                        times.add(spent.job, spent.mpi_s, spent.wall_s, time.monotonic())
+                with self._lock:
+                    times = self._launchers.times(estimated=spent.estimated)
+                    times.add(spent.job, spent.mpi_s, spent.wall_s, time.monotonic())
+
+    def _speaks(self, agent: AgentStream, node: str) -> bool:
+        """Whether an agent is the newest one of a node."""
+        return self._agents.get(node) is agent
 
     def _spoken_for(self, agent: AgentStream) -> frozenset[str]:
         """The nodes of which an agent is the newest one."""
-        agents = self._agents
-        return frozenset(node for node in agent.nodes if agents.get(node) is agent)
+        return frozenset(node for node in agent.nodes if self._speaks(agent, node))
 
     @property
     def agent_count(self) -> int:
@@ -195,9 +208,9 @@ class Hub:
 
     # ------------------------------------------------------------ the port
 
-    def numbered(self, numbers: Mapping[str, str]) -> None:
-        """From now on only launchers within these jobs are accepted for tasks of arrays."""
-        self._launchers.numbers = numbers
+    def placed(self, placement: Placement) -> None:
+        """From now on reports on jobs are held against this placement."""
+        self.reports.placement = self._launchers.placement = placement
 
     def attached(self, job_id: str, user: str) -> LauncherReport | None:
         """The launcher of a user's job."""

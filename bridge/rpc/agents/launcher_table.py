@@ -3,8 +3,9 @@
 
 Rules
     1. A launcher belongs to one job and one user, and to the job of its process: on its nodes a
-       task of an array has a number that only the controller knows. The newest attachment counts;
-       when it ends, the previous one counts again.
+       task of an array has a number that only the controller knows. The newest attachment counts of
+       those on nodes of the job; when it ends or its node has left the job, the previous one counts
+       again.
     2. A controller without accounting knows users by their numbers only. A launcher is found by
        name and by number.
     3. A job's time in MPI is measured again when its processes run on other nodes.
@@ -13,11 +14,12 @@ Rules
 import itertools
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from bridge.elastic import lines
 from bridge.resizing.launchers import ChangeResult, LauncherReport
+from bridge.resizing.placement import Placement
 from bridge.rpc.agents.mpi_times import MpiTimes
 from bridge.rpc.pb import agent_pb2 as pb
 from bridge.rpc.reported.safe_text import printable
@@ -39,14 +41,14 @@ class AgentStream:
     Attributes:
         nodes: that it reports for.
         send: sends an order; never waits.
-        launchers: by the number of their connections.
+        launchers: by the number of their connections: the names of their jobs (`_names`).
         takes_shares: it keeps CPU shares.
     """
 
     nodes: tuple[str, ...]
     send: Callable[[pb.AgentOrder], None]
     takes_shares: bool = False
-    launchers: dict[int, LauncherKey] = field(default_factory=dict)
+    launchers: dict[int, tuple[LauncherKey, ...]] = field(default_factory=dict)
 
 
 @dataclass
@@ -64,7 +66,7 @@ class LauncherTable:
     """All that are attached. Its owner's lock protects it.
 
     Attributes:
-        numbers: by the controller's id of an array's task: its number on the nodes.
+        placement: of the running jobs.
         results: since they were taken last.
     """
 
@@ -72,23 +74,16 @@ class LauncherTable:
         self._launchers: dict[LauncherKey, list[Launcher]] = {}
         self.results: OrderedDict[tuple[LauncherKey, str], ChangeResult] = OrderedDict()
         self._jobs: OrderedDict[LauncherKey, tuple[str, int | None]] = OrderedDict()
-        self._uid_of: dict[str, str] = {}
         self._serials = itertools.count(1)
-        self.numbers: Mapping[str, str] = {}
+        self.placement = Placement()
         self._mpi, self._guesses = MpiTimes(), MpiTimes()
 
     def __len__(self) -> int:
         return len({one for of_job in self._launchers.values() for one in map(id, of_job)})
 
-    def _names_of(self, key: LauncherKey) -> tuple[LauncherKey, ...]:
-        """A job and user as controllers with and without accounting call them (rule 2)."""
-        uid = self._uid_of.get(key[1], key[1])
-        return (key,) if uid == key[1] else (key, (key[0], uid))
-
     def gone(self, agent: AgentStream, connection: int) -> None:
         """A connection of an agent has ended."""
-        primary = agent.launchers.pop(connection, None)
-        for key in self._names_of(primary) if primary is not None else ():
+        for key in agent.launchers.pop(connection, ()):
             self._gone_from(key, agent, connection)
 
     def _gone_from(self, key: LauncherKey, agent: AgentStream, connection: int) -> None:
@@ -97,14 +92,19 @@ class LauncherTable:
         if left:
             self._launchers[key] = left
 
-    def newest(self, key: LauncherKey | None) -> Launcher | None:
+    def newest(self, key: LauncherKey) -> Launcher | None:
         """The launcher that speaks for a job (rule 1)."""
-        known = self._launchers.get(key, []) if key is not None else []
-        return next((one for one in reversed(known) if self._is_of(one.job, key)), None)
+        known = reversed(self._launchers.get(key, []))
+        return next((one for one in known if not self._problem(one.agent, one.job, key)), None)
 
-    def _is_of(self, number: str, key: LauncherKey | None) -> bool:
-        """Whether a process of the job of this number is accepted for a job (rule 1)."""
-        return key is not None and self.numbers.get(key[0], number) == number
+    def _problem(self, agent: AgentStream, number: str, key: LauncherKey) -> str:
+        """Why a process of the job of this number is not accepted for a job (rule 1); or empty."""
+        if self.placement.number(key[0]) not in (None, number):
+            return f"this process belongs to job {printable(number)}, which is not {key[0]}"
+        nodes = self.placement.nodes(key[0])
+        if nodes is not None and nodes.isdisjoint(agent.nodes):
+            return f"job {key[0]} is not placed on node {agent.nodes[0]}"
+        return ""
 
     def attach(self, agent: AgentStream, message: pb.FromLauncher, event: lines.Attach) -> str:
         """Returns why the launcher cannot attach; empty: it has attached."""
@@ -115,8 +115,10 @@ class LauncherTable:
             return f"there are {MOST_LAUNCHERS} launchers on this node already"
         if event.job.isdigit() and event.job != message.job:
             return f"this process belongs to job {printable(message.job)}, not to {key[0]}"
-        if not self._is_of(message.job, key):
-            return f"this process belongs to job {printable(message.job)}, which is not {key[0]}"
+        if problem := self._problem(agent, message.job, key):
+            return problem
+        if self.placement.user(key[0]) not in (None, key[1], message.uid):
+            return f"job {key[0]} is another user's"
         self.gone(agent, message.connection)
         attached = LauncherReport(
             serial=next(self._serials),
@@ -125,12 +127,10 @@ class LauncherTable:
             pending=event.pending.id if event.pending else "",
             pending_nodes=event.pending.nodes if event.pending else (),
         )
-        agent.launchers[message.connection] = key
+        names = agent.launchers[message.connection] = _names(key, message.uid)
         uid = int(message.uid) if message.uid.isdigit() else None
         launcher = Launcher(agent, message.connection, message.job, uid, attached)
-        if uid is not None:
-            self._uid_of[key[1]] = message.uid
-        for each in self._names_of(key):
+        for each in names:
             self._launchers[each] = [*self._launchers.get(each, []), launcher]
             self._jobs[each] = message.job, uid
             self._jobs.move_to_end(each)
@@ -142,15 +142,15 @@ class LauncherTable:
 
     def later(self, agent: AgentStream, connection: int, event: lines.FromLauncher) -> str:
         """Takes a result, or bounds; returns why it is not taken, or nothing."""
-        key = agent.launchers.get(connection)
-        launcher = self.newest(key)
-        if key is None or launcher is None:
+        names = agent.launchers.get(connection)
+        launcher = self.newest(names[0]) if names else None
+        if names is None or launcher is None:
             return "attach first"
         if (launcher.agent, launcher.connection) != (agent, connection):
             return "another launcher of this job has attached since"
         if isinstance(event, lines.Result):
             done = event.outcome == "done"
-            for each in self._names_of(key):
+            for each in names:
                 result = ChangeResult(*each, event.id, done, printable(event.reason), event.nodes)
                 self.results[each, event.id] = result
             while len(self.results) > MOST_RESULTS:
@@ -168,7 +168,7 @@ class LauncherTable:
     def number_of(self, job_id: str, user: str) -> tuple[str, int | None]:
         """A job's id on its nodes, and the number of its user if a launcher has reported it."""
         job, uid = self._jobs.get((job_id, user), (job_id, None))
-        return self.numbers.get(job_id, job), uid
+        return self.placement.number(job_id) or job, uid
 
     def take_results(self) -> tuple[ChangeResult, ...]:
         """Results that came since the last call."""
@@ -178,3 +178,8 @@ class LauncherTable:
     def times(self, *, estimated: bool) -> MpiTimes:
         """Times in MPI of the jobs: estimated, or measured."""
         return self._guesses if estimated else self._mpi
+
+
+def _names(key: LauncherKey, uid: str) -> tuple[LauncherKey, ...]:
+    """A job and user as controllers with and without accounting call them (rule 2)."""
+    return (key, (key[0], uid)) if uid.isdigit() and uid != key[1] else (key,)

@@ -49,7 +49,7 @@ class Planted:
     def vacant(self, job_id, user, nodes, *, unused=False):
         return self.is_vacant or (unused and self.is_lost)
 
-    def numbered(self, numbers):
+    def placed(self, placement):
         pass
 
     def unattended(self, nodes):

@@ -6,10 +6,15 @@ import json
 import pytest
 
 from bridge.resizing.launchers import ChangeResult, GrowOrder, ShrinkOrder, WithdrawOrder
+from bridge.resizing.runtime import Runtime
 from bridge.rpc.agents.hub import RETURN_S, Hub
 from bridge.rpc.agents.launcher_table import MOST_LAUNCHERS
 from bridge.rpc.agents.process_counts import ASK_AGAIN_S
 from bridge.rpc.pb import agent_pb2 as pb
+from tests.builders import a_running_job, a_snapshot
+from tests.unit.rpc.placements import a_placement
+
+TASKS = {"40_1": "n1", "40_2": "n1"}
 
 
 class Node:
@@ -65,6 +70,7 @@ def hub(clock):
     """One that has run for a while."""
     found = Hub(clock)
     clock.s += 2 * RETURN_S
+    found.placed(a_placement({"7": "n1 n2 n3"}))
     return found
 
 
@@ -84,10 +90,11 @@ def test_a_launcher_is_attached_until_its_connection_or_its_agent_ends(hub, node
     assert hub.attached("7", "ann") is None
 
 
-def test_another_user_who_claims_the_job_is_another_launcher(hub, node):
+def test_another_user_who_claims_the_job_is_refused(hub, node):
     node.attach()
-    node.attach(connection=2, user="eve")
-    assert hub.attached("7", "ann").serial != hub.attached("7", "eve").serial
+    for at, user in enumerate(("eve", "an", "anna"), 2):
+        node.attach(connection=at, user=user)
+        assert hub.attached("7", user) is None
     hub.order("7", "ann", ShrinkOrder("7-1", ("n1",), ("n2",), 60))
     assert [order.launcher.connection for order in node.sent][-1] == 1
 
@@ -99,7 +106,7 @@ def claims(node, task, job, connection):
 
 
 def test_a_task_of_an_array_is_spoken_for_from_within_its_own_job_only(hub, node):
-    hub.numbered({"40_1": "41", "40_2": "42"})
+    hub.placed(a_placement(TASKS, numbers={"40_1": "41", "40_2": "42"}))
     assert claims(node, "40_1", "41", 1) == [{"op": "attached"}]
     (said,) = claims(node, "40_1", "42", 2)
     assert said["reason"] == "this process belongs to job 42, which is not 40_1"
@@ -110,7 +117,7 @@ def test_a_task_of_an_array_is_spoken_for_from_within_its_own_job_only(hub, node
 def test_a_false_claim_from_before_the_controllers_report_counts_no_more(hub, node):
     claims(node, "40_1", "41", 1)
     claims(node, "40_1", "77", 2)  # nobody knows better yet
-    hub.numbered({"40_1": "41"})
+    hub.placed(a_placement(TASKS, numbers={"40_1": "41"}))
     hub.order("40_1", "ann", ShrinkOrder("40_1-1", ("n1",), ("n2",), 60))
     assert [order.launcher.connection for order in node.sent] == [1]
     result = {"op": "result", "id": "40_1-1", "outcome": "done", "reason": "", "nodes": ["n1"]}
@@ -124,7 +131,7 @@ def test_a_false_claim_from_before_the_controllers_report_counts_no_more(hub, no
 
 def test_processes_of_a_task_are_counted_by_the_controllers_number(hub, node):
     claims(node, "40_1", "77", 1)
-    hub.numbered({"40_1": "41"})
+    hub.placed(a_placement(TASKS, numbers={"40_1": "41"}))
     assert not hub.vacant("40_1", "ann", ("n1",))
     assert [order.count.job for order in node.sent] == ["41"]
 
@@ -188,6 +195,7 @@ def test_an_agent_has_a_bounded_number_of_launchers(hub, node):
 @pytest.mark.parametrize("trusts", [True, False])
 def test_nodes_are_vacant_once_their_agents_have_said_so(clock, trusts):
     hub = Hub(clock, trusts_launchers=trusts)
+    hub.placed(a_placement({"7": "n1 n2 n9"}))
     clock.s += RETURN_S + 1
     node, other = Node(hub, "n1"), Node(hub, "n2")
     node.attach()
@@ -383,6 +391,38 @@ def test_a_newer_agent_is_asked_what_the_older_one_was(hub, node):
 def test_nobody_is_asked_about_a_task_whose_name_on_the_nodes_is_not_known(hub, node):
     assert not hub.vacant("7_2", "ann", ("n1",))
     assert not node.sent
+
+
+def test_every_cycle_says_where_the_jobs_are(hub):
+    runtime = Runtime(hub, str)
+    nodes = {name: Node(hub, name) for name in ("n1", "n2", "n3")}
+    runtime.see(a_snapshot(running=[a_running_job((0, 1), id="7"), a_running_job((2,), id="70")])())
+
+    def mtct():
+        for name, node in nodes.items():
+            for job in ("7", "70"):
+                spent = pb.MpiTime(job=job, node=name, mpi_s=(5, 10, 15)[int(name[1]) - 1],
+                                   wall_s=20)  # fmt: skip
+                hub.report(node.agent, pb.AgentReport(mpi=spent))
+        return [round(hub.mtct(job, "ann"), 2) for job in ("7", "70")]
+
+    assert mtct() == [0.6, 3]  # 15 of 40 s, and 15 of 20 s
+    runtime.see(a_snapshot(running=[a_running_job((0,), id="7"), a_running_job((1,), id="70")])())
+    assert mtct() == [0.5, 1.67]  # and 5 of 20 s, and 10 of 20 s
+
+
+def test_a_false_number_of_a_user_on_one_node_changes_nothing_on_another(hub):
+    hub.placed(a_placement({"7": "n1", "8": "n9"}, users={"7": "1001", "8": "1002"}))
+    node, liar = Node(hub, "n1"), Node(hub, "n9")
+    line = {"op": "attach", "version": 1, "job": "7", "nodes": ["n1"], "engine": "join"}
+    said = pb.FromLauncher(connection=1, user="ann", uid="1001", job="7", line=json.dumps(line))
+    hub.report(node.agent, pb.AgentReport(launcher=said))
+    line["job"] = "8"
+    said = pb.FromLauncher(connection=1, user="ann", uid="1002", job="8", line=json.dumps(line))
+    hub.report(liar.agent, pb.AgentReport(launcher=said))
+    assert hub.attached("7", "1001") is not None
+    hub.report(node.agent, pb.AgentReport(gone=pb.LauncherGone(connection=1)))
+    assert hub.attached("7", "1001") is None
 
 
 def test_a_controller_without_accounting_calls_users_by_their_numbers(hub, node):

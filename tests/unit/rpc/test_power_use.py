@@ -291,7 +291,8 @@ def test_an_agent_is_heard_for_its_own_nodes_only(clock):
     hub = Hub(clock)
     first, second = Node(hub, "n1"), Node(hub, "n2")
     second.draws(a_use(node="n1"))
-    assert hub.power.refused == {("n2", "node"): 2}  # the node, and the job on it
+    assert hub.power.refused == {("n2", "node"): 1}
+    assert hub.reports.refused == {("n2", "elsewhere"): 1}  # what it says of the job there
     assert hub.power.nodes() == {}
     first.draws(a_use())
     assert set(hub.power.nodes()) == {"n1"}

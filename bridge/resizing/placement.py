@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the running jobs are placed, by the controller's last report."""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from bridge.model.job import RunningTable
+
+
+class Placement:
+    """The nodes of each running job; the jobs are found when they are looked for.
+
+    A job is named by the controller's id, or by its number on its nodes: a task of an array has one
+    that only the controller knows.
+    """
+
+    def __init__(self, running: RunningTable | None = None, names: Sequence[str] = ()) -> None:
+        """Reads a report.
+
+        Args:
+            running: the running jobs; None: nothing has been reported.
+            names: of the nodes.
+        """
+        self._running, self._names = running, names
+        self._nodes: dict[int, frozenset[str]] = {}
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        if self._running is None:
+            return {}
+        rows = {str(job_id): row for row, job_id in enumerate(self._running.id.tolist())}
+        numbers = enumerate(self._running.number.tolist())
+        return {str(number): row for row, number in numbers if number > 0} | rows
+
+    def nodes(self, job: str) -> frozenset[str] | None:
+        """The nodes that a job holds; None: no running job is called so."""
+        row = self._rows.get(job)
+        if row is None or self._running is None:
+            return None
+        found = self._nodes.get(row)
+        if found is None:
+            first, end = self._running.indptr[row : row + 2].tolist()
+            held = self._running.nodes[first:end].tolist()
+            found = self._nodes[row] = frozenset(self._names[node] for node in held)
+        return found
+
+    def user(self, job: str) -> str | None:
+        """The user of a job, as the controller calls him; None: no running job is called so."""
+        row = self._rows.get(job)
+        return None if row is None or self._running is None else str(self._running.user[row])
+
+    def number(self, job_id: str) -> str | None:
+        """The number of an array's task on its nodes; None: its id has it, or it is unknown."""
+        row = self._rows.get(job_id)
+        if row is None or self._running is None or str(self._running.id[row]) != job_id:
+            return None
+        number = int(self._running.number[row])
+        return str(number) if number > 0 else None
