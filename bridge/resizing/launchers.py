@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from bridge.resizing.placement import Placement
+from bridge.resizing.placement import JobPlacement
 
 Names = tuple[str, ...]
 """Nodes by name, the job's first node first."""
@@ -86,7 +86,7 @@ class Launchers(Protocol):
     A launcher belongs to one job and one user; other claims to the job are ignored.
     """
 
-    def placed(self, placement: Placement) -> None:
+    def placed(self, placement: JobPlacement) -> None:
         """The controller's report on the running jobs.
 
         Only launchers and agents on a job's nodes are heard about it. A launcher that claims a task
@@ -131,7 +131,7 @@ class Willing:
     def __init__(self) -> None:
         self._results: list[ChangeResult] = []
 
-    def placed(self, placement: Placement) -> None:
+    def placed(self, placement: JobPlacement) -> None:
         """Ignores the report."""
         del placement
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from bridge.model.job import RunningTable
 
 
-class Placement:
+class JobPlacement:
     """The nodes of each running job; the jobs are found when they are looked for.
 
     A job is named by the controller's id, or by its number on its nodes: a task of an array has one

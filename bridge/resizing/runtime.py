@@ -24,7 +24,7 @@ from bridge.resizing.changes import OpenResizes
 from bridge.resizing.journal import Journal, ResizeOutcome
 from bridge.resizing.launchers import Launchers, Names
 from bridge.resizing.overlay import Shown, overlaid, shown_jobs
-from bridge.resizing.placement import Placement
+from bridge.resizing.placement import JobPlacement
 from bridge.resizing.resize_times import ResizeTimes
 from bridge.resizing.states import Deadlines, OpenResize, ResizeState
 from bridge.resizing.transitions import Transitions
@@ -116,7 +116,7 @@ class Runtime:
         if world.now_s < self._now_s:
             self._changes.set_clock_back(self._now_s - world.now_s)
         self._now_s = world.now_s
-        self._launchers.placed(Placement(snapshot.running, snapshot.nodes.names))
+        self._launchers.placed(JobPlacement(snapshot.running, snapshot.nodes.names))
         self._transitions.read_results()
         for change in self.changes:
             if change.job_id not in world:

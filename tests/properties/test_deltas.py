@@ -104,6 +104,21 @@ def a_session():
     return session
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_delta_on_a_generation_that_only_looks_alike_changes_nothing(seed):
+    """It differs in one bit, or is the same number as a double."""
+    tables = Tables(seed)
+    session, generation = a_session(), 2**53 + tables.dice.randrange(1, 2**40)
+    assert send(session, tables.everything(), generation, 0)
+    before = known(session)
+    for base in [generation ^ 1 << bit for bit in range(64)]:
+        change = tables.change()
+        assert not send(session, change, 2**64 - 1, base)
+    assert known(session) == before
+    assert session.generation == generation
+    assert send(session, pb.CycleRequest(), generation + 1, generation)
+
+
 def send(session, request, generation, base):
     request.epoch, request.now_s = 1, NOW
     request.generation, request.base_generation = generation, base

@@ -79,6 +79,18 @@ static void another_generation(const pb_cycle_request_t *request, pb_cycle_reply
     reply->generation--;
 }
 
+// The same in the lower half, and as a double.
+static void a_generation_that_looks_alike(const pb_cycle_request_t *request,
+                                          pb_cycle_reply_t *reply) {
+    start_all(request, reply);
+    reply->generation ^= UINT64_C(1) << 32;
+}
+
+static void a_service_that_looks_alike(const pb_cycle_request_t *request, pb_cycle_reply_t *reply) {
+    start_all(request, reply);
+    reply->service_epoch ^= UINT64_C(1) << 32;
+}
+
 static void another_service(const pb_cycle_request_t *request, pb_cycle_reply_t *reply) {
     start_all(request, reply);
     reply->service_epoch++;
@@ -262,6 +274,8 @@ static void replies_to_something_else_are_not_heard(void) {
     expect_unheard(need_full);
     expect_unheard(another_generation);
     expect_unheard(another_service);
+    expect_unheard(a_generation_that_looks_alike);
+    expect_unheard(a_service_that_looks_alike);
 }
 
 static void a_new_service_is_greeted_and_counts_anew(void) {

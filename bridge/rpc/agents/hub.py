@@ -30,7 +30,7 @@ from bridge.resizing.launchers import (
     Names,
     WithdrawOrder,
 )
-from bridge.resizing.placement import Placement
+from bridge.resizing.placement import JobPlacement
 from bridge.rpc.agents.job_readings import JobReadings
 from bridge.rpc.agents.launcher_table import AgentStream, LauncherTable
 from bridge.rpc.agents.placed_reports import PlacedReports
@@ -208,7 +208,7 @@ class Hub:
 
     # ------------------------------------------------------------ the port
 
-    def placed(self, placement: Placement) -> None:
+    def placed(self, placement: JobPlacement) -> None:
         """From now on reports on jobs are held against this placement."""
         self.reports.placement = self._launchers.placement = placement
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 
 from bridge.elastic import lines
 from bridge.resizing.launchers import ChangeResult, LauncherReport
-from bridge.resizing.placement import Placement
+from bridge.resizing.placement import JobPlacement
 from bridge.rpc.agents.mpi_times import MpiTimes
 from bridge.rpc.pb import agent_pb2 as pb
 from bridge.rpc.reported.safe_text import printable
@@ -75,7 +75,7 @@ class LauncherTable:
         self.results: OrderedDict[tuple[LauncherKey, str], ChangeResult] = OrderedDict()
         self._jobs: OrderedDict[LauncherKey, tuple[str, int | None]] = OrderedDict()
         self._serials = itertools.count(1)
-        self.placement = Placement()
+        self.placement = JobPlacement()
         self._mpi, self._guesses = MpiTimes(), MpiTimes()
 
     def __len__(self) -> int:

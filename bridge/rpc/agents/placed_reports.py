@@ -27,7 +27,7 @@ from typing import Final
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
-from bridge.resizing.placement import Placement
+from bridge.resizing.placement import JobPlacement
 from bridge.rpc.pb import agent_pb2 as pb
 from bridge.rpc.reported.safe_text import printable
 from bridge.rpc.transport.complaints import Complaints
@@ -62,7 +62,7 @@ class PlacedReports:
             clock: monotonic, s.
         """
         self._clock = clock
-        self.placement = Placement()
+        self.placement = JobPlacement()
         self.refused: Counter[tuple[str, str]] = Counter()
         self.tell: Callable[[str, str], None] = lambda _node, _reason: None
         self._named: set[str] = set()

@@ -202,8 +202,9 @@ def test_nobody_orders_for_anothers_job():
     runtime.see(a_world())
     runtime.overlay(a_world())
     for what in ({"hold": True}, {"width": 2}, {"hold": False}):
-        with pytest.raises(ControllerError, match="ann's"):
-            runtime.ask("m", "eve", **what)
+        for other in ("eve", "an", "anna", "nn", "Ann"):
+            with pytest.raises(ControllerError, match="ann's"):
+                runtime.ask("m", other, uid="1001", **what)
     assert not runtime.held
     assert not runtime.wishes
 
@@ -226,8 +227,9 @@ def test_without_accounting_users_are_known_by_their_numbers():
     runtime.overlay(a_world(user="1000"))
     runtime.ask("m", "ann", uid="1000", hold=True)
     assert runtime.held == {"m"}
-    with pytest.raises(ControllerError, match="1000's"):
-        runtime.ask("m", "eve", uid="1001", hold=False)
+    for other in ("1001", "100", "10000", "000"):
+        with pytest.raises(ControllerError, match="1000's"):
+            runtime.ask("m", "eve", uid=other, hold=False)
 
 
 def test_the_order_names_the_jobs_first_node_first():

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from bridge.resizing.placement import Placement
+from bridge.resizing.placement import JobPlacement
 from tests.builders import a_running_job, a_snapshot
 
 
@@ -28,4 +28,4 @@ def a_placement(nodes_of, *, numbers=None, users=None):
     ]
     snapshot = a_snapshot(nodes=12, running=running)()
     number = np.array([int(numbers.get(job, 0)) for job in nodes_of], dtype=np.int64)
-    return Placement(replace(snapshot.running, number=number), snapshot.nodes.names)
+    return JobPlacement(replace(snapshot.running, number=number), snapshot.nodes.names)

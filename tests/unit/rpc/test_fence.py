@@ -50,6 +50,14 @@ def test_a_newer_one_takes_over_at_once(clock):
         fence.admit(5)
 
 
+@pytest.mark.parametrize("epoch", [5, 2**32 + 5, 2**53 + 2, 2**63])
+def test_which_epoch_is_newer_is_decided_with_all_its_bits(epoch):
+    for bit in range(64):
+        other, fence = epoch ^ 1 << bit, a_holder(Clock(), epoch)
+        assert is_refused(fence, other) is (other < epoch), bit
+        assert fence.epoch == max(epoch, other)
+
+
 def test_an_absurd_epoch_that_says_hello_alone_costs_the_first_lease(clock):
     fence = a_holder(clock)
     fence.take(ABSURD)

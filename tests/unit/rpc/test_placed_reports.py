@@ -6,7 +6,7 @@ import json
 import pytest
 
 from bridge.resizing.launchers import ShrinkOrder
-from bridge.resizing.placement import Placement
+from bridge.resizing.placement import JobPlacement
 from bridge.rpc.agents.hub import Hub
 from bridge.rpc.agents.placed_reports import ELSEWHERE, MOST_NAMED, OTHERS, UNKNOWN, PlacedReports
 from bridge.rpc.pb import agent_pb2 as pb
@@ -278,5 +278,5 @@ def test_a_placement_is_found_by_id_and_by_number():
     assert placed.nodes("40") is placed.nodes("0") is placed.nodes("") is None
     assert (placed.number("40_1"), placed.number("41"), placed.number("7")) == ("41", None, None)
     assert (placed.user("41"), placed.user("40")) == ("ann", None)
-    nothing = Placement()
+    nothing = JobPlacement()
     assert nothing.nodes("7") is nothing.number("7") is nothing.user("7") is None

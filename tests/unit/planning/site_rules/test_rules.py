@@ -286,6 +286,21 @@ def test_each_user_that_is_not_named_has_a_constraint_of_its_own():
     assert verdicts == [True, True, True, False]
 
 
+@pytest.mark.parametrize("kind", list(ConsumerKind))
+def test_a_limit_holds_for_the_name_as_it_is_written(kind):
+    """Of names that begin or end alike, one has a limit of its own, and one may have nothing."""
+    names = ("ann", "an", "anna", "nn", "Ann")
+    limits = (Limit(kind, "ann", "cpus", Items(4)), Limit(kind, "anna", "cpus", Items(0)))
+    parts = [a_partition(name, range(4)) for name in names]
+    jobs = tuple(
+        shared(cpus=5, user=name if kind is ConsumerKind.USER else "user",
+               account=name if kind is ConsumerKind.ACCOUNT else "account", partitions=(at,))
+        for at, name in enumerate(names)
+    )  # fmt: skip
+    terms = terms_of(limited(*limits, jobs=jobs, partitions=parts))
+    assert [reason is None for reason in terms.reasons] == [False, True, False, True, True]
+
+
 def test_a_partition_has_percentages_of_its_own_nodes():
     half = Limit(ConsumerKind.PARTITION, "small", "cpus", Items(percent=50))
     parts = (a_partition("all", range(4)), a_partition("small", [0, 1]))
