@@ -10,7 +10,7 @@ import click
 import typer
 
 from bridge.cli.main import COMMANDS
-from tests.documents.pages import Inline, Page
+from tests.documents.pages import ROOT, Inline, Page
 
 TABLES = {
     "docs/EXPERIMENTS.md": ("experiment", "experiment-report"),
@@ -90,10 +90,23 @@ def commands_in(page: Page) -> Iterator[Inline]:
             yield span
 
 
-def listed_options(page: str, text: str) -> Iterator[tuple[int, str]]:
+def listed_options(text: str) -> Iterator[tuple[int, str]]:
     """The options in the first columns of a page's tables, with their lines."""
     for number, line in enumerate(text.splitlines(), 1):
         first = line.split(" | ")[0]
-        if page in TABLES and re.match(r"\| `--", first):
+        if re.match(r"\| `--", first):
             for span in re.findall(r"`(--[^`]*)`", first):
-                yield number, span.split()[0].split("=")[0]
+                yield number, _option(span)
+
+
+def options_in(page: Page, heading: str = "") -> Iterator[tuple[int, str]]:
+    """The options that a page names, from a heading on, with their lines."""
+    lines = (ROOT / page.path).read_text().splitlines()
+    start = lines.index(heading) + 1 if heading else 0
+    for span in page.inlines:
+        if span.line > start and span.text.startswith("--"):
+            yield span.line, _option(span.text)
+
+
+def _option(text: str) -> str:
+    return text.split(maxsplit=1)[0].split("=", maxsplit=1)[0]

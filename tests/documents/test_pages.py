@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pages on this machine: every block has a mark, commands run, configurations load."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,23 @@ def test_options_in_tables_exist(path: str) -> None:
     known = set().union(
         *(inline.options_of(inline.command_named(name)) for name in inline.TABLES[path])
     )
-    listed = list(inline.listed_options(path, (ROOT / path).read_text()))
+    listed = list(inline.listed_options((ROOT / path).read_text()))
     assert listed
     assert [f"{path}:{line}: {option}" for line, option in listed if option not in known] == []
+
+
+def test_options_of_the_link_to_pbs_exist() -> None:
+    known = inline.options_of(inline.command_named("pbs-link"))
+    named = list(inline.options_in(read("docs/PBS.md")))
+    assert named
+    assert [(line, option) for line, option in named if option not in known] == []
+
+
+def test_options_of_the_dockerized_cluster_exist() -> None:
+    said = ""
+    for verb in ("up", "down", "shell", "logs"):
+        command = [str(ROOT / "scripts" / "cluster"), verb, "--help"]
+        said += subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    named = list(inline.options_in(read("docs/ADMIN.md"), "## The dockerized cluster"))
+    assert named
+    assert [(line, option) for line, option in named if f"{option} " not in said] == []
