@@ -39,6 +39,8 @@ time.sleep(600)'"""
 """3,900 of the node's 4,096 MiB; the job has requested 300."""
 
 
+NAMED = f"printf slurmstepd >/proc/self/comm; {SPIN}"
+"""A job whose processes call themselves as Slurm's own."""
 STAYS = f"trap '' TERM; {SPIN}"
 """A job that does not end when it is told to; only SIGKILL ends it."""
 FULL_SHARE = "", ""
@@ -99,6 +101,31 @@ def test_thousands_of_processes_that_spin_leave_the_host_its_cpus(sharing: Decid
     assert used[0] > 5 * used[1], used
     cluster.root("scancel", "--signal=KILL", "--full", guest)
     cluster.wait_for("its end", lambda: guest not in cluster.queue(), 120)
+
+
+def test_a_guest_that_calls_itself_slurmstepd_is_bound_as_any_other(sharing: Decider) -> None:
+    """In weight and quota, all of its processes."""
+    cluster = sharing.cluster
+    host = a_host(sharing, run=SPIN)
+    guest = submit(cluster, "--coschedule=guest", run=NAMED)
+    said = sharing.start_guest(guest, host)
+    assert said["outcome"] == "OUTCOME_APPLIED", said
+    cluster.wait_state(guest, "RUNNING")
+    every = f"cat /sys/fs/cgroup/freezer/slurm_n1/uid_*/job_{guest}/step_*/cgroup.procs"
+    names = f"for pid in $({every}); do cat /proc/$pid/comm; done 2>/dev/null | sort | uniq -c"
+    cluster.wait_for(
+        "its names",
+        lambda: cluster.inside("n1", "sh", "-c", names).split() == ["6", "slurmstepd"],
+    )  # fmt: skip
+    bound(sharing, guest)
+    cluster.wait_for(
+        "all but Slurm's", lambda: len(cgroup(cluster, guest, "cgroup.procs").split()) == 5
+    )
+    before = cpu_s(cluster, host, guest)
+    cluster.wait_for("more work", lambda: cpu_s(cluster, host)[0] > before[0] + 5)
+    after = cpu_s(cluster, host, guest)
+    used = [now - then for now, then in zip(after, before, strict=True)]
+    assert used[0] > 5 * used[1], used
 
 
 def test_a_user_who_renames_his_jobs_lifts_no_share(sharing: Decider) -> None:
