@@ -345,6 +345,12 @@ class RunningTable:
     """Draw on each node in the last minute, a low quantile; 0: not measured; so for the next."""
     measured_max_power_w: Annotated[Ints, Column(SERVICE, Unit.WATTS)] = LEFT_OUT
     """Likewise a high quantile."""
+    power_source: Annotated[Objects, Column(SERVICE, Unit.TEXT)] = LEFT_OUT
+    """The sensors of its nodes whose values these are; empty: it is not measured."""
+    power_at_s: Annotated[Ints, Column(SERVICE, Unit.INSTANT)] = LEFT_OUT
+    """When the oldest of them was measured; 0: unknown."""
+    power_lost_s: Annotated[Ints, Column(SERVICE, Unit.INSTANT)] = LEFT_OUT
+    """Since when the measurement of one of its nodes is lost; 0: none is."""
     coschedule: Annotated[Codes, Column(MESSAGE, Unit.CODE, most=4)] = LEFT_OUT
     """`Coschedule`."""
     max_slowdown_permille: Annotated[Ints, Column(MESSAGE, Unit.COUNT)] = LEFT_OUT

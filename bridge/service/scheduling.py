@@ -147,6 +147,9 @@ class Scheduling:
             hub.reports.tell = metrics.report_refused
             metrics.watch("power_nodes", lambda: float(draws.counts()[0]))
             metrics.watch("power_nodes_stale", lambda: float(draws.counts()[1]))
+            metrics.watch("power_nodes_modelled", lambda: float(draws.sensors()["modelled"]))
+            metrics.watch("power_nodes_lost", lambda: float(draws.sensors()["lost"]))
+            draws.switched = metrics.power_switched
 
     def record(self, min_queue: int, wait_s: float) -> tuple[bytes, int] | None:
         """Records the next cycle with such a queue; encodes it in the caller's thread."""

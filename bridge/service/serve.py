@@ -222,6 +222,7 @@ class Service:
             speed_ups=lambda: scheduling.decider.state.learnt_by(SPEED_UPS),
             corridor=scheduling.corridor,
             curves=lambda: {} if self.hub is None else self.hub.power.curves(),
+            power_losses=lambda: () if self.hub is None else self.hub.power.losses(),
             coscheduling=Coscheduling(scheduling.cycles, scheduling.decider, scheduling.switch),
         )
 

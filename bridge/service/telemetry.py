@@ -32,6 +32,9 @@
 | schedbridge_jobs_adapting | gauge | jobs that are changing their width |
 | schedbridge_launchers, _agents | gauge | jobs whose launcher is connected; nodes with an agent |
 | schedbridge_power_nodes, _power_nodes_stale | gauge | nodes whose power is known, or was |
+| schedbridge_power_nodes_modelled | gauge | those of them whose power is modelled by their load |
+| schedbridge_power_nodes_lost | gauge | nodes whose measurement is lost |
+| schedbridge_power_switches_total{before, after} | counter | changes of a node's source |
 | schedbridge_power_refusals_total{agent, reason} | counter | impossible values of agents |
 | schedbridge_report_refusals_total{node, reason} | counter | reports on jobs placed elsewhere |
 | schedbridge_power_lower_watts, _power_upper_watts | gauge | bounds of system power; +Inf: none |
@@ -79,8 +82,10 @@ _GAUGES: Final = (
     ("jobs_adapting", "Jobs that are changing their width"),
     ("launchers", "Jobs whose launcher is connected"),
     ("agents", "Nodes that have an agent"),
-    ("power_nodes", "Nodes whose power is measured"),
+    ("power_nodes", "Nodes with a current power, measured or modelled"),
     ("power_nodes_stale", "Nodes whose last power is too old to be used"),
+    ("power_nodes_modelled", "Nodes whose power is modelled by their load"),
+    ("power_nodes_lost", "Nodes whose power is not measured any more"),
     ("nodes", "Nodes in the last snapshot"),
     ("nodes_usable", "Usable nodes in the last snapshot"),
     ("solver_gap", "(found - bound) / found over the last dispatch's window"),
@@ -148,6 +153,9 @@ class Metrics:
             "Reports of nodes on jobs placed elsewhere",
             "node",
             "reason",
+        )
+        self._power_switches = counter(
+            "power_switches", "Changes of the source of a node's power", "before", "after"
         )
         self._solved = counter("solver_plans", "Cycles in which the solver's plan was used")
         self._unsolved = counter(
@@ -299,6 +307,10 @@ class Metrics:
     def report_refused(self, node: str, reason: str) -> None:
         """Counts a report of a node on a job that is not placed there."""
         self._reports.labels(node, reason).inc()
+
+    def power_switched(self, before: str, after: str) -> None:
+        """Counts a change of the source of a node's power."""
+        self._power_switches.labels(before, after).inc()
 
     def set(self, name: str, value: float) -> None:
         """Sets one of the plain gauges."""

@@ -48,7 +48,8 @@ def observed(snapshot: Snapshot, before: Learnt) -> Learnt:
     own = np.flatnonzero(~running.releasing)
     here = set(running.id[own].tolist())
     gone = [job_id for job_id in before.running if job_id not in here]
-    rows = own[running.measured_max_power_w[own] > 0]
+    known = (running.measured_max_power_w[own] > 0) & (running.power_lost_s[own] == 0)
+    rows = own[known]
     found = []
     for row, job_id, start_s, least_w, most_w in zip(
         rows.tolist(), running.id[rows].tolist(), running.start_s[rows].tolist(),

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sensors of a node in order of preference: the first that has a value is used.
 
+A meter that had a value and has none is lost: that is reported, with its last value, as long as no
+other meter has one, because the model does not replace a measurement.
+
 A meter of the machine does not measure one of several nodes on it (several slurmds): for those
 only Slurm and the model are used, and Slurm only if there are at most `MOST_ASKED` of them.
 """
@@ -49,11 +52,13 @@ class Value:
         watts: of the whole node.
         source: name of the sensor.
         age_s: how long ago it was measured.
+        is_measured: by a meter, not by the model.
     """
 
     watts: float
     source: str
     age_s: float
+    is_measured: bool = True
 
 
 class NodeSensors:
@@ -62,6 +67,7 @@ class NodeSensors:
     Attributes:
         load: kept up to date by the caller, for the model.
         model: its bounds may be stated later.
+        lost: the last value of a meter, if none has one now.
     """
 
     def __init__(self, node: str, settings: PowerSettings, load: NodeLoad, *, of: int = 1) -> None:
@@ -74,6 +80,8 @@ class NodeSensors:
             of: number of nodes of this machine.
         """
         self.load, self.model = load, PowerModel(load, settings.model)
+        self.lost: Value | None = None
+        self._last: Value | None = None
         make: dict[str, Callable[[], Sensor]] = {
             "rapl": lambda: Rapl(settings.sys, settings.rest_w),
             "pm_counters": lambda: PmCounters(settings.sys),
@@ -86,7 +94,12 @@ class NodeSensors:
 
     def read(self) -> Value | None:
         """The value of the first sensor that has one."""
-        return first_value(self._sensors)
+        found = first_value(self._sensors)
+        if found is not None and found.is_measured:
+            self._last, self.lost = found, None
+        else:
+            self.lost = self._last
+        return found
 
 
 def first_value(sensors: Sequence[Sensor]) -> Value | None:
@@ -94,7 +107,8 @@ def first_value(sensors: Sequence[Sensor]) -> Value | None:
     for sensor in sensors:
         watts = sensor.read()
         if watts is not None:
-            return Value(watts, sensor.name, max(sensor.age_s, 0.0))
+            measured = not isinstance(sensor, PowerModel)
+            return Value(watts, sensor.name, max(sensor.age_s, 0.0), measured)
     return None
 
 

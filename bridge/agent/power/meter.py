@@ -2,7 +2,8 @@
 """Reads power and use of this machine's nodes, as one reading for the service.
 
 Rules
-    1. Values that cannot be read are left out: a node without a value has no `watts`.
+    1. Values that cannot be read are left out: a node without a value has no `watts`. A meter that
+       has lost its value is named, with the last one.
     2. A machine that swaps memory out (`swap.py`) counts as waiting for memory all the time.
     3. The watts are the node's. The service, which knows the idle power, divides them among jobs.
 """
@@ -77,6 +78,8 @@ class AgentMeter:
             if value is not None and math.isfinite(value.watts):
                 node.watts, node.source = value.watts, value.source
                 node.age_ms = min(round(value.age_s * 1000), (1 << 32) - 1)
+            if sensors.lost is not None:
+                node.lost_source, node.lost_watts = sensors.lost.source, sensors.lost.watts
             if waits is not None:
                 node.memory_pressure = waits
             for job, used in use.jobs.items():

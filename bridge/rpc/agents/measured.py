@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Power and resource use of running jobs, as columns of the snapshot."""
 
-from collections.abc import Container
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from bridge.model.node import CPUS
 from bridge.model.rules.power import PowerRules
 from bridge.model.snapshot import Snapshot
 from bridge.planning.power.estimates import node_powers
@@ -18,22 +19,59 @@ _USE = (
 
 
 def measured(snapshot: Snapshot, power: PowerUse) -> Snapshot:
-    """The snapshot with `measured_min_power_w` and `measured_max_power_w` of its running jobs."""
+    """The snapshot with the measured power of its running jobs, and its source.
+
+    These are `measured_min_power_w` and the columns after it to `power_lost_s`.
+    """
+    power.look()
     running = snapshot.running
     if not len(running) or not any(power.counts()):
         return snapshot
     names, ends = snapshot.nodes.names, running.indptr.tolist()
     held = running.nodes.tolist()
-    least_w, most_w = (np.zeros(len(running), dtype=np.int64) for _ in range(2))
+    least_w, most_w, at_s, lost_s = (np.zeros(len(running), dtype=np.int64) for _ in range(4))
+    sources = running.power_source.copy()
     for row, (job_id, number) in enumerate(
         zip(running.id.tolist(), running.number.tolist(), strict=True)
     ):
         nodes = [names[node] for node in held[ends[row] : ends[row + 1]]]
         job = str(number) if number > 0 else job_id
-        if nodes:
-            least_w[row], most_w[row] = power.job_bounds(job, nodes)
-    running = replace(running, measured_min_power_w=least_w, measured_max_power_w=most_w)
+        if not nodes:
+            continue
+        stated = _stated(snapshot, row, nodes, power.types) if power.lost(nodes) else ()
+        least_w[row], most_w[row] = power.job_bounds(job, nodes, stated)
+        if not most_w[row]:
+            continue
+        source = power.source(nodes)
+        sources[row], at_s[row] = source.text, max(snapshot.now_s - round(source.age_s), 1)
+        if source.lost_s is not None:
+            lost_s[row] = max(snapshot.now_s - round(source.lost_s), 1)
+    running = replace(
+        running, measured_min_power_w=least_w, measured_max_power_w=most_w, power_source=sources,
+        power_at_s=at_s, power_lost_s=lost_s,
+    )  # fmt: skip
     return replace(snapshot, running=running)
+
+
+def _stated(
+    snapshot: Snapshot, row: int, nodes: Sequence[str], types: Mapping[str, Watts]
+) -> list[int]:
+    """What a running job is stated to draw at most on each of its nodes; 0: nothing is.
+
+    By its user, else by its application's earlier runs, else by the node's type, of which a job on
+    a part of a node draws the same part beyond idle (`bridge.planning.power.estimates`).
+    """
+    running = snapshot.running
+    own_w = max(int(running.max_power_w[row]), int(running.learnt_max_power_w[row]))
+    if own_w:
+        return [own_w] * len(nodes)
+    found, first = [], int(running.indptr[row])
+    for at, name in enumerate(nodes):
+        idle_w, max_w = types.get(name, (0, 0))
+        of = max(int(snapshot.nodes.capacity[running.nodes[first + at], CPUS]), 1)
+        cpus = of if running.exclusive[row] else int(running.use[first + at, CPUS])
+        found.append(idle_w + -(-(max_w - idle_w) * min(max(cpus, 1), of) // of))
+    return found
 
 
 def used(snapshot: Snapshot, readings: JobReadings, bound: Container[str]) -> Snapshot:

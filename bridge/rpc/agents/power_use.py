@@ -17,6 +17,9 @@ Rules
        than `stale_s` after the first query, and only while its agent reports. Any other node
        without a current value counts with its type's idle and maximum power; if these are not
        stated, the job's power is unknown.
+    5. A node whose measurement is lost (`bridge.rpc.agents.node_sensor`) counts with the greatest
+       of what is stated, what was measured last and what the model says, and with its type's
+       maximum while its agent is silent. Every change of a node's source is logged and counted.
 """
 
 import logging
@@ -25,14 +28,15 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Final
 
 from bridge.planning.power.calibration import NodeReports
-from bridge.rpc.agents.load_curves import LoadCurve
+from bridge.rpc.agents.load_curves import MODEL, LoadCurve
+from bridge.rpc.agents.node_sensor import NONE, NodeSensor, Switch
 from bridge.rpc.agents.recent import WINDOW_S, Recent
 from bridge.rpc.pb import agent_pb2 as pb
-from bridge.rpc.reported.safe_text import printable
+from bridge.units import format_duration
 
 _log = logging.getLogger(__name__)
 
@@ -46,6 +50,10 @@ MOST_READINGS: Final = 100
 MOST_NAMED: Final = 200
 """Number of agents that are counted by name; all further ones are `others`."""
 OTHERS: Final = "others"
+KINDS: Final = frozenset({"rapl", "pm_counters", "slurm", MODEL, NONE})
+"""Sources that changes are counted by; all further ones are `others`."""
+MOST_SOURCES: Final = 3
+MOST_TOLD: Final = 20
 _MOST_CPUS: Final = 1e6
 _RANGE: Final = "range"
 _SWEEP_S: Final = 10.0
@@ -63,23 +71,33 @@ class NodeValue:
         source: of the measurement.
         age_s: since it was measured.
         stale: it is too old to be used.
+        lost: the source that had the last value before a loss; empty: nothing is lost.
+        lost_w: that value.
+        lost_for_s: since when.
     """
 
     watts: float
     source: str
     age_s: float
     stale: bool
+    lost: str = ""
+    lost_w: float = 0.0
+    lost_for_s: float = 0.0
 
 
-@dataclass(slots=True)
-class _Node:
-    watts: float = 0.0
-    source: str = ""
-    at_s: float = -math.inf
-    swept_s: float = -math.inf
-    jobs: dict[str, Recent] = field(default_factory=dict)
-    awaited: dict[str, float] = field(default_factory=dict)
-    """Jobs that hold the node and were never measured there, and since when they are asked for."""
+@dataclass(frozen=True)
+class PowerSource:
+    """Where a job's power comes from.
+
+    Attributes:
+        text: the sensors of its nodes, each once, and what they stand in for.
+        age_s: of the oldest value.
+        lost_s: for how long the measurement of a node has been lost; None: none is.
+    """
+
+    text: str
+    age_s: float
+    lost_s: float | None
 
 
 class PowerUse:
@@ -89,6 +107,7 @@ class PowerUse:
         stale_s: values that are older are not used.
         refused: how many values were refused, by agent and reason.
         tell: called for each refusal with agent and reason.
+        switched: called for each change of a node's source with the kinds of both (`KINDS`).
     """
 
     def __init__(
@@ -104,11 +123,14 @@ class PowerUse:
         """
         self._clock, self.stale_s = clock, stale_s
         self._lock = threading.Lock()
-        self._nodes: dict[str, _Node] = {}
+        self._nodes: dict[str, NodeSensor] = {}
         self._curves: dict[str, LoadCurve] = {}
         self._types: Mapping[str, Watts] = {}
         self.tell: Callable[[str, str], None] = _nobody
+        self.switched: Callable[[str, str], None] = _nobody
         self.refused: Counter[tuple[str, str]] = Counter()
+        self.switches: Counter[tuple[str, str]] = Counter()
+        self._looked_s = -math.inf
         self._named: set[str] = set()
 
     @property
@@ -151,6 +173,9 @@ class PowerUse:
                 self._took_node(agent, power, jobs.pop(name, ()), now, age_ms)
             else:
                 jobs.pop(name, None)
+                self._believe(power, now)
+                if name in self._nodes:
+                    self._switch(name, self._nodes[name].end(now))
         for _ in jobs:  # of nodes without other values
             self._refuse(agent, "node")
 
@@ -174,12 +199,12 @@ class PowerUse:
             return
         node = self._nodes.get(power.node)
         if node is None:
-            node = self._nodes.setdefault(power.node, _Node())
+            node = self._nodes.setdefault(power.node, NodeSensor())
         if at_s < node.at_s:
             return
-        node.watts, node.at_s = power.watts, at_s
-        if power.source != node.source:
-            node.source = printable(power.source[:40])
+        if power.source == MODEL:
+            self._believe(power, now)
+        self._switch(power.node, node.take(power.source, power.watts, at_s))
         if len(jobs) > MOST_JOBS:
             self._refuse(agent, "many")
             return
@@ -192,6 +217,39 @@ class PowerUse:
             node.swept_s = now
             kept = now - WINDOW_S
             node.jobs = {job: its for job, its in node.jobs.items() if its.last_s >= kept}
+
+    def _believe(self, power: pb.NodePower, now: float) -> None:
+        """Records the loss that an agent reports, if its last value is possible."""
+        most_w = (1 + SLACK) * self._types.get(power.node, (0, MOST_W))[1]
+        if power.lost_source and 0 < power.lost_watts <= most_w:
+            node = self._nodes.setdefault(power.node, NodeSensor())
+            node.believe(power.lost_source, power.lost_watts, now)
+
+    def _switch(self, name: str, switches: Iterable[Switch]) -> None:
+        for each in switches:
+            if each.before == each.after:
+                _log.info("power of %s: %s measures it again", name, each.after)
+                continue
+            kinds = _kind(each.before), _kind(each.after)
+            self.switches[kinds] += 1
+            self.switched(*kinds)
+            level = logging.WARNING if each.after in (MODEL, NONE) else logging.INFO
+            _log.log(
+                level,
+                "power of %s: source %s in place of %s, whose last value was %.0f W",
+                name, each.after, each.before, each.watts,
+            )  # fmt: skip
+
+    def look(self) -> None:
+        """Notices nodes that have fallen silent; at most once a second. O(nodes)."""
+        now = self._clock()
+        if now - self._looked_s < 1:
+            return
+        self._looked_s = now
+        with self._lock:
+            for name, node in self._nodes.items():
+                if node.source and self._is_stale(node, now):
+                    self._switch(name, node.end(now))
 
     def _problem(self, power: pb.NodePower, age_ms: int) -> str:
         watts = power.watts
@@ -233,12 +291,13 @@ class PowerUse:
 
     # ------------------------------------------------------------ what is known
 
-    def job_bounds(self, job: str, nodes: Sequence[str]) -> Watts:
-        """A low and a high estimate of a running job's draw on each of its nodes (rule 4).
+    def job_bounds(self, job: str, nodes: Sequence[str], stated: Sequence[int] = ()) -> Watts:
+        """A low and a high estimate of a running job's draw on each of its nodes (rules 4 and 5).
 
         Args:
             job: its id on the nodes.
             nodes: that it holds.
+            stated: W, of the job on each of these nodes, for rule 5; empty: nothing is.
 
         Returns:
             W, idle power included; (0, 0): not measured.
@@ -246,7 +305,11 @@ class PowerUse:
         now, new = self._clock(), 0
         low_w = high_w = 0.0
         with self._lock:
-            asked = [self._bounds(job, name, now) for name in nodes]
+            own = stated or (0,) * len(nodes)
+            asked = [
+                self._bounds(job, name, now, most_w)
+                for name, most_w in zip(nodes, own, strict=True)
+            ]
             if all(each is None for each in asked):
                 return 0, 0
             for name, each in zip(nodes, asked, strict=True):
@@ -260,9 +323,59 @@ class PowerUse:
         counted = len(nodes) - new
         return max(math.floor(low_w / counted), 1), max(math.ceil(high_w / counted), 1)
 
-    def _bounds(self, job: str, name: str, now: float) -> tuple[float, float] | None:
+    def lost(self, nodes: Sequence[str]) -> bool:
+        """Whether the measurement of one of these nodes is lost."""
+        now = self._clock()
+        with self._lock:
+            found = (self._nodes.get(name) for name in nodes)
+            return any(node is not None and self._is_lost(node, now) for node in found)
+
+    def source(self, nodes: Sequence[str]) -> PowerSource:
+        """Where the power of a job on these nodes comes from, for display."""
+        now, words, age_s, since_s = self._clock(), set(), 0.0, math.inf
+        with self._lock:
+            for name in nodes:
+                node = self._nodes.get(name)
+                if node is None or node.at_s == -math.inf:
+                    continue
+                age_s = max(age_s, now - node.at_s)
+                word = NONE if self._is_stale(node, now) else node.source or NONE
+                if self._is_lost(node, now):
+                    lost = node.lost
+                    word += f" in place of {node.source if lost is None else lost.source}"
+                    since_s = min(since_s, node.at_s if lost is None else lost.since_s)
+                words.add(word)
+        text = ", ".join(sorted(words)[:MOST_SOURCES])
+        return PowerSource(text, age_s, None if since_s == math.inf else now - since_s)
+
+    def losses(self) -> list[str]:
+        """A sentence for each of the first nodes whose measurement is lost, for operators."""
+        found: list[str] = []
+        left = 0
+        for name, each in sorted(self.nodes().items()):
+            if not each.lost:
+                continue
+            if len(found) == MOST_TOLD:
+                left += 1
+                continue
+            present = NONE if each.stale else f"{each.source} ({each.watts:.0f} W)"
+            found.append(
+                f"{name}: {each.lost} is lost since {format_duration(each.lost_for_s)}, last value "
+                f"{each.lost_w:.0f} W; in its place {present}. Its jobs count with the greatest of "
+                "stated, last measured and modelled power"
+            )
+        return [*found, f"and {left} more nodes"] if left else found
+
+    def _is_lost(self, node: NodeSensor, now: float) -> bool:
+        return node.lost is not None or (bool(node.source) and self._is_stale(node, now))
+
+    def _bounds(self, job: str, name: str, now: float, stated_w: int) -> tuple[float, float] | None:
         """The draw of a job on one node; None: it is not measured there."""
         node = self._nodes.get(name)
+        if node is not None and node.source and self._is_stale(node, now):
+            self._switch(name, node.end(now))
+        if node is not None and node.lost is not None:
+            return self._lost_bounds(job, name, node, now, stated_w)
         recent = node.jobs.get(job) if node is not None else None
         if node is None or recent is None:
             return None
@@ -270,6 +383,17 @@ class PowerUse:
         if found is not None:
             node.awaited.pop(job, None)
         return found
+
+    def _lost_bounds(
+        self, job: str, name: str, node: NodeSensor, now: float, stated_w: int
+    ) -> tuple[float, float] | None:
+        """Rule 5."""
+        stale = not node.source or self._is_stale(node, now)
+        idle_w, max_w = self._types.get(name, (0, 0))
+        upper_w = max(node.upper_w(job, now_s=now, stale=stale), stated_w)
+        if stale or not stated_w:
+            upper_w = max(upper_w, max_w)
+        return (float(min(idle_w, upper_w)), float(upper_w)) if upper_w > 0 else None
 
     def _is_new(self, job: str, name: str, now: float) -> bool:
         """Whether a job that is not measured on a node has only just begun there."""
@@ -285,16 +409,32 @@ class PowerUse:
         """The last value of each node, for display."""
         now = self._clock()
         with self._lock:
-            return {
-                name: NodeValue(node.watts, node.source, now - node.at_s, self._is_stale(node, now))
-                for name, node in self._nodes.items()
-                if node.at_s > -math.inf
-            }
+            return {name: self._value(node, now) for name, node in self._nodes.items()}
+
+    def _value(self, node: NodeSensor, now: float) -> NodeValue:
+        lost, stale = node.lost, self._is_stale(node, now)
+        value = NodeValue(node.watts, node.source, now - node.at_s, stale)
+        if lost is None:
+            return value
+        return replace(value, lost=lost.source, lost_w=lost.watts, lost_for_s=now - lost.since_s)
 
     def curves(self) -> dict[str, NodeReports]:
         """The power of each node by load (`bridge.rpc.agents.load_curves`)."""
         with self._lock:
             return {name: curve.curve() for name, curve in self._curves.items()}
+
+    def sensors(self) -> Counter[str]:
+        """Numbers of nodes that are measured, modelled, and whose measurement is lost."""
+        found: Counter[str] = Counter()
+        now = self._clock()
+        with self._lock:
+            for node in self._nodes.values():
+                current = node.source and not self._is_stale(node, now)
+                kind = "modelled" if node.source == MODEL else "measured"
+                found["lost" if self._is_lost(node, now) else kind] += bool(
+                    current or self._is_lost(node, now)
+                )
+        return found
 
     def counts(self) -> tuple[int, int]:
         """Numbers of nodes with a current value, and with a stale one."""
@@ -303,7 +443,7 @@ class PowerUse:
             stale = sum(self._is_stale(node, now) for node in self._nodes.values())
             return len(self._nodes) - stale, stale
 
-    def _is_stale(self, node: _Node, now: float) -> bool:
+    def _is_stale(self, node: NodeSensor, now: float) -> bool:
         return now - node.at_s > self.stale_s
 
     def forget(self, nodes: Iterable[str]) -> None:
@@ -320,8 +460,14 @@ def _load(power: pb.NodePower) -> float | None:
     return power.busy_cpus / power.cpus if known else None
 
 
+def _kind(source: str) -> str:
+    """The kind of a source, so that their number is bounded."""
+    name = source.partition(":")[0]
+    return name if name in KINDS else OTHERS
+
+
 def _nobody(agent: str, reason: str) -> None:
-    """Ignores refusals."""
+    """Ignores refusals and changes."""
 
 
 def _is_number(job: str) -> bool:

@@ -55,6 +55,15 @@ class Recent:
         """When the newest value was measured; 0: there is none."""
         return self._values[-1][0] if self._values else 0.0
 
+    def highest(self, now_s: float) -> float:
+        """The highest value of the last `WINDOW_S`, however few there are; 0: there is none.
+
+        If all are older, the newest.
+        """
+        found = [value for at_s, value in self._values if at_s >= now_s - WINDOW_S]
+        newest = self._values[-1][1] if self._values else 0.0
+        return max(found, default=newest)
+
     def bounds(self, now_s: float, stale_s: float) -> tuple[float, float] | None:
         """The low and the high quantile; None: unknown (rule 4)."""
         values = self._values

@@ -23,6 +23,7 @@ from bridge.planning.power.planned import planned_draws
 from bridge.rpc.controller.cycles import Published
 from bridge.rpc.operators.explain import running_job
 from bridge.rpc.operators.power_messages import MOST_STEPS, entry_message, step_messages
+from bridge.rpc.operators.power_source import measured_words
 from bridge.rpc.operators.view import View
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.units import DAY_S, NEVER, UNPLANNED
@@ -89,7 +90,7 @@ def _not_kept(reply: pb.PowerReply, rules: PowerRules, published: Published) -> 
 def _source(snapshot: Snapshot, row: int) -> str:
     running = snapshot.running
     if running.measured_max_power_w[row] > 0:
-        return "measured"
+        return measured_words(running, row, snapshot.now_s)
     if running.learnt_max_power_w[row] > 0:
         return "learnt"
     if running_estimates(running).upper_w[row] > 0:

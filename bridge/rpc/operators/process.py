@@ -18,7 +18,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -73,6 +73,7 @@ class ServiceFunctions:
         speed_ups: learnt ones.
         corridor: bounds of system power; None: there are none.
         curves: power of metered nodes by load.
+        power_losses: a sentence for each of the first nodes whose measurement is lost.
         coscheduling: what was learnt of two jobs on a node, and the switch.
     """
 
@@ -88,6 +89,7 @@ class ServiceFunctions:
     speed_ups: Callable[[], Learnt] = Learnt
     corridor: CorridorSwitch | None = None
     curves: Callable[[], dict[str, NodeReports]] = dict
+    power_losses: Callable[[], Sequence[str]] = tuple
     coscheduling: Coscheduling = field(default_factory=Coscheduling)
 
 
@@ -119,8 +121,10 @@ class Answers:
             refusals=dict(counts.refusals),
             controller_status=counts.status,
             policy_failures=functions.failures(),
+            power_losses=(losses := tuple(functions.power_losses())),
         )
         problems = () if functions.corridor is None else functions.corridor.problems()
+        problems = (*problems, *losses)
         return LiveState(status.SerializeToString(), tuple(hello.features), problems)
 
     def in_force(self) -> InForce:

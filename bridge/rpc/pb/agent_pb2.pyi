@@ -100,7 +100,7 @@ class Use(_message.Message):
     def __init__(self, nodes: _Optional[_Iterable[_Union[NodePower, _Mapping]]] = ..., jobs: _Optional[_Iterable[_Union[JobUse, _Mapping]]] = ..., ago_ms: _Optional[int] = ...) -> None: ...
 
 class NodePower(_message.Message):
-    __slots__ = ("node", "watts", "source", "age_ms", "busy_cpus", "cpus", "memory_pressure")
+    __slots__ = ("node", "watts", "source", "age_ms", "busy_cpus", "cpus", "memory_pressure", "lost_source", "lost_watts")
     NODE_FIELD_NUMBER: _ClassVar[int]
     WATTS_FIELD_NUMBER: _ClassVar[int]
     SOURCE_FIELD_NUMBER: _ClassVar[int]
@@ -108,6 +108,8 @@ class NodePower(_message.Message):
     BUSY_CPUS_FIELD_NUMBER: _ClassVar[int]
     CPUS_FIELD_NUMBER: _ClassVar[int]
     MEMORY_PRESSURE_FIELD_NUMBER: _ClassVar[int]
+    LOST_SOURCE_FIELD_NUMBER: _ClassVar[int]
+    LOST_WATTS_FIELD_NUMBER: _ClassVar[int]
     node: str
     watts: float
     source: str
@@ -115,7 +117,9 @@ class NodePower(_message.Message):
     busy_cpus: float
     cpus: float
     memory_pressure: float
-    def __init__(self, node: _Optional[str] = ..., watts: _Optional[float] = ..., source: _Optional[str] = ..., age_ms: _Optional[int] = ..., busy_cpus: _Optional[float] = ..., cpus: _Optional[float] = ..., memory_pressure: _Optional[float] = ...) -> None: ...
+    lost_source: str
+    lost_watts: float
+    def __init__(self, node: _Optional[str] = ..., watts: _Optional[float] = ..., source: _Optional[str] = ..., age_ms: _Optional[int] = ..., busy_cpus: _Optional[float] = ..., cpus: _Optional[float] = ..., memory_pressure: _Optional[float] = ..., lost_source: _Optional[str] = ..., lost_watts: _Optional[float] = ...) -> None: ...
 
 class JobUse(_message.Message):
     __slots__ = ("job", "node", "cpus", "memory_mib", "cpu_s", "peak_memory_mib", "memory_pressure", "progress")

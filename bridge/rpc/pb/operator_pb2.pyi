@@ -101,7 +101,7 @@ class StatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class StatusReply(_message.Message):
-    __slots__ = ("service", "policy", "uptime_s", "since_last_cycle_s", "controller", "cluster", "generation", "cycles", "cycle_ms_last", "cycle_ms_p99", "jobs_pending", "jobs_running", "jobs_planned", "nodes", "nodes_usable", "decisions", "refusals", "controller_status", "policy_failures", "unknown_resources", "jobs_malleable", "dialect")
+    __slots__ = ("service", "policy", "uptime_s", "since_last_cycle_s", "controller", "cluster", "generation", "cycles", "cycle_ms_last", "cycle_ms_p99", "jobs_pending", "jobs_running", "jobs_planned", "nodes", "nodes_usable", "decisions", "refusals", "controller_status", "policy_failures", "unknown_resources", "jobs_malleable", "dialect", "power_losses")
     class DecisionsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -138,6 +138,7 @@ class StatusReply(_message.Message):
     UNKNOWN_RESOURCES_FIELD_NUMBER: _ClassVar[int]
     JOBS_MALLEABLE_FIELD_NUMBER: _ClassVar[int]
     DIALECT_FIELD_NUMBER: _ClassVar[int]
+    POWER_LOSSES_FIELD_NUMBER: _ClassVar[int]
     service: str
     policy: str
     uptime_s: float
@@ -160,7 +161,8 @@ class StatusReply(_message.Message):
     unknown_resources: _containers.RepeatedScalarFieldContainer[str]
     jobs_malleable: int
     dialect: str
-    def __init__(self, service: _Optional[str] = ..., policy: _Optional[str] = ..., uptime_s: _Optional[float] = ..., since_last_cycle_s: _Optional[float] = ..., controller: _Optional[str] = ..., cluster: _Optional[str] = ..., generation: _Optional[int] = ..., cycles: _Optional[int] = ..., cycle_ms_last: _Optional[float] = ..., cycle_ms_p99: _Optional[float] = ..., jobs_pending: _Optional[int] = ..., jobs_running: _Optional[int] = ..., jobs_planned: _Optional[int] = ..., nodes: _Optional[int] = ..., nodes_usable: _Optional[int] = ..., decisions: _Optional[_Mapping[str, int]] = ..., refusals: _Optional[_Mapping[str, int]] = ..., controller_status: _Optional[_Union[_scheduler_pb2.ControllerStatus, _Mapping]] = ..., policy_failures: _Optional[int] = ..., unknown_resources: _Optional[_Iterable[str]] = ..., jobs_malleable: _Optional[int] = ..., dialect: _Optional[str] = ...) -> None: ...
+    power_losses: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, service: _Optional[str] = ..., policy: _Optional[str] = ..., uptime_s: _Optional[float] = ..., since_last_cycle_s: _Optional[float] = ..., controller: _Optional[str] = ..., cluster: _Optional[str] = ..., generation: _Optional[int] = ..., cycles: _Optional[int] = ..., cycle_ms_last: _Optional[float] = ..., cycle_ms_p99: _Optional[float] = ..., jobs_pending: _Optional[int] = ..., jobs_running: _Optional[int] = ..., jobs_planned: _Optional[int] = ..., nodes: _Optional[int] = ..., nodes_usable: _Optional[int] = ..., decisions: _Optional[_Mapping[str, int]] = ..., refusals: _Optional[_Mapping[str, int]] = ..., controller_status: _Optional[_Union[_scheduler_pb2.ControllerStatus, _Mapping]] = ..., policy_failures: _Optional[int] = ..., unknown_resources: _Optional[_Iterable[str]] = ..., jobs_malleable: _Optional[int] = ..., dialect: _Optional[str] = ..., power_losses: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class PlanRequest(_message.Message):
     __slots__ = ("limit",)

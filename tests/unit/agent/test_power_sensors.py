@@ -5,7 +5,13 @@ import random
 
 import pytest
 
-from bridge.agent.power.choice import PowerSettings, first_value, model_from, sensors_from
+from bridge.agent.power.choice import (
+    NodeSensors,
+    PowerSettings,
+    first_value,
+    model_from,
+    sensors_from,
+)
 from bridge.agent.power.model import NodeLoad, PowerModel
 from bridge.agent.power.pm_counters import STILL_S, PmCounters
 from bridge.agent.power.rapl import LONGEST_S, Rapl
@@ -249,6 +255,25 @@ def test_nodes_do_not_ask_all_at_once(clock):
 @pytest.mark.parametrize(("busy", "watts"), [(0, 71), (1, 160.5), (2, 250), (9, 250), (None, None)])
 def test_the_model(busy, watts):
     assert PowerModel(NodeLoad(2, busy), (71, 250)).read() == watts
+
+
+def test_a_meter_that_loses_its_value_is_named_until_one_is_back(tmp_path, counters):
+    """Of two nodes: the other one keeps its own."""
+    settings = PowerSettings(("pm_counters", "model"), tmp_path, model=(10, 20))
+    lost, fine = (NodeSensors(name, settings, NodeLoad(2, 1)) for name in ("n1", "n2"))
+    assert (lost.read().source, lost.lost) == ("model", None)  # it never had a meter
+    (counters / "power").write_text("92 W")
+    assert lost.read().is_measured
+    assert fine.read().watts == 92
+    (counters / "power").unlink()
+    for _ in range(3):
+        found = lost.read()
+        assert (found.source, found.is_measured) == ("model", False)
+        assert (lost.lost.source, lost.lost.watts) == ("pm_counters", 92)
+    assert fine.lost is None
+    (counters / "power").write_text("93 W")
+    assert lost.read().watts == 93
+    assert lost.lost is None
 
 
 def test_a_model_of_which_nothing_is_stated_says_nothing():

@@ -2,6 +2,7 @@
 import dataclasses
 from datetime import datetime
 
+import numpy as np
 import pytest
 
 from bridge.dialect import dialect_named
@@ -65,6 +66,32 @@ def test_a_malleable_job_that_shares_nodes_is_told_that_it_is_rigid():
     told = {str(job): RIGID in explain(world, str(job)).lines for job in range(1, 7)}
     assert told == {"1": True, "2": False, "3": False, "4": True, "5": False, "6": False}
     assert "--exclusive" in RIGID
+
+
+def test_where_a_measured_power_comes_from_is_told_with_its_age():
+    """Of four running jobs: measured, modelled, lost, and not measured."""
+    world = published(running=[a_running_job(nodes=(n,), id=str(n)) for n in range(4)])
+    sources = np.array(["rapl", "model", "model in place of rapl", ""], dtype=object)
+    running = dataclasses.replace(
+        world.snapshot.running, power_source=sources,
+        power_at_s=np.array([NOW_S - 1, NOW_S - 2, NOW_S - 3, 0]),
+        power_lost_s=np.array([0, 0, NOW_S - 40, 0]),
+        measured_min_power_w=np.array([70, 80, 90, 0]),
+        measured_max_power_w=np.array([170, 180, 890, 0]),
+    )  # fmt: skip
+    snapshot = dataclasses.replace(world.snapshot, running=running)
+    lost = "measurement lost 40 s ago (model in place of rapl, 3 s old)"
+    told = [
+        [line for line in explain(dataclasses.replace(world, snapshot=snapshot), str(n)).lines
+         if line.startswith("draws ")]
+        for n in range(4)
+    ]  # fmt: skip
+    assert told == [
+        ["draws 70 to 170 W on each node: measured (rapl, 1 s old)"],
+        ["draws 80 to 180 W on each node: modelled (model, 2 s old)"],
+        [f"draws 90 to 890 W on each node: {lost}"],
+        [],
+    ]
 
 
 def test_a_job_that_starts_now():

@@ -235,7 +235,8 @@ def test_a_silent_agents_values_age_and_end(power):
     assert not power.nodes()["n1"].stale
     assert power.counts() == (1, 0)
     power.clock.s += 0.1
-    assert power.job_bounds("7", ["n1"]) == (0, 0)
+    assert power.job_bounds("7", ["n1"]) == (1, 100)  # its last value counts on
+    assert power.job_bounds("8", ["n1"]) == (0, 0)
     assert power.nodes()["n1"].stale
     assert power.counts() == (0, 1)
 
@@ -247,7 +248,7 @@ def test_a_stale_node_counts_with_what_its_type_may_draw(power):
     reports(power, *[100] * LONG)
     assert power.job_bounds("7", ["n1", "n2"]) == (85, 175)
     power.clock.s += STALE_S + 1
-    assert power.job_bounds("7", ["n1", "n2"]) == (0, 0)  # the type's for both: see estimates
+    assert power.job_bounds("7", ["n1", "n2"]) == (70, 250)
 
 
 def test_old_values_are_refused_and_those_of_a_slow_meter_have_their_age(power):
@@ -319,6 +320,111 @@ def test_values_of_nodes_that_the_site_no_longer_states_are_forgotten(clock):
     Node(hub, "n1").draws(a_use())
     hub.state_types({})
     assert hub.power.nodes() == {}
+
+
+# ------------------------------------------------------------------ lost measurements
+
+
+def a_measured_node(power, watts=445, types=(70, 500)):
+    power.state_types(dict.fromkeys(("n1", "n2"), types))
+    reports(power, *[watts] * LONG)
+    reports(power, *[watts] * LONG, node="n2")
+
+
+def test_the_model_does_not_replace_a_meter(power, caplog):
+    """Measured 445 W, modelled 250 W: the jobs of two nodes draw 890 W, whatever the model says."""
+    a_measured_node(power)
+    assert power.job_bounds("7", ["n1", "n2"], (300, 300)) == (445, 445)
+    for _ in range(LONG):
+        reports(power, 250, source="model")
+        reports(power, 250, source="model", node="n2")
+    assert power.job_bounds("7", ["n1", "n2"], (300, 300)) == (70, 445)
+    assert power.job_bounds("7", ["n1", "n2"], (480, 300)) == (70, 463)  # each by its greatest
+    assert power.job_bounds("7", ["n1"]) == (70, 500)  # nothing is stated but the node's maximum
+    assert power.job_bounds("8", ["n1"], (300,)) == (70, 300)  # never measured there
+    assert power.switches == {("rapl", "model"): 2}
+    assert sum("in place of rapl, whose last value was 445 W" in r for r in caplog.messages) == 2
+
+
+def test_what_the_model_says_counts_if_it_is_the_greatest(power):
+    a_measured_node(power, 100)
+    reports(power, 120, 400, 130, source="model")
+    assert power.job_bounds("7", ["n1"], (300,)) == (70, 400)
+
+
+@pytest.mark.parametrize("how", ["no value", "impossible", "silent"])
+def test_a_meter_that_says_nothing_is_lost(power, how):
+    """The other node, whose meter works, counts as before."""
+    a_measured_node(power)
+    for _ in range(int(STALE_S) + 2):
+        power.clock.s += 1
+        if how != "silent":
+            watts = None if how == "no value" else 0.0
+            power.took("n1", {"n1"}, pb.Uses(uses=[a_use(watts)]))
+        power.took("n2", {"n2"}, pb.Uses(uses=[a_use(300, node="n2")]))
+    power.look()
+    assert power.job_bounds("7", ["n1"], (300,)) == (70, 500)
+    assert power.job_bounds("7", ["n2"])[1] == 445
+    assert power.switches == {("rapl", "none"): 1}
+    assert power.sensors() == {"lost": 1, "measured": 1}
+    (told,) = power.losses()
+    assert told.startswith("n1: rapl is lost since ")
+    assert "last value 445 W; in its place none" in told
+
+
+def test_a_meter_counts_again_when_it_has_had_values_for_a_while(power):
+    a_measured_node(power)
+    reports(power, 250, source="model")
+    for _ in range(3):  # it comes and goes
+        reports(power, 460, 200)
+        assert power.job_bounds("7", ["n1"], (100,)) == (70, 460)
+        reports(power, 250, source="model")
+    reports(power, *[200] * (LONG - 1))
+    assert power.job_bounds("7", ["n1"], (100,)) == (70, 460)
+    reports(power, 200)
+    assert power.job_bounds("7", ["n1"], (100,)) == (200, 200)
+    assert power.losses() == []
+    assert power.switches["rapl", "model"] == power.switches["model", "rapl"] == 4
+
+
+def test_of_two_lost_nodes_one_comes_back(power):
+    a_measured_node(power)
+    for name in ("n1", "n2"):
+        reports(power, 250, node=name, source="model")
+    reports(power, *[200] * LONG)
+    reports(power, 250, node="n2", source="model")
+    assert [told.partition(":")[0] for told in power.losses()] == ["n2"]
+    assert power.job_bounds("7", ["n1", "n2"], (100, 100)) == ((200 + 70) // 2, 323)
+    source = power.source(["n1", "n2"])
+    assert source.text == "model in place of rapl, rapl"
+    assert source.lost_s is not None
+
+
+def test_a_loss_before_the_service_started_is_told_by_the_agent(power):
+    power.state_types({"n1": (70, 500)})
+    use = a_use(250, source="model")
+    use.nodes[0].lost_source, use.nodes[0].lost_watts = "rapl", 445.0
+    power.took("n1", {"n1"}, pb.Uses(uses=[use]))
+    assert power.job_bounds("7", ["n1"], (300,)) == (70, 445)
+    assert power.nodes()["n1"].lost == "rapl"
+    wild = a_use(250, node="n2", source="model")
+    wild.nodes[0].lost_source, wild.nodes[0].lost_watts = "rapl", math.inf
+    power.took("n2", {"n2"}, pb.Uses(uses=[wild]))
+    assert power.nodes()["n2"].lost == ""
+
+
+def test_nodes_without_a_meter_are_modelled_and_not_lost(power):
+    reports(power, *[250] * LONG, source="model")
+    assert power.job_bounds("7", ["n1"]) == (250, 250)
+    assert power.sensors() == {"modelled": 1}
+    assert power.source(["n1"]).text == "model"
+    assert not power.switches
+
+
+def test_sources_of_any_name_are_counted_as_few_kinds(power):
+    for number in range(50):
+        reports(power, 100, source=f"made up {number}")
+    assert set(power.switches) == {("others", "others")}
 
 
 # ------------------------------------------------------------------ what a model is fitted to
