@@ -31,7 +31,10 @@ def what_was_learnt(pairs):
 
 
 def test_a_long_export_is_imported_and_exported_again(home):
-    """Longer than other requests may be, and than a few thousand pairs."""
+    """Longer than other requests may be, and than a few thousand pairs.
+
+    Slow: that is megabytes of text, three times.
+    """
     text = what_was_learnt(pairs=10_000)
     assert len(text) > 5 << 20
     (home / "learnt.json").write_text(text)

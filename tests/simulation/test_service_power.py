@@ -380,6 +380,7 @@ def test_a_dry_run_tells_what_then_happens(home, bounds_, expected):
 
 
 def test_ordinary_users_look_and_change_nothing(home):
+    """Slow: each command is a process of its own."""
     if os.geteuid() != 0:
         pytest.skip("needs root to become somebody else")
     with a_service(home, planning=PLANNING) as service, World(home):

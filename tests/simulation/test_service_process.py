@@ -187,6 +187,7 @@ def test_a_taken_metrics_address_is_said(home):
 
 
 def test_commands_for_people(home):
+    """Slow: each command is a process of its own."""
     with a_process(home) as process:
         one_cycle(home)
         socket_at = ("--socket", home / "o" / "s")
@@ -272,6 +273,7 @@ main(sys.argv[2:])
 
 
 def test_a_user_may_read_but_not_change(home):
+    """Slow: each command is a process of its own."""
     if os.geteuid() != 0:
         pytest.skip("needs root to become somebody else")
     with a_process(home):

@@ -91,6 +91,7 @@ def test_of_two_who_record_one_is_sent_away(home):
 
 
 def test_ordinary_users_record_nothing(home):
+    """Slow: each command is a process of its own."""
     if os.geteuid() != 0:
         pytest.skip("needs root to become somebody else")
     with a_process(home):

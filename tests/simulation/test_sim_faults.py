@@ -14,7 +14,7 @@ from bridge.sim.workloads.swf import read_swf
 from bridge.sim.workloads.system import pool_of
 from bridge.sim.workloads.workload import workload_from
 from bridge.units import NEVER
-from tests.crosses import each
+from tests.crosses import each, seeds
 from tests.simulation.test_sim_saboteurs import no_node_twice
 from tests.workloads import NaiveBackfill, quick, random_workload
 
@@ -32,7 +32,7 @@ def storm(seed, preset="easy", n_faults=40, share=0.3):
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-@each(seed=range(20))
+@each(seed=seeds(8, whole=20))
 def test_nothing_is_lost_and_nothing_is_held_twice(seed, preset):
     if seed > 1 and quick(preset) is not PRESETS[preset]:
         pytest.skip("a storm under a solver takes seconds: few of them")

@@ -48,6 +48,7 @@ def _begins(folder: Path, cell: Cell) -> int:
 
 
 def test_what_crashes_costs_its_own_retries_alone(tmp_path: Path) -> None:
+    """Slow: workers are processes, and are started anew."""
     acts = ["fine", "kill", "fine", "raise", "fine", "kill once", "raise once", *["fine"] * 5]
     cells = _cells(tmp_path, *acts)
     seen: list[RunStatus] = []
