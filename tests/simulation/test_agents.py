@@ -22,6 +22,7 @@ from tests.simulation.attackers import TAKING_NAMES, attack
 from tests.simulation.services import ENVIRONMENT, PATIENCE_S, a_home, a_service, command, run
 from tests.simulation.test_service_tls import a_certificate
 from tests.unit.agent.made_up import make_folders
+from tests.unit.rpc.placements import a_placement
 
 JOB = str(10_000_000 + os.getpid())
 """Of this process alone: other tests run beside it, and processes are found by their job."""
@@ -149,6 +150,7 @@ def test_orders_reach_the_launcher_and_results_the_service(keys):
         port = a_port()
         with a_service(home, agents=settings_of(keys, port)) as service, an_agent(home, keys, port):
             hub = service.hub
+            hub.placed(a_placement({JOB: "n1 n2"}, users={JOB: user()}))
             launcher = attached(home)
             try:
                 assert hub.attached(JOB, user()).nodes == ("n1", "n2")
