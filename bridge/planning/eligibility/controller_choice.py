@@ -13,10 +13,13 @@ Rules
        before other jobs' planned starts and reservations on enough nodes. If the job is to start
        now, later rows of the plan are ignored that also start now on nodes of the controller's
        choice; otherwise two such jobs would block each other.
-    3. Licences that another job's planned start needs before then are not taken.
+    3. Licences that another job's planned start needs before then are not taken. A job that is
+       planned to start now has them in the plan.
     4. There is no choice if a limit of the site may count the job, or if the site has FreePools,
        protections or bounds of power, because the effect of the controller's choice is not known in
-       advance.
+       advance. Under limits and FreePools a job that is planned to start now may have its planned
+       nodes, and others that have no more of anything and that no FreePool keeps: on these it cannot
+       use more than was planned.
     5. Nodes without a free CPU are left out, except for jobs that ask for more than the model has
        (`beyond_model`), as their partition may oversubscribe CPUs.
     6. There is no choice for requests that only the planner can lay out: chunks, width rules, fixed

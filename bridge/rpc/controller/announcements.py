@@ -180,7 +180,7 @@ class Announcements:
                 waiting[job_id, version] -= 1
                 continue
             if chooser is not None and beyond[job]:
-                choice = next(chooser.choices([job]), None)
+                choice = chooser.start(row)
                 if choice is not None:
                     messages.append(self._choice(snapshot, choice, nodes, is_choice=False))
                     continue
