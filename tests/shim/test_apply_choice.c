@@ -78,7 +78,7 @@ static void preferred_features_are_tried_first(void) {
         }
         end();
     }
-    begin(); // where the service names the nodes, what is required counts
+    begin(); // where the service names the nodes, too
     job_record_t *job = waiting(1);
     job->details->features = xstrdup("plain");
     job->details->prefer = xstrdup("fast");
@@ -86,6 +86,7 @@ static void preferred_features_are_tried_first(void) {
     start(job, "n1");
     EXPECT(apply());
     expect_result(0, APPLIED, "");
+    EXPECT_NUMBER(mock.selects, 2);
     end();
 }
 

@@ -18,7 +18,7 @@ Rules
     4. There is no choice if a limit of the site may count the job, or if the site has FreePools,
        protections or bounds of power, because the effect of the controller's choice is not known in
        advance. Under limits and FreePools a job that is planned to start now may have its planned
-       nodes, and others that have no more of anything and that no FreePool keeps: on these it cannot
+       nodes, and others that have no more of anything and that no FreePool keeps: there it cannot
        use more than was planned.
     5. Nodes without a free CPU are left out, except for jobs that ask for more than the model has
        (`beyond_model`), as their partition may oversubscribe CPUs.
@@ -41,6 +41,7 @@ from bridge.model.rules.limits import EACH, ConsumerKind
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.alternatives import limits_to_try
+from bridge.planning.requests.node_sets import members
 from bridge.units import NEVER, UNLIMITED_S, UNPLANNED
 
 _Starts = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
@@ -78,21 +79,51 @@ class Chooser:
 
     def choices(self, jobs: Iterable[int]) -> Iterator[ControllerChoice]:
         """Yields for each job the first of its partitions that has enough nodes."""
-        rules = self._site.rules
-        if rules.free_pools or rules.power is not None or self._site.protect:
-            return
         for job in jobs:
+            if self._is_the_planners(job) or self._keeps_licences(job):
+                continue
             found = self._choice(job)
             if found is not None:
                 yield found
 
+    def start(self, row: int) -> ControllerChoice | None:
+        """Returns where the controller may make a start that is planned for now.
+
+        Args:
+            row: of the plan.
+
+        Returns:
+            None: on the planned nodes alone.
+        """
+        plan, jobs = self._plan, self._snapshot.jobs
+        job, partition, planned = int(plan.job[row]), int(plan.partition[row]), plan.nodes_of(row)
+        if self._is_the_planners(job):
+            return None
+        found = self._choice(job)
+        if found is not None or jobs.max_nodes[job] > len(planned):
+            return found
+        own_s = self._limit_s(job, partition)
+        cut = tuple(self._limits_s(job, partition, own_s))
+        limit_s = cut[0] if cut else own_s
+        free = self._free_nodes(job, partition, limit_s, unreserved=bool(cut))
+        free &= self._exchangeable(planned)
+        free[planned] = True
+        nodes = np.flatnonzero(free).astype(np.int32)
+        return ControllerChoice(job, partition, nodes, limit_s if limit_s < own_s else 0)
+
+    def _is_the_planners(self, job: int) -> bool:
+        """Whether only the planner can lay a job out, or knows whether a start is allowed."""
+        snapshot, jobs, site = self._snapshot, self._snapshot.jobs, self._site
+        if site.rules.power is not None or site.protect:
+            return True
+        if jobs.chunks[job] is not None or jobs.width_rule[job] != WidthRule.ANY or jobs.fixed[job]:
+            return True
+        several = jobs.max_nodes[job] > 1 or jobs.switches[job] > 0
+        return snapshot.topology is not None and bool(several)
+
     def _choice(self, job: int) -> ControllerChoice | None:
         snapshot, jobs = self._snapshot, self._snapshot.jobs
-        if jobs.chunks[job] is not None or jobs.width_rule[job] != WidthRule.ANY or jobs.fixed[job]:
-            return None
-        if self._keeps_licences(job):
-            return None
-        if snapshot.topology is not None and (jobs.max_nodes[job] > 1 or jobs.switches[job]):
+        if self._site.rules.free_pools:
             return None
         for partition in jobs.partitions[job]:
             part = snapshot.partitions[partition]
@@ -124,6 +155,18 @@ class Chooser:
         self, job: int, partition: int, limit_s: int, *, unreserved: bool
     ) -> NDArray[np.int32] | None:
         """The nodes of one partition that are free for a time limit; None: not enough."""
+        jobs = self._snapshot.jobs
+        free = self._free_nodes(job, partition, limit_s, unreserved=unreserved)
+        named = free[list(jobs.required[job])]
+        there = named.all() or (self._beyond[job] and named.any())
+        if free.sum() < max(int(jobs.min_nodes[job]), 1) or not there:
+            return None
+        return np.flatnonzero(free).astype(np.int32)
+
+    def _free_nodes(
+        self, job: int, partition: int, limit_s: int, *, unreserved: bool
+    ) -> NDArray[np.bool_]:
+        """(n_nodes,) those of one partition that are free for a time limit (1, 2, 5)."""
         snapshot, jobs = self._snapshot, self._snapshot.jobs
         end_s = min(snapshot.now_s + limit_s, NEVER)
         free = self._free_until(job, end_s)
@@ -135,11 +178,22 @@ class Chooser:
         in_partition[snapshot.partitions[partition].nodes] = True
         free = free & in_partition
         free[list(jobs.excluded[job])] = False
-        named = free[list(jobs.required[job])]
-        there = named.all() or (self._beyond[job] and named.any())
-        if free.sum() < max(int(jobs.min_nodes[job]), 1) or not there:
-            return None
-        return np.flatnonzero(free).astype(np.int32)
+        return free
+
+    def _exchangeable(self, planned: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """(n_nodes,) those on which a job can use no more than on the planned ones (4)."""
+        capacity = self._snapshot.nodes.capacity
+        smaller = (capacity <= capacity[planned].min(axis=0)).all(axis=1)
+        return np.asarray(smaller & ~self._kept_nodes)
+
+    @cached_property
+    def _kept_nodes(self) -> NDArray[np.bool_]:
+        """(n_nodes,) those that a FreePool keeps, at whatever time and for whomever."""
+        kept = np.zeros(len(self._snapshot.nodes), dtype=bool)
+        for pool in self._site.rules.free_pools:
+            if pool.nodes is not None:
+                kept |= members(pool.nodes, self._snapshot)
+        return kept
 
     def _unreserved_until(self, own: int, end_s: int) -> NDArray[np.bool_]:
         """Nodes without a reservation of others before an instant."""

@@ -3,7 +3,8 @@
 
 import pytest
 
-from bridge.model.rules.limits import ConsumerKind, Items, Limit, Rules
+from bridge.model.rules.limits import ConsumerKind, FreePool, Items, Limit, Rules
+from bridge.model.rules.node_set import NodeSet
 from bridge.model.rules.site import NO_RULES, Site
 from bridge.planning.eligibility.controller_choice import Chooser
 from bridge.registry import PRESETS, build
@@ -27,6 +28,8 @@ from tests.unit.rpc.worlds import (
 from tests.worlds import random_world
 
 LIMITED = Site(Rules(limits=(Limit(ConsumerKind.USER, "*", "cpus", Items(99)),)))
+
+KEPT = Site(Rules(free_pools=(FreePool("n2", nodes=NodeSet(names=("n2",))),)))
 
 
 def choosing_cycles(site=NO_RULES, features=("start", "choice")):
@@ -131,17 +134,19 @@ def test_the_controller_counts_switches_where_none_are_known_here():
 @pytest.mark.parametrize(
     "settings",
     [
-        {"site": LIMITED},
+        {"site": LIMITED, "choice": "n[0-3]"},
+        {"site": KEPT, "choice": "n[0-1,3]"},
         {"site": Site(protect={"gpu": {"cpus": 1}})},
         {"features": ("start",)},
     ],
 )
 def test_where_there_is_no_choice_nothing_is_offered(settings):
+    """A planned start is made among nodes that are as good, or on the planned ones."""
+    choice = settings.pop("choice", "")
     cycles = choosing_cycles(**settings)
     assert starts(cycles.run(a_full([one(features="none")]))) == []
-    assert starts(choosing_cycles(**settings).run(a_full([one(controller_chooses=True)]))) == [
-        ("1", "n0", "")
-    ]
+    told = starts(choosing_cycles(**settings).run(a_full([one(controller_chooses=True)])))
+    assert told == [("1", "" if choice else "n0", choice)]
 
 
 def test_chunks_and_malleable_jobs_are_laid_out_by_the_planner_alone():
