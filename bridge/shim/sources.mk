@@ -15,7 +15,7 @@ IN_SLURMCTLD := common/lock_scope \
     decisions/actions decisions/announce decisions/apply decisions/extend decisions/requeue decisions/reserve decisions/start \
     report/allocation report/gres report/jobs report/node_power report/nodes report/snapshot \
     resize/expand resize/progress resize/resize \
-    rules/comment rules/coscheduling rules/examine rules/hosting rules/job_limits rules/moldable rules/note rules/raised_limit rules/reservations \
+    rules/comment rules/coscheduling rules/examine rules/hosting rules/job_limits rules/moldable rules/note rules/qos_choice rules/raised_limit rules/reservations \
     rules/unmodelled rules/wall_limit
 
 # Inside sbatch, srun and salloc, and slurmstepd.

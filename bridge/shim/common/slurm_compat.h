@@ -207,6 +207,17 @@ static inline const bitstr_t *compat_node_counts(const job_details_t *details)
 #endif
 }
 
+// The QOS that a job names if they are several, by priority; or NULL.
+static inline list_t *compat_qos_list(const job_record_t *job)
+{
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 11, 0)
+    return job->qos_list;
+#else
+    (void)job;
+    return NULL;
+#endif
+}
+
 // ---------------------------------------------------------------- starting jobs
 static inline int compat_select_nodes(job_record_t *job)
 {

@@ -6,6 +6,7 @@
 #include "rules/coscheduling.h"
 #include "rules/examine.h"
 #include "rules/moldable.h"
+#include "rules/qos_choice.h"
 #include "rules/raised_limit.h"
 #include "rules/reservations.h"
 #include "rules/unmodelled.h"
@@ -171,10 +172,11 @@ typedef struct {
     part_record_t *part;
     bitstr_t *nodes;
     scope_t scope;
-    uint16_t *tasks;    // on each node; NULL: Slurm distributes them
-    uint32_t minutes;   // the time limit
-    bool shares;        // its CPUs with another job, now or later
-    job_record_t *host; // NULL: it is no guest
+    uint16_t *tasks;        // on each node; NULL: Slurm distributes them
+    uint32_t minutes;       // the time limit
+    bool shares;            // its CPUs with another job, now or later
+    job_record_t *host;     // NULL: it is no guest
+    slurmdb_qos_rec_t *qos; // the present one of the tasks of an array that are left
 } terms_t;
 
 static void narrow(job_record_t *job, const terms_t *terms, kept_t *kept)
@@ -403,8 +405,10 @@ static verdict_t start_narrowed(job_record_t *job, const terms_t *terms)
     int code = terms->scope == EXACTLY ? compat_select_nodes(job) : select_preferred(job);
     if (array_job_id) {
         job_record_t *rest = find_job_record(array_job_id);
-        if (rest && rest != job && rest->details)
+        if (rest && rest != job && rest->details) {
             restore_rest(rest, &kept);
+            rest->qos_ptr = terms->qos;
+        }
     }
     restore(job, &kept, code == SLURM_SUCCESS);
     if (terms->shares)
@@ -470,14 +474,12 @@ static verdict_t judge_start(job_record_t *job, const pb_start_t *start, terms_t
     return verdict;
 }
 
-verdict_t start_job(job_record_t *job, const pb_start_t *start)
+// A start under the job's present QOS.
+static verdict_t start_under_qos(job_record_t *job, const pb_start_t *start, part_record_t *part,
+                                 slurmdb_qos_rec_t *qos)
 {
-    if (!job->part_ptr)
-        return INVALID("the job's partition is gone");
-    part_record_t *part = start->partition[0] ? find_part_record(start->partition) : job->part_ptr;
-    if (!part || !examine_has_partition(job, part))
-        return INVALID("the job may not use partition %.64s", start->partition);
-    terms_t terms = {.part = part, .scope = !start->nodes[0] && start->choice[0] ? AMONG : EXACTLY};
+    terms_t terms = {
+        .part = part, .scope = !start->nodes[0] && start->choice[0] ? AMONG : EXACTLY, .qos = qos};
     const char *names = terms.scope == AMONG ? start->choice : start->nodes;
     if (!nodes_named(names, &terms.nodes))
         return INVALID("unknown nodes: %.100s", names);
@@ -486,5 +488,32 @@ verdict_t start_job(job_record_t *job, const pb_start_t *start)
         verdict = start_narrowed(job, &terms);
     xfree(terms.tasks);
     FREE_NULL_BITMAP(terms.nodes);
+    return verdict;
+}
+
+// Whether the start may be possible under another QOS: busy nodes are that under any.
+static bool may_be_its_qos(const verdict_t *verdict)
+{
+    return verdict->outcome == PB(OUTCOME__OUTCOME_REFUSED) ||
+           verdict->outcome == PB(OUTCOME__OUTCOME_LIMITED);
+}
+
+verdict_t start_job(job_record_t *job, const pb_start_t *start)
+{
+    if (!job->part_ptr)
+        return INVALID("the job's partition is gone");
+    part_record_t *part = start->partition[0] ? find_part_record(start->partition) : job->part_ptr;
+    if (!part || !examine_has_partition(job, part))
+        return INVALID("the job may not use partition %.64s", start->partition);
+    slurmdb_qos_rec_t *present = job->qos_ptr;
+    verdict_t verdict;
+    unsigned which = 0;
+    do {
+        qos_choose(job, which);
+        verdict = start_under_qos(job, start, part, present);
+    } while (may_be_its_qos(&verdict) && IS_JOB_PENDING(job) && ++which < qos_choices(job));
+    // An invalid QOS has made Slurm drop the list and the present one.
+    if (!is_applied(&verdict) && job->qos_ptr)
+        job->qos_ptr = present;
     return verdict;
 }

@@ -233,7 +233,7 @@ uint64_t job_print(const job_record_t *job, const sent_job_t *entry, time_t now)
     hash_number(&hash, (uint64_t)job->details->submit_time);
     hash_number(&hash, (uint64_t)job->details->begin_time);
     hash_number(&hash, job->details->begin_time > now);
-    hash_number(&hash, entry->hold);
+    hash_number(&hash, (uint64_t)(job->qos_ptr ? job->qos_ptr->id : 0) << 32 | entry->hold);
     hash_text(&hash, entry->hold_text);
     if (job_is_array_head(job))
         hash_number(&hash, (uint64_t)job->array_recs->task_cnt << 32 | startable(job));

@@ -3,6 +3,7 @@
 
 #include "common/lock_scope.h"
 #include "report/jobs.h"
+#include "rules/qos_choice.h"
 
 // Limits of associations and QOS depend on all other jobs: they are checked this often, and always
 // when a job starts.
@@ -298,6 +299,46 @@ static bool burst_buffer_ready(job_record_t *job, sent_job_t *entry)
     return false;
 }
 
+// Whether partitions and limits admit the job under its present QOS. False: the entry says why not.
+static bool is_within_its_qos(job_record_t *job, sent_job_t *entry, bool was_held)
+{
+    uint32_t reason = examine_partitions(job);
+    if (reason != WAIT_NO_REASON) {
+        set_reason(job, reason);
+        hold_as_slurm_says(
+            entry, reason == WAIT_QOS_THRES ? PB(HOLD__HOLD_LIMIT) : PB(HOLD__HOLD_PARTITION), job);
+        return false;
+    }
+    if (was_held && compat_reason_is_part(job->state_reason))
+        set_reason(job, WAIT_NO_REASON);
+    if (!examine_limits(job, MAX(1, job->details->min_nodes))) {
+        hold_as_slurm_says(entry, PB(HOLD__HOLD_LIMIT), job);
+        return false;
+    }
+    return true;
+}
+
+// The same under one of its QOS after the other. The first that admits it is its present one, which
+// is reported; without any it is the last, whose reason is shown.
+static bool is_within_some_qos(job_record_t *job, sent_job_t *entry, bool was_held)
+{
+    uint32_t reason = job->state_reason;
+    char *sentence = xstrdup(job->state_desc);
+    bool admitted = false;
+    for (unsigned which = 0; !admitted && which < qos_choices(job); which++) {
+        qos_choose(job, which);
+        admitted = is_within_its_qos(job, entry, was_held);
+        if (admitted && which) { // the reasons of the others are none
+            hold(entry, PB(HOLD__HOLD_NONE), NULL);
+            job->state_reason = was_held ? WAIT_NO_REASON : reason;
+            xfree(job->state_desc);
+            job->state_desc = was_held ? NULL : xstrdup(sentence);
+        }
+    }
+    xfree(sentence);
+    return admitted;
+}
+
 bool examine(job_record_t *job, sent_job_t *entry, int64_t now_ms)
 {
     char problem[sizeof(entry->hold_text)];
@@ -355,19 +396,8 @@ bool examine(job_record_t *job, sent_job_t *entry, int64_t now_ms)
         hold(entry, PB(HOLD__HOLD_OTHER), problem);
         return true;
     }
-    uint32_t reason = examine_partitions(job);
-    if (reason != WAIT_NO_REASON) {
-        set_reason(job, reason);
-        hold_as_slurm_says(
-            entry, reason == WAIT_QOS_THRES ? PB(HOLD__HOLD_LIMIT) : PB(HOLD__HOLD_PARTITION), job);
+    if (!is_within_some_qos(job, entry, was_held))
         return true;
-    }
-    if (was_held && compat_reason_is_part(job->state_reason))
-        set_reason(job, WAIT_NO_REASON);
-    if (!examine_limits(job, MAX(1, job->details->min_nodes))) {
-        hold_as_slurm_says(entry, PB(HOLD__HOLD_LIMIT), job);
-        return true;
-    }
     // Slurm clears its limit reason when it finds the limit satisfied. That was tested with the
     // fewest nodes; it refused a start on those that were chosen.
     if (refusal_shown && job->state_reason == WAIT_NO_REASON)

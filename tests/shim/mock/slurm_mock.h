@@ -302,6 +302,7 @@ typedef struct {
     uint64_t flags, max_tres_pj_ctld[TRES_COUNT], max_tres_mins_pj_ctld[TRES_COUNT];
     double limit_factor, usage_factor;
     uint32_t max_wall_pj;
+    bool full; // of the mock: accounting admits no job under it
 } slurmdb_qos_rec_t;
 
 typedef struct {
@@ -427,7 +428,7 @@ typedef struct {
 typedef struct {
     uint32_t job_id, array_job_id, array_task_id, assoc_id, user_id, qos_id, het_job_id, resv_id;
     slurmctld_resv_t *resv_ptr;
-    list_t *resv_list;
+    list_t *resv_list, *qos_list;
     job_array_struct_t *array_recs;
     slurmdb_assoc_rec_t *assoc_ptr;
     slurmdb_qos_rec_t *qos_ptr;

@@ -96,6 +96,10 @@ int select_nodes(job_node_select_t *select, bool test_only, bool defer, uint32_t
     if (!code && mock.only_with && xstrcmp(job->details->features_use, mock.only_with))
         code = ESLURM_NODES_BUSY;
     uint32_t refused = mock.select_reason ? mock.select_reason : WAIT_RESOURCES;
+    if (!code && job->qos_ptr && job->qos_ptr->full) {
+        code = ESLURM_ACCOUNTING_POLICY;
+        refused = WAIT_ASSOC_JOB_LIMIT;
+    }
     mock_set_reason(job, code ? refused : WAIT_NO_REASON);
     if (code) {
         job->state_desc = xstrdup(mock.select_desc ? mock.select_desc : "of the narrowed request");

@@ -64,9 +64,10 @@ bool acct_policy_job_runnable_pre_select(job_record_t *job, bool assoc_locked) {
     mock_needs("acct_policy_job_runnable_pre_select", WRITE_LOCK, NO_LOCK);
     if (assoc_locked != (mock.assoc_locked > 0))
         mock_wrong("acct_policy_job_runnable_pre_select is told wrongly of locks");
-    if (job->mock.limited)
+    bool limited = job->mock.limited || (job->qos_ptr && job->qos_ptr->full);
+    if (limited)
         mock_set_reason(job, WAIT_ASSOC_JOB_LIMIT);
-    return !job->mock.limited;
+    return !limited;
 }
 
 slurmdb_used_limits_t *acct_policy_get_user_used_limits(list_t **limits, uint32_t user_id) {
@@ -263,6 +264,11 @@ job_record_t *job_array_split(job_record_t *job, bool list_add) {
     rest->admin_comment = rest->alloc_node = rest->batch_host = rest->mcs_label = NULL;
     rest->system_comment = rest->wckey = NULL;
     rest->id = NULL;
+    if (job->qos_list) {
+        rest->qos_list = mock_list();
+        for (int i = 0; i < job->qos_list->count; i++)
+            mock_append(rest->qos_list, job->qos_list->items[i]);
+    }
     if (job->part_ptr_list) {
         rest->part_ptr_list = mock_list();
         for (int i = 0; i < job->part_ptr_list->count; i++)
@@ -465,6 +471,7 @@ void mock_forget(job_record_t *job) {
     free_gres(job->gres_list_req);
     mock_list_free(job->license_list);
     mock_list_free(job->resv_list);
+    mock_list_free(job->qos_list);
     mock_list_free(job->part_ptr_list);
     mock_list_free(job->step_list);
     mock_release(job);
