@@ -22,31 +22,6 @@
 #pragma GCC visibility push(default)
 SPANK_PLUGIN(schedbridge, 1)
 int slurm_spank_init(spank_t spank, int argc, char **argv);
-// Checks the numbers of nodes together, and with --nodes; refuses with one line.
-static int check_widths(bool has_chunks)
-{
-    char problem[512];
-    malleable_t together = wanted;
-    uint32_t least, most;
-    if (has_chunks &&
-        (wanted.min_nodes || wanted.max_nodes || wanted.range_max_nodes || wanted.constraint[0])) {
-        slurm_error("numbers of nodes beside --chunks: give --place=scatter or --place=pack");
-        return REFUSE;
-    }
-    bool good = malleable_settle(&together, problem, sizeof(problem));
-    // A step inherits the options of its job, but not its number of nodes.
-    if (good && !is_step() && client_nodes(&least, &most))
-        good = malleable_fits(&together, least, most, problem, sizeof(problem));
-    if (!good) {
-        slurm_error("%s", problem);
-        return REFUSE;
-    }
-    if (together.max_nodes && !together.no_resize && !is_step() && client_shares_nodes())
-        slurm_info("without --exclusive the job keeps the nodes that it starts on: only jobs that "
-                   "hold whole nodes can be resized (in partitions of whole nodes all do)");
-    return ESPANK_SUCCESS;
-}
-
 int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv);
 int slurm_spank_exit(spank_t spank, int argc, char **argv);
 #pragma GCC visibility pop
@@ -251,6 +226,31 @@ int slurm_spank_exit(spank_t spank, int argc, char **argv)
     (void)argv;
     if (spank_remote(spank) == 1 && spank_get_item(spank, S_JOB_ID, &job) == ESPANK_SUCCESS)
         job_folder_leave(job);
+    return ESPANK_SUCCESS;
+}
+
+// Checks the numbers of nodes together, and with --nodes; refuses with one line.
+static int check_widths(bool has_chunks)
+{
+    char problem[512];
+    malleable_t together = wanted;
+    uint32_t least, most;
+    if (has_chunks &&
+        (wanted.min_nodes || wanted.max_nodes || wanted.range_max_nodes || wanted.constraint[0])) {
+        slurm_error("numbers of nodes beside --chunks: give --place=scatter or --place=pack");
+        return REFUSE;
+    }
+    bool good = malleable_settle(&together, problem, sizeof(problem));
+    // A step inherits the options of its job, but not its number of nodes.
+    if (good && !is_step() && client_nodes(&least, &most))
+        good = malleable_fits(&together, least, most, problem, sizeof(problem));
+    if (!good) {
+        slurm_error("%s", problem);
+        return REFUSE;
+    }
+    if (together.max_nodes && !together.no_resize && !is_step() && client_shares_nodes())
+        slurm_info("without --exclusive the job keeps the nodes that it starts on: only jobs that "
+                   "hold whole nodes can be resized (in partitions of whole nodes all do)");
     return ESPANK_SUCCESS;
 }
 
