@@ -656,8 +656,7 @@ typedef struct {
     const char *allocate_words;
     bool update_does_nothing, starts_at_once;
     unsigned helpers, cancelled;
-    // what job_requeue() answers
-    int requeue_code;
+    int requeue_code; // of job_requeue()
     uint64_t billing; // of each node of a job that is started
     bool cores_noted; // of removed nodes, which select/cons_tres has not given back yet
     uint32_t next_id;
