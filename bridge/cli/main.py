@@ -44,6 +44,7 @@ COMMANDS: Final = {
         "app",
         "Show system power; show or set its bounds.",
     ),
+    "changes": ("operators.changes", "changes", "List changes of operators (administrators)."),
     "reserve": ("operators.reserve", "reserve", "Make an advance reservation (administrators)."),
     "unreserve": ("operators.reserve", "unreserve", "Remove a reservation (administrators)."),
     "run": ("run", "app", "Run a program in a job that can grow and shrink."),

@@ -56,6 +56,7 @@ from bridge.service.signals import Signals, StoppedEarly, leave, notify
 from bridge.service.telemetry import Metrics
 from bridge.solver_process import ChildSolver
 from bridge.state.announced_starts import StartRecords
+from bridge.state.change_log import NAME, ChangeLog
 from bridge.state.store import Store
 
 _log = logging.getLogger(__name__)
@@ -208,7 +209,7 @@ class Service:
         self._gates.to_agents(at_agents, certificates)
 
     def _functions(self, scheduling: Scheduling) -> ServiceFunctions:
-        store = self._store
+        store, memory = self._store, self._config.memory.path
         return ServiceFunctions(
             cycles=scheduling.cycles,
             switch=scheduling.switch,
@@ -224,6 +225,7 @@ class Service:
             curves=lambda: {} if self.hub is None else self.hub.power.curves(),
             power_losses=lambda: () if self.hub is None else self.hub.power.losses(),
             coscheduling=Coscheduling(scheduling.cycles, scheduling.decider, scheduling.switch),
+            changes=ChangeLog(None if memory is None else memory.with_name(NAME)),
         )
 
     def _schedule(self) -> Scheduling:

@@ -137,6 +137,13 @@ class OperatorClient:
         )
         return reply
 
+    def changes(self, limit: int = 0, since_s: int = 0) -> operator_pb2.ChangesReply:
+        """The last changes that were requested; 0: 20."""
+        reply: operator_pb2.ChangesReply = self._call(
+            self._stub.Changes, operator_pb2.ChangesRequest(limit=limit, since_s=since_s)
+        )
+        return reply
+
     def accuracy(self, partition: str = "") -> operator_pb2.AccuracyReply:
         """Accuracy of announced starts; of one partition, or of each and of all together."""
         reply: operator_pb2.AccuracyReply = self._call(

@@ -4,11 +4,14 @@
 Rules
     1. Changes are for administrators only, except that users change the widths of their own jobs.
     2. After a change, its caller and all later calls get a view that includes it.
+    3. Every change is logged (`changes.py`).
 """
 
 import asyncio
+import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 
 import grpc
 from google.protobuf.message import Message
@@ -16,6 +19,7 @@ from google.protobuf.message import Message
 from bridge.errors import ControllerError
 from bridge.power.entry_log import Author
 from bridge.rpc.operators import queries
+from bridge.rpc.operators.changes import ChangeLogging, ChangeMethod
 from bridge.rpc.operators.newest_view import SERVICE_S, Views
 from bridge.rpc.operators.open_calls import Call, CallMethod
 from bridge.rpc.operators.power_trial import trial
@@ -27,6 +31,10 @@ from bridge.rpc.pb import coscheduling_pb2, scheduler_pb2
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.transport.private_channel import Asker, MessageKind
 from bridge.rpc.transport.users import user_name
+
+
+def _always(_: Message) -> bool:
+    return True
 
 
 class ChangeMethods:
@@ -41,18 +49,62 @@ class ChangeMethods:
             reads: answers queries.
         """
         self._asker, self._views, self._reads = asker, views, reads
+        self.log = ChangeLogging(asker)
         self._changing = ThreadPoolExecutor(4, thread_name_prefix="change")
 
     def methods(self) -> dict[str, CallMethod]:
         """By name."""
-        return {
-            "Policy": self._policy,
-            "Reserve": self._reserve,
-            "Unreserve": self._unreserve,
-            "ChangeWidth": self._change_width,
-            "Corridor": self._corridor,
-            "Coscheduling": self._coscheduling,
-        }
+        order = coscheduling_pb2.CoschedulingRequest
+        methods = {
+            "Policy": ChangeMethod(
+                pb.PolicyRequest, self._policy, lambda asked: bool(asked.set), self._policy_now
+            ),
+            "Reserve": ChangeMethod(pb.ReserveRequest, self._reserve, _always, self._reservation),
+            "Unreserve": ChangeMethod(
+                pb.UnreserveRequest, self._unreserve, _always, self._reservation
+            ),
+            "ChangeWidth": ChangeMethod(
+                pb.ChangeWidthRequest, self._change_width, _always, self._width
+            ),
+            "Corridor": ChangeMethod(
+                pb.CorridorRequest, self._corridor, lambda asked: not asked.dry_run, self._bounds
+            ),
+            "Coscheduling": ChangeMethod(
+                coscheduling_pb2.CoschedulingRequest, self._coscheduling,
+                lambda asked: asked.order not in (order.SHOW, order.EXPORT), self._sharing,
+            ),
+        }  # fmt: skip
+        return {name: self.log.logged(name, method) for name, method in methods.items()}
+
+    async def _policy_now(self, _: pb.PolicyRequest, __: Call) -> str:
+        return (await self._reads.view()).view.in_force.policy_yaml
+
+    async def _reservation(self, request: pb.ReserveRequest | pb.UnreserveRequest, _: Call) -> str:
+        published = queries.published_of((await self._reads.view()).view)
+        for each in published.snapshot.reservations:
+            if each.name == request.name:
+                nodes = published.snapshot.nodes.names
+                named = ",".join(nodes[node] for node in each.nodes)
+                return f"{each.name} from {each.start_s} to {each.end_s} on {named}"
+        return ""
+
+    async def _width(self, request: pb.ChangeWidthRequest, _: Call) -> str:
+        parts = await self._asker.answer(MessageKind.ELASTIC)
+        for job in pb.ElasticReply.FromString(bytes(parts[0])).jobs:
+            if job.job_id == request.job_id:
+                return f"{job.node_count} nodes"
+        return ""
+
+    async def _bounds(self, _: pb.CorridorRequest, __: Call) -> str:
+        entered = (await self._reads.view()).view.in_force.entries.entered
+        return json.dumps([asdict(entry) for entry in entered])
+
+    async def _sharing(self, _: coscheduling_pb2.CoschedulingRequest, __: Call) -> str:
+        show = coscheduling_pb2.CoschedulingRequest().SerializeToString()
+        answer = await self._asker.answer(MessageKind.COSCHEDULING, [show, b""])
+        reply = coscheduling_pb2.CoschedulingReply.FromString(bytes(answer[0]))
+        state = f"off since {reply.off_since_s}" if reply.off_since_s else "on"
+        return f"{state}, {len(reply.pairs)} pairs learnt"
 
     async def _policy(self, question: bytes, call: Call) -> bytes:
         request = pb.PolicyRequest.FromString(question)

@@ -32,6 +32,7 @@ from bridge.power.resolve import Entries
 from bridge.rpc.controller.corridor_switch import CorridorSwitch
 from bridge.rpc.controller.cycles import Cycles, Published
 from bridge.rpc.controller.policy_switch import PolicySwitch
+from bridge.rpc.operators.changes import changes_reply
 from bridge.rpc.operators.coscheduling import Coscheduling
 from bridge.rpc.operators.elastic import change_width, elastic_reply
 from bridge.rpc.operators.power_changes import change_corridor, take_event
@@ -41,6 +42,7 @@ from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.transport.private_channel import Channel, Frame, MessageKind, Part
 from bridge.rpc.transport.status_codes import code_of
 from bridge.state.announced_starts import StartRecords
+from bridge.state.change_log import ChangeLog, LoggedChange
 from bridge.state.store import Slow
 
 _log = logging.getLogger(__name__)
@@ -75,6 +77,7 @@ class ServiceFunctions:
         curves: power of metered nodes by load.
         power_losses: a sentence for each of the first nodes whose measurement is lost.
         coscheduling: what was learnt of two jobs on a node, and the switch.
+        changes: the log of operators' changes.
     """
 
     cycles: Cycles
@@ -91,6 +94,7 @@ class ServiceFunctions:
     curves: Callable[[], dict[str, NodeReports]] = dict
     power_losses: Callable[[], Sequence[str]] = tuple
     coscheduling: Coscheduling = field(default_factory=Coscheduling)
+    changes: ChangeLog = field(default_factory=lambda: ChangeLog(None))
 
 
 class Answers:
@@ -136,7 +140,9 @@ class Answers:
     def reply(self, kind: int, parts: list[bytearray]) -> tuple[MessageKind, list[Part]]:
         """The answer, or an error: gRPC's code, and a sentence."""
         try:
-            return MessageKind.ANSWER, self.answer(kind, parts)
+            is_of_log = kind in (MessageKind.CHANGED, MessageKind.CHANGES)
+            answer = self._answer_of_log if is_of_log else self.answer
+            return MessageKind.ANSWER, answer(kind, parts)
         except (Slow, ControllerError) as error:
             orders = (MessageKind.ORDER, MessageKind.WIDTH)
             code = "FAILED_PRECONDITION" if kind in orders else "RESOURCE_EXHAUSTED"
@@ -191,6 +197,14 @@ class Answers:
                 event, name, bounds = (part.decode() for part in parts)
                 return [str(take_event(functions.corridor, event, name, bounds)).encode()]
         raise ControllerError(f"unknown request {kind}")
+
+    def _answer_of_log(self, kind: int, parts: list[bytearray]) -> list[Part]:
+        """Logs a change, or lists changes."""
+        log, given = self._functions.changes, bytes(parts[0])
+        if kind == MessageKind.CHANGES:
+            return [changes_reply(log, given)]
+        log.add(LoggedChange(**json.loads(given)))
+        return []
 
     def _view(self, known: int, known_changes: int) -> list[Part]:
         """The live state; other parts only if they have changed.

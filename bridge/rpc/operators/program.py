@@ -118,7 +118,11 @@ def _taking(asker: Asker, service: OperatorService) -> Carry:
     async def carry(event: str, name: str, wishes: Sequence[Wish]) -> int:
         bounds = json.dumps([[wish.start_s, wish.end_s, wish.upper_w] for wish in wishes])
         parts = [event.encode(), name.encode(errors="replace"), bounds.encode()]
-        answer = await asker.answer(MessageKind.EVENTS, parts)
+        author = -1, "a program with the token of power events"
+        answer = await service.changes.log(
+            "Events", author, "", f"{event} {name}: {bounds}",
+            asker.answer(MessageKind.EVENTS, parts),
+        )  # fmt: skip
         service.views.expire()
         return int(answer[0])
 

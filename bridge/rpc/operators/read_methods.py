@@ -65,6 +65,7 @@ class ReadMethods:
             "Record": self._record,
             "Elastic": self._elastic,
             "Calibrate": self._calibrate,
+            "Changes": self._changes,
         }
 
     async def view(self) -> TimedView:
@@ -151,6 +152,12 @@ class ReadMethods:
             call.uid, lambda: calibrate_reply(rules, published, curves)
         )
         return reply.SerializeToString()
+
+    async def _changes(self, question: bytes, call: Call) -> bytes:
+        need_admin(call.admin, "list changes: they name their authors")
+        pb.ChangesRequest.FromString(question)
+        answer = await self._asker.answer(MessageKind.CHANGES, [question])
+        return bytes(answer[0])
 
     async def _record(self, question: bytes, call: Call) -> bytes:
         need_admin(call.admin, "record: a recording holds the jobs of all users")

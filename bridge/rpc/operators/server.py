@@ -54,6 +54,7 @@ class OperatorService(grpc.GenericRpcHandler):  # type: ignore[misc]
         reads = ReadMethods(asker, self.views)
         changes = ChangeMethods(asker, self.views, reads)
         self._methods = reads.methods() | changes.methods()
+        self.changes = changes.log
 
     def service(self, handler_call_details: Any) -> Any:
         """The handler of a method."""

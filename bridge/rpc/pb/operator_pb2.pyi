@@ -96,6 +96,40 @@ CORRIDOR_EFFECT_KIND_DELAYED: CorridorEffectKind
 CORRIDOR_EFFECT_KIND_EARLIER: CorridorEffectKind
 CORRIDOR_EFFECT_KIND_PLANNED: CorridorEffectKind
 
+class ChangesRequest(_message.Message):
+    __slots__ = ("limit", "since_s")
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    SINCE_S_FIELD_NUMBER: _ClassVar[int]
+    limit: int
+    since_s: int
+    def __init__(self, limit: _Optional[int] = ..., since_s: _Optional[int] = ...) -> None: ...
+
+class ChangesReply(_message.Message):
+    __slots__ = ("changes",)
+    CHANGES_FIELD_NUMBER: _ClassVar[int]
+    changes: _containers.RepeatedCompositeFieldContainer[OperatorChange]
+    def __init__(self, changes: _Optional[_Iterable[_Union[OperatorChange, _Mapping]]] = ...) -> None: ...
+
+class OperatorChange(_message.Message):
+    __slots__ = ("at_s", "uid", "user", "method", "before", "after", "result", "done")
+    AT_S_FIELD_NUMBER: _ClassVar[int]
+    UID_FIELD_NUMBER: _ClassVar[int]
+    USER_FIELD_NUMBER: _ClassVar[int]
+    METHOD_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    at_s: int
+    uid: int
+    user: str
+    method: str
+    before: str
+    after: str
+    result: str
+    done: bool
+    def __init__(self, at_s: _Optional[int] = ..., uid: _Optional[int] = ..., user: _Optional[str] = ..., method: _Optional[str] = ..., before: _Optional[str] = ..., after: _Optional[str] = ..., result: _Optional[str] = ..., done: bool = ...) -> None: ...
+
 class StatusRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

@@ -111,6 +111,11 @@ class OperatorStub(object):
                 request_serializer=schedbridge_dot_v1_dot_coscheduling__pb2.CoschedulingRequest.SerializeToString,
                 response_deserializer=schedbridge_dot_v1_dot_coscheduling__pb2.CoschedulingReply.FromString,
                 _registered_method=True)
+        self.Changes = channel.unary_unary(
+                '/schedbridge.v1.Operator/Changes',
+                request_serializer=schedbridge_dot_v1_dot_operator__pb2.ChangesRequest.SerializeToString,
+                response_deserializer=schedbridge_dot_v1_dot_operator__pb2.ChangesReply.FromString,
+                _registered_method=True)
 
 
 class OperatorServicer(object):
@@ -228,6 +233,14 @@ class OperatorServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Changes(self, request, context):
+        """Administrators: the last changes that operators, users and programs requested, refused ones
+        included.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_OperatorServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -305,6 +318,11 @@ def add_OperatorServicer_to_server(servicer, server):
                     servicer.Coscheduling,
                     request_deserializer=schedbridge_dot_v1_dot_coscheduling__pb2.CoschedulingRequest.FromString,
                     response_serializer=schedbridge_dot_v1_dot_coscheduling__pb2.CoschedulingReply.SerializeToString,
+            ),
+            'Changes': grpc.unary_unary_rpc_method_handler(
+                    servicer.Changes,
+                    request_deserializer=schedbridge_dot_v1_dot_operator__pb2.ChangesRequest.FromString,
+                    response_serializer=schedbridge_dot_v1_dot_operator__pb2.ChangesReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -712,6 +730,33 @@ class Operator(object):
             '/schedbridge.v1.Operator/Coscheduling',
             schedbridge_dot_v1_dot_coscheduling__pb2.CoschedulingRequest.SerializeToString,
             schedbridge_dot_v1_dot_coscheduling__pb2.CoschedulingReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Changes(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/schedbridge.v1.Operator/Changes',
+            schedbridge_dot_v1_dot_operator__pb2.ChangesRequest.SerializeToString,
+            schedbridge_dot_v1_dot_operator__pb2.ChangesReply.FromString,
             options,
             channel_credentials,
             insecure,

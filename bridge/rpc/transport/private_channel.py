@@ -44,6 +44,8 @@ class MessageKind(IntEnum):
     EVENTS = 15
     CURVES = 16
     COSCHEDULING = 17
+    CHANGED = 18
+    CHANGES = 19
 
 
 class Channel:

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every change passes here: it is logged with its author, what it replaces, and its result.
+
+Rules
+    1. A method that may change something is a `ChangeMethod`; there is no other way to be one.
+    2. A request that only looks (a policy that is read, a dry run) is no change.
+    3. A refused change is logged like one that was carried out, and so is one whose caller left.
+    4. The log is written before the caller is answered. If it cannot be, the change stands.
+"""
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from google.protobuf.json_format import MessageToJson
+from google.protobuf.message import Message
+
+from bridge.errors import BridgeError
+from bridge.rpc.operators.open_calls import Call, CallMethod
+from bridge.rpc.operators.queries import Refused
+from bridge.rpc.pb import operator_pb2 as pb
+from bridge.rpc.transport.private_channel import Asker, MessageKind, RemoteRefusal
+from bridge.rpc.transport.users import user_name
+from bridge.state.change_log import MOST_HELD, MOST_TEXT, ChangeLog, LoggedChange
+
+_log = logging.getLogger(__name__)
+
+DONE: Final = "done"
+WRITTEN_S: Final = 10.0
+"""A caller waits so long for the log."""
+_USUAL: Final = 20
+
+
+@dataclass(frozen=True)
+class ChangeMethod:
+    """A method that may change something.
+
+    Attributes:
+        request: its type.
+        carry_out: answers an encoded request.
+        is_change: whether a request changes something.
+        before: what is in force that it would change, as text.
+    """
+
+    request: type[Message]
+    carry_out: CallMethod
+    is_change: Callable[[Any], bool]
+    before: Callable[[Any, Call], Awaitable[str]]
+
+
+@dataclass(frozen=True)
+class ChangeLogging:
+    """Carries out changes and has them logged by the service's process."""
+
+    asker: Asker
+
+    def logged(self, name: str, method: ChangeMethod) -> CallMethod:
+        """The method, with the log."""
+
+        async def answer(question: bytes, call: Call) -> bytes:
+            request = method.request.FromString(question)
+            if not method.is_change(request):
+                return await method.carry_out(question, call)
+            author = call.uid, user_name(call.uid)
+            before = await self._before(method, request, call)
+            work = method.carry_out(question, call)
+            reply: bytes = await self.log(name, author, before, _text(request), work)
+            return reply
+
+        return answer
+
+    async def log(
+        self, name: str, author: tuple[int, str], before: str, after: str, work: Awaitable[Any]
+    ) -> Any:
+        """Waits for a change, and has it logged with its result.
+
+        Args:
+            name: of the method.
+            author: uid and name; uid -1: a program.
+            before: what is in force.
+            after: what is requested.
+            work: carries it out.
+        """
+        result = "the caller left: its result is not known"
+        try:
+            answer = await work
+            result = DONE
+            return answer
+        except (Refused, RemoteRefusal) as error:
+            result = f"refused: {error.text}"
+            raise
+        except BridgeError as error:
+            result = f"refused: {error}"
+            raise
+        except Exception as error:
+            result = f"failed: {type(error).__name__}"
+            raise
+        finally:
+            change = LoggedChange(
+                int(time.time()), *author, name, before[:MOST_TEXT], after[:MOST_TEXT], result,
+                result == DONE,
+            )  # fmt: skip
+            text = json.dumps(asdict(change)).encode()
+            await _written(self.asker.ask(MessageKind.CHANGED, [text]))
+
+    @staticmethod
+    async def _before(method: ChangeMethod, request: Message, call: Call) -> str:
+        try:
+            return await method.before(request, call)
+        except (Refused, RemoteRefusal, BridgeError) as error:
+            return f"not known: {error}"
+
+
+async def _written(asked: "Future[list[bytearray]]") -> None:
+    """Rule 4; the request is on its way also if this call is being cancelled."""
+    try:
+        await asyncio.wait_for(asyncio.wrap_future(asked), WRITTEN_S)
+    except (RemoteRefusal, BridgeError, TimeoutError) as error:
+        _log.error("a change is not logged: %s", error)
+
+
+def _text(request: Message) -> str:
+    return MessageToJson(request, preserving_proto_field_name=True, indent=None)
+
+
+def changes_reply(log: ChangeLog, question: bytes) -> bytes:
+    """The answer to `Operator.Changes`."""
+    request = pb.ChangesRequest.FromString(question)
+    changes = log.last(min(request.limit or _USUAL, MOST_HELD), request.since_s)
+    return pb.ChangesReply(
+        changes=[pb.OperatorChange(**asdict(each)) for each in changes]
+    ).SerializeToString()

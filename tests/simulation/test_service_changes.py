@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes of a running service are logged: by whom, from what to what, with which result."""
+
+import json
+import os
+
+import pytest
+
+from tests.simulation.services import a_home, a_process, run
+from tests.simulation.test_service_process import as_nobody, one_cycle
+
+
+@pytest.fixture
+def home():
+    with a_home() as path:
+        yield path
+
+
+def changes(home, *words):
+    done = run("changes", "--socket", home / "o" / "s", *words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_changes_are_listed_with_author_and_result_also_after_a_restart(home):
+    at = ("--socket", home / "o" / "s")
+    with a_process(home):
+        one_cycle(home)
+        assert changes(home) == "no change is logged\n"
+        assert run("policy", "show", *at).returncode == 0
+        assert run("policy", "set", "easy", *at).returncode == 0
+        assert run("policy", "set", "no-such-preset", *at).returncode == 1
+        assert run("unreserve", "nothing", *at).returncode == 1
+        bounds = ("--lower", "1kW", "--until", "now+1hour")
+        run("power", "corridor", *bounds, *at)
+        run("coschedule", "off", *at)
+        assert run("status", *at).returncode == 0
+    with a_process(home):
+        listed = json.loads(changes(home, "--json"))["changes"]
+        methods = ["Policy", "Policy", "Unreserve", "Corridor", "Coscheduling"]
+        assert [each["method"] for each in listed] == methods
+        assert {each["uid"] for each in listed} == {os.getuid()}
+        assert [each["done"] for each in listed[:3]] == [True, False, False]
+        assert listed[0]["after"] == '{"set": "easy"}'
+        assert "slurm" in listed[0]["before"]
+        assert listed[1]["result"].startswith("refused: ")
+        assert "easy" in listed[1]["before"]
+        shown = changes(home, "-n", "2")
+        assert "Corridor by " in shown
+        assert "Policy" not in shown
+        assert changes(home, "--since", "now+1hour") == "no change is logged\n"
+
+
+def test_what_another_user_tries_is_logged_as_his(home):
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to become another user")
+    with a_process(home):
+        one_cycle(home)
+        there = ("--socket", home / "o" / "s")
+        assert as_nobody("policy", "set", "easy", *there).returncode == 1
+        refused = as_nobody("changes", *there)
+        assert "administrators" in refused.stderr
+        listed = json.loads(changes(home, "--json"))["changes"]
+        assert {each["uid"] for each in listed} == {0, 65534}  # root tried something else
+        [tried] = [each for each in listed if each["uid"] == 65534]
+        assert (tried["user"], tried["method"], tried["done"]) == ("nobody", "Policy", False)
+        assert tried["after"] == '{"set": "easy"}'
+        assert "administrators" in tried["result"]

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every method of the operators' service only reads, or logs what it changes."""
+
+import asyncio
+import json
+from concurrent.futures import Future
+
+import grpc
+import pytest
+
+from bridge.errors import ConfigError
+from bridge.rpc.operators.change_methods import ChangeMethods
+from bridge.rpc.operators.changes import DONE, ChangeLogging, ChangeMethod
+from bridge.rpc.operators.open_calls import Call, _User
+from bridge.rpc.operators.queries import refuse
+from bridge.rpc.operators.read_methods import ReadMethods
+from bridge.rpc.pb import operator_pb2 as pb
+from bridge.rpc.transport.private_channel import MessageKind, RemoteRefusal
+
+READS = {
+    "Status", "Plan", "Explain", "Topology", "Power", "Accuracy", "Record", "Elastic",
+    "Calibrate", "Changes",
+}  # fmt: skip
+"""Methods that change nothing. A new one is here, or is a `ChangeMethod`."""
+
+
+class Service:
+    """The service's process: takes what is logged."""
+
+    def __init__(self, fails=False):
+        self.logged, self.fails = [], fails
+
+    def ask(self, kind, parts=()):
+        assert kind == MessageKind.CHANGED
+        self.logged.append(json.loads(parts[0]))
+        answer = Future()
+        if self.fails:
+            answer.set_exception(RemoteRefusal("INTERNAL", "no"))
+        else:
+            answer.set_result([])
+        return answer
+
+
+def the_methods():
+    return {method.name for method in pb.DESCRIPTOR.services_by_name["Operator"].methods}
+
+
+def test_every_method_reads_or_is_logged():
+    reads = ReadMethods(None, None)
+    changes = ChangeMethods(None, None, reads)
+    logged = {
+        name for name, method in changes.methods().items()
+        if method.__qualname__ == "ChangeLogging.logged.<locals>.answer"
+    }  # fmt: skip
+    assert logged == set(changes.methods())
+    assert the_methods() == READS | logged
+    assert not READS & logged
+    assert set(reads.methods()) - {"Policy"} == READS
+
+
+def called(work, *, uid=1000, service=None, before="old", is_change=True, cancel=None):
+    """What is logged of a call, and what it returned or raised."""
+    service = service or Service()
+
+    async def carry_out(question, call):
+        return await work() if asyncio.iscoroutinefunction(work) else work()
+
+    async def seen(request, call):
+        return before() if callable(before) else before
+
+    method = ChangeMethod(pb.PolicyRequest, carry_out, lambda _: is_change, seen)
+    answer = ChangeLogging(service).logged("Policy", method)
+
+    async def run():
+        question = pb.PolicyRequest(set="easy").SerializeToString()
+        task = asyncio.ensure_future(answer(question, Call(uid, False, _User())))
+        if cancel is not None:
+            cancel.append(task)
+        try:
+            return await task
+        except (Exception, asyncio.CancelledError) as error:
+            return error
+
+    found = asyncio.run(run())
+    return service.logged, found
+
+
+def test_a_change_is_logged_with_its_author_before_and_after():
+    for uid in (0, 4_000_000):
+        [logged], found = called(lambda: b"answer", uid=uid)
+        assert found == b"answer"
+        assert (logged["uid"], logged["before"], logged["result"]) == (uid, "old", DONE)
+        assert logged["user"] == ("root" if uid == 0 else "4000000")
+        assert json.loads(logged["after"]) == {"set": "easy"}
+
+
+def test_a_request_that_only_looks_is_not():
+    logged, found = called(lambda: b"answer", is_change=False)
+    assert (logged, found) == ([], b"answer")
+
+
+def no_admin():
+    refuse(grpc.StatusCode.PERMISSION_DENIED, "only administrators")
+
+
+def bad_policy():
+    raise RemoteRefusal("INVALID_ARGUMENT", "no such preset")
+
+
+def bad_request():
+    raise ConfigError("nodes", "there are not so many")
+
+
+def broken():
+    raise RuntimeError("secret")
+
+
+@pytest.mark.parametrize(
+    ("work", "result"),
+    [
+        (no_admin, "refused: only administrators"), (bad_policy, "refused: no such preset"),
+        (bad_request, "refused: nodes: there are not so many"), (broken, "failed: RuntimeError"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_is_logged_too(work, result):
+    [logged], found = called(work)
+    assert isinstance(found, Exception)
+    assert (logged["result"], logged["done"]) == (result, False)
+
+
+def test_one_whose_caller_leaves_is_logged():
+    tasks = []
+
+    async def left():
+        tasks[0].cancel()
+        await asyncio.get_running_loop().create_future()
+
+    [logged], found = called(left, cancel=tasks)
+    assert isinstance(found, asyncio.CancelledError)
+    assert "caller left" in logged["result"]
+
+
+def test_a_log_that_fails_and_a_state_that_is_not_known_stop_no_change():
+    _, found = called(lambda: b"answer", service=Service(fails=True))
+    assert found == b"answer"
+    [logged], found = called(lambda: b"answer", before=no_admin)
+    assert found == b"answer"
+    assert logged["before"].startswith("not known")
