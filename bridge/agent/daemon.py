@@ -289,7 +289,9 @@ def shares_message(sequence: int, found: Sequence[ShareInForce]) -> pb.SharesInF
             job=each.share.job, node=each.share.node, guest=each.share.guest,
             milli_cpus=each.share.milli_cpus, weight=each.share.weight,
         )  # fmt: skip
-        message.shares.add(share=share, method=each.method, problem=each.problem[:400])
+        message.shares.add(
+            share=share, method=each.method, problem=each.problem[:400], complete=each.complete
+        )
     return message
 
 

@@ -18,6 +18,10 @@ IN_SLURMCTLD := common/lock_scope \
     rules/comment rules/coscheduling rules/examine rules/hosting rules/job_limits rules/moldable rules/note rules/qos_choice rules/raised_limit rules/reservations \
     rules/unmodelled rules/wall_limit
 
+# Inside slurmstepd, on nodes that jobs share.
+IN_STEPS := shares/spank_shares
+IN_STEPS_PLAIN := shares/cpu_groups
+
 # Inside sbatch, srun and salloc, and slurmstepd.
 IN_CLIENTS := options/client options/spank_bridge
 IN_CLIENTS_PLAIN := options/chunks_lower options/chunks_read options/coschedule options/job_folder options/malleable

@@ -131,6 +131,8 @@ class Site:
             files[self.topology_file] = topology_text(self.topology, self.nodes)
         if self.bridge:
             files["plugstack.conf"] = "include /etc/slurm/schedbridge/plugstack.conf\n"
+            if self.cgroups and self.agents:
+                files["plugstack.conf"] += "optional spank_bridge_shares.so\n"
         if self.accounting:
             files["slurmdbd.conf.all"] = _lines(
                 DbdHost="dbd", SlurmUser="slurm", AuthType="auth/munge",

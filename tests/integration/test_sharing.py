@@ -15,6 +15,8 @@ from tests.integration.shared_nodes import shared_nodes, with_service
 from tests.integration.slurm import Cluster
 
 CLUSTER = "sbshare"
+FULL_SHARE, NO_CGROUP = ("-1", "1024"), ("", "")
+"""Quota and shares of a job that runs, and of one that has ended."""
 SPIN = "for i in 1 2 3 4; do while :; do :; done & done; wait"
 """More processes than the job has CPUs; they start as quickly as a shell forks."""
 
@@ -90,7 +92,7 @@ def bound(
 
 
 def cgroup(cluster: Cluster, job: str, file: str, node: str = "n1") -> str:
-    """A file of the cgroup that the agent has made for a job; empty: there is none."""
+    """A file of a job's own cgroup in `cpu`; empty: there is none."""
     words = f"cat $(find /sys/fs/cgroup/cpu -name {own_name((node, job))})/{file} 2>/dev/null"
     return cluster.inside(node, "sh", "-c", f"{words} || true")
 
@@ -131,7 +133,7 @@ def test_a_guest_has_its_hosts_cpus_and_a_quota(sharing: Decider) -> None:
     )
     throttled = cgroup(cluster, guest, "cpu.stat")
     cluster.wait_for("throttling", lambda: cgroup(cluster, guest, "cpu.stat") != throttled)
-    assert shown(cluster, host) == ("", "")
+    assert shown(cluster, host) == FULL_SHARE
 
 
 def test_a_guest_that_forks_has_all_its_processes_bound(sharing: Decider) -> None:
@@ -194,7 +196,7 @@ def test_a_guest_whose_host_ended_is_an_ordinary_job(sharing: Decider) -> None:
     cluster.root("scancel", host)
     cluster.wait_for("a report", lambda: sharing.reported(guest)["host"] == "")
     sharing.tell_agents()  # a plan without quotas
-    cluster.wait_for("its full share", lambda: shown(cluster, guest) == ("", ""))
+    cluster.wait_for("its full share", lambda: shown(cluster, guest) == FULL_SHARE)
     assert cluster.state(guest) == "RUNNING"
 
 
@@ -421,7 +423,7 @@ def test_the_service_pairs_two_jobs_and_holds_the_guest_to_half(sharing_cluster:
                 lambda job=job, words=words: words in cluster.run("scontrol", "show", "job", job),
             )
         cluster.root("scancel", host)
-        cluster.wait_for("its full share", lambda: shown(cluster, guest) == ("", ""))
+        cluster.wait_for("its full share", lambda: shown(cluster, guest) == FULL_SHARE)
         assert cluster.state(guest) == "RUNNING"
     finally:
         cluster.root("schedbridge", "policy", "set", "slurm-like")

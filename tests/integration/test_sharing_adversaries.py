@@ -11,6 +11,8 @@ from bridge.agent.shares.cgroup_v1 import own_name
 from tests.integration.decider import Decider
 from tests.integration.slurm import Cluster
 from tests.integration.test_sharing import (
+    FULL_SHARE,
+    NO_CGROUP,
     SPIN,
     a_host,
     bound,
@@ -43,7 +45,6 @@ NAMED = f"printf slurmstepd >/proc/self/comm; {SPIN}"
 """A job whose processes call themselves as Slurm's own."""
 STAYS = f"trap '' TERM; {SPIN}"
 """A job that does not end when it is told to; only SIGKILL ends it."""
-FULL_SHARE = "", ""
 HOST, GUEST = ({"user": "1000", "name": name, "nodes": 1} for name in ("host", "guest"))
 ALONE = {"runs": 5, "cpu_s": 300.0, "run_s": 300.0}
 LEARNT = {
@@ -197,7 +198,8 @@ def test_jobs_beyond_their_time_limit_end_as_in_slurm_whoever_shares_with_them(
             cluster.wait_for("its end", lambda job=job: job not in cluster.queue(), 30)
         assert cluster.state(host) == "RUNNING"
         assert cluster.job(host)["StartTime"] == began
-        assert shown(cluster, host) == shown(cluster, liar) == FULL_SHARE
+        assert shown(cluster, host) == FULL_SHARE
+        assert shown(cluster, liar) == NO_CGROUP
         assert cluster.state(guest) == "RUNNING"
         cluster.wait_for("its full share", lambda: shown(cluster, guest, "n2") == FULL_SHARE)
         another = submit(cluster, "--coschedule=guest", "-Jguest", run=SPIN)
@@ -216,9 +218,9 @@ def test_a_cancelled_guest_has_its_full_share_before_it_is_killed(
         cluster.wait_for("the floor", lambda: shown(cluster, guest)[0] == "10000")
         cluster.root("scancel", guest)
         processes = f"cat /sys/fs/cgroup/freezer/slurm_n1/uid_*/job_{guest}/step_*/cgroup.procs"
-        quota = f"find /sys/fs/cgroup/cpu -name {own_name(('n1', guest))}"
-        # In one look: its own cgroup is gone, and five processes are still there.
-        look = f'test -z "$({quota})" && {processes} | wc -l || echo 0'
+        own = f"$(find /sys/fs/cgroup/cpu -name {own_name(('n1', guest))})"
+        # In one look: it has no quota, and five processes are still there.
+        look = f"grep -q -e -1 {own}/cpu.cfs_quota_us && {processes} | wc -l || echo 0"
         cluster.wait_for(
             "its full share while it runs",
             lambda: int(cluster.inside("n1", "sh", "-c", look)) >= 5, 40,

@@ -5,11 +5,13 @@ Slurm makes no cgroups in the hierarchy `cpu`, unless it is mounted together wit
 
 Rules
     1. If Slurm has a cgroup of the job in that hierarchy, the files of this cgroup are written.
-    2. Otherwise the job gets a new cgroup, below the one that its processes are in. Processes are
-       moved into it until no further one appears; their children start in it. Slurm finds a job's
-       processes in other hierarchies and is not disturbed.
-    3. Only guests, and jobs with less than the full share, are moved. They are moved back, and the
-       cgroup is removed, when no order names them any longer or they have ended.
+    2. Otherwise the job has a cgroup of its own, below that of slurmd. All its processes start in
+       it where `spank_bridge_shares.so` makes it. Without that plugin, and for processes that Slurm
+       has adopted, it is made here, and processes are moved into it until no further one appears;
+       their children start in it. Slurm finds a job's processes in other hierarchies and is not
+       disturbed.
+    3. Only guests, and jobs with less than the full share, are moved. They stay there, and the
+       cgroup is removed when they have ended.
     4. A job that forks faster than it is moved is frozen meanwhile, for at most `MOST_MOVE_S`. This
        is recorded before it is frozen, so that the next keeper of shares thaws it. A process that
        cannot be moved stops no other. If a process of another job has reused the id of an ended
@@ -20,7 +22,7 @@ Rules
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -39,6 +41,8 @@ from bridge.agent.shares.wanted import USUAL_WEIGHT, Share, ShareKey
 
 HIERARCHIES: Final = ("cpu", "cpu,cpuacct", "cpuacct,cpu")
 MOST_MOVE_S: Final = 1.0
+COMPLETE_S: Final = 10.0
+"""A job is complete if no process of it was outside its cgroup for this long."""
 NO_QUOTA: Final = "-1"
 LEAST_SHARES: Final = 2
 PASSES: Final = 3
@@ -87,6 +91,7 @@ class CgroupV1:
         self._root, self._attach = root, attach
         self._freezes = freezes
         self.own: dict[ShareKey, Path] = {}
+        self._moved_s: dict[ShareKey, float] = {}
         self.frozen: set[ShareKey] = set()
 
     def _hierarchy(self) -> Path | None:
@@ -129,23 +134,34 @@ class CgroupV1:
             _settle(slurms, share)
             self._settle_user(slurms.parent)
             return True
-        first = next(self.processes(share.key), None)
+        processes = list(self.processes(share.key))
         own = self.own.get(share.key)
-        if first is None:
+        if not processes:
             return False
         if own is None or not own.is_dir():
-            own = self._make(share.key, first)
+            own = self._find_or_make(share.key, processes)
         _settle(own, share)
         self._gather(share.key, own)
         return True
 
-    def _make(self, key: ShareKey, pid: int) -> Path:
+    def is_complete(self, key: ShareKey) -> bool:
+        """Whether no process of the job has had to be moved for `COMPLETE_S`."""
+        return time.monotonic() - self._moved_s.get(key, float("-inf")) > COMPLETE_S
+
+    def _find_or_make(self, key: ShareKey, processes: Iterable[int]) -> Path:
+        """The cgroup in which some process of the job is, or a new one beside them."""
         hierarchy = self._hierarchy()
         if hierarchy is None:
             raise FileNotFoundError("the hierarchy cpu of cgroup v1 is not mounted")
-        own = cgroup_of(pid, hierarchy, self._proc)
-        if own.name != own_name(key):  # left by an agent that died before it had recorded it
-            own /= own_name(key)
+        found = list[Path]()
+        for pid in processes:
+            with contextlib.suppress(OSError):  # it has ended
+                found.append(cgroup_of(pid, hierarchy, self._proc))
+                if found[-1].name == own_name(key):
+                    break
+        if not found:
+            raise ProcessLookupError("all its processes have ended meanwhile")
+        own = found[-1] if found[-1].name == own_name(key) else found[0] / own_name(key)
         own.mkdir(mode=0o755, exist_ok=True)
         self.own[key] = own
         return own
@@ -165,31 +181,33 @@ class CgroupV1:
                 self._attach(pid, own.parent)
 
     def _gather_all(self, key: ShareKey, own: Path) -> None:
-        done = set(pids_in(own))  # or Slurm's, ended, or a real-time one
         until = time.monotonic() + MOST_MOVE_S
         for _ in range(PASSES):
-            if not self._move(key, own, done, until):
+            if not self._move(key, own, until):
                 return
+            self._moved_s[key] = time.monotonic()
         self._freeze(key)
         try:
             until = time.monotonic() + MOST_MOVE_S
-            done = set(pids_in(own))  # read again: process ids are reused soon
-            while self._move(key, own, done, until) and time.monotonic() < until:
+            while self._move(key, own, until) and time.monotonic() < until:
                 continue
         finally:
             self.thaw()
 
-    def _move(self, key: ShareKey, own: Path, done: set[int], until: float) -> bool:
-        """Moves processes that are not `done`; whether there were any."""
-        new = set(self._with_slurms(key)) - done
-        for pid in new:
+    def _move(self, key: ShareKey, own: Path, until: float) -> bool:
+        """Moves processes that are outside; whether some were, and could be moved.
+
+        Which are inside is read last: one that has just been born there is not moved.
+        """
+        listed, moved = set(self._with_slurms(key)), False
+        for pid in listed - set(pids_in(own)):
             if time.monotonic() > until:
-                break
-            done.add(pid)
+                return True
             if not is_slurms(pid, self._proc):
-                with contextlib.suppress(OSError):
+                with contextlib.suppress(OSError):  # it has ended, or is a real-time one
                     self._attach(pid, own)
-        return bool(new)
+                    moved = True
+        return moved
 
     def _freezer(self, key: ShareKey) -> Path | None:
         folder = self._listed(key)
@@ -214,7 +232,7 @@ class CgroupV1:
             self.frozen.discard(key)
 
     def restore(self, key: ShareKey) -> bool:
-        """Moves processes back and removes the cgroup."""
+        """Gives the full share back; the cgroup stays until the job has ended (rule 3)."""
         slurms = self._slurms(key)
         if slurms is not None:
             _settle(slurms, Share(*key))
@@ -222,26 +240,14 @@ class CgroupV1:
         own = self.own.get(key)
         if own is None:
             return True
-        if own.is_dir():
+        with contextlib.suppress(FileNotFoundError):  # removed at the end of the job
             _settle(own, Share(*key))
-            self._scatter(own)
             if pids_in(own):
                 return False
             own.rmdir()
         del self.own[key]
+        self._moved_s.pop(key, None)
         return True
-
-    def _scatter(self, own: Path) -> None:
-        until, stuck = time.monotonic() + MOST_MOVE_S, set[int]()
-        while new := set(pids_in(own)) - stuck:
-            for pid in new:
-                stuck.add(pid)
-                try:
-                    self._attach(pid, own.parent)
-                except OSError:
-                    continue
-                if time.monotonic() > until:
-                    return
 
     @staticmethod
     def _settle_user(folder: Path) -> None:

@@ -53,6 +53,10 @@ class CgroupV2:
         put(folder / "cpu.max", f"{quota_us(quota)} {PERIOD_US}" if quota else NO_QUOTA)
         return True
 
+    def is_complete(self, key: ShareKey) -> bool:
+        """Always: Slurm starts all processes in the job's cgroup."""
+        return bool(key)
+
     def restore(self, key: ShareKey) -> bool:
         """Writes the kernel's defaults."""
         folder = self._folder(key)

@@ -59,11 +59,13 @@ class ShareInForce:
         share: that is in force.
         method: by what; empty: the job has no process here.
         problem: why it is not in force; empty: it is.
+        complete: all processes of the job are known to have it.
     """
 
     share: Share
     method: str
     problem: str = ""
+    complete: bool = False
 
 
 class ShareKeeper:
@@ -229,7 +231,10 @@ class ShareKeeper:
                 if method.is_weaker:
                     why = problem or "there are no cgroups"
                     self._tell(share.key, f"by priorities only, which are weaker: {why}")
-                return ShareInForce(share, method.name)
+                complete = method.is_complete(share.key)
+                if not complete and not method.is_weaker:
+                    self._tell(share.key, "some of its processes started outside its cgroup")
+                return ShareInForce(share, method.name, complete=complete)
             except Exception as error:  # a job must not stop the shares of others
                 problem = str(error) or type(error).__name__
                 self._tell(share.key, f"by {method.name}: {problem}")
@@ -257,17 +262,18 @@ class ShareKeeper:
         return bool(pending & _SIGKILL_BIT)
 
     def _give_back(self, key: ShareKey) -> None:
-        done = True
         for each in self._methods:
             if each.name not in self._changed[key]:
                 continue
             try:
-                done &= each.restore(key)
+                done = each.restore(key)
             except Exception as error:
                 done = isinstance(error, FileNotFoundError | ProcessLookupError)
                 self._tell(key, f"cannot be undone by {each.name}: {error}")
-        if done:
-            self._changed.pop(key, None)
+            if done:
+                self._changed[key].discard(each.name)
+        if not self._changed[key]:
+            del self._changed[key]
 
     def _forget(self) -> None:
         """Without a service no message ends a job: those long without processes have ended."""

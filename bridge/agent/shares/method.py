@@ -28,6 +28,9 @@ class Method(Protocol):
     def apply(self, share: Share) -> bool:
         """Puts a share in force if it is not yet. False: the job has no process on the node."""
 
+    def is_complete(self, key: ShareKey) -> bool:
+        """Whether all processes of a job are known to have the share in force."""
+
     def restore(self, key: ShareKey) -> bool:
         """Restores a job's full share and undoes all changes. False: to be tried again."""
 

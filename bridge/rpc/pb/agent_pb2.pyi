@@ -150,14 +150,16 @@ class SharesInForce(_message.Message):
     def __init__(self, sequence: _Optional[int] = ..., shares: _Optional[_Iterable[_Union[ShareInForce, _Mapping]]] = ...) -> None: ...
 
 class ShareInForce(_message.Message):
-    __slots__ = ("share", "method", "problem")
+    __slots__ = ("share", "method", "problem", "complete")
     SHARE_FIELD_NUMBER: _ClassVar[int]
     METHOD_FIELD_NUMBER: _ClassVar[int]
     PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    COMPLETE_FIELD_NUMBER: _ClassVar[int]
     share: Share
     method: str
     problem: str
-    def __init__(self, share: _Optional[_Union[Share, _Mapping]] = ..., method: _Optional[str] = ..., problem: _Optional[str] = ...) -> None: ...
+    complete: bool
+    def __init__(self, share: _Optional[_Union[Share, _Mapping]] = ..., method: _Optional[str] = ..., problem: _Optional[str] = ..., complete: bool = ...) -> None: ...
 
 class AgentOrder(_message.Message):
     __slots__ = ("launcher", "count", "welcome", "model", "shares")

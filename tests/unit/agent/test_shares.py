@@ -290,10 +290,29 @@ def test_processes_are_moved_into_a_cgroup_below_their_own(old: OldTree, method:
     (folder / "cgroup.procs").write_text("11\n12\n14\nodd\n0\n")
     assert method.apply(guest("7", 250))
     assert (own / "cgroup.procs").read_text().split() == ["11", "12", "14"]
+    # With its full share the job stays in it, and the cgroup ends with the job.
+    assert not method.restore((NODE, "7"))
+    assert (own / "cpu.shares").read_text().strip() == "1024"
+    assert (own / "cpu.cfs_quota_us").read_text().strip() == "-1"
+    ends(own)
     assert method.restore((NODE, "7"))
     assert not own.exists()
-    outside = (old.root / "cpu" / "docker" / "x" / "cgroup.procs").read_text().split()
-    assert sorted(outside) == ["11", "12", "14"]
+    assert not method.own
+
+
+def test_the_cgroup_in_which_a_job_has_started_is_found(old: OldTree, method: CgroupV1) -> None:
+    """Beside a process that Slurm has adopted, which is in the cgroup of a login."""
+    old.job("7", 11, 12)
+    started = old.root / "cpu" / "docker" / "x" / own_name((NODE, "7"))
+    old.group(started)
+    old.group(old.root / "cpu" / "user.slice")
+    make_process(old.proc, 11, cgroups="5:cpu:/user.slice\n")
+    make_process(old.proc, 12, cgroups=f"5:cpu:/docker/x/{started.name}\n")
+    (started / "cgroup.procs").write_text("12\n")
+    assert method.apply(guest("7", 250))
+    assert method.own == {(NODE, "7"): started}
+    assert (started / "cgroup.procs").read_text().split() == ["12", "11"]
+    assert not method.is_complete((NODE, "7"))
 
 
 def test_a_job_that_forks_faster_than_it_is_moved_is_frozen_meanwhile(
@@ -404,6 +423,11 @@ def test_a_real_cgroup_holds_every_process_and_leaves_no_trace(
         keeper.look()
         assert keeper.cgroups[node, job] == own
         keeper.order(2, 6, [])
+        keeper.look()
+        assert (own / "cpu.cfs_quota_us").read_text() == "-1\n"
+        assert (own / "cpu.shares").read_text() == "1024\n"
+        assert not keeper.is_idle
+        real_job.end()
     keeper.look()
     assert not own.exists()
     assert not json.loads(record.read_text())["own"]

@@ -76,14 +76,24 @@ def wait_until(fact: Callable[[], bool]) -> None:
 class RealJob:
     """Processes that fork, in a real cgroup as Slurm makes it."""
 
-    def __init__(self, processes: int, job: str = "7") -> None:
+    def __init__(self, processes: int, job: str = "7", then: str = ":") -> None:
+        """Starts them; `then` is run after `go_on`."""
         self.node, self.job = f"t{os.getpid()}", job
         self.folder = REAL / "freezer" / f"slurm_{self.node}" / "uid_0" / f"job_{self.job}"
         self.folder.mkdir(parents=True)
         procs = self.folder / "cgroup.procs"
-        script = f"echo $$ >{procs}; for i in $(seq {processes - 1}); do sleep 600 & done; wait"
-        self.shell = subprocess.Popen(["sh", "-c", script], start_new_session=True)
+        sleep = f"for i in $(seq {processes - 1}); do sleep 600 & done"
+        self.shell = subprocess.Popen(
+            ["sh", "-c", f"echo $$ >{procs}; {sleep}; read line; {then}; wait"],
+            stdin=subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
         wait_until(lambda: len(procs.read_text().split()) == processes)
+
+    def go_on(self) -> None:
+        """Lets the shell run its second part."""
+        assert self.shell.stdin is not None
+        self.shell.stdin.write(b"\n")
+        self.shell.stdin.flush()
 
     def end(self) -> None:
         """As Slurm does it: no process is left, and then no directory."""
