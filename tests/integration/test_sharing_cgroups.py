@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cgroups of jobs on a real Slurm: made before a job's first process runs, and given their full share
-at the end of another job, also while nothing of ours but the SPANK plugin works."""
+"""Cgroups of jobs on a real Slurm, by the SPANK plugin alone: made before a job's first process runs,
+and given their full share at the end of another job."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -50,13 +50,14 @@ def outside(cluster: Cluster, job: str) -> tuple[int, int]:
 
     In one look from the kernel's list of each process; those of slurmstepd are left out.
     """
-    look = (
-        f"for p in $(cat $(find /sys/fs/cgroup/freezer/slurm_n1/uid_*/job_{job} "
-        "-name cgroup.procs)); do c=$(cat /proc/$p/comm) g=$(cat /proc/$p/cgroup) 2>/dev/null && "
-        f'[ "$c" != slurmstepd ] && case $g in *{own_name(("n1", job))}*) echo in;; *) echo out;; '
-        "esac; done; true"
-    )
-    found = cluster.inside("n1", "sh", "-c", f"{{ {look}; }} 2>/dev/null").split()
+    own = own_name(("n1", job))
+    look = f"""
+for p in $(cat $(find /sys/fs/cgroup/freezer/slurm_n1/uid_*/job_{job} -name cgroup.procs)); do
+    name=$(cat /proc/$p/comm) && groups=$(cat /proc/$p/cgroup) && [ "$name" != slurmstepd ] &&
+        case $groups in *{own}*) echo in;; *) echo out;; esac
+done
+true"""
+    found = cluster.inside("n1", "sh", "-c", look).split()
     return len(found), found.count("out")
 
 
