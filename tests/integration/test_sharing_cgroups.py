@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cgroups of jobs on a real Slurm, by the SPANK plugin alone: made before a job's first process runs,
-and given their full share at the end of another job."""
+"""Cgroups of jobs on a real Slurm, by the SPANK plugin alone: made before a job's first process
+runs, and given their full share at the end of another job."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,7 +38,7 @@ srun --overlap -n2 sh -c 'for i in $(seq 30); do /tmp/chain & done; sleep 600'""
 def no_agent(cluster: Cluster) -> Iterator[None]:
     """Neither the agent of n1 nor its guardian runs."""
     cluster.inside("n1", "sh", "-c", "! role alive agent || role signal KILL agent")
-    cluster.inside("n1", "sh", "-c", "pkill -KILL -f agent.shares.guardian || true")
+    cluster.inside("n1", "sh", "-c", "pkill -KILL -f [a]gent.shares.guardian || true")
     try:
         yield
     finally:
@@ -48,13 +48,14 @@ def no_agent(cluster: Cluster) -> Iterator[None]:
 def outside(cluster: Cluster, job: str) -> tuple[int, int]:
     """How many processes of a job there are on n1, and how many of them outside its cgroup.
 
-    In one look from the kernel's list of each process; those of slurmstepd are left out.
+    By the kernel's list of each process, without slurmstepd's. One that ends is in no cgroup any
+    longer, and has no `exe` then.
     """
     own = own_name(("n1", job))
     look = f"""
 for p in $(cat $(find /sys/fs/cgroup/freezer/slurm_n1/uid_*/job_{job} -name cgroup.procs)); do
     name=$(cat /proc/$p/comm) && groups=$(cat /proc/$p/cgroup) && [ "$name" != slurmstepd ] &&
-        case $groups in *{own}*) echo in;; *) echo out;; esac
+        readlink /proc/$p/exe >/dev/null && case $groups in *{own}*) echo in;; *) echo out;; esac
 done
 true"""
     found = cluster.inside("n1", "sh", "-c", look).split()
