@@ -195,9 +195,10 @@ class CgroupV1:
             self.thaw()
 
     def _move(self, key: ShareKey, own: Path, until: float) -> bool:
-        """Moves processes that are outside; whether some were, and could be moved.
+        """Moves processes that are outside; whether some were, and are inside now.
 
-        Which are inside is read last: one that has just been born there is not moved.
+        Which are inside is read last: one that has just been born there is not moved. One that
+        ends meanwhile seems to be outside, and the kernel leaves it there without an error.
         """
         listed, moved = set(self._with_slurms(key)), False
         for pid in listed - set(pids_in(own)):
@@ -206,8 +207,13 @@ class CgroupV1:
             if not is_slurms(pid, self._proc):
                 with contextlib.suppress(OSError):  # it has ended, or is a real-time one
                     self._attach(pid, own)
-                    moved = True
+                    moved = moved or self._is_in(pid, own)
         return moved
+
+    def _is_in(self, pid: int, own: Path) -> bool:
+        """Whether a process is in a cgroup, and has not ended."""
+        hierarchy = self._hierarchy()
+        return hierarchy is not None and cgroup_of(pid, hierarchy, self._proc) == own
 
     def _freezer(self, key: ShareKey) -> Path | None:
         folder = self._listed(key)

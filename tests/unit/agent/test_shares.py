@@ -247,6 +247,9 @@ class OldTree:
             self.group(folder)
         with (folder / "cgroup.procs").open("a") as file:
             file.write(f"{pid}\n")
+        named = folder.relative_to(self.root / "cpu")
+        (self.proc / str(pid)).mkdir(exist_ok=True)
+        (self.proc / str(pid) / "cgroup").write_text(f"5:cpu:/{named}\n4:freezer:/a\n")
 
 
 @pytest.fixture
