@@ -65,6 +65,14 @@ def test_before_the_first_plan_nothing_is_said(hub):
     assert node.orders() == []
 
 
+def test_after_a_restart_of_the_service_a_plan_without_quotas_lifts_those_of_before(hub):
+    """Agents that were there before the first plan, and one that comes after it."""
+    before = [Node(hub, "n1"), Node(hub, "n2", "n3")]
+    hub.shares.planned({})
+    nodes = [*before, Node(hub, "n4")]
+    assert [[list(order.shares) for order in node.orders()] for node in nodes] == [[[]]] * 3
+
+
 def test_an_agent_gets_the_whole_state_of_its_nodes(hub):
     one, two = Node(hub, "n1"), Node(hub, "n2", "n3")
     hub.shares.planned({"n1": (GUEST,), "n2": (OTHER,)})

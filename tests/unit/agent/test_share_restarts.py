@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shares after restarts, the whole way: from plans of the service to the cgroups of two nodes."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bridge.agent.processes import Processes
+from bridge.agent.shares.keeper import ShareKeeper
+from bridge.agent.shares.record import ShareRecord
+from bridge.agent.shares.wanted import Share
+from bridge.rpc.agents.hub import Hub
+from bridge.rpc.pb import agent_pb2 as pb
+from tests.unit.agent.trees import Clock, Tree, run
+
+NODES = "n1", "n2"
+FULL, FLOOR = ("100", "max 100000"), ("1", "20000 100000")
+
+
+class Site:
+    """Two nodes, each with a host and a guest, their agents, and the service."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.clock = folder, Clock()
+        run(folder / "proc", 70, 80)
+        self.trees = [Tree(folder / node, node) for node in NODES]
+        for tree in self.trees:
+            tree.job("7", 70), tree.job("8", 80)
+        self.restart_agents()
+        self.restart_service()
+
+    def restart_agents(self) -> None:
+        """The next agents go on from the records of those before."""
+        self.keepers = [
+            ShareKeeper(
+                [node], ShareRecord(self.folder / f"{node}.json"),
+                Processes(self.folder / "proc"), root=tree.root, proc=self.folder / "proc", cpus=4,
+                clock=self.clock,
+            )
+            for node, tree in zip(NODES, self.trees, strict=True)
+        ]  # fmt: skip
+
+    def restart_service(self) -> None:
+        """The next service, to which all agents connect before its first plan."""
+        self.hub = Hub(self.clock)
+        self.connect()
+
+    def connect(self) -> None:
+        """The agents connect."""
+        for node, keeper in zip(NODES, self.keepers, strict=True):
+            keeper.begin()
+            self.hub.arrived((node,), self.taker(keeper), takes_shares=True)
+
+    def taker(self, keeper: ShareKeeper) -> Callable[[pb.AgentOrder], None]:
+        def take(order: pb.AgentOrder) -> None:
+            if order.HasField("shares"):
+                shares = (
+                    Share(each.node, each.job, each.guest, each.milli_cpus, each.weight)
+                    for each in order.shares.shares
+                )
+                keeper.order(order.shares.sequence, order.shares.lease_ms / 1000, shares)
+
+        return take
+
+    def plan(self, milli_cpus: int) -> None:
+        """A plan with this quota for both guests; 0: without quotas."""
+        self.hub.shares.planned({
+            node: (pb.Share(job="7", node=node, milli_cpus=milli_cpus, weight=50, guest=True),)
+            for node in NODES
+            if milli_cpus
+        })  # fmt: skip
+
+    def shown(self) -> list[tuple[str, str]]:
+        """Weight and quota of both guests, after the agents have looked."""
+        for keeper in self.keepers:
+            keeper.look()
+        return [tree.shows("7") for tree in self.trees]
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    site = Site(tmp_path)
+    site.plan(2000)
+    assert site.shown() == [("50", "200000 100000")] * 2
+    return site
+
+
+def restart_service(site: Site) -> None:
+    site.restart_service()
+
+
+def restart_agents(site: Site) -> None:
+    site.restart_agents()
+    site.connect()
+
+
+def restart_both(site: Site) -> None:
+    site.restart_agents()
+    site.restart_service()
+
+
+def lose_the_controller(site: Site) -> None:
+    """Plans cease until slurmctld is back: leases are no longer renewed."""
+    site.clock.now_s += 60
+
+
+@pytest.mark.parametrize(
+    "restart", [restart_service, restart_agents, restart_both, lose_the_controller]
+)
+def test_after_a_restart_weights_and_quotas_are_those_of_the_next_plan(
+    site: Site, restart: Callable[[Site], None]
+) -> None:
+    """Also if it has none: then they are lifted, not kept at the floor for ever."""
+    restart(site)
+    site.plan(0)
+    assert site.shown() == [FULL] * 2
+    site.plan(1000)
+    assert site.shown() == [("50", "100000 100000")] * 2
+
+
+@pytest.mark.parametrize("restart", [restart_service, restart_both, lose_the_controller])
+def test_until_the_next_plan_guests_are_at_the_floor(
+    site: Site, restart: Callable[[Site], None]
+) -> None:
+    restart(site)
+    for _ in range(5):
+        site.clock.now_s += 2
+        site.hub.shares.renew()
+    assert site.shown() == [FLOOR] * 2
