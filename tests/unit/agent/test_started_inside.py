@@ -14,15 +14,18 @@ from bridge.agent.shares.record import ShareRecord
 from bridge.agent.shares.wanted import Share
 from tests.unit.agent.trees import REAL, RealJob, real_hierarchies, wait_until
 
-CHAINS = f"""{sys.executable} -c '
-import os, signal
+CHAINS = f"""exec 3<&0; {sys.executable} -c '
+import os, select, signal
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-for chain in range(50):
+for chain in range(20):
     if not os.fork():
-        while not os.fork() or os._exit(0):
-            pass
+        while not select.select([3], [], [], 0)[0]:
+            if os.fork():
+                os._exit(0)
+        os._exit(0)
 ' & true"""
-"""Chains of processes each of which starts the next one, and ends."""
+"""Chains of processes each of which starts the next one, and ends; all end with whoever holds the
+other end of the pipe, so also when the tests are killed."""
 
 
 @pytest.fixture
