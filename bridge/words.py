@@ -20,8 +20,9 @@ class Words:
         partition, node, account: what users call them.
         time_limit: what users call the time limit of a job.
         time_option: the submit option for the time limit.
-        nodes_option, chunks_option, place_option, switches_option: the submit options for a list of
-            nodes, for chunks and their place, and for few leaf switches.
+        nodes_option, chunks_option, place_option, switches_option, whole_nodes_option: the submit
+            options for a list of nodes, for chunks and their place, for few leaf switches, and for
+            nodes that the job has alone.
         time_step_s: time limits are stated in multiples of this, s.
         release_command: makes a held job eligible.
         begin_command: changes the begin time of a job.
@@ -37,6 +38,7 @@ class Words:
     chunks_option: str
     place_option: str
     switches_option: str
+    whole_nodes_option: str
     time_step_s: int
     release_command: str
     begin_command: str

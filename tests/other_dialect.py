@@ -21,6 +21,7 @@ WORDS = Words(
     chunks_option="-l select",
     place_option="-l place",
     switches_option="-l switches",
+    whole_nodes_option="-l place=alone",
     time_step_s=1,
     release_command="qrls",
     begin_command="qalter -a",

@@ -13,6 +13,7 @@ WORDS = Words(
     chunks_option="-l select",
     place_option="-l place",
     switches_option="-l place=group",
+    whole_nodes_option="-l place=excl",
     time_step_s=1,
     release_command="qrls",
     begin_command="qalter -a",

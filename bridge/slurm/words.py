@@ -13,6 +13,7 @@ WORDS = Words(
     chunks_option="--chunks",
     place_option="--place",
     switches_option="--switches",
+    whole_nodes_option="--exclusive",
     time_step_s=60,
     release_command="scontrol release",
     begin_command="scontrol update JobId=... StartTime=...",

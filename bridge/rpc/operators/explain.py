@@ -38,10 +38,14 @@ MOST_BLOCKERS = 20
 MOST_LINKS_TOLD = 3
 """In the sentence; the message has them all."""
 
-RIGID = (
-    "keeps the nodes that it starts on, although it states a range: only jobs that hold whole nodes"
-    " (--exclusive) can be resized"
-)
+
+def rigid(words: Words) -> str:
+    """The sentence for a job that states a range of nodes, and shares its nodes."""
+    return (
+        f"keeps the {words.node}s that it starts on, although it states a range: only jobs that"
+        f" hold whole {words.node}s ({words.whole_nodes_option}) can be resized"
+    )
+
 
 UNKNOWN_CHANGES = (
     "changes that would let it start earlier could not be computed: see the service's log"
@@ -181,7 +185,7 @@ def _explain_running(published: Published, row: int) -> pb.ExplainReply:
             f" {measured_words(running, row, now_s)}"
         )
     if running.rigid[row] and not running.exclusive[row]:
-        lines.append(RIGID)
+        lines.append(rigid(dialect_of(published.snapshot).words))
     predicted = published.plan.predicted
     if predicted is not None and now_s < predicted.end_s[row] < job.end_s:
         lines.append(
@@ -226,7 +230,7 @@ def _explain_waiting(
         what = "1 running job" if count == 1 else f"{count} running jobs"
         lines.append(f"{what} in its way; the last ends at the latest {_when(last, now_s)}")
     if snapshot.jobs.rigid[job] and not snapshot.jobs.exclusive[job]:
-        lines.append(RIGID)
+        lines.append(rigid(words))
     if snapshot.jobs.array_tasks[job] > 0:
         lines.append(f"{snapshot.jobs.array_tasks[job]} tasks of this array have not started")
     hold = Hold(int(snapshot.jobs.hold[job]))

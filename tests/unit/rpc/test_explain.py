@@ -14,11 +14,11 @@ from bridge.rpc.controller.cycles import Published
 from bridge.rpc.operators import what_if_service
 from bridge.rpc.operators.explain import (
     MOST_BLOCKERS,
-    RIGID,
     UNKNOWN_CHANGES,
     explain,
     nothing_helps,
     planned_jobs,
+    rigid,
 )
 from bridge.rpc.operators.what_if_service import what_if_under
 from bridge.rpc.pb import operator_pb2 as pb
@@ -63,9 +63,10 @@ def test_a_malleable_job_that_shares_nodes_is_told_that_it_is_rigid():
         a_running_job(nodes=(2,), shared=True, id="6"),
     ]
     world = published(*[(row, NOW_S + 60, [0]) for row in range(3)], jobs=jobs, running=running)
-    told = {str(job): RIGID in explain(world, str(job)).lines for job in range(1, 7)}
+    sentence = rigid(WORDS)
+    told = {str(job): sentence in explain(world, str(job)).lines for job in range(1, 7)}
     assert told == {"1": True, "2": False, "3": False, "4": True, "5": False, "6": False}
-    assert "--exclusive" in RIGID
+    assert "--exclusive" in sentence
 
 
 def test_where_a_measured_power_comes_from_is_told_with_its_age():
