@@ -301,11 +301,17 @@ def test_what_a_node_draws_reaches_the_service_with_its_source(keys, tmp_path):
 
 
 def test_shares_reach_the_cgroups_of_jobs_and_fall_back_without_the_service(keys, tmp_path):
+    """A guest has the least share while its host is on the node, and all when that has ended."""
     root = tmp_path / "cgroup"
-    job = root / "n1_slurmstepd.scope" / "job_8"
-    job.mkdir(parents=True)
-    for name, text in (("cpu.weight", "100"), ("cpu.max", "max 100000"), ("cgroup.procs", "1\n")):
-        (job / name).write_text(text)
+    host, job = (root / "n1_slurmstepd.scope" / f"job_{number}" for number in (7, 8))
+    for each in (host, job):
+        each.mkdir(parents=True)
+        for name, text in (
+            ("cpu.weight", "100"),
+            ("cpu.max", "max 100000"),
+            ("cgroup.procs", "1\n"),
+        ):
+            (each / name).write_text(text)
     (root / "cgroup.controllers").write_text("cpu memory")
     (job / "cpu.stat").write_text("usage_usec 5000000\n")
     share = pb.Share(job="8", node="n1", milli_cpus=500, weight=7, guest=True)
@@ -324,6 +330,8 @@ def test_shares_reach_the_cgroups_of_jobs_and_fall_back_without_the_service(keys
                 eventually(lambda: read.cpu_s == 5 if (read := hub.readings.of("8", ["n1"])) else 0)
                 eventually(lambda: hub.readings.of("8", ["n1"]).method == "cgroup-v2")
             eventually(lambda: shown() == ("1", "10000 100000"))
+            (host / "cgroup.procs").write_text("")
+            eventually(lambda: shown() == ("1", "max 100000"))
             with a_service(home, agents=settings_of(keys, port)) as service:
                 service.hub.shares.planned({})
                 eventually(lambda: shown() == ("100", "max 100000"))

@@ -112,7 +112,8 @@ def read_weights(path: Path) -> tuple[str, Weights]:
     try:
         arrays = npz.read(files.read_bytes(path, MOST_BYTES), MOST_BYTES)
     except npz.UNREADABLE as error:
-        raise ConfigError("weights", f"{path}: no file of weights: {error}") from None
+        why = getattr(error, "strerror", None) or error
+        raise ConfigError("weights", f"{path}: no file of weights: {why}") from None
     network = str(arrays.pop("network", ""))
     if network not in NETWORKS:
         known = ", ".join(NETWORKS)

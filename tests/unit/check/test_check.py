@@ -55,8 +55,8 @@ def test_a_legal_plan_is_legal(legal):
     ("column", "position", "value", "says"),
     [
         ("start_s", 0, -5, "starts in the past"),
-        ("start_s", 4, 600, "before its begin time"),
-        ("start_s", 5, 0, "is held"),
+        ("start_s", 5, 600, "before its begin time"),
+        ("start_s", 4, 0, "is held"),
         ("end_s", 0, 99, "not planned for its time limit"),
         ("partition", 0, -1, "no partition"),
         ("partition", 0, 1, "did not name partition q"),
