@@ -301,7 +301,10 @@ def test_what_a_node_draws_reaches_the_service_with_its_source(keys, tmp_path):
 
 
 def test_shares_reach_the_cgroups_of_jobs_and_fall_back_without_the_service(keys, tmp_path):
-    """A guest has the least share while its host is on the node, and all when that has ended."""
+    """A guest has the least share while its host is on the node, and all when that has ended.
+
+    Slow: starts two services and an agent, and waits for a lease to end.
+    """
     root = tmp_path / "cgroup"
     host, job = (root / "n1_slurmstepd.scope" / f"job_{number}" for number in (7, 8))
     for each in (host, job):

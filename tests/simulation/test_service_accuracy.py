@@ -242,6 +242,8 @@ def test_short_jobs_that_nobody_saw_running_have_started(home, schedbridge):
 
 
 def test_each_task_of_an_array_is_judged_by_its_own_promise(home, schedbridge):
+    """Slow: runs many cycles of a real service."""
+
     def head(tasks):
         request = a_request(min_nodes=4, max_nodes=4, exclusive=True)
         return a_job("7", request=request, array_tasks=tasks, array_startable=tasks)

@@ -305,6 +305,7 @@ def operators_pid(process):
 
 
 def test_a_dead_operators_process_is_replaced_and_the_controller_never_notices(home):
+    """Slow: starts a service and its operators' process twice."""
     with (
         a_process(home) as process,
         an_asker(operator_of(home)) as asker,
@@ -578,6 +579,7 @@ def test_json_answers_are_whole(home):
 
 
 def test_who_takes_the_names_that_are_listed_keeps_nobody_out(home):
+    """Slow: starts a service, an attacker and a command for each try."""
     with (
         a_process(home),
         a_controller(home) as call,

@@ -23,6 +23,7 @@ def changes(home, *words):
 
 
 def test_changes_are_listed_with_author_and_result_also_after_a_restart(home):
+    """Slow: starts two services and a command for each change."""
     at = ("--socket", home / "o" / "s")
     with a_process(home):
         one_cycle(home)
@@ -52,6 +53,7 @@ def test_changes_are_listed_with_author_and_result_also_after_a_restart(home):
 
 
 def test_what_another_user_tries_is_logged_as_his(home):
+    """Slow: starts a service and a command for each change."""
     if os.geteuid() != 0:
         pytest.skip("needs root, to become another user")
     with a_process(home):

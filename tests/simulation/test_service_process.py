@@ -343,6 +343,8 @@ def test_sighup_reads_limits_again(home):
 
 
 def test_resources_that_the_cluster_does_not_have_are_told_once_per_change(home):
+    """Slow: starts a service for each change."""
+
     def rules(*resources):
         limits = [{"user": "*", "resource": name, "items": 9} for name in resources]
         return a_config(home, policy="openccs", planning={"limits": limits})

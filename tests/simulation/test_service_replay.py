@@ -120,6 +120,7 @@ def test_the_wire_changes_nothing_while_nodes_and_jobs_are_lost(home, seed):
 
 
 def test_a_service_that_restarts_in_mid_stream_is_told_everything_again(home):
+    """Slow: replays a trace through two services."""
     workload, system = random_workload(3, n_jobs=100, processors=16), pool_of(16)
     asked = [0]
     with RemoteDecider(controller_of(home)) as remote:

@@ -59,6 +59,7 @@ def run(folder: Path, *options: str) -> str:
 
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "workers"])
 def test_the_file_and_the_lists(tmp_path, workers):
+    """Slow: starts pytest with workers."""
     out = run(tmp_path, "--suite", "some", *workers)
     head, *rows = (tmp_path / "build" / "durations" / "some.tsv").read_text().splitlines()
     assert head == "cpu_s\ttime_s\truns\ttest"

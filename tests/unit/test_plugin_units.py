@@ -35,6 +35,7 @@ def missing() -> str:
     reason=f"{missing()}: not here (apt-get install {PACKAGES}); `scripts/test cluster` runs these",
 )
 def test_the_plugins_under_sanitizers(tmp_path: Path) -> None:
+    """Slow: compiles all suites of the plugins with sanitizers, and runs them."""
     build = SUITES / "build" if os.access(SUITES, os.W_OK) else tmp_path
     with (SUITES / "Makefile").open() as lock:  # one after the other: they share what is built
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -38,6 +38,7 @@ def test_without_malleable_jobs_ours_is_static_backfill(capsys):
 
 
 def test_malleable_jobs_gain_most_under_ours(capsys, tmp_path):
+    """Slow: replays the mix of jobs under each policy."""
     plot = tmp_path / "plot.svg"
     found = measured(
         capsys, "--jobs", "80", "--seeds", "2", "--shares", "0,60", "--plot", str(plot)

@@ -305,6 +305,7 @@ def test_policies_that_are_poisonous(policy, words):
 
 
 def test_a_topology_that_names_too_much():
+    """Slow: expands a million names."""
     lines = "\n".join(f"SwitchName=s{i} Nodes=n[0-49999]" for i in range(50))
     with pytest.raises(ConfigError, match="line 20: with this line more than 1000000 names"):
         parse_topology(lines, ["n0"])
