@@ -4,9 +4,11 @@
 Rules
     1. There are at most `most` of them, however many callers are admitted. None of them takes the
        place of an admitted caller.
-    2. When all places are taken, one that came at least `FAIR_S` ago is sent away for the next: the
-       oldest of the source that has most of them. A handshake takes milliseconds, so it is over by
-       then, unless it is none. If there is nobody to be sent away, the next one waits.
+    2. When all places are taken, the oldest of the source that has most of them is sent away for
+       the next, once it came at least `FAIR_S` ago; until then the next one waits. A handshake
+       takes milliseconds, so it is over by then, unless it is none. Nobody of another source goes
+       instead: a source that opens connections without pause has young ones only, so those of all
+       others would be the only old ones.
     3. A source is an IPv4 address, or 64 bits of an IPv6 address. All loopback addresses are one,
        as every user of the machine can call from any of them.
 
@@ -67,15 +69,19 @@ class Newcomers(Generic[One]):
         """From when on another one can come: now, or later."""
         if len(self) < self._most:
             return now
-        _, oldest = next(iter(self._known.values()))
-        return max(oldest + FAIR_S, now)
+        return max(self.came(self._first_to_go()) + FAIR_S, now)
 
     def in_the_way(self, now: float) -> One | None:
         """Who must go before another one can be added; None: nobody."""
         if len(self) < self._most:
             return None
-        old = [one for one, (_, came) in self._known.items() if came + FAIR_S <= now]
-        return max(old, key=lambda one: self._of_source[self.source(one)], default=None)
+        one = self._first_to_go()
+        return one if self.came(one) + FAIR_S <= now else None
+
+    def _first_to_go(self) -> One:
+        """The oldest of the source that has most; of several such sources, the oldest of all."""
+        most = max(self._of_source.values())
+        return next(one for one in self._known if self._of_source[self.source(one)] == most)
 
 
 def source_of(address: str) -> str:

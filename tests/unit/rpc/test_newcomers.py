@@ -42,8 +42,9 @@ def test_the_oldest_of_the_source_with_most_makes_room():
         gone.append(one)
         places.remove(one)
         places.add(f"{one}'", "z", 100.0)
-    # y has three, then both have two and the oldest goes, ...; the new ones are too young.
-    assert gone == ["b", "a", "c", "d", "e"]
+    # y has three, then both have two and the oldest goes, ...; then z has most, all of them young.
+    assert gone == ["b", "a", "c"]
+    assert places.room_at(100.0) == 100.0 + FAIR_S
 
 
 def test_a_young_one_is_not_sent_away():
@@ -56,6 +57,34 @@ def test_a_young_one_is_not_sent_away():
     places.add("younger", "y", 1.0)
     assert places.in_the_way(1.0) is None
     assert places.room_at(1.0) == 1.0 + FAIR_S
+
+
+def test_a_source_that_never_pauses_displaces_no_slow_newcomer_of_another():
+    """Its own are replaced before they are much older than `FAIR_S`; the others' become older."""
+    places, now = Newcomers(256), 0.0
+
+    def come(name, source):
+        nonlocal now
+        now = places.room_at(now)
+        other = places.in_the_way(now)
+        if other is not None:
+            places.remove(other)
+        places.add(name, source, now)
+
+    for turn in range(20):
+        agents = [(turn, "ann"), (turn, "bob")]
+        asked = now
+        for agent in agents:
+            come(agent, agent[1])
+        assert now - asked <= 2 * FAIR_S
+        for attempt in range(2000):
+            come((turn, attempt), "eve")
+            now += 1e-4
+        assert now - asked > 4 * FAIR_S
+        assert len(places) == 256
+        assert set(agents) <= set(places)
+        for agent in agents:
+            places.remove(agent)
 
 
 @pytest.mark.parametrize(
