@@ -11,7 +11,8 @@ class JobPlacement:
     """The nodes of each running job; the jobs are found when they are looked for.
 
     A job is named by the controller's id, or by its number on its nodes: a task of an array has one
-    that only the controller knows.
+    that only the controller knows. Nodes that it is giving back, rows of their own in a snapshot,
+    are no longer its nodes.
     """
 
     def __init__(self, running: RunningTable | None = None, names: Sequence[str] = ()) -> None:
@@ -28,9 +29,10 @@ class JobPlacement:
     def _rows(self) -> dict[str, int]:
         if self._running is None:
             return {}
-        rows = {str(job_id): row for row, job_id in enumerate(self._running.id.tolist())}
-        numbers = enumerate(self._running.number.tolist())
-        return {str(number): row for row, number in numbers if number > 0} | rows
+        ids, numbers = self._running.id.tolist(), self._running.number.tolist()
+        own = (~self._running.releasing).nonzero()[0].tolist()
+        by_number = {str(numbers[row]): row for row in own if numbers[row] > 0}
+        return by_number | {str(ids[row]): row for row in own}
 
     def nodes(self, job: str) -> frozenset[str] | None:
         """The nodes that a job holds; None: no running job is called so."""

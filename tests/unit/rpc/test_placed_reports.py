@@ -10,8 +10,11 @@ from bridge.resizing.placement import JobPlacement
 from bridge.rpc.agents.hub import Hub
 from bridge.rpc.agents.placed_reports import ELSEWHERE, MOST_NAMED, OTHERS, UNKNOWN, PlacedReports
 from bridge.rpc.pb import agent_pb2 as pb
+from bridge.rpc.pb import scheduler_pb2 as pb_wire
 from tests.unit.rpc.placements import a_placement
 from tests.unit.rpc.test_agents_hub import Clock, Node
+from tests.unit.rpc.test_malleable_jobs import malleable, reported
+from tests.unit.rpc.worlds import NOW_S
 
 PLACED = {"7": "n1 n2", "70": "n10", "8": "n9 n10"}
 """Two jobs whose ids begin alike, two nodes whose names do, and one that is on two with another."""
@@ -148,6 +151,25 @@ def test_a_node_that_a_job_has_left_says_nothing_more_of_it(hub):
     hub.report(leaving.agent, times("7", "n2", 19.0))
     hub.report(staying.agent, times("7", "n1", 10.0))
     assert hub.mtct("7", "ann") == 1
+
+
+def test_while_a_job_gives_nodes_back_those_that_it_keeps_speak_for_it(hub):
+    """They are rows of their own in a snapshot, behind those of all jobs."""
+    jobs = [malleable("7", "n[1-2]"), malleable("40_1", "n5")]
+    jobs[1].allocation.number = 41
+    for job, leaving in zip(jobs, ("n3", "n[6-7]"), strict=True):
+        job.allocation.uses.append(pb_wire.NodeUse(nodes=leaving, cpus=4, until_s=NOW_S + 9))
+    snapshot, _ = reported(*jobs)[0].snapshot()
+    placed = JobPlacement(snapshot.running, snapshot.nodes.names)
+    assert placed.nodes("7") == {"n1", "n2"}
+    assert placed.nodes("40_1") == placed.nodes("41") == {"n5"}
+    hub.placed(placed)
+    for job, own, names in (("7", "7", "n1 n2 n3"), ("40_1", "41", "n5 n6 n7")):
+        for name in names.split():
+            left = name in ("n3", "n6", "n7")
+            hub.report(Node(hub, name).agent, times(own, name, 19.0 if left else 10.0))
+        assert hub.mtct(job, placed.user(job)) == 1
+    assert hub.reports.refused == {(name, ELSEWHERE): 1 for name in ("n3", "n6", "n7")}
 
 
 def test_a_job_that_was_requeued_elsewhere_is_heard_from_there(hub):
