@@ -5,7 +5,8 @@ Devices, pipes and directories raise an OSError with a clear message, as a missi
 
 A bound on the text of a file is no bound on memory: packed text grows a thousandfold, and `[]` of
 two bytes becomes an object of 56. Readers of files from others therefore count what they hold, in a
-`MemoryBudget`, before they make it.
+`MemoryBudget`, before they make it. Histories of jobs may be as large as the machine allows
+(`history_bytes`); all other files have fixed bounds.
 """
 
 import errno
@@ -22,6 +23,8 @@ from typing import Any, Final
 MIB: Final = 1 << 20
 TEXT_MOST: Final = MIB
 """Largest size of files written by hand: configurations, policies, certificates. Bytes."""
+HISTORY_MIN_BYTES: Final = 4 << 30
+"""What a history may need on any machine: the records of some two million jobs."""
 
 _PIECE: Final = 1 << 24
 
@@ -96,10 +99,12 @@ class MemoryBudget:
     Attributes:
         limit: bytes that may be held.
         held: bytes that are held.
+        advice: what to do if that is not enough; empty: nothing can be done.
     """
 
     limit: int
     held: int = 0
+    advice: str = ""
 
     def take(self, count: int) -> None:
         """Counts memory before it is used.
@@ -109,7 +114,24 @@ class MemoryBudget:
         """
         self.held += count
         if self.held > self.limit:
-            raise OSError(errno.EFBIG, f"Needs more than {size(self.limit)} of memory")
+            advice = self.advice and f": {self.advice}"
+            raise OSError(errno.EFBIG, f"Needs more than {size(self.limit)} of memory{advice}")
+
+
+def physical_bytes() -> int:
+    """The memory of this machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def history_bytes() -> int:
+    """The bound on a history of jobs, in memory and as text: half of this machine's memory."""
+    return max(physical_bytes() // 2, HISTORY_MIN_BYTES)
+
+
+def history_budget() -> MemoryBudget:
+    """The budget of the records of a history."""
+    advice = "split it into shorter spans of time, or use a machine with more memory"
+    return MemoryBudget(history_bytes(), advice=advice)
 
 
 def held_bytes(value: Any) -> int:

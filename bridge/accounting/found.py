@@ -3,12 +3,10 @@
 
 from dataclasses import dataclass, field
 
-from bridge.files import MemoryBudget, held_bytes
+from bridge.files import MemoryBudget, held_bytes, history_budget
 from bridge.sim.workloads.records.job_record import JobRecord, Outage, ReservationRecord
 
 MOST_MESSAGES = 20
-MEMORY_MOST = 4 << 30
-"""Memory that records may need together, bytes: those of some two million jobs."""
 
 
 @dataclass
@@ -32,7 +30,7 @@ class AccountingRecords:
     faults: int = 0
     messages: list[str] = field(default_factory=list)
     repeated: int = 0
-    budget: MemoryBudget = field(default_factory=lambda: MemoryBudget(MEMORY_MOST))
+    budget: MemoryBudget = field(default_factory=history_budget)
 
     def add(self, job: JobRecord) -> None:
         """Takes a job; of several records of one job the last counts.

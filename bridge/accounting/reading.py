@@ -14,11 +14,9 @@ from bridge.accounting.pbs_log import is_pbs_log, read_pbs_log
 from bridge.accounting.sacct_json import read_sacct_json
 from bridge.accounting.sacct_table import read_sacct_table
 from bridge.errors import TraceError
-from bridge.files import MIB
+from bridge.files import MIB, history_bytes
 from bridge.sim.workloads.packed_text import PackedText, foreign
 
-MOST_BYTES: Final = 2 << 30
-"""Maximum length of a file with lines, unpacked."""
 LONGEST_LINE: Final = 4 * MIB
 _MEND: Final = "let sacct print it with --parsable2 (fields separated by |), or with --json"
 
@@ -63,7 +61,7 @@ def _unknown(text: bytes) -> str:
 def _read(path: Path) -> AccountingRecords:
     shown = str(path)
     try:
-        with PackedText(path, MOST_BYTES) as packed:
+        with PackedText(path, history_bytes()) as packed:
             if (what := foreign(packed.head)) is not None:
                 raise TraceError(shown, None, what)
             try:

@@ -27,7 +27,6 @@ from bridge.units import format_instant
 
 PACKAGE: Final = Path(bridge.__file__).parent
 _DIGITS: Final = 12
-_KIB: Final = 1024
 _VERSIONS: Final = ("numpy", "ortools")
 _MOST_BYTES: Final = 8 << 30
 
@@ -52,7 +51,11 @@ def provenance(arguments: Sequence[str]) -> dict[str, Any]:
 def surroundings() -> dict[str, Any]:
     """The machine, its load and the versions of what computes here."""
     return {
-        "machine": {"processor": _processor(), "cpus": os.cpu_count(), "memory_mib": _memory_mib()},
+        "machine": {
+            "processor": _processor(),
+            "cpus": os.cpu_count(),
+            "memory_mib": files.physical_bytes() // files.MIB,
+        },
         "load_average": [round(load, 2) for load in os.getloadavg()],
         "versions": {"python": platform.python_version(), **_versions()},
     }
@@ -120,10 +123,6 @@ def _processor() -> str:
         return platform.machine()
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.machine()
-
-
-def _memory_mib() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // _KIB // _KIB
 
 
 def _versions() -> dict[str, str]:

@@ -10,6 +10,7 @@ import gzip
 import io
 import json
 import lzma
+import re
 import subprocess
 import tracemalloc
 import zipfile
@@ -19,7 +20,7 @@ import numpy as np
 import pytest
 
 from bridge import files, json_text, npz, yaml_text
-from bridge.accounting import found, reading
+from bridge.accounting import reading
 from bridge.errors import BridgeError, RecordingError, TraceError
 from bridge.experiments.results import read_cell
 from bridge.ports import Promises, State
@@ -27,8 +28,6 @@ from bridge.recording import recordings
 from bridge.recording.recordings import Recording, decode, encode, read_recording
 from bridge.registry import build, parse_policy
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.workloads import swf
-from bridge.sim.workloads.records import record_file
 from bridge.sim.workloads.records.record_file import read_site_workload
 from bridge.sim.workloads.swf import read_swf
 from tests.builders import a_job, a_snapshot
@@ -43,6 +42,20 @@ def bounds(monkeypatch):
     """Bounds a sixteenth of the true ones, because counting allocations takes its time."""
     monkeypatch.setattr(recordings, "MEMORY_MOST", 32 * MIB)
     monkeypatch.setattr(json_text, "MEMORY_MOST", 32 * MIB)
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """Gives the machine so many bytes of memory, and histories so many at least."""
+
+    def of(physical_bytes, min_bytes):
+        monkeypatch.setattr(files, "physical_bytes", lambda: physical_bytes)
+        monkeypatch.setattr(files, "HISTORY_MIN_BYTES", min_bytes)
+
+    return of
+
+
+MEND = ": split it into shorter spans of time, or use a machine with more memory"
 
 
 def peak_of(call):
@@ -113,15 +126,41 @@ JOB = '{{"kind":"job","id":"{}","submit_s":5}}\n'
 HEAD = '{"format":"schedbridge-workload","version":1,"name":"s","processors":8,"about":{}}\n'
 
 
-def test_a_site_workload_holds_its_records_and_no_text(tmp_path, monkeypatch):
-    monkeypatch.setattr(record_file, "MEMORY_MOST", MIB)
+@pytest.mark.parametrize(
+    ("physical_gib", "history_gib"), [(0, 4), (2, 4), (8, 4), (16, 8), (256, 128)]
+)
+def test_histories_may_need_half_of_the_machines_memory(monkeypatch, physical_gib, history_gib):
+    monkeypatch.setattr(files, "physical_bytes", lambda: physical_gib << 30)
+    assert files.history_bytes() == files.history_budget().limit == history_gib << 30
+
+
+def test_the_same_histories_are_read_on_a_larger_machine(tmp_path, machine):
+    site, trace, table = (tmp_path / name for name in ("s.workload.jsonl", "t.swf", "sacct.txt"))
+    site.write_text(HEAD + "".join(JOB.format(i) for i in range(3000)))
+    trace.write_text("".join(f"{i} {'1 ' * 17}\n" for i in range(1, 9000)))
+    table.write_text(TABLE + "".join(f"{n}|2026-11-26T10:00:00|u\n" for n in range(5000)))
+    for path, read, count in (
+        (site, lambda: read_site_workload(site).jobs, 3000),
+        (trace, lambda: read_swf(trace).columns, 8999),
+        (table, lambda: reading.read_accounting([table]).jobs, 5000),
+    ):
+        machine(2 * MIB, MIB)
+        what = f"{path}: cannot be read: Needs more than 1 MiB of memory{MEND}"
+        with pytest.raises(TraceError, match=f"^{re.escape(what)}$"):
+            read()
+        machine(64 * MIB, MIB)
+        assert len(read()) == count
+
+
+def test_a_site_workload_holds_its_records_and_no_text(tmp_path, machine):
+    machine(0, MIB)
     path = tmp_path / "s.workload.jsonl.gz"
     few, many = 200, 3000
     path.write_bytes(gzip.compress((HEAD + "".join(JOB.format(i) for i in range(few))).encode()))
     assert len(read_site_workload(path).jobs) == few
     path.write_bytes(gzip.compress((HEAD + "".join(JOB.format(i) for i in range(many))).encode()))
     error, held = peak_of(lambda: read_site_workload(path))
-    assert str(error) == f"{path}: cannot be read: Needs more than 1 MiB of memory"
+    assert str(error) == f"{path}: cannot be read: Needs more than 1 MiB of memory{MEND}"
     assert held < 4 * MIB
 
 
@@ -145,13 +184,13 @@ def test_a_line_without_an_end(tmp_path):
 
 
 @pytest.mark.parametrize("line", [b"1 " * 18 + b"\n", b"; a\n", b"1 2\n", b"1 " * 40 + b"\n"])
-def test_a_trace_holds_its_jobs_and_no_text(tmp_path, monkeypatch, line):
-    monkeypatch.setattr(swf, "MEMORY_MOST", 2 * MIB)
+def test_a_trace_holds_its_jobs_and_no_text(tmp_path, machine, line):
+    machine(0, 2 * MIB)
     path = tmp_path / "t.swf"
     path.write_bytes(bz2.compress(b"1 " * len(line.split()) + b"\n" + filled(line)))
     assert path.stat().st_size < 32_000
     error, held = peak_of(lambda: read_swf(path, lenient=True))
-    assert str(error) == f"{path}: cannot be read: Needs more than 2 MiB of memory"
+    assert str(error) == f"{path}: cannot be read: Needs more than 2 MiB of memory{MEND}"
     assert held < 20 * MIB
 
 
@@ -192,12 +231,12 @@ TABLE = "JobID|Submit|User\n"
     ],
     ids=["PBS", "table", "JSON", "reservations"],
 )
-def test_accounting_is_counted_by_its_records(tmp_path, monkeypatch, text):
-    monkeypatch.setattr(found, "MEMORY_MOST", MIB)
+def test_accounting_is_counted_by_its_records(tmp_path, machine, text):
+    machine(0, MIB)
     path = tmp_path / "accounting"
     path.write_bytes(bz2.compress(text.encode()))
     error, held = peak_of(lambda: reading.read_accounting([path]))
-    assert str(error) == f"{path}: cannot be read: Needs more than 1 MiB of memory"
+    assert str(error) == f"{path}: cannot be read: Needs more than 1 MiB of memory{MEND}"
     assert held < 16 * MIB
 
 

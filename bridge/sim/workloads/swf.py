@@ -32,15 +32,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import TraceError
-from bridge.files import MIB, MemoryBudget, held_bytes
+from bridge.files import MIB, held_bytes, history_budget, history_bytes
 from bridge.line_text import on_one_line
 from bridge.sim.workloads.packed_text import PackedText, foreign
 
 N_FIELDS = 18
-MOST_BYTES = 2 << 30
-"""Maximum length of a trace: five times the longest of the Parallel Workloads Archive."""
-MEMORY_MOST = 4 << 30
-"""Memory that a trace may need, bytes: that of some 14 million jobs."""
 LONGEST_LINE = MIB
 LATEST_S = 1 << 38
 """Latest time in a trace: some 8,700 years."""
@@ -142,7 +138,7 @@ def read_swf(path: str | Path, *, lenient: bool = False) -> Trace:
     """
     shown = str(path)
     try:
-        with PackedText(path, MOST_BYTES) as packed:
+        with PackedText(path, history_bytes()) as packed:
             if not lenient and (what := foreign(packed.head)) is not None:
                 raise TraceError(shown, None, what)
             reading = _Reading(shown, lenient)
@@ -158,7 +154,7 @@ class _Reading:
 
     def __init__(self, shown: str, lenient: bool) -> None:
         self._shown, self._lenient = shown, lenient
-        self._budget = MemoryBudget(MEMORY_MOST)
+        self._budget = history_budget()
         self._line, self._width = 0, 0
         self._header: list[str] = []
         self._where: list[int] = []

@@ -82,7 +82,7 @@ def test_a_cut_off_stream_is_read_leniently_up_to_there(tmp_path):
 
 
 def test_what_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(swf, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(swf, "history_bytes", lambda: 100_000)
     for pack in (gzip.compress, lzma.compress, bz2.compress):
         with pytest.raises(TraceError, match="longer than 100000 bytes, unpacked"):
             read_swf(a_trace(tmp_path, pack(MANY)))

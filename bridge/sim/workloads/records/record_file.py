@@ -9,7 +9,7 @@ Rules
     3. A line that is no record, and a job whose id was there before, is refused with its number;
        `lenient` drops and counts it.
     4. A file of a later version is refused. Within a version fields are only added.
-    5. Lines are read one by one, and the memory of what is kept is counted (`MEMORY_MOST`).
+    5. Lines are read one by one, and the memory of what is kept is counted (`history_budget`).
 """
 
 import gzip
@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from bridge import json_text
 from bridge.errors import TraceError
-from bridge.files import MIB, MemoryBudget, held_bytes
+from bridge.files import MIB, held_bytes, history_budget, history_bytes
 from bridge.sim.workloads.packed_text import PackedText, foreign
 from bridge.sim.workloads.records.job_record import (
     JobRecord,
@@ -28,12 +28,9 @@ from bridge.sim.workloads.records.job_record import (
     ReservationRecord,
     SiteWorkload,
 )
-from bridge.sim.workloads.swf import MOST_BYTES
 
 FORMAT: Final = "schedbridge-workload"
 VERSION: Final = 1
-MEMORY_MOST: Final = 4 << 30
-"""Memory that the records may need together, bytes: those of some two million jobs."""
 LONGEST_LINE: Final = 4 * MIB
 _KINDS: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {
     "job": JobRecord.of,
@@ -85,7 +82,7 @@ def read_site_workload(path: str | Path, *, lenient: bool = False) -> SiteWorklo
     """
     shown = str(path)
     try:
-        with PackedText(path, MOST_BYTES) as packed:
+        with PackedText(path, history_bytes()) as packed:
             if (what := foreign(packed.head)) is not None:
                 raise TraceError(shown, None, what)
             return _read(shown, packed, lenient)
@@ -95,7 +92,7 @@ def read_site_workload(path: str | Path, *, lenient: bool = False) -> SiteWorklo
 
 def _read(shown: str, packed: PackedText, lenient: bool) -> SiteWorkload:
     lines = packed.lines(LONGEST_LINE)
-    budget = MemoryBudget(MEMORY_MOST)
+    budget = history_budget()
     dropped: list[str] = []
     name, processors, about = _header(shown, next(lines, b""))
     found: dict[str, list[Any]] = {kind: [] for kind in _KINDS}
