@@ -166,6 +166,31 @@ static void in_a_container_the_cgroup_is_found_below_what_is_mounted(void) {
     end();
 }
 
+// A job of several nodes may have no process on one of them between its steps.
+static void a_later_step_leaves_alone_what_is_set_for_the_job(void) {
+    static const char *const nodes[] = {"n1", "n2"};
+    begin();
+    cpu_groups_t at = fake();
+    make("cgroup/cpu/cpu.shares", "1024");
+    make("proc/42/cgroup", "3:cpu:/\n");
+    for (int i = 0; i < 2; i++) {
+        char procs[128], quota[128], shares[128];
+        const char *format = "cgroup/cpu/schedbridge_%s_job_7/%s";
+        snprintf(procs, sizeof(procs), format, nodes[i], "cgroup.procs");
+        snprintf(quota, sizeof(quota), format, nodes[i], "cpu.cfs_quota_us");
+        snprintf(shares, sizeof(shares), format, nodes[i], "cpu.shares");
+        make(procs, i ? "" : "41\n"); // of another step
+        make(quota, "20000");
+        make(shares, "10");
+        at.node = nodes[i];
+        EXPECT(cpu_groups_enter(&at, 7, 42, problem, sizeof(problem)));
+        EXPECT_TEXT(shown(in("%s", procs)), "42");
+        EXPECT_TEXT(shown(in("%s", quota)), "20000");
+        EXPECT_TEXT(shown(in("%s", shares)), "10");
+    }
+    end();
+}
+
 // ---------------------------------------------------------------- the kernel
 
 static const cpu_groups_t real = {"/sys/fs/cgroup", "/proc", "sbtest1"};
@@ -285,16 +310,26 @@ static void a_job_with_the_number_of_an_ended_one_has_its_own_share(void) {
     static const char group[] = "schedbridge_sbtest1_job_9";
     int results;
     pid_t ended = chains_of(&real, 9, group, &results);
-    ends(ended, results);
     set(group, "cpu.cfs_quota_us", "10000");
+    ends(ended, results);
+    released(group); // by slurmd, at the end of the job
     pid_t first = chains_of(&real, 9, group, &results);
     EXPECT_TEXT(get(group, "cpu.cfs_quota_us"), "-1");
-    // A later step leaves alone what is set for the job.
+    ends(first, results);
+    released(group);
+}
+
+static void steps_that_do_not_overlap_have_the_share_of_their_job(void) {
+    static const char group[] = "schedbridge_sbtest1_job_10";
+    int results;
+    pid_t step = chains_of(&real, 10, group, &results);
     set(group, "cpu.cfs_quota_us", "20000");
-    int more;
-    pid_t second = chains_of(&real, 9, group, &more);
-    EXPECT_TEXT(get(group, "cpu.cfs_quota_us"), "20000");
-    ends(first, results), ends(second, more);
+    for (int i = 0; i < 2; i++) {
+        ends(step, results);
+        step = chains_of(&real, 10, group, &results);
+        EXPECT_TEXT(get(group, "cpu.cfs_quota_us"), "20000");
+    }
+    ends(step, results);
     released(group);
 }
 
@@ -305,12 +340,14 @@ int main(void) {
     also_where_cpu_is_mounted_with_cpuacct();
     what_cannot_be_done_is_said_in_a_line();
     in_a_container_the_cgroup_is_found_below_what_is_mounted();
+    a_later_step_leaves_alone_what_is_set_for_the_job();
     if (access("/sys/fs/cgroup/cpu/cpu.shares", W_OK)) {
         printf("%s: no writable hierarchy cpu of cgroup v1 here: its tests are skipped\n",
                __FILE__);
     } else {
         every_process_of_two_jobs_starts_in_its_cgroup();
         a_job_with_the_number_of_an_ended_one_has_its_own_share();
+        steps_that_do_not_overlap_have_the_share_of_their_job();
     }
     DONE();
 }

@@ -58,19 +58,6 @@ static void settle_full(const char *folder)
     put(folder, "cpu.weight", "100");
 }
 
-static bool is_empty(const char *folder)
-{
-    path_t path;
-    if (!path_set(&path, "%s/cgroup.procs", folder))
-        return false;
-    FILE *file = fopen(path.text, "re");
-    if (!file)
-        return false;
-    bool empty = fgetc(file) == EOF && !ferror(file);
-    fclose(file);
-    return empty;
-}
-
 // Where the controller cpu of version 1 is mounted.
 static bool find_hierarchy(const cpu_groups_t *at, path_t *found)
 {
@@ -220,8 +207,7 @@ bool cpu_groups_enter(const cpu_groups_t *at, uint32_t job, pid_t pid, char *pro
     for (int i = 0; i < TRIES; i++) {
         if (mkdir(own.text, 0755) && errno != EEXIST)
             return fail(problem, size, own.text);
-        if (is_empty(own.text)) // of a job of the same number, or of earlier steps
-            settle_full(own.text);
+        // One that is there already is empty between steps, and keeps what was set for the job.
         if (put(own.text, "cgroup.procs", number))
             return true;
         if (errno != ENOENT && errno != ENODEV)

@@ -21,6 +21,8 @@ typedef struct {
 
 // Moves a process of a job into the job's cgroup, which is made if it is not there. Nothing is done
 // where Slurm has put the process into a cgroup of the job, or "cpu" is not mounted as version 1.
+// Weight and quota stay as the agent has set them, also while the job has no process: the end of a
+// job removes its cgroup, or resets it, so that none is left to a job with the same number.
 //
 // Returns false if it failed; then there is one line in `problem`.
 bool cpu_groups_enter(const cpu_groups_t *at, uint32_t job, pid_t pid, char *problem, size_t size);
