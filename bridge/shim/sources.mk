@@ -16,7 +16,7 @@ IN_SLURMCTLD := common/lock_scope \
     report/allocation report/gres report/jobs report/node_power report/nodes report/snapshot \
     resize/expand resize/progress resize/resize \
     rules/comment rules/coscheduling rules/examine rules/hosting rules/job_limits rules/moldable rules/note rules/qos_choice rules/raised_limit rules/reservations \
-    rules/unmodelled rules/wall_limit
+    rules/room rules/unmodelled rules/wall_limit
 
 # Inside slurmstepd, on nodes that jobs share.
 IN_STEPS := shares/spank_shares

@@ -45,6 +45,49 @@ static void busy_nodes_are_busy_under_any(void) {
     end();
 }
 
+// Four whole nodes for 45 minutes; on two of them it needs 90.
+static job_record_t *moldable(void) {
+    job_record_t *job = of_two(waiting(1));
+    job_details_t *details = job->details;
+    details->whole_node = WHOLE_NODE_REQUIRED;
+    details->min_nodes = details->max_nodes = 4;
+    details->num_tasks = details->min_cpus = details->orig_min_cpus = 4;
+    job->time_limit = 45;
+    job->spank_job_env_size = 1;
+    job->spank_job_env = calloc(1, sizeof(char *));
+    job->spank_job_env[0] = xstrdup("_SLURM_SPANK_OPTION_schedbridge_malleable=1-8");
+    accounting_enforce = ACCOUNTING_ENFORCE_LIMITS;
+    return job;
+}
+
+static void a_time_limit_is_judged_under_each(void) {
+    static const struct {
+        uint32_t fast, normal; // MaxWall
+        bool fast_full, normal_full;
+        pb_outcome_t outcome;
+    } cases[] = {
+        {60, INFINITE, false, false, APPLIED}, {60, INFINITE, true, false, APPLIED},
+        {60, 90, true, false, APPLIED},        {60, INFINITE, false, true, LIMITED},
+        {INFINITE, 60, true, false, LIMITED},  {60, 89, false, false, INVALID},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        begin();
+        job_record_t *job = moldable();
+        fast.max_wall_pj = cases[i].fast;
+        normal.max_wall_pj = cases[i].normal;
+        fast.full = cases[i].fast_full;
+        normal.full = cases[i].normal_full;
+        bool runs = cases[i].outcome == APPLIED;
+        start(job, "n[1-2]")->time_limit_s = 5400;
+        EXPECT(apply());
+        expect_result(0, cases[i].outcome, "");
+        EXPECT(IS_JOB_RUNNING(job) == runs);
+        EXPECT(job->qos_ptr == (runs ? &normal : &fast));
+        EXPECT_NUMBER(job->time_limit, runs ? 90 : 45);
+        end();
+    }
+}
+
 static void the_next_task_of_an_array_tries_the_first_again(void) {
     begin();
     job_record_t *job = of_two(waiting_array(1, 3));
@@ -100,6 +143,7 @@ static void the_first_that_admits_a_job_is_reported(void) {
 int main(void) {
     each_is_tried_in_order();
     busy_nodes_are_busy_under_any();
+    a_time_limit_is_judged_under_each();
     the_next_task_of_an_array_tries_the_first_again();
     the_first_that_admits_a_job_is_reported();
     DONE();

@@ -196,6 +196,72 @@ static void slurm_judges_the_whole_request(void) {
     }
 }
 
+// ---------------------------------------------------------------- nodes in use
+
+static void nothing(void) {}
+
+static void is_completing(void) {
+    bit_clear(idle_node_bitmap, 1);
+    bit_set(cg_node_bitmap, 1);
+}
+
+static void is_held_alone(void) {
+    bit_clear(idle_node_bitmap, 1);
+    bit_clear(share_node_bitmap, 1);
+}
+
+static void is_drained(void) {
+    bit_clear(avail_node_bitmap, 1);
+}
+
+// Another job holds some of the four CPUs.
+static void is_held_in_part(uint16_t cpus) {
+    bit_clear(idle_node_bitmap, 1);
+    mock_run(mock_job(2), 1, cpus);
+}
+
+static void has_three_cpus_left(void) {
+    is_held_in_part(1);
+}
+
+static void has_one_cpu_left(void) {
+    is_held_in_part(3);
+}
+
+static void has_no_cpu_left(void) {
+    is_held_in_part(4);
+}
+
+// What may have become of the second node since the service was told of it. If it is free for the
+// job, it never does, and the service tries others; else it does soon, and nothing counts against
+// the job.
+static void nodes_in_use_are_busy(void) {
+    static const struct {
+        void (*happens)(void);
+        pb_outcome_t whole, single; // to a job of whole nodes, and to one of six CPUs on two
+    } cases[] = {
+        {nothing, REFUSED, REFUSED},          {is_completing, BUSY, BUSY},
+        {is_held_alone, BUSY, BUSY},          {is_drained, BUSY, BUSY},
+        {has_three_cpus_left, BUSY, REFUSED}, {has_one_cpu_left, BUSY, BUSY},
+        {has_no_cpu_left, BUSY, BUSY},
+    };
+    for (size_t i = 0; i < 2 * KINDS * sizeof(cases) / sizeof(cases[0]); i++) {
+        size_t which = i / 2 / KINDS, kind = i / 2 % KINDS;
+        bool whole = i % 2;
+        begin();
+        job_record_t *job = a_job(kind, 2);
+        job->details->whole_node = whole ? WHOLE_NODE_REQUIRED : 0;
+        job->details->share_res = whole ? 0 : 254; // NO_VAL8: unstated
+        job->details->min_cpus = 6;
+        cases[which].happens();
+        mock.select_code = ESLURM_NODES_BUSY;
+        start(job, "n[1-2]");
+        EXPECT(apply());
+        expect_result(0, whole ? cases[which].whole : cases[which].single, "error");
+        forget(job);
+    }
+}
+
 // The CPUs of a job in chunks are stated for each node, which Slurm then takes as they are.
 static void chunks_are_contiguous_too(void) {
     for (int contiguous = 0; contiguous < 2; contiguous++) {
@@ -250,6 +316,7 @@ static void contiguous_is_without_a_gap(void) {
 int main(void) {
     contiguous_is_without_a_gap();
     slurm_judges_the_whole_request();
+    nodes_in_use_are_busy();
     chunks_are_contiguous_too();
     a_users_own_list_is_taken_as_it_is();
     DONE();

@@ -9,6 +9,7 @@
 #include "rules/qos_choice.h"
 #include "rules/raised_limit.h"
 #include "rules/reservations.h"
+#include "rules/room.h"
 #include "rules/unmodelled.h"
 
 // ---------------------------------------------------------------- preconditions
@@ -324,24 +325,24 @@ static uint32_t word_for(const job_record_t *job, int code)
     }
 }
 
-// Why Slurm found no nodes. If they were to be all of some nodes, these may never do, so that the
-// service must try others.
-static verdict_t no_nodes(scope_t scope, int code)
+// Why Slurm found no nodes. If they were to be all of some nodes, and nothing is in the way there,
+// these may never do, so that the service must try others. The nodes of a host are checked before.
+static verdict_t no_nodes(const job_record_t *job, const terms_t *terms, int code)
 {
-    if (scope == ALL_OF)
+    if (terms->scope == ALL_OF && (terms->host || nodes_have_room(job, terms->part, terms->nodes)))
         return REFUSED(code, "%s: not all conditions of the request hold on these nodes",
                        slurm_strerror(code));
     return verdict_of(PB(OUTCOME__OUTCOME_BUSY), code, "%s", slurm_strerror(code));
 }
 
-static verdict_t refusal(job_record_t *job, kept_t *kept, scope_t scope, int code)
+static verdict_t refusal(job_record_t *job, kept_t *kept, const terms_t *terms, int code)
 {
     uint32_t word = word_for(job, code);
     bool own = word == job->state_reason; // with Slurm's sentence, if it has one
     verdict_t verdict = word != WAIT_NO_REASON && code != ESLURM_LICENSES_UNAVAILABLE
                             ? REFUSED(code, "%s: %s", slurm_strerror(code),
                                       own ? words_for(job) : compat_reason_string(word))
-                        : code == ESLURM_NODES_BUSY ? no_nodes(scope, code)
+                        : code == ESLURM_NODES_BUSY ? no_nodes(job, terms, code)
                                                     : REFUSED(code, "%s", slurm_strerror(code));
     if (code == ESLURM_ACCOUNTING_POLICY)
         verdict.outcome = PB(OUTCOME__OUTCOME_LIMITED);
@@ -415,7 +416,7 @@ static verdict_t start_narrowed(job_record_t *job, const terms_t *terms)
         coscheduling_end(job, terms->host, terms->nodes, code == SLURM_SUCCESS);
     if (code != SLURM_SUCCESS) {
         fed_mgr_job_unlock(job);
-        return refusal(job, &kept, terms->scope, code);
+        return refusal(job, &kept, terms, code);
     }
     xfree(kept.state_desc);
     if (job->time_limit > asked)
@@ -491,11 +492,13 @@ static verdict_t start_under_qos(job_record_t *job, const pb_start_t *start, par
     return verdict;
 }
 
-// Whether the start may be possible under another QOS: busy nodes are that under any.
+// Whether the start may be possible under another QOS: busy nodes are that under any. A time limit
+// that is invalid under one may be allowed by the next.
 static bool may_be_its_qos(const verdict_t *verdict)
 {
     return verdict->outcome == PB(OUTCOME__OUTCOME_REFUSED) ||
-           verdict->outcome == PB(OUTCOME__OUTCOME_LIMITED);
+           verdict->outcome == PB(OUTCOME__OUTCOME_LIMITED) ||
+           verdict->outcome == PB(OUTCOME__OUTCOME_INVALID);
 }
 
 verdict_t start_job(job_record_t *job, const pb_start_t *start)
@@ -506,12 +509,15 @@ verdict_t start_job(job_record_t *job, const pb_start_t *start)
     if (!part || !examine_has_partition(job, part))
         return INVALID("the job may not use partition %.64s", start->partition);
     slurmdb_qos_rec_t *present = job->qos_ptr;
-    verdict_t verdict;
+    verdict_t verdict, tried;
     unsigned which = 0;
     do {
         qos_choose(job, which);
-        verdict = start_under_qos(job, start, part, present);
-    } while (may_be_its_qos(&verdict) && IS_JOB_PENDING(job) && ++which < qos_choices(job));
+        tried = start_under_qos(job, start, part, present);
+        // The start is invalid only if it is so under all of them.
+        if (!which || tried.outcome != PB(OUTCOME__OUTCOME_INVALID))
+            verdict = tried;
+    } while (may_be_its_qos(&tried) && IS_JOB_PENDING(job) && ++which < qos_choices(job));
     // An invalid QOS has made Slurm drop the list and the present one.
     if (!is_applied(&verdict) && job->qos_ptr)
         job->qos_ptr = present;
