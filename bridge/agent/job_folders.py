@@ -14,13 +14,10 @@ Rules
 import os
 import stat
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
 FOLDER: Final = Path("/dev/shm/schedbridge")
-MAX_NAMES: Final = 20_000
-"""Names in a folder that are looked at in one reading."""
 
 
 class JobFile(NamedTuple):
@@ -56,9 +53,9 @@ class JobFolders:
         """Those that have a folder."""
         return [name for name in _names(self._folder) if _is_job(name)] if self._is_roots() else []
 
-    def names(self, job: str) -> Iterator[str]:
-        """What is in the folder of a job; at most `MAX_NAMES`."""
-        return islice(_names(self._folder / job), MAX_NAMES)
+    def is_empty(self, job: str) -> bool:
+        """Whether nothing is in the folder of a job, or it cannot be read."""
+        return next(_names(self._folder / job), None) is None
 
     def read(self, job: str, name: str, most: int) -> JobFile | None:
         """The begin of a file in a job's folder; None: there is none that may be read (rule 2).

@@ -4,19 +4,18 @@
 `bridge/elastic/mpitime/page.h` has the layout. Users write the pages and may write anything:
 
 Rules
-    1. A page lies in the folder of its job (`bridge.agent.job_folders`), and counts if a process of
-       this number belongs to the job.
+    1. A page lies in the folder of its job (`bridge.agent.job_folders`). It is sought by the exact
+       name for each process of the job: so however many names a user makes, no more files are
+       read than there are processes, and each process counts once.
     2. A page is read, not mapped, because its length may change at any moment.
     3. The first reading of a page is a baseline. A difference lies between zero and the elapsed
        time; a page of another process or with another begin is a different page.
-    4. At most `MAX_PAGES` of a job are read.
+    4. While all folders are empty, no process is examined.
 """
 
-import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import Final, NamedTuple
 
 from bridge.agent.job_folders import JobFolders
@@ -25,9 +24,7 @@ from bridge.agent.processes import Processes
 MAGIC: Final = b"BRIDGEMT"
 VERSION: Final = 1
 BYTES: Final = 4096
-MAX_PAGES: Final = 4096
 _PAGE: Final = struct.Struct("<8sII32sIIQQQQ")
-_NAME: Final = re.compile(r"mpi\.([0-9]{1,10})")
 
 
 class Page(NamedTuple):
@@ -78,21 +75,17 @@ class Pages:
         return found
 
     def _pages(self) -> Iterator[tuple[tuple[str, str], int, int, Page]]:
-        """Of all jobs."""
-        for job in self._folders.jobs():
-            yield from islice(self._pages_of(job), MAX_PAGES)
-
-    def _pages_of(self, job: str) -> Iterator[tuple[tuple[str, str], int, int, Page]]:
-        """Job and node, process id, inode and page, of processes that live."""
-        for name in self._folders.names(job):
-            match = _NAME.fullmatch(name)
-            where = self._processes.job_of(int(match[1])) if match else None
-            if match is None or where is None or where[0] != job:
+        """Job and node, process id, inode and page, of all processes that have one."""
+        jobs = {job for job in self._folders.jobs() if not self._folders.is_empty(job)}
+        if not jobs:
+            return
+        for pid, where in self._processes.with_jobs():
+            if where[0] not in jobs:
                 continue
-            file = self._folders.read(job, name, _PAGE.size)
+            file = self._folders.read(where[0], f"mpi.{pid}", _PAGE.size)
             page = _page_in(file.raw) if file is not None and file.size == BYTES else None
             if file is not None and page is not None:
-                yield where, int(match[1]), file.inode, page
+                yield where, pid, file.inode, page
 
 
 def _page_in(raw: bytes) -> Page | None:

@@ -6,26 +6,32 @@
 //   2. Each step of a job has a shared lock on the byte of `steps` that has the job's number, as
 //      long as its slurmstepd lives. A folder whose byte is free is of no running job.
 //   3. Who changes the directory has a lock on the first byte. Folders are moved aside under it,
-//      and removed afterwards: a user who fills his folder delays no other job.
-//   4. What is removed may be changed meanwhile by its user: no link is followed, and no directory
-//      is entered by more than one name.
+//      and removed afterwards by the process that moved them, or by any other once that is gone.
+//   4. Slurm learns that a step has ended after its folder was removed. So a step removes at most
+//      MAX_REMOVED names; the rest is left to steps that end later.
+//   5. What is removed may be changed meanwhile by its user: no link is followed, no directory is
+//      entered by more than one name, and what is mounted is detached, and never entered.
 #include "options/job_folder.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 // Job numbers begin at 1.
-enum { DIRECTORY_BYTE = 0, TRIES = 8, PASSES = 100000 };
+enum { DIRECTORY_BYTE = 0, TRIES = 8, MAX_REMOVED = 20000 };
 
 static int folders_fd = -1, steps_fd = -1;
+static unsigned removals_left;
 
 static int lock(int command, short type, off_t byte)
 {
@@ -48,12 +54,46 @@ static int open_directory(int at, const char *name)
     return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-// Opens the directory; what a user has put in its place is moved aside.
+// For names that nobody can take beforehand.
+static unsigned long long random_number(void)
+{
+    static unsigned long long count;
+    unsigned long long number = 0;
+    if (getrandom(&number, sizeof(number), GRND_NONBLOCK) < 0)
+        number = count++;
+    return number;
+}
+
+static int detach(const char *path)
+{
+    return umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW);
+}
+
+static int detach_at(int directory, const char *name)
+{
+    char path[32 + NAME_MAX + 1];
+    snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", directory, name);
+    return detach(path);
+}
+
+// Moves aside what a user has put in the place of the directory. False: it stays there.
+static bool move_squat(const char *folders)
+{
+    char aside[PATH_MAX];
+    snprintf(aside, sizeof(aside), "%.*s.%016llx", PATH_MAX - 32, folders, random_number());
+    if (!rename(folders, aside))
+        return true;
+    if (errno == EBUSY)
+        return !detach(folders);
+    return errno == ENOENT || errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR ||
+           errno == EISDIR;
+}
+
+// Opens the directory.
 static bool open_folders(const char *folders)
 {
     for (int i = 0; i < TRIES; i++) {
         struct stat found;
-        char aside[PATH_MAX];
         if (mkdir(folders, 0711) && errno != EEXIST)
             return false;
         folders_fd = open_directory(AT_FDCWD, folders);
@@ -62,57 +102,83 @@ static bool open_folders(const char *folders)
         if (folders_fd >= 0)
             close(folders_fd);
         folders_fd = -1;
-        snprintf(aside, sizeof(aside), "%.*s.%d.%d", PATH_MAX - 32, folders, (int)getpid(), i);
-        if (rename(folders, aside) && errno != ENOENT)
+        if (!move_squat(folders))
             return false;
     }
     errno = EEXIST;
     return false;
 }
 
-// Removes what is in a directory. Full directories in those of `top` are moved up into it, and left
-// for the next pass: so their depth does not matter.
-static void clear(int directory, int top, unsigned *moved)
+// Removes one name. False: it is a directory that is not empty, or (EBUSY) something mounted.
+static bool remove_name(int directory, const char *name)
 {
+    do {
+        if (!unlinkat(directory, name, 0) ||
+            (errno != EBUSY && !unlinkat(directory, name, AT_REMOVEDIR)))
+            return true;
+        if (errno != EBUSY)
+            return false;
+    } while (!detach_at(directory, name));
+    errno = EBUSY;
+    return false;
+}
+
+static bool move_up(int directory, const char *name, int top)
+{
+    char number[32];
+    snprintf(number, sizeof(number), "%016llx", random_number());
+    return !renameat(directory, name, top, number);
+}
+
+static bool clear(int directory, int top);
+
+static bool clear_inner(int top, const char *name)
+{
+    int inner = open_directory(top, name);
+    if (inner < 0)
+        return false;
+    bool changed = clear(inner, top);
+    close(inner);
+    return !unlinkat(top, name, AT_REMOVEDIR) || changed;
+}
+
+// Removes what is in a directory. Full directories in those of `top` are moved up into it, and left
+// for the next pass: so their depth does not matter. False: nothing was removed or moved.
+static bool clear(int directory, int top)
+{
+    bool changed = false;
     int copy = dup(directory);
     DIR *entries = copy < 0 ? NULL : fdopendir(copy);
     if (!entries) {
         if (copy >= 0)
             close(copy);
-        return;
+        return false;
     }
     rewinddir(entries);
-    for (const struct dirent *entry; (entry = readdir(entries));) {
+    for (const struct dirent *entry; removals_left && (entry = readdir(entries));) {
         const char *name = entry->d_name;
-        char number[32];
-        int inner;
-        if (!strcmp(name, ".") || !strcmp(name, "..") || !unlinkat(directory, name, 0) ||
-            !unlinkat(directory, name, AT_REMOVEDIR))
+        if (!strcmp(name, ".") || !strcmp(name, ".."))
             continue;
-        if (directory != top) {
-            snprintf(number, sizeof(number), "%u", (*moved)++);
-            (void)renameat(directory, name, top, number);
-        } else if ((inner = open_directory(top, name)) >= 0) {
-            clear(inner, top, moved);
-            close(inner);
-            (void)unlinkat(top, name, AT_REMOVEDIR);
-        }
+        removals_left--;
+        if (remove_name(directory, name) ||
+            (errno != EBUSY &&
+             (directory == top ? clear_inner(top, name) : move_up(directory, name, top))))
+            changed = true;
     }
     closedir(entries);
+    return changed;
 }
 
 // Removes a folder that was moved aside; its user can no longer enter it.
 static void remove_folder(const char *name)
 {
-    unsigned moved = 0;
     int top = open_directory(folders_fd, name);
     if (top < 0)
         return;
     if (!fchown(top, geteuid(), (gid_t)-1) && !fchmod(top, 0700))
-        for (int pass = 0; pass < PASSES && unlinkat(folders_fd, name, AT_REMOVEDIR) &&
-                           (errno == ENOTEMPTY || errno == EEXIST);
-             pass++)
-            clear(top, top, &moved);
+        while (unlinkat(folders_fd, name, AT_REMOVEDIR) &&
+               (errno == ENOTEMPTY || errno == EEXIST) && clear(top, top))
+            ;
     close(top);
 }
 
@@ -127,10 +193,13 @@ static unsigned job_of(const char *name)
 static int move_aside(unsigned job)
 {
     char name[32], aside[64];
-    static unsigned count;
+    int rc;
     snprintf(name, sizeof(name), "%u", job);
-    snprintf(aside, sizeof(aside), ".ended.%d.%u", (int)getpid(), count++);
-    return renameat(folders_fd, name, folders_fd, aside);
+    snprintf(aside, sizeof(aside), ".ended.%d.%016llx", (int)getpid(), random_number());
+    do
+        rc = renameat(folders_fd, name, folders_fd, aside);
+    while (rc && errno == EBUSY && !detach_at(folders_fd, name));
+    return rc;
 }
 
 // Calls `what` for each name in the directory.
@@ -156,9 +225,23 @@ static void move_ended(const char *name)
         (void)move_aside(job);
 }
 
-static void remove_ended(const char *name)
+// The process that moved a folder aside; 0: the name is none of such a folder.
+static pid_t moved_by(const char *name)
 {
-    if (!strncmp(name, ".ended.", strlen(".ended.")))
+    int pid;
+    return sscanf(name, ".ended.%d.", &pid) == 1 && pid > 0 ? pid : 0;
+}
+
+static void remove_own(const char *name)
+{
+    if (moved_by(name) == getpid())
+        remove_folder(name);
+}
+
+static void remove_abandoned(const char *name)
+{
+    pid_t pid = moved_by(name);
+    if (pid && kill(pid, 0) && errno == ESRCH)
         remove_folder(name);
 }
 
@@ -203,7 +286,9 @@ void job_folder_leave(unsigned job)
         (void)lock(F_OFD_SETLK, F_UNLCK, job);
         each_name(move_ended);
         (void)lock(F_OFD_SETLK, F_UNLCK, DIRECTORY_BYTE);
-        each_name(remove_ended);
+        removals_left = MAX_REMOVED;
+        each_name(remove_own);
+        each_name(remove_abandoned);
     }
     if (steps_fd >= 0)
         close(steps_fd);

@@ -11,5 +11,5 @@
 const char *job_folder_enter(const char *folders, unsigned job, uid_t uid, gid_t gid);
 
 // The step ends. Folders of jobs without a step on this machine are removed with all that is in
-// them.
+// them; of a very full one the rest is removed when later steps end.
 void job_folder_leave(unsigned job);

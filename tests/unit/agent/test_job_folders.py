@@ -28,6 +28,12 @@ def test_other_names_are_no_jobs(tmp_path):
     assert JobFolders(tmp_path / "none").jobs() == []
 
 
+def test_a_folder_is_empty_until_something_is_in_it(tmp_path):
+    folders = make_folders(tmp_path / "jobs", "7", "8")
+    (tmp_path / "jobs" / "8" / ".x").write_text("")
+    assert [folders.is_empty(job) for job in ("7", "8", "9")] == [True, False, True]
+
+
 @root_only
 def test_a_directory_in_which_others_may_make_names_is_not_believed(tmp_path):
     folders = make_folders(tmp_path / "jobs", "7", uid=61001)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.agent.pages import BYTES, MAGIC, Pages
-from bridge.agent.processes import Processes
+from bridge.agent.processes import Processes, read_status
 from bridge.elastic.mpitime import FOLDER
 from tests.unit.agent.made_up import in_job, make_folders, make_process
 
@@ -113,15 +113,32 @@ def test_links_and_other_files_do_not_count(node, tmp_path):
     assert node.read(100) == {}
 
 
-def test_names_in_one_jobs_folder_hide_no_page_of_another(node, monkeypatch):
-    monkeypatch.setattr("bridge.agent.job_folders.MAX_NAMES", 3)
-    monkeypatch.setattr("bridge.agent.pages.MAX_PAGES", 2)
-    for pid in (11, 12, 13, 14):
-        node.process(pid)
-        node.page(pid, mpi_s=1)
-    node.process(21, job=8)
-    (node.folder.parent / "8" / "mpi.21").write_bytes(node.path(11).read_bytes())
+def test_names_that_a_user_makes_hide_no_page_and_cost_no_more_than_processes(node, monkeypatch):
+    pages = {7: (11, 12), 8: (21,)}
+    for job, pids in pages.items():
+        for pid in pids:
+            node.process(pid, job)
+    node.process(31, job=9)  # of a job without a folder
+    node.page(11, mpi_s=1)
+    raw = node.path(11).read_bytes()
+    names = [f"mpi.{pid}" for pid in (*range(11, 200), "011", "0011", "00000012", "021", "1_1")]
+    for job in pages:
+        for name in names:
+            (node.folder.parent / str(job) / name).write_bytes(raw)
+    examined = []
+    monkeypatch.setattr(
+        "bridge.agent.processes.read_status",
+        lambda pid, proc: examined.append(pid) or read_status(pid, proc),
+    )
     assert node.read(100) == {WHERE: (0, 0, 2), ("8", "n1"): (0, 0, 1)}
+    assert sorted(examined) == [11, 12, 21, 31]
+
+
+def test_without_files_no_process_is_examined(node, monkeypatch):
+    node.process(11)
+    node.process(21, job=8)
+    monkeypatch.setattr(Processes, "job_of", lambda *_: pytest.fail("a process was examined"))
+    assert node.read(100) == {}
 
 
 @given(st.lists(st.binary(max_size=120) | st.binary(max_size=100).map(
