@@ -56,7 +56,8 @@ from bridge.service.signals import Signals, StoppedEarly, leave, notify
 from bridge.service.telemetry import Metrics
 from bridge.solver_process import ChildSolver
 from bridge.state.announced_starts import StartRecords
-from bridge.state.change_log import NAME, ChangeLog
+from bridge.state.change_files import NAME
+from bridge.state.change_log import ChangeLog
 from bridge.state.store import Store
 
 _log = logging.getLogger(__name__)
@@ -111,6 +112,7 @@ class Service:
         self._metrics = Metrics(version(), config.policy_spec.name)
         self._gates = Gates(self._metrics.gate_refused)
         self._store: Store | None = None
+        self._changes: ChangeLog | None = None
         self._signal: SignalFile | None = None
         self._solver = ChildSolver()
         self.scheduling: Scheduling | None = None
@@ -210,6 +212,7 @@ class Service:
 
     def _functions(self, scheduling: Scheduling) -> ServiceFunctions:
         store, memory = self._store, self._config.memory.path
+        self._changes = ChangeLog(None if memory is None else memory.with_name(NAME))
         return ServiceFunctions(
             cycles=scheduling.cycles,
             switch=scheduling.switch,
@@ -225,7 +228,7 @@ class Service:
             curves=lambda: {} if self.hub is None else self.hub.power.curves(),
             power_losses=lambda: () if self.hub is None else self.hub.power.losses(),
             coscheduling=Coscheduling(scheduling.cycles, scheduling.decider, scheduling.switch),
-            changes=ChangeLog(None if memory is None else memory.with_name(NAME)),
+            changes=self._changes,
         )
 
     def _schedule(self) -> Scheduling:
@@ -286,6 +289,8 @@ class Service:
             self.scheduling.corridor.settle()
         if self._store is not None:
             self._store.close()
+        if self._changes is not None:
+            self._changes.close()
         if self._private is not None:
             self._private.cleanup()
 

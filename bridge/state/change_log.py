@@ -2,143 +2,196 @@
 """The log of operators' changes: who, when, what, from what to what, and with which result.
 
 Rules
-    1. Entries are lines of JSON in a file beside the memory. Beyond `MOST_BYTES` the file becomes
-       the former one, which replaces the one before: at least the last `MOST_BYTES` are kept.
-    2. Without a file, or where it cannot be written, the last `MOST_HELD` entries are held.
-    3. A text of an entry has `MOST_TEXT` characters at most. A damaged line is skipped.
+    1. The last `MOST_HELD` changes of administrators are held, and apart from them the last
+       `MOST_PER_AUTHOR` of each of the last `MOST_AUTHORS` others: nobody pushes out another's.
+       Numbers without a user (of containers, say) count as one author: anyone may have many.
+    2. A text of an administrator's entry has `MOST_TEXT` characters at most, of another's `SHORT`.
+    3. Nobody waits for the disk: a thread writes the files. Where it cannot, or `MOST_OWED`
+       entries wait for it, entries are only held.
+    4. The others' file is written once in `SAVE_EVERY_S` at most, and at the end.
 """
 
-import json
 import logging
-import os
 import threading
-from collections import deque
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+from bridge.state import change_files
+from bridge.state.change_files import LoggedChange, others_file
 
 _log = logging.getLogger(__name__)
 
-NAME: Final = "changes.jsonl"
-MOST_BYTES: Final = 4 << 20
 MOST_HELD: Final = 1000
 MOST_TEXT: Final = 4000
+MOST_AUTHORS: Final = 200
+MOST_PER_AUTHOR: Final = 50
+SHORT: Final = 200
+MOST_OWED: Final = 1000
+SAVE_EVERY_S: Final = 5.0
+OPEN_S: Final = 2.0
+"""The service's start waits so long for the files."""
+CLOSE_S: Final = 5.0
 
 
-@dataclass(frozen=True)
-class LoggedChange:
-    """One change that somebody requested.
+class OthersChanges:
+    """The last changes of those who are no administrators."""
 
-    Attributes:
-        at_s: when, Unix seconds.
-        uid: of the user, as the kernel says; -1: it was a program without one.
-        user: the user's name, or the program's.
-        method: what was called.
-        before: what was in force.
-        after: what was requested.
-        result: "done", or why not.
-        done: it was carried out.
-    """
+    def __init__(self) -> None:
+        self._by_author: OrderedDict[int | None, deque[LoggedChange]] = OrderedDict()
 
-    at_s: int
-    uid: int
-    user: str
-    method: str
-    before: str
-    after: str
-    result: str
-    done: bool
+    def __iter__(self) -> Iterator[LoggedChange]:
+        for changes in self._by_author.values():
+            yield from changes
+
+    def add(self, change: LoggedChange) -> None:
+        """Rule 1."""
+        author = None if change.user == str(change.uid) else change.uid
+        self._by_author.setdefault(author, deque(maxlen=MOST_PER_AUTHOR)).append(change)
+        self._by_author.move_to_end(author)
+        if len(self._by_author) > MOST_AUTHORS:
+            self._by_author.popitem(last=False)
 
 
 class ChangeLog:
-    """The file, and the last entries."""
+    """The last entries, and the thread that writes them."""
 
     def __init__(self, path: Path | None) -> None:
-        """Opens nothing yet.
+        """Reads the files, unless the disk does not answer: then they follow.
 
         Args:
-            path: of the file; None: entries are only held.
+            path: of the administrators' file; None: entries are only held.
         """
         self._path = path
-        self._lock = threading.Lock()
-        self._held: deque[LoggedChange] = deque(maxlen=MOST_HELD)
-        self._failed = False
+        self._woken = threading.Condition()
+        self._admins: deque[LoggedChange] = deque(maxlen=MOST_HELD)
+        self._others = OthersChanges()
+        self._owed: deque[LoggedChange] = deque()
+        self._owes_others = self._closing = False
+        self._failing: set[Path] = set()
+        self._thread: threading.Thread | None = None
+        if path is not None:
+            loaded = threading.Event()
+            self._thread = threading.Thread(
+                target=self._write, args=(path, loaded), name="change log", daemon=True
+            )
+            self._thread.start()
+            if not loaded.wait(OPEN_S):
+                _log.error("%s does not answer: former changes are not listed yet", path)
 
-    def add(self, change: LoggedChange) -> None:
-        """Logs a change."""
-        texts = ("user", "method", "before", "after", "result")
-        values = asdict(change)
-        values |= {name: _bounded(values[name]) for name in texts}
-        change = LoggedChange(**values)
-        _log.info(
+    def add(self, change: LoggedChange, *, admin: bool) -> None:
+        """Logs a change of an administrator or of somebody else; returns at once."""
+        change = _bounded(change, MOST_TEXT if admin else SHORT)
+        _log.log(
+            logging.INFO if admin or change.done else logging.DEBUG,
             "change: %s by %s (uid %d): %s -> %s: %s",
             change.method, change.user, change.uid, change.before, change.after, change.result,
         )  # fmt: skip
-        with self._lock:
-            self._held.append(change)
+        with self._woken:
+            if not admin:
+                self._others.add(change)
+                self._owes_others = True
+                return
+            self._admins.append(change)
             if self._path is None:
                 return
-            try:
-                self._append(self._path, json.dumps(values).encode() + b"\n")
-            except OSError as error:
-                if not self._failed:
-                    _log.error("changes are not written to %s: %s", self._path, error.strerror)
-                self._failed = True
+            if len(self._owed) < MOST_OWED:
+                self._owed.append(change)
+                self._woken.notify()
             else:
-                self._failed = False
+                self._complain(self._path, "the disk does not answer")
 
     def last(self, most: int, since_s: int = 0) -> list[LoggedChange]:
-        """The last changes, oldest first; at most `most`, none before `since_s`."""
-        with self._lock:
-            found: deque[LoggedChange] = deque(maxlen=most)
-            found.extend(each for each in self._all() if each.at_s >= since_s)
-        return list(found)
+        """The last changes, oldest first, none before `since_s`.
 
-    def _all(self) -> Iterator[LoggedChange]:
-        if self._path is None or self._failed:
-            yield from self._held
+        Args:
+            most: of administrators, and as many of others.
+            since_s: Unix seconds.
+        """
+        with self._woken:
+            admins, others = list(self._admins), list(self._others)
+        others.sort(key=_instant)
+        found = [
+            change
+            for changes in (admins, others)
+            for change in [each for each in changes if each.at_s >= since_s][-most:]
+        ]
+        return sorted(found, key=_instant)
+
+    def close(self) -> None:
+        """Writes what is owed."""
+        if self._thread is None:
             return
-        for path in (_former(self._path), self._path):
-            try:
-                with path.open("rb") as file:
-                    for line in file:
-                        if (change := _read(line)) is not None:
-                            yield change
-            except OSError:
-                continue
+        with self._woken:
+            self._closing = True
+            self._woken.notify()
+        self._thread.join(CLOSE_S)
+        if self._thread.is_alive():
+            _log.error("%s does not answer: the last changes are not written", self._path)
 
-    @staticmethod
-    def _append(path: Path, line: bytes) -> None:
-        if path.exists() and path.stat().st_size + len(line) > MOST_BYTES:
-            path.replace(_former(path))
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        file = os.open(path, flags, 0o600)
+    def _complain(self, path: Path, why: str) -> None:
+        """Once, until the file is written again."""
+        if path not in self._failing:
+            _log.error("changes are not written to %s: %s", path, why)
+        self._failing.add(path)
+
+    # ------------------------------------------------------------ the writer's thread
+
+    def _write(self, path: Path, loaded: threading.Event) -> None:
+        self._load(path)
+        loaded.set()
+        closing = False
+        while not closing:
+            with self._woken:
+                self._woken.wait_for(lambda: self._owed or self._closing, SAVE_EVERY_S)
+                closing = self._closing
+                owed, self._owed = self._owed, deque()
+                others = list(self._others) if self._owes_others else None
+                self._owes_others = False
+            for change in owed:
+                self._try(path, partial(change_files.append, path, change))
+            if others is not None:
+                beside = others_file(path)
+                if not self._try(beside, partial(change_files.replace, beside, others)):
+                    self._owes_others = True
+
+    def _try(self, path: Path, write: Callable[[], None]) -> bool:
         try:
-            end = os.lseek(file, 0, os.SEEK_END)
-            # After a crash within a line the next one begins a line of its own.
-            if end and os.pread(file, 1, end - 1) != b"\n":
-                line = b"\n" + line
-            os.write(file, line)
-            os.fsync(file)
-        finally:
-            os.close(file)
+            write()
+        except OSError as error:
+            with self._woken:
+                self._complain(path, error.strerror or str(error))
+            return False
+        with self._woken:
+            self._failing.discard(path)
+        return True
+
+    def _load(self, path: Path) -> None:
+        """What is in the files comes before what was added meanwhile."""
+        admins = deque(change_files.read(path), maxlen=MOST_HELD)
+        others = OthersChanges()
+        for change in change_files.read(others_file(path)):
+            others.add(change)
+        with self._woken:
+            admins.extend(self._admins)
+            for change in self._others:
+                others.add(change)
+            self._admins, self._others = admins, others
 
 
-def _former(path: Path) -> Path:
-    return path.with_name(path.name + ".1")
+def _instant(change: LoggedChange) -> int:
+    return change.at_s
 
 
-def _bounded(text: str) -> str:
+def _bounded(change: LoggedChange, most: int) -> LoggedChange:
+    names = ("user", "method", "before", "after", "result")
+    texts: dict[str, Any] = {name: _text(getattr(change, name), most) for name in names}
+    return replace(change, **texts)
+
+
+def _text(text: str, most: int) -> str:
     text = text.encode("utf-8", "replace").decode()
-    return text if len(text) <= MOST_TEXT else f"{text[: MOST_TEXT - 3]}..."
-
-
-def _read(line: bytes) -> LoggedChange | None:
-    try:
-        change = LoggedChange(**json.loads(line))
-    except (ValueError, TypeError, RecursionError):
-        return None
-    kinds = {"at_s": int, "uid": int, "done": bool}
-    sound = all(type(value) is kinds.get(name, str) for name, value in asdict(change).items())
-    return change if sound else None
+    return text if len(text) <= most else f"{text[: most - 3]}..."

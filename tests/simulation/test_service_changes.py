@@ -68,3 +68,6 @@ def test_what_another_user_tries_is_logged_as_his(home):
         assert (tried["user"], tried["method"], tried["done"]) == ("nobody", "Policy", False)
         assert tried["after"] == '{"set": "easy"}'
         assert "administrators" in tried["result"]
+        assert tried["before"] == ""
+    others = (home / "changes-of-others.jsonl").read_text().splitlines()
+    assert [json.loads(line)["uid"] for line in others] == [65534]

@@ -303,7 +303,7 @@ OWN = {
     "rpc/operators/process.py": "what the service's own process sends",
     "rpc/operators/program.py": "settings of a child",
     "sim/workloads/esp.py": "a file of the package",
-    "state/change_log.py": "the service's own state",
+    "state/change_files.py": "the service's own state",
     "state/memory_writer.py": "the service's own state",
     "state/predictor_store.py": "the service's own state",
 }

@@ -25,7 +25,14 @@ def changes(
     config: ConfigOption = None,
     socket: SocketOption = None,
     number: Annotated[
-        int, typer.Option("-n", "--number", min=1, max=_MOST, help="The last so many.")
+        int,
+        typer.Option(
+            "-n",
+            "--number",
+            min=1,
+            max=_MOST,
+            help="The last so many of administrators, and of others.",
+        ),
     ] = 20,
     since: Annotated[
         str, typer.Option(help="None before this instant, as in 2026-12-24T18:00.")

@@ -64,7 +64,7 @@ class ChangeMethods:
                 pb.UnreserveRequest, self._unreserve, _always, self._reservation
             ),
             "ChangeWidth": ChangeMethod(
-                pb.ChangeWidthRequest, self._change_width, _always, self._width
+                pb.ChangeWidthRequest, self._change_width, _always, self._width, for_users=True
             ),
             "Corridor": ChangeMethod(
                 pb.CorridorRequest, self._corridor, lambda asked: not asked.dry_run, self._bounds

@@ -5,7 +5,9 @@ Rules
     1. A method that may change something is a `ChangeMethod`; there is no other way to be one.
     2. A request that only looks (a policy that is read, a dry run) is no change.
     3. A refused change is logged like one that was carried out, and so is one whose caller left.
-    4. The log is written before the caller is answered. If it cannot be, the change stands.
+       For a caller who may not make it, nothing is read: refusing costs as little as it can.
+    4. The service's process has the entry before the caller is answered, or the change stands
+       without. Nobody waits for the disk.
 """
 
 import asyncio
@@ -26,13 +28,14 @@ from bridge.rpc.operators.queries import Refused
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.transport.private_channel import Asker, MessageKind, RemoteRefusal
 from bridge.rpc.transport.users import user_name
-from bridge.state.change_log import MOST_HELD, MOST_TEXT, ChangeLog, LoggedChange
+from bridge.state.change_files import LoggedChange
+from bridge.state.change_log import MOST_HELD, MOST_TEXT, ChangeLog
 
 _log = logging.getLogger(__name__)
 
 DONE: Final = "done"
-WRITTEN_S: Final = 10.0
-"""A caller waits so long for the log."""
+TAKEN_S: Final = 10.0
+"""A caller waits so long for the service's process."""
 _USUAL: Final = 20
 
 
@@ -45,12 +48,29 @@ class ChangeMethod:
         carry_out: answers an encoded request.
         is_change: whether a request changes something.
         before: what is in force that it would change, as text.
+        for_users: everybody may call it, not only administrators.
     """
 
     request: type[Message]
     carry_out: CallMethod
     is_change: Callable[[Any], bool]
     before: Callable[[Any, Call], Awaitable[str]]
+    for_users: bool = False
+
+
+@dataclass(frozen=True)
+class Requester:
+    """Who requests a change.
+
+    Attributes:
+        uid: as the kernel says; -1: a program.
+        name: of the user or the program.
+        admin: an administrator, whose entries nobody else's push out.
+    """
+
+    uid: int
+    name: str
+    admin: bool
 
 
 @dataclass(frozen=True)
@@ -66,8 +86,9 @@ class ChangeLogging:
             request = method.request.FromString(question)
             if not method.is_change(request):
                 return await method.carry_out(question, call)
-            author = call.uid, user_name(call.uid)
-            before = await self._before(method, request, call)
+            author = Requester(call.uid, user_name(call.uid), call.admin)
+            permitted = call.admin or method.for_users
+            before = await self._before(method, request, call) if permitted else ""
             work = method.carry_out(question, call)
             reply: bytes = await self.log(name, author, before, _text(request), work)
             return reply
@@ -75,13 +96,13 @@ class ChangeLogging:
         return answer
 
     async def log(
-        self, name: str, author: tuple[int, str], before: str, after: str, work: Awaitable[Any]
+        self, name: str, author: Requester, before: str, after: str, work: Awaitable[Any]
     ) -> Any:
         """Waits for a change, and has it logged with its result.
 
         Args:
             name: of the method.
-            author: uid and name; uid -1: a program.
+            author: of the entry.
             before: what is in force.
             after: what is requested.
             work: carries it out.
@@ -102,11 +123,11 @@ class ChangeLogging:
             raise
         finally:
             change = LoggedChange(
-                int(time.time()), *author, name, before[:MOST_TEXT], after[:MOST_TEXT], result,
-                result == DONE,
+                int(time.time()), author.uid, author.name, name, before[:MOST_TEXT],
+                after[:MOST_TEXT], result, result == DONE,
             )  # fmt: skip
-            text = json.dumps(asdict(change)).encode()
-            await _written(self.asker.ask(MessageKind.CHANGED, [text]))
+            parts = [json.dumps(asdict(change)).encode(), b"admin" if author.admin else b""]
+            await _taken(self.asker.ask(MessageKind.CHANGED, parts))
 
     @staticmethod
     async def _before(method: ChangeMethod, request: Message, call: Call) -> str:
@@ -116,10 +137,10 @@ class ChangeLogging:
             return f"not known: {error}"
 
 
-async def _written(asked: "Future[list[bytearray]]") -> None:
+async def _taken(asked: "Future[list[bytearray]]") -> None:
     """Rule 4; the request is on its way also if this call is being cancelled."""
     try:
-        await asyncio.wait_for(asyncio.wrap_future(asked), WRITTEN_S)
+        await asyncio.wait_for(asyncio.wrap_future(asked), TAKEN_S)
     except (RemoteRefusal, BridgeError, TimeoutError) as error:
         _log.error("a change is not logged: %s", error)
 

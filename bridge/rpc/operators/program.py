@@ -20,6 +20,7 @@ from typing import Any
 
 from bridge.planning.sharing import exchange_text
 from bridge.power.entry_log import Wish
+from bridge.rpc.operators.changes import Requester
 from bridge.rpc.operators.event_page import Carry, EventPage
 from bridge.rpc.operators.metrics_page import MetricsPage
 from bridge.rpc.operators.server import OperatorService, serve
@@ -118,7 +119,7 @@ def _taking(asker: Asker, service: OperatorService) -> Carry:
     async def carry(event: str, name: str, wishes: Sequence[Wish]) -> int:
         bounds = json.dumps([[wish.start_s, wish.end_s, wish.upper_w] for wish in wishes])
         parts = [event.encode(), name.encode(errors="replace"), bounds.encode()]
-        author = -1, "a program with the token of power events"
+        author = Requester(-1, "a program with the token of power events", admin=False)
         answer = await service.changes.log(
             "Events", author, "", f"{event} {name}: {bounds}",
             asker.answer(MessageKind.EVENTS, parts),

@@ -12,9 +12,10 @@ from bridge.errors import ConfigError
 from bridge.rpc.operators.change_methods import ChangeMethods
 from bridge.rpc.operators.changes import DONE, ChangeLogging, ChangeMethod
 from bridge.rpc.operators.open_calls import Call, _User
-from bridge.rpc.operators.queries import refuse
+from bridge.rpc.operators.queries import Refused, refuse
 from bridge.rpc.operators.read_methods import ReadMethods
 from bridge.rpc.pb import operator_pb2 as pb
+from bridge.rpc.pb.coscheduling_pb2 import CoschedulingRequest
 from bridge.rpc.transport.private_channel import MessageKind, RemoteRefusal
 
 READS = {
@@ -28,11 +29,12 @@ class Service:
     """The service's process: takes what is logged."""
 
     def __init__(self, fails=False):
-        self.logged, self.fails = [], fails
+        self.logged, self.by_admins, self.fails = [], [], fails
 
     def ask(self, kind, parts=()):
         assert kind == MessageKind.CHANGED
         self.logged.append(json.loads(parts[0]))
+        self.by_admins.append(bool(parts[1]))
         answer = Future()
         if self.fails:
             answer.set_exception(RemoteRefusal("INTERNAL", "no"))
@@ -58,7 +60,7 @@ def test_every_method_reads_or_is_logged():
     assert set(reads.methods()) - {"Policy"} == READS
 
 
-def called(work, *, uid=1000, service=None, before="old", is_change=True, cancel=None):
+def called(work, *, uid=1000, admin=True, service=None, before="old", is_change=True, cancel=None):
     """What is logged of a call, and what it returned or raised."""
     service = service or Service()
 
@@ -73,7 +75,7 @@ def called(work, *, uid=1000, service=None, before="old", is_change=True, cancel
 
     async def run():
         question = pb.PolicyRequest(set="easy").SerializeToString()
-        task = asyncio.ensure_future(answer(question, Call(uid, False, _User())))
+        task = asyncio.ensure_future(answer(question, Call(uid, admin, _User())))
         if cancel is not None:
             cancel.append(task)
         try:
@@ -126,6 +128,33 @@ def test_what_is_refused_is_logged_too(work, result):
     [logged], found = called(work)
     assert isinstance(found, Exception)
     assert (logged["result"], logged["done"]) == (result, False)
+
+
+def test_whose_change_it_is_is_logged():
+    service = Service()
+    for admin in (True, False):
+        called(no_admin, admin=admin, service=service)
+    assert service.by_admins == [True, False]
+
+
+def test_a_change_that_the_caller_may_not_make_reads_nothing():
+    """Of every method except the one for users; neither a view nor the service is asked."""
+    methods = ChangeMethods(None, None, ReadMethods(None, None))
+    names = set(methods.methods()) - {"ChangeWidth"}
+    for uid in (1000, 1001):
+        service = Service()
+        methods = ChangeMethods(service, None, ReadMethods(None, None)).methods()
+        for name in sorted(names):
+            request = {
+                "Policy": pb.PolicyRequest(set="easy"),
+                "Coscheduling": CoschedulingRequest(order=CoschedulingRequest.OFF),
+            }.get(name)
+            question = b"" if request is None else request.SerializeToString()
+            with pytest.raises(Refused, match="only administrators"):
+                asyncio.run(methods[name](question, Call(uid, False, _User())))
+        assert [each["method"] for each in service.logged] == sorted(names)
+        assert {(each["uid"], each["before"]) for each in service.logged} == {(uid, "")}
+        assert not any(service.by_admins)
 
 
 def test_one_whose_caller_leaves_is_logged():

@@ -1,67 +1,158 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The log of changes: bounded, and whole after any end of the service."""
+"""The log of changes: bounded for each author, whole after any end, and nobody waits for it."""
 
 import os
+import threading
+from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
-from bridge.state import change_log
-from bridge.state.change_log import MOST_TEXT, ChangeLog, LoggedChange
+from bridge.state import change_files, change_log
+from bridge.state.change_files import LoggedChange
+from bridge.state.change_log import (
+    MOST_AUTHORS,
+    MOST_HELD,
+    MOST_OWED,
+    MOST_PER_AUTHOR,
+    MOST_TEXT,
+    SHORT,
+    ChangeLog,
+)
 
 
-def a_change(at_s, user="ann", **settings):
-    usual = {"uid": 1000, "method": "Policy", "before": "a", "after": "b", "result": "done"}
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "changes.jsonl"
+
+
+def a_change(at_s, user="root", **settings):
+    usual = {"uid": 0, "method": "Policy", "before": "a", "after": "b", "result": "done"}
     return LoggedChange(at_s=at_s, user=user, done=True, **(usual | settings))
+
+
+def a_refusal(at_s, uid, user=None):
+    refused = {"result": "refused: only administrators", "after": "x" * MOST_TEXT}
+    return replace(a_change(at_s, user or f"user{uid}", uid=uid, **refused), done=False)
+
+
+def wrote(path, *changes):
+    """Logs an administrator's changes; those that the log lists then."""
+    with closing(ChangeLog(path)) as log:
+        for change in changes:
+            log.add(change, admin=True)
+        return log.last(MOST_HELD)
 
 
 def times(changes):
     return [each.at_s for each in changes]
 
 
-def test_it_is_read_again_in_order(tmp_path):
-    log = ChangeLog(tmp_path / "changes.jsonl")
-    for at_s in range(5):
-        log.add(a_change(at_s, "ann" if at_s % 2 else "bob\n\x1b[2J"))
-    again = ChangeLog(tmp_path / "changes.jsonl")
-    assert times(again.last(3)) == [2, 3, 4]
-    assert times(again.last(10, since_s=4)) == [4]
-    assert [each.user for each in again.last(2)] == ["ann", "bob\n\x1b[2J"]
-    assert (tmp_path / "changes.jsonl").stat().st_mode & 0o777 == 0o600
-    assert len((tmp_path / "changes.jsonl").read_bytes().splitlines()) == 5
+def test_it_is_read_again_in_order(tmp_path, path):
+    wrote(path, *(a_change(at_s, "ann" if at_s % 2 else "bob\n\x1b[2J") for at_s in range(5)))
+    with closing(ChangeLog(path)) as again:
+        assert times(again.last(3)) == [2, 3, 4]
+        assert times(again.last(10, since_s=4)) == [4]
+        assert [each.user for each in again.last(2)] == ["ann", "bob\n\x1b[2J"]
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert len(path.read_bytes().splitlines()) == 5
 
 
-def test_its_files_are_bounded_and_the_last_changes_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(change_log, "MOST_BYTES", 2000)
-    log = ChangeLog(tmp_path / "changes.jsonl")
+def test_its_files_are_bounded_and_the_last_changes_kept(tmp_path, path, monkeypatch):
+    monkeypatch.setattr(change_files, "MOST_BYTES", 2000)
     for at_s in range(200):
-        log.add(a_change(at_s, after="x" * 20 * MOST_TEXT if at_s == 3 else "b"))
+        change = a_change(at_s, after="x" * 20 * MOST_TEXT if at_s == 3 else "b")
+        change_files.append(path, change_log._bounded(change, MOST_TEXT))
         assert sum(each.stat().st_size for each in tmp_path.iterdir()) < 2 * 2000 + 2 * MOST_TEXT
     assert sorted(each.name for each in tmp_path.iterdir()) == ["changes.jsonl", "changes.jsonl.1"]
-    found = times(log.last(1000))
+    found = times(wrote(path))
     assert found == list(range(found[0], 200))
     assert len(found) > 10
 
 
 @pytest.mark.parametrize("tail", [b'{"at_s": 9, "ui', b"\xff\xfe\n", b"[]\n", b'{"at_s": "x"}\n'])
-def test_a_damaged_line_costs_no_other(tmp_path, tail):
-    path = tmp_path / "changes.jsonl"
-    ChangeLog(path).add(a_change(1))
+def test_a_damaged_line_costs_no_other(path, tail):
+    wrote(path, a_change(1))
     with path.open("ab") as file:
         file.write(tail)
-    log = ChangeLog(path)
-    log.add(a_change(2))
-    assert times(log.last(10)) == [1, 2]
+    wrote(path, a_change(2))
+    assert times(wrote(path)) == [1, 2]
 
 
 def test_where_it_cannot_be_written_the_last_are_held(tmp_path, caplog):
-    log = ChangeLog(tmp_path / "nowhere" / "changes.jsonl")
-    for at_s in range(3):
-        log.add(a_change(at_s))
-    assert times(log.last(10)) == [0, 1, 2]
+    found = wrote(tmp_path / "nowhere" / "changes.jsonl", *map(a_change, range(3)))
+    assert times(found) == [0, 1, 2]
     assert sum("are not written" in record.message for record in caplog.records) == 1
 
 
-def test_it_follows_no_link(tmp_path):
-    (tmp_path / "changes.jsonl").symlink_to(tmp_path / "target")
-    ChangeLog(tmp_path / "changes.jsonl").add(a_change(1))
+def test_it_follows_no_link(tmp_path, path):
+    for name in ("changes.jsonl", "changes-of-others.jsonl.new"):
+        (tmp_path / name).symlink_to(tmp_path / "target")
+    with closing(ChangeLog(path)) as log:
+        log.add(a_change(1), admin=True)
+        log.add(a_refusal(2, 1000), admin=False)
     assert not os.path.lexists(tmp_path / "target")
+
+
+def test_a_flood_of_users_pushes_out_nobody_else(tmp_path, path, monkeypatch):
+    monkeypatch.setattr(change_files, "MOST_BYTES", 20_000)
+    with closing(ChangeLog(path)) as log:
+        log.add(a_change(1), admin=True)
+        log.add(a_change(2, "ann", uid=1001), admin=True)
+        log.add(a_refusal(3, 2002), admin=False)
+        for at_s in range(4, 3000):
+            log.add(a_refusal(at_s, 2001), admin=False)
+        listed = log.last(MOST_HELD)
+    with closing(ChangeLog(path)) as again:
+        assert again.last(MOST_HELD) == listed
+        # The shortest list has the last entries of administrators, too.
+        assert times(again.last(2)) == [1, 2, 2998, 2999]
+    flood = list(range(3000 - MOST_PER_AUTHOR, 3000))
+    assert times(listed) == [1, 2, 3, *flood]
+    assert times(each for each in listed if each.uid == 2001) == flood
+    assert max(len(each.after) for each in listed) == SHORT
+    assert len(path.read_bytes().splitlines()) == 2
+    assert sorted(each.name for each in tmp_path.iterdir()) == [
+        "changes-of-others.jsonl", "changes.jsonl",
+    ]  # fmt: skip
+
+
+def test_a_user_with_many_ids_is_one_author():
+    log = ChangeLog(None)
+    log.add(a_refusal(1, 2001), admin=False)
+    log.add(a_refusal(2, 2002), admin=False)
+    for uid in range(100_000, 100_000 + 2 * MOST_AUTHORS):
+        log.add(a_refusal(uid, uid, str(uid)), admin=False)
+    found = [each.uid for each in log.last(MOST_HELD)]
+    assert found[:2] == [2001, 2002]
+    assert len(found) == 2 + MOST_PER_AUTHOR
+
+
+def test_authors_are_bounded():
+    log = ChangeLog(None)
+    for uid in range(2 * MOST_AUTHORS):
+        log.add(a_refusal(uid, uid), admin=False)
+    assert times(log.last(MOST_HELD)) == list(range(MOST_AUTHORS, 2 * MOST_AUTHORS))
+
+
+def test_nobody_waits_for_a_hung_disk(path, monkeypatch, caplog):
+    """Every entry is listed at once; those for which there is room are written later."""
+    hangs, answers, waited = threading.Event(), threading.Event(), []
+
+    def fsync(_):
+        hangs.set()
+        waited.append(all(waited) and answers.wait(10))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with closing(ChangeLog(path)) as log:
+        log.add(a_change(0), admin=True)
+        hangs.wait()
+        for at_s in range(1, MOST_OWED + 3):
+            log.add(a_change(at_s), admin=True)
+            log.add(a_refusal(at_s, 2001), admin=False)
+        listed = times(each for each in log.last(MOST_HELD) if each.uid == 0)
+        assert listed == list(range(MOST_OWED + 3))[-MOST_HELD:]
+        assert sum("are not written" in record.message for record in caplog.records) == 1
+        answers.set()
+    assert all(waited), "an answer waited for the disk"
+    assert len(path.read_bytes().splitlines()) == 1 + MOST_OWED
