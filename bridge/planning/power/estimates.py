@@ -170,9 +170,7 @@ def draws_on(
     """
     floor_w, span_w = powers.floor_w[node], powers.span_w[node]
     if share is not None:
-        cpus, of = share[0], np.maximum(share[1], 1)
-        cpus = np.clip(cpus, 1, of)
-        span_w = -(-span_w * cpus // of)
+        span_w = part_of(span_w, *share)
     upper_w, lower_w = estimates.upper_w[job], estimates.lower_w[job]
     return Draws(
         upper_w=np.where(upper_w > 0, np.maximum(upper_w - floor_w, 0), span_w),
@@ -180,14 +178,26 @@ def draws_on(
     )
 
 
+def part_of(watts: Watts, cpus: Watts, of: Watts) -> Watts:
+    """The part of powers that some of a number of CPUs draw, rounded up."""
+    of = np.maximum(of, 1)
+    return -(-watts * np.clip(cpus, 1, of) // of)
+
+
+def running_shares(snapshot: Snapshot) -> tuple[Watts, Watts]:
+    """CPUs that each running job takes of each of its nodes, and their total."""
+    running = snapshot.running
+    owner = np.repeat(np.arange(len(running)), np.diff(running.indptr))
+    there = snapshot.nodes.capacity[running.nodes, CPUS]
+    return np.where(running.exclusive[owner], there, running.use[:, CPUS]), there
+
+
 def running_draws(snapshot: Snapshot, powers: NodePowers) -> Draws:
     """The draw of running jobs beyond idle, for each entry of `RunningTable.nodes`."""
     running = snapshot.running
     owner = np.repeat(np.arange(len(running)), np.diff(running.indptr))
-    there = snapshot.nodes.capacity[running.nodes, CPUS]
-    cpus = np.where(running.exclusive[owner], there, running.use[:, CPUS])
     estimates = running_estimates(running)
-    return draws_on(estimates, powers, owner, running.nodes, share=(cpus, there))
+    return draws_on(estimates, powers, owner, running.nodes, share=running_shares(snapshot))
 
 
 def system_power(rules: PowerRules, snapshot: Snapshot) -> tuple[int, int]:

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Power and resource use of running jobs, as columns of the snapshot."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from bridge.model.node import CPUS
+from bridge.model.job import RunningTable
 from bridge.model.rules.power import PowerRules
 from bridge.model.snapshot import Snapshot
-from bridge.planning.power.estimates import node_powers
+from bridge.planning.power.estimates import node_powers, part_of, running_shares
 from bridge.rpc.agents.job_readings import JobReadings
+from bridge.rpc.agents.lost_power import Claim
 from bridge.rpc.agents.power_use import PowerUse, Watts
 
 _USE = (
@@ -25,21 +26,20 @@ def measured(snapshot: Snapshot, power: PowerUse) -> Snapshot:
     """
     power.look()
     running = snapshot.running
-    if not len(running) or not any(power.counts()):
+    if not any(power.counts()):
+        return snapshot
+    power.state_claims(_claims(snapshot, power.types))
+    if not len(running):
         return snapshot
     names, ends = snapshot.nodes.names, running.indptr.tolist()
     held = running.nodes.tolist()
     least_w, most_w, at_s, lost_s = (np.zeros(len(running), dtype=np.int64) for _ in range(4))
     sources = running.power_source.copy()
-    for row, (job_id, number) in enumerate(
-        zip(running.id.tolist(), running.number.tolist(), strict=True)
-    ):
+    for row, job in enumerate(_names_on_nodes(running)):
         nodes = [names[node] for node in held[ends[row] : ends[row + 1]]]
-        job = str(number) if number > 0 else job_id
         if not nodes:
             continue
-        stated = _stated(snapshot, row, nodes, power.types) if power.lost(nodes) else ()
-        least_w[row], most_w[row] = power.job_bounds(job, nodes, stated)
+        least_w[row], most_w[row] = power.job_bounds(job, nodes)
         if not most_w[row]:
             continue
         source = power.source(nodes)
@@ -53,25 +53,33 @@ def measured(snapshot: Snapshot, power: PowerUse) -> Snapshot:
     return replace(snapshot, running=running)
 
 
-def _stated(
-    snapshot: Snapshot, row: int, nodes: Sequence[str], types: Mapping[str, Watts]
-) -> list[int]:
-    """What a running job is stated to draw at most on each of its nodes; 0: nothing is.
+def _claims(snapshot: Snapshot, types: Mapping[str, Watts]) -> dict[str, dict[str, Claim]]:
+    """What running jobs may draw on each of their nodes, by node and job.
 
-    By its user, else by its application's earlier runs, else by the node's type, of which a job on
-    a part of a node draws the same part beyond idle (`bridge.planning.power.estimates`).
+    Stated is what its user says, else its application's earlier runs, else the node's type, of
+    which a job on a part of a node draws the same part beyond idle
+    (`bridge.planning.power.estimates`).
     """
-    running = snapshot.running
-    own_w = max(int(running.max_power_w[row]), int(running.learnt_max_power_w[row]))
-    if own_w:
-        return [own_w] * len(nodes)
-    found, first = [], int(running.indptr[row])
-    for at, name in enumerate(nodes):
-        idle_w, max_w = types.get(name, (0, 0))
-        of = max(int(snapshot.nodes.capacity[running.nodes[first + at], CPUS]), 1)
-        cpus = of if running.exclusive[row] else int(running.use[first + at, CPUS])
-        found.append(idle_w + -(-(max_w - idle_w) * min(max(cpus, 1), of) // of))
+    running, names = snapshot.running, snapshot.nodes.names
+    powers = np.array([types.get(name, (0, 0)) for name in names], dtype=np.int64).reshape(-1, 2)
+    idle_w, max_w = powers[running.nodes].T
+    part_w = idle_w + part_of(max_w - idle_w, *running_shares(snapshot))
+    owner = np.repeat(np.arange(len(running)), np.diff(running.indptr))
+    own_w = np.maximum(running.max_power_w, running.learnt_max_power_w)[owner]
+    stated_w = np.where(own_w > 0, own_w, part_w)
+    jobs = _names_on_nodes(running)
+    found: dict[str, dict[str, Claim]] = {}
+    for row, node, *watts in zip(
+        owner.tolist(), running.nodes.tolist(), stated_w.tolist(), part_w.tolist(), strict=True
+    ):
+        found.setdefault(names[node], {})[jobs[row]] = Claim(*watts)
     return found
+
+
+def _names_on_nodes(running: RunningTable) -> list[str]:
+    """The jobs' ids on the nodes."""
+    pairs = zip(running.id.tolist(), running.number.tolist(), strict=True)
+    return [str(number) if number > 0 else job_id for job_id, number in pairs]
 
 
 def used(snapshot: Snapshot, readings: JobReadings, bound: Container[str]) -> Snapshot:
@@ -84,10 +92,7 @@ def used(snapshot: Snapshot, readings: JobReadings, bound: Container[str]) -> Sn
             gets no guest, because no agent could limit the guest.
     """
     running = snapshot.running
-    jobs = [
-        str(number) if number > 0 else job_id
-        for job_id, number in zip(running.id.tolist(), running.number.tolist(), strict=True)
-    ]
+    jobs = _names_on_nodes(running)
     readings.forget_ended(frozenset(jobs))
     if not jobs or not readings.some:
         return snapshot

@@ -14,10 +14,12 @@ Rules
     3. Values of different sources are never mixed in one quantile.
     4. If the service has not seen the loss, it believes the agent's last value of the meter, for
        every job on the node.
+    5. Of the jobs that an agent names, at most `MOST_JOBS` are kept for a loss, until they are no
+       longer placed on the node (`keep`). All others count like those of rule 4.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -27,6 +29,8 @@ from bridge.rpc.reported.safe_text import printable
 
 NONE: Final = "none"
 """In place of a source: there is no value."""
+MOST_JOBS: Final = 1024
+"""Jobs of a node."""
 
 
 @dataclass(frozen=True)
@@ -51,14 +55,16 @@ class Loss:
         since_s: when it was noticed.
         source: of the last value.
         watts: of the node.
+        most_w: the highest value of the node.
         jobs: the highest values of the jobs on the node.
-        any_w: of every other job there (rule 4); 0: unknown.
+        any_w: of every other job there (rules 4 and 5); 0: unknown.
         back_s: since when a meter has had values again; None: none has.
     """
 
     since_s: float
     source: str
     watts: float
+    most_w: float = 0.0
     jobs: dict[str, float] = field(default_factory=dict)
     any_w: float = 0.0
     back_s: float | None = None
@@ -71,6 +77,7 @@ class NodeSensor:
     Attributes:
         watts, source, at_s: the last value; no source: there is none.
         lost: a lost measurement; None: none is.
+        recent: values of the present source.
         jobs: values of the present source, by job.
         awaited: jobs that hold the node and were never measured there, and since when they are
             asked for.
@@ -81,6 +88,7 @@ class NodeSensor:
     at_s: float = -math.inf
     swept_s: float = -math.inf
     lost: Loss | None = None
+    recent: Recent = field(default_factory=Recent)
     jobs: dict[str, Recent] = field(default_factory=dict)
     awaited: dict[str, float] = field(default_factory=dict)
 
@@ -90,6 +98,7 @@ class NodeSensor:
         if source != self.source:
             yield from self._change(source, at_s)
         self.watts, self.at_s = watts, at_s
+        self.recent.add(at_s, watts)
         lost = self.lost
         if lost is not None and lost.back_s is not None and at_s - lost.back_s >= LEAST_S:
             self.lost = None
@@ -103,7 +112,7 @@ class NodeSensor:
     def believe(self, source: str, watts: float, now_s: float) -> None:
         """Records a loss that only the agent has seen (rule 4)."""
         if self.lost is None and self.source in ("", MODEL):
-            self.lost = Loss(now_s, printable(source[:40]), watts, any_w=watts)
+            self.lost = Loss(now_s, printable(source[:40]), watts, watts, any_w=watts)
 
     def _change(self, source: str, at_s: float) -> Iterator[Switch]:
         before, first = self.source, self.at_s == -math.inf
@@ -111,7 +120,7 @@ class NodeSensor:
         if before and not (appears and self.lost is None):
             self._lose(at_s)
         if before:
-            self.jobs = {}
+            self.recent, self.jobs = Recent(), {}
         self.source = source
         if self.lost is not None:
             measured = source != MODEL or self.lost.source == MODEL
@@ -125,10 +134,20 @@ class NodeSensor:
             self.lost = Loss(now_s, self.source, self.watts)
         if self.source == MODEL != self.lost.source:
             return
-        kept = self.lost.jobs
-        self.lost.source, self.lost.watts = self.source, self.watts
+        lost, kept = self.lost, self.lost.jobs
+        lost.source, lost.watts = self.source, self.watts
+        lost.most_w = max(lost.most_w, self.recent.highest(self.recent.last_s))
         for job, recent in self.jobs.items():
-            kept[job] = max(kept.get(job, 0.0), recent.highest(recent.last_s))
+            highest_w = recent.highest(recent.last_s)
+            if job in kept or len(kept) < MOST_JOBS:
+                kept[job] = max(kept.get(job, 0.0), highest_w)
+            else:
+                lost.any_w = max(lost.any_w, highest_w)
+
+    def keep(self, placed: Container[str]) -> None:
+        """Forgets what a loss kept of jobs that are not placed on the node."""
+        if self.lost is not None:
+            self.lost.jobs = {job: w for job, w in self.lost.jobs.items() if job in placed}
 
     def upper_w(self, job: str, *, now_s: float, stale: bool) -> float:
         """What a job draws at most while a measurement is lost, without what is stated; 0: unknown.
@@ -143,3 +162,8 @@ class NodeSensor:
         recent = None if stale else self.jobs.get(job)
         present = 0.0 if recent is None else recent.highest(now_s)
         return max(lost.jobs.get(job, lost.any_w), present)
+
+    def most_w(self, *, now_s: float, stale: bool) -> float:
+        """The highest value of the node before a loss, or of the present source."""
+        assert self.lost is not None
+        return max(self.lost.most_w, 0.0 if stale else self.recent.highest(now_s))

@@ -16,10 +16,11 @@ Rules
        new to the job counts like its measured ones until the job is measured there, but no longer
        than `stale_s` after the first query, and only while its agent reports. Any other node
        without a current value counts with its type's idle and maximum power; if these are not
-       stated, the job's power is unknown.
-    5. A node whose measurement is lost (`bridge.rpc.agents.node_sensor`) counts with the greatest
-       of what is stated, what was measured last and what the model says, and with its type's
-       maximum while its agent is silent. Every change of a node's source is logged and counted.
+       stated, the job's power is unknown. Of the maximum a job on a part of a node counts with the
+       same part beyond idle.
+    5. A job on a node whose measurement is lost (`bridge.rpc.agents.node_sensor`) counts as
+       `lost_power.py` says. Every change of a node's source is counted, and logged at a limited
+       rate for each node.
 """
 
 import logging
@@ -33,9 +34,11 @@ from typing import Final
 
 from bridge.planning.power.calibration import NodeReports
 from bridge.rpc.agents.load_curves import MODEL, LoadCurve
-from bridge.rpc.agents.node_sensor import NONE, NodeSensor, Switch
+from bridge.rpc.agents.lost_power import Claim, lost_power
+from bridge.rpc.agents.node_sensor import MOST_JOBS, NONE, NodeSensor, Switch
 from bridge.rpc.agents.recent import WINDOW_S, Recent
 from bridge.rpc.pb import agent_pb2 as pb
+from bridge.rpc.transport.complaints import Complaints, nobody
 from bridge.units import format_duration
 
 _log = logging.getLogger(__name__)
@@ -44,7 +47,6 @@ STALE_S: Final = 30.0
 SLACK: Final = 0.2
 MOST_W: Final = 200_000.0
 """Of a node whose type is not stated."""
-MOST_JOBS: Final = 1024
 MOST_READINGS: Final = 100
 """In one message."""
 MOST_NAMED: Final = 200
@@ -126,8 +128,11 @@ class PowerUse:
         self._nodes: dict[str, NodeSensor] = {}
         self._curves: dict[str, LoadCurve] = {}
         self._types: Mapping[str, Watts] = {}
-        self.tell: Callable[[str, str], None] = _nobody
-        self.switched: Callable[[str, str], None] = _nobody
+        self._claims: Mapping[str, Mapping[str, Claim]] = {}
+        self._counted: dict[str, dict[str, int]] = {}
+        self._changes: dict[str, Complaints] = {}
+        self.tell: Callable[[str, str], None] = nobody
+        self.switched: Callable[[str, str], None] = nobody
         self.refused: Counter[tuple[str, str]] = Counter()
         self.switches: Counter[tuple[str, str]] = Counter()
         self._looked_s = -math.inf
@@ -141,6 +146,16 @@ class PowerUse:
     def state_types(self, types: Mapping[str, Watts]) -> None:
         """Sets the nodes' idle and maximum powers."""
         self._types = types
+
+    def state_claims(self, claims: Mapping[str, Mapping[str, Claim]]) -> None:
+        """Sets what the jobs placed on each node may draw there, by node and job.
+
+        Lost measurements of all other jobs are forgotten.
+        """
+        with self._lock:
+            self._claims, self._counted = claims, {}
+            for name, node in self._nodes.items():
+                node.keep(claims.get(name, ()))
 
     # ------------------------------------------------------------ reports
 
@@ -210,6 +225,9 @@ class PowerUse:
             return
         for job, watts in self._shares(agent, power, jobs):
             recent = node.jobs.get(job)
+            if recent is None and len(node.jobs) >= MOST_JOBS:
+                self._refuse(agent, "many")
+                continue
             if recent is None:
                 recent = node.jobs.setdefault(job, Recent())
             recent.add(at_s, watts)
@@ -226,22 +244,28 @@ class PowerUse:
             node.believe(power.lost_source, power.lost_watts, now)
 
     def _switch(self, name: str, switches: Iterable[Switch]) -> None:
+        now = self._clock()
         for each in switches:
+            changes = self._changes.get(name)
+            if changes is None:
+                changes = self._changes.setdefault(name, _changes_of(name))
             if each.before == each.after:
-                _log.info("power of %s: %s measures it again", name, each.after)
+                changes.complain("source", f"{each.after} again", now, level=logging.INFO)
                 continue
             kinds = _kind(each.before), _kind(each.after)
             self.switches[kinds] += 1
             self.switched(*kinds)
-            level = logging.WARNING if each.after in (MODEL, NONE) else logging.INFO
-            _log.log(
-                level,
-                "power of %s: source %s in place of %s, whose last value was %.0f W",
-                name, each.after, each.before, each.watts,
+            changes.complain(
+                "source", f"{each.after} in place of {each.before}", now,
+                f"the last value was {each.watts:.0f} W",
+                level=logging.WARNING if each.after in (MODEL, NONE) else logging.INFO,
             )  # fmt: skip
 
     def look(self) -> None:
-        """Notices nodes that have fallen silent; at most once a second. O(nodes)."""
+        """Notices nodes that have fallen silent, and sums up changes that were not logged.
+
+        At most once a second. O(nodes).
+        """
         now = self._clock()
         if now - self._looked_s < 1:
             return
@@ -250,6 +274,8 @@ class PowerUse:
             for name, node in self._nodes.items():
                 if node.source and self._is_stale(node, now):
                     self._switch(name, node.end(now))
+            for changes in self._changes.values():
+                changes.sum_up(now)
 
     def _problem(self, power: pb.NodePower, age_ms: int) -> str:
         watts = power.watts
@@ -291,13 +317,12 @@ class PowerUse:
 
     # ------------------------------------------------------------ what is known
 
-    def job_bounds(self, job: str, nodes: Sequence[str], stated: Sequence[int] = ()) -> Watts:
+    def job_bounds(self, job: str, nodes: Sequence[str]) -> Watts:
         """A low and a high estimate of a running job's draw on each of its nodes (rules 4 and 5).
 
         Args:
             job: its id on the nodes.
             nodes: that it holds.
-            stated: W, of the job on each of these nodes, for rule 5; empty: nothing is.
 
         Returns:
             W, idle power included; (0, 0): not measured.
@@ -305,30 +330,19 @@ class PowerUse:
         now, new = self._clock(), 0
         low_w = high_w = 0.0
         with self._lock:
-            own = stated or (0,) * len(nodes)
-            asked = [
-                self._bounds(job, name, now, most_w)
-                for name, most_w in zip(nodes, own, strict=True)
-            ]
+            asked = [self._bounds(job, name, now) for name in nodes]
             if all(each is None for each in asked):
                 return 0, 0
             for name, each in zip(nodes, asked, strict=True):
                 if each is None and self._is_new(job, name, now):
                     new += 1
                     continue
-                bounds = each or self._types.get(name)
+                bounds = each or self._stated_bounds(job, name)
                 if bounds is None:
                     return 0, 0
                 low_w, high_w = low_w + bounds[0], high_w + bounds[1]
         counted = len(nodes) - new
         return max(math.floor(low_w / counted), 1), max(math.ceil(high_w / counted), 1)
-
-    def lost(self, nodes: Sequence[str]) -> bool:
-        """Whether the measurement of one of these nodes is lost."""
-        now = self._clock()
-        with self._lock:
-            found = (self._nodes.get(name) for name in nodes)
-            return any(node is not None and self._is_lost(node, now) for node in found)
 
     def source(self, nodes: Sequence[str]) -> PowerSource:
         """Where the power of a job on these nodes comes from, for display."""
@@ -369,13 +383,26 @@ class PowerUse:
     def _is_lost(self, node: NodeSensor, now: float) -> bool:
         return node.lost is not None or (bool(node.source) and self._is_stale(node, now))
 
-    def _bounds(self, job: str, name: str, now: float, stated_w: int) -> tuple[float, float] | None:
+    def _stated_bounds(self, job: str, name: str) -> tuple[float, float] | None:
+        """Those of rule 4, without a current value; None: nothing is stated."""
+        types = self._types.get(name)
+        return None if types is None else (types[0], self._claim(job, name).part_w)
+
+    def _claim(self, job: str, name: str) -> Claim:
+        """What a job may draw on a node; a job that is not known to be there, the maximum."""
+        found = self._claims.get(name, {}).get(job)
+        if found is not None:
+            return found
+        max_w = self._types.get(name, (0, 0))[1]
+        return Claim(max_w, max_w)
+
+    def _bounds(self, job: str, name: str, now: float) -> tuple[float, float] | None:
         """The draw of a job on one node; None: it is not measured there."""
         node = self._nodes.get(name)
         if node is not None and node.source and self._is_stale(node, now):
             self._switch(name, node.end(now))
         if node is not None and node.lost is not None:
-            return self._lost_bounds(job, name, node, now, stated_w)
+            return self._lost_bounds(job, name, node, now)
         recent = node.jobs.get(job) if node is not None else None
         if node is None or recent is None:
             return None
@@ -385,15 +412,20 @@ class PowerUse:
         return found
 
     def _lost_bounds(
-        self, job: str, name: str, node: NodeSensor, now: float, stated_w: int
+        self, job: str, name: str, node: NodeSensor, now: float
     ) -> tuple[float, float] | None:
         """Rule 5."""
         stale = not node.source or self._is_stale(node, now)
         idle_w, max_w = self._types.get(name, (0, 0))
-        upper_w = max(node.upper_w(job, now_s=now, stale=stale), stated_w)
-        if stale or not stated_w:
-            upper_w = max(upper_w, max_w)
-        return (float(min(idle_w, upper_w)), float(upper_w)) if upper_w > 0 else None
+        counted = self._counted.get(name, {})
+        if job not in counted:
+            placed = self._claims.get(name, {})
+            claims = {**placed, job: self._claim(job, name)}
+            counted = lost_power(node, claims, (idle_w, max_w), now_s=now, stale=stale)
+            if job in placed:
+                self._counted[name] = counted
+        upper_w = counted[job]
+        return (min(idle_w, upper_w), upper_w) if upper_w or max_w else None
 
     def _is_new(self, job: str, name: str, now: float) -> bool:
         """Whether a job that is not measured on a node has only just begun there."""
@@ -452,6 +484,7 @@ class PowerUse:
             for name in nodes:
                 self._nodes.pop(name, None)
                 self._curves.pop(name, None)
+                self._changes.pop(name, None)
 
 
 def _load(power: pb.NodePower) -> float | None:
@@ -460,14 +493,14 @@ def _load(power: pb.NodePower) -> float | None:
     return power.busy_cpus / power.cpus if known else None
 
 
+def _changes_of(name: str) -> Complaints:
+    return Complaints(f"power of {name}", nobody, verb="has source")
+
+
 def _kind(source: str) -> str:
     """The kind of a source, so that their number is bounded."""
     name = source.partition(":")[0]
     return name if name in KINDS else OTHERS
-
-
-def _nobody(agent: str, reason: str) -> None:
-    """Ignores refusals and changes."""
 
 
 def _is_number(job: str) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rejected connections of a gate, in log and metrics."""
+"""Rejected connections of a gate, and other repeated events, in log and metrics."""
 
 import logging
 import math
@@ -25,8 +25,15 @@ def nobody(_key: str, _reason: str) -> None:
 class Complaints:
     """Reports rejections to log and metrics; at a limited rate to the log."""
 
-    def __init__(self, key: str, refused: OnRefused) -> None:
-        self._key = key
+    def __init__(self, key: str, refused: OnRefused, *, verb: str = "refused") -> None:
+        """Starts without any.
+
+        Args:
+            key: whose they are.
+            refused: called for each.
+            verb: what happens to an owner.
+        """
+        self._key, self._verb = key, verb
         self._refused = refused
         self._told: set[tuple[str, Hashable]] = set()
         self._more: Counter[tuple[str, Hashable]] = Counter()
@@ -37,7 +44,10 @@ class Complaints:
         """Whether there is something to summarise."""
         return bool(self._told)
 
-    def complain(self, reason: str, owner: Hashable, now: float, why: str = "") -> None:
+    def complain(
+        self, reason: str, owner: Hashable, now: float, why: str = "", *,
+        level: int = logging.WARNING,
+    ) -> None:  # fmt: skip
         """Records a rejection."""
         self._refused(self._key, reason)
         if not self._told:
@@ -47,7 +57,7 @@ class Complaints:
             self._more[about if about in self._told else (reason, "others")] += 1
             return
         self._told.add(about)
-        _log.warning("%s: refused %s (%s)", self._key, _shown(owner), why or reason)
+        _log.log(level, "%s: %s %s (%s)", self._key, self._verb, _shown(owner), why or reason)
 
     def sum_up(self, now: float) -> None:
         """Logs the unreported rejections, once a minute."""
@@ -55,8 +65,8 @@ class Complaints:
             return
         for (reason, owner), count in self._more.items():
             _log.warning(
-                "%s: refused %s %d more times within a minute (%s)",
-                self._key, _shown(owner), count, reason,
+                "%s: %s %s %d more times within a minute (%s)",
+                self._key, self._verb, _shown(owner), count, reason,
             )  # fmt: skip
         self._told = set(self._more) if self._more else set()
         self._more.clear()

@@ -7,8 +7,9 @@ import pytest
 
 from bridge.rpc.agents.hub import Hub
 from bridge.rpc.agents.load_curves import APART_S, ASKED_LAG_S, KEPT, LAG_S
+from bridge.rpc.agents.lost_power import Claim
+from bridge.rpc.agents.node_sensor import MOST_JOBS
 from bridge.rpc.agents.power_use import (
-    MOST_JOBS,
     MOST_NAMED,
     MOST_READINGS,
     MOST_W,
@@ -59,6 +60,14 @@ def reports(power, *watts, node="n1", **more):
 
 
 LONG = int(LEAST_S) + 1
+
+
+def bounds(power, job, nodes, stated):
+    """Those of the only job on some nodes, with what is stated of it on each."""
+    most = [power.types.get(name, (0, 0))[1] for name in nodes]
+    claims = zip(nodes, map(Claim, stated, most), strict=True)
+    power.state_claims({name: {job: claim} for name, claim in claims})
+    return power.job_bounds(job, nodes)
 
 
 def test_a_job_alone_draws_all_of_its_nodes(power):
@@ -334,22 +343,23 @@ def a_measured_node(power, watts=445, types=(70, 500)):
 def test_the_model_does_not_replace_a_meter(power, caplog):
     """Measured 445 W, modelled 250 W: the jobs of two nodes draw 890 W, whatever the model says."""
     a_measured_node(power)
-    assert power.job_bounds("7", ["n1", "n2"], (300, 300)) == (445, 445)
+    assert bounds(power, "7", ["n1", "n2"], (300, 300)) == (445, 445)
     for _ in range(LONG):
         reports(power, 250, source="model")
         reports(power, 250, source="model", node="n2")
-    assert power.job_bounds("7", ["n1", "n2"], (300, 300)) == (70, 445)
-    assert power.job_bounds("7", ["n1", "n2"], (480, 300)) == (70, 463)  # each by its greatest
-    assert power.job_bounds("7", ["n1"]) == (70, 500)  # nothing is stated but the node's maximum
-    assert power.job_bounds("8", ["n1"], (300,)) == (70, 300)  # never measured there
+    assert bounds(power, "7", ["n1", "n2"], (300, 300)) == (70, 445)
+    assert bounds(power, "7", ["n1", "n2"], (480, 300)) == (70, 463)  # each by its greatest
+    assert bounds(power, "7", ["n1"], (500,)) == (70, 500)  # only its type is stated
+    assert bounds(power, "8", ["n1"], (300,)) == (70, 300)  # never measured there
     assert power.switches == {("rapl", "model"): 2}
-    assert sum("in place of rapl, whose last value was 445 W" in r for r in caplog.messages) == 2
+    text = "model in place of rapl (the last value was 445 W)"
+    assert sum(text in line for line in caplog.messages) == 2
 
 
 def test_what_the_model_says_counts_if_it_is_the_greatest(power):
     a_measured_node(power, 100)
     reports(power, 120, 400, 130, source="model")
-    assert power.job_bounds("7", ["n1"], (300,)) == (70, 400)
+    assert bounds(power, "7", ["n1"], (300,)) == (70, 400)
 
 
 @pytest.mark.parametrize("how", ["no value", "impossible", "silent"])
@@ -363,7 +373,7 @@ def test_a_meter_that_says_nothing_is_lost(power, how):
             power.took("n1", {"n1"}, pb.Uses(uses=[a_use(watts)]))
         power.took("n2", {"n2"}, pb.Uses(uses=[a_use(300, node="n2")]))
     power.look()
-    assert power.job_bounds("7", ["n1"], (300,)) == (70, 500)
+    assert bounds(power, "7", ["n1"], (300,)) == (70, 500)
     assert power.job_bounds("7", ["n2"])[1] == 445
     assert power.switches == {("rapl", "none"): 1}
     assert power.sensors() == {"lost": 1, "measured": 1}
@@ -377,12 +387,12 @@ def test_a_meter_counts_again_when_it_has_had_values_for_a_while(power):
     reports(power, 250, source="model")
     for _ in range(3):  # it comes and goes
         reports(power, 460, 200)
-        assert power.job_bounds("7", ["n1"], (100,)) == (70, 460)
+        assert bounds(power, "7", ["n1"], (100,)) == (70, 460)
         reports(power, 250, source="model")
     reports(power, *[200] * (LONG - 1))
-    assert power.job_bounds("7", ["n1"], (100,)) == (70, 460)
+    assert bounds(power, "7", ["n1"], (100,)) == (70, 460)
     reports(power, 200)
-    assert power.job_bounds("7", ["n1"], (100,)) == (200, 200)
+    assert bounds(power, "7", ["n1"], (100,)) == (200, 200)
     assert power.losses() == []
     assert power.switches["rapl", "model"] == power.switches["model", "rapl"] == 4
 
@@ -394,7 +404,7 @@ def test_of_two_lost_nodes_one_comes_back(power):
     reports(power, *[200] * LONG)
     reports(power, 250, node="n2", source="model")
     assert [told.partition(":")[0] for told in power.losses()] == ["n2"]
-    assert power.job_bounds("7", ["n1", "n2"], (100, 100)) == ((200 + 70) // 2, 323)
+    assert bounds(power, "7", ["n1", "n2"], (100, 100)) == ((200 + 70) // 2, 323)
     source = power.source(["n1", "n2"])
     assert source.text == "model in place of rapl, rapl"
     assert source.lost_s is not None
@@ -405,7 +415,7 @@ def test_a_loss_before_the_service_started_is_told_by_the_agent(power):
     use = a_use(250, source="model")
     use.nodes[0].lost_source, use.nodes[0].lost_watts = "rapl", 445.0
     power.took("n1", {"n1"}, pb.Uses(uses=[use]))
-    assert power.job_bounds("7", ["n1"], (300,)) == (70, 445)
+    assert bounds(power, "7", ["n1"], (300,)) == (70, 445)
     assert power.nodes()["n1"].lost == "rapl"
     wild = a_use(250, node="n2", source="model")
     wild.nodes[0].lost_source, wild.nodes[0].lost_watts = "rapl", math.inf
@@ -425,6 +435,44 @@ def test_sources_of_any_name_are_counted_as_few_kinds(power):
     for number in range(50):
         reports(power, 100, source=f"made up {number}")
     assert set(power.switches) == {("others", "others")}
+
+
+def test_what_a_loss_keeps_of_jobs_that_have_gone_is_forgotten(power):
+    a_measured_node(power)
+    reports(power, 250, source="model")
+    reports(power, 250, node="n2", source="model")
+    power.state_claims({"n2": {"7": Claim(300, 500)}})
+    assert power._nodes["n1"].lost.jobs == {}
+    assert power._nodes["n2"].lost.jobs == {"7": 445}
+
+
+def test_an_agent_that_names_other_jobs_each_time_costs_no_memory_and_no_log(power, caplog):
+    """Its source alternates, too. Of the other agent's node all is kept and logged."""
+    a_measured_node(power)
+    caplog.clear()
+    for number in range(200):
+        jobs = [str(10_000 + 100 * number + job) for job in range(100)]
+        reports(power, 445, jobs=jobs, source=("rapl", "pm_counters")[number % 2])
+        power.look()
+    noisy = power._nodes["n1"]
+    assert len(noisy.lost.jobs) == MOST_JOBS
+    assert noisy.lost.any_w > 0  # the jobs that are not kept do not count with less
+    power.took("n2", {"n2"}, pb.Uses(uses=[a_use(250, node="n2", source="model")]))
+    told = [line.partition(":")[0] for line in caplog.messages]
+    assert 0 < told.count("power of n1") <= 3 * 2 * 4  # three kinds, twice a minute
+    assert told.count("power of n2") == 2  # silent, and back
+    assert any("more times within a minute" in line for line in caplog.messages)
+    assert bounds(power, "7", ["n2"], (300,)) == (70, 445)
+    assert power.switches["rapl", "pm_counters"] + power.switches["pm_counters", "rapl"] == 199
+
+
+def test_the_jobs_of_one_source_are_bounded(power):
+    a_measured_node(power)
+    for number in range(20):
+        reports(power, 445, jobs=[str(10_000 + 100 * number + job) for job in range(100)])
+    assert len(power._nodes["n1"].jobs) == MOST_JOBS
+    assert set(power.refused) == {("n1", "many")}
+    assert set(power._nodes["n2"].jobs) == {"7"}
 
 
 # ------------------------------------------------------------------ what a model is fitted to
