@@ -158,7 +158,7 @@ class SharedNodes:
         if self.dice.random() < 0.01:
             self.restart()
         for node in range(2):
-            if self.dice.random() < 0.05:
+            if self.dice.random() < 0.025:
                 self.mode[node] = MODES[self.dice.integers(len(MODES))]
             self._draw(node)
             self._report(node)
