@@ -407,7 +407,7 @@ def test_a_real_cgroup_holds_every_process_and_leaves_no_trace(
 ) -> None:
     record = tmp_path / "shares.json"
     node, job = real_job.node, real_job.job
-    keeper = ShareKeeper([node], ShareRecord(record), Processes(), cpus=2)
+    keeper = ShareKeeper([node], ShareRecord(record), Processes(), cpus=2, clock=Clock())
     keeper.order(1, 6, [Share(node, job, guest=True, milli_cpus=250, weight=1)])
     assert [each.method for each in keeper.look()] == ["cgroup-v1"]
     own = keeper.cgroups[node, job]
@@ -421,7 +421,7 @@ def test_a_real_cgroup_holds_every_process_and_leaves_no_trace(
     else:
         # An agent that died before it had recorded the cgroup is followed by one that finds it.
         record.unlink()
-        keeper = ShareKeeper([node], ShareRecord(record), Processes(), cpus=2)
+        keeper = ShareKeeper([node], ShareRecord(record), Processes(), cpus=2, clock=Clock())
         keeper.order(1, 6, [Share(node, job, guest=True, milli_cpus=250, weight=1)])
         keeper.look()
         assert keeper.cgroups[node, job] == own

@@ -11,7 +11,7 @@ from bridge.agent.shares.cgroup_v1 import CgroupV1, own_name
 from bridge.agent.shares.keeper import ShareKeeper
 from bridge.agent.shares.record import ShareRecord
 from bridge.agent.shares.wanted import Share
-from tests.unit.agent.trees import REAL, RealJob, real_hierarchies, wait_until
+from tests.unit.agent.trees import REAL, Clock, RealJob, real_hierarchies, wait_until
 
 MORE = "for i in $(seq 20); do sleep 600 & done"
 """Processes that start after the job has its cgroup, or not. That none escapes, however fast a job
@@ -48,7 +48,8 @@ def test_a_job_is_stopped_only_to_catch_processes_that_started_outside(
         (own / "cgroup.procs").write_text(str(job.shell.pid))
     job.go_on()
     wait_until(lambda: len((job.folder / "cgroup.procs").read_text().split()) > 20)
-    keeper = ShareKeeper([job.node], ShareRecord(tmp_path / "shares.json"), Processes(), cpus=2)
+    record = ShareRecord(tmp_path / "shares.json")
+    keeper = ShareKeeper([job.node], record, Processes(), cpus=2, clock=Clock())
     found = list[bool]()
     for _ in range(5):
         keeper.order(1, 6, [Share(*key, guest=True, milli_cpus=250, weight=1)])
