@@ -38,7 +38,7 @@ def test_configurations_load(block, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", [p for p in READ if on_this_machine(p)], ids=lambda p: p.path)
 def test_commands_do_what_the_page_says(page: Page, tmp_path: Path) -> None:
-    """Takes seconds: commands start one after the other, and simulate thousands of jobs."""
+    """Slow: commands start one after the other, and simulate thousands of jobs."""
     host = Host(tmp_path)
     follower = Follower(lambda mark: host if fast(mark) else None)
     follower.follow(page.blocks)

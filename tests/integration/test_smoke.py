@@ -255,7 +255,7 @@ def test_a_guest_is_bound_beside_its_host_and_leaves_no_trace(decider: Decider) 
     assert said["outcome"] == "OUTCOME_APPLIED", said
     cluster.wait_state(guest, "RUNNING")
     decider.tell_agents(job=guest, node="n1", milli_cpus=250, weight=1, guest=True)
-    find = "find /sys/fs/cgroup/cpu -path '*schedbridge_*'"
+    find = "find /sys/fs/cgroup/cpu -path '*schedbridge_n1_*'"  # the host's: others have their own
     quota = f"{find} -name cpu.cfs_quota_us -exec cat {{}} +"
     cluster.wait_for("a quota", lambda: "25000" in cluster.inside("n1", "sh", "-c", quota))
     cluster.root("scancel", guest, host)

@@ -283,7 +283,10 @@ def test_nodes_leave_and_join_classes(seed: int) -> None:
 @given(SEEDS)
 @EXAMPLES
 def test_few_requests_while_much_is_given_back(seed: int) -> None:
-    """So that a node has more windows in which a start is possible again than are kept apart."""
+    """So that a node has more windows in which a start is possible again than are kept apart.
+
+    Slow: each of many requests is asked of the oracle, too.
+    """
     pair = Changing(random.Random(seed))
     for _ in range(2):
         pair.request()
