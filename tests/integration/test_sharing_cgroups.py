@@ -96,7 +96,8 @@ def test_a_guest_alone_has_the_whole_node_though_nothing_of_ours_runs(sharing: D
     cluster.inside("service", "sh", "-c", "kill -STOP $(cat /tmp/replacement.pid)")
     try:
         with no_agent(cluster):
-            assert shown(cluster, guest) == ("25000", "10")
+            # Its quota, or the least: the guardian may have seen the agent's end before its own.
+            assert shown(cluster, guest) in {("25000", "10"), ("10000", "10")}
             cluster.root("scancel", host)
             cluster.wait_for("its full share", lambda: shown(cluster, guest) == FULL_SHARE, 60)
             assert cluster.state(guest) == "RUNNING"
