@@ -4,8 +4,8 @@
 Rules
     1. The brackets, commas and quotes of a text are an upper bound on its values, and so on the
        memory that they need (`needed_bytes`). They also count where they are within strings.
-    2. A list of many members is read one by one (`members`), each within `MOST_MEMBER` bytes of
-       text; only the member that is being read is held.
+    2. A list of many members is read one by one (`members`), each within `MAX_MEMBER_BYTES` bytes
+       of text; only the member that is being read is held.
 """
 
 import json
@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from bridge.files import MIB, MemoryBudget
 
-MEMORY_MOST: Final = 512 * MIB
+MAX_MEMORY_BYTES: Final = 512 * MIB
 """Memory that the values of one text may need, bytes."""
-MOST_MEMBER: Final = 64 * MIB
+MAX_MEMBER_BYTES: Final = 64 * MIB
 _FIRST_WINDOW: Final = 1 << 16
 
 # Of CPython, rounded up, each with its place in the list or object that holds it.
@@ -46,14 +46,14 @@ def load(text: bytes | str, budget: MemoryBudget | None = None, **settings: Any)
 
     Args:
         text: JSON.
-        budget: what the value is counted in; None: `MEMORY_MOST`.
+        budget: what the value is counted in; None: `MAX_MEMORY_BYTES`.
         settings: of `json.loads`.
 
     Raises:
         OSError: it may need more memory than the budget has.
         ValueError: it is not JSON.
     """
-    (budget or MemoryBudget(MEMORY_MOST)).take(
+    (budget or MemoryBudget(MAX_MEMORY_BYTES)).take(
         needed_bytes(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text)
     )
     try:
@@ -70,9 +70,9 @@ def members(pieces: Iterable[bytes], key: str) -> Iterator[Any]:
         key: of the list.
 
     Raises:
-        OSError: a member may need more than `MEMORY_MOST`.
+        OSError: a member may need more than `MAX_MEMORY_BYTES`.
         KeyError: it has no such list.
-        ValueError: it is not JSON, or a member is longer than `MOST_MEMBER`.
+        ValueError: it is not JSON, or a member is longer than `MAX_MEMBER_BYTES`.
     """
     text, found = _Text(pieces), False
     text.expect(b"{")
@@ -135,7 +135,7 @@ class _Text:
         while True:
             piece = self.peek(window)
             if window > _FIRST_WINDOW:
-                MemoryBudget(MEMORY_MOST).take(needed_bytes(piece))
+                MemoryBudget(MAX_MEMORY_BYTES).take(needed_bytes(piece))
             shown = piece.decode("utf-8", "surrogateescape")
             try:
                 value, end = _DECODER.raw_decode(shown)
@@ -150,8 +150,8 @@ class _Text:
                 self._at += end if used.isascii() else len(used.encode("utf-8", "surrogateescape"))
                 self._skip()
                 return value
-            if window >= MOST_MEMBER:
-                raise ValueError(f"an entry is longer than {MOST_MEMBER // MIB} MiB")
+            if window >= MAX_MEMBER_BYTES:
+                raise ValueError(f"an entry is longer than {MAX_MEMBER_BYTES // MIB} MiB")
             window *= 4
 
     def _skip(self) -> None:

@@ -26,19 +26,19 @@ UNREADABLE: Final = (
 """What reading a damaged file may raise."""
 
 
-def read(content: bytes, most: int) -> dict[str, NDArray[Any]]:
+def read(content: bytes, max_bytes: int) -> dict[str, NDArray[Any]]:
     """The arrays by name.
 
     Args:
         content: of a file.
-        most: memory that the arrays may need together, bytes.
+        max_bytes: memory that the arrays may need together, bytes.
 
     Raises:
         OSError: they need more.
         ValueError: an array is not as long as its header states; or another of `UNREADABLE`.
     """
     with zipfile.ZipFile(io.BytesIO(content)) as packed:
-        MemoryBudget(most).take(sum(entry.file_size for entry in packed.infolist()))
+        MemoryBudget(max_bytes).take(sum(entry.file_size for entry in packed.infolist()))
         for entry in packed.infolist():
             with packed.open(entry) as stream:
                 if _stated_bytes(stream) > entry.file_size:

@@ -57,13 +57,13 @@ class JobFolders:
         """Whether nothing is in the folder of a job, or it cannot be read."""
         return next(_names(self._folder / job), None) is None
 
-    def read(self, job: str, name: str, most: int) -> JobFile | None:
+    def read(self, job: str, name: str, max_bytes: int) -> JobFile | None:
         """The begin of a file in a job's folder; None: there is none that may be read (rule 2).
 
         Args:
             job: by its id on the node.
             name: of the file.
-            most: bytes to read.
+            max_bytes: bytes to read.
         """
         user = self.user_of(job)
         if user is None:
@@ -77,7 +77,7 @@ class JobFolders:
             of = os.fstat(file)
             if not stat.S_ISREG(of.st_mode) or of.st_uid != user:
                 return None
-            return JobFile(of.st_ino, of.st_size, os.pread(file, most, 0))
+            return JobFile(of.st_ino, of.st_size, os.pread(file, max_bytes, 0))
         except OSError:
             return None
         finally:

@@ -201,18 +201,18 @@ def _extensions(snapshot: Snapshot, plan: Plan) -> Iterator[Broken]:
     if len(plan.extensions.total_s) != len(plan.extensions.id):
         yield -1, "", "has columns of extensions of different length"
         return
-    most_s: dict[str, int] = {}
+    max_s: dict[str, int] = {}
     for row in np.flatnonzero(running.extendable).tolist():
         if not running.host_id[row] and not running.releasing[row]:
             since_s, now_s = int(running.hosted_since_s[row]), snapshot.now_s
             until_s = min(now_s, int(running.end_s[row]) - int(running.extended_s[row]))
             present_s = max(until_s - since_s, 0) if since_s else 0  # clocks can be set back
             ran_s = max(now_s - int(running.start_s[row]), 0)
-            most_s[str(running.id[row])] = min(int(running.hosted_s[row]) + present_s, ran_s)
+            max_s[str(running.id[row])] = min(int(running.hosted_s[row]) + present_s, ran_s)
     for job_id, total_s in zip(
         plan.extensions.id.tolist(), plan.extensions.total_s.tolist(), strict=True
     ):
-        if job_id in seen or not 0 < total_s <= most_s.get(job_id, 0):
+        if job_id in seen or not 0 < total_s <= max_s.get(job_id, 0):
             yield -1, job_id, "has its limit lengthened twice, or by more than its time with guests"
         seen.add(job_id)
 

@@ -13,7 +13,7 @@ Rules
        (`bridge.planning.scheduler.kept_plan`).
     2. Files are untrusted: they are data, never executed, and a file that does not fit the tables
        or contradicts itself is refused with file, field and problem.
-    3. The memory that a file needs is bounded (`MEMORY_MOST`), and counted before it is used.
+    3. The memory that a file needs is bounded (`MAX_MEMORY_BYTES`), and counted before it is used.
     4. A file of an older version is read as long as its fields are known; one of a newer version
        is refused. In version 1 limits, FreePools and protections are parameters of the policy.
     5. The same recording gives the same bytes.
@@ -43,7 +43,7 @@ from bridge.recording.tables_text import KEYS, Wrong, from_plain, to_plain
 
 FORMAT, VERSION = "schedbridge cycle", 2
 SUFFIX = ".cycle.json.gz"
-MEMORY_MOST: Final = 512 * files.MIB
+MAX_MEMORY_BYTES: Final = 512 * files.MIB
 """Memory that the text, the values and the columns of a file may need together, bytes: that of some
 200,000 jobs that differ in every column."""
 
@@ -162,7 +162,7 @@ def read_recording(path: Path) -> Recording:
         RecordingError: it cannot be read, or is not a valid recording.
     """
     try:
-        raw = files.read_bytes(path, MEMORY_MOST)
+        raw = files.read_bytes(path, MAX_MEMORY_BYTES)
     except OSError as error:
         raise RecordingError(str(path), "", f"cannot be read: {error.strerror}") from None
     return decode(raw, str(path))
@@ -178,7 +178,7 @@ def decode(raw: bytes, path: str = "") -> Recording:
     Raises:
         RecordingError: they are not a valid recording.
     """
-    budget = files.MemoryBudget(MEMORY_MOST)
+    budget = files.MemoryBudget(MAX_MEMORY_BYTES)
     try:
         return _decode(_inflate(raw, budget), path, budget)
     except (EOFError, zlib.error, gzip.BadGzipFile):

@@ -33,7 +33,7 @@ from bridge.model.job_columns import ELEMENT, columns, dtype_of, objects
 MOST_VALUES = 100_000_000
 """Maximum number of values of one column."""
 
-MEMORY_MOST: Final = 512 * MIB
+MAX_MEMORY_BYTES: Final = 512 * MIB
 """Memory that the columns of a value may need, bytes."""
 
 _POSITION_B: Final = 24
@@ -156,13 +156,13 @@ def from_plain(
         hint: what it must be.
         field: its name, for messages.
         element: hint of the elements, for a column of objects.
-        budget: what the columns are counted in; None: `MEMORY_MOST`.
+        budget: what the columns are counted in; None: `MAX_MEMORY_BYTES`.
 
     Raises:
         Wrong: it is something else.
         OSError: its columns would need too much memory.
     """
-    return _Reading(budget or MemoryBudget(MEMORY_MOST)).value(data, hint, field, element)
+    return _Reading(budget or MemoryBudget(MAX_MEMORY_BYTES)).value(data, hint, field, element)
 
 
 @dataclasses.dataclass(frozen=True)

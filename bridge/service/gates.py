@@ -12,11 +12,11 @@ from bridge.rpc.transport.gate import ConnectionLimits, Gate
 from bridge.rpc.transport.listening import UnixListener, listen_tcp
 from bridge.rpc.transport.tls import RefusingServer
 
-_MOST_CONTROLLERS = 128
+_MAX_CONTROLLERS = 128
 """Connections to each of the controller's gates; far below the descriptors `select` can take."""
-_MOST_AGENTS = 8192
+_MAX_AGENTS = 8192
 """Connections of agents; they may all have one certificate."""
-_MOST_NEWCOMERS = 256
+_MAX_NEWCOMERS = 256
 """Connections to a gate whose callers have not shown who they are."""
 _KEPT_DESCRIPTORS = 40
 """Descriptors reserved for the store, the solver, the log, the private channel etc."""
@@ -56,13 +56,13 @@ class Gates:
         self, listener: socket.socket, key: str, policy: CallerPolicy, doors: int
     ) -> None:
         """A gate for controllers: each of `doors` has its own share of the descriptors."""
-        bounds = _limits(_MOST_CONTROLLERS, _KEPT_DESCRIPTORS, doors)
+        bounds = _limits(_MAX_CONTROLLERS, _KEPT_DESCRIPTORS, doors)
         self._gates.append(Gate(listener, key, policy, bounds=bounds, refused=self._refused))
 
     def to_agents(self, listener: socket.socket, policy: CallerPolicy) -> None:
         """The gate for agents."""
-        kept = _KEPT_DESCRIPTORS + 3 * (_MOST_CONTROLLERS + _MOST_NEWCOMERS)
-        bounds = _limits(_MOST_AGENTS, kept)
+        kept = _KEPT_DESCRIPTORS + 3 * (_MAX_CONTROLLERS + _MAX_NEWCOMERS)
+        bounds = _limits(_MAX_AGENTS, kept)
         bounds = replace(bounds, per_owner=bounds.total)
         self._gates.append(Gate(listener, "agents", policy, bounds=bounds, refused=self._refused))
 
@@ -83,6 +83,6 @@ class Gates:
 
 def _limits(admitted: int, kept: int, gates: int = 1) -> ConnectionLimits:
     """At most so many admitted callers, and newcomers; where descriptors are short, fewer."""
-    most = affordable(admitted + _MOST_NEWCOMERS, kept, gates)
-    newcomers = max(1, min(_MOST_NEWCOMERS, max(most // 4, most - admitted)))
-    return ConnectionLimits(total=most - newcomers, newcomers=newcomers)
+    total = affordable(admitted + _MAX_NEWCOMERS, kept, gates)
+    newcomers = max(1, min(_MAX_NEWCOMERS, max(total // 4, total - admitted)))
+    return ConnectionLimits(total=total - newcomers, newcomers=newcomers)

@@ -2,8 +2,8 @@
 """The files of the log of changes: lines of JSON beside the memory.
 
 Rules
-    1. Administrators' changes are appended. Beyond `MOST_BYTES` the file becomes the former one,
-       which replaces the one before: at least the last `MOST_BYTES` are kept.
+    1. Administrators' changes are appended. Beyond `MAX_BYTES` the file becomes the former one,
+       which replaces the one before: at least the last `MAX_BYTES` are kept.
     2. The others' file is replaced as a whole: its contents are bounded by `OthersChanges`.
     3. No link is followed. A damaged line is skipped.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 NAME: Final = "changes.jsonl"
-MOST_BYTES: Final = 4 << 20
+MAX_BYTES: Final = 4 << 20
 _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -53,7 +53,7 @@ def others_file(path: Path) -> Path:
 def append(path: Path, change: LoggedChange) -> None:
     """Rule 1; returns when the disk has the entry."""
     line = _line(change)
-    if path.exists() and path.stat().st_size + len(line) > MOST_BYTES:
+    if path.exists() and path.stat().st_size + len(line) > MAX_BYTES:
         path.replace(_former(path))
     with os.fdopen(os.open(path, _FLAGS | os.O_APPEND, 0o600), "r+b", buffering=0) as file:
         end = file.seek(0, os.SEEK_END)

@@ -2,11 +2,11 @@
 """The log of operators' changes: who, when, what, from what to what, and with which result.
 
 Rules
-    1. The last `MOST_HELD` changes of administrators are held, and apart from them the last
-       `MOST_PER_AUTHOR` of each of the last `MOST_AUTHORS` others: nobody pushes out another's.
+    1. The last `MAX_HELD` changes of administrators are held, and apart from them the last
+       `MAX_PER_AUTHOR` of each of the last `MAX_AUTHORS` others: nobody pushes out another's.
        Numbers without a user (of containers, say) count as one author: anyone may have many.
-    2. A text of an administrator's entry has `MOST_TEXT` characters at most, of another's `SHORT`.
-    3. Nobody waits for the disk: a thread writes the files. Where it cannot, or `MOST_OWED`
+    2. A text of an administrator's entry has `MAX_TEXT` characters at most, of another's `SHORT`.
+    3. Nobody waits for the disk: a thread writes the files. Where it cannot, or `MAX_OWED`
        entries wait for it, entries are only held.
     4. The others' file is written once in `SAVE_EVERY_S` at most, and at the end.
 """
@@ -25,12 +25,12 @@ from bridge.state.change_files import LoggedChange, others_file
 
 _log = logging.getLogger(__name__)
 
-MOST_HELD: Final = 1000
-MOST_TEXT: Final = 4000
-MOST_AUTHORS: Final = 200
-MOST_PER_AUTHOR: Final = 50
+MAX_HELD: Final = 1000
+MAX_TEXT: Final = 4000
+MAX_AUTHORS: Final = 200
+MAX_PER_AUTHOR: Final = 50
 SHORT: Final = 200
-MOST_OWED: Final = 1000
+MAX_OWED: Final = 1000
 SAVE_EVERY_S: Final = 5.0
 OPEN_S: Final = 2.0
 """The service's start waits so long for the files."""
@@ -50,9 +50,9 @@ class OthersChanges:
     def add(self, change: LoggedChange) -> None:
         """Rule 1."""
         author = None if change.user == str(change.uid) else change.uid
-        self._by_author.setdefault(author, deque(maxlen=MOST_PER_AUTHOR)).append(change)
+        self._by_author.setdefault(author, deque(maxlen=MAX_PER_AUTHOR)).append(change)
         self._by_author.move_to_end(author)
-        if len(self._by_author) > MOST_AUTHORS:
+        if len(self._by_author) > MAX_AUTHORS:
             self._by_author.popitem(last=False)
 
 
@@ -67,7 +67,7 @@ class ChangeLog:
         """
         self._path = path
         self._woken = threading.Condition()
-        self._admins: deque[LoggedChange] = deque(maxlen=MOST_HELD)
+        self._admins: deque[LoggedChange] = deque(maxlen=MAX_HELD)
         self._others = OthersChanges()
         self._owed: deque[LoggedChange] = deque()
         self._owes_others = self._closing = False
@@ -84,7 +84,7 @@ class ChangeLog:
 
     def add(self, change: LoggedChange, *, admin: bool) -> None:
         """Logs a change of an administrator or of somebody else; returns at once."""
-        change = _bounded(change, MOST_TEXT if admin else SHORT)
+        change = _bounded(change, MAX_TEXT if admin else SHORT)
         _log.log(
             logging.INFO if admin or change.done else logging.DEBUG,
             "change: %s by %s (uid %d): %s -> %s: %s",
@@ -98,17 +98,17 @@ class ChangeLog:
             self._admins.append(change)
             if self._path is None:
                 return
-            if len(self._owed) < MOST_OWED:
+            if len(self._owed) < MAX_OWED:
                 self._owed.append(change)
                 self._woken.notify()
             else:
                 self._complain(self._path, "the disk does not answer")
 
-    def last(self, most: int, since_s: int = 0) -> list[LoggedChange]:
+    def last(self, count: int, since_s: int = 0) -> list[LoggedChange]:
         """The last changes, oldest first, none before `since_s`.
 
         Args:
-            most: of administrators, and as many of others.
+            count: of administrators, and as many of others.
             since_s: Unix seconds.
         """
         with self._woken:
@@ -117,7 +117,7 @@ class ChangeLog:
         found = [
             change
             for changes in (admins, others)
-            for change in [each for each in changes if each.at_s >= since_s][-most:]
+            for change in [each for each in changes if each.at_s >= since_s][-count:]
         ]
         return sorted(found, key=_instant)
 
@@ -171,7 +171,7 @@ class ChangeLog:
 
     def _load(self, path: Path) -> None:
         """What is in the files comes before what was added meanwhile."""
-        admins = deque(change_files.read(path), maxlen=MOST_HELD)
+        admins = deque(change_files.read(path), maxlen=MAX_HELD)
         others = OthersChanges()
         for change in change_files.read(others_file(path)):
             others.add(change)
@@ -186,12 +186,12 @@ def _instant(change: LoggedChange) -> int:
     return change.at_s
 
 
-def _bounded(change: LoggedChange, most: int) -> LoggedChange:
+def _bounded(change: LoggedChange, max_length: int) -> LoggedChange:
     names = ("user", "method", "before", "after", "result")
-    texts: dict[str, Any] = {name: _text(getattr(change, name), most) for name in names}
+    texts: dict[str, Any] = {name: _text(getattr(change, name), max_length) for name in names}
     return replace(change, **texts)
 
 
-def _text(text: str, most: int) -> str:
+def _text(text: str, max_length: int) -> str:
     text = text.encode("utf-8", "replace").decode()
-    return text if len(text) <= most else f"{text[: most - 3]}..."
+    return text if len(text) <= max_length else f"{text[: max_length - 3]}..."

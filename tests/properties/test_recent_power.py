@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from bridge.rpc.agents.recent import APART_S, HIGH, LEAST_S, LOW, SETTLE_S, WINDOW_S, Recent
+from bridge.rpc.agents.recent import APART_S, HIGH, LOW, MIN_S, SETTLE_S, WINDOW_S, Recent
 from tests.crosses import each
 
 SEED = 11
@@ -27,7 +27,7 @@ class Naive:
         if not self.values:
             return None
         first, last = self.values[0][0], self.values[-1][0]
-        if now_s - last > stale_s or last - first < LEAST_S:
+        if now_s - last > stale_s or last - first < MIN_S:
             return None
         since_s = max(now_s - WINDOW_S, first + SETTLE_S)
         found = [value for at_s, value in self.values if at_s >= since_s]

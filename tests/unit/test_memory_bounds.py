@@ -40,8 +40,8 @@ TEXT_B = 2 * MIB
 @pytest.fixture(autouse=True)
 def bounds(monkeypatch):
     """Bounds a sixteenth of the true ones, because counting allocations takes its time."""
-    monkeypatch.setattr(recordings, "MEMORY_MOST", 32 * MIB)
-    monkeypatch.setattr(json_text, "MEMORY_MOST", 32 * MIB)
+    monkeypatch.setattr(recordings, "MAX_MEMORY_BYTES", 32 * MIB)
+    monkeypatch.setattr(json_text, "MAX_MEMORY_BYTES", 32 * MIB)
 
 
 @pytest.fixture
@@ -214,7 +214,7 @@ def test_accounting_of_one_job_that_holds_all(tmp_path, unit):
     path.write_bytes(gzip.compress(text.encode()))
     error, held = peak_of(lambda: reading.read_accounting([path]))
     assert str(error) == f"{path}: cannot be read: Needs more than 32 MiB of memory"
-    assert held < json_text.MEMORY_MOST
+    assert held < json_text.MAX_MEMORY_BYTES
 
 
 PBS = "11/26/2026 10:00:00;{};{}.s;user=u ctime=5 qtime=5 {}\n"

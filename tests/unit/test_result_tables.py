@@ -38,7 +38,7 @@ NUMBER = re.compile(r"(?<![\w.])(?:\d[\d,]*\d|\d)?(?:\.\d+)?(?![\w])")
 PROSE = re.compile(r"<!-- figures: (\S+) -->\n(.*?)<!-- end of figures -->", re.DOTALL)
 NO_FIGURES = re.compile(r"`[^`]*`|\]\([^)]*\)|\bSP2\b")
 """Code, addresses, names of logs."""
-MOST_UNMARKED = 20
+MAX_UNMARKED = 20
 """Numbers in a table that is about something else: what was replayed, how networks were trained."""
 SCALES = (1.0, 100.0, 1e-3, 1e3, 1 / 60, 1 / 3600, 1 / 86_400)
 """As it is; a share in percent; ms of s, s of ms; minutes, hours, days of seconds."""
@@ -160,7 +160,7 @@ def test_a_table_shows_what_its_source_holds() -> None:
 
 def test_tables_with_figures_name_their_source() -> None:
     silent = [table for table in TABLES if table.kind is None]
-    assert [table.name for table in silent if len(table.numbers()) >= MOST_UNMARKED] == []
+    assert [table.name for table in silent if len(table.numbers()) >= MAX_UNMARKED] == []
 
 
 def test_a_figure_that_differs_is_noticed() -> None:

@@ -18,7 +18,7 @@ from bridge.cli.operators.asking import (
 )
 from bridge.cli.operators.times import instant_s
 
-_MOST = 1000
+_MAX_CHANGES = 1000
 
 
 def changes(
@@ -30,7 +30,7 @@ def changes(
             "-n",
             "--number",
             min=1,
-            max=_MOST,
+            max=_MAX_CHANGES,
             help="The last so many of administrators, and of others.",
         ),
     ] = 20,

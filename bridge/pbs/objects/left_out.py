@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 _log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
-_MOST_SHOWN = 10
+_MAX_SHOWN = 10
 
 
 @dataclass
@@ -49,7 +49,7 @@ class LeftOut:
         """A line for each of the first, and how many more there are."""
         lines = [
             f"{self.kind} {name:.80} is left out: {reason}"
-            for name, reason in list(self.reasons.items())[:_MOST_SHOWN]
+            for name, reason in list(self.reasons.items())[:_MAX_SHOWN]
         ]
         more = len(self.reasons) - len(lines)
         return [*lines, f"{more} more of kind {self.kind} are left out"] if more else lines

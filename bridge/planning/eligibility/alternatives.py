@@ -153,8 +153,8 @@ class Eligibility:
             return Reason(ReasonCode.PARTITION, f"{words.partition} {part.name} is down")
         length_s = limit_s or part.default_time_s or part.max_time_s or UNLIMITED_S
         asked_s = int(jobs.least_time_s[row])
-        least_s = min(asked_s, length_s) if asked_s > 0 else length_s
-        if part.max_time_s and least_s > part.max_time_s:
+        min_s = min(asked_s, length_s) if asked_s > 0 else length_s
+        if part.max_time_s and min_s > part.max_time_s:
             text = f"{words.time_limit} exceeds that of {words.partition} {part.name}"
             if not limit_s:
                 text = f"default {text}: state one ({words.time_option})"
@@ -180,8 +180,8 @@ class Eligibility:
             base &= mask_of(len(base), snapshot.reservations[reservation].nodes)
         length_s = min(length_s, part.max_time_s or length_s)
         if self._cut:
-            length_s = max(min(length_s, int(self._left_s[row])), least_s)
-        lengths = [length_s] if jobs.deadline_s[row] else limits_to_try(length_s, least_s)
+            length_s = max(min(length_s, int(self._left_s[row])), min_s)
+        lengths = [length_s] if jobs.deadline_s[row] else limits_to_try(length_s, min_s)
         if self._leaves is None or width[1] == 1:
             return [
                 Alternative(self.classes.of(base & nodes, reservation), index, length_s, *width)
@@ -272,12 +272,12 @@ def _width(part: Partition, min_nodes: int, max_nodes: int) -> tuple[int, int] |
     return (low, high) if low <= high else None
 
 
-def limits_to_try(length_s: int, least_s: int) -> list[int]:
+def limits_to_try(length_s: int, min_s: int) -> list[int]:
     """The time limits that are tried: repeated halves, in whole minutes, down to the minimum."""
     found = [length_s]
-    while (half_s := found[-1] // 120 * 60) > max(least_s, 0):
+    while (half_s := found[-1] // 120 * 60) > max(min_s, 0):
         found.append(half_s)
-    return found if found[-1] == least_s else [*found, least_s]
+    return found if found[-1] == min_s else [*found, min_s]
 
 
 def _left_s(snapshot: Snapshot) -> NDArray[np.int64]:

@@ -145,11 +145,11 @@ class Chooser:
         jobs = self._snapshot.jobs
         if not jobs.least_time_s[job] or jobs.deadline_s[job]:
             return ()
-        most_s = min(own_s, self._snapshot.partitions[partition].max_time_s or own_s, UNLIMITED_S)
+        max_s = min(own_s, self._snapshot.partitions[partition].max_time_s or own_s, UNLIMITED_S)
         planned_s = self._planned_limits_s.get(job)
         if planned_s is not None:
-            return (min(planned_s, most_s),)
-        return limits_to_try(most_s, min(int(jobs.least_time_s[job]), most_s))
+            return (min(planned_s, max_s),)
+        return limits_to_try(max_s, min(int(jobs.least_time_s[job]), max_s))
 
     def _nodes(
         self, job: int, partition: int, limit_s: int, *, unreserved: bool

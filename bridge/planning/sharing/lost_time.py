@@ -129,11 +129,11 @@ class LostTime:
         """The share of the present time that a host loses to its guests, 0 to 1 (rule 1)."""
         if not is_measured(self._snapshot, row):
             return 1.0
-        most = -1.0
+        highest = -1.0
         for guest in self._monitor.pairs.guests_of(row):
             pair = self._monitor.records.pair(guest)
             found = None if pair is None else self._monitor.estimates.slowdown(guest, pair)
             if found is None:
                 return 1.0
-            most = max(most, found.mean + SURE * found.error)
-        return 1.0 if most < 0 else most / (1 + most)
+            highest = max(highest, found.mean + SURE * found.error)
+        return 1.0 if highest < 0 else highest / (1 + highest)

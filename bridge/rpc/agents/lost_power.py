@@ -52,7 +52,7 @@ def lost_power(
     }  # fmt: skip
     if not max_w:
         return found
-    return _limited(found, idle_w, math.ceil(max(max_w, node.most_w(now_s=now_s, stale=stale))))
+    return _limited(found, idle_w, math.ceil(max(max_w, node.max_w(now_s=now_s, stale=stale))))
 
 
 def _limited(watts: Mapping[str, int], idle_w: int, limit_w: int) -> dict[str, int]:

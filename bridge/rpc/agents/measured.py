@@ -33,21 +33,21 @@ def measured(snapshot: Snapshot, power: PowerUse) -> Snapshot:
         return snapshot
     names, ends = snapshot.nodes.names, running.indptr.tolist()
     held = running.nodes.tolist()
-    least_w, most_w, at_s, lost_s = (np.zeros(len(running), dtype=np.int64) for _ in range(4))
+    min_w, max_w, at_s, lost_s = (np.zeros(len(running), dtype=np.int64) for _ in range(4))
     sources = running.power_source.copy()
     for row, job in enumerate(_names_on_nodes(running)):
         nodes = [names[node] for node in held[ends[row] : ends[row + 1]]]
         if not nodes:
             continue
-        least_w[row], most_w[row] = power.job_bounds(job, nodes)
-        if not most_w[row]:
+        min_w[row], max_w[row] = power.job_bounds(job, nodes)
+        if not max_w[row]:
             continue
         source = power.source(nodes)
         sources[row], at_s[row] = source.text, max(snapshot.now_s - round(source.age_s), 1)
         if source.lost_s is not None:
             lost_s[row] = max(snapshot.now_s - round(source.lost_s), 1)
     running = replace(
-        running, measured_min_power_w=least_w, measured_max_power_w=most_w, power_source=sources,
+        running, measured_min_power_w=min_w, measured_max_power_w=max_w, power_source=sources,
         power_at_s=at_s, power_lost_s=lost_s,
     )  # fmt: skip
     return replace(snapshot, running=running)

@@ -9,12 +9,12 @@ Terms
 Rules
     1. A loss is not replaced by another value: the job's highest value before it counts as well,
        and what the model says now.
-    2. The loss ends when a meter has had values for `LEAST_S` (`bridge.rpc.agents.recent`); of a
+    2. The loss ends when a meter has had values for `MIN_S` (`bridge.rpc.agents.recent`); of a
        node without a meter, the model. Until then its values count beside the others.
     3. Values of different sources are never mixed in one quantile.
     4. If the service has not seen the loss, it believes the agent's last value of the meter, for
        every job on the node.
-    5. Of the jobs that an agent names, at most `MOST_JOBS` are kept for a loss, until they are no
+    5. Of the jobs that an agent names, at most `MAX_JOBS` are kept for a loss, until they are no
        longer placed on the node (`keep`). All others count like those of rule 4.
 """
 
@@ -24,12 +24,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from bridge.rpc.agents.load_curves import MODEL
-from bridge.rpc.agents.recent import LEAST_S, Recent
+from bridge.rpc.agents.recent import MIN_S, Recent
 from bridge.rpc.reported.safe_text import printable
 
 NONE: Final = "none"
 """In place of a source: there is no value."""
-MOST_JOBS: Final = 1024
+MAX_JOBS: Final = 1024
 """Jobs of a node."""
 
 
@@ -55,7 +55,7 @@ class Loss:
         since_s: when it was noticed.
         source: of the last value.
         watts: of the node.
-        most_w: the highest value of the node.
+        max_w: the highest value of the node.
         jobs: the highest values of the jobs on the node.
         any_w: of every other job there (rules 4 and 5); 0: unknown.
         back_s: since when a meter has had values again; None: none has.
@@ -64,7 +64,7 @@ class Loss:
     since_s: float
     source: str
     watts: float
-    most_w: float = 0.0
+    max_w: float = 0.0
     jobs: dict[str, float] = field(default_factory=dict)
     any_w: float = 0.0
     back_s: float | None = None
@@ -100,7 +100,7 @@ class NodeSensor:
         self.watts, self.at_s = watts, at_s
         self.recent.add(at_s, watts)
         lost = self.lost
-        if lost is not None and lost.back_s is not None and at_s - lost.back_s >= LEAST_S:
+        if lost is not None and lost.back_s is not None and at_s - lost.back_s >= MIN_S:
             self.lost = None
             yield Switch(source, source, watts)
 
@@ -136,10 +136,10 @@ class NodeSensor:
             return
         lost, kept = self.lost, self.lost.jobs
         lost.source, lost.watts = self.source, self.watts
-        lost.most_w = max(lost.most_w, self.recent.highest(self.recent.last_s))
+        lost.max_w = max(lost.max_w, self.recent.highest(self.recent.last_s))
         for job, recent in self.jobs.items():
             highest_w = recent.highest(recent.last_s)
-            if job in kept or len(kept) < MOST_JOBS:
+            if job in kept or len(kept) < MAX_JOBS:
                 kept[job] = max(kept.get(job, 0.0), highest_w)
             else:
                 lost.any_w = max(lost.any_w, highest_w)
@@ -163,7 +163,7 @@ class NodeSensor:
         present = 0.0 if recent is None else recent.highest(now_s)
         return max(lost.jobs.get(job, lost.any_w), present)
 
-    def most_w(self, *, now_s: float, stale: bool) -> float:
+    def max_w(self, *, now_s: float, stale: bool) -> float:
         """The highest value of the node before a loss, or of the present source."""
         assert self.lost is not None
-        return max(self.lost.most_w, 0.0 if stale else self.recent.highest(now_s))
+        return max(self.lost.max_w, 0.0 if stale else self.recent.highest(now_s))

@@ -33,7 +33,7 @@ from bridge.rpc.reported.safe_text import printable
 from bridge.rpc.transport.complaints import Complaints
 
 EARLY: Final = frozenset({"FromLauncher", "JobUse", "Share"})
-MOST_NAMED: Final = 200
+MAX_NAMED: Final = 200
 """Number of nodes that are counted by name; all further ones are `others`."""
 OTHERS: Final = "others"
 
@@ -121,7 +121,7 @@ class PlacedReports:
         if reason == ELSEWHERE:
             why = f"its report on job {printable(job[:40])}, which is not placed there"
             self._complaints.complain(reason, f"node {node}", self._clock(), why)
-        if node not in self._named and len(self._named) >= MOST_NAMED:
+        if node not in self._named and len(self._named) >= MAX_NAMED:
             node = OTHERS
         self._named.add(node)
         self.refused[node, reason] += 1

@@ -35,7 +35,7 @@ from typing import Final
 from bridge.planning.power.calibration import NodeReports
 from bridge.rpc.agents.load_curves import MODEL, LoadCurve
 from bridge.rpc.agents.lost_power import Claim, lost_power
-from bridge.rpc.agents.node_sensor import MOST_JOBS, NONE, NodeSensor, Switch
+from bridge.rpc.agents.node_sensor import MAX_JOBS, NONE, NodeSensor, Switch
 from bridge.rpc.agents.recent import WINDOW_S, Recent
 from bridge.rpc.pb import agent_pb2 as pb
 from bridge.rpc.transport.complaints import Complaints, nobody
@@ -45,18 +45,18 @@ _log = logging.getLogger(__name__)
 
 STALE_S: Final = 30.0
 SLACK: Final = 0.2
-MOST_W: Final = 200_000.0
+MAX_W: Final = 200_000.0
 """Of a node whose type is not stated."""
-MOST_READINGS: Final = 100
+MAX_READINGS: Final = 100
 """In one message."""
-MOST_NAMED: Final = 200
+MAX_NAMED: Final = 200
 """Number of agents that are counted by name; all further ones are `others`."""
 OTHERS: Final = "others"
 KINDS: Final = frozenset({"rapl", "pm_counters", "slurm", MODEL, NONE})
 """Sources that changes are counted by; all further ones are `others`."""
-MOST_SOURCES: Final = 3
-MOST_TOLD: Final = 20
-_MOST_CPUS: Final = 1e6
+MAX_SOURCES: Final = 3
+MAX_TOLD: Final = 20
+_MAX_CPUS: Final = 1e6
 _RANGE: Final = "range"
 _SWEEP_S: Final = 10.0
 
@@ -169,7 +169,7 @@ class PowerUse:
         """
         now = self._clock()
         with self._lock:
-            if len(uses.uses) > MOST_READINGS:
+            if len(uses.uses) > MAX_READINGS:
                 self._refuse(agent, "many")
                 return
             for use in uses.uses:
@@ -220,12 +220,12 @@ class PowerUse:
         if power.source == MODEL:
             self._believe(power, now)
         self._switch(power.node, node.take(power.source, power.watts, at_s))
-        if len(jobs) > MOST_JOBS:
+        if len(jobs) > MAX_JOBS:
             self._refuse(agent, "many")
             return
         for job, watts in self._shares(agent, power, jobs):
             recent = node.jobs.get(job)
-            if recent is None and len(node.jobs) >= MOST_JOBS:
+            if recent is None and len(node.jobs) >= MAX_JOBS:
                 self._refuse(agent, "many")
                 continue
             if recent is None:
@@ -238,8 +238,8 @@ class PowerUse:
 
     def _believe(self, power: pb.NodePower, now: float) -> None:
         """Records the loss that an agent reports, if its last value is possible."""
-        most_w = (1 + SLACK) * self._types.get(power.node, (0, MOST_W))[1]
-        if power.lost_source and 0 < power.lost_watts <= most_w:
+        max_w = (1 + SLACK) * self._types.get(power.node, (0, MAX_W))[1]
+        if power.lost_source and 0 < power.lost_watts <= max_w:
             node = self._nodes.setdefault(power.node, NodeSensor())
             node.believe(power.lost_source, power.lost_watts, now)
 
@@ -281,7 +281,7 @@ class PowerUse:
         watts = power.watts
         if not 0 < watts < math.inf:
             return "number"
-        idle_w, max_w = self._types.get(power.node, (0, MOST_W))
+        idle_w, max_w = self._types.get(power.node, (0, MAX_W))
         if not (1 - SLACK) * idle_w <= watts <= (1 + SLACK) * max_w:
             return _RANGE
         return "late" if age_ms > self.stale_s * 1000 else ""
@@ -292,7 +292,7 @@ class PowerUse:
         """The part of the node's power that each job draws (rule 3)."""
         cpus: dict[str, float] = {}
         for job in jobs:
-            if not _is_number(job.job) or not 0 <= job.cpus <= _MOST_CPUS:
+            if not _is_number(job.job) or not 0 <= job.cpus <= _MAX_CPUS:
                 self._refuse(agent, "number")
             elif job.HasField("cpus") or len(jobs) == 1:
                 cpus[job.job] = job.cpus
@@ -307,7 +307,7 @@ class PowerUse:
 
     def _refuse(self, agent: str, reason: str) -> None:
         if agent not in self._named:
-            if len(self._named) >= MOST_NAMED:
+            if len(self._named) >= MAX_NAMED:
                 agent = OTHERS
             self._named.add(agent)
         if not self.refused[agent, reason]:
@@ -359,7 +359,7 @@ class PowerUse:
                     word += f" in place of {node.source if lost is None else lost.source}"
                     since_s = min(since_s, node.at_s if lost is None else lost.since_s)
                 words.add(word)
-        text = ", ".join(sorted(words)[:MOST_SOURCES])
+        text = ", ".join(sorted(words)[:MAX_SOURCES])
         return PowerSource(text, age_s, None if since_s == math.inf else now - since_s)
 
     def losses(self) -> list[str]:
@@ -369,7 +369,7 @@ class PowerUse:
         for name, each in sorted(self.nodes().items()):
             if not each.lost:
                 continue
-            if len(found) == MOST_TOLD:
+            if len(found) == MAX_TOLD:
                 left += 1
                 continue
             present = NONE if each.stale else f"{each.source} ({each.watts:.0f} W)"
@@ -433,7 +433,7 @@ class PowerUse:
         if node is None or self._is_stale(node, now):
             return False
         since_s = node.awaited.setdefault(job, now)
-        if len(node.awaited) > MOST_JOBS:
+        if len(node.awaited) > MAX_JOBS:
             del node.awaited[next(iter(node.awaited))]
         return now - since_s < self.stale_s
 

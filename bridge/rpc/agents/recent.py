@@ -6,7 +6,7 @@ Rules
     2. Values closer than `APART_S` replace each other, so that the memory is bounded, and a burst
        of late values counts as its last one.
     3. Quantiles are measured values, the low one rounded down in rank, the high one up.
-    4. There is no result until values span `LEAST_S`, nor when the newest value is older than the
+    4. There is no result until values span `MIN_S`, nor when the newest value is older than the
        caller allows. Values of the first `SETTLE_S` do not count: a starting job draws little, and
        its node's meter may still show the former load.
 """
@@ -16,7 +16,7 @@ from collections import deque
 from typing import Final
 
 WINDOW_S: Final = 60.0
-LEAST_S: Final = 10.0
+MIN_S: Final = 10.0
 SETTLE_S: Final = 5.0
 APART_S: Final = 0.4
 LOW, HIGH = 0.05, 0.95
@@ -67,7 +67,7 @@ class Recent:
     def bounds(self, now_s: float, stale_s: float) -> tuple[float, float] | None:
         """The low and the high quantile; None: unknown (rule 4)."""
         values = self._values
-        if not values or now_s - values[-1][0] > stale_s or values[-1][0] - self._began < LEAST_S:
+        if not values or now_s - values[-1][0] > stale_s or values[-1][0] - self._began < MIN_S:
             return None
         since_s = max(now_s - WINDOW_S, self._began + SETTLE_S)
         found = sorted(value for at_s, value in values if at_s >= since_s)

@@ -29,7 +29,7 @@ from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.transport.private_channel import Asker, MessageKind, RemoteRefusal
 from bridge.rpc.transport.users import user_name
 from bridge.state.change_files import LoggedChange
-from bridge.state.change_log import MOST_HELD, MOST_TEXT, ChangeLog
+from bridge.state.change_log import MAX_HELD, MAX_TEXT, ChangeLog
 
 _log = logging.getLogger(__name__)
 
@@ -123,8 +123,8 @@ class ChangeLogging:
             raise
         finally:
             change = LoggedChange(
-                int(time.time()), author.uid, author.name, name, before[:MOST_TEXT],
-                after[:MOST_TEXT], result, result == DONE,
+                int(time.time()), author.uid, author.name, name, before[:MAX_TEXT],
+                after[:MAX_TEXT], result, result == DONE,
             )  # fmt: skip
             parts = [json.dumps(asdict(change)).encode(), b"admin" if author.admin else b""]
             await _taken(self.asker.ask(MessageKind.CHANGED, parts))
@@ -152,7 +152,7 @@ def _text(request: Message) -> str:
 def changes_reply(log: ChangeLog, question: bytes) -> bytes:
     """The answer to `Operator.Changes`."""
     request = pb.ChangesRequest.FromString(question)
-    changes = log.last(min(request.limit or _USUAL, MOST_HELD), request.since_s)
+    changes = log.last(min(request.limit or _USUAL, MAX_HELD), request.since_s)
     return pb.ChangesReply(
         changes=[pb.OperatorChange(**asdict(each)) for each in changes]
     ).SerializeToString()

@@ -2,7 +2,7 @@
 """The callers of a gate that have not shown who they are, in a budget of their own.
 
 Rules
-    1. There are at most `most` of them, however many callers are admitted. None of them takes the
+    1. There are at most `maximum` of them, however many callers are admitted. None takes the
        place of an admitted caller.
     2. When all places are taken, the oldest of the source that has most of them is sent away for
        the next, once it came at least `FAIR_S` ago; until then the next one waits. A handshake
@@ -30,9 +30,9 @@ One = TypeVar("One")
 class Newcomers(Generic[One]):
     """Connections by age; instants are of a monotonic clock, s."""
 
-    def __init__(self, most: int) -> None:
-        """Begins without any; there are at most `most`."""
-        self._most = most
+    def __init__(self, maximum: int) -> None:
+        """Begins without any; there are at most `maximum`."""
+        self._maximum = maximum
         self._known: dict[One, tuple[Hashable, float]] = {}
         self._of_source: Counter[Hashable] = Counter()
 
@@ -67,13 +67,13 @@ class Newcomers(Generic[One]):
 
     def room_at(self, now: float) -> float:
         """From when on another one can come: now, or later."""
-        if len(self) < self._most:
+        if len(self) < self._maximum:
             return now
         return max(self.came(self._first_to_go()) + FAIR_S, now)
 
     def in_the_way(self, now: float) -> One | None:
         """Who must go before another one can be added; None: nobody."""
-        if len(self) < self._most:
+        if len(self) < self._maximum:
             return None
         one = self._first_to_go()
         return one if self.came(one) + FAIR_S <= now else None

@@ -10,7 +10,7 @@
 
 // Slurm ends a job up to half a minute after its limit, never before.
 #define ABOUT_TO_END_S 60
-#define MOST_AT_ONCE 256 // in fallback, each second
+#define MAX_AT_ONCE 256 // in fallback, each second
 
 // The first reservation of some of the job's nodes that is not over and begins before `end`; NULL:
 // none. One that floats begins always later, as in the report of nodes.
@@ -88,7 +88,7 @@ verdict_t extend_host(job_record_t *job, const pb_extend_t *wanted)
 
 typedef struct {
     time_t now;
-    job_record_t *jobs[MOST_AT_ONCE];
+    job_record_t *jobs[MAX_AT_ONCE];
     size_t count;
 } due_t;
 
@@ -101,7 +101,7 @@ static int collect_due(void *record, void *context)
         hosting_of(job, &hosting) &&
         hosting_seconds(&hosting, job, due->now) > 60 * (int64_t)hosting.added)
         due->jobs[due->count++] = job;
-    return due->count < MOST_AT_ONCE ? 0 : -1; // a negative number ends the search
+    return due->count < MAX_AT_ONCE ? 0 : -1; // a negative number ends the search
 }
 
 void extend_hosts_in_fallback(time_t now)

@@ -222,16 +222,16 @@ bool client_begin_kept(char *problem, size_t bytes)
     return same;
 }
 
-bool client_nodes(uint32_t *least, uint32_t *most)
+bool client_nodes(uint32_t *min, uint32_t *max)
 {
     client_t client;
     if (!find(&client))
         return false;
     char *stated = current(&client, "nodes"), rest[2] = "";
-    int count = sscanf(stated, "%u-%u%1s", least, most, rest);
+    int count = sscanf(stated, "%u-%u%1s", min, max, rest);
     if (count == 1) {
-        *most = *least;
-        count = sscanf(stated, "%u%1s", least, rest) == 1 ? 2 : 0;
+        *max = *min;
+        count = sscanf(stated, "%u%1s", min, rest) == 1 ? 2 : 0;
     }
     free(stated);
     return count == 2;

@@ -30,7 +30,7 @@ bool client_begin_kept(char *problem, size_t bytes);
 
 // The number of nodes that the user requests (--nodes), at least and at most. False: none is
 // stated, or not as a range.
-bool client_nodes(uint32_t *least, uint32_t *most);
+bool client_nodes(uint32_t *min, uint32_t *max);
 
 // True unless the user requests whole nodes (--exclusive).
 bool client_shares_nodes(void);

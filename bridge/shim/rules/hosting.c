@@ -8,7 +8,7 @@
 
 #define RECORD "schedbridge guests: "
 #define NONE_YET "none yet"
-#define MOST_S ((int64_t)1 << 40)
+#define MAX_S ((int64_t)1 << 40)
 
 static bool read_record(const job_record_t *job, hosting_t *found)
 {
@@ -19,8 +19,8 @@ static bool read_record(const job_record_t *job, hosting_t *found)
     if (text && !good)
         good = sscanf(text, "%" SCNd64 " s, since %" SCNd64 ", limit +%" SCNu32 " min%c",
                       &found->past_s, &found->since_s, &found->added, &rest) == 3 &&
-               found->past_s >= 0 && found->past_s < MOST_S && found->since_s >= 0 &&
-               found->since_s < MOST_S;
+               found->past_s >= 0 && found->past_s < MAX_S && found->since_s >= 0 &&
+               found->since_s < MAX_S;
     xfree(text);
     return good;
 }

@@ -8,7 +8,7 @@ Rules
        kept as they are: old logs are in many encodings.
     3. Formats that are recognised and not read (`foreign`) are named, with what to do.
     4. A file is unpacked while it is read, so that only a piece of it is held. No file becomes
-       longer than `most` bytes, and xz needs at most `_XZ_MEMORY` to unpack.
+       longer than `max_bytes` bytes, and xz needs at most `_XZ_MEMORY` to unpack.
 """
 
 import bz2
@@ -65,18 +65,18 @@ class PackedText:
         fault: what is wrong with its end, once it has been read; None: nothing.
     """
 
-    def __init__(self, path: str | Path, most: int) -> None:
+    def __init__(self, path: str | Path, max_bytes: int) -> None:
         """Opens it.
 
         Args:
             path: of a regular file.
-            most: bytes, packed and unpacked.
+            max_bytes: bytes, packed and unpacked.
 
         Raises:
             OSError: it cannot be read.
         """
         self.fault: str | None = None
-        self._most = most
+        self._max_bytes = max_bytes
         self._file = files.opened(path)
         self._pieces = filter(None, self._decoded(self._unpacked()))
         self._first = b""
@@ -130,8 +130,8 @@ class PackedText:
         count = 0
         for piece in unpacked:
             count += len(piece)
-            if count > self._most:
-                self.fault = f"longer than {files.size(self._most)}, unpacked"
+            if count > self._max_bytes:
+                self.fault = f"longer than {files.size(self._max_bytes)}, unpacked"
                 return
             yield piece
 

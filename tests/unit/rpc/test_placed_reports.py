@@ -8,7 +8,7 @@ import pytest
 from bridge.resizing.launchers import ShrinkOrder
 from bridge.resizing.placement import JobPlacement
 from bridge.rpc.agents.hub import Hub
-from bridge.rpc.agents.placed_reports import ELSEWHERE, MOST_NAMED, OTHERS, UNKNOWN, PlacedReports
+from bridge.rpc.agents.placed_reports import ELSEWHERE, MAX_NAMED, OTHERS, UNKNOWN, PlacedReports
 from bridge.rpc.pb import agent_pb2 as pb
 from bridge.rpc.pb import scheduler_pb2 as pb_wire
 from tests.unit.rpc.placements import a_placement
@@ -285,10 +285,10 @@ def test_refusals_are_logged_once_a_minute_and_counted_for_a_bounded_number_of_n
     clock.s += 61
     reports.admit(("n9",), lambda _node: True, times("8", "n9", 1.0))
     assert caplog.messages[1] == "agents: refused node n9 2 more times within a minute (elsewhere)"
-    for number in range(MOST_NAMED + 3):
+    for number in range(MAX_NAMED + 3):
         reports.admit((f"x{number}",), lambda _node: True, times("7", f"x{number}", 1.0))
     assert reports.refused[OTHERS, ELSEWHERE] == 4
-    assert len(told) == 6 + MOST_NAMED + 3
+    assert len(told) == 6 + MAX_NAMED + 3
     assert len(caplog.messages) < 25
 
 

@@ -8,17 +8,17 @@ import pytest
 from bridge.rpc.agents.hub import Hub
 from bridge.rpc.agents.load_curves import APART_S, ASKED_LAG_S, KEPT, LAG_S
 from bridge.rpc.agents.lost_power import Claim
-from bridge.rpc.agents.node_sensor import MOST_JOBS
+from bridge.rpc.agents.node_sensor import MAX_JOBS
 from bridge.rpc.agents.power_use import (
-    MOST_NAMED,
-    MOST_READINGS,
-    MOST_W,
+    MAX_NAMED,
+    MAX_READINGS,
+    MAX_W,
     OTHERS,
     SLACK,
     STALE_S,
     PowerUse,
 )
-from bridge.rpc.agents.recent import LEAST_S, SETTLE_S, WINDOW_S
+from bridge.rpc.agents.recent import MIN_S, SETTLE_S, WINDOW_S
 from bridge.rpc.pb import agent_pb2 as pb
 
 
@@ -59,7 +59,7 @@ def reports(power, *watts, node="n1", **more):
         power.took("n1", {"n1", "n2", "n3"}, pb.Uses(uses=[use]))
 
 
-LONG = int(LEAST_S) + 1
+LONG = int(MIN_S) + 1
 
 
 def bounds(power, job, nodes, stated):
@@ -151,14 +151,14 @@ def test_what_is_no_power_is_refused(power, watts):
 
 def test_what_the_nodes_type_cannot_draw_is_refused(power):
     power.state_types({"n1": (70, 250)})
-    reports(power, 70 * (1 - SLACK) - 1, 250 * (1 + SLACK) + 1, MOST_W)
+    reports(power, 70 * (1 - SLACK) - 1, 250 * (1 + SLACK) + 1, MAX_W)
     assert power.refused == {("n1", "range"): 3}
     reports(power, 70 * (1 - SLACK), 250 * (1 + SLACK))
     assert power.nodes()["n1"].watts == 250 * (1 + SLACK)
 
 
 def test_without_a_type_the_absurd_is_refused(power):
-    reports(power, MOST_W * (1 + SLACK) + 1, node="n2")
+    reports(power, MAX_W * (1 + SLACK) + 1, node="n2")
     assert power.refused == {("n1", "range"): 1}
 
 
@@ -191,22 +191,22 @@ def test_what_is_no_cpu_time_is_refused(power, cpus):
 
 
 def test_more_jobs_than_a_node_can_have_are_refused(power):
-    reports(power, 100, jobs=[str(number) for number in range(MOST_JOBS + 1)])
+    reports(power, 100, jobs=[str(number) for number in range(MAX_JOBS + 1)])
     assert power.refused == {("n1", "many"): 1}
 
 
 def test_names_in_counts_are_bounded(power):
     told = []
     power.tell = lambda agent, reason: told.append(agent)
-    for number in range(MOST_NAMED + 50):
+    for number in range(MAX_NAMED + 50):
         power.took(f"n{number}", ["n1"], pb.Uses(uses=[a_use(-1.0)]))
-    assert len(power.refused) == MOST_NAMED + 1
+    assert len(power.refused) == MAX_NAMED + 1
     assert power.refused[OTHERS, "number"] == 50
     assert told[-1] == OTHERS
 
 
 def test_more_readings_than_a_message_may_have_are_refused(power):
-    power.took("n1", ["n1"], pb.Uses(uses=[a_use()] * (MOST_READINGS + 1)))
+    power.took("n1", ["n1"], pb.Uses(uses=[a_use()] * (MAX_READINGS + 1)))
     assert power.refused == {("n1", "many"): 1}
     assert power.nodes() == {}
 
@@ -455,7 +455,7 @@ def test_an_agent_that_names_other_jobs_each_time_costs_no_memory_and_no_log(pow
         reports(power, 445, jobs=jobs, source=("rapl", "pm_counters")[number % 2])
         power.look()
     noisy = power._nodes["n1"]
-    assert len(noisy.lost.jobs) == MOST_JOBS
+    assert len(noisy.lost.jobs) == MAX_JOBS
     assert noisy.lost.any_w > 0  # the jobs that are not kept do not count with less
     power.took("n2", {"n2"}, pb.Uses(uses=[a_use(250, node="n2", source="model")]))
     told = [line.partition(":")[0] for line in caplog.messages]
@@ -470,7 +470,7 @@ def test_the_jobs_of_one_source_are_bounded(power):
     a_measured_node(power)
     for number in range(20):
         reports(power, 445, jobs=[str(10_000 + 100 * number + job) for job in range(100)])
-    assert len(power._nodes["n1"].jobs) == MOST_JOBS
+    assert len(power._nodes["n1"].jobs) == MAX_JOBS
     assert set(power.refused) == {("n1", "many")}
     assert set(power._nodes["n2"].jobs) == {"7"}
 

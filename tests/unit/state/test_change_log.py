@@ -11,11 +11,11 @@ import pytest
 from bridge.state import change_files, change_log
 from bridge.state.change_files import LoggedChange
 from bridge.state.change_log import (
-    MOST_AUTHORS,
-    MOST_HELD,
-    MOST_OWED,
-    MOST_PER_AUTHOR,
-    MOST_TEXT,
+    MAX_AUTHORS,
+    MAX_HELD,
+    MAX_OWED,
+    MAX_PER_AUTHOR,
+    MAX_TEXT,
     SHORT,
     ChangeLog,
 )
@@ -32,7 +32,7 @@ def a_change(at_s, user="root", **settings):
 
 
 def a_refusal(at_s, uid, user=None):
-    refused = {"result": "refused: only administrators", "after": "x" * MOST_TEXT}
+    refused = {"result": "refused: only administrators", "after": "x" * MAX_TEXT}
     return replace(a_change(at_s, user or f"user{uid}", uid=uid, **refused), done=False)
 
 
@@ -41,7 +41,7 @@ def wrote(path, *changes):
     with closing(ChangeLog(path)) as log:
         for change in changes:
             log.add(change, admin=True)
-        return log.last(MOST_HELD)
+        return log.last(MAX_HELD)
 
 
 def times(changes):
@@ -59,11 +59,11 @@ def test_it_is_read_again_in_order(tmp_path, path):
 
 
 def test_its_files_are_bounded_and_the_last_changes_kept(tmp_path, path, monkeypatch):
-    monkeypatch.setattr(change_files, "MOST_BYTES", 2000)
+    monkeypatch.setattr(change_files, "MAX_BYTES", 2000)
     for at_s in range(200):
-        change = a_change(at_s, after="x" * 20 * MOST_TEXT if at_s == 3 else "b")
-        change_files.append(path, change_log._bounded(change, MOST_TEXT))
-        assert sum(each.stat().st_size for each in tmp_path.iterdir()) < 2 * 2000 + 2 * MOST_TEXT
+        change = a_change(at_s, after="x" * 20 * MAX_TEXT if at_s == 3 else "b")
+        change_files.append(path, change_log._bounded(change, MAX_TEXT))
+        assert sum(each.stat().st_size for each in tmp_path.iterdir()) < 2 * 2000 + 2 * MAX_TEXT
     assert sorted(each.name for each in tmp_path.iterdir()) == ["changes.jsonl", "changes.jsonl.1"]
     found = times(wrote(path))
     assert found == list(range(found[0], 200))
@@ -95,19 +95,19 @@ def test_it_follows_no_link(tmp_path, path):
 
 
 def test_a_flood_of_users_pushes_out_nobody_else(tmp_path, path, monkeypatch):
-    monkeypatch.setattr(change_files, "MOST_BYTES", 20_000)
+    monkeypatch.setattr(change_files, "MAX_BYTES", 20_000)
     with closing(ChangeLog(path)) as log:
         log.add(a_change(1), admin=True)
         log.add(a_change(2, "ann", uid=1001), admin=True)
         log.add(a_refusal(3, 2002), admin=False)
         for at_s in range(4, 3000):
             log.add(a_refusal(at_s, 2001), admin=False)
-        listed = log.last(MOST_HELD)
+        listed = log.last(MAX_HELD)
     with closing(ChangeLog(path)) as again:
-        assert again.last(MOST_HELD) == listed
+        assert again.last(MAX_HELD) == listed
         # The shortest list has the last entries of administrators, too.
         assert times(again.last(2)) == [1, 2, 2998, 2999]
-    flood = list(range(3000 - MOST_PER_AUTHOR, 3000))
+    flood = list(range(3000 - MAX_PER_AUTHOR, 3000))
     assert times(listed) == [1, 2, 3, *flood]
     assert times(each for each in listed if each.uid == 2001) == flood
     assert max(len(each.after) for each in listed) == SHORT
@@ -121,18 +121,18 @@ def test_a_user_with_many_ids_is_one_author():
     log = ChangeLog(None)
     log.add(a_refusal(1, 2001), admin=False)
     log.add(a_refusal(2, 2002), admin=False)
-    for uid in range(100_000, 100_000 + 2 * MOST_AUTHORS):
+    for uid in range(100_000, 100_000 + 2 * MAX_AUTHORS):
         log.add(a_refusal(uid, uid, str(uid)), admin=False)
-    found = [each.uid for each in log.last(MOST_HELD)]
+    found = [each.uid for each in log.last(MAX_HELD)]
     assert found[:2] == [2001, 2002]
-    assert len(found) == 2 + MOST_PER_AUTHOR
+    assert len(found) == 2 + MAX_PER_AUTHOR
 
 
 def test_authors_are_bounded():
     log = ChangeLog(None)
-    for uid in range(2 * MOST_AUTHORS):
+    for uid in range(2 * MAX_AUTHORS):
         log.add(a_refusal(uid, uid), admin=False)
-    assert times(log.last(MOST_HELD)) == list(range(MOST_AUTHORS, 2 * MOST_AUTHORS))
+    assert times(log.last(MAX_HELD)) == list(range(MAX_AUTHORS, 2 * MAX_AUTHORS))
 
 
 def test_nobody_waits_for_a_hung_disk(path, monkeypatch, caplog):
@@ -147,12 +147,12 @@ def test_nobody_waits_for_a_hung_disk(path, monkeypatch, caplog):
     with closing(ChangeLog(path)) as log:
         log.add(a_change(0), admin=True)
         hangs.wait()
-        for at_s in range(1, MOST_OWED + 3):
+        for at_s in range(1, MAX_OWED + 3):
             log.add(a_change(at_s), admin=True)
             log.add(a_refusal(at_s, 2001), admin=False)
-        listed = times(each for each in log.last(MOST_HELD) if each.uid == 0)
-        assert listed == list(range(MOST_OWED + 3))[-MOST_HELD:]
+        listed = times(each for each in log.last(MAX_HELD) if each.uid == 0)
+        assert listed == list(range(MAX_OWED + 3))[-MAX_HELD:]
         assert sum("are not written" in record.message for record in caplog.records) == 1
         answers.set()
     assert all(waited), "an answer waited for the disk"
-    assert len(path.read_bytes().splitlines()) == 1 + MOST_OWED
+    assert len(path.read_bytes().splitlines()) == 1 + MAX_OWED
