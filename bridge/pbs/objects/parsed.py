@@ -18,11 +18,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from bridge.errors import BadRequest
+from bridge.left_out import LeftOut
 from bridge.pbs.objects import values
 from bridge.pbs.objects.definitions import ResourceDefinition, read_definitions
 from bridge.pbs.objects.exec_vnode import parse_exec_vnode, total_by_vnode
 from bridge.pbs.objects.jobs import SUSPENDED, Held, PbsJob, read_job
-from bridge.pbs.objects.left_out import LeftOut
 from bridge.pbs.objects.limits import Limits, Used, add_use, read_limits
 from bridge.pbs.objects.recurrence import begins, count_of, index_of, vnodes_by_occurrence
 from bridge.pbs.objects.sched_config import PrimeTimeSettings

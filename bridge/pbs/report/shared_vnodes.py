@@ -15,8 +15,8 @@ The last check compares amounts exactly, whatever was planned.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from bridge.left_out import LeftOut
 from bridge.pbs.objects.jobs import PbsJob, owner_of
-from bridge.pbs.objects.left_out import LeftOut
 from bridge.pbs.objects.parsed import STANDING, Parsed, PbsReservation
 from bridge.pbs.report.wire_chunks import Cluster, amount_up, amount_words, gres_name
 from bridge.rpc.pb import scheduler_pb2 as pb

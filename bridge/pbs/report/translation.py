@@ -22,11 +22,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from bridge.errors import BadRequest
+from bridge.left_out import LeftOut
 from bridge.pbs.objects import indices, limits, values
 from bridge.pbs.objects.calendar import FOREVER, Span
 from bridge.pbs.objects.fair_share import FairShare
 from bridge.pbs.objects.jobs import SUSPENDED, PbsJob
-from bridge.pbs.objects.left_out import LeftOut
 from bridge.pbs.objects.parsed import STANDING, Parsed, PbsQueue, PbsReservation, Reader
 from bridge.pbs.objects.values import Kind
 from bridge.pbs.objects.vnodes import Vnode

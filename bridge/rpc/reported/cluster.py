@@ -1,25 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables of one controller: its nodes, jobs and the rest, changed in place by deltas.
 
-A table is made again only if something in it changed. After an error the tables are not valid, and
-`bridge.rpc.reported.session` discards them.
+A table is made again only if something in it changed. An object that cannot be read stops no other
+(`bridge.left_out`): a waiting job is left out, one that runs holds all of the nodes that it names.
+After an error the tables are not valid, and `bridge.rpc.reported.session` discards them.
 """
 
 import dataclasses
-from collections.abc import Callable, Container, Sequence
-from itertools import islice
+from collections.abc import Callable, Container, Iterable, Sequence
+from itertools import chain, islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import SnapshotError
+from bridge.left_out import LeftOut
 from bridge.model.coscheduling import beside_completing, counted_once
 from bridge.model.decisions.resizes import Resizes, resized
 from bridge.model.job import EndedTable, JobTable, RunningTable, left_out_of
 from bridge.model.snapshot import Partition, Reservation, Snapshot
 from bridge.model.topology import Topology
 from bridge.rpc.pb import scheduler_pb2 as pb
-from bridge.rpc.reported.decode_allocation import check_id, read_allocation
+from bridge.rpc.reported.decode_allocation import (
+    Allocated,
+    is_id,
+    read_allocation,
+    unread_allocation,
+)
 from bridge.rpc.reported.decode_request import Lowered, lower
 from bridge.rpc.reported.features import Feature
 from bridge.rpc.reported.irregularities import MOST_ODD, irregularities
@@ -31,6 +38,7 @@ from bridge.rpc.reported.jobs import (
 )
 from bridge.rpc.reported.nodes import ReportedNodes
 from bridge.rpc.reported.refusals import Refusals
+from bridge.rpc.reported.safe_text import printable
 from bridge.rpc.reported.table_columns import TableColumns
 from bridge.rpc.reported.tables import read_licences, read_partitions, read_reservations
 from bridge.state.accuracy import Began
@@ -83,12 +91,14 @@ class ReportedCluster:
         self._running_table: RunningTable | None = None
         self._licence_total: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._odd_names: dict[str, str] = {}
+        self._left_out = LeftOut("job")
+        self._contradictory: dict[str, str] = {}
 
     def apply(self, request: pb.CycleRequest) -> None:
         """Applies a report to the tables.
 
         Raises:
-            SnapshotError: it contradicts itself, or the tables; they are no longer valid.
+            SnapshotError: it has too many objects; the tables are no longer valid.
         """
         self.started, self.gone = [], []
         nodes, renumbered = self.nodes, self.nodes.renumbered
@@ -103,14 +113,14 @@ class ReportedCluster:
             if request.HasField(field) and getattr(request, field) != kept:
                 kept.CopyFrom(getattr(request, field))
                 changed = True
-        jobs = list(request.jobs)
-        ids = {job.id for job in jobs}
-        if len(ids) < len(jobs):
-            raise SnapshotError("jobs", "a job is listed twice")
+        self._contradictory = {}
+        by_id = self._each_once(request.jobs)
+        ids, jobs = by_id.keys(), list(by_id.values())
         for job_id in request.removed_jobs:
             if job_id in ids:
-                raise SnapshotError("removed_jobs", f"job {job_id[:64]} is changed and removed")
-            self._forget(job_id)
+                self._contradictory[printable(job_id)] = "is changed and removed"
+            else:
+                self._forget(job_id)
         # The former allocation of a changed job may be on removed nodes: remove it first.
         held = {job_id for job_id in ids if self._running.remove(job_id)}
         for job_id in held:
@@ -134,7 +144,10 @@ class ReportedCluster:
         partitions = read_partitions(self._partition_messages, nodes.index, odd)
         if Feature.SHARE not in hello.features:
             partitions = tuple(dataclasses.replace(part, shared=False) for part in partitions)
-        licences = read_licences(self._licence_messages)
+        licences = read_licences(self._licence_messages, odd)
+        self._reservations = read_reservations(
+            self._reservation_messages, nodes.index, licences, odd
+        )
         layout = TableColumns(
             nodes=nodes.index,
             resources=nodes.resources,
@@ -151,9 +164,7 @@ class ReportedCluster:
                 hello.whole_cores and len(set(nodes.threads[partition.nodes].tolist())) > 1
                 for partition in partitions
             ),
-            reservations={
-                item.name: at for at, item in enumerate(self._reservation_messages.items)
-            },
+            reservations={item.name: at for at, item in enumerate(self._reservations)},
             licences={name: at for at, name in enumerate(licences)},
             memory_consumable=hello.memory_consumable,
             memory_optional=hello.memory_optional,
@@ -161,9 +172,6 @@ class ReportedCluster:
             unconsumed=nodes.unconsumed,
             resizable=Feature.RESIZE in self._hello.features,
             dialect=hello.dialect,
-        )
-        self._reservations = read_reservations(
-            self._reservation_messages, nodes.index, list(licences), odd
         )
         self._odd_names = odd
         self._partitions = partitions
@@ -192,7 +200,22 @@ class ReportedCluster:
             self._lowered[request] = found
         return found
 
+    def _each_once(self, jobs: Iterable[pb.Job]) -> dict[str, pb.Job]:
+        """The jobs by id: of one listed twice the one that holds nodes, or the last one."""
+        found: dict[str, pb.Job] = {}
+        for job in jobs:
+            if not is_id(job.id):
+                self._left_out.add(printable(job.id), "this is not a job id")
+                continue
+            if (before := found.get(job.id)) is not None:
+                self._contradictory[job.id] = "is listed twice"
+                if before.state != pb.JOB_STATE_PENDING == job.state:
+                    continue
+            found[job.id] = job
+        return found
+
     def _forget(self, job_id: str) -> None:
+        self._left_out.reasons.pop(printable(job_id), None)
         if self._running.remove(job_id):
             self._releases.pop(job_id, None)
             self._running_table = None
@@ -203,37 +226,44 @@ class ReportedCluster:
         self._refusals.forget(job_id)
 
     def _take_pending(self, jobs: Sequence[pb.Job]) -> None:
-        if not jobs:
-            return
-        numbers, texts = [], []
+        numbers, texts, read = [], [], []
         for job in jobs:
-            told = PENDING_FIELDS.read_numbers(job)
-            if told[_VERSION] == 0 or not 0 <= told[_HOLD] <= pb.HOLD_OTHER:
-                raise SnapshotError(f"jobs[{job.id[:64]}]", "has no version or an unknown hold")
-            told[_STARTABLE] = min(told[_STARTABLE], told[_TASKS])
-            check_id(job.id)
+            told = self._left_out.unless(job.id, _waiting_numbers, job)
+            if told is None:
+                if self._pending.remove(job.id):
+                    self.gone.append(job.id)
+                    self._job_table = None
+                continue
             numbers.append(told)
             texts.append(PENDING_FIELDS.read_texts(job))
-        requests = [job.request.SerializeToString() for job in jobs]
+            read.append(job)
+        if not read:
+            return
+        requests = [job.request.SerializeToString() for job in read]
         self._pending.put(numbers, texts, requests, [self._lower(each) for each in requests])
         self._job_table = None
 
     def _take_running(self, jobs: Sequence[pb.Job]) -> None:
         if not jobs:
             return
-        for job in jobs:
-            check_id(job.id)
         self._running.put(
             [RUNNING_FIELDS.read_numbers(job) for job in jobs],
             [RUNNING_FIELDS.read_texts(job) for job in jobs],
             [job.SerializeToString() for job in jobs],
-            held := [read_allocation(job, self._layout, self._malleable(job)) for job in jobs],
+            held := [self._allocated(job) for job in jobs],
         )
         for job, each in zip(jobs, held, strict=True):
             self._releases.pop(job.id, None)
             if each.kept is not None:
                 self._releases[job.id] = each.kept, each.until_s
         self._running_table = None
+
+    def _allocated(self, job: pb.Job) -> Allocated:
+        read = self._left_out.unless(job.id, self._read_allocation, job)
+        return unread_allocation(job, self._layout) if read is None else read
+
+    def _read_allocation(self, job: pb.Job) -> Allocated:
+        return read_allocation(job, self._layout, self._malleable(job))
 
     def _malleable(self, job: pb.Job) -> Lowered | None:
         """A running job's options, if the controller can change its width; else None."""
@@ -254,6 +284,8 @@ class ReportedCluster:
                 self._job_table = None
                 self._refusals.forget(job.id)
             allocation = job.allocation
+            if job.id in self._left_out.reasons:
+                continue
             if job.state == pb.JOB_STATE_COMPLETING:
                 self.changes += 1
                 if waited:  # it ran and ended between two reports
@@ -287,6 +319,11 @@ class ReportedCluster:
         return resized(snapshot, Resizes.of(rows))
 
     @property
+    def has_left_out(self) -> bool:
+        """Whether some job cannot be read, or a report contradicts itself."""
+        return bool(self._left_out.reasons or self._contradictory)
+
+    @property
     def running_changed(self) -> bool:
         """Whether running jobs have changed since their table was last read."""
         return self._running_table is None
@@ -306,8 +343,13 @@ class ReportedCluster:
     def irregularities(self, now_s: int) -> dict[str, str]:
         """Fields that are irregular and why (`bridge.rpc.reported.irregularities`)."""
         nodes = self.nodes
+        unread = [
+            *((f"jobs[{name}]", why) for name, why in self._left_out.reasons.items()),
+            *((f"jobs[{name}] ", why) for name, why in self._contradictory.items()),
+            *((f"nodes[{name}] ", why) for name, why in nodes.left_out.reasons.items()),
+        ]
         found = irregularities(now_s, nodes.resources, nodes.table(), self._running_jobs())
-        return dict(islice((*self._odd_names.items(), *islice(found, MOST_ODD)), MOST_ODD))
+        return dict(islice(chain(unread, self._odd_names.items(), found), MOST_ODD))
 
     def snapshot(
         self,
@@ -353,3 +395,16 @@ def _now_running(running: RunningTable, now_s: int) -> RunningTable:
     if (start_s == running.start_s).all() and (end_s == running.end_s).all():
         return running
     return running.with_columns(start_s=start_s, end_s=end_s)
+
+
+def _waiting_numbers(job: pb.Job) -> list[int]:
+    """The numbers of a job that waits.
+
+    Raises:
+        SnapshotError: it has no version, or an unknown hold.
+    """
+    told = PENDING_FIELDS.read_numbers(job)
+    if told[_VERSION] == 0 or not 0 <= told[_HOLD] <= pb.HOLD_OTHER:
+        raise SnapshotError(f"jobs[{job.id}]", "has no version or an unknown hold")
+    told[_STARTABLE] = min(told[_STARTABLE], told[_TASKS])
+    return told

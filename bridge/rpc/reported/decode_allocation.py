@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decodes allocations of running jobs to the columns of `bridge.model.job.RunningTable`."""
 
-from dataclasses import dataclass
+import contextlib
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +13,13 @@ from bridge.model.node import CPUS, MEMORY_MIB
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.decode_request import Lowered
 from bridge.rpc.reported.nodes import MAX_GRES_KINDS
+from bridge.rpc.reported.safe_text import MAX_TEXT
 from bridge.rpc.reported.table_columns import MAX_AMOUNT, TableColumns
 from bridge.units import UNLIMITED_S
 
-MAX_ID = 256
+MAX_ID = MAX_TEXT
+"""As longer texts are shortened: two ids must not become one."""
+
 _RIGID = Lowered(min_nodes=0, max_nodes=0)
 
 
@@ -54,15 +58,9 @@ class Allocated:
     until_s: int
 
 
-def check_id(job_id: str) -> str:
-    """Returns the id of a job.
-
-    Raises:
-        SnapshotError: it is not one.
-    """
-    if not job_id or len(job_id) > MAX_ID or not job_id.isprintable() or " " in job_id:
-        raise SnapshotError("jobs.id", f"'{job_id[:64]}' is not a job id")
-    return job_id
+def is_id(text: str) -> bool:
+    """Whether a text may be the id of a job."""
+    return 0 < len(text) <= MAX_ID and text.isprintable() and " " not in text
 
 
 def read_allocation(
@@ -116,6 +114,23 @@ def read_allocation(
         use=used,
         kept=kept,
         until_s=until_s,
+    )
+
+
+def unread_allocation(job: pb.Job, layout: TableColumns) -> Allocated:
+    """For an allocation that cannot be read: all of the nodes that it names, until it ends."""
+    nodes: set[int] = set()
+    for use in job.allocation.uses[: len(layout.nodes)]:
+        with contextlib.suppress(RequestError):
+            nodes.update(layout.nodes.parse(use.nodes, unknown_ok=True).tolist())
+    sound = pb.Job(state=pb.JOB_STATE_RUNNING)
+    sound.allocation.partition = job.allocation.partition
+    sound.allocation.start_s = min(max(job.allocation.start_s, 0), LATEST_S - 1)
+    return replace(
+        read_allocation(sound, layout),
+        exclusive=True,
+        nodes=np.array(sorted(nodes), dtype=np.int32),
+        use=np.zeros((len(nodes), len(layout.resources)), dtype=np.int64),
     )
 
 

@@ -21,6 +21,7 @@ Rules
 An invalid request affects only its own job: `problem` describes the error.
 """
 
+import logging
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
@@ -38,6 +39,8 @@ from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.decode_chunks import constraint, decode_chunks
 from bridge.rpc.reported.safe_text import printable
 from bridge.rpc.reported.table_columns import MAX_AMOUNT, TableColumns
+
+_log = logging.getLogger(__name__)
 
 MAX_NODES = 1 << 20
 """Largest number of nodes that a job may name."""
@@ -118,14 +121,20 @@ def lower(request: pb.Request, layout: TableColumns) -> Lowered:
     try:
         return _lower(request, layout)
     except (BadRequest, RequestError) as error:
-        zero = (0,) * len(layout.resources)
-        problem = printable(str(error))
         sound = isinstance(error, _ControllersChoice)
-        refused = Lowered(
-            per_node=zero, per_task=zero, licences=(0,) * len(layout.licences), problem=problem,
-            problem_hold=Hold.REFUSED if sound else Hold.BAD_REQUEST,
-        )  # fmt: skip
+        refused = _refused(layout, str(error), Hold.REFUSED if sound else Hold.BAD_REQUEST)
         return _left_to_the_controller(request, layout, refused)
+    except Exception as error:
+        _log.exception("a request that cannot be read")
+        return _refused(layout, f"cannot be read: {type(error).__name__}")
+
+
+def _refused(layout: TableColumns, problem: str, hold: Hold = Hold.BAD_REQUEST) -> Lowered:
+    zero = (0,) * len(layout.resources)
+    return Lowered(
+        per_node=zero, per_task=zero, licences=(0,) * len(layout.licences),
+        problem=printable(problem), problem_hold=hold,
+    )  # fmt: skip
 
 
 def _left_to_the_controller(request: pb.Request, layout: TableColumns, refused: Lowered) -> Lowered:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decodes the ended jobs of a report."""
+"""Decodes the ended jobs of a report; one that cannot be read is left out."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ import numpy as np
 from bridge.model.job import NONE_ENDED, EndedTable, Ending
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.clock import SKEW_S
-from bridge.rpc.reported.decode_allocation import check_id
+from bridge.rpc.reported.decode_allocation import is_id
 from bridge.rpc.reported.safe_text import printable
 from bridge.units import UNLIMITED_S
 
@@ -17,12 +17,12 @@ MAX_ENDED = 100_000
 
 
 def read_ended(messages: Sequence[pb.EndedJob], now_s: int) -> EndedTable:
-    """The jobs that ended, without those with impossible times."""
+    """The jobs that ended, without those with impossible times or ids."""
     if len(messages) > MAX_ENDED:
         messages = messages[-MAX_ENDED:]
     rows = [
         (
-            check_id(job.id),
+            job.id,
             printable(job.name),
             printable(job.user),
             job.start_s,
@@ -31,7 +31,7 @@ def read_ended(messages: Sequence[pb.EndedJob], now_s: int) -> EndedTable:
             job.ending if job.ending in Ending._value2member_map_ else Ending.UNKNOWN,
         )
         for job in messages
-        if 0 < job.start_s < job.end_s <= now_s + SKEW_S and job.time_limit_s >= 0
+        if is_id(job.id) and 0 < job.start_s < job.end_s <= now_s + SKEW_S and job.time_limit_s >= 0
     ]
     if not rows:
         return NONE_ENDED

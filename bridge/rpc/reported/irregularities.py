@@ -15,6 +15,9 @@ Rules
 | a running job in no known partition | the partition was deleted | holds its nodes |
 | a node without CPUs | one that is not configured yet | not usable |
 | a partition that names unknown nodes | nodes that are defined for later (FUTURE) | without them |
+
+What cannot be read at all is irregular as well: the readers of jobs (`cluster`), nodes (`nodes`)
+and other objects (`tables`) say how it is planned; all others are planned as usual.
 """
 
 import logging

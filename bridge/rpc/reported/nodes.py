@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nodes a controller has reported, in its order, as columns that deltas change in place."""
+"""The nodes a controller has reported, in its order, as columns that deltas change in place.
+
+A node that cannot be read starts nothing (`left_out`); without a valid name it is not there.
+"""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import SnapshotError
+from bridge.left_out import LeftOut
 from bridge.model.job_columns import MAX_COUNT
 from bridge.model.node import CPUS, MEMORY_MIB, NodeTable, PowerSaving
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
+from bridge.rpc.reported.safe_text import printable
 from bridge.rpc.reported.table_columns import MAX_AMOUNT
 from bridge.units import NEVER
 
@@ -37,9 +42,11 @@ class ReportedNodes:
         unconsumed: from generic resources that jobs do not consume to (n_nodes,) int64 amounts;
             they have no column.
         memory_mib, threads: (n_nodes,) int64; threads that make a core, at least 1.
+        left_out: nodes that cannot be read.
     """
 
     def __init__(self) -> None:
+        self.left_out = LeftOut("node")
         self.index = NodeIndex(())
         self.resources: tuple[str, ...] = ("cpus", "mem_mib")
         self.column: dict[str, int] = {}
@@ -68,32 +75,44 @@ class ReportedNodes:
             True if anything changed.
 
         Raises:
-            SnapshotError: a node is malformed, named twice, or removed without having existed.
+            SnapshotError: there are too many nodes.
         """
         if not changed and not removed:
             return False
         if len(changed) > MAX_NODES:
             raise SnapshotError("nodes", f"more than {MAX_NODES} nodes")
-        names = [node.name for node in changed]
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise SnapshotError("nodes", f"node '{twice[:64]}' is listed twice")
-        for node in changed:
-            _validate(node)
         if removed:
             self._remove(removed)
+        changed = self._readable(changed)
         known = self.index.index
-        fresh = [name for name in names if name not in known]
+        fresh = [node.name for node in changed if node.name not in known]
         if fresh:
             self._append(fresh)
         self._write(changed)
         self._table = None
         return True
 
+    def _readable(self, changed: Sequence[pb.Node]) -> list[pb.Node]:
+        """Each node once; for one that cannot be read, one that is not usable."""
+        found: dict[str, pb.Node] = {}
+        for node in changed:
+            name = printable(node.name)
+            read = self.left_out.unless(name, _read, node)
+            if read is not None and node.name in found:
+                self.left_out.add(name, "is listed twice")
+                read = None
+            if read is None and _NAME.fullmatch(node.name):
+                read = pb.Node(name=node.name, state=node.state)
+            if read is not None:
+                found[node.name] = read
+        return list(found.values())
+
     def _remove(self, removed: Sequence[str]) -> None:
         gone = set(removed)
-        if unknown := gone - self.index.index.keys():
-            raise SnapshotError("removed_nodes", f"node '{min(unknown)[:64]}' is not there")
+        for name in gone:
+            known = self.left_out.reasons.pop(printable(name), None)
+            if known is None and name not in self.index.index:
+                self.left_out.add(printable(name), "is removed, and was not there")
         keep = np.array([name not in gone for name in self.index.names], dtype=bool)
         stay = np.flatnonzero(keep).tolist()
         self.memory_mib, self.threads = self.memory_mib[keep], self.threads[keep]
@@ -166,11 +185,9 @@ class ReportedNodes:
 
     def _regroup(self) -> None:
         """Assigns columns to the generic resources and counts them again."""
+        self._leave_out_kinds()
         items = {item for gres in set(self._gres) for item in gres}
-        kinds = {name for name, _, _ in items}
-        kinds |= {name.partition(":")[0] for name in kinds}
-        if len(kinds) > MAX_GRES_KINDS:
-            raise SnapshotError("nodes.gres", f"more than {MAX_GRES_KINDS} kinds")
+        kinds = _kinds(items)
         lent = {name.partition(":")[0] for name, _, no_consume in items if no_consume}
         counted = sorted(kind for kind in kinds if kind.partition(":")[0] not in lent)
         resources = ("cpus", "mem_mib", *counted)
@@ -198,6 +215,23 @@ class ReportedNodes:
         ):
             self.renumbered += 1
 
+    def _leave_out_kinds(self) -> None:
+        """Without the generic resources of nodes with which there were too many kinds."""
+        kinds: set[str] = set()
+        beyond: set[tuple[tuple[str, int, bool], ...]] = set()
+        for gres in sorted(set(self._gres), key=lambda each: (len(each), each)):
+            if len(more := kinds | _kinds(gres)) > MAX_GRES_KINDS:
+                beyond.add(gres)
+            else:
+                kinds = more
+        if not beyond:
+            return
+        for row, gres in enumerate(self._gres):
+            if gres in beyond:
+                self._gres[row] = ()
+                reason = f"its {len(gres)} generic resources: more than {MAX_GRES_KINDS} in all"
+                self.left_out.add(self.index.names[row], reason)
+
     def table(self) -> NodeTable:
         """Returns the nodes as columns; the same object until something changes."""
         if self._table is None:
@@ -219,7 +253,13 @@ class ReportedNodes:
         return PowerSaving(can.astype(bool), off.astype(bool), resume_s, ready_s, idle_since_s)
 
 
-def _validate(node: pb.Node) -> None:
+def _kinds(items: Iterable[tuple[str, int, bool]]) -> set[str]:
+    """The kinds of generic resources, with and without their types."""
+    names = {name for name, _, _ in items}
+    return names | {name.partition(":")[0] for name in names}
+
+
+def _read(node: pb.Node) -> pb.Node:
     name = node.name
     if not _NAME.fullmatch(name):
         raise SnapshotError("nodes.name", f"'{name[:64]}' is not a node name")
@@ -238,3 +278,4 @@ def _validate(node: pb.Node) -> None:
         if item.name in kinds:
             raise SnapshotError(f"nodes[{name}].gres", f"'{item.name}' is listed twice")
         kinds.add(item.name)
+    return node

@@ -8,9 +8,10 @@ Terms
 Rules
     1. A delta is applied only to exactly the generation against which it was computed. Otherwise a
        full report is requested.
-    2. A report that contradicts itself is an error of the controller, not of a user. The state is
-       discarded and a full report is requested, once; if that is no better, the controller gets an
-       error with the problem.
+    2. A report with an impossible clock, generation or number of objects is an error of the
+       controller, not of a user. The state is discarded and a full report is requested, once; if
+       that is no better, the controller gets an error with the problem. One object that cannot be
+       read is an irregularity (7): it stops no other.
     3. An invalid request is an error of the user: that job is held with a reason that says so.
     4. The end of a job is in the snapshot of the report that contained it, and in no other.
     5. A start that the controller refused holds the job for a time
@@ -155,7 +156,7 @@ class Session:
 
         Raises:
             StaleSnapshot: a newer controller has taken over.
-            SnapshotError: even a full report contradicts itself.
+            SnapshotError: even a full report has an impossible clock or number of objects.
         """
         greeted = self._fence.admit(request.epoch)
         self.started, self.gone, self.ended = [], [], NONE_ENDED
@@ -215,7 +216,8 @@ class Session:
     def _doubt(self, request: pb.CycleRequest, full: bool) -> str:
         """New irregularities, which a lost delta may have caused (rule 7)."""
         cluster = self._cluster
-        if not (cluster.running_changed or request.nodes or request.removed_nodes):
+        odd = request.jobs and cluster.has_left_out
+        if not (odd or cluster.running_changed or request.nodes or request.removed_nodes):
             return ""
         return self._doubts.review(cluster.irregularities(request.now_s), request.now_s, full)
 

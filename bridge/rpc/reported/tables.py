@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Partitions, reservations and licences as the controller sends them, resolved to node indexes."""
+"""Partitions, reservations and licences as the controller sends them, resolved to node indexes.
 
-from collections.abc import Sequence
-from typing import Protocol
+One without a valid name, or whose name is there before, is left out. One whose nodes or times
+cannot be read has none, and nothing starts there. Both are irregular
+(`bridge.rpc.reported.irregularities`).
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +17,14 @@ from bridge.model.job_columns import LATEST_S, MAX_COUNT
 from bridge.model.snapshot import Partition, Reservation
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
+from bridge.rpc.reported.safe_text import printable
 from bridge.units import UNLIMITED_S
 
 MAX_ITEMS = 10_000
 MAX_WORD = 1024
 """Longest name, as in Slurm."""
+
+_NONE: Final = np.empty(0, dtype=np.int32)
 
 
 class _Named(Protocol):
@@ -24,24 +32,38 @@ class _Named(Protocol):
     def name(self) -> str: ...
 
 
-def _nodes_of(text: str, nodes: NodeIndex, where: str, odd: dict[str, str]) -> NDArray[np.int32]:
-    """The nodes that a text names; unknown ones are left out and reported as irregular."""
+_Item = TypeVar("_Item", bound=_Named)
+
+
+def _nodes_of(
+    text: str, nodes: NodeIndex, where: str, odd: dict[str, str]
+) -> NDArray[np.int32] | None:
+    """The nodes that a text names; unknown ones are left out. None: it cannot be read."""
     try:
         return nodes.parse(text)
     except RequestError as error:
         odd[f"{where}.nodes"] = str(error)
     try:
         return nodes.parse(text, unknown_ok=True)
-    except RequestError as error:
-        raise SnapshotError(where, str(error)) from error
+    except RequestError:
+        return None
 
 
-def _distinct(items: Sequence[_Named], field: str) -> None:
+def _named(items: Iterable[_Item], field: str, odd: dict[str, str]) -> Iterator[tuple[_Item, str]]:
+    """Each item with a valid name once, and its place in messages."""
+    items = list(items)
     if len(items) > MAX_ITEMS:
         raise SnapshotError(field, f"more than {MAX_ITEMS}")
-    names = [item.name for item in items]
-    if len(set(names)) < len(names) or not all(0 < len(name) <= MAX_WORD for name in names):
-        raise SnapshotError(field, "a name is missing, too long or listed twice")
+    names: set[str] = set()
+    for item in items:
+        where = f"{field}[{printable(item.name[:64])}]"
+        if not 0 < len(item.name) <= MAX_WORD or not item.name.isprintable():
+            odd[f"{where}.name"] = "is missing, too long or not printable"
+        elif item.name in names:
+            odd[f"{where}.name"] = "is listed twice"
+        else:
+            names.add(item.name)
+            yield item, where
 
 
 def read_partitions(
@@ -55,22 +77,23 @@ def read_partitions(
         odd: gets the fields that are odd, and why (`bridge.rpc.reported.irregularities`).
 
     Raises:
-        SnapshotError: one contradicts itself.
+        SnapshotError: there are too many.
     """
-    _distinct(messages.items, "partitions")
     found = []
-    for item in messages.items:
-        if item.max_time_s < 0 or item.default_time_s < 0:
-            raise SnapshotError(f"partitions[{item.name[:64]}]", "has a negative time")
+    for item, where in _named(messages.items, "partitions", odd):
+        members = _nodes_of(item.nodes, nodes, where, odd)
+        negative = min(item.max_time_s, item.default_time_s) < 0
+        if negative:
+            odd[f"{where}.time"] = "is negative"
         found.append(
             Partition(
                 name=item.name,
-                nodes=_nodes_of(item.nodes, nodes, f"partitions[{item.name[:64]}]", odd),
-                up=item.up,
+                nodes=_NONE if members is None else members,
+                up=item.up and members is not None and not negative,
                 min_nodes=min(item.min_nodes, MAX_COUNT),
                 max_nodes=min(item.max_nodes, MAX_COUNT),
-                max_time_s=min(item.max_time_s, UNLIMITED_S),
-                default_time_s=min(item.default_time_s, UNLIMITED_S),
+                max_time_s=min(max(item.max_time_s, 0), UNLIMITED_S),
+                default_time_s=min(max(item.default_time_s, 0), UNLIMITED_S),
                 exclusive=item.exclusive,
                 priority_tier=item.priority_tier,
                 shared=item.shared,
@@ -80,7 +103,7 @@ def read_partitions(
 
 
 def read_reservations(
-    messages: pb.Reservations, nodes: NodeIndex, licences: Sequence[str], odd: dict[str, str]
+    messages: pb.Reservations, nodes: NodeIndex, licences: Iterable[str], odd: dict[str, str]
 ) -> tuple[Reservation, ...]:
     """Reads the reservations.
 
@@ -91,17 +114,16 @@ def read_reservations(
         odd: gets the fields that are odd, and why (`bridge.rpc.reported.irregularities`).
 
     Raises:
-        SnapshotError: one contradicts itself.
+        SnapshotError: there are too many.
     """
     column = {name: at for at, name in enumerate(licences)}
-    _distinct(messages.items, "reservations")
     found = []
-    for item in messages.items:
-        where = f"reservations[{item.name[:64]}]"
+    for item, where in _named(messages.items, "reservations", odd):
         if not 0 <= item.start_s < item.end_s:
             odd[f"{where}.end_s"] = "is not after its start"
         start_s = min(max(item.start_s, 0), LATEST_S - 1)
-        kept = np.zeros(len(licences), dtype=np.int64)
+        members = _nodes_of(item.nodes, nodes, where, odd)
+        kept = np.zeros(len(column), dtype=np.int64)
         for use in item.licences:
             if (at := column.get(use.name)) is not None:
                 kept[at] += min(use.count, MAX_COUNT)
@@ -110,7 +132,7 @@ def read_reservations(
                 name=item.name,
                 start_s=start_s,
                 end_s=min(max(item.end_s, start_s + 1), LATEST_S),
-                nodes=_nodes_of(item.nodes, nodes, where, odd),
+                nodes=_NONE if members is None else members,
                 licences=kept,
                 maintenance=item.maintenance,
                 anywhere=not item.nodes,
@@ -119,14 +141,13 @@ def read_reservations(
     return tuple(found)
 
 
-def read_licences(messages: pb.Licences) -> dict[str, int]:
+def read_licences(messages: pb.Licences, odd: dict[str, str]) -> dict[str, int]:
     """Reads the licences: name to what this cluster's jobs may use in all.
 
     Raises:
-        SnapshotError: a name is missing, too long or there twice.
+        SnapshotError: there are too many.
     """
-    _distinct(messages.items, "licences")
     return {
         item.name: min(max(item.total - item.used_elsewhere, 0), MAX_COUNT)
-        for item in messages.items
+        for item, _ in _named(messages.items, "licences", odd)
     }

@@ -241,7 +241,7 @@ def test_a_policy_that_fails_altogether_fails_the_call_and_the_next_one_works():
 
 def test_a_contradiction_twice_is_an_error():
     cycles = conservative_cycles()
-    bad = a_full([a_job("1", version=0)])
+    bad = a_full([a_job("1")], now_s=-1)
     assert cycles.run(bad).need_full
     with pytest.raises(SnapshotError):
         cycles.run(bad)
