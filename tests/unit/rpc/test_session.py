@@ -102,57 +102,6 @@ def test_another_wire_version_is_refused():
 # ------------------------------------------------------------------ contradictions
 
 
-UNREADABLE = {
-    "unknown node in an allocation": {"jobs": [a_running_job("9", "n99")]},
-    "bad hostlist in an allocation": {"jobs": [a_running_job("9", "n[")]},
-    "node held twice": {
-        "jobs": [
-            pb.Job(
-                id="9", version=1, state=pb.JOB_STATE_RUNNING,
-                allocation=pb.Allocation(
-                    start_s=1, end_s=2,
-                    uses=[pb.NodeUse(nodes="n0", cpus=1), pb.NodeUse(nodes="n[0-1]", cpus=1)],
-                ),
-            )
-        ]
-    },
-    "absurd CPUs": {"jobs": [a_running_job("9", "n0", cpus=1 << 31)]},
-    "absurd memory": {"jobs": [a_running_job("9", "n0", memory_mib=1 << 63)]},
-    "a job twice": {"jobs": [a_job("9"), a_job("9")]},
-    "changed and removed": {"jobs": [a_job("9")], "removed_jobs": ["9"]},
-    "no id": {"jobs": [a_job("")]},
-    "long id": {"jobs": [a_job("9" * 300)]},
-    "unprintable id": {"jobs": [a_job("9\n")]},
-    "no version": {"jobs": [a_job("9", version=0)]},
-    "no state": {"jobs": [pb.Job(id="9", version=1)]},
-    "unknown hold": {"jobs": [a_job("9", hold=77)]},
-    "node twice": {"nodes": [a_node("n0"), a_node("n0")]},
-    "node without a name": {"nodes": [a_node("")]},
-    "node name with brackets": {"nodes": [a_node("n[1-2]")]},
-    "huge node": {"nodes": [a_node("n0", cpus=1 << 31)]},
-    "huge memory": {"nodes": [a_node("n0", memory_mib=1 << 60)]},
-    "odd gres": {"nodes": [a_node("n0", gres=[pb.Gres(name="a b", count=1)])]},
-    "gres twice": {"nodes": [a_node("n0", gres=[pb.Gres(name="g", count=1)] * 2)]},
-    "node that never was": {"removed_nodes": ["n77"]},
-    "partition twice": {
-        "partitions": pb.Partitions(items=[pb.Partition(name="a"), pb.Partition(name="a")])
-    },
-    "partition without a name": {"partitions": pb.Partitions(items=[pb.Partition()])},
-    "negative partition time": {"partitions": partitions(max_time_s=-5)},
-    "more uses than nodes": {
-        "jobs": [
-            pb.Job(
-                id="9", version=1, state=pb.JOB_STATE_RUNNING,
-                allocation=pb.Allocation(start_s=1, end_s=2, uses=[pb.NodeUse()] * 5),
-            )
-        ]
-    },
-    "licence twice": {"licences": pb.Licences(items=[pb.Licence(name="l")] * 2)},
-    "removed node in use": {"removed_nodes": ["n3"], "partitions": partitions("n[0-2]")},
-    "absurd start": {"jobs": [a_running_job("9", "n0", end_s=0, start_s=-5)]},
-}  # fmt: skip
-
-
 BROKEN = {
     "more licences than anybody has": {
         "licences": pb.Licences(items=[pb.Licence(name=f"l{at}") for at in range(10_001)])
@@ -176,81 +125,6 @@ def test_a_contradiction_asks_for_everything_once_then_says_so(broken):
     assert session.generation == 0
     assert session.apply(a_full([a_job("1")]))  # and is forgiven
     assert list(jobs_of(session)) == ["1"]
-
-
-def test_an_object_that_cannot_be_read_is_asked_for_once_and_stops_no_other():
-    """Waiting jobs, running ones, nodes and the rest: two others of each are as without it."""
-    jobs = [a_job("1"), a_job("3"), a_running_job("2", "n3"), a_running_job("4", "n2", cpus=1)]
-    parts = partitions().items
-    for what, odd in UNREADABLE.items():
-        session = a_session(a_full(jobs, nodes=some_nodes(5)))
-        before = running_of(session), jobs_of(session)
-        assert not session.apply(a_delta(1, **odd)), what
-        whole = {key: value for key, value in odd.items() if not key.startswith("removed")}
-        whole["jobs"] = jobs + odd.get("jobs", [])
-        whole["nodes"] = some_nodes(4) + odd.get("nodes", [])
-        whole["partitions"] = pb.Partitions(
-            items=[*parts, *odd.get("partitions", pb.Partitions()).items]
-        )
-        assert session.apply(a_full(generation=2, **whole)), what
-        assert session.apply(a_delta(2, now_s=NOW_S + 1000, jobs=odd.get("jobs", []))), what
-        assert session.full_requests == 1, what
-        for known, now in zip(before, (running_of(session), jobs_of(session)), strict=True):
-            for job_id, job in known.items():
-                assert now[job_id] | {"licences": []} == job | {"licences": []}, what
-
-
-def test_an_allocation_that_cannot_be_read_holds_all_of_the_nodes_that_it_names(caplog):
-    odd = [
-        a_running_job("8", "n[0,7]", cpus=1),
-        a_running_job("9", "n1", cpus=1 << 31, start_s=-5),
-        a_running_job("10", "n["),
-    ]
-    session = a_session(a_full([*odd, a_running_job("2", "n2", cpus=1), a_job("1")]))
-    running = running_of(session)
-    assert {at: held["nodes"] for at, held in running.items()} == {
-        "8": [0], "9": [1], "10": [], "2": [2]
-    }  # fmt: skip
-    assert [running[at]["exclusive"] for at in ("8", "9", "2")] == [True, True, False]
-    assert "job 8 is left out: jobs[8].allocation: no node 'n7'" in caplog.text
-    plan = Decider(build(PRESETS["conservative"])).decide(session.snapshot()[0])
-    assert plan.start_s[0] == NOW_S
-    # What is reported as it should be is as usual again; its end frees the nodes.
-    assert session.apply(a_delta(1, jobs=[a_running_job("8", "n0", cpus=1)], removed_jobs=["9"]))
-    assert {at: held["exclusive"] for at, held in running_of(session).items()} == {
-        "8": False, "10": True, "2": False
-    }  # fmt: skip
-
-
-def test_a_waiting_job_that_cannot_be_read_any_more_is_gone():
-    session = a_session(a_full([a_job("1"), a_job("2"), a_job("3")]))
-    odd = [a_job("1", version=0), a_job("2", hold=77)]
-    assert not session.apply(a_delta(1, jobs=odd))
-    assert session.apply(a_full([*odd, a_job("3")], generation=2))
-    assert list(jobs_of(session)) == ["3"]
-    assert session.apply(a_delta(2, jobs=[a_job("1"), a_job("4", version=0)]))
-    assert list(jobs_of(session)) == ["3", "1"]
-    session.apply(a_delta(3, jobs=[a_job("1", version=0)]))
-    assert (list(jobs_of(session)), session.gone) == (["3"], ["1"])
-
-
-def test_a_job_that_is_listed_twice_holds_its_nodes():
-    jobs = [a_running_job("8", "n0"), a_job("8"), a_job("9"), a_running_job("9", "n1"), a_job("1")]
-    session = a_session(a_full(jobs))
-    assert running_of(session).keys() == {"8", "9"}
-    assert list(jobs_of(session)) == ["1"]
-
-
-def test_nodes_with_too_many_kinds_of_resources_lose_their_own_only():
-    kinds = [[pb.Gres(name=f"g{at}k{kind}", count=1) for kind in range(200)] for at in range(2)]
-    usual = [pb.Gres(name="gpu:a100", count=2)]
-    nodes = [a_node(f"o{at}", gres=each) for at, each in enumerate(kinds)]
-    nodes += [a_node("n0", gres=usual), a_node("n1", gres=usual)]
-    session = a_session(a_full(nodes=nodes))
-    found = session.snapshot()[0]
-    column = found.resources.index("gpu")
-    assert found.nodes.capacity[:, column].tolist() == [0, 0, 2, 2]
-    assert len(found.resources) == 2 + 200 + 2
 
 
 ODD = {
