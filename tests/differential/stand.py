@@ -67,10 +67,12 @@ class Stand:
     def close(self) -> None:
         """Ends the agent; the cluster stays."""
         if self._agent is not None:
-            if self._agent.stdin is not None:
-                self._agent.stdin.close()
-            self._agent.wait(30)
-            self._agent = None
+            agent, self._agent = self._agent, None
+            try:
+                agent.communicate(timeout=30)  # its input ends
+            except subprocess.TimeoutExpired:
+                agent.kill()
+                agent.wait()
 
     def ask(self, verb: str, **request: object) -> Any:
         """Asks the agent.

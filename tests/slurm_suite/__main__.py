@@ -11,8 +11,8 @@ cluster alone fails is run once more on both (test1.2.again.txt).
   --keep --only ...               the clusters stay, so that the next run begins at once
   --json FILE --add --rest        goes on where the file ends; --again: those that differ
 
-Exits with 1 if a test fails with the bridge only and does not test an unsupported feature
-(docs/ADMIN.md).
+Exits with 1 if a test could not be run, or fails with the bridge only and does not test an
+unsupported feature (docs/ADMIN.md).
 """
 
 import argparse
@@ -63,9 +63,9 @@ def main() -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
     _write(given, rows, choice)
-    counts = table.counts([row.as_dict() for row in rows])
-    print(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
-    return 1 if counts.get(run.Verdict.BRIDGE_ONLY) or len(rows) < len(tests) else 0
+    print(*table.summary([row.as_dict() for row in rows]), sep="\n")
+    bad = any(row.verdict in (run.Verdict.BRIDGE_ONLY, run.Verdict.NOT_RUN) for row in rows)
+    return 1 if bad or len(rows) < len(tests) else 0
 
 
 def _given() -> argparse.Namespace:

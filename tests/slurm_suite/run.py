@@ -6,15 +6,18 @@ the configuration as it was made. What a test prints is kept in a folder for eac
 """
 
 import re
-import subprocess
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from subprocess import SubprocessError
 from typing import Any
 from xml.etree import ElementTree
+
+from cluster.engine import Trouble
 
 from tests.differential.stand import StandError
 from tests.slurm_suite.choice import Test
@@ -23,7 +26,8 @@ from tests.slurm_suite.stand import TESTS, SuiteStand
 
 GRACE_S = 30
 """How long a test that is told to end has for that."""
-PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_TROUBLES = (Trouble, StandError, OSError, ValueError, SubprocessError, ElementTree.ParseError)
+"""What keeps a test from being run: a cluster may answer anything, or nothing."""
 _JUNIT = "/tmp/junit.xml"
 _TIMED_OUT = (124, 137)  # what timeout(1) returns
 _FAILED = re.compile(
@@ -41,6 +45,7 @@ class Status(StrEnum):
     FAILED = "failed"
     SKIPPED = "skipped"
     HUNG = "hung"
+    NOT_RUN = "not run"
 
 
 @dataclass(frozen=True)
@@ -72,14 +77,21 @@ class Verdict(StrEnum):
     """How the two clusters compare on a test."""
 
     SAME = "same"
+    BOTH_FAIL = "both fail"
+    SKIPPED = "skipped"
+    NOT_RUN = "not run"
     STOCK_ONLY = "stock only"
     UNSUPPORTED = "unsupported"
     BRIDGE_ONLY = "bridge only"
 
 
-DIFFER = (Verdict.STOCK_ONLY, Verdict.BRIDGE_ONLY)
+DIFFER = (Verdict.STOCK_ONLY, Verdict.BRIDGE_ONLY, Verdict.NOT_RUN)
 """Verdicts that call for a second run."""
 
+_ALIKE = {
+    Status.PASSED: Verdict.SAME, Status.SKIPPED: Verdict.SKIPPED,
+    Status.FAILED: Verdict.BOTH_FAIL, Status.HUNG: Verdict.BOTH_FAIL,
+}  # fmt: skip
 _RANK = {Status.PASSED: 0, Status.SKIPPED: 1, Status.FAILED: 2, Status.HUNG: 3}
 
 
@@ -92,6 +104,8 @@ def compare(stock: Result, bridge: Result, *, unsupported: str = "", parts: str 
         unsupported: the unsupported feature that the test is about.
         parts: a pattern of those parts of it that are; else all.
     """
+    if Status.NOT_RUN in (stock.status, bridge.status):
+        return Verdict.NOT_RUN
     ours, theirs = _RANK[bridge.status], _RANK[stock.status]
     worse, better = ours > theirs, ours < theirs
     if stock.status is bridge.status is Status.FAILED:
@@ -103,7 +117,7 @@ def compare(stock: Result, bridge: Result, *, unsupported: str = "", parts: str 
         matched = not parts or (alone and all(re.search(parts, one) for one in alone))
         about = unsupported and matched
         return Verdict.UNSUPPORTED if about else Verdict.BRIDGE_ONLY
-    return Verdict.STOCK_ONLY if better else Verdict.SAME
+    return Verdict.STOCK_ONLY if better else _ALIKE[stock.status]
 
 
 @dataclass(frozen=True)
@@ -135,7 +149,11 @@ def run(
     test: Test, stands: tuple[SuiteStand, SuiteStand], pool: ThreadPoolExecutor, logs: Path,
     *, once: bool = False,
 ) -> Row:  # fmt: skip
-    """Runs a test, twice if one cluster alone fails it; the second run counts then."""
+    """Runs a test, twice if one cluster alone fails or cannot run it; the second run counts then.
+
+    Whatever a test does to a cluster, it stops no other test: a cluster that does not do what it is
+    told is made anew for the next run.
+    """
     told: list[tuple[Result, Result]] = []
     for number in range(1 if once else 2):
         mark = "" if number == 0 else ".again"
@@ -154,6 +172,20 @@ def run(
 
 def _on(test: Test, stand: SuiteStand, log: Path) -> Result:
     """Runs a test on one cluster; what it prints goes to files whose names begin with `log`."""
+    try:
+        if not stand.is_up():
+            stand.up()
+        result = _tried(test, stand, log)
+        if not stand.is_up():
+            raise StandError(f"{stand.name}: the container or the service ended during the test")
+    except _TROUBLES as trouble:
+        with suppress(*_TROUBLES):
+            stand.down()
+        return Result(Status.NOT_RUN, str(trouble))
+    return result
+
+
+def _tried(test: Test, stand: SuiteStand, log: Path) -> Result:
     expect = test.suite == "expect"
     log.parent.mkdir(parents=True, exist_ok=True)
     if expect:
@@ -168,12 +200,7 @@ def _on(test: Test, stand: SuiteStand, log: Path) -> Result:
         )
     begin_s = time.monotonic()
     output = log.with_name(f"{log.name}.txt")
-    with output.open("wb") as written:
-        code = subprocess.run(
-            ["docker", "exec", "--user", "slurm", "--env", "HOME=/home/slurm", "--env",
-             "USER=slurm", "--env", f"PATH={PATH}", stand.container, "bash", "-c", line],
-            stdin=subprocess.DEVNULL, stdout=written, stderr=subprocess.STDOUT, check=False,
-        ).returncode  # fmt: skip
+    code = stand.run(line, output, test.limit_s + 4 * GRACE_S)
     took_s = round(time.monotonic() - begin_s, 1)
     stand.fetch("/var/log/slurm/slurmctld.log", log.with_name(f"{log.name}.slurmctld.log"))
     stand.root(": >/var/log/slurm/slurmctld.log", check=False)

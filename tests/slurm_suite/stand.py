@@ -5,7 +5,10 @@ It answers to what `tests.differential.stand` asks of a cluster's login side, so
 clears it between two tests.
 """
 
+import subprocess
 from pathlib import Path
+from threading import Timer
+from typing import Any
 
 from cluster import images, life, removal
 from cluster.daemons import LABEL, Daemon
@@ -16,6 +19,7 @@ from tests.differential.stand import Stand
 from tests.slurm_suite.changes import CHANGES
 from tests.slurm_suite.site import HOST, NODES, Layout, site
 
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 TESTS = "/usr/src/slurm/testsuite"
 _CONF = """SlurmSourceDir=/usr/src/slurm
 SlurmBuildDir=/usr/src/slurm
@@ -31,8 +35,12 @@ pkill -KILL -f 'python3 -m pytest '
 find /etc/slurm -type f ! -name munge.key ! -name 'slurmdbd.conf*' -delete
 rm -rf /var/lib/slurm/state* /var/spool/slurmd/* /run/slurm/slurm*.pid /run/slurm/cred_state*
 install -d -o slurm -g slurm -m 755 /var/lib/slurm/state
-mariadb -e 'DROP DATABASE IF EXISTS slurm_acct_db'
+role start database
+mariadb -e 'DROP DATABASE slurm_acct_db'
+role start database
 """
+ANSWER_S = 300
+"""How long the container may take for some lines, and its agent for an answer."""
 _REGISTER = """
 sacctmgr -i -Q add cluster {name}
 sacctmgr -i -Q add account everyone
@@ -63,6 +71,7 @@ class SuiteStand(Stand):
         Raises:
             Trouble: it cannot be started.
         """
+        self.layout = None
         removal.down(self.name)
         if not images.exists(images.SUITE):
             images.build("suite")
@@ -85,11 +94,39 @@ class SuiteStand(Stand):
             call("exec", "-i", self.container, "sh", "-c",
                  "cat >/etc/schedbridge/bridge.yaml", stdin=config)  # fmt: skip
             self._daemon("service").start()
-        self._daemon("dbd").start()
 
     def is_up(self) -> bool:
-        """Is the container there? Its daemons may be down: tests end them."""
-        return call("exec", self.container, "true", check=False).returncode == 0
+        """Is the container there, with the service? Other daemons may be down: tests end them."""
+        if call("exec", self.container, "true", check=False).returncode != 0:
+            return False
+        return not self.bridged or self._daemon("service").role("alive", check=False)
+
+    def run(self, line: str, output: Path, bound_s: float) -> int:
+        """Runs a line as the user slurm, what it prints into a file; its exit code.
+
+        Raises:
+            TimeoutExpired: it does not end.
+        """
+        with output.open("wb") as written:
+            return subprocess.run(
+                ["docker", "exec", "--user", "slurm", "--env", "HOME=/home/slurm", "--env",
+                 "USER=slurm", "--env", f"PATH={PATH}", self.container, "bash", "-c", line],
+                stdin=subprocess.DEVNULL, stdout=written, stderr=subprocess.STDOUT, check=False,
+                timeout=bound_s,
+            ).returncode  # fmt: skip
+
+    def ask(self, verb: str, **request: object) -> Any:
+        """Asks the agent; one that does not answer in time is ended.
+
+        Raises:
+            StandError: it could not do it.
+        """
+        timer = Timer(ANSWER_S, self._end_agent)
+        timer.start()
+        try:
+            return super().ask(verb, **request)
+        finally:
+            timer.cancel()
 
     def lay_out(self, layout: Layout, *, again: bool = False) -> None:
         """Gives it a layout as if no test had been there, and starts its daemons; none of a seed.
@@ -135,14 +172,20 @@ class SuiteStand(Stand):
         """Runs lines as root; what they print.
 
         Raises:
-            Trouble: they failed, and `check`.
+            Trouble: they failed, or did not end in time, and `check`.
         """
-        return call("exec", "-i", self.container, "bash", "-s" if not check else "-es",
-                    stdin=script.encode(), check=check).stdout  # fmt: skip
+        return call(
+            "exec", "-i", self.container, "timeout", "-k", "5", str(ANSWER_S), "bash",
+            "-es" if check else "-s", stdin=script.encode(), check=check,
+        ).stdout  # fmt: skip
 
     def fetch(self, path: str, to: Path) -> None:
         """Copies a file out of the container, if it is there."""
         call("cp", f"{self.container}:{path}", str(to), check=False)
+
+    def _end_agent(self) -> None:
+        if self._agent is not None:
+            self._agent.kill()
 
     def _daemon(self, *words: str) -> Daemon:
         return Daemon(self.name, self.container, words)

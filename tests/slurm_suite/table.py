@@ -30,7 +30,10 @@ chosen.yaml). The suite is changed as follows, on both clusters alike:
 
 """
 _MEANING = {
-    Verdict.SAME: "the same result on both, pass or fail",
+    Verdict.SAME: "passes on both",
+    Verdict.BOTH_FAIL: "fails on both, and says nothing of the bridge",
+    Verdict.SKIPPED: "finds on both that it cannot run here",
+    Verdict.NOT_RUN: "a cluster did not come up, or its service ended: it counts as failed",
     Verdict.STOCK_ONLY: "fails with stock Slurm only",
     Verdict.UNSUPPORTED: "a feature that the bridge does not support (see [ADMIN.md](../ADMIN.md))",
     Verdict.BRIDGE_ONLY: "a defect of the bridge",
@@ -43,6 +46,19 @@ def counts(rows: Sequence[Row]) -> dict[str, int]:
     return {verdict: found[verdict] for verdict in _MEANING if found[verdict]} | {
         "total": len(rows)
     }
+
+
+def summary(rows: Sequence[Row]) -> list[str]:
+    """Says how many tests have each verdict, and names those that do not pass on both."""
+    return [
+        f"{count} {verdict}"
+        + "".join(
+            f"{', ' if number else ': '}{row['name']}"
+            for number, row in enumerate(row for row in rows if row["verdict"] == verdict)
+            if verdict != Verdict.SAME
+        )
+        for verdict, count in counts(rows).items()
+    ]
 
 
 def markdown(rows: Sequence[Row], choice: Choice) -> str:
@@ -76,10 +92,10 @@ def _line(row: Row) -> str:
     why = ""
     if row["verdict"] == Verdict.UNSUPPORTED:
         why = row["unsupported"]
-    elif row["verdict"] == Verdict.STOCK_ONLY:
-        why = f"stock: {row['stock']['why']}"
     elif row["bridge"]["status"] != Status.PASSED:
         why = row["bridge"]["why"]
+    elif row["stock"]["status"] != Status.PASSED:
+        why = f"stock: {row['stock']['why']}"
     cells = [f"`{row['name']}`", row["what"], _outcome(row["stock"]), _outcome(row["bridge"]),
              row["verdict"], why]  # fmt: skip
     return "| " + " | ".join(_cell(cell) for cell in cells) + " |"
