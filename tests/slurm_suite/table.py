@@ -31,9 +31,9 @@ chosen.yaml). The suite is changed as follows, on both clusters alike:
 """
 _MEANING = {
     Verdict.SAME: "passes on both",
+    Verdict.NOT_RUN: "a cluster did not come up, or its service ended: it counts as failed",
     Verdict.BOTH_FAIL: "fails on both, and says nothing of the bridge",
     Verdict.SKIPPED: "finds on both that it cannot run here",
-    Verdict.NOT_RUN: "a cluster did not come up, or its service ended: it counts as failed",
     Verdict.STOCK_ONLY: "fails with stock Slurm only",
     Verdict.UNSUPPORTED: "a feature that the bridge does not support (see [ADMIN.md](../ADMIN.md))",
     Verdict.BRIDGE_ONLY: "a defect of the bridge",

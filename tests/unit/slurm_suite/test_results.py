@@ -6,10 +6,11 @@ import pytest
 from tests.slurm_suite.choice import Test, load
 from tests.slurm_suite.run import Result, Row, Status, Verdict, compare, of_expect, of_junit
 from tests.slurm_suite.site import Layout, site
-from tests.slurm_suite.table import counts, markdown
+from tests.slurm_suite.table import counts, markdown, summary
 
 PASSED, FAILED = Result(Status.PASSED), Result(Status.FAILED, "too late")
 SKIPPED, HUNG = Result(Status.SKIPPED), Result(Status.HUNG)
+NOT_RUN = Result(Status.NOT_RUN, "nodes are not idle")
 PRINTED = """
 [2026-01-01 00:00:00.000] Error   Subtest  2 failed  : it should run (State=PENDING)
 [2026-01-01 00:00:01.000] Pass    Subtest  3 passed  : it should end
@@ -77,7 +78,12 @@ def test_a_report_of_nothing_but_skips():
     ("stock", "bridge", "verdict"),
     [
         (PASSED, PASSED, Verdict.SAME),
-        (FAILED, FAILED, Verdict.SAME),
+        (FAILED, FAILED, Verdict.BOTH_FAIL),
+        (HUNG, HUNG, Verdict.BOTH_FAIL),
+        (SKIPPED, SKIPPED, Verdict.SKIPPED),
+        (PASSED, NOT_RUN, Verdict.NOT_RUN),
+        (NOT_RUN, PASSED, Verdict.NOT_RUN),
+        (NOT_RUN, NOT_RUN, Verdict.NOT_RUN),
         (PASSED, FAILED, Verdict.BRIDGE_ONLY),
         (PASSED, SKIPPED, Verdict.BRIDGE_ONLY),
         (FAILED, HUNG, Verdict.BRIDGE_ONLY),
@@ -96,7 +102,7 @@ def test_both_fail_but_not_in_the_same_part():
 
     assert compare(failing("a"), failing("a", "b")) is Verdict.BRIDGE_ONLY
     assert compare(failing("a", "b"), failing("a")) is Verdict.STOCK_ONLY
-    assert compare(failing("a"), failing("a")) is Verdict.SAME
+    assert compare(failing("a"), failing("a")) is Verdict.BOTH_FAIL
 
 
 @pytest.mark.parametrize(
@@ -119,8 +125,23 @@ def test_the_page_counts_and_says_why():
     assert counts(rows) == {"same": 1, "bridge only": 1, "total": 2}
     page = markdown(rows, load())
     assert "| `test1.2` | many \\| tasks | passed | failed | bridge only | too late |" in page
-    assert "| bridge | 1 | 1 | 0 | 0 | 2 |" in page
+    assert "| bridge | 1 | 1 | 0 | 0 | 0 | 2 |" in page
     assert "Run: 1 tests 2026-01-02 at commit abc; 1 tests at a time not kept." in page
+
+
+def test_what_does_not_pass_on_both_is_named():
+    rows = [
+        Row(Test("expect", "Sizes", f"1.{number}", "", 60), (pair,)).as_dict()
+        for number, pair in enumerate([
+            (PASSED, PASSED), (PASSED, NOT_RUN), (NOT_RUN, PASSED), (FAILED, FAILED),
+            (PASSED, FAILED),
+        ])
+    ]  # fmt: skip
+    assert summary(rows) == [
+        "1 same", "2 not run: test1.1, test1.2", "1 both fail: test1.3", "1 bridge only: test1.4",
+        "5 total",
+    ]  # fmt: skip
+    assert "| not run | stock: nodes are not idle |" in markdown(rows, load())
 
 
 @pytest.mark.parametrize("layout", list(Layout))
