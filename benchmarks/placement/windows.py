@@ -62,7 +62,7 @@ def main() -> None:
         measured = bench.measure(hop_tree, instances, placers, seed=asked.seed, bound=True)
         rows = measured["results"]
         totals: dict[str, Any] = measured["figures"]
-        for name in names:
+        for name in placers:
             spent = np.array([row[name]["ms"] for row in rows])
             totals[name]["ms_p99"] = round(float(np.percentile(spent, 99)), 3)
             totals[name]["at_optimum"] = sum(

@@ -2,6 +2,7 @@
 """The rules of the house that a machine can keep."""
 
 import ast
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -37,6 +38,16 @@ def test_every_source_file_names_its_licence():
         return bool(head) and not any(f"SPDX-License-Identifier: {licence}" in at for at in head)
 
     assert among(SOURCES, has_none) == []
+
+
+def test_programs_can_be_started():
+    """A file with an interpreter in its first line is executable, and others are not."""
+
+    def is_wrong(path):
+        with path.open("rb") as file:
+            return (file.read(2) == b"#!") != os.access(path, os.X_OK)
+
+    assert among([path for path in TRACKED if path.is_file()], is_wrong) == []
 
 
 def test_a_file_fits_in_the_head():
