@@ -4,33 +4,65 @@
 import shlex
 import subprocess
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
-from tests.integration.slurm import Cluster, expand
+from tests.integration.slurm import KEEP, Cluster, expand
 
+CONFIG = Path(__file__).parents[2] / "slurm_conf" / "bridge.yaml"
+POWER = """
+  power:
+    nodes: [{name: all, idle: 60W, max: 200W}]
+    corridor: [{upper: 10kW}]
+    power_down: {hold: 1s}
+"""
+EXCLUDED, CPUS = "n1", 2
 RESUME_S, SUSPEND_S = 45, 3
 PROGRAMS, ORDERS = "/usr/local/sbin", "/var/log/slurm/power-orders"
 PROGRAM = f'#!/bin/sh\necho "$(basename "$0") $1 $(date +%s)" >>{ORDERS}\n'
 
 
-def switching_options(excluded: str) -> list[str]:
+@contextmanager
+def switched_nodes(
+    name: str, nodes: int, folder: Path, *options: str, planning: str = "\nplanning:"
+) -> Iterator[Cluster]:
+    """A cluster of nodes of 60 W idle and 200 W at most; all but `EXCLUDED` can be powered down.
+
+    Args:
+        name: of the cluster.
+        nodes: how many, each in a container of its own.
+        folder: for the service's configuration.
+        options: further ones of `scripts/cluster up`.
+        planning: the section of that name so far, in YAML.
+    """
+    assert not KEEP, "a cluster whose nodes nobody boots is of no use: run without KEEP_CLUSTER"
+    file = folder / "bridge.yaml"
+    file.write_text(CONFIG.read_text() + planning.rstrip() + POWER)
+    cluster = Cluster(
+        name, "--nodes", str(nodes), "--containers", str(nodes), "--cpus", str(CPUS),
+        "--service-config", str(file), *_switching_options(), *options,
+    )  # fmt: skip
+    with cluster.standing(lambda: _install_programs(cluster)):
+        yield cluster
+
+
+def _switching_options() -> list[str]:
     """Options of `scripts/cluster up`.
 
     Slurm's own SuspendTime is far away, so whatever is powered down or up is so by order of the
     bridge.
-
-    Args:
-        excluded: the node of SuspendExcNodes.
     """
     settings = {
         "SuspendProgram": f"{PROGRAMS}/suspend", "ResumeProgram": f"{PROGRAMS}/resume",
         "SuspendTime": "86400", "SuspendTimeout": SUSPEND_S, "ResumeTimeout": RESUME_S,
-        "SuspendExcNodes": excluded, "SlurmctldParameters": "power_save_interval=1",
+        "SuspendExcNodes": EXCLUDED, "SlurmctldParameters": "power_save_interval=1",
     }  # fmt: skip
     return [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
 
 
-def install_programs(cluster: Cluster) -> None:
+def _install_programs(cluster: Cluster) -> None:
     """Writes the site's programs; slurmctld, started anew, uses them."""
     paths = f"{PROGRAMS}/suspend {PROGRAMS}/resume"
     make = f"printf %s {shlex.quote(PROGRAM)} | tee {paths} >/dev/null && chmod 755 {paths}"

@@ -5,48 +5,30 @@ Five nodes of 60 W idle and 200 W at most; n1 is in SuspendExcNodes.
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.integration.slurm import KEEP, Cluster
+from tests.integration.slurm import Cluster
 from tests.integration.switched_nodes import (
+    EXCLUDED,
     RESUME_S,
     SUSPEND_S,
     Machines,
     are_powered_down,
-    install_programs,
     shown,
     state,
-    switching_options,
+    switched_nodes,
 )
 
 CLUSTER = "sbsaving"
-CONFIG = Path(__file__).parents[2] / "slurm_conf" / "bridge.yaml"
-PLANNING = """
-planning:
-  power:
-    nodes: [{name: all, idle: 60W, max: 200W}]
-    corridor: [{upper: 10kW}]
-    power_down: {hold: 1s}
-"""
-ALL, EXCLUDED, USED = ("n1", "n2", "n3", "n4", "n5"), "n1", "n5"
+ALL, USED = ("n1", "n2", "n3", "n4", "n5"), "n5"
 
 
 @pytest.fixture(scope="module")
 def saving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """The cluster. Slurm uses the programs from its second start on, when they are there."""
-    assert not KEEP, "a cluster whose nodes nobody boots is of no use: run without KEEP_CLUSTER"
-    file = tmp_path_factory.mktemp("saving") / "bridge.yaml"
-    file.write_text(CONFIG.read_text() + PLANNING)
-    cluster = Cluster(
-        CLUSTER, "--nodes", str(len(ALL)), "--containers", str(len(ALL)), "--cpus", "2",
-        "--service-config", str(file), *switching_options(EXCLUDED),
-    )  # fmt: skip
-    cluster.up()
-    install_programs(cluster)
-    yield cluster
-    cluster.down()
+    with switched_nodes(CLUSTER, len(ALL), tmp_path_factory.mktemp("saving")) as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="module")

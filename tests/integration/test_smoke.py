@@ -7,7 +7,6 @@ and nodes that can be powered down. n1 never is.
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -15,40 +14,27 @@ from tests.integration.decider import Decider, deciding, held, malleable
 from tests.integration.replaced_service import fallbacks, status
 from tests.integration.shared_nodes import PARTITION
 from tests.integration.shared_nodes import PLANNING as SHARING
-from tests.integration.slurm import KEEP, Cluster, announced_s, expand
+from tests.integration.slurm import Cluster, announced_s, expand
 from tests.integration.switched_nodes import (
+    CPUS,
     Machines,
     are_powered_down,
-    install_programs,
     shown,
     state,
-    switching_options,
+    switched_nodes,
 )
 
 CLUSTER = "sbsmoke"
-CONFIG = Path(__file__).parents[2] / "slurm_conf" / "bridge.yaml"
-POWER = """
-  power:
-    nodes: [{name: all, idle: 60W, max: 200W}]
-    corridor: [{upper: 10kW}]
-    power_down: {hold: 1s}
-"""
-ALL, CPUS = ("n1", "n2", "n3", "n4"), 2
+ALL = ("n1", "n2", "n3", "n4")
 WHOLE = ("-N4", "--exclusive")
 LONG = "sleep 600"
 
 
 @pytest.fixture(scope="module")
 def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    assert not KEEP, "a cluster whose nodes nobody boots is of no use: run without KEEP_CLUSTER"
-    file = tmp_path_factory.mktemp("smoke") / "bridge.yaml"
-    file.write_text(CONFIG.read_text() + SHARING.rstrip() + POWER)
-    cluster = Cluster(
-        CLUSTER, "--nodes", "4", "--containers", "4", "--cpus", str(CPUS), "--accounting",
-        "--agents", "--cgroups", "--set", PARTITION, "--service-config", str(file),
-        *switching_options("n1"),
-    )  # fmt: skip
-    with cluster.standing(lambda: install_programs(cluster)):
+    options = ("--accounting", "--agents", "--cgroups", "--set", PARTITION)
+    folder = tmp_path_factory.mktemp("smoke")
+    with switched_nodes(CLUSTER, len(ALL), folder, *options, planning=SHARING) as cluster:
         yield cluster
 
 
