@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 from tests.documents.marks import Output, Run
@@ -22,6 +23,10 @@ class Place(Protocol):
         """Puts the files that the mark names where the block looks for them."""
 
 
+Shown = Callable[[Block], AbstractContextManager[object]]
+"""Tells the reader of a test that a block begins, and what became of it."""
+
+
 class Follower:
     """Runs blocks one after the other, and remembers what went wrong.
 
@@ -31,9 +36,12 @@ class Follower:
         faults: a text for each block that did not do what the page says.
     """
 
-    def __init__(self, place_of: Callable[[Run], Place | None]) -> None:
+    def __init__(
+        self, place_of: Callable[[Run], Place | None], shown: Shown = lambda _: nullcontext()
+    ) -> None:
+        """Begins without faults; each block is run or compared within its `shown`."""
         self.faults: list[str] = []
-        self._place_of = place_of
+        self._place_of, self._shown = place_of, shown
         self._last: tuple[Run, str] | None = None
 
     def follow(self, blocks: Iterable[Block]) -> None:
@@ -41,16 +49,17 @@ class Follower:
         for block in blocks:
             try:
                 if isinstance(block.mark, Run):
-                    self._run(block, block.mark)
+                    self._last = None
+                    if place := self._place_of(block.mark):
+                        with self._shown(block):
+                            self._run(block, block.mark, place)
                 elif isinstance(block.mark, Output) and self._last is not None:
-                    self._compare(block, block.mark)
+                    with self._shown(block):
+                        self._compare(block, block.mark)
             except (AssertionError, subprocess.TimeoutExpired) as fault:
                 self.faults.append(f"{block.place}\n{block.text}\n{fault}")
 
-    def _run(self, block: Block, mark: Run) -> None:
-        self._last = None
-        if (place := self._place_of(mark)) is None:
-            return
+    def _run(self, block: Block, mark: Run, place: Place) -> None:
         place.put(mark)
         self._must(mark.first, mark)
         text = block.text

@@ -7,6 +7,7 @@ one; a page may also start its cluster itself. SCHEDBRIDGE_TEST_CLUSTER names th
 """
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -18,7 +19,7 @@ from tests.documents.container import Container
 from tests.documents.following import Follower, Place
 from tests.documents.host import Host
 from tests.documents.marks import Run
-from tests.documents.pages import PAGES, Page, read
+from tests.documents.pages import PAGES, Block, Page, read
 
 NAME = os.environ.get("SCHEDBRIDGE_TEST_CLUSTER", "sbpages")
 READ = [read(path) for path in PAGES]
@@ -50,11 +51,26 @@ def places(page: Page, folder: Path) -> Iterator[dict[str, Place]]:
         yield found
 
 
+@contextmanager
+def shown(block: Block) -> Iterator[None]:
+    """Prints where a block stands when it begins, and its result and duration when it ends."""
+    began, result = time.monotonic(), "failed"
+    print(f"{block.place} ...", end=" ", flush=True)
+    try:
+        yield
+        result = "passed"
+    finally:
+        print(f"{result}, {time.monotonic() - began:.0f} s", flush=True)
+
+
 @pytest.mark.parametrize("page", [p for p in READ if on_cluster(p)], ids=lambda page: page.path)
-def test_commands_do_what_the_page_says(page: Page, tmp_path: Path) -> None:
+def test_commands_do_what_the_page_says(
+    page: Page, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     """Takes minutes: real daemons, compilers and jobs."""
     (tmp_path / "host").mkdir()
-    with places(page, tmp_path) as found:
-        follower = Follower(lambda mark: found[mark.run])
+    with places(page, tmp_path) as found, capfd.disabled():
+        print(flush=True)
+        follower = Follower(lambda mark: found[mark.run], shown)
         follower.follow(page.blocks)
     assert not follower.faults, "\n\n".join(follower.faults)
