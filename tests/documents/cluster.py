@@ -5,13 +5,16 @@ import shlex
 import subprocess
 from pathlib import Path
 
-from tests.documents.host import Host, files_of
+from tests.documents.host import TIMEOUT_S, Host, files_of
 from tests.documents.marks import PageCluster, Run
 from tests.documents.pages import ROOT
 from tests.integration.slurm import Cluster
 
 DEFAULT = PageCluster(cluster="--nodes 8 --cpus 4 --accounting")
 """The cluster of the integration tests."""
+SAME_SHELL = """if [ -r ~/.exported ]; then . ~/.exported; fi
+trap 'export -p >~/.exported' EXIT"""
+"""A user types all blocks in one shell: what one exports, the next ones have."""
 
 
 class PageOnCluster:
@@ -34,12 +37,14 @@ class PageOnCluster:
     def run(self, script: str, mark: Run) -> subprocess.CompletedProcess[str]:
         """Runs a script where the mark says."""
         self.stand()
-        words = ["bash", "-euo", "pipefail", "-c", f"exec 2>&1\n{script}"]
+        words = ["bash", "-euo", "pipefail", "-c"]
         if mark.run == "login":
-            return self.cluster.process(*words, user=mark.user, timeout_s=300)
+            words.append(f"exec 2>&1\n{SAME_SHELL}\n{script}")
+            return self.cluster.process(*words, user=mark.user, timeout_s=TIMEOUT_S)
         return subprocess.run(
-            ["docker", "exec", f"{self.cluster.name}-controller", *words],
-            capture_output=True, text=True, timeout=300, check=False, stdin=subprocess.DEVNULL,
+            ["docker", "exec", f"{self.cluster.name}-controller", *words, f"exec 2>&1\n{script}"],
+            capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
+            stdin=subprocess.DEVNULL,
         )  # fmt: skip
 
     def put(self, mark: Run) -> None:
