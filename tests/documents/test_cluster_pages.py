@@ -54,13 +54,16 @@ def places(page: Page, folder: Path) -> Iterator[dict[str, Place]]:
 @contextmanager
 def shown(block: Block) -> Iterator[None]:
     """Prints where a block stands when it begins, and its result and duration when it ends."""
-    began, result = time.monotonic(), "failed"
+    began = time.monotonic()
     print(f"{block.place} ...", end=" ", flush=True)
     try:
         yield
         result = "passed"
+    except Exception as fault:
+        result = f"failed: {fault}"
+        raise
     finally:
-        print(f"{result}, {time.monotonic() - began:.0f} s", flush=True)
+        print(f"{time.monotonic() - began:.0f} s, {result}", flush=True)
 
 
 @pytest.mark.parametrize("page", [p for p in READ if on_cluster(p)], ids=lambda page: page.path)
