@@ -70,7 +70,7 @@ def shown(block: Block) -> Iterator[None]:
 def test_commands_do_what_the_page_says(
     page: Page, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Takes minutes: real daemons, compilers and jobs."""
+    """Slow: real daemons, compilers and jobs; minutes for each page."""
     (tmp_path / "host").mkdir()
     with places(page, tmp_path) as found, capfd.disabled():
         print(flush=True)
