@@ -28,6 +28,7 @@ GRACE_S = 30
 """How long a test that is told to end has for that."""
 _TROUBLES = (Trouble, StandError, OSError, ValueError, SubprocessError, ElementTree.ParseError)
 """What keeps a test from being run: a cluster may answer anything, or nothing."""
+_FELL_BACK = "bridge: falling back to Slurm's own backfill"
 _JUNIT = "/tmp/junit.xml"
 _TIMED_OUT = (124, 137)  # what timeout(1) returns
 _FAILED = re.compile(
@@ -176,11 +177,14 @@ def _on(test: Test, stand: SuiteStand, log: Path) -> Result:
         if not stand.is_up():
             stand.up()
         result = _tried(test, stand, log)
+        if stand.bridged and _FELL_BACK in _controller_log(log).read_text(errors="replace"):
+            raise StandError(f"{stand.name}: the service was silent: Slurm's own backfill decided")
         if not stand.is_up():
             raise StandError(f"{stand.name}: the container or the service ended during the test")
     except _TROUBLES as trouble:
         with suppress(*_TROUBLES):
             stand.down()
+            log.with_name(f"{log.name}.trouble.txt").write_text(getattr(trouble, "detail", ""))
         return Result(Status.NOT_RUN, str(trouble))
     return result
 
@@ -199,21 +203,26 @@ def _tried(test: Test, stand: SuiteStand, log: Path) -> Result:
             f" --auto-config --no-color --junitxml={_JUNIT} tests/{test.name}.py"
         )
     begin_s = time.monotonic()
-    output = log.with_name(f"{log.name}.txt")
+    output, junit = (log.with_name(f"{log.name}.{ending}") for ending in ("txt", "xml"))
+    for old in (junit, _controller_log(log)):
+        old.unlink(missing_ok=True)
     code = stand.run(line, output, test.limit_s + 4 * GRACE_S)
     took_s = round(time.monotonic() - begin_s, 1)
-    stand.fetch("/var/log/slurm/slurmctld.log", log.with_name(f"{log.name}.slurmctld.log"))
+    stand.fetch("/var/log/slurm/slurmctld.log", _controller_log(log))
     stand.root(": >/var/log/slurm/slurmctld.log", check=False)
     if code in _TIMED_OUT:
         return Result(Status.HUNG, f"ended after {test.limit_s} s", took_s=took_s)
     text = output.read_text(errors="replace")
     if expect:
         return of_expect(code, text, took_s)
-    junit = log.with_name(f"{log.name}.xml")
     stand.fetch(_JUNIT, junit)
     if not junit.exists():
         return Result(Status.FAILED, _last(text), took_s=took_s)
     return of_junit(junit.read_text(errors="replace"), took_s)
+
+
+def _controller_log(log: Path) -> Path:
+    return log.with_name(f"{log.name}.slurmctld.log")
 
 
 def _clear(stand: SuiteStand, layout: Layout) -> None:

@@ -31,7 +31,7 @@ chosen.yaml). The suite is changed as follows, on both clusters alike:
 """
 _MEANING = {
     Verdict.SAME: "passes on both",
-    Verdict.NOT_RUN: "a cluster did not come up, or its service ended: it counts as failed",
+    Verdict.NOT_RUN: "a cluster did not come up, or the service was not in charge: as failed",
     Verdict.BOTH_FAIL: "fails on both, and says nothing of the bridge",
     Verdict.SKIPPED: "finds on both that it cannot run here",
     Verdict.STOCK_ONLY: "fails with stock Slurm only",

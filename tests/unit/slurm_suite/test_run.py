@@ -23,6 +23,7 @@ class Stand:
     def __init__(self, *, bridged):
         self.name = "bridge" if bridged else "stock"
         self.bridged, self.started, self.alive, self.junit = bridged, 0, False, JUNIT
+        self.log = "bridge: schedbridge 0.1.0 decides, policy slurm-like"
         self.troubles = {}
 
     def _do(self, verb):
@@ -60,7 +61,10 @@ class Stand:
         return ""
 
     def fetch(self, path, to):
-        to.write_text(self.junit)
+        if path.endswith(".log"):
+            to.write_text(self.log)
+        elif self.junit:
+            to.write_text(self.junit)
 
 
 @pytest.fixture
@@ -131,6 +135,22 @@ def test_a_test_during_which_the_service_ends_has_not_passed(both, runs, monkeyp
     (row,) = runs(TESTS[0])
     assert row.verdict is Verdict.NOT_RUN
     assert "ended during the test" in row.results[-1][1].why
+
+
+def test_a_test_that_slurms_own_backfill_decided_says_nothing_of_the_bridge(both, runs):
+    fell_back = "error: bridge: falling back to Slurm's own backfill until the service answers; ..."
+    both[0].log = fell_back
+    assert [row.verdict for row in runs(*TESTS)] == [Verdict.SAME, Verdict.SAME]
+    both[1].log = fell_back
+    rows = runs(*TESTS)
+    assert [row.verdict for row in rows] == [Verdict.NOT_RUN, Verdict.NOT_RUN]
+    assert "the service was silent" in rows[0].results[-1][1].why
+
+
+def test_the_report_of_a_former_run_is_not_read_again(both, runs):
+    assert runs(TESTS[1])[0].verdict is Verdict.SAME
+    both[0].junit = both[1].junit = ""
+    assert runs(TESTS[1])[0].verdict is Verdict.BOTH_FAIL
 
 
 def test_a_report_that_cannot_be_read_is_no_result(both, runs):
