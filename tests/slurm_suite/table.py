@@ -49,16 +49,14 @@ def counts(rows: Sequence[Row]) -> dict[str, int]:
 
 
 def summary(rows: Sequence[Row]) -> list[str]:
-    """Says how many tests have each verdict, and names those that do not pass on both."""
-    return [
-        f"{count} {verdict}"
-        + "".join(
-            f"{', ' if number else ': '}{row['name']}"
-            for number, row in enumerate(row for row in rows if row["verdict"] == verdict)
-            if verdict != Verdict.SAME
-        )
-        for verdict, count in counts(rows).items()
-    ]
+    """Names the tests that do not pass on both; the last line counts all."""
+    lines = []
+    for verdict in _MEANING:
+        names = [row["name"] for row in rows if row["verdict"] == verdict]
+        if names and verdict is not Verdict.SAME:
+            lines.append(f"{verdict}: {', '.join(names)}")
+    told = [f"{count} {verdict}" for verdict, count in counts(rows).items() if verdict != "total"]
+    return [*lines, ", ".join([*told, f"{len(rows)} tests"])]
 
 
 def markdown(rows: Sequence[Row], choice: Choice) -> str:

@@ -138,8 +138,8 @@ def test_what_does_not_pass_on_both_is_named():
         ])
     ]  # fmt: skip
     assert summary(rows) == [
-        "1 same", "2 not run: test1.1, test1.2", "1 both fail: test1.3", "1 bridge only: test1.4",
-        "5 total",
+        "not run: test1.1, test1.2", "both fail: test1.3", "bridge only: test1.4",
+        "1 same, 2 not run, 1 both fail, 1 bridge only, 5 tests",
     ]  # fmt: skip
     assert "| not run | stock: nodes are not idle |" in markdown(rows, load())
 
