@@ -8,7 +8,9 @@ Rules
     3. A job all of whose processes are being killed has no quota, and at least the usual weight;
        otherwise it would end slowly and delay the next job. (Only SIGKILL counts: it never stays
        pending for long.)
-    4. Changes are undone when they are no longer wanted; this is repeated until it succeeds.
+    4. Changes are undone when they are no longer wanted; this is repeated until it succeeds. A job
+       of several nodes may have no process on one of them between its steps: what is set for it
+       stays until its share is no longer wanted.
     5. An order that is older than the last one, by its number, is ignored.
 """
 
@@ -184,7 +186,7 @@ class ShareKeeper:
         self._note(wanted)
         self.in_force = tuple(self._apply(share) for share in wanted.values())
         present = {each.share.key for each in self.in_force if each.method or each.problem}
-        for key in [key for key in self._changed if key not in present]:
+        for key in [key for key in self._changed if key not in wanted]:
             self._give_back(key)
         self._absent = {
             key: self._absent.get(key, self._clock()) for key in wanted.keys() - present

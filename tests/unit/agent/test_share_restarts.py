@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shares after restarts, the whole way: from plans of the service to the cgroups of two nodes."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from bridge.agent.processes import Processes
+from bridge.agent.shares.cgroup_v1 import own_name
 from bridge.agent.shares.keeper import ShareKeeper
 from bridge.agent.shares.record import ShareRecord
 from bridge.agent.shares.wanted import Share
 from bridge.rpc.agents.hub import Hub
 from bridge.rpc.pb import agent_pb2 as pb
-from tests.unit.agent.trees import Clock, Tree, run
+from tests.unit.agent.made_up import make_process
+from tests.unit.agent.trees import NODE, Clock, OldTree, Tree, guest, run
 
 NODES = "n1", "n2"
 FULL, FLOOR = ("100", "max 100000"), ("1", "20000 100000")
@@ -128,3 +131,44 @@ def test_until_the_next_plan_guests_are_at_the_floor(
         site.clock.now_s += 2
         site.hub.shares.renew()
     assert site.shown() == [FLOOR] * 2
+
+
+def test_a_guest_between_two_steps_keeps_its_quota_over_a_restart_of_the_agent(
+    tmp_path: Path, proc: Path, clock: Clock
+) -> None:
+    """Its processes start in a cgroup that is there already; the other guest has no pause."""
+    tree, own = OldTree(tmp_path / "old", proc), dict[str, Path]()
+
+    def keeper() -> ShareKeeper:
+        return ShareKeeper(
+            [NODE], ShareRecord(tmp_path / "shares.json"), Processes(proc),
+            root=tree.root, proc=proc, cpus=4, clock=clock,
+        )  # fmt: skip
+
+    def step(job: str, pid: int) -> Path:
+        folder, name = tree.job(job, pid), own_name((NODE, job))
+        make_process(proc, pid, 1000, cgroups=f"5:cpu:/{name}\n")
+        own[job] = tree.root / "cpu" / name
+        if not own[job].exists():
+            tree.group(own[job])
+        (own[job] / "cgroup.procs").write_text(f"{pid}\n")
+        return folder.parent
+
+    def quotas() -> list[str]:
+        return [(own[job] / "cpu.cfs_quota_us").read_text().strip() for job in "78"]
+
+    first, _ = step("7", 11), step("8", 12)
+    before = keeper()
+    before.order(1, 6, [guest("7", 250), guest("8", 500)])
+    before.look()
+    shutil.rmtree(first)
+    (own["7"] / "cgroup.procs").write_text("")
+    before.look()
+    after = keeper()
+    after.order(1, 6, [guest("7", 250), guest("8", 500)])
+    after.look()
+    step("7", 13)
+    assert quotas() == ["25000", "50000"]
+    after.order(2, 6, [guest("8", 500)])
+    after.look()
+    assert quotas() == ["-1", "50000"]

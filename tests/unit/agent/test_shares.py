@@ -24,7 +24,7 @@ from bridge.agent.shares.record import Recorded, ShareRecord
 from bridge.agent.shares.running import ShareThread
 from bridge.agent.shares.wanted import MOST_LEASE_S, MOST_SHARES, Share, bounded, is_job
 from tests.unit.agent.made_up import make_folders, make_process
-from tests.unit.agent.trees import NODE, Clock, RealJob, Tree, ends, guest, wait_until
+from tests.unit.agent.trees import NODE, Clock, OldTree, RealJob, Tree, ends, guest, wait_until
 
 # ---------------------------------------------------------------- version 2
 
@@ -131,6 +131,30 @@ def test_a_guest_that_is_awaited_when_the_service_goes_is_bound_when_it_comes(
     assert tree.shows("7") == ("1", "20000 100000")
 
 
+def test_between_its_steps_a_guest_keeps_its_quota(
+    old: OldTree, method: CgroupV1, tmp_path: Path, clock: Clock
+) -> None:
+    """Slurm has no cgroup of a job of several nodes where it has no step; the other goes on."""
+    steps = [old.job(job, pid) for job, pid in (("7", 11), ("8", 12))]
+    keeper = ShareKeeper(
+        [NODE], ShareRecord(tmp_path / "shares.json"), Processes(old.proc),
+        root=old.root, proc=old.proc, cpus=4, clock=clock,
+    )  # fmt: skip
+    keeper.order(1, 6, [guest("7", 250), guest("8", 500)])
+    keeper.look()
+    own = [keeper.cgroups[NODE, job] for job in "78"]
+    for folder in (own[0], steps[0]):
+        (folder / "cgroup.procs").write_text("")
+    shutil.rmtree(steps[0].parent)
+    keeper.look()
+    assert [(each / "cpu.cfs_quota_us").read_text().strip() for each in own] == ["25000", "50000"]
+    assert [each.method for each in keeper.in_force] == ["", method.name]
+    keeper.order(2, 6, [guest("8", 500)])
+    keeper.look()
+    assert [each.exists() for each in own] == [False, True]
+    assert keeper.cgroups.keys() == {(NODE, "8")}
+
+
 def test_without_a_service_jobs_long_gone_are_forgotten(
     tree: Tree, make: Callable[[], ShareKeeper], clock: Clock
 ) -> None:
@@ -202,54 +226,6 @@ def test_what_may_be_the_name_of_a_job() -> None:
 
 
 # ---------------------------------------------------------------- version 1
-
-
-class OldTree:
-    """A tree of version 1 as files: `freezer` lists the jobs, `cpu` has none of them."""
-
-    def __init__(self, root: Path, proc: Path) -> None:
-        self.root, self.proc = root, proc
-        self.group(root / "cpu" / "docker" / "x")
-        self.group(root / "cpu")
-
-    @staticmethod
-    def group(folder: Path) -> Path:
-        folder.mkdir(parents=True, exist_ok=True)
-        return OldTree.fill(folder)
-
-    @staticmethod
-    def fill(folder: Path) -> Path:
-        for name, text in (
-            ("cpu.shares", "1024"), ("cpu.cfs_quota_us", "-1"), ("cpu.cfs_period_us", "100000"),
-            ("cgroup.procs", ""),
-        ):  # fmt: skip
-            (folder / name).write_text(text + "\n")
-        return folder
-
-    def job(self, job: str, *pids: int) -> Path:
-        folder = self.root / "freezer" / "slurm_n1" / "uid_1000" / f"job_{job}" / "step_batch"
-        folder.mkdir(parents=True)
-        (folder / "cgroup.procs").write_text("".join(f"{pid}\n" for pid in (*pids, 99)))
-        for pid in (*pids, 99):
-            name, uid = ("slurmstepd", 0) if pid == 99 else ("job", 1000)
-            cgroups = "5:cpu:/docker/x\n4:freezer:/a\n"
-            make_process(self.proc, pid, uid, name=name, cgroups=cgroups)
-        return folder
-
-    def attach(self, pid: int, folder: Path) -> None:
-        """What the kernel does."""
-        for group in (self.root / "cpu").rglob("cgroup.procs"):
-            left = [line for line in group.read_text().split() if line != str(pid)]
-            group.write_text("".join(f"{line}\n" for line in left))
-        if pid == 13:
-            raise OSError(22, "a real-time process")
-        if not (folder / "cpu.shares").exists():
-            self.group(folder)
-        with (folder / "cgroup.procs").open("a") as file:
-            file.write(f"{pid}\n")
-        named = folder.relative_to(self.root / "cpu")
-        (self.proc / str(pid)).mkdir(exist_ok=True)
-        (self.proc / str(pid) / "cgroup").write_text(f"5:cpu:/{named}\n4:freezer:/a\n")
 
 
 @pytest.fixture
@@ -416,8 +392,11 @@ def test_a_real_cgroup_holds_every_process_and_leaves_no_trace(
     assert (own / "cpu.shares").read_text() == "10\n"
     assert own.stat().st_uid == 0
     assert not own.stat().st_mode & 0o022
-    if ends:  # while the order still holds
+    if ends:  # as the service learns a moment later; until then it may be between two steps
         real_job.end()
+        keeper.look()
+        assert (own / "cpu.cfs_quota_us").read_text() == "25000\n"
+        keeper.order(2, 6, [])
     else:
         # An agent that died before it had recorded the cgroup is followed by one that finds it.
         record.unlink()

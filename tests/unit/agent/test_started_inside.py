@@ -60,4 +60,5 @@ def test_a_job_is_stopped_only_to_catch_processes_that_started_outside(
     assert not (inside and stops)
     assert own_name(key) in Path(f"/proc/{job.shell.pid}/cgroup").read_text()
     job.end()
+    keeper.order(2, 6, [])
     wait_until(lambda: keeper.look() is not None and not own.exists())

@@ -46,6 +46,54 @@ class Tree:
         return (folder / "cpu.weight").read_text().strip(), (folder / "cpu.max").read_text().strip()
 
 
+class OldTree:
+    """A tree of version 1 as files: `freezer` lists the jobs, `cpu` has none of them."""
+
+    def __init__(self, root: Path, proc: Path) -> None:
+        self.root, self.proc = root, proc
+        self.group(root / "cpu" / "docker" / "x")
+        self.group(root / "cpu")
+
+    @staticmethod
+    def group(folder: Path) -> Path:
+        folder.mkdir(parents=True, exist_ok=True)
+        return OldTree.fill(folder)
+
+    @staticmethod
+    def fill(folder: Path) -> Path:
+        for name, text in (
+            ("cpu.shares", "1024"), ("cpu.cfs_quota_us", "-1"), ("cpu.cfs_period_us", "100000"),
+            ("cgroup.procs", ""),
+        ):  # fmt: skip
+            (folder / name).write_text(text + "\n")
+        return folder
+
+    def job(self, job: str, *pids: int) -> Path:
+        folder = self.root / "freezer" / "slurm_n1" / "uid_1000" / f"job_{job}" / "step_batch"
+        folder.mkdir(parents=True)
+        (folder / "cgroup.procs").write_text("".join(f"{pid}\n" for pid in (*pids, 99)))
+        for pid in (*pids, 99):
+            name, uid = ("slurmstepd", 0) if pid == 99 else ("job", 1000)
+            cgroups = "5:cpu:/docker/x\n4:freezer:/a\n"
+            make_process(self.proc, pid, uid, name=name, cgroups=cgroups)
+        return folder
+
+    def attach(self, pid: int, folder: Path) -> None:
+        """What the kernel does."""
+        for group in (self.root / "cpu").rglob("cgroup.procs"):
+            left = [line for line in group.read_text().split() if line != str(pid)]
+            group.write_text("".join(f"{line}\n" for line in left))
+        if pid == 13:
+            raise OSError(22, "a real-time process")
+        if not (folder / "cpu.shares").exists():
+            self.group(folder)
+        with (folder / "cgroup.procs").open("a") as file:
+            file.write(f"{pid}\n")
+        named = folder.relative_to(self.root / "cpu")
+        (self.proc / str(pid)).mkdir(exist_ok=True)
+        (self.proc / str(pid) / "cgroup").write_text(f"5:cpu:/{named}\n4:freezer:/a\n")
+
+
 def guest(job: str, milli: int = 1000, weight: int = 1) -> Share:
     return Share(NODE, job, guest=True, milli_cpus=milli, weight=weight)
 

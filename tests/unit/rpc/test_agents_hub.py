@@ -108,8 +108,9 @@ def claims(node, task, job, connection):
 def test_a_task_of_an_array_is_spoken_for_from_within_its_own_job_only(hub, node):
     hub.placed(a_placement(TASKS, numbers={"40_1": "41", "40_2": "42"}))
     assert claims(node, "40_1", "41", 1) == [{"op": "attached"}]
-    (said,) = claims(node, "40_1", "42", 2)
-    assert said["reason"] == "this process belongs to job 42, which is not 40_1"
+    for other in ("42", "4", "410"):
+        (said,) = claims(node, "40_1", other, 2)
+        assert said["reason"] == f"this process belongs to job {other}, which is not 40_1"
     assert claims(node, "40_2", "42", 2) == [{"op": "attached"}]
     assert hub.attached("40_1", "ann").serial < hub.attached("40_2", "ann").serial
 
@@ -287,10 +288,12 @@ def test_a_connection_is_one_launcher_however_often_it_attaches(hub, node):
 
 
 def test_a_process_of_another_job_does_not_speak_for_this_one(hub, node):
-    line = {"op": "attach", "version": 1, "job": "7", "nodes": ["n1"], "engine": "join"}
-    node.said(line, job="8")
-    assert "8" in node.told()[0]["reason"]
-    assert hub.attached("7", "ann") is None
+    hub.placed(a_placement({"7": "n1", "70": "n1"}))
+    for job, own in (("7", "8"), ("7", "70"), ("70", "7")):
+        line = {"op": "attach", "version": 1, "job": job, "nodes": ["n1"], "engine": "join"}
+        node.said(line, job=own)
+        assert f"belongs to job {own}, not to {job}" in node.told()[0]["reason"]
+        assert hub.attached(job, "ann") is None
 
 
 def test_an_older_launcher_counts_again_when_the_newer_one_has_gone(hub, node):
@@ -310,6 +313,22 @@ def test_the_older_launcher_is_not_heard(hub, node):
     node.said({"op": "bounds", "min": 2, "max": 2}, connection=1)
     assert node.told()[0]["op"] == "error"
     assert hub.attached("7", "ann").min_nodes == 0
+
+
+def test_each_agent_numbers_its_connections(hub, node):
+    """The launcher on the other node has the same number, and speaks for the job."""
+    other = Node(hub, "n2")
+    node.attach(connection=1, nodes=("n1", "n2"))
+    other.attach(connection=1, nodes=("n2",))
+    done = {"op": "result", "id": "7-1", "outcome": "done", "reason": "", "nodes": ["n1"]}
+    node.said(done)
+    assert hub.results() == ()
+    other.said(done)
+    assert len(hub.results()) == 1
+    hub.report(other.agent, pb.AgentReport(gone=pb.LauncherGone(connection=1)))
+    assert hub.attached("7", "ann").nodes == ("n1", "n2")
+    node.said(done)
+    assert len(hub.results()) == 1
 
 
 def test_an_order_that_no_line_can_hold_is_refused_at_once(hub, node):
