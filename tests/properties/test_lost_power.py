@@ -3,7 +3,8 @@
 
 The assumptions: a job draws no more than the greatest of what is stated, the power measured last on
 its node, and what the model says at the present load; and no more than its node can. A job on a
-part of a node is stated, unless its user says otherwise, to draw that part beyond idle.
+part of a node is stated, unless its user says otherwise, to draw that part beyond idle. Nobody
+knows the load of a node whose agent is silent: its jobs may draw their parts, whatever is stated.
 """
 
 import dataclasses
@@ -130,7 +131,9 @@ class SharedNodes:
         self.dice, self.now_s, self.jobs = np.random.default_rng(seed), 1000.0, jobs
         self.idle_w, self.max_w = idle_w, max_w
         self.rules = PowerRules(RULES.corridor, (NodePower("n", NodeSet(), idle_w, max_w),))
-        own_w = [int(w) for w in self.dice.choice((0, 0, idle_w + 5, max_w), 2 * jobs)]
+        # In some worlds all jobs draw little, and say so, as long as somebody looks.
+        self.load, some_w = (1, (0, 0, idle_w + 5, max_w)) if seed % 3 else (0.1, (idle_w + 5,))
+        own_w = [int(w) for w in self.dice.choice(some_w, 2 * jobs)]
         running = [
             a_running_job(
                 (row // jobs,), end_s=9999, id=str(row), shared=True, cpus=2, max_power_w=w
@@ -138,7 +141,7 @@ class SharedNodes:
             for row, w in enumerate(own_w)
         ]
         self.world = a_snapshot(nodes=[a_node(cpus=2 * jobs)] * 2, running=running)()
-        part_w = -(-(max_w - idle_w) // jobs)
+        part_w = self.part_w = -(-(max_w - idle_w) // jobs)
         self.stated_w = np.array([w - idle_w if w else part_w for w in own_w]).reshape(2, jobs)
         self.mode = ["meter"] * 2
         self.last_w, self.model_w, self.true_w = (np.zeros((2, jobs)) for _ in range(3))
@@ -165,7 +168,7 @@ class SharedNodes:
 
     def _draw(self, node):
         mode, dice, span_w = self.mode[node], self.dice, self.max_w - self.idle_w
-        load = dice.random(self.jobs) * (dice.random(self.jobs) < dice.random())
+        load = self.load * dice.random(self.jobs) * (dice.random(self.jobs) < dice.random())
         if mode == "meter":  # it may show a little more than the type's maximum
             self.true_w[node] = 1.1 * span_w * load / max(load.sum(), 1)
             self.last_w[node] = self.true_w[node]
@@ -174,6 +177,7 @@ class SharedNodes:
             return
         self.model_w[node] = span_w * load / max(load.sum(), 1) if mode == "model" else 0
         most_w = np.maximum.reduce([self.stated_w[node], self.last_w[node], self.model_w[node]])
+        most_w = np.maximum(most_w, self.part_w * (mode == "silent"))
         draw_w = most_w * dice.choice((1, dice.random()))
         room_w = self.most_w[node] - self.idle_w
         self.true_w[node] = draw_w * min(1, room_w / max(draw_w.sum(), 1))

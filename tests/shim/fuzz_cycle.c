@@ -5,6 +5,8 @@
 //   nodes, and not twice by one number; every other request is as its user left it; every decision
 //   has a result; locks are balanced, and free during calls; nothing grows.
 // Usage: fuzz_cycle [rounds [seed]]; a failure is repeated with the seed it printed.
+#include <inttypes.h>
+
 #include "common/hash.h"
 #include "cycle/cycle.h"
 #include "expect.h"
@@ -339,11 +341,15 @@ static void decide(size_t n) {
     schedbridge__v1__start__init(&starts[n]);
     schedbridge__v1__planned_start__init(&planned[n]);
     schedbridge__v1__pending__init(&reasons[n]);
+    // Most often a new number, or one that was used, or is like a new one in its lower half.
     decision->id = one_in(30) ? mock_wire.decided : ++mock_wire.decided;
+    decision->id -= one_in(30) && decision->id >> 32 ? UINT64_C(1) << 32 : 0;
     if (job && job->array_job_id && job->array_task_id != NO_VAL)
         snprintf(texts[n][0], 64, "%u_%u", job->array_job_id, job->array_task_id);
     else
-        snprintf(texts[n][0], 64, "%u", job && !one_in(30) ? job->job_id : random_below(50));
+        snprintf(texts[n][0], 64, "%" PRIu64,
+                 (job && !one_in(30) ? job->job_id : random_below(50)) +
+                     (UINT64_C(1) << 32) * (uint64_t)one_in(30));
     decision->job_id = texts[n][0];
     decision->job_version = job ? job->mock.version : 1;
     if (one_in(10))
@@ -429,9 +435,11 @@ static void script(const pb_cycle_request_t *request, pb_cycle_reply_t *reply) {
     if (one_in(40))
         reply->need_full = true;
     if (one_in(40))
-        reply->generation = any64(1);
+        reply->generation ^= UINT64_C(1) << random_below(64);
     if (one_in(40))
-        reply->service_epoch = any64(1);
+        reply->service_epoch ^= UINT64_C(1) << random_below(64);
+    if (one_in(60))
+        mock_wire.decided += UINT64_C(1) << 32;
 }
 
 // What has arrived, for the judge of starts.

@@ -241,10 +241,47 @@ static void stale_decisions_are_not_carried_out(void) {
     expect_stale(a_task_now, "gone");
 }
 
+// In any one bit, of which no half and no float may be left out.
+static void a_version_that_looks_alike_is_another(void) {
+    for (int bit = 0; bit < 64; bit++) {
+        begin();
+        job_record_t *job = waiting(1), *other = waiting(2);
+        start(job, "n1");
+        start(other, "n2");
+        decisions[0].job_version ^= UINT64_C(1) << bit;
+        EXPECT(apply());
+        expect_result(0, STALE, "changed");
+        expect_result(1, APPLIED, "");
+        EXPECT(IS_JOB_PENDING(job) && IS_JOB_RUNNING(other));
+        end();
+    }
+}
+
+static void a_task_is_named_by_array_and_task(void) {
+    static const char *const names[] = {"5_0", "5_4294967296", "4294967301_0", "6",   "6_0",
+                                        "5",   "5_",           "5_1",          "5_0x"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        begin();
+        job_record_t *task = mock_job(6), *second = mock_job(7);
+        task->array_job_id = second->array_job_id = 5;
+        task->array_task_id = 0;
+        second->array_task_id = 10;
+        know(task);
+        know(second);
+        start(task, "n1");
+        decisions[0].job_id = (char *)names[i];
+        EXPECT(apply());
+        expect_result(0, i ? STALE : APPLIED, i ? "gone" : "");
+        EXPECT_NUMBER(IS_JOB_RUNNING(task), !i);
+        EXPECT(IS_JOB_PENDING(second));
+        end();
+    }
+}
+
 static void jobs_that_are_not_there_start_nothing(void) {
     static const char *const names[] = {
-        "99", "",     "0",   "-1", "1x", "1_", "1_0", "x", "4294967295", "99999999999999999999999",
-        "1 ", "../1", "1\n2"};
+        "99", "",           "0",          "-1", "1x",   "1_",   "1_0",
+        "x",  "4294967295", "4294967297", "1 ", "../1", "1\n2", "99999999999999999999999"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         begin();
         job_record_t *job = waiting(1);
@@ -263,6 +300,14 @@ static void jobs_that_are_not_there_start_nothing(void) {
     end();
 }
 
+static job_record_t *rest_of(uint32_t array) {
+    EXPECT(lock_scope_take(&locks, LOCK_SCOPE_READ));
+    job_record_t *rest = find_job_record(array);
+    lock_scope_give(&locks);
+    EXPECT(rest);
+    return rest;
+}
+
 static void a_number_is_used_once(void) {
     begin();
     job_record_t *job = waiting_array(5, 8);
@@ -270,11 +315,8 @@ static void a_number_is_used_once(void) {
     decisions[0].id = 10;
     EXPECT(apply());
     expect_result(0, APPLIED, "");
-    job_record_t *rest = NULL;
-    EXPECT(lock_scope_take(&locks, LOCK_SCOPE_READ));
-    rest = find_job_record(5);
-    lock_scope_give(&locks);
-    EXPECT(rest && rest != job);
+    job_record_t *rest = rest_of(5);
+    EXPECT(rest != job);
     for (uint64_t old = 0; old <= 10; old += 5) { // again, and from before
         start(rest, "n2");
         decisions[0].id = old;
@@ -292,6 +334,14 @@ static void a_number_is_used_once(void) {
     expect_result(2, STALE, "was used before");
     EXPECT_NUMBER(mock.started, 2);
     EXPECT_NUMBER(decided, 12);
+    start(rest_of(5), "n5");
+    decisions[0].id = (UINT64_C(1) << 32) + 5; // greater, though not in its lower half
+    EXPECT(apply());
+    expect_result(0, APPLIED, "");
+    start(rest_of(5), "n6");
+    decisions[0].id = 100;
+    EXPECT(apply());
+    expect_result(0, STALE, "was used before");
     end();
 }
 
@@ -583,6 +633,8 @@ int main(void) {
     chunks_become_tasks_on_nodes();
     chunks_that_do_not_fit_are_refused();
     stale_decisions_are_not_carried_out();
+    a_version_that_looks_alike_is_another();
+    a_task_is_named_by_array_and_task();
     jobs_that_are_not_there_start_nothing();
     a_number_is_used_once();
     a_second_start_of_a_job_is_stale();

@@ -277,6 +277,40 @@ static void others_are_not_moldable(void) {
     }
 }
 
+// On one node the job needs forty minutes. Each of three QOS admits it, is full, or allows less.
+// The first that admits it counts; else what the last said that allows so much; else it is invalid.
+static void a_longer_time_is_one_of_any_qos(void) {
+    enum { ADMITS, IS_FULL, IS_SHORT, CASES };
+    for (int which = 0; which < CASES * CASES * CASES; which++) {
+        const int kinds[] = {which % CASES, which / CASES % CASES, which / CASES / CASES};
+        slurmdb_qos_rec_t qos[3];
+        begin();
+        accounting_enforce = ACCOUNTING_ENFORCE_LIMITS;
+        job_record_t *job = moldable(1), *other = moldable(2);
+        pb_outcome_t expected = INVALID;
+        int admits = -1;
+        job->qos_list = mock_list();
+        for (int i = 2; i >= 0; i--) {
+            qos[i] = (slurmdb_qos_rec_t){.id = (uint32_t)i + 1, .full = kinds[i] == IS_FULL};
+            qos[i].max_wall_pj = kinds[i] == IS_SHORT ? 39 : 40 + (uint32_t)i;
+            admits = kinds[i] == ADMITS ? i : admits;
+            expected = kinds[i] == IS_FULL && expected == INVALID ? LIMITED : expected;
+        }
+        for (int i = 0; i < 3; i++)
+            mock_append(job->qos_list, &qos[i]);
+        job->qos_ptr = &qos[0];
+        start(job, "n1")->time_limit_s = 2400;
+        start(other, "n[2-5]");
+        EXPECT(apply());
+        EXPECT_NUMBER(result(0)->outcome, admits >= 0 ? APPLIED : expected);
+        EXPECT_NUMBER(result(1)->outcome, APPLIED);
+        EXPECT(job->qos_ptr == &qos[MAX(admits, 0)]);
+        EXPECT_NUMBER(job->time_limit, admits >= 0 ? 40 : 10);
+        job->qos_ptr = NULL;
+        end();
+    }
+}
+
 static void a_rigid_job_is_never_started_on_fewer(void) {
     begin();
     job_record_t *job = moldable(1);
@@ -298,6 +332,7 @@ int main(void) {
     a_longer_time_stays_within_the_wall_limits();
     a_job_whose_partition_is_gone_can_be_reported();
     others_are_not_moldable();
+    a_longer_time_is_one_of_any_qos();
     a_rigid_job_is_never_started_on_fewer();
     DONE();
 }

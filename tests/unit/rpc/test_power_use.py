@@ -356,6 +356,23 @@ def test_the_model_does_not_replace_a_meter(power, caplog):
     assert sum(text in line for line in caplog.messages) == 2
 
 
+@pytest.mark.parametrize(("measured", "room"), [(400, 430), (520, 450)])
+def test_jobs_of_a_lost_node_count_together_with_what_it_can_draw(power, measured, room):
+    """Beyond idle they state 560 W; the node can draw 430, or the 450 that it was seen to draw."""
+    power.state_types({"n1": (70, 500), "n2": (70, 500)})
+    for node in ("n1", "n2"):
+        reports(power, *[measured] * LONG, node=node, jobs=("7", "8"))
+        reports(power, 100, node=node, source="model", jobs=("7", "8"))
+    power.state_claims({
+        "n1": {"7": Claim(300, 285), "8": Claim(400, 285)},
+        "n2": {"7": Claim(300, 285), "8": Claim(300, 285)},
+    })  # fmt: skip
+    upper_w = [power.job_bounds(job, ["n1"])[1] for job in ("7", "8")]
+    assert upper_w == [70 + room * 230 // 560, 70 + room - room * 230 // 560]
+    both_w = sum(power.job_bounds(job, ["n2"])[1] for job in ("7", "8"))
+    assert both_w == 2 * 70 + room
+
+
 def test_what_the_model_says_counts_if_it_is_the_greatest(power):
     a_measured_node(power, 100)
     reports(power, 120, 400, 130, source="model")
