@@ -123,6 +123,9 @@ def physical_bytes() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
+HISTORY_ADVICE: Final = "split it into shorter spans of time, or use a machine with more memory"
+
+
 def history_bytes() -> int:
     """The bound on a history of jobs, in memory and as text: half of this machine's memory."""
     return max(physical_bytes() // 2, HISTORY_MIN_BYTES)
@@ -130,8 +133,7 @@ def history_bytes() -> int:
 
 def history_budget() -> MemoryBudget:
     """The budget of the records of a history."""
-    advice = "split it into shorter spans of time, or use a machine with more memory"
-    return MemoryBudget(history_bytes(), advice=advice)
+    return MemoryBudget(history_bytes(), advice=HISTORY_ADVICE)
 
 
 def held_bytes(value: Any) -> int:

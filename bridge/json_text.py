@@ -5,11 +5,15 @@ Rules
     1. The brackets, commas and quotes of a text are an upper bound on its values, and so on the
        memory that they need (`needed_bytes`). They also count where they are within strings.
     2. A list of many members is read one by one (`members`), each within `MAX_MEMBER_BYTES` bytes
-       of text; only the member that is being read is held.
+       of text; only the member that is being read is held. One that is longer, would need too
+       much memory, is nested too deep or has a number that Python refuses is passed over:
+       `Unreadable` stands for it, and the others are read.
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
 from bridge.files import MIB, MemoryBudget
@@ -62,6 +66,13 @@ def load(text: bytes | str, budget: MemoryBudget | None = None, **settings: Any)
         raise ValueError("it is nested too deep") from None
 
 
+@dataclass(frozen=True)
+class Unreadable:
+    """Stands for a value that was passed over."""
+
+    reason: str
+
+
 def members(pieces: Iterable[bytes], key: str) -> Iterator[Any]:
     """The members of the list at a key of the object that a text is, one by one.
 
@@ -70,9 +81,8 @@ def members(pieces: Iterable[bytes], key: str) -> Iterator[Any]:
         key: of the list.
 
     Raises:
-        OSError: a member may need more than `MAX_MEMORY_BYTES`.
         KeyError: it has no such list.
-        ValueError: it is not JSON, or a member is longer than `MAX_MEMBER_BYTES`.
+        ValueError: it is not JSON.
     """
     text, found = _Text(pieces), False
     text.expect(b"{")
@@ -130,33 +140,62 @@ class _Text:
             self.expect(b",")
 
     def value(self) -> Any:
-        """The next value."""
+        """The next value (rule 2)."""
         window = _FIRST_WINDOW
         while True:
             piece = self.peek(window)
-            if window > _FIRST_WINDOW:
-                MemoryBudget(MAX_MEMORY_BYTES).take(needed_bytes(piece))
+            if window > _FIRST_WINDOW and needed_bytes(piece) > MAX_MEMORY_BYTES:
+                return self._passed_over("needs too much memory")
             shown = piece.decode("utf-8", "surrogateescape")
             try:
                 value, end = _DECODER.raw_decode(shown)
-            except ValueError:
+            except json.JSONDecodeError:
                 if len(piece) < window:
                     raise
                 end = len(shown)
+            except ValueError:
+                return self._passed_over("has a number of too many digits")
             except RecursionError:
-                raise ValueError("it is nested too deep") from None
+                return self._passed_over("is nested too deep")
             if end < len(shown) or len(piece) < window:  # else the rest of it may follow
                 used = shown[:end]
                 self._at += end if used.isascii() else len(used.encode("utf-8", "surrogateescape"))
                 self._skip()
                 return value
             if window >= MAX_MEMBER_BYTES:
-                raise ValueError(f"an entry is longer than {MAX_MEMBER_BYTES // MIB} MiB")
+                return self._passed_over(f"is longer than {MAX_MEMBER_BYTES // MIB} MiB")
             window *= 4
+
+    def _passed_over(self, reason: str) -> Unreadable:
+        """Goes to the end of a list, an object or a text, of which nothing is kept."""
+        if self.peek(1) not in _BEGINS:
+            raise ValueError(f"an entry {reason}")
+        depth, in_text = 0, False
+        while True:
+            piece, at = self.peek(_FIRST_WINDOW), 0
+            while found := (_IN_TEXT if in_text else _OUTSIDE).search(piece, at):
+                at = found.end()
+                if in_text:
+                    in_text = found[0] != b'"'
+                elif found[0] == b'"':
+                    in_text = True
+                else:
+                    depth += 1 if found[0] in b"[{" else -1
+                if depth <= 0 and not in_text:
+                    self._at += at
+                    self._skip()
+                    return Unreadable(reason)
+            if len(piece) < _FIRST_WINDOW:
+                raise ValueError(f"an entry {reason}, and does not end")
+            # An escape at the end of the piece is read again, with what follows.
+            self._at += max(at, len(piece) - piece.endswith(b"\\"))
 
     def _skip(self) -> None:
         while (sign := self.peek(1)) and sign in _BLANK:
             self._at += 1
 
 
+_BEGINS: Final = (b"[", b"{", b'"')
+_OUTSIDE: Final = re.compile(rb'["\[\]{}]')
+_IN_TEXT: Final = re.compile(rb'"|\\.', re.DOTALL)
 _DECODER: Final = json.JSONDecoder()

@@ -1,12 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a reader found: the jobs, and the entries that it could not read."""
+"""What a reader found: the jobs, and the entries that it could not read.
 
+An entry stops no other, whatever it holds: `take` is the one way by which readers make records.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from bridge.files import MemoryBudget, held_bytes, history_budget
+from bridge.line_text import on_one_line
 from bridge.sim.workloads.records.job_record import JobRecord, Outage, ReservationRecord
 
 MOST_MESSAGES = 20
+
+_T = TypeVar("_T")
 
 
 @dataclass
@@ -31,6 +39,27 @@ class AccountingRecords:
     messages: list[str] = field(default_factory=list)
     repeated: int = 0
     budget: MemoryBudget = field(default_factory=history_budget)
+
+    def take(
+        self, where: str, add: Callable[[_T], None], make: Callable[..., _T], *given: Any
+    ) -> None:
+        """Makes a record of an entry and adds it; one of which none can be made is a fault.
+
+        Args:
+            where: the entry's place in the input.
+            add: of this class.
+            make: makes the record, or raises anything.
+            given: to `make`.
+
+        Raises:
+            OSError: the records would need too much memory.
+        """
+        try:
+            record = make(*given)
+        except Exception as error:
+            self.fault(where, error if str(error) else type(error).__name__)
+        else:
+            add(record)
 
     def add(self, job: JobRecord) -> None:
         """Takes a job; of several records of one job the last counts.
@@ -60,7 +89,8 @@ class AccountingRecords:
         """Counts an entry that cannot be read."""
         self.faults += 1
         if len(self.messages) < MOST_MESSAGES:
-            self.messages.append(f"{where}: {str(what)[:200]}")
+            text = f"{where}: {str(what)[:200]}".encode("utf-8", "backslashreplace").decode()
+            self.messages.append(on_one_line(text))
 
     def join(self, other: "AccountingRecords") -> None:
         """Takes what another reading found."""

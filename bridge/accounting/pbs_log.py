@@ -16,11 +16,11 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import partial
 
 from bridge.accounting.found import AccountingRecords
 from bridge.accounting.sacct_json import checked
 from bridge.accounting.slurm_words import bounded, dependencies
-from bridge.errors import BadRequest
 from bridge.files import held_bytes
 from bridge.pbs.objects.values import duration_s, size_kib
 from bridge.sim.workloads.records.job_record import JobEnding, JobRecord, ReservationRecord
@@ -60,26 +60,26 @@ def read_pbs_log(lines: Iterable[bytes], where: str) -> AccountingRecords:
             found.fault(f"{where}:{number}", "is not a line of an accounting log")
             continue
         at, kind, name, message = parts.groups()
-        try:
-            if kind in _RESERVATION:
-                found.add_reservation(_reservation(name, _keys(message)))
-            elif kind in _JOB:
-                keys = _keys(message)
-                found.budget.take(held_bytes(name) + held_bytes(keys))
-                _note(known.setdefault(name, {}), kind, _instant_s(at), keys)
-        except (ValueError, BadRequest) as error:
-            found.fault(f"{where}:{number}", error)
+        if kind in _RESERVATION:
+            found.take(
+                f"{where}:{number}", found.add_reservation, _reservation, name, _keys(message)
+            )
+        elif kind in _JOB:
+            keys = _keys(message)
+            found.budget.take(held_bytes(name) + held_bytes(keys))
+            note = partial(_note, known, name, kind, keys)
+            found.take(f"{where}:{number}", note, _instant_s, at)
     for name, keys in known.items():
-        try:
-            if not name.partition(".")[0].endswith("[]"):  # the array itself; its tasks are there
-                found.add(_job(name, keys))
-        except (ValueError, BadRequest, OverflowError) as error:
-            found.fault(f"{where}: job {name[:40]}", error)
+        if not name.partition(".")[0].endswith("[]"):  # the array itself; its tasks are there
+            found.take(f"{where}: job {name[:40]}", found.add, _job, name, keys)
     return found
 
 
-def _note(keys: dict[str, str], kind: str, at_s: int, message: Mapping[str, str]) -> None:
+def _note(
+    known: dict[str, dict[str, str]], name: str, kind: str, message: Mapping[str, str], at_s: int
+) -> None:
     """Adds what a line says to what is known of its job."""
+    keys = known.setdefault(name, {})
     if kind in "SE":
         keys.update(message)
     else:

@@ -52,10 +52,7 @@ def read_by_pyslurm(since_s: int, until_s: int) -> AccountingRecords:
     except Exception as error:
         raise ValueError(f"slurmdbd does not answer pyslurm: {error}") from None
     for job in jobs:
-        try:
-            found.add(_job(job))
-        except (ValueError, TypeError, AttributeError, OverflowError) as error:
-            found.fault(f"job {getattr(job, 'id', '?')}", error)
+        found.take(f"job {getattr(job, 'id', '?')}", found.add, _job, job)
     return found
 
 

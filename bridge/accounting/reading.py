@@ -2,9 +2,11 @@
 """Reads accounting files, by what is in them: sacct as JSON or as a table, or logs of PBS.
 
 Files may be packed (`bridge.sim.workloads.packed_text`). A file that stops early is read up to
-there, and counted as a fault.
+there, and counted as a fault. So is one of a directory that cannot be read, or is something else:
+the others are read.
 """
 
+import errno
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -25,26 +27,55 @@ def read_accounting(paths: Sequence[Path]) -> AccountingRecords:
     """Reads files, and the files of directories in order of their names, together.
 
     Raises:
-        TraceError: one cannot be read, or is none of the formats.
+        TraceError: a file that is named, or all of a directory, cannot be read or are none of the
+            formats; or the records would need too much memory.
     """
     found: AccountingRecords | None = None
-    for path in (each for given in paths for each in _members(given)):
-        one = _read(path)
-        if found is None:
-            found = one
-        elif found.reader == one.reader:
-            found.join(one)
-        else:
-            raise TraceError(
-                str(path), None, f"is a {one.reader}, and those before it are a {found.reader}"
-            )
+    left_out: list[TraceError] = []
+    for path, is_named in (each for given in paths for each in _members(given)):
+        try:
+            found = _joined(found, path)
+        except _TooMuch as error:
+            raise TraceError(str(path), None, str(error)) from None
+        except TraceError as error:
+            if is_named:
+                raise
+            left_out.append(error)
     if found is None:
-        raise TraceError(str(paths[0]), None, "the directory has no files")
+        nothing = TraceError(str(paths[0]), None, "the directory has no files")
+        raise left_out[0] if left_out else nothing
+    for error in left_out:
+        found.fault(error.path, error.problem)
     return found
 
 
-def _members(path: Path) -> list[Path]:
-    return sorted(each for each in path.iterdir() if each.is_file()) if path.is_dir() else [path]
+class _TooMuch(Exception):
+    """The records need more memory than there may be, whichever file is left out."""
+
+
+def _joined(found: AccountingRecords | None, path: Path) -> AccountingRecords:
+    """The records of the files before, with those of one more."""
+    try:
+        one = _read(path)
+        if found is None:
+            return one
+        if found.reader != one.reader:
+            problem = f"is a {one.reader}, and those before it are a {found.reader}"
+            raise TraceError(str(path), None, problem)
+        found.join(one)
+    except OSError as error:
+        what = f"cannot be read: {error.strerror}"
+        raise (
+            _TooMuch(what) if error.errno == errno.EFBIG else TraceError(str(path), None, what)
+        ) from None
+    return found
+
+
+def _members(path: Path) -> list[tuple[Path, bool]]:
+    """The files of a directory, or the path; and whether it was named."""
+    if not path.is_dir():
+        return [(path, True)]
+    return [(each, False) for each in sorted(path.iterdir()) if each.is_file()]
 
 
 def _unknown(text: bytes) -> str:
@@ -60,19 +91,16 @@ def _unknown(text: bytes) -> str:
 
 def _read(path: Path) -> AccountingRecords:
     shown = str(path)
-    try:
-        with PackedText(path, history_bytes()) as packed:
-            if (what := foreign(packed.head)) is not None:
-                raise TraceError(shown, None, what)
-            try:
-                found = _found(packed, shown)
-            except ValueError as error:
-                hint = f" ({packed.fault})" if packed.fault else ""
-                raise TraceError(shown, None, f"{error}{hint}") from None
-    except OSError as error:
-        raise TraceError(shown, None, f"cannot be read: {error.strerror}") from None
+    with PackedText(path, history_bytes()) as packed:
+        if (what := foreign(packed.head)) is not None:
+            raise TraceError(shown, None, what)
+        try:
+            found = _found(packed, shown)
+        except ValueError as error:
+            hint = f" ({packed.fault})" if packed.fault else ""
+            raise TraceError(shown, None, f"{error}{hint}") from None
     if packed.fault is not None:
-        found.fault(shown, packed.fault)
+        found.fault(shown, f"{packed.fault}: {packed.remedy}")
     return found
 
 

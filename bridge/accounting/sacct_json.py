@@ -35,7 +35,7 @@ def read_sacct_json(pieces: Iterable[bytes], where: str) -> AccountingRecords:
     found = AccountingRecords(NAME)
     try:
         for position, entry in enumerate(json_text.members(pieces, "jobs"), 1):
-            _take(entry, f"{where}: job {position}", found)
+            found.take(f"{where}: job {position}", found.add, job_of, entry)
     except KeyError:
         raise ValueError("has no list 'jobs': it is not what sacct --json prints") from None
     except ValueError as error:
@@ -43,19 +43,10 @@ def read_sacct_json(pieces: Iterable[bytes], where: str) -> AccountingRecords:
     return found
 
 
-def _take(entry: Any, where: str, found: AccountingRecords) -> None:
-    try:
-        found.add(job_of(entry))
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
-        found.fault(where, error or type(error).__name__)
-
-
-def job_of(entry: Mapping[str, Any]) -> JobRecord:
-    """One job.
-
-    Raises:
-        ValueError, TypeError, KeyError, AttributeError: it lacks a field, or has an impossible one.
-    """
+def job_of(entry: Any) -> JobRecord:
+    """One job; raises anything if it lacks a field, or has an impossible one."""
+    if isinstance(entry, json_text.Unreadable):
+        raise ValueError(entry.reason)
     times, array, het = entry["time"], entry.get("array") or {}, entry.get("het") or {}
     allocated = _tres(entry, "allocated")
     requested = _tres(entry, "requested")

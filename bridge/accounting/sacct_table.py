@@ -64,13 +64,14 @@ def read_sacct_table(lines: Iterable[bytes], where: str) -> AccountingRecords:
                 words = [*words[: len(names) - 1], "|".join(rest).rstrip("|")]
         if not line.strip() or _STEP.fullmatch(words[names.index("JobID")] if words else ""):
             continue
-        try:
-            if len(words) != len(names):
-                raise ValueError(f"{len(words)} fields instead of {len(names)}")
-            found.add(_job(dict(zip(names, words, strict=True))))
-        except (ValueError, OverflowError) as error:
-            found.fault(f"{where}:{number}", error)
+        found.take(f"{where}:{number}", found.add, _line, names, words)
     return found
+
+
+def _line(names: Sequence[str], words: Sequence[str]) -> JobRecord:
+    if len(words) != len(names):
+        raise ValueError(f"{len(words)} fields instead of {len(names)}")
+    return _job(dict(zip(names, words, strict=True)))
 
 
 def header_of(known: Sequence[str]) -> str:

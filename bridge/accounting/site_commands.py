@@ -88,6 +88,7 @@ def ask_slurm(since_s: int, until_s: int, reader: str = "") -> Asked:
             _run("scontrol", "show", "nodes", "--oneliner"),
             _run("scontrol", "show", "partitions", "--oneliner"),
             cluster,
+            found,
         )
     except ValueError as error:
         raise ConfigError("scontrol", f"what it prints is not understood: {error}") from None

@@ -7,51 +7,69 @@ Rules
        a generic resource (`gpu:a100:4`) are added up, with the type as a feature.
     3. Partitions that share no nodes with others (`ExclusiveUser`, `OverSubscribe=EXCLUSIVE`) are
        exclusive. Limits of time and nodes are kept; states, access and QOS of partitions are not.
+    4. A node or partition that cannot be read, or is there before, is counted, named and left out.
 """
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Container, Iterable, Mapping
+from typing import Any, Final
 
 import numpy as np
 import yaml
 
 from bridge import json_text
+from bridge.accounting.found import AccountingRecords
 from bridge.accounting.slurm_words import duration_s, is_unknown, whole
 from bridge.core import HostlistFolder
 from bridge.model import hostlist
 
 _PAIR = re.compile(r"(\w+)=(\S*)")
+_NODE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,255}")
+_MAX: Final = (1 << 31) - 1
+"""The largest number in a description."""
 _TYPE = re.compile(r"[A-Za-z][\w.-]*")
 
 
-def system_yaml(nodes: bytes, partitions: bytes, name: str) -> str:
+def system_yaml(nodes: bytes, partitions: bytes, name: str, found: AccountingRecords) -> str:
     """The description as YAML.
 
     Args:
         nodes: what `scontrol show nodes` prints.
         partitions: what `scontrol show partitions` prints.
         name: of the cluster.
+        found: counts and names what cannot be read.
 
     Raises:
-        ValueError: something in them is not understood.
+        ValueError: they are something else, or no node can be read.
     """
+    kinds: dict[str, tuple[Any, ...]] = {}
+
+    def add_node(node: tuple[str, tuple[Any, ...]]) -> None:
+        kinds[node[0]] = node[1]
+
+    for entry in _entries(nodes, "nodes", "NodeName"):
+        found.take(f"node {_name(entry):.60}", add_node, _named_node, entry, kinds)
+    if not kinds:
+        raise ValueError("there is no node in it that can be read")
     groups: dict[tuple[Any, ...], list[str]] = {}
-    for node in _entries(nodes, "nodes", "NodeName"):
-        key = _node(node)
-        groups.setdefault(key, []).append(str(node.get("name") or node.get("NodeName")))
-    if not groups:
-        raise ValueError("there is no node in it")
-    described = [_group(key, names) for key, names in groups.items()]
-    known = {each for names in groups.values() for each in names}
-    parts = [_partition(entry, known) for entry in _entries(partitions, "partitions", "Partition")]
+    for node, kind in kinds.items():
+        groups.setdefault(kind, []).append(node)
+    described = [_group(kind, names) for kind, names in groups.items()]
+    parts: dict[str, dict[str, Any]] = {}
+
+    def add_part(part: dict[str, Any] | None) -> None:
+        if part is not None:
+            parts[part["name"]] = part
+
+    for entry in _entries(partitions, "partitions", "Partition"):
+        found.take(f"partition {_name(entry):.60}", add_part, _partition, entry, kinds, parts)
     text = {"name": name, "nodes": described, "use_memory": True}
-    if kept := [part for part in parts if part is not None]:
-        text["partitions"] = kept
+    if parts:
+        text["partitions"] = list(parts.values())
     return yaml.safe_dump(text, sort_keys=False, default_flow_style=None, width=100)
 
 
-def _entries(text: bytes, key: str, first: str) -> list[dict[str, Any]]:
+def _entries(text: bytes, key: str, first: str) -> list[Any]:
     """The entries of JSON or of text."""
     if text.lstrip()[:1] == b"{":
         try:
@@ -60,7 +78,7 @@ def _entries(text: bytes, key: str, first: str) -> list[dict[str, Any]]:
             raise ValueError(str(error.strerror).lower()) from None
         except (ValueError, KeyError, TypeError):
             raise ValueError(f"is not what scontrol show {key} --json prints") from None
-        if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
+        if not isinstance(entries, list):
             raise ValueError(f"has no list '{key}'")
         return entries
     found: list[dict[str, Any]] = []
@@ -71,6 +89,22 @@ def _entries(text: bytes, key: str, first: str) -> list[dict[str, Any]]:
             if found:
                 found[-1].setdefault(word, value)
     return found
+
+
+def _name(entry: Any) -> str:
+    """The name of an entry, or what it is instead of one."""
+    if not isinstance(entry, dict):
+        return str(entry)
+    return str(entry.get("name") or entry.get("NodeName") or entry.get("PartitionName") or "")
+
+
+def _named_node(entry: Any, known: Container[str]) -> tuple[str, tuple[Any, ...]]:
+    name = _name(entry)
+    if not _NODE_NAME.fullmatch(name):
+        raise ValueError("has no name that a node may have")
+    if name in known:
+        raise ValueError("is listed twice")
+    return name, _node(entry)
 
 
 def _node(node: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -90,9 +124,13 @@ def _node(node: Mapping[str, Any]) -> tuple[Any, ...]:
     amounts, types = _gres(gres)
     named = sorted({str(each) for each in features if each} | types)
     count = int(str(cpus or 0)) if str(cpus or 0).isdigit() else 0
-    if not 0 < count < 1 << 31 or not 0 < memory < 1 << 31:
+    if not (0 < count <= _MAX and 0 < memory <= _MAX):
         raise ValueError(f"a node has {count} CPUs and {memory} MiB")
-    return count, memory, tuple(sorted(amounts.items())), tuple(named), min(weight, (1 << 31) - 1)
+    if not all(word.isprintable() for word in (*named, *amounts)):
+        raise ValueError("has a feature or a generic resource whose name is not printable")
+    if any(amount > _MAX for amount in amounts.values()):
+        raise ValueError(f"a node has {max(amounts.values())} of a generic resource")
+    return count, memory, tuple(sorted(amounts.items())), tuple(named), min(max(weight, 0), _MAX)
 
 
 def _gres(text: str) -> tuple[dict[str, int], set[str]]:
@@ -101,7 +139,7 @@ def _gres(text: str) -> tuple[dict[str, int], set[str]]:
     types: set[str] = set()
     for part in "" if is_unknown(text) else re.sub(r"\([^)]*\)", "", text).split(","):
         names = part.split(":")
-        if len(names) > 1 and names[-1].isdigit() and 0 < int(names[-1]) < 1 << 31:
+        if len(names) > 1 and names[-1].isdecimal() and 0 < int(names[-1][:20]) <= _MAX:
             amounts[names[0]] = amounts.get(names[0], 0) + int(names[-1])
             types |= {each for each in names[1:-1] if _TYPE.fullmatch(each)}
     return amounts, types
@@ -124,7 +162,11 @@ def _folded(names: Iterable[str]) -> str:
     return HostlistFolder(ordered).fold(np.arange(len(ordered), dtype=np.int32))
 
 
-def _partition(entry: Mapping[str, Any], known: set[str]) -> dict[str, Any] | None:
+def _partition(entry: Any, known: Container[str], before: Container[str]) -> dict[str, Any] | None:
+    if _name(entry) in before:
+        raise ValueError("is listed twice")
+    if not _name(entry).isprintable():
+        raise ValueError("has a name that is not printable")
     if "name" in entry:
         name = str(entry["name"])
         nodes = str((entry.get("nodes") or {}).get("configured") or "")
@@ -146,6 +188,8 @@ def _partition(entry: Mapping[str, Any], known: set[str]) -> dict[str, Any] | No
     ]
     if not members or not name:
         return None
+    if max(limit_s, width, tier) > _MAX or tier < 0:
+        raise ValueError(f"limits of {limit_s} s and {width} nodes, or tier {tier}")
     found: dict[str, Any] = {"name": name, "nodes": _folded(members)}
     for key, value, usual in (
         ("max_time_s", limit_s, 0),

@@ -94,7 +94,12 @@ def a_report(job="9", **others):
 
 def odd_reports():
     """Reports with one odd object among others; some of them in every run."""
-    return itertools.islice(_all_odd_reports(), 0, None, 1 if WHOLE else 11)
+    for what in ("partitions", "reservations", "licences"):
+        report = a_report()
+        items = getattr(report, what).items
+        items.add().CopyFrom(items[0])
+        yield report
+    yield from itertools.islice(_all_odd_reports(), 0, None, 1 if WHOLE else 11)
 
 
 def _all_odd_reports():
@@ -151,7 +156,7 @@ def others(snapshot):
         },
         [part["name"] for part in known["partitions"] if part["name"] in ("batch", "other")],
         [part | {"licences": 0} for part in known["reservations"] if part["name"] == "r1"],
-        known["licences"].get("l1"),
+        [name for name in snapshot.licences if name == "l1"],
     )
 
 

@@ -77,7 +77,7 @@ def _read(given: ImportOptions, name: str, period: "_Period") -> _Source:
             read(_text(path).decode("utf-8", "replace"), str(path), found)
     text = None
     if given.nodes is not None and given.partitions is not None:
-        text = _described(given.nodes, given.partitions, name or "site")
+        text = _described(given.nodes, given.partitions, name or "site", found)
     site = name or accounting[0].name.split(".")[0] or "site"
     return _Source(site, period.within(found), text, {})
 
@@ -151,9 +151,9 @@ def _text(path: Path) -> bytes:
         raise TraceError(str(path), None, f"cannot be read: {error.strerror}") from None
 
 
-def _described(nodes: Path, partitions: Path, name: str) -> str:
+def _described(nodes: Path, partitions: Path, name: str, found: AccountingRecords) -> str:
     try:
-        return system_yaml(_text(nodes), _text(partitions), name)
+        return system_yaml(_text(nodes), _text(partitions), name, found)
     except ValueError as error:
         raise TraceError(f"{nodes}, {partitions}", None, str(error)) from None
 

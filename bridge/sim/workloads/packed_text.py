@@ -63,6 +63,7 @@ class PackedText:
     Attributes:
         head: the beginning of its text.
         fault: what is wrong with its end, once it has been read; None: nothing.
+        remedy: what to do about that.
     """
 
     def __init__(self, path: str | Path, max_bytes: int) -> None:
@@ -76,6 +77,7 @@ class PackedText:
             OSError: it cannot be read.
         """
         self.fault: str | None = None
+        self.remedy = "fetch the file again"
         self._max_bytes = max_bytes
         self._file = files.opened(path)
         self._pieces = filter(None, self._decoded(self._unpacked()))
@@ -131,7 +133,8 @@ class PackedText:
         for piece in unpacked:
             count += len(piece)
             if count > self._max_bytes:
-                self.fault = f"longer than {files.size(self._max_bytes)}, unpacked"
+                self.fault = f"longer than {files.size(self._max_bytes)}, the bound of a text"
+                self.remedy = files.HISTORY_ADVICE
                 return
             yield piece
 
@@ -150,7 +153,10 @@ class PackedText:
                     piece = _left(unpacker)
                 except (lzma.LZMAError, zlib.error, OSError, ValueError) as error:
                     much = "limit" in str(error).lower()
-                    what = "needs too much memory to unpack" if much else "is damaged here"
+                    what = "is damaged here"
+                    if much:
+                        what = f"needs more than {files.size(_XZ_MEMORY)} of memory to unpack"
+                        self.remedy = "unpack it first (xz -d)"
                     self.fault = f"the {kind} stream {what}"
                     return
                 yield block

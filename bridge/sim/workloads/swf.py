@@ -144,7 +144,7 @@ def read_swf(path: str | Path, *, lenient: bool = False) -> Trace:
             reading = _Reading(shown, lenient)
             for line in packed.lines(LONGEST_LINE):
                 reading.take(line)
-            return reading.end(packed.fault)
+            return reading.end(packed.fault, packed.remedy)
     except OSError as error:
         raise TraceError(shown, None, f"cannot be read: {error.strerror}") from None
 
@@ -179,18 +179,19 @@ class _Reading:
             if len(self._data) == _BLOCK:
                 self._read_block()
 
-    def end(self, fault: str | None) -> Trace:
+    def end(self, fault: str | None, remedy: str) -> Trace:
         """The trace, after its last line.
 
         Args:
             fault: of the file's end, if there is one.
+            remedy: what to do about it.
 
         Raises:
             TraceError: it has no jobs, or (strict) breaks a rule.
             OSError: it needs too much memory.
         """
         if fault is not None and not self._lenient:
-            what = f"{fault}; fetch the file again or use --lenient"
+            what = f"{fault}: {remedy}, or read it up to there with --lenient"
             raise TraceError(self._shown, self._line + 1, what)
         self._read_block()
         if fault is not None:

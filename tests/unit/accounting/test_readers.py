@@ -11,6 +11,7 @@ import pytest
 
 from bridge.accounting import pyslurm_jobs, site_commands
 from bridge.accounting.anonymous import pseudonymous, read_or_make_secret
+from bridge.accounting.found import AccountingRecords
 from bridge.accounting.pbs_log import read_pbs_log
 from bridge.accounting.sacct_json import read_sacct_json
 from bridge.accounting.sacct_table import read_sacct_table
@@ -132,19 +133,27 @@ def test_words():
 
 
 def test_system_of_json_and_of_text():
-    by_json = system_yaml(recorded("nodes-24.11.json"), recorded("partitions-24.11.json"), "c")
-    by_text = system_yaml(recorded("nodes-24.11.txt"), recorded("partitions-24.11.txt"), "c")
+    found = AccountingRecords("")
+    by_json, by_text = (
+        system_yaml(
+            recorded(f"nodes-24.11.{form}"), recorded(f"partitions-24.11.{form}"), "c", found
+        )
+        for form in ("json", "txt")
+    )
+    assert found.faults == 0
     assert by_json == by_text
     assert "names: n[1-2]" in by_json
     assert "gres: {gpu: 2}" in by_json
     assert "{name: left, nodes: 'n[1-3]'}" in by_json
     typed = b"NodeName=a CPUTot=8 RealMemory=100 Gres=gpu:a100:4(S:0-1),gpu:v100:2 Weight=5\n"
-    text = system_yaml(typed, b"PartitionName=p Nodes=a,b MaxTime=1-00:00:00 MaxNodes=2\n", "c")
+    text = system_yaml(
+        typed, b"PartitionName=p Nodes=a,b MaxTime=1-00:00:00 MaxNodes=2\n", "c", found
+    )
     assert "gpu: 6" in text
     assert "features: [a100, v100]" in text
     assert "max_time_s: 86400, max_nodes: 2" in text
     with pytest.raises(ValueError, match="no node"):
-        system_yaml(b"", b"", "c")
+        system_yaml(b"", b"", "c", found)
 
 
 PBS = """\

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.errors import TraceError
-from bridge.sim.workloads.records.job_record import JobEnding, JobRecord, SiteWorkload
+from bridge.sim.workloads.records.job_record import LARGEST, JobEnding, JobRecord, SiteWorkload
 from bridge.sim.workloads.swf import Field, Trace
 
 _KIB = 1024
@@ -91,9 +91,8 @@ def _fill(row: NDArray[np.float64], job: JobRecord, origin_s: int, number: dict[
         row[Field.REQUESTED_TIME_S] = job.time_limit_s
     if job.memory_mib and cpus:
         kib = job.memory_mib * _KIB
-        row[Field.REQUESTED_MEMORY_KIB] = (
-            kib if job.memory_per == "cpu" else -(-kib * max(job.nodes, 1) // cpus)
-        )
+        per_cpu = kib if job.memory_per == "cpu" else -(-kib * max(job.nodes, 1) // cpus)
+        row[Field.REQUESTED_MEMORY_KIB] = min(per_cpu, LARGEST)
     row[Field.STATUS] = _STATUS.get(job.state, _FAILED)
     before = [number[other] for _, other in job.after if other in number]
     if before:

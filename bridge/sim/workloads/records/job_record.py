@@ -16,6 +16,11 @@ from typing import Any, Final, Self, cast
 
 LARGEST: Final = 1 << 53
 """Maximum of any number."""
+MAX_TIME_S: Final = 1 << 35
+"""Maximum of any instant or duration, s: the year 3058."""
+MAX_MEMORY_MIB: Final = 1 << 40
+MAX_COUNT: Final = (1 << 31) - 1
+"""Maximum number of anything that a job has."""
 LONGEST: Final = 4096
 """Maximum length of any text; lists of nodes may be longer."""
 _LONGEST_LIST: Final = 1 << 20
@@ -211,9 +216,19 @@ def _required(record: Any) -> tuple[str, ...]:
     )
 
 
+def _max_of(name: str) -> int:
+    """The maximum of a field."""
+    if name.endswith("_s"):
+        return MAX_TIME_S
+    if name == "memory_mib":
+        return MAX_MEMORY_MIB
+    return LARGEST if name == "priority" else MAX_COUNT
+
+
 def _checked(name: str, value: Any, kind: object) -> Any:  # noqa: PLR0912 - a branch for each kind
     if kind is int:
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST:
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if not whole or not 0 <= value <= _max_of(name):
             raise ValueError(f"{name} is {_shown(value)}, not a possible number")
     elif kind is bool:
         if not isinstance(value, bool):

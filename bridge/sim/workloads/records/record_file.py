@@ -117,7 +117,7 @@ def _read(shown: str, packed: PackedText, lenient: bool) -> SiteWorkload:
         budget.take(held_bytes(list(vars(record).values())))
         found[kind].append(record)
     if packed.fault is not None:
-        what = f"{packed.fault}; fetch the file again or use --lenient"
+        what = f"{packed.fault}: {packed.remedy}, or read it up to there with --lenient"
         if not lenient:
             raise TraceError(shown, number + 1, what)
         dropped.append(f"{shown}:{number + 1}: {packed.fault}")
