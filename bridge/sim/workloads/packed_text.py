@@ -133,7 +133,8 @@ class PackedText:
         for piece in unpacked:
             count += len(piece)
             if count > self._max_bytes:
-                self.fault = f"longer than {files.size(self._max_bytes)}, the bound of a text"
+                bound = files.size(self._max_bytes)
+                self.fault = f"longer than {bound}, unpacked, which is the bound"
                 self.remedy = files.HISTORY_ADVICE
                 return
             yield piece

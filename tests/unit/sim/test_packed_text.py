@@ -84,11 +84,17 @@ def test_a_cut_off_stream_is_read_leniently_up_to_there(tmp_path):
 def test_what_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(swf, "history_bytes", lambda: 100_000)
     for pack in (gzip.compress, lzma.compress, bz2.compress):
-        with pytest.raises(TraceError, match="longer than 100000 bytes, unpacked"):
+        with pytest.raises(TraceError, match="longer than 100000 bytes, unpacked") as error:
             read_swf(a_trace(tmp_path, pack(MANY)))
+        assert "split it into shorter spans of time" in str(error.value)
+        assert "fetch the file again" not in str(error.value)
+    with pytest.raises(TraceError, match="cut off here: fetch the file again"):
+        read_swf(a_trace(tmp_path, gzip.compress(TEXT)[:-20]))
 
 
 def test_xz_that_wants_too_much_memory_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(packed_text, "_XZ_MEMORY", 1 << 20)
-    with pytest.raises(TraceError, match="needs too much memory to unpack"):
+    with pytest.raises(
+        TraceError, match=r"needs more than 1 MiB of memory to unpack: unpack it first \(xz -d\)"
+    ):
         read_swf(a_trace(tmp_path, lzma.compress(TEXT, preset=9)))
