@@ -32,7 +32,7 @@ def read_accounting(paths: Sequence[Path]) -> AccountingRecords:
     """
     found: AccountingRecords | None = None
     left_out: list[TraceError] = []
-    for path, is_named in (each for given in paths for each in _members(given)):
+    for path, is_named in (one for given in paths for one in _members(given)):
         try:
             found = _joined(found, path)
         except _TooMuch as error:
@@ -44,8 +44,8 @@ def read_accounting(paths: Sequence[Path]) -> AccountingRecords:
     if found is None:
         nothing = TraceError(str(paths[0]), None, "the directory has no files")
         raise left_out[0] if left_out else nothing
-    for error in left_out:
-        found.fault(error.path, error.problem)
+    for each in left_out:
+        found.fault(each.path, each.problem)
     return found
 
 
