@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bridge.files import MIB, MemoryBudget
+from bridge.files import MIB, MemoryBudget, size
 
 MAX_MEMORY_BYTES: Final = 512 * MIB
 """Memory that the values of one text may need, bytes."""
@@ -145,7 +145,8 @@ class _Text:
         while True:
             piece = self.peek(window)
             if window > _FIRST_WINDOW and needed_bytes(piece) > MAX_MEMORY_BYTES:
-                return self._passed_over("needs too much memory")
+                bound = size(MAX_MEMORY_BYTES)
+                return self._passed_over(f"needs more than {bound} of memory")
             shown = piece.decode("utf-8", "surrogateescape")
             try:
                 value, end = _DECODER.raw_decode(shown)
