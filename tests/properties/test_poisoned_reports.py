@@ -8,8 +8,10 @@ import copy
 import itertools
 
 from google.protobuf.descriptor import FieldDescriptor as Field
+from google.protobuf.json_format import MessageToJson
 
 from bridge.registry import PRESETS, build
+from bridge.rpc.operators.explain import explain, planned_jobs
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.safe_cycle.decider import Decider
 from tests.crosses import WHOLE
@@ -160,6 +162,16 @@ def others(snapshot):
     )
 
 
+def texts(message):
+    """All texts in a message."""
+    for field, value in message.ListFields():
+        for each in value if field.is_repeated else [value]:
+            if field.cpp_type == Field.CPPTYPE_STRING:
+                yield each
+            elif field.cpp_type == Field.CPPTYPE_MESSAGE:
+                yield from texts(each)
+
+
 def test_whatever_an_object_of_a_report_holds_all_others_are_planned():
     """In full reports and in deltas; a full report is requested once at most."""
     expected = others(a_session(a_report()).snapshot()[0])
@@ -174,6 +186,13 @@ def test_whatever_an_object_of_a_report_holds_all_others_are_planned():
         assert decider.failures == 0, odd
         starts = {each.job_id for each in first.decisions if each.HasField("start")}
         assert starts >= {"1", "2"} or "9" in starts, odd
+        answers = [*planned_jobs(cycles.published, 0)]
+        assert {answer.job_id for answer in answers} >= {"1", "2"}, odd
+        answers += [explain(cycles.published, job_id) for job_id in ("1", "2", "3", "4")]
+        answers.append(first)
+        for answer in answers:
+            assert all(map(str.isprintable, texts(answer))), odd
+            MessageToJson(answer)
         for generation in (2, 3):
             later = a_delta(generation - 1, now_s=NOW_S + 1000 * generation)
             later.nodes.add().CopyFrom(a_node("n8", state=str(generation)))

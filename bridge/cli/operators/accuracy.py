@@ -16,6 +16,7 @@ from bridge.cli.operators.asking import (
     ask,
     console,
     print_json,
+    say,
     shown,
     when,
 )
@@ -112,9 +113,9 @@ def accuracy(
         return
     if lines:
         console().print(_table(_distinct(lines)))
-    print(_remark(reply, bool(lines)))
+    say(_remark(reply, bool(lines)))
     if plot is not None:
-        print(f"plot: {plot}")
+        say(f"plot: {plot}")
 
 
 def _check(plot: Path) -> None:

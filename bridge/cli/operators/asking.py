@@ -1,16 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Common parts of the commands that query a running service: its address, and printing."""
+"""Common parts of the commands that query a running service: its address, and printing.
+
+Names of others reach a terminal by `say`, `console` and `print_json` alone, which print no control
+characters.
+"""
 
 import json
 import os
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 
 from bridge.errors import ConfigError
@@ -60,9 +66,29 @@ def ask(config: Path | None, socket: Path | None) -> OperatorClient:
     return OperatorClient(f"unix:{path.absolute()}")
 
 
+class _SafeConsole(Console):
+    """Prints no control characters but its own: any text may be a user's, or a controller's."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """The segments of a text or table."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(_safe(segment.text), segment.style)
+
+
+def say(text: str) -> None:
+    """Prints lines; control characters in them become `?`."""
+    print(_safe(text))
+
+
+def _safe(text: str) -> str:
+    return "\n".join(map(shown, text.split("\n")))
+
+
 def console() -> Console:
     """Prints text; wide enough for a table when the output is not a terminal."""
-    screen = Console(highlight=False, markup=False, emoji=False)
+    screen = _SafeConsole(highlight=False, markup=False, emoji=False)
     if not screen.is_terminal:
         screen.width = 160
     return screen

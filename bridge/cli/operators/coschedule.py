@@ -15,6 +15,7 @@ from bridge.cli.operators.asking import (
     ask,
     console,
     print_json,
+    say,
     shown,
     when,
 )
@@ -86,7 +87,7 @@ def export(
     with ask(config, socket) as service:
         reply = service.coscheduling(pb.CoschedulingRequest(order=_Order.EXPORT))
     if file is None:
-        print(reply.text)
+        say(reply.text)
         return
     try:
         file.write_text(reply.text + "\n")

@@ -17,6 +17,7 @@ from bridge.cli.operators.asking import (
     console,
     job_cells,
     print_json,
+    say,
     shown,
     until,
     when,
@@ -42,9 +43,9 @@ def explain(
         print_json(reply)
         return
     job = reply.job
-    print(f"Job {shown(job.job_id)} ({shown(job.name)}) of {shown(job.user)}:")
+    say(f"Job {shown(job.job_id)} ({shown(job.name)}) of {shown(job.user)}:")
     for line in reply.lines:
-        print(f"  {shown(line)}")
+        say(f"  {shown(line)}")
     if reply.changes:
         print_changes(reply.changes)
     if not reply.blockers:

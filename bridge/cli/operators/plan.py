@@ -16,6 +16,7 @@ from bridge.cli.operators.asking import (
     console,
     job_cells,
     print_json,
+    say,
     shown,
     when,
 )
@@ -37,7 +38,7 @@ def plan(
         print_json(reply)
         return
     if not reply.jobs:
-        print(f"No job waits ({when(reply.now_s)}, policy {shown(reply.policy)}).")
+        say(f"No job waits ({when(reply.now_s)}, policy {shown(reply.policy)}).")
         return
     table = Table(title=f"Plan of {when(reply.now_s)}, policy {shown(reply.policy)}")
     add_job_columns(table, reply.dialect, "why not now")
@@ -45,4 +46,4 @@ def plan(
         table.add_row(*job_cells(job, reply.now_s), shown(job.reason.text))
     console().print(table)
     if limit and len(reply.jobs) == limit:
-        print(f"The first {limit} jobs; --limit 0 shows all.")
+        say(f"The first {limit} jobs; --limit 0 shows all.")

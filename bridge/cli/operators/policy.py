@@ -13,6 +13,7 @@ from bridge.cli.operators.asking import (
     SocketOption,
     ask,
     print_json,
+    say,
     shown,
 )
 from bridge.errors import ConfigError
@@ -56,9 +57,9 @@ def _print(reply: pb.PolicyReply, as_json: bool) -> None:
     if as_json:
         print_json(reply)
         return
-    print(reply.yaml, end="")
+    say(reply.yaml.removesuffix("\n"))
     for name in reply.unknown_resources:
-        print(f"# the cluster has no resource {shown(name)}: rules on it have no effect")
-    print("# choices")
+        say(f"# the cluster has no resource {shown(name)}: rules on it have no effect")
+    say("# choices")
     for line in reply.choices:
-        print(f"#   {line}")
+        say(f"#   {line}")

@@ -14,6 +14,7 @@ from bridge.cli.operators.asking import (
     ask,
     console,
     print_json,
+    say,
     when,
 )
 from bridge.cli.operators.power_calibration import check_fitted, yaml_lines
@@ -77,7 +78,7 @@ def calibrate(
     check_fitted(reply)
     if not as_json:
         for line in yaml_lines(reply):
-            print(line)
+            say(line)
 
 
 @app.command(

@@ -15,6 +15,7 @@ from bridge.cli.operators.asking import (
     console,
     job_cells,
     print_json,
+    say,
     until,
     when,
 )
@@ -90,7 +91,7 @@ def unreserve(
     """Remove a reservation."""
     with ask(config, socket) as service:
         service.unreserve(name)
-    print(f"Reservation {name} is removed.")
+    say(f"Reservation {name} is removed.")
 
 
 def _names(text: str) -> list[str]:
@@ -99,12 +100,12 @@ def _names(text: str) -> list[str]:
 
 def _print_made(name: str, reply: pb.ReserveReply) -> None:
     verb = "is made" if reply.made else "would be made"
-    print(
+    say(
         f"Reservation {name} {verb}: {when(reply.start_s)} to {when(reply.end_s)} on "
         f"{reply.node_count} nodes: {reply.nodes}"
     )
     if not reply.made:
-        print(reply.command)
+        say(reply.command)
     if reply.jobs:
         _print_jobs("Planned jobs that get another start", reply)
 

@@ -26,6 +26,7 @@ from bridge.cli.operators.asking import (
     SocketOption,
     ask,
     console,
+    say,
     shown,
     when,
 )
@@ -100,7 +101,7 @@ def show(
     view = _view(source, file, config, socket)
     occupancy = view.occupancy
     if as_json:
-        print(json.dumps({"source": view.name, **occupancy.plain()}))
+        say(json.dumps({"source": view.name, **occupancy.plain()}))
     if svg is not None:
         try:
             svg.write_text(topology_svg(occupancy, _title(view)), encoding="utf-8")
@@ -109,16 +110,16 @@ def show(
     if as_json or svg is not None:
         return
     screen = console()
-    print(_title(view))
-    print(_summary(occupancy))
+    say(_title(view))
+    say(_summary(occupancy))
     width = screen.width if screen.is_terminal else _WIDTH
     screen.print(tree_text(occupancy, width=width, fold=not unfold), soft_wrap=True)
-    print(KEY)
+    say(KEY)
     if occupancy.jobs and jobs:
-        print()
+        say("")
         screen.print(jobs_table(occupancy, jobs))
         if len(occupancy.jobs) > jobs:
-            print(f"and {len(occupancy.jobs) - jobs:,} smaller ones (--jobs shows more)")
+            say(f"and {len(occupancy.jobs) - jobs:,} smaller ones (--jobs shows more)")
 
 
 @app.command()
@@ -158,7 +159,7 @@ def check(
     widths = [len(occupancy.nodes_of_leaf.get(leaf, [])) for leaf in leaves]
     roots = occupancy.below[-1]
     if as_json:
-        print(
+        say(
             json.dumps(
                 {
                     "file": str(file),
@@ -175,21 +176,21 @@ def check(
         )
         raise typer.Exit(1 if on_none else 0)
     least, most = min(widths), max(widths)
-    print(
+    say(
         f"{file}: {_some(len(cluster), 'node')}, {_some(len(leaves), 'leaf switch', 'es')} of "
         f"{least:,}{f' to {most:,}' if most > least else ''}, {_some(occupancy.levels, 'level')}"
     )
     if len(roots) > 1:
-        print(
+        say(
             f"  {len(roots)} fabrics ({_list([topology.names[root] for root in roots])}): no job "
             "gets nodes of two"
         )
     if empty := [topology.names[leaf] for leaf, n in zip(leaves, widths, strict=True) if not n]:
-        print(f"  {_some(len(empty), 'leaf switch', 'es')} without nodes: {_list(empty)}")
+        say(f"  {_some(len(empty), 'leaf switch', 'es')} without nodes: {_list(empty)}")
     if strange:
-        print(f"  {_some(len(strange), 'node')} that the cluster does not have: {_list(strange)}")
+        say(f"  {_some(len(strange), 'node')} that the cluster does not have: {_list(strange)}")
     if on_none:
-        print(f"  {_some(len(on_none), 'node')} of the cluster on no switch: {_list(on_none)}")
+        say(f"  {_some(len(on_none), 'node')} of the cluster on no switch: {_list(on_none)}")
         raise typer.Exit(1)
 
 

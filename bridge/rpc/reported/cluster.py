@@ -284,14 +284,15 @@ class ReportedCluster:
                 self._job_table = None
                 self._refusals.forget(job.id)
             allocation = job.allocation
+            where = printable(allocation.partition)
             if job.id in self._left_out.reasons:
                 continue
             if job.state == pb.JOB_STATE_COMPLETING:
                 self.changes += 1
                 if waited:  # it ran and ended between two reports
-                    self.started.append(Began(job.id, allocation.start_s, allocation.partition))
+                    self.started.append(Began(job.id, allocation.start_s, where))
             elif job.id not in held:
-                self.started.append(Began(job.id, allocation.start_s, allocation.partition))
+                self.started.append(Began(job.id, allocation.start_s, where))
 
     def _others(self, jobs: JobTable, row: int, names: frozenset[str]) -> tuple[int, ...]:
         """The nodes of these names, if the job does not need them; otherwise none."""

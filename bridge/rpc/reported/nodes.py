@@ -27,6 +27,7 @@ _SAVING = ("power_saving", "off", "resume_s", "ready_s", "idle_since_s")
 _NAME = re.compile(r"[A-Za-z0-9_.\-]{1,255}")
 MAX_RESUME_S = 7 * 86_400
 _GRES = re.compile(r"[^\s:,\[\]]{1,64}(:[^\s,\[\]]{1,64})?")
+MAX_FEATURE = 1024
 
 
 class ReportedNodes:
@@ -177,7 +178,7 @@ class ReportedNodes:
                 self.features |= frozenset(words)
                 self.renumbered += 1
             self._features[row] = self._known_features.setdefault(words, frozenset(words))
-            self._state[row] = node.state[:64]
+            self._state[row] = printable(node.state[:64])
         if regrouped:
             self._regroup()
         self._capacity[rows, CPUS] = [node.cpus for node in changed]
@@ -269,9 +270,12 @@ def _read(node: pb.Node) -> pb.Node:
         raise SnapshotError(f"nodes[{name}]", "idle_since_s or ready_s is not a valid time")
     if len(node.features) > 1024 or len(node.gres) > MAX_GRES_KINDS:
         raise SnapshotError(f"nodes[{name}]", "more than 1024 features or 256 generic resources")
+    if any(len(word) > MAX_FEATURE or not word.isprintable() for word in node.features):
+        raise SnapshotError(f"nodes[{name}]", "has a feature whose name is too long or odd")
     kinds = set()
     for item in node.gres:
-        if not _GRES.fullmatch(item.name) or item.count > MAX_AMOUNT:
+        sound = _GRES.fullmatch(item.name) and item.name.isprintable()
+        if not sound or item.count > MAX_AMOUNT:
             raise SnapshotError(
                 f"nodes[{name}].gres", f"'{item.name[:64]}' is not a generic resource"
             )
