@@ -8,6 +8,8 @@ Rules
        more than `MOST_KEPT`, oldest first. More than `MOST_STANDING` at a time are refused.
     4. Entries of one group are added and removed together: a new group of that name replaces the
        old one, and an equal one changes nothing.
+    5. Of a stored log, an entry that cannot be read, or whose id does not ascend, is left out: the
+       others are in force.
 """
 
 import json
@@ -16,6 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from bridge.errors import ConfigError
+from bridge.left_out import LeftOut
 from bridge.model.rules.corridor_entries import MOST_W, OperatorEntry
 from bridge.model.rules.power import NO_UPPER_W
 from bridge.units import DAY_S, NEVER
@@ -198,16 +201,20 @@ class EntryLog:
         """
         try:
             value = json.loads(text)
-            entries = tuple(_entry(each) for each in value["entries"])
-            ids = [entry.id for entry in entries]
-            next_id = int(value["next_id"])
+            stored, next_id = [*value["entries"]], int(value["next_id"])
         except (TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
             raise ValueError(f"is not a list of entries: {error}") from error
-        if ids != sorted(set(ids)) or (ids and not 0 < ids[0] <= ids[-1] < next_id < 2**53):
-            raise ValueError("its entries are not in order")
-        if len(entries) > MOST_KEPT + MOST_STANDING:
+        if not 0 < next_id < 2**53:
+            raise ValueError("its next id is not possible")
+        if len(stored) > MOST_KEPT + MOST_STANDING:
             raise ValueError("it has too many entries")
-        return EntryLog(entries, next_id)
+        left_out = LeftOut("stored entry of the power corridor")
+        entries: list[OperatorEntry] = []
+        for position, each in enumerate(stored, 1):
+            ids = entries[-1].id if entries else 0, next_id
+            if (entry := left_out.unless(f"{position}", _entry, each, *ids)) is not None:
+                entries.append(entry)
+        return EntryLog(tuple(entries), next_id)
 
     def _with(self, changed: OperatorEntry) -> "EntryLog":
         entries = tuple(changed if each.id == changed.id else each for each in self.entries)
@@ -238,8 +245,8 @@ def _said(entry: OperatorEntry | Wish) -> tuple[object, ...]:
     return entry.start_s, entry.end_s, entry.lower_w, entry.upper_w, entry.reason[:MOST_TEXT]
 
 
-def _entry(value: dict[str, Any]) -> OperatorEntry:
-    """An entry from plain values; every field has its type and range."""
+def _entry(value: dict[str, Any], before_id: int, next_id: int) -> OperatorEntry:
+    """An entry from plain values; every field has its type and range, the id is between two."""
     entry = OperatorEntry(**value)
     numbers = (entry.id, entry.entered_s, entry.start_s, entry.end_s, entry.removed_s)
     bounds = [each for each in (entry.lower_w, entry.upper_w) if each is not None]
@@ -248,4 +255,6 @@ def _entry(value: dict[str, Any]) -> OperatorEntry:
         raise ValueError("an entry has an invalid number")
     if not all(isinstance(each, str) and len(each) <= 2 * MOST_TEXT for each in texts):
         raise ValueError("an entry has an invalid text")
+    if not before_id < entry.id < next_id:
+        raise ValueError("its id is not in order")
     return entry

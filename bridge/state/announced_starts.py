@@ -13,8 +13,8 @@ Rules
     3. Rows expire by the controller's clock, but not by instants in the future, and a part at a
        time, so that a clock that jumped ahead does not empty the tables. `MOST_ROWS` bounds each
        table.
-    4. A damaged number is read as 0, a damaged name as far as it is readable, so that one bad row
-       does not make the others unreadable.
+    4. A start or departure with a damaged number is left out; a damaged name is read as far as it
+       is readable. So one bad row changes nothing of what is said of the others.
 """
 
 import sqlite3
@@ -68,6 +68,11 @@ CREATE INDEX IF NOT EXISTS gone_at ON gone (gone_s);
 """
 _COLUMNS: Final = ", ".join(FIELDS)
 _NUMBERS: Final = " AND ".join(f"typeof({name}) = 'integer'" for name in FIELDS)
+_SOUND: Final = (
+    f"typeof({{at}}) = 'integer' AND {{at}} BETWEEN 1 AND {MOST_S}"
+    f" AND coalesce(min({_COLUMNS}), 0) >= 0 AND coalesce(max({_COLUMNS}), 0) <= {MOST_S}"
+)
+"""Of a row with or without a promise. Texts and blobs are larger than any number."""
 _MARKS: Final = ", ".join("?" * len(FIELDS))
 _ROW: Final = np.dtype(
     [
@@ -247,7 +252,7 @@ def _read(database: sqlite3.Connection) -> tuple[list[str], NDArray[np.void]]:
     found = database.execute(
         "SELECT CAST(partition AS BLOB), "
         + ", ".join(f"CAST(coalesce({name}, 0) AS INTEGER)" for name in (_ROW.names or ())[1:])
-        + " FROM started"
+        + f" FROM started WHERE {_SOUND.format(at='start_s')}"
     )
     rows = np.fromiter(
         ((codes.setdefault(name, len(codes)), *numbers) for name, *numbers in found), dtype=_ROW
@@ -268,7 +273,8 @@ def _lines(
     gone_in = [
         ((name or b"").decode(errors="replace"), count)
         for name, count in database.execute(
-            "SELECT CAST(partition AS BLOB), count(*) FROM gone WHERE gone_s >= ? GROUP BY 1",
+            "SELECT CAST(partition AS BLOB), count(*) FROM gone"
+            f" WHERE {_SOUND.format(at='gone_s')} AND gone_s >= ? GROUP BY 1",
             (from_s,),
         )
     ]

@@ -5,7 +5,8 @@ Rules
     1. Administrators' changes are appended. Beyond `MAX_BYTES` the file becomes the former one,
        which replaces the one before: at least the last `MAX_BYTES` are kept.
     2. The others' file is replaced as a whole: its contents are bounded by `OthersChanges`.
-    3. No link is followed. A damaged line is skipped.
+    3. No link is followed. A damaged line is skipped, and so is one that no answer can hold: the
+       others are listed.
 """
 
 import json
@@ -15,8 +16,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
+from bridge.units import NEVER
+
 NAME: Final = "changes.jsonl"
 MAX_BYTES: Final = 4 << 20
+MAX_TEXT: Final = 4000
 _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -100,5 +104,14 @@ def _read_line(line: bytes) -> LoggedChange | None:
     except (ValueError, TypeError, RecursionError):
         return None
     kinds = {"at_s": int, "uid": int, "done": bool}
-    sound = all(type(value) is kinds.get(name, str) for name, value in asdict(change).items())
-    return change if sound else None
+    values = asdict(change)
+    sound = all(type(value) is kinds.get(name, str) for name, value in values.items())
+    if not sound or not (0 <= change.at_s < NEVER and -1 <= change.uid < 1 << 32):
+        return None
+    texts = [value for value in values.values() if isinstance(value, str)]
+    return change if all(_is_sendable(text) for text in texts) else None
+
+
+def _is_sendable(text: str) -> bool:
+    """It is short, and has no half of a character."""
+    return len(text) <= MAX_TEXT and not any("\ud800" <= sign <= "\udfff" for sign in text)

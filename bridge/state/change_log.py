@@ -21,12 +21,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from bridge.state import change_files
-from bridge.state.change_files import LoggedChange, others_file
+from bridge.state.change_files import MAX_TEXT, LoggedChange, others_file
 
 _log = logging.getLogger(__name__)
 
 MAX_HELD: Final = 1000
-MAX_TEXT: Final = 4000
 MAX_AUTHORS: Final = 200
 MAX_PER_AUTHOR: Final = 50
 SHORT: Final = 200

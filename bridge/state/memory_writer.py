@@ -275,9 +275,14 @@ def _read_promises(text: str) -> Promises:
     try:
         saved = json.loads(text)
         planned = saved["planned_start_s"]
-        found = {str(job_id): int(start_s) for job_id, start_s in planned.items()}
-        if not all(0 <= start_s <= MOST_S for start_s in found.values()):
-            raise ValueError("no instants")
+        found = {
+            job_id: start_s
+            for job_id, start_s in planned.items()
+            if type(start_s) is int and 0 <= start_s <= MOST_S
+        }
+        if len(found) < len(planned):
+            damaged = len(planned) - len(found)
+            _log.warning("%d announced starts cannot be read: they are dropped", damaged)
         return Promises(str(saved.get("by", "")), found)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         _log.warning("the state of policies cannot be read; they start without it")

@@ -28,8 +28,8 @@ from bridge.rpc.operators.queries import Refused
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.transport.private_channel import Asker, MessageKind, RemoteRefusal
 from bridge.rpc.transport.users import user_name
-from bridge.state.change_files import LoggedChange
-from bridge.state.change_log import MAX_HELD, MAX_TEXT, ChangeLog
+from bridge.state.change_files import MAX_TEXT, LoggedChange
+from bridge.state.change_log import MAX_HELD, ChangeLog
 
 _log = logging.getLogger(__name__)
 

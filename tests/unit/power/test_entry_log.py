@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-from dataclasses import replace
+import json
+from dataclasses import asdict
 
 import pytest
 
@@ -129,7 +130,7 @@ def test_it_is_written_and_read_again():
     "text",
     [
         "", "[", "[]", "{}", '{"next_id": 1}', '{"next_id": 1, "entries": 5}', "null",
-        '{"next_id": 1, "entries": [{}]}', '{"next_id": "x", "entries": []}',
+        '{"next_id": -1, "entries": [{}]}', '{"next_id": "x", "entries": []}',
     ],
 )  # fmt: skip
 def test_what_is_no_log_is_refused(text):
@@ -144,11 +145,20 @@ def test_what_is_no_log_is_refused(text):
         {"upper_w": -3}, {"upper_w": True}, {"reason": 7}, {"author": None},
     ],
 )  # fmt: skip
-def test_entries_that_were_tampered_with_are_refused(change):
-    entry_log = entered(Wish(0, upper_w=5))
-    broken = replace(entry_log, entries=(replace(entry_log.entries[0], **change),))
-    with pytest.raises(ValueError, match=r"."):
-        EntryLog.read(broken.text())
+def test_entries_that_were_tampered_with_are_left_out(change, caplog):
+    """Those before and after them are in force."""
+    entry_log = entered(Wish(0, upper_w=5), Wish(0, upper_w=6), Wish(0, upper_w=7))
+    first, second, third = entry_log.entries
+    if change.get("id") == 2:
+        change = {"id": 3}
+    odd = {**asdict(second), **change}
+    text = json.dumps({"next_id": 4, "entries": [asdict(first), odd, asdict(third)]})
+    kept = EntryLog.read(text)
+    assert [entry.upper_w for entry in kept.entries][:1] == [5]
+    assert len(kept.entries) == 2
+    assert (kept.next_id, caplog.text.count("is left out")) == (4, 1)
+    assert EntryLog.read(json.dumps({"next_id": 4, "entries": [7, asdict(first), {}, None]})
+                         ).entries == (first,)  # fmt: skip
 
 
 def test_what_is_found_later_lies_below():

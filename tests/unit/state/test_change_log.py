@@ -9,13 +9,12 @@ from dataclasses import replace
 import pytest
 
 from bridge.state import change_files, change_log
-from bridge.state.change_files import LoggedChange
+from bridge.state.change_files import MAX_TEXT, LoggedChange
 from bridge.state.change_log import (
     MAX_AUTHORS,
     MAX_HELD,
     MAX_OWED,
     MAX_PER_AUTHOR,
-    MAX_TEXT,
     SHORT,
     ChangeLog,
 )
