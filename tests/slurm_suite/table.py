@@ -61,7 +61,10 @@ def summary(rows: Sequence[Row]) -> list[str]:
 
 def markdown(rows: Sequence[Row], choice: Choice) -> str:
     """Returns the page."""
-    lines = ["| | " + " | ".join(Status) + " | total |", "| --- " + "| ---: " * 5 + "|"]
+    lines = [
+        "| | " + " | ".join(Status) + " | total |",
+        "| --- " + "| ---: " * (len(Status) + 1) + "|",
+    ]
     for who in ("stock", "bridge"):
         found = Counter(row[who]["status"] for row in rows)
         lines.append(f"| {who} | " + " | ".join(str(found[one]) for one in Status)

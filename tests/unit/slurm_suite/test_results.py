@@ -126,6 +126,10 @@ def test_the_page_counts_and_says_why():
     page = markdown(rows, load())
     assert "| `test1.2` | many \\| tasks | passed | failed | bridge only | too late |" in page
     assert "| bridge | 1 | 1 | 0 | 0 | 0 | 2 |" in page
+    lines = page.splitlines()
+    head = next(line for line in lines if line.startswith("| | passed"))
+    rule = lines[lines.index(head) + 1]
+    assert head.count("|") == rule.count("|")
     assert "Run: 1 tests 2026-01-02 at commit abc; 1 tests at a time not kept." in page
 
 
