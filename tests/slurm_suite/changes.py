@@ -44,6 +44,12 @@ CHANGES = (
         "checks for the absence of a topology plugin by an old name; it gets the current one",
     ),
     Change(
+        "expect",
+        "sed -i 's/\"slurm [$]number/\"slurm(-wlm)? $number/' test25.1",
+        "`test25.1`",
+        "expects the version to follow the word `slurm`, which is `slurm-wlm` in Debian",
+    ),
+    Change(
         "python/tests",
         "sed -i '/hostname&/s/-p p1\\(,p2\\)\\? {flag}/--begin=now+3 &/' test_126_1.py",
         "`test_126_1`",
