@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.cycle import run_cycle
+from bridge.model.decisions.resizes import Resizes, resized
 from bridge.model.job import Hold
 from bridge.model.rules.site import NO_RULES
 from bridge.planning.scheduler.booking import Booking
@@ -19,6 +20,7 @@ from bridge.planning.scheduler.kept_plan import KeptPlan, from_bytes, to_bytes
 from bridge.ports import State
 from bridge.registry import PRESETS, build
 from tests.builders import a_job, a_node, a_partition, a_reservation, a_running_job, a_snapshot
+from tests.crosses import seeds
 from tests.cycles import a_site
 
 RULES = {
@@ -242,3 +244,53 @@ def test_a_book_is_handed_over_once_and_never_copied():
     assert from_bytes(to_bytes(plan)).handover.take() is None
     assert plan.handover.take() is not None
     assert plan.handover.take() is None
+
+
+def some_releases(snapshot, dice):
+    """Some running jobs of several nodes are giving some of them back; and until when."""
+    running, found = snapshot.running, []
+    for row in range(len(running)):
+        nodes = running.nodes[running.indptr[row] : running.indptr[row + 1]]
+        if len(nodes) > 1 and dice.random() < 0.6:
+            by_s = snapshot.now_s + dice.choice((1, 30, 200))
+            found.append((row, by_s, nodes[: dice.randint(1, len(nodes) - 1)], ""))
+    return resized(snapshot, Resizes.of(found)), len(found)
+
+
+def too_early(snapshot, plan):
+    """Planned jobs that begin on whole nodes which others still hold, or are releasing."""
+    running, found = snapshot.running, []
+    for row in range(len(plan.start_s)):
+        if not 0 <= plan.start_s[row] < plan.end_s[row]:
+            continue
+        mine = {*plan.nodes_of(row).tolist()}
+        for held in range(len(running)):
+            theirs = running.nodes[running.indptr[held] : running.indptr[held + 1]]
+            until_s = max(int(running.end_s[held]), snapshot.now_s + 1)
+            if (
+                mine & {*theirs.tolist()}
+                and running.exclusive[held]
+                and plan.start_s[row] < until_s
+            ):
+                found.append((row, held))
+    return found
+
+
+def test_nodes_that_jobs_are_giving_back_are_free_when_they_are():
+    """A job then has two rows, and no book is handed over; before and after that one is."""
+    policy, releases = build(PRESETS["openccs"]), 0
+    for seed in seeds(20, 100):
+        world, state = World(seed, 9), State()
+        for _ in range(5):
+            for job in world.jobs:
+                job.shared = False
+            snapshot, given = some_releases(world.snapshot(), world.dice)
+            releases += given
+            scratch = cycle(snapshot, from_nothing(state), NO_RULES, policy)
+            kept = cycle(snapshot, state, NO_RULES, policy)
+            assert everything(kept) == everything(scratch), seed
+            assert not too_early(snapshot, kept.plan), seed
+            state = kept.state
+            world.start(snapshot, kept.plan)
+            world.happens()
+    assert releases > 15

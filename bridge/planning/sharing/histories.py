@@ -145,7 +145,10 @@ def _follow_running(snapshot: Snapshot, apps: list[str], learning: Learning) -> 
     running = snapshot.running
     hosts = set(running.host_id.tolist())
     here = set()
+    own = (~running.releasing).tolist()  # a job's nodes that it gives back are no other run of it
     for row, (job_id, app) in enumerate(zip(running.id.tolist(), apps, strict=True)):
+        if not own[row]:
+            continue
         key = APART.join((_FOLLOWED, job_id, app))
         here.add(key)
         if running.measured_s[row] <= 0 or running.cpu_s[row] < 0:
