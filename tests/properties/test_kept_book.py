@@ -266,12 +266,8 @@ def too_early(snapshot, plan):
         mine = {*plan.nodes_of(row).tolist()}
         for held in range(len(running)):
             theirs = running.nodes[running.indptr[held] : running.indptr[held + 1]]
-            until_s = max(int(running.end_s[held]), snapshot.now_s + 1)
-            if (
-                mine & {*theirs.tolist()}
-                and running.exclusive[held]
-                and plan.start_s[row] < until_s
-            ):
+            early = plan.start_s[row] < max(int(running.end_s[held]), snapshot.now_s + 1)
+            if early and running.exclusive[held] and mine & {*theirs.tolist()}:
                 found.append((row, held))
     return found
 
@@ -279,7 +275,7 @@ def too_early(snapshot, plan):
 def test_nodes_that_jobs_are_giving_back_are_free_when_they_are():
     """A job then has two rows, and no book is handed over; before and after that one is."""
     policy, releases = build(PRESETS["openccs"]), 0
-    for seed in seeds(20, 100):
+    for seed in seeds(8, 100):
         world, state = World(seed, 9), State()
         for _ in range(5):
             for job in world.jobs:
@@ -293,4 +289,4 @@ def test_nodes_that_jobs_are_giving_back_are_free_when_they_are():
             state = kept.state
             world.start(snapshot, kept.plan)
             world.happens()
-    assert releases > 15
+    assert releases > 8

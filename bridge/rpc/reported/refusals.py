@@ -7,7 +7,9 @@ Rules
     2. Each consecutive refusal of the same version doubles the least wait, from 0 over 1 s up to
        `retry_s`, so that frequent changes do not cause a busy loop of refusals.
     3. Refusals because of busy nodes do not count against the job: it is retried after any change,
-       and after `BUSY_S` at the latest.
+       and after `BUSY_S` at the latest. After `BUSY_FOR_S` of them without a pause its nodes are
+       not about to be free (it may need some that lie together): then after a change, and after
+       `retry_s` at the latest.
     4. One of the refused nodes is avoided for `AVOID_S` if enough others are left, as it may have a
        problem that the model does not cover; so nodes are tried one after the other. This does not
        apply if a limit refuses the job. The same holds for the partition of a job that named
@@ -70,6 +72,11 @@ class RefusedStart:
             return False
         return self.changes == changes or now_s < self.retry_from_s
 
+    def is_still(self, changes: int, now_s: int) -> bool:
+        """Tells whether a refusal now is for the same reason, as nothing has changed since."""
+        retried = self.changes == changes and now_s - self.retry_at_s >= 0
+        return now_s - (self.retry_at_s if retried else self.noted_s) <= BUSY_AGAIN_S
+
     def avoids(self, now_s: int) -> bool:
         """Tells whether its nodes and partitions are still avoided."""
         return self.noted_s <= now_s < self.avoid_until_s
@@ -116,9 +123,11 @@ class Refusals:
             avoid, partitions = before.avoid, before.partitions
         busy_from_s = 0
         if busy:
-            wait_s, at_most_s = 0, BUSY_S
-            again = before is not None and now_s - before.noted_s <= BUSY_AGAIN_S
-            busy_from_s = (again and before.busy_from_s if before is not None else 0) or now_s
+            busy_from_s = now_s
+            if before is not None and before.busy_from_s and before.is_still(changes, now_s):
+                busy_from_s = before.busy_from_s
+            lasts = now_s - busy_from_s >= BUSY_FOR_S
+            wait_s, at_most_s = 0, self.retry_s if lasts else BUSY_S
         else:
             times += 1
             wait_s = 0 if times == 1 else min(1 << min(times - 2, 20), self.retry_s)
