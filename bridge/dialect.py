@@ -111,6 +111,7 @@ class NodeDemand:
         tasks: units that may be split over the nodes; 0: none.
         cpus_per_task, memory_per_task_mib: needed for each of them.
         max_tasks_per_node: maximum number of tasks on a node; 0: no bound.
+        min_memory_mib: memory that a node must have at all, if jobs do not consume memory.
         exact: the controller takes exactly this on every node; otherwise less on some.
     """
 
@@ -121,6 +122,7 @@ class NodeDemand:
     max_tasks_per_node: int = 0
     memory_per_node_mib: int = 0
     memory_per_task_mib: int = 0
+    min_memory_mib: int = 0
     exact: bool = True
 
 

@@ -22,6 +22,8 @@ Rules
     6. If memory is consumable, a job without a memory request gets all memory of the node (--mem=0
        or DefMemPerNode unset) and cannot share its nodes.
     7. Without an upper bound a job takes at most one node per unit, or exactly its lower bound.
+    8. If memory is not consumable, Slurm compares a node's memory with that for the least CPUs of
+       the job on a node, not with that for all of its tasks there (`job_req_node_filter`).
 """
 
 from math import gcd
@@ -56,6 +58,7 @@ def node_demand(stated: StatedRequest, low: int, high: int, accounting: Accounti
         if memory_node:
             raise BadRequest("asks for memory per node and per CPU")
         memory_node, memory_unit = cpus_node * per_cpu, cpus_unit * per_cpu
+    min_cpus = max(stated.min_cpus_per_node, stated.cpus_per_task, 1)
     return NodeDemand(
         max_nodes=most,
         cpus_per_node=cpus_node,
@@ -64,6 +67,7 @@ def node_demand(stated: StatedRequest, low: int, high: int, accounting: Accounti
         max_tasks_per_node=on_node,
         memory_per_node_mib=memory_node,
         memory_per_task_mib=memory_unit,
+        min_memory_mib=stated.memory_per_node_mib or per_cpu * min_cpus,
         exact=not accounting.cores_differ,
     )
 

@@ -251,7 +251,7 @@ def archive(files: dict[str, str], further: Iterable[File] = ()) -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         for name, text in files.items():
-            _add(tar, name, text.encode(), 0o644, "root")
+            _add(tar, name, text.encode(), 0o755 if text.startswith("#!") else 0o644, "root")
         for entry in further:
             _add(tar, *entry)
         _add(tar, "munge.key", os.urandom(128), 0o400, "munge")

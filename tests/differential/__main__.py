@@ -61,10 +61,32 @@ def main() -> int:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         parser.error(f"another run uses the clusters {given.name}*")
-    stands = (
-        Stand(f"{given.name}stock", bridged=False), Stand(f"{given.name}bridge", bridged=True)
-    )  # fmt: skip
     rows: list[run.Row] = []
+    try:
+        for variant in dict.fromkeys(case.variant for case in cases):
+            of_it = [case for case in cases if case.variant == variant]
+            _run(given, variant, of_it, rows, everything)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+    _write(given, rows, everything)
+    counts = table.counts([row.as_dict() for row in rows])
+    print(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
+    return 1 if counts.get("worse") or counts.get("broken") or len(rows) < len(cases) else 0
+
+
+def _run(
+    given: argparse.Namespace,
+    variant: str,
+    cases: list[Case],
+    rows: list[run.Row],
+    everything: list[Case],
+) -> None:
+    """Runs the cases of one variant on its two clusters, and adds their rows."""
+    name = given.name if variant == "plain" else f"{given.name}{variant}"
+    stands = (
+        Stand(f"{name}stock", bridged=False, variant=variant),
+        Stand(f"{name}bridge", bridged=True, variant=variant),
+    )
     begin_s = time.monotonic()
     try:
         with ThreadPoolExecutor(2) as pool:
@@ -79,18 +101,12 @@ def main() -> int:
                     print(f"        {line}", flush=True)
                 if number % EVERY == 0:
                     _write(given, rows, everything)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
     finally:
         for stand in stands:
             if given.keep:
                 stand.close()
             else:
                 stand.down()
-    _write(given, rows, everything)
-    counts = table.counts([row.as_dict() for row in rows])
-    print(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
-    return 1 if counts.get("worse") or counts.get("broken") or len(rows) < len(cases) else 0
 
 
 def _write(given: argparse.Namespace, rows: list[run.Row], everything: list[Case]) -> None:

@@ -40,6 +40,8 @@ runs() {
     sleep 0.1
   done
 }
+# Runs a command as the user who submits.
+as_user() { setpriv --reuid=user --regid=user --init-groups "$@"; }
 # A reservation from now on, an hour, the user's.
 reserve() {
   case "$*" in *Users=*) ;; *) set -- Users=user "$@" ;; esac

@@ -26,6 +26,7 @@ A case
     undo       a script for root that repairs what `clear` does not
     by_design  why the bridge differs here
     unsupported  the missing feature: one of UNSUPPORTED
+    variants   the sites (variants.VARIANTS) on which the case is run; [plain] if not stated
 """
 
 import itertools
@@ -35,6 +36,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
+from tests.differential.variants import VARIANTS
 
 FOLDER = Path(__file__).with_name("cases")
 UNSUPPORTED = ("preemption", "heterogeneous jobs", "srun -I", "federation", "burst buffers")
@@ -74,6 +77,7 @@ class Case:
     undo: str = ""
     by_design: str = ""
     unsupported: str = ""
+    variant: str = "plain"
 
     @property
     def lines(self) -> str:
@@ -84,6 +88,7 @@ class Case:
 _KEYS = {
     "name", "with", "submit", "prepare", "prepare_waits", "then", "then_after_s", "watch",
     "settle_s", "placement", "contiguous", "says", "ignore", "undo", "by_design", "unsupported",
+    "variants",
 }  # fmt: skip
 
 
@@ -126,7 +131,11 @@ def read(text: str, where: str) -> list[Case]:
             words = values.values() if isinstance(values, dict) else values
             if any(isinstance(word, bool) for word in words):
                 raise CaseError(f"{at}: a word of {key} is yes or no to YAML: put it in quotes")
-        made += [_case(given["topic"], one, at) for one in _combinations(entry)]
+        variants = entry.pop("variants", ["plain"])
+        if unknown := set(variants) - set(VARIANTS):
+            raise CaseError(f"{at}: there is no variant {min(unknown)}")
+        entries = list(_combinations(entry))
+        made += [_case(given["topic"], dict(one), at, name) for name in variants for one in entries]
     return made
 
 
@@ -156,11 +165,13 @@ def _filled(value: Any, words: Mapping[str, str]) -> Any:
     return value
 
 
-def _case(topic: str, entry: dict[str, Any], at: str) -> Case:
+def _case(topic: str, entry: dict[str, Any], at: str, variant: str) -> Case:
+    title = VARIANTS[variant].title
     submit = entry.pop("submit")
     lines = submit if isinstance(submit, list) else [submit]
     case = Case(
-        topic=topic, submit=tuple(_submission(line, at) for line in lines),
+        topic=f"{topic}, {title}" if title else topic, variant=variant,
+        submit=tuple(_submission(line, at) for line in lines),
         ignore=tuple(entry.pop("ignore", ())), **entry,
     )  # fmt: skip
     if case.watch not in ("started", "ended"):

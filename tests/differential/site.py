@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The two clusters: 16 nodes of several kinds, partitions of every kind of sharing.
 
-Both have the same slurm.conf but for what scheduler.conf includes, and plugstack.conf.
+Both have the same slurm.conf but for what scheduler.conf includes, and plugstack.conf. In the
+variants (`tests.differential.variants`) both allocate CPUs in another way, or the bridge has a rule
+more.
 
     n1-n8      2 sockets x 2 cores, 4 GiB      fast: n1-n4, large: n3-n8, rack1..3, rare: n8
     n9-n10     1 socket x 2 cores x 2 threads  ht
@@ -13,12 +15,14 @@ Both have the same slurm.conf but for what scheduler.conf includes, and plugstac
 Weights: n5, n6 (5) before n7, n8 (10) before n1 to n4 (20).
 """
 
+import re
 from dataclasses import dataclass
 from typing import ClassVar
 
 from cluster.site import FIRST_PORT, Site
 
 from tests.differential.accounts import commands
+from tests.differential.variants import VARIANTS, Variant
 
 NODES = 16
 STOCK = "backfill-tuned"
@@ -51,6 +55,10 @@ NodeName=n15 Name=gpu File=/run/slurm/device[0-1]
 NodeName=n15 Name=shard Count=8
 NodeName=n16 Name=bandwidth Type=lustre Count=4G Flags=CountOnly
 NodeName=n16 Name=scratch Count=10
+"""
+
+_PROLOG = """#!/bin/sh
+[ ! -e /etc/slurm/prolog-fails ]
 """
 
 _PARTITIONS = """
@@ -98,16 +106,21 @@ class DifferentialSite(Site):
 
     everywhere: ClassVar[str] = "all"
     accounts: ClassVar[str] = commands(early=True)
+    variant: Variant = VARIANTS["plain"]
+
+    def files(self) -> dict[str, str]:
+        """With a Prolog, which fails while a file is there."""
+        return super().files() | {"prolog": _PROLOG}
 
     def _gres_conf(self) -> str:
-        return _GRES
+        return _GRES if self.variant.gres else "AutoDetect=off\n"
 
     def _slurm_conf(self) -> str:
         # What ended is looked at soon, and every look shows all that is remembered.
-        return (
-            super()._slurm_conf().replace("PriorityType=priority/basic\n", "")
-            .replace("MinJobAge=300", "MinJobAge=60")
-        )  # fmt: skip
+        conf = super()._slurm_conf().replace("PriorityType=priority/basic\n", "")
+        for key, value in {"MinJobAge": "60", **self.variant.settings}.items():
+            conf = re.sub(rf"^{key}=.*$", f"{key}={value}", conf, flags=re.MULTILINE)
+        return conf
 
     def _nodes(self) -> str:
         lines = []
@@ -117,21 +130,24 @@ class DifferentialSite(Site):
             lines.append(
                 f"NodeName=n[{numbers}] NodeHostname=pack1 NodeAddr=pack1 Port=[{ports}] {rest}\n"
             )
-        return "".join(lines)
+        found = "".join(lines)
+        return found if self.variant.gres else re.sub(r" Gres=\S+", "", found)
 
     def _partitions(self) -> str:
         return "".join(f"PartitionName={line}\n" for line in _PARTITIONS.strip().splitlines())
 
 
-def site(name: str, *, bridged: bool) -> DifferentialSite:
+def site(name: str, *, bridged: bool, variant: str = "plain") -> DifferentialSite:
     """The cluster with or without the bridge."""
     return DifferentialSite(
         name=name, nodes=NODES, own=0, cpus=4, memory_mib=1024, licenses="matlab:4,ansys:2",
         scheduler="bridge" if bridged else STOCK, bridge=bridged, accounting=True,
+        variant=VARIANTS[variant],
         extra=(
             "GresTypes=gpu,shard,bandwidth,scratch",
             "AccountingStorageTRES=gres/gpu,gres/gpu:a100,license/matlab",
             "PriorityType=priority/multifactor", "PriorityWeightQOS=10000",
-            "PriorityWeightPartition=1000",
+            "PriorityWeightPartition=1000", "RequeueExitHold=7",
+            "Prolog=/etc/slurm/prolog",
         ),
     )  # fmt: skip

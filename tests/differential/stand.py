@@ -4,6 +4,7 @@
 import json
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from cluster.engine import call  # noqa: E402
 
 from tests.differential.accounts import commands  # noqa: E402
 from tests.differential.site import site  # noqa: E402
+from tests.differential.variants import VARIANTS  # noqa: E402
 
 AGENT = Path(__file__).with_name("agent.py")
 
@@ -26,9 +28,9 @@ class StandError(Exception):
 class Stand:
     """A cluster, bridged or stock."""
 
-    def __init__(self, name: str, *, bridged: bool) -> None:
+    def __init__(self, name: str, *, bridged: bool, variant: str = "plain") -> None:
         """Nothing is started yet."""
-        self.name, self.bridged = name, bridged
+        self.name, self.bridged, self.variant = name, bridged, variant
         self.said: list[dict[str, Any]] = []
         """What the submissions of this case said; empty for one in the background."""
         self._agent: subprocess.Popen[str] | None = None
@@ -38,7 +40,13 @@ class Stand:
         removal.down(self.name)
         if not images.exists(images.CLUSTER):
             images.build("cluster")
-        life.up(site(self.name, bridged=self.bridged), image=images.CLUSTER)
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as config:
+            config.write(life.SERVICE_CONFIG.read_text() + VARIANTS[self.variant].planning)
+            config.flush()
+            life.up(
+                site(self.name, bridged=self.bridged, variant=self.variant),
+                Path(config.name), images.CLUSTER,
+            )  # fmt: skip
         call("exec", "-i", f"{self.name}-dbd", "sh", "-es", stdin=commands(early=False).encode())
 
     def is_up(self) -> bool:

@@ -14,9 +14,10 @@ _HEAD = """# Comparison with stock Slurm
 
 Each case submits the same jobs to two clusters of 16 nodes with the same image and `slurm.conf`.
 Slurm's backfill schedules one of them, once a second; the bridge schedules the other, with the
-policy `slurm-like`. `scripts/test differential --table docs/results/differential.md` writes this
-page. The cases are in `tests/differential/cases`, the nodes and partitions in
-`tests/differential/site.py`.
+policy `slurm-like`. Cases under titles with `CR_CPU`, `select/linear` or a FreePool are run on two
+clusters each that are configured so (`tests/differential/variants.py`). `scripts/test differential
+--table docs/results/differential.md` writes this page. The cases are in `tests/differential/cases`,
+the nodes and partitions in `tests/differential/site.py`.
 
 A case compares the output of the submission, whether and when each job starts, its number of nodes,
 CPUs, memory and devices, and its exit state. Node names are compared where only one choice is

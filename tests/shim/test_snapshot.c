@@ -162,6 +162,22 @@ static void more_names_than_nodes_are_told_as_what_is_left_out(void) {
 }
 
 // Nothing tells when limits change: while one keeps back a job, a scan is followed by another.
+static void tasks_that_share_cpus_have_none_of_their_own(void) {
+    begin();
+    for (uint32_t id = 1; id <= 3; id++) {
+        job_details_t *details = mock_job(id)->details;
+        details->num_tasks = 20;
+        details->min_nodes = details->max_nodes = details->min_cpus = id;
+        details->overcommit = id < 3;
+    }
+    scan();
+    EXPECT_NUMBER(told("1")->request->tasks, 0);
+    EXPECT_NUMBER(told("2")->request->tasks, 0);
+    EXPECT_NUMBER(told("2")->request->min_cpus, 2);
+    EXPECT_NUMBER(told("3")->request->tasks, 20);
+    end();
+}
+
 static void who_is_kept_back_by_a_limit_is_looked_at_again(void) {
     begin();
     accounting_enforce = ACCOUNTING_ENFORCE_LIMITS;
@@ -520,6 +536,7 @@ int main(void) {
     what_slurm_holds_back_is_told_so();
     who_holds_a_job_is_kept_while_its_former_run_is_cleaned_up();
     more_names_than_nodes_are_told_as_what_is_left_out();
+    tasks_that_share_cpus_have_none_of_their_own();
     who_is_kept_back_by_a_limit_is_looked_at_again();
     of_some_qos_no_place_is_kept();
     nodes_that_a_group_has_already_count_once();

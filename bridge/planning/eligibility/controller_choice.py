@@ -25,6 +25,10 @@ Rules
     6. There is no choice for requests that only the planner can lay out: chunks, width rules, fixed
        starts, and several nodes if the switches are known, because a job must stay in one fabric
        and may wait for few leaf switches.
+    7. A place policy may rank nodes of equal weight by their size alone (`by_size`), which means
+       nothing but to keep large nodes free. A job that takes whole nodes gets another number of
+       CPUs then than from the controller's own scheduler. If it is planned to start now, on as many
+       nodes as it requests, in a partition whose nodes differ in CPUs, the controller chooses.
 """
 
 from collections.abc import Iterable, Iterator
@@ -74,8 +78,11 @@ def beyond_model(snapshot: Snapshot) -> NDArray[np.bool_]:
 class Chooser:
     """The nodes that one plan leaves free; finds choices for some of its jobs."""
 
-    def __init__(self, snapshot: Snapshot, site: Site, plan: Plan) -> None:
+    def __init__(
+        self, snapshot: Snapshot, site: Site, plan: Plan, *, by_size: bool = False
+    ) -> None:
         self._snapshot, self._site, self._plan = snapshot, site, plan
+        self._by_size = by_size
 
     def choices(self, jobs: Iterable[int]) -> Iterator[ControllerChoice]:
         """Yields for each job the first of its partitions that has enough nodes."""
@@ -110,6 +117,50 @@ class Chooser:
         free[planned] = True
         nodes = np.flatnonzero(free).astype(np.int32)
         return ControllerChoice(job, partition, nodes, limit_s if limit_s < own_s else 0)
+
+    def instead(self, row: int) -> ControllerChoice | None:
+        """Returns where the controller may make a start that the planner could place, too (7).
+
+        Args:
+            row: of the plan; planned for now.
+
+        Returns:
+            None: on the planned nodes alone.
+        """
+        plan = self._plan
+        job, partition, planned = int(plan.job[row]), int(plan.partition[row]), plan.nodes_of(row)
+        if not self._has_nodes_by_size(job, partition, len(planned)):
+            return None
+        limit_s = self._limit_s(job, partition)
+        free = self._free_nodes(job, partition, limit_s, unreserved=True)
+        name = self._snapshot.partitions[partition].name
+        if self._site.rules.free_pools or self._may_be_limited(job, name):
+            free &= self._exchangeable(planned)
+        free[planned] = True
+        nodes = np.flatnonzero(free).astype(np.int32)
+        return ControllerChoice(job, partition, nodes) if len(nodes) > len(planned) else None
+
+    def _has_nodes_by_size(self, job: int, partition: int, width: int) -> bool:
+        """Whether only the size of nodes decided which ones a planned job has (7)."""
+        snapshot, jobs = self._snapshot, self._snapshot.jobs
+        part = snapshot.partitions[partition]
+        return (
+            self._by_size
+            and bool(jobs.exclusive[job] or part.exclusive)
+            and not part.shared
+            and int(jobs.min_nodes[job]) == int(jobs.max_nodes[job]) == width
+            and not (jobs.least_time_s[job] or jobs.deadline_s[job])
+            and snapshot.nodes.power_saving is None
+            and self._sizes_differ[partition]
+            and not self._is_the_planners(job)
+        )
+
+    @cached_property
+    def _sizes_differ(self) -> tuple[bool, ...]:
+        """For each partition, whether its usable nodes differ in CPUs."""
+        nodes = self._snapshot.nodes
+        usable = (part.nodes[nodes.usable[part.nodes]] for part in self._snapshot.partitions)
+        return tuple(len(set(nodes.capacity[there, CPUS].tolist())) > 1 for there in usable)
 
     def _is_the_planners(self, job: int) -> bool:
         """Whether only the planner can lay a job out, or knows whether a start is allowed."""

@@ -5,7 +5,9 @@ Rules
     1. Nodes of lower weight (Slurm's Weight) go first, so that administrators can keep rare nodes
        free.
     2. Shared nodes of equal weight: least free resources first, relative to the node's size.
-    3. Whole nodes of equal weight: least capacity first, then earliest next planned job.
+    3. Whole nodes of equal weight: least capacity first, then earliest next planned job. Where this
+       decides how many CPUs a job gets, Slurm may choose when the job starts
+       (`bridge.planning.eligibility.controller_choice`, rule 7).
     4. Ties: the controller's order.
 
 Source: best fit as in bin packing; Slurm's select/cons_tres does the same for cores.

@@ -179,8 +179,8 @@ class Announcements:
             if waiting.get((job_id, version), 0) > 0:
                 waiting[job_id, version] -= 1
                 continue
-            if chooser is not None and beyond[job]:
-                choice = chooser.start(row)
+            if chooser is not None:
+                choice = chooser.start(row) if beyond[job] else chooser.instead(row)
                 if choice is not None:
                     messages.append(self._choice(snapshot, choice, nodes, is_choice=False))
                     continue

@@ -153,6 +153,7 @@ class Cycles:
         service: str,
         policy: Callable[[], str],
         site: Callable[[], Site],
+        places_by_size: Callable[[], bool] = lambda: False,
         telemetry: Callable[[], Telemetry] = Telemetry,
         observers: tuple[Observer, ...] = (),
         launchers: Launchers | None = None,
@@ -174,6 +175,7 @@ class Cycles:
         self._service = service
         self._policy = policy
         self._site = site
+        self._places_by_size = places_by_size
         self._offers = Offers(session.retry_s)
         self._telemetry = telemetry
         self._observers = observers
@@ -278,7 +280,7 @@ class Cycles:
         telemetry = self._telemetry()  # of this very cycle: the next one waits for the lock
         chooser = None
         if Feature.CHOICE in features:
-            chooser = Chooser(snapshot, self._site(), plan)
+            chooser = Chooser(snapshot, self._site(), plan, by_size=self._places_by_size())
         decisions = self._announcements.decide(
             snapshot, serials, plan, session.nodes, chooser, reply=reply
         )

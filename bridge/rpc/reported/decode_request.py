@@ -4,7 +4,8 @@
 Rules
     1. The dialect decides what a job takes of its nodes (`bridge.dialect.Dialect.node_demand`), and
        whether a job without a demand for memory gets all of it.
-    2. Memory that is not consumable only excludes nodes with too little of it.
+    2. Memory that is not consumable only excludes nodes with too little of it
+       (`bridge.dialect.NodeDemand.min_memory_mib`).
     3. A job is exclusive if it says so or if any of its partitions is.
     4. A malleable job may start with any allowed width in its own bounds. If the controller can
        resize it, it starts with its requested number of nodes (--nodes), and changes its width
@@ -202,7 +203,7 @@ def _lower(request: pb.Request, layout: TableColumns) -> Lowered:
     if layout.memory_consumable:
         per_node[MEMORY_MIB], per_task[MEMORY_MIB] = memory_node, memory_task
     else:
-        least = min(memory_node + memory_task, MAX_AMOUNT)
+        least = min(demand.min_memory_mib, MAX_AMOUNT)
         if too_small := np.flatnonzero(layout.memory_mib < least).tolist():
             excluded = tuple(sorted({*excluded, *too_small}))
     stated = bool(memory_node or memory_task)

@@ -359,6 +359,16 @@ static void set_chunks(arena_t *arena, pb_request_t *request, const job_record_t
     request->chunks = message;
 }
 
+// The tasks that have CPUs of their own. With --overcommit Slurm gives a job the minimum on its
+// nodes, however many tasks it has.
+static uint32_t tasks_with_cpus(const job_record_t *job)
+{
+    const job_details_t *details = job->details;
+    if (details->num_tasks == NO_VAL || (details->overcommit && !job_option(job, "chunks")))
+        return 0;
+    return details->num_tasks;
+}
+
 static pb_request_t *request_message(arena_t *arena, const job_record_t *job)
 {
     const job_details_t *details = job->details;
@@ -366,7 +376,7 @@ static pb_request_t *request_message(arena_t *arena, const job_record_t *job)
     set_partitions(arena, request, job);
     request->min_nodes = gres_least_nodes(job);
     request->max_nodes = details->max_nodes == NO_VAL ? 0 : details->max_nodes;
-    request->tasks = details->num_tasks == NO_VAL ? 0 : details->num_tasks;
+    request->tasks = tasks_with_cpus(job);
     request->cpus_per_task = details->cpus_per_task == NO_VAL16 ? 0 : details->cpus_per_task;
     request->tasks_per_node = details->ntasks_per_node == NO_VAL16 ? 0 : details->ntasks_per_node;
     request->min_cpus = details->min_cpus == NO_VAL ? 0 : details->min_cpus;

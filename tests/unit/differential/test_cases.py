@@ -33,6 +33,16 @@ def test_a_case_for_every_combination():
     assert not cases[4].placement
 
 
+def test_a_case_of_several_variants_is_one_on_each():
+    text = "topic: t\ncases:\n  - {name: 'a {n}', with: {n: [1, 2]}, submit: 'sbatch -n{n}'%s}\n"
+    cases = read(text % ", variants: [plain, cpus]", "one.yaml")
+    assert [(case.variant, case.topic, case.name) for case in cases] == [
+        ("plain", "t", "a 1"), ("plain", "t", "a 2"), ("cpus", "t, CR_CPU", "a 1"),
+        ("cpus", "t, CR_CPU", "a 2"),
+    ]  # fmt: skip
+    assert {case.variant for case in read(text % "", "one.yaml")} == {"plain"}
+
+
 def test_who_submits_and_who_is_waited_for():
     srun, salloc, sbatch = read(ONE, "one.yaml")[4].submit
     assert (srun.line, srun.user, srun.foreground) == ("srun -n2 sleep 300", "user", False)
@@ -56,6 +66,7 @@ def test_the_words_choose():
         ("{name: a, submit: sbatch, watch: long}", "started or ended"),
         ("{name: '{p}', submit: sbatch, with: {p: [yes]}}", "put it in quotes"),
         ("{name: a, submit: sbatch, unsupported: laziness}", "not in UNSUPPORTED"),
+        ("{name: a, submit: sbatch, variants: [plain, square]}", "no variant square"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(entry, told):

@@ -152,6 +152,21 @@ def test_memory_that_is_not_consumed_only_excludes_small_nodes():
     assert ask(a_layout(memory=False), memory_per_node_mib=1000).excluded == ()
 
 
+@each(
+    options=(
+        {"tasks": 20, "memory_per_cpu_mib": 256},
+        {"tasks": 6, "cpus_per_task": 2, "memory_per_cpu_mib": 500},
+        {"min_cpus_per_node": 4, "memory_per_cpu_mib": 250},
+    )
+)
+def test_memory_per_cpu_that_is_not_consumed_counts_for_the_least_cpus_of_a_node(options):
+    """Slurm starts such jobs on nodes that are too small for all of their tasks' memory."""
+    request = {"min_nodes": 1, "max_nodes": 1} | options
+    assert ask(a_layout(memory=False), **request).excluded == ()
+    more = request | {"memory_per_cpu_mib": 1001}
+    assert ask(a_layout(memory=False), **more).excluded[:6] == (0, 1, 2, 3, 4, 5)
+
+
 def test_a_typed_device_is_also_a_plain_one():
     assert ask(gres_per_node=[pb.Gres(name="gpu:a100", count=2)]).per_node[2:] == (2, 2)
     assert ask(gres_per_node=[pb.Gres(name="gpu", count=2)]).per_node[2:] == (2, 0)

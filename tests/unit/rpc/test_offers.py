@@ -32,9 +32,10 @@ LIMITED = Site(Rules(limits=(Limit(ConsumerKind.USER, "*", "cpus", Items(99)),))
 KEPT = Site(Rules(free_pools=(FreePool("n2", nodes=NodeSet(names=("n2",))),)))
 
 
-def choosing_cycles(site=NO_RULES, features=("start", "choice")):
+def choosing_cycles(site=NO_RULES, features=("start", "choice"), **settings):
     decide = Decider(build(PRESETS["slurm-like"]), site=site).decide
-    return some_cycles(decide, "slurm-like", site=site, hello=a_hello(features=features))
+    hello = a_hello(features=features)
+    return some_cycles(decide, "slurm-like", site=site, hello=hello, **settings)
 
 
 def starts(reply):
@@ -55,6 +56,18 @@ def results(reply, outcome=pb.OUTCOME_REFUSED):
 
 def one(job_id="1", **settings):
     return a_job(job_id, request=a_request(min_nodes=1, max_nodes=1, **settings))
+
+
+def test_whole_nodes_of_several_sizes_are_the_controllers_choice():
+    """Two jobs of whole nodes, and one that shares them: only its nodes are the planner's."""
+    nodes = [a_node(f"n{at}", cpus=cpus) for at, cpus in enumerate((4, 8, 8, 4, 4))]
+    jobs = [one("1", exclusive=True), one("2", exclusive=True), one("3")]
+    for by_size, told in (
+        (False, [("1", "n0", ""), ("2", "n3", ""), ("3", "n4", "")]),
+        (True, [("1", "", "n[0-2]"), ("2", "", "n[1-3]"), ("3", "n4", "")]),
+    ):
+        cycles = choosing_cycles(places_by_size=lambda by_size=by_size: by_size)
+        assert starts(cycles.run(a_full(jobs, nodes=nodes))) == told
 
 
 def test_after_a_refused_start_the_controller_chooses():

@@ -6,7 +6,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from bridge.model.rules.limits import ConsumerKind, Items, Limit, Rules
+from bridge.model.rules.limits import EACH, ConsumerKind, Items, Limit, Rules
 from bridge.model.rules.power import PowerRules
 from bridge.model.rules.site import NO_RULES, Site
 from bridge.model.topology import regular
@@ -39,6 +39,51 @@ def test_nodes_with_a_planned_start_before_its_end_are_left_out(limit_s, nodes):
     asks = a_job(limit_s=limit_s, controller_chooses=True, required=(1,))
     snapshot = a_snapshot(nodes=3, jobs=[first, asks], running=[holds])()
     assert chosen(snapshot, 1, alone=False) == nodes
+
+
+SIZES = (4, 8, 8, 4)
+
+
+def instead(jobs, site=NO_RULES, *, by_size=True, sizes=SIZES, **settings):
+    """For each start that is planned for now, its nodes if the controller may choose others."""
+    snapshot = a_snapshot(nodes=[a_node(cpus) for cpus in sizes], jobs=jobs, **settings)()
+    plan = plan_of(snapshot)
+    assert plan.starts_now.tolist() == list(range(len(jobs)))
+    chooser = Chooser(snapshot, site, plan, by_size=by_size)
+    found = [chooser.instead(row) for row in plan.starts_now.tolist()]
+    return [None if choice is None else choice.nodes.tolist() for choice in found]
+
+
+def test_whole_nodes_that_differ_in_size_are_the_controllers_choice():
+    """Its own scheduler looks for a block of nodes, and may take the larger ones."""
+    jobs = [a_job(nodes=1), a_job(nodes=2)]
+    assert instead(jobs[:1]) == [[0, 1, 2, 3]]
+    # Neither may have the nodes of the other one: 0, and 1 and 3.
+    assert instead(jobs) == [[0, 2], [1, 2, 3]]
+
+
+@each(
+    settings=(
+        {"by_size": False}, {"sizes": (8, 8, 8, 8)}, {"site": Site(Rules(power=PowerRules()))}
+    )
+)  # fmt: skip
+def test_planned_nodes_stay_where_they_have_a_meaning_or_are_alike(settings):
+    assert instead([a_job(nodes=1), a_job(nodes=2)], **settings) == [None, None]
+
+
+@each(
+    job=(
+        {"shared": True, "cpus": 1}, {"nodes": 1, "max_nodes": 2}, {"least_s": 50, "limit_s": 100},
+        {"deadline_s": 10_000_000},
+    )
+)  # fmt: skip
+def test_planned_nodes_stay_for_requests_of_other_amounts(job):
+    assert instead([a_job(**job)]) == [None]
+
+
+def test_under_a_limit_a_whole_node_job_gets_no_more_than_is_planned():
+    limit = Limit(ConsumerKind.USER, EACH, "cpus", Items(8))
+    assert instead([a_job(nodes=1)], Site(Rules(limits=(limit,)))) == [[0, 3]]
 
 
 def test_of_two_that_are_to_start_on_one_node_the_first_may_have_it():
