@@ -20,17 +20,14 @@ HOUR_S = 3600
 def test_changes_count_for_an_hour_and_the_last_one_of_a_job_for_as_long_as_it_runs():
     resize_times = ResizeTimes()
     for at in (1000, 2000, 3000):
-        resize_times.begun("m", "ann", at)
-    resize_times.begun("n", "bob", 3000)
-    resize_times.keep(["m", "n"], 1000 + HOUR_S)
-    assert [resize_times.of_user(user) for user in ("ann", "bob", "eve")] == [2, 1, 0]
-    assert [resize_times.of_job(job) for job in ("m", "n", "x")] == [3000, 3000, 0]
-    resize_times.keep(["m"], 3000 + HOUR_S)
-    assert (resize_times.of_user("ann"), resize_times.of_job("m"), resize_times.of_job("n")) == (
-        0,
-        3000,
-        0,
-    )
+        resize_times.begun("70", "ann", at)
+    resize_times.begun("7", "an", 3000)
+    resize_times.keep(["70", "7"], 1000 + HOUR_S)
+    assert [resize_times.of_user(user) for user in ("ann", "an", "anna")] == [2, 1, 0]
+    assert [resize_times.of_job(job) for job in ("70", "7", "700")] == [3000, 3000, 0]
+    resize_times.keep(["70"], 3000 + HOUR_S)
+    assert [resize_times.of_user(user) for user in ("ann", "an")] == [0, 0]
+    assert [resize_times.of_job(job) for job in ("70", "7")] == [3000, 0]
 
 
 def test_users_and_jobs_of_one_name_are_two():

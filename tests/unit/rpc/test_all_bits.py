@@ -8,6 +8,9 @@ import pytest
 
 from bridge.errors import StaleSnapshot
 from bridge.model.job import Hold
+from bridge.rpc.pb import scheduler_pb2 as pb
+from tests.unit.rpc.test_cycles import conservative_cycles
+from tests.unit.rpc.test_offers import choosing_cycles, one, results, starts
 from tests.unit.rpc.test_session import hold_of, jobs_of
 from tests.unit.rpc.worlds import NOW_S, a_delta, a_full, a_hello, a_job, a_session
 
@@ -55,3 +58,35 @@ def test_a_version_is_compared_with_all_its_bits(bit):
     assert hold_of(session, "11")[0] is Hold.NONE
     versions = {job: int(row["version"]) for job, row in jobs_of(session).items()}
     assert versions == {"1": version, "11": version ^ 1 << bit}
+
+
+@pytest.mark.parametrize(("features", "said"), [("", False), ("none", False), ("none", True)])
+def test_what_was_decided_for_a_version_is_decided_anew_for_another(features, said):
+    """A start that is open, a choice that is open, and one that was refused."""
+    for bit in range(64):
+        jobs = [one(job, features=features) for job in ("1", "11")]
+        for job in jobs:
+            job.version = 2**60 + 2**32 + 1
+        cycles = choosing_cycles()
+        reply = cycles.run(a_full(jobs))
+        assert [job for job, _, _ in starts(reply)] == ["1", "11"]
+        assert starts(cycles.run(a_delta(1, fates=results(reply) if said else []))) == []
+        jobs[1].version ^= 1 << bit
+        reply = cycles.run(a_delta(2, jobs=jobs[1:]))
+        assert [job for job, _, _ in starts(reply)] == ["11"], bit
+
+
+def test_results_of_a_controller_that_looks_alike_do_not_count():
+    for epoch in [5 ^ 1 << bit for bit in range(64)]:
+        cycles = conservative_cycles()
+        cycles.greet(a_hello(epoch=5))
+        made = cycles.run(a_full([a_job("1"), a_job("11")], epoch=5)).decisions
+        said = [
+            pb.Fate(decision_id=each.id, job_id=each.job_id, outcome=pb.OUTCOME_REFUSED)
+            for each in made
+        ]
+        with pytest.raises(StaleSnapshot):
+            cycles.run(a_full(epoch=epoch, fates=said))
+        assert len(made) == 2
+        assert not cycles.counts.refusals
+        assert not cycles.run(a_delta(1, epoch=5)).decisions

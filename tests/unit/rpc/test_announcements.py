@@ -195,12 +195,14 @@ def test_a_start_whose_result_is_known_may_be_repeated():
     assert told(two_jobs(1), (0, 1, [0]), (1, UNPLANNED, [])) == [("start", "1", "n1")]
 
 
-def test_a_start_for_another_version_is_sent():
+@pytest.mark.parametrize("bit", [1, 31, 32, 60])
+def test_a_start_for_another_version_is_sent(bit):
+    """In whatever bit it differs; the other job's start is open."""
     told = Told()
-    told(two_jobs(), (0, 0, [0]), (1, UNPLANNED, []))
+    told(two_jobs(), (0, 0, [0]), (1, 0, [1]))
     snapshot = two_jobs(1)
-    snapshot.jobs.version[0] = 2
-    assert told(snapshot, (0, 1, [0]), (1, UNPLANNED, [])) == [("start", "1", "n1")]
+    snapshot.jobs.version[0] ^= 1 << bit
+    assert told(snapshot, (0, 1, [0]), (1, 1, [1])) == [("start", "1", "n1")]
 
 
 def test_tasks_of_an_array_start_and_its_next_is_announced():

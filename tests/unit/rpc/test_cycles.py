@@ -217,6 +217,19 @@ def test_an_old_epoch_is_refused_and_changes_nothing():
     assert cycles.run(a_delta(1, epoch=5)).generation == 2
 
 
+@pytest.mark.parametrize("epoch", [4, 6])
+def test_results_of_another_controller_do_not_count(epoch):
+    """Of the two starts one is refused by it; both stay open for the present one."""
+    cycles = conservative_cycles()
+    cycles.greet(a_hello(epoch=5))
+    made = cycles.run(a_full([wide("1", 1), wide("2", 1)], epoch=5)).decisions
+    false = pb.Fate(decision_id=made[0].id, job_id="1", outcome=pb.OUTCOME_REFUSED, code=7)
+    with pytest.raises(StaleSnapshot):
+        cycles.run(a_full([wide("1", 1)], epoch=epoch, fates=[false]))
+    assert kinds(cycles.run(a_delta(1, epoch=5))) == []
+    assert not cycles.counts.refusals
+
+
 def test_who_gave_up_waiting_changes_nothing():
     cycles = conservative_cycles()
     cycles.run(a_full([wide("1")]))

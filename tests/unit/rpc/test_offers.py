@@ -104,6 +104,21 @@ def test_what_does_not_change_is_not_asked_again():
         assert starts(reply) == []
 
 
+@pytest.mark.parametrize("is_open", [True, False])
+@pytest.mark.parametrize("bit", [1, 31, 32, 60])
+def test_a_job_that_has_changed_is_offered_at_once(bit, *, is_open):
+    """In whatever bit its version differs; the other job has to wait."""
+    cycles = choosing_cycles()
+    jobs = [one(job_id, features="none") for job_id in ("1", "2")]
+    reply = cycles.run(a_full(jobs))
+    assert [job_id for job_id, _, _ in starts(reply)] == ["1", "2"]
+    reply = cycles.run(a_delta(1, fates=[] if is_open else results(reply)))
+    assert starts(reply) == []
+    jobs[0].version ^= 1 << bit
+    reply = cycles.run(a_delta(2, jobs=jobs[:1]))
+    assert [job_id for job_id, _, _ in starts(reply)] == ["1"]
+
+
 def test_the_tasks_of_an_array_that_the_controller_can_place_start_one_after_the_other():
     """In a partition that oversubscribes: the planner has no place for a fifth task."""
     full = [a_running_job("7", "n[0-3]")]

@@ -293,12 +293,15 @@ def test_refusals_are_logged_once_a_minute_and_counted_for_a_bounded_number_of_n
 
 
 def test_a_placement_is_found_by_id_and_by_number():
-    placed = a_placement({"7": "n1 n10", "40_1": "n2", "40_2": ""}, numbers={"40_1": "41"})
+    placed = a_placement(
+        {"7": "n1 n10", "40_1": "n2", "40_2": "", "40_3": "n3"}, numbers={"40_1": "41", "40_3": "4"}
+    )
     assert placed.nodes("7") == {"n1", "n10"}
     assert placed.nodes("40_1") == placed.nodes("41") == {"n2"}
     assert placed.nodes("40_2") == frozenset()
     assert placed.nodes("40") is placed.nodes("0") is placed.nodes("") is None
     assert (placed.number("40_1"), placed.number("41"), placed.number("7")) == ("41", None, None)
+    assert (placed.number("40_3"), placed.number("4"), placed.nodes("4")) == ("4", None, {"n3"})
     assert (placed.user("41"), placed.user("40")) == ("ann", None)
     nothing = JobPlacement()
     assert nothing.nodes("7") is nothing.number("7") is nothing.user("7") is None
