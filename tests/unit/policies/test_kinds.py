@@ -215,7 +215,8 @@ class TestNotYetEligible:
 
 class TestFixedStart:
     def fixed(self, at_s=150, **settings):
-        return a_job(2, begin_s=at_s, hold=Hold.BEGIN_TIME, fixed=True, id="fixed", **settings)
+        settings = {"id": "fixed", **settings}
+        return a_job(2, begin_s=at_s, hold=Hold.BEGIN_TIME, fixed=True, **settings)
 
     @pytest.mark.parametrize("name", ["openccs", "conservative"])
     def test_it_is_planned_at_its_begin_time_exactly(self, name):
@@ -228,6 +229,19 @@ class TestFixedStart:
         plan = decide(snapshot)
         assert start_of(snapshot, plan, "fixed") == 150
         assert start_of(snapshot, plan, "other") == 250
+
+    def test_jobs_behind_it_are_planned_around_it(self):
+        """Between two fixed starts, or after both, though all of them may begin at once."""
+        jobs = [
+            self.fixed(),
+            self.fixed(at_s=360, id="second"),
+            a_job(2, limit_s=100, id="long"),
+            a_job(2, limit_s=120, id="longer"),
+        ]
+        snapshot = a_snapshot(nodes=2, running=BUSY, jobs=jobs)()
+        plan = decide(snapshot, name="conservative")
+        found = [start_of(snapshot, plan, job) for job in ("fixed", "second", "long", "longer")]
+        assert found == [150, 360, 250, 460]
 
     def test_a_promised_start_stands_before_it(self):
         memory = Memory()
