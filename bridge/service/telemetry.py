@@ -63,8 +63,10 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from bridge.line_text import on_one_line
 from bridge.model.decisions.answer import Dispatched
 
+MAX_LABEL = 200
 _BUCKETS_S = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 _ERROR_BUCKETS_S = (
     -14_400, -3600, -600, -60, -10, -1, 0, 1, 10, 60, 600, 3600, 14_400, 86_400
@@ -277,7 +279,7 @@ class Metrics:
 
     def started(self, partition: str, error_s: int) -> None:
         """Counts an announced start, with its error."""
-        self._start_error.labels(partition).observe(error_s)
+        self._start_error.labels(_label(partition)).observe(error_s)
 
     def announcements_changed(self, later: int, earlier: int) -> None:
         """Counts announced starts that moved."""
@@ -302,11 +304,11 @@ class Metrics:
 
     def power_refused(self, agent: str, reason: str) -> None:
         """Counts a refused value of an agent."""
-        self._power.labels(agent, reason).inc()
+        self._power.labels(_label(agent), reason).inc()
 
     def report_refused(self, node: str, reason: str) -> None:
         """Counts a report of a node on a job that is not placed there."""
-        self._reports.labels(node, reason).inc()
+        self._reports.labels(_label(node), reason).inc()
 
     def power_switched(self, before: str, after: str) -> None:
         """Counts a change of the source of a node's power."""
@@ -323,3 +325,8 @@ class Metrics:
     def page(self) -> bytes:
         """The page /metrics."""
         return generate_latest(self.registry)
+
+
+def _label(name: str) -> str:
+    """A name of others as a label: short, on one line, and text in UTF-8; else no page is made."""
+    return on_one_line(name[:MAX_LABEL].encode("utf-8", "replace").decode())

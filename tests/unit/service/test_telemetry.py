@@ -7,6 +7,7 @@ import re
 
 import pytest
 from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
 
 from bridge.model.decisions.answer import TIMEOUT, Dispatched
 from bridge.service import telemetry
@@ -204,3 +205,32 @@ def test_what_a_dispatcher_did_is_counted():
     assert math.isnan(value("schedbridge_solver_gap"))  # it is not that of the dispatch before
     assert value("schedbridge_solver_window_jobs") == 7
     assert value("schedbridge_solver_saved_ratio") == 0
+
+
+def test_odd_names_in_labels_leave_the_page_and_the_other_series_as_they_are():
+    """Of partitions, and of nodes; the page is one that Prometheus reads."""
+    odd = (
+        'a"b\\',
+        "a\nschedbridge_odd_total 9\n",
+        "\udc80",
+        "x" * 5000,
+        "\x1b[2J",
+        "",
+        "\u2028",
+    )
+    metrics = Metrics("1", "easy")
+    for name in ("batch", *odd, "long"):
+        metrics.started(name, 1)
+        metrics.report_refused(name, "not placed")
+        metrics.power_refused(name, "range")
+    text = metrics.page().decode()
+    samples = {
+        (sample.name, sample.labels.get("partition", sample.labels.get("node"))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    assert samples["schedbridge_start_error_seconds_count", "batch"] == 1
+    assert samples["schedbridge_start_error_seconds_count", "long"] == 1
+    assert not any(name == "schedbridge_odd_total" for name, _ in samples)
+    assert "\x1b" not in text
+    assert max(map(len, text.splitlines())) < 1000
