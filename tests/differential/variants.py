@@ -25,7 +25,7 @@ class Variant:
 
 _POOL = """planning:
   free_pools:
-    - {name: spare, nodes: {names: [n16]}, access: {partitions: [big]}}
+    - {name: spare, nodes: {names: [n16]}, access: [{partitions: [big]}]}
 """
 VARIANTS = {
     "plain": Variant(),

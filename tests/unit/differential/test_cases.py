@@ -2,8 +2,11 @@
 """The cases of the differential test are read as they are meant."""
 
 import pytest
+import yaml
 
+from bridge.planning.site_rules.rules_text import PlanningSection
 from tests.differential.cases import UNSUPPORTED, CaseError, choose, load, read
+from tests.differential.variants import VARIANTS
 
 ONE = """
 topic: sizes
@@ -41,6 +44,14 @@ def test_a_case_of_several_variants_is_one_on_each():
         ("cpus", "t, CR_CPU", "a 2"),
     ]  # fmt: skip
     assert {case.variant for case in read(text % "", "one.yaml")} == {"plain"}
+
+
+def test_the_service_accepts_the_planning_of_each_variant():
+    for variant in VARIANTS.values():
+        planning = yaml.safe_load(variant.planning or "planning: {}")["planning"]
+        assert bool(PlanningSection.model_validate(planning).site().rules.free_pools) == bool(
+            variant.planning
+        )
 
 
 def test_who_submits_and_who_is_waited_for():
