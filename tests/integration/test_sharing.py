@@ -97,6 +97,22 @@ def cgroup(cluster: Cluster, job: str, file: str, node: str = "n1") -> str:
     return cluster.inside(node, "sh", "-c", f"{words} || true")
 
 
+def cpu_s(cluster: Cluster, *jobs: str) -> list[float]:
+    """CPU time of jobs on n1 so far."""
+    file = "/sys/fs/cgroup/cpuacct/slurm_n1/uid_*/job_{}/cpuacct.usage"
+    words = " ".join(file.format(job) for job in jobs)
+    found = cluster.inside("n1", "sh", "-c", f"cat {words}")
+    return [int(line) / 1e9 for line in found.split()]
+
+
+def cpu_used(cluster: Cluster, host: str, guest: str) -> list[float]:
+    """CPU time that a host and its guest use from now on, until the host has used 5 s of it."""
+    before = cpu_s(cluster, host, guest)
+    cluster.wait_for("more work", lambda: cpu_s(cluster, host)[0] > before[0] + 5)
+    after = cpu_s(cluster, host, guest)
+    return [now - then for now, then in zip(after, before, strict=True)]
+
+
 def shown(cluster: Cluster, job: str, node: str = "n1") -> tuple[str, str]:
     """Quota and shares of a job."""
     quota, shares = (

@@ -17,6 +17,8 @@ from tests.integration.test_sharing import (
     a_host,
     bound,
     cgroup,
+    cpu_s,
+    cpu_used,
     no_trace_is_left,
     reboot,
     sharing,
@@ -56,14 +58,6 @@ LEARNT = {
 }  # fmt: skip
 
 
-def cpu_s(cluster: Cluster, *jobs: str) -> list[float]:
-    """CPU time of jobs on n1 so far."""
-    file = "/sys/fs/cgroup/cpuacct/slurm_n1/uid_*/job_{}/cpuacct.usage"
-    words = " ".join(file.format(job) for job in jobs)
-    found = cluster.inside("n1", "sh", "-c", f"cat {words}")
-    return [int(line) / 1e9 for line in found.split()]
-
-
 @contextmanager
 def jobs_may_exceed_their_memory(cluster: Cluster) -> Iterator[None]:
     """Slurm counts the memory of jobs, but kills none that uses more than it has requested."""
@@ -95,10 +89,7 @@ def test_thousands_of_processes_that_spin_leave_the_host_its_cpus(sharing: Decid
     )  # fmt: skip
     cluster.inside("n1", "touch", "/tmp/work")
     cluster.wait_for("work of the host", lambda: cpu_s(cluster, host)[0] > 1)
-    before = cpu_s(cluster, host, guest)
-    cluster.wait_for("more work", lambda: cpu_s(cluster, host)[0] > before[0] + 5)
-    after = cpu_s(cluster, host, guest)
-    used = [now - then for now, then in zip(after, before, strict=True)]
+    used = cpu_used(cluster, host, guest)
     assert used[0] > 5 * used[1], used
     cluster.root("scancel", "--signal=KILL", "--full", guest)
     cluster.wait_for("its end", lambda: guest not in cluster.queue(), 120)
@@ -122,10 +113,7 @@ def test_a_guest_that_calls_itself_slurmstepd_is_bound_as_any_other(sharing: Dec
     cluster.wait_for(
         "all but Slurm's", lambda: len(cgroup(cluster, guest, "cgroup.procs").split()) == 5
     )
-    before = cpu_s(cluster, host, guest)
-    cluster.wait_for("more work", lambda: cpu_s(cluster, host)[0] > before[0] + 5)
-    after = cpu_s(cluster, host, guest)
-    used = [now - then for now, then in zip(after, before, strict=True)]
+    used = cpu_used(cluster, host, guest)
     assert used[0] > 5 * used[1], used
 
 

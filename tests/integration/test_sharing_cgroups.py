@@ -15,6 +15,7 @@ from tests.integration.test_sharing import (
     a_pair,
     bound,
     cgroup,
+    cpu_used,
     falls_back,
     sharing,
     sharing_cluster,
@@ -86,6 +87,9 @@ def test_every_process_of_both_jobs_starts_in_its_cgroup(sharing: Decider) -> No
     said = cluster.inside("n1", "sh", "-c", f"grep 'of job {guest} ' {log} || true")
     assert "started outside" not in said
     assert outside(cluster, guest)[1] == 0
+    used = cpu_used(cluster, host, guest)
+    print("CPU time of host and guest, s:", used)
+    assert used[0] > 10 * used[1], used  # its quota is a twentieth of the node
     cluster.inside("n1", "touch", "/tmp/enough")
 
 
