@@ -122,11 +122,13 @@ def shown(cluster: Cluster, job: str, node: str = "n1") -> tuple[str, str]:
 
 
 def no_trace_is_left(cluster: Cluster) -> None:
-    find = "find /sys/fs/cgroup/cpu -name 'schedbridge_*'"
+    """The tree of cgroups is the host's, with those that others make there."""
     for node in ("n1", "n2"):
+        find = f"find /sys/fs/cgroup/cpu -name 'schedbridge_{node}_*'"
         cluster.wait_for(
-            "no trace", lambda node=node: not cluster.inside(node, "sh", "-c", find), 30
-        )
+            "no trace",
+            lambda node=node, find=find: not cluster.inside(node, "sh", "-c", find), 30,
+        )  # fmt: skip
 
 
 # ---------------------------------------------------------------- pairs
