@@ -15,7 +15,7 @@ from bridge.agent.shares.wanted import Share
 from bridge.rpc.agents.hub import Hub
 from bridge.rpc.pb import agent_pb2 as pb
 from tests.unit.agent.made_up import make_process
-from tests.unit.agent.trees import NODE, Clock, OldTree, Tree, guest, run
+from tests.unit.agent.trees import NODE, Clock, OldTree, Tree, ends, guest, run
 
 NODES = "n1", "n2"
 FULL, FLOOR = ("100", "max 100000"), ("1", "20000 100000")
@@ -131,6 +131,18 @@ def test_until_the_next_plan_guests_are_at_the_floor(
         site.clock.now_s += 2
         site.hub.shares.renew()
     assert site.shown() == [FLOOR] * 2
+
+
+@pytest.mark.parametrize("restart", [restart_service, restart_agents, lose_the_controller])
+def test_until_the_next_plan_the_end_of_a_host_frees_its_own_guest_alone(
+    site: Site, restart: Callable[[Site], None]
+) -> None:
+    restart(site)
+    site.clock.now_s += 10
+    ends(site.trees[0].scope / "job_8")
+    assert site.shown() == [("1", FULL[1]), FLOOR]
+    ends(site.trees[1].scope / "job_8")
+    assert site.shown() == [("1", FULL[1])] * 2
 
 
 def test_a_guest_between_two_steps_keeps_its_quota_over_a_restart_of_the_agent(

@@ -10,7 +10,7 @@ from bridge.errors import ConfigError
 from bridge.model.job import Ending
 from bridge.model.learnt import Learnt
 from bridge.planning.sharing.histories import application
-from bridge.planning.sharing.left_hosts import MOST_TIMES
+from bridge.planning.sharing.left_hosts import MOST_TIMES, PAUSE_S
 from bridge.planning.sharing.orders import FLOOR
 from bridge.planning.sharing.pair_knowledge import CEILINGS, Entry, highest_admissible, pair_key
 from bridge.planning.sharing.switch import NAME as SWITCH
@@ -603,15 +603,16 @@ def test_a_guest_that_was_short_of_memory_does_not_come_back_to_its_host(extra):
 
 
 def test_a_guest_that_is_sent_away_everywhere_stops_being_one():
-    """Beside ever other applications, of which nothing is known."""
+    """Beside ever other applications, of which nothing is known; another job is a guest still."""
     machine = Machine(harmless)
     starts = []
     names = iter(f"app{a}{b}{c}" for a in "abcdefgh" for b in "abcdefgh" for c in "abcdefgh")
-    for _ in range(1000):
+    for _ in range(560):
         if not machine.guest:
             machine.jobs = (a_waiting_job(id="g0", cpus=4),)
         machine.extra = {"memory_stall": 0.2} if machine.guest else {}
-        plan = machine.step(by_s=10)
+        machine.extra["end_s"] = machine.now_s + 9000
+        plan = machine.step(by_s=20)
         if len(plan.requeues):
             machine.host = {"id": f"h{machine.now_s}", "name": next(names)}
         if len(plan.guest_starts):
@@ -619,6 +620,9 @@ def test_a_guest_that_is_sent_away_everywhere_stops_being_one():
     assert len(starts) == MOST_TIMES
     pauses = np.diff(starts)
     assert (pauses[1:] >= 1.9 * pauses[:-1]).all()
+    assert machine.now_s - starts[-1] > PAUSE_S << (MOST_TIMES - 1)
+    machine.jobs = (a_waiting_job(id="g1", cpus=4),)
+    assert len(machine.step(by_s=20).guest_starts) == 1
 
 
 def test_an_unknown_running_guest_is_taken_over():

@@ -53,6 +53,21 @@ def test_harm_that_a_faster_stage_cancels_out_exactly_is_found_as_well(seed):
     assert (harms[-40:] <= 0.26).all()
 
 
+@pytest.mark.parametrize("before", [1.0, 2.0], ids=["it seems faster", "it seems the same"])
+def test_a_guest_whose_harm_a_comparison_has_shown_is_held_to_the_floor_at_once(before):
+    """Not only once new measurements beside the guest show the harm again."""
+    machine = Machine(by_use, share=COMPARING, noise=0.05)
+    machine.own = stage_at_arrival(before, 4.0)
+    machine.with_guest()
+    while not Entry.of_numbers(machine.known.get(pair_key(HOST, GUEST))).seen[-1].count:
+        machine.step()
+        assert machine.now_s - ARRIVES_S <= 40 * STEP_S
+    assert machine.guest
+    for _ in range(4):
+        assert machine.quota == FLOOR
+        machine.step()
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_slower_stage_costs_a_harmless_guest_neither_place_nor_ceiling(seed):
     machine, _ = beside(stage_at_arrival(2.0, 1.0), harmless, seed=seed)
