@@ -2,7 +2,7 @@
 """Plants faults one at a time in a copy of the tree and tells which suites notice.
 
 `python -m tests.mutants --help`. Exit code 1: a suite fails without a fault, or a fault is noticed
-by fewer than two suites.
+by fewer than two suites, cannot be planted, or leaves no program.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import bridge.core
 from tests.mutants.mutants import FILE, Mutant, Unfit, read
-from tests.mutants.running import CORE, Copy
+from tests.mutants.running import CORE, Copy, Ran
 
 ENOUGH = 2
 
@@ -52,16 +52,20 @@ def main() -> int:
         sound, unsound = (suites, 0) if given.trust else _without_fault(suites, todo, copy)
         bad += unsound
         for number, mutant in enumerate(todo, 1):
-            noticed = _noticed(mutant, sound, copy, everything=given.all_suites)
+            noticed, told = dict[str, str](), ""
+            try:
+                noticed = _noticed(mutant, sound, copy, everything=given.all_suites)
+            except Unfit as error:
+                told = _indented(error)
             enough = len(noticed) >= ENOUGH
             bad += not enough
-            told = "; ".join(f"{name} ({words})" for name, words in noticed.items()) or "nobody"
-            print(f"{number:>3}/{len(todo)} {'ok ' if enough else 'BAD'} {mutant.name}: {told}",
-                  flush=True)  # fmt: skip
-            if given.done is not None:
+            if given.done is not None and not told:
                 given.done.parent.mkdir(parents=True, exist_ok=True)
                 with given.done.open("a", encoding="utf-8") as sink:
                     sink.write(json.dumps({"key": _key(mutant), "noticed": noticed}) + "\n")
+            told = told or "; ".join(f"{name} ({words})" for name, words in noticed.items())
+            print(f"{number:>3}/{len(todo)} {'ok ' if enough else 'BAD'} {mutant.name}: "
+                  f"{told or 'nobody'}", flush=True)  # fmt: skip
     print(f"{len(chosen)} mutants, {bad} problems")
     return 1 if bad else 0
 
@@ -95,13 +99,21 @@ def _is_core(mutant: Mutant) -> bool:
     return mutant.file.startswith(CORE) and mutant.file.endswith("pp")
 
 
+def _indented(error: Unfit) -> str:
+    """What is wrong, and below it what a compiler said."""
+    return str(error).strip().replace("\n", "\n        ")
+
+
 def _without_fault(
     suites: dict[str, list[str]], chosen: list[Mutant], copy: Copy
 ) -> tuple[dict[str, list[str]], int]:
     """The suites that pass: one that fails anyway notices nothing."""
     sound, bad = {}, 0
     for name in dict.fromkeys(suite for mutant in chosen for suite in mutant.suites):
-        ran = copy.run(suites[name])
+        try:
+            ran = copy.run(suites[name])
+        except Unfit as error:
+            ran = Ran(passed=False, words=_indented(error))
         if ran.passed:
             sound[name] = suites[name]
         else:
@@ -113,12 +125,17 @@ def _without_fault(
 def _noticed(
     mutant: Mutant, suites: dict[str, list[str]], copy: Copy, *, everything: bool
 ) -> dict[str, str]:
-    """The suites that fail, and what failed first in each."""
+    """The suites that fail, and what failed first in each.
+
+    Raises:
+        Unfit: the fault cannot be planted, or there is no program with it.
+    """
+    planted = mutant.text(copy.root)
     path = copy.root / mutant.file
     before = path.read_text(encoding="utf-8")
     noticed: dict[str, str] = {}
     try:
-        path.write_text(mutant.text(copy.root), encoding="utf-8")
+        path.write_text(planted, encoding="utf-8")
         if _is_core(mutant):
             copy.build_core()
         for name in mutant.suites:

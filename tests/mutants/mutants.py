@@ -12,7 +12,7 @@ FILE = Path(__file__).with_name("mutants.yaml")
 
 
 class Unfit(Exception):
-    """A patch that does not apply, and which."""
+    """A fault that cannot be tried, and why."""
 
 
 @dataclass(frozen=True)

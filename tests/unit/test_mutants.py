@@ -2,13 +2,48 @@
 """Every planted fault still applies; `scripts/test mutants` tries them."""
 
 import dataclasses
+import json
+import re
+import subprocess
+from pathlib import Path
 
 import pytest
 
 from tests.crosses import each
+from tests.mutants import __main__ as trial
+from tests.mutants import running
 from tests.mutants.mutants import FILE, Unfit, read
 
 SUITES, MUTANTS = read(FILE.read_text(encoding="utf-8"))
+SMALL_TREE = {
+    "bridge/core/empty": "",
+    "rule.py": "LIMIT = 2\n",
+    "first.py": "import rule\nassert rule.LIMIT == 2\n",
+    "second.py": "import rule\nassert rule.LIMIT < 3\n",
+    "test_rule.py": "import rule\n\ndef test_rule():\n    assert rule.LIMIT == 2\n",
+    "tests/shim/probe.c": "int main(void) { return 0; }\n",
+    "tests/shim/Makefile": """
+build/probe: probe.c
+\tmkdir -p build && $(CC) -o $@ probe.c
+run-probe: build/probe
+\t./build/probe
+""",
+    "mutants.yaml": """
+suites:
+  first: [python, first.py]
+  second: [python, second.py]
+  collected: [pytest, -q, test_rule.py]
+  in C: [make, -s, -C, tests/shim, run-probe]
+  gone: [make, -s, -C, tests/shim, run-gone]
+mutants:
+  - {name: no C, file: tests/shim/probe.c, old: return 0, new: return zero, suites: [in C, first]}
+  - {name: no Python, file: rule.py, old: "2", new: "(2", suites: [collected, first]}
+  - {name: renamed, file: rule.py, old: MAXIMUM = 2, new: MAXIMUM = 3, suites: [first, second]}
+  - {name: moved, file: rules.py, old: LIMIT = 2, new: LIMIT = 3, suites: [first, second]}
+  - {name: seen in C, file: tests/shim/probe.c, old: "0", new: "1", suites: [in C, gone]}
+  - {name: seen by two, file: rule.py, old: "2", new: "3", suites: [first, second]}
+""",
+}
 
 
 @each(mutant={mutant.name: mutant for mutant in MUTANTS})
@@ -31,3 +66,45 @@ mutants: [{name: m, file: f, old: o, new: n, suites: [a]}]
 """
     with pytest.raises(Unfit, match="two suites"):
         read(text)
+
+
+def run_small_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    tree = tmp_path / "small"
+    for name, text in SMALL_TREE.items():
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text(text)
+    subprocess.run(["git", "init", "-q", str(tree)], check=True)
+    monkeypatch.setattr(running, "ROOT", tree)
+    monkeypatch.setattr(trial, "FILE", tree / "mutants.yaml")
+    monkeypatch.setattr("sys.argv", ["mutants", "--home", str(tmp_path / "home"), *words])
+    return trial.main()
+
+
+def test_a_mutant_that_cannot_be_tried_is_named_and_the_others_are_tried(
+    tmp_path, monkeypatch, capsys
+):
+    done = tmp_path / "done.jsonl"
+    words = "--trust", "--done", str(done)
+    assert run_small_tree(tmp_path, monkeypatch, *words, "no", "moved", "renamed", "two") == 1
+    told = capsys.readouterr().out
+    assert re.findall(r"^ +\d/5 (...) (.*?):", told, re.MULTILINE) == [
+        ("BAD", "no C"), ("BAD", "no Python"), ("BAD", "renamed"), ("BAD", "moved"),
+        ("ok ", "seen by two"),
+    ]  # fmt: skip
+    assert "zero" in told
+    assert "rules.py is gone" in told
+    assert told.endswith("5 mutants, 4 problems\n")
+    assert [json.loads(line)["key"].split()[:3] for line in done.read_text().splitlines()] == [
+        ["seen", "by", "two"]
+    ]
+
+
+def test_a_suite_that_cannot_be_built_notices_nothing_and_the_others_are_run(
+    tmp_path, monkeypatch, capsys
+):
+    assert run_small_tree(tmp_path, monkeypatch, "seen") == 1
+    told = capsys.readouterr().out
+    assert "suite 'gone' fails without a fault: make" in told
+    assert "BAD seen in C: in C (" in told
+    assert "ok  seen by two: first (" in told
+    assert told.endswith("2 mutants, 2 problems\n")
