@@ -11,6 +11,8 @@ from tests.integration.decider import Decider, deciding
 from tests.integration.shared_nodes import shared_nodes, with_service
 from tests.integration.slurm import Cluster, Record
 from tests.integration.test_sharing import (
+    FULL_SHARE,
+    NO_CGROUP,
     SPIN,
     a_host,
     bound,
@@ -24,7 +26,8 @@ CLUSTER = "sbshareparts"
 NODES: Final = ("n1", "n2")
 OF_BOTH: Final = ("-N2", "-n4", "-wn[1-2]")
 """Options of a job of all CPUs of both nodes."""
-NO_SHARE: Final = "", ""
+NO_SHARE: Final = (NO_CGROUP, FULL_SHARE)
+"""What is shown of a job without a quota, without and with a cgroup of its own."""
 
 
 @pytest.fixture(scope="module")
@@ -94,8 +97,8 @@ def test_two_guests_have_a_node_of_their_host_each(sharing: Decider) -> None:
         assert sharing.reported(guest)["host"] == host
         bound(sharing, guest, milli_cpus, weight, node)
         throttled(cluster, guest, node)
-        assert shown(cluster, guest, other) == NO_SHARE
-        assert shown(cluster, host, node) == NO_SHARE
+        assert shown(cluster, guest, other) == NO_CGROUP
+        assert shown(cluster, host, node) in NO_SHARE
         own_comment(cluster, guest, f"a guest on the nodes of job {host}")
     assert shown(cluster, guests["n1"]) == ("25000", "10")  # not changed by the other one's
     own_comment(cluster, host, f"shares its nodes with 2 guests, jobs {', '.join(guests.values())}")
@@ -149,7 +152,7 @@ def test_a_guest_over_two_nodes_has_its_share_on_each(sharing: Decider) -> None:
     sharing.tell_agents()  # a plan without quotas
     for node in NODES:
         cluster.wait_for(
-            "its full share", lambda node=node: shown(cluster, guest, node) == NO_SHARE
+            "its full share", lambda node=node: shown(cluster, guest, node) in NO_SHARE
         )
     assert held(cluster) == {"n1": "2", "n2": "2"}
     assert cluster.state(guest) == "RUNNING"
@@ -167,7 +170,7 @@ def test_a_host_that_ends_frees_the_node_without_a_guest(sharing: Decider) -> No
     cluster.wait_for("a report", lambda: sharing.reported(guest)["host"] == "")
     cluster.wait_state(follows, "RUNNING")
     sharing.tell_agents()  # a plan without quotas
-    cluster.wait_for("its full share", lambda: shown(cluster, guest, "n2") == NO_SHARE)
+    cluster.wait_for("its full share", lambda: shown(cluster, guest, "n2") in NO_SHARE)
     assert cluster.state(guest) == "RUNNING"
     assert cluster.state(waits) == "PENDING"  # the guest keeps its CPUs
     assert held(cluster) == {"n1": "2", "n2": "2"}
