@@ -153,8 +153,9 @@ class Book:
                 keeps for chunks that request it, (n_nodes, n_res) int64: all other chunks together
                 get no more of the other resources than the capacity less that, and cannot have
                 such a node exclusively. (PACK: unless a chunk of the same job requests it.)
-            select: a ``Select`` code. Requests of several groups that request different chunks take
-                nodes as by SEQUENTIAL.
+            select: a ``Select`` code. By BEST_FIT a request of one group takes the fewest nodes
+                that hold it, but none of higher rank to save one of lower rank. Requests of several
+                groups that request different chunks take nodes as by SEQUENTIAL.
         """
     @property
     def now(self) -> int:

@@ -6,6 +6,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from bridge.model.job_columns import objects
 from bridge.planning.scheduler.list_scheduler import ListScheduler
 from bridge.ports import Conditions, Preference, Selection
 from bridge.units import NEVER, UNPLANNED
@@ -73,6 +74,41 @@ def test_they_give_the_same_starts_and_nodes(seed, selection):
             # rule does not allow are told differently.
             if not snapshot.jobs.licences[job].any() and not snapshot.jobs.width_rule[job]:
                 assert said is None or said.code is told.code, (said, told)
+
+
+def tasks_alone(snapshot):
+    """The same world with jobs that count tasks on shared nodes only, without amounts per node."""
+    jobs = snapshot.jobs
+    return dataclasses.replace(
+        snapshot,
+        jobs=dataclasses.replace(
+            jobs,
+            tasks=np.maximum(jobs.tasks, jobs.max_nodes),
+            per_task=np.maximum(jobs.per_task, [1] + [0] * (jobs.per_task.shape[1] - 1)),
+            per_node=np.zeros_like(jobs.per_node),
+            min_nodes=np.ones_like(jobs.min_nodes),
+            max_nodes=np.maximum(jobs.tasks, jobs.max_nodes),
+            max_tasks_per_node=np.zeros_like(jobs.max_tasks_per_node),
+            width_rule=np.zeros_like(jobs.width_rule),
+            exclusive=np.zeros_like(jobs.exclusive),
+            required=objects([()] * len(jobs)),
+        ),
+    )
+
+
+@each(seed=range(100))
+def test_tasks_get_the_same_nodes_by_best_fit(seed):
+    snapshot = tasks_alone(random_world(seed))
+    fast, book = schedulers(snapshot, Selection.BEST_FIT)
+    for depth in DEPTHS:
+        assert fast.schedule(depth=depth).start_s.tolist() == (
+            book.schedule(depth=depth).start_s.tolist()
+        )
+        mine, theirs = fast.plan("one"), book.plan("other")
+        assert check(snapshot, theirs) == ()
+        assert mine.indptr.tolist() == theirs.indptr.tolist()
+        assert mine.nodes.tolist() == theirs.nodes.tolist()
+        assert mine.tasks.tolist() == theirs.tasks.tolist()
 
 
 @each(seed=range(40))

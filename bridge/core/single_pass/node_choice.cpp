@@ -2,54 +2,11 @@
 #include "single_pass/node_choice.hpp"
 
 #include <algorithm>
-#include <map>
 
 #include "common/best_fit.hpp"
+#include "common/completable.hpp"
 
 namespace bridge {
-namespace {
-
-// The first candidates in order that can be completed to `width` nodes holding `tasks`: a candidate
-// is skipped if even the later ones with the largest capacity could not make up for it.
-std::vector<Candidate> first_completable(const std::vector<Candidate> &candidates, size_t fixed,
-                                         int64_t width, int64_t tasks) {
-    std::vector<Candidate> taken(candidates.begin(),
-                                 candidates.begin() + static_cast<std::ptrdiff_t>(fixed));
-    int64_t missing = tasks;
-    for (const Candidate &candidate : taken) {
-        missing -= candidate.room;
-    }
-    std::map<int32_t, int64_t, std::greater<>>
-        capacities_after; // capacity in tasks -> number of nodes
-    for (size_t i = fixed; i < candidates.size(); ++i) {
-        ++capacities_after[candidates[i].room];
-    }
-    int64_t to_take = width - static_cast<int64_t>(fixed);
-    for (size_t i = fixed; to_take > 0; ++i) {
-        const Candidate &candidate = candidates[i];
-        const auto at = capacities_after.find(candidate.room);
-        if (--at->second == 0) {
-            capacities_after.erase(at);
-        }
-        int64_t others = to_take - 1;
-        int64_t most = candidate.room;
-        for (auto next = capacities_after.begin(); others > 0 && next != capacities_after.end();
-             ++next) {
-            const int64_t n = std::min(others, next->second);
-            most += n * next->first;
-            others -= n;
-        }
-        if (others == 0 && most >= missing) {
-            taken.push_back(candidate);
-            missing -= candidate.room;
-            --to_take;
-        }
-    }
-    return taken;
-}
-
-} // namespace
-
 int64_t width_to_take(const NodeDemand &demand, const Widths &widths,
                       const std::vector<Candidate> &candidates, bool widest) {
     size_t fixed = 0;

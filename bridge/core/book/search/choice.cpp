@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "common/best_fit.hpp"
+#include "common/completable.hpp"
+#include "single_pass/widths.hpp"
 
 namespace bridge {
 namespace {
@@ -64,6 +66,18 @@ void sort_by_fit(const BookState &state, const Shape &shape, int64_t start, int6
     });
     std::transform(scored.begin(), scored.end(), seats.begin(),
                    [](const Scored<Seat> &one) { return one.candidate; });
+}
+
+std::vector<Seat> fewest_seats(const BookState &state, const std::vector<Seat> &seats,
+                               int64_t chunks) {
+    std::vector<RankedCapacity> capacities;
+    capacities.reserve(seats.size());
+    for (const Seat &seat : seats) {
+        capacities.push_back({state.nodes.rank(static_cast<size_t>(seat.position)),
+                              static_cast<int32_t>(seat.room), 1});
+    }
+    const int64_t width = width_by_rank({1, chunks, WidthRule::ANY}, chunks, 1, capacities);
+    return first_completable(seats, 0, width, chunks);
 }
 
 } // namespace bridge

@@ -21,4 +21,9 @@ struct Seat {
 void sort_by_fit(const BookState &state, const Shape &shape, int64_t start, int64_t length,
                  std::vector<Seat> &seats);
 
+// The seats, in order, of the fewest nodes that hold so many chunks; all of them together do. No
+// node of higher rank is taken to save one of lower rank.
+std::vector<Seat> fewest_seats(const BookState &state, const std::vector<Seat> &seats,
+                               int64_t chunks);
+
 } // namespace bridge

@@ -4,6 +4,7 @@
 #include "book/search/search.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace bridge {
 
@@ -166,13 +167,20 @@ bool BookSearch::map_one(const Request &request, int64_t start, int64_t length,
             }
         }
         sort_by_fit(state_, shape, start, length, seats);
-        for (size_t i = 0; i < seats.size() && missing > 0; ++i) {
-            take(seats[i].position, std::min(seats[i].room, missing));
+        const int64_t held =
+            std::accumulate(seats.begin(), seats.end(), int64_t{0},
+                            [](int64_t sum, const Seat &seat) { return sum + seat.room; });
+        if (held < sought.count) {
+            return false;
         }
-        if (missing > 0) {
-            placed.clear();
+        const std::vector<Seat> taken = fewest_seats(state_, seats, sought.count);
+        int64_t left = sought.count - static_cast<int64_t>(taken.size()); // beyond one on each
+        for (const Seat &seat : taken) {
+            const int64_t more = std::min(left, seat.room - 1);
+            take(seat.position, 1 + more);
+            left -= more;
         }
-        return missing == 0;
+        return true;
     }
     if (known && sought.count == 1) {
         take(found_.position, 1);

@@ -5,7 +5,8 @@
 // 1. Exact: a start is skipped only if no mapping exists there. Candidates are the first start
 //    allowed and the times at which something ends or opens (for the latest start: the last one
 //    allowed, and those from which the job ends as something begins).
-// 2. Nodes are taken in order of rank, then index; a node takes as many chunks as fit (FREE).
+// 2. Nodes are taken in order of rank, then index; a node takes as many chunks as fit (FREE). By
+//    best fit, one group of chunks takes the fewest nodes that hold it.
 // 3. Several groups on shared nodes are a packing problem: first greedily, with the most demanding
 //    chunks (largest share of the system) on the first nodes; if that fails, exactly
 //    (packing.cpp).

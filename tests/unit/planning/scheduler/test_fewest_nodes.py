@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tasks get the fewest nodes that hold them, also where rules of the site bind other jobs."""
+
+from bridge.model.rules.site import NO_RULES, Site
+from bridge.registry import PRESETS, build
+from bridge.safe_cycle.decider import Decider
+from tests.builders import a_job, a_node, a_snapshot
+from tests.crosses import each
+from tests.cycles import parse_rules
+
+POOL = {"free_pools": [{"name": "spare", "nodes": {"names": "n6"}}]}
+"""A pool of a node that these jobs do not need."""
+LIMIT = {"limits": [{"user": "user", "resource": "cpus", "items": 100}]}
+"""A limit that counts these jobs, but never binds them."""
+SITES = {
+    "no rules": NO_RULES,
+    "a pool": Site(parse_rules(POOL)),
+    "a limit": Site(parse_rules(LIMIT)),
+}
+
+
+def placed(nodes, jobs, site):
+    """For each job the tasks on each of its nodes; all start now."""
+    snapshot = a_snapshot(nodes=nodes, jobs=jobs)()
+    plan = Decider(build(PRESETS["slurm-like"]), site=SITES[site]).decide(snapshot)
+    assert plan.starts_now.tolist() == list(range(len(jobs)))
+    pairs = list(zip(plan.nodes.tolist(), plan.tasks.tolist(), strict=True))
+    return [dict(pairs[a:b]) for a, b in zip(plan.indptr[:-1], plan.indptr[1:], strict=True)]
+
+
+def tasks(count, cpus=1):
+    return a_job(shared=True, tasks=count, cpus_per_task=cpus, max_nodes=count)
+
+
+@each(site=tuple(SITES))
+def test_an_idle_node_is_taken_before_the_rest_of_one_in_use_and_of_another(site):
+    found = placed([a_node(4)] * 6, [tasks(3)] * 3, site)
+    assert found == [{0: 3}, {1: 3}, {2: 3}]
+
+
+@each(site=tuple(SITES))
+def test_one_large_node_is_taken_before_two_small_ones_of_the_same_weight(site):
+    nodes = [a_node(4), a_node(4), a_node(8), a_node(8), a_node(4), a_node(4)]
+    assert placed(nodes, [tasks(4, cpus=2)] * 2, site) == [{2: 4}, {3: 4}]
+
+
+@each(site=tuple(SITES))
+def test_a_large_node_of_higher_weight_is_not_taken_to_save_small_ones(site):
+    nodes = [a_node(4, weight=weight) for weight in (1, 1, 2, 2, 3, 3)]
+    found = placed([a_node(4, weight=5), *nodes[:2], a_node(8, weight=9), *nodes[4:]],
+                   [tasks(6), tasks(3)], site)  # fmt: skip
+    assert found == [{1: 4, 2: 2}, {2: 2, 4: 1}]
