@@ -66,19 +66,22 @@ def test_neither_a_name_nor_an_environment_says_whose_process_it_is(sharing: Dec
     """A guest that calls itself slurmstepd, and another user's process that claims to be of it."""
     cluster = sharing.cluster
     _, guest = a_pair(sharing, guest_runs=f"printf slurmstepd >/proc/self/comm; {SPIN}")
-    stranger = cluster.inside(
-        "n1", "sh", "-c",
-        f"SLURM_JOB_ID={guest} SLURMD_NODENAME=n1 setpriv --reuid=65534 --clear-groups "
-        "sleep 600 >/dev/null 2>&1 & echo $!",
-    )  # fmt: skip
-    cluster.wait_for("all processes", lambda: len(priorities(cluster, guest)) >= 6)
-    sharing.tell_agents(job=guest, node="n1", milli_cpus=250, weight=1, guest=True)
-    cluster.wait_for(
-        "the lowest priority of all but one",
-        lambda: sorted(priorities(cluster, guest)) == [USUAL, *[LEAST] * 5],
-    )
-    assert cluster.inside("n1", "ps", "-o", "ni=", stranger) == "0"
-    cluster.inside("n1", "kill", stranger)
+    try:
+        stranger = cluster.inside(
+            "n1", "sh", "-c",
+            f"SLURM_JOB_ID={guest} SLURMD_NODENAME=n1 setpriv --reuid=65534 --clear-groups "
+            "sleep 600 >/dev/null 2>&1 & echo $!",
+        )  # fmt: skip
+        cluster.wait_for("all processes", lambda: len(priorities(cluster, guest)) >= 6)
+        sharing.tell_agents(job=guest, node="n1", milli_cpus=250, weight=1, guest=True)
+        cluster.wait_for(
+            "the lowest priority of all but one",
+            lambda: sorted(priorities(cluster, guest)) == [USUAL, *[LEAST] * 5],
+        )
+        assert cluster.inside("n1", "ps", "-o", "ni=", stranger) == "0"
+        cluster.inside("n1", "kill", stranger)
+    finally:  # without cgroups Slurm takes them for its own, and does not end them
+        cluster.inside("n1", "pkill", "-KILL", "-u", "user")
 
 
 def test_without_an_agent_a_guest_falls_to_the_lowest_priority(sharing: Decider) -> None:
