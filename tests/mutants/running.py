@@ -4,6 +4,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -123,6 +124,8 @@ class Copy:
         said = done.stdout + done.stderr
         if is_pytest and done.returncode > 1:
             raise Unfit(f"{' '.join(command)} could not run:\n{said[-2000:]}")
+        if done.returncode < 0:
+            return Ran(False, signal.Signals(-done.returncode).name)
         return Ran(done.returncode == 0, _first_failure(said))
 
 

@@ -19,7 +19,7 @@ SMALL_TREE = {
     "bridge/core/empty": "",
     "rule.py": "LIMIT = 2\n",
     "first.py": "import rule\nassert rule.LIMIT == 2\n",
-    "second.py": "import rule\nassert rule.LIMIT < 3\n",
+    "second.py": "import os\nimport rule\nif rule.LIMIT > 2:\n    os.kill(os.getpid(), 9)\n",
     "test_rule.py": "import rule\n\ndef test_rule():\n    assert rule.LIMIT == 2\n",
     "tests/shim/probe.c": "int main(void) { return 0; }\n",
     "tests/shim/Makefile": """
@@ -106,5 +106,5 @@ def test_a_suite_that_cannot_be_built_notices_nothing_and_the_others_are_run(
     told = capsys.readouterr().out
     assert "suite 'gone' fails without a fault: make" in told
     assert "BAD seen in C: in C (" in told
-    assert "ok  seen by two: first (" in told
+    assert "ok  seen by two: first (AssertionError); second (SIGKILL)" in told
     assert told.endswith("2 mutants, 2 problems\n")
