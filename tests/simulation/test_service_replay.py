@@ -210,12 +210,12 @@ def test_impossible_messages_are_answered_with_their_code(home):
             stub.Hello(a_hello(wire_version=9))
         assert caught.value.code() is grpc.StatusCode.FAILED_PRECONDITION
         stub.Hello(a_hello(epoch=5))
-        bad = a_full([a_job("1", version=0)], epoch=5)
+        bad = a_full([a_job("1")], epoch=5, now_s=-1)
         assert stub.Cycle(bad).need_full
         with pytest.raises(grpc.RpcError) as caught:
             stub.Cycle(bad)
         assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-        assert caught.value.details() == "jobs[1]: has no version or an unknown hold"
+        assert caught.value.details() == "now_s: -1 is not a time"
         with pytest.raises(grpc.RpcError) as caught:
             stub.Cycle(a_full(epoch=4))
         assert caught.value.code() is grpc.StatusCode.ABORTED
