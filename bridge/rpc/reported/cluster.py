@@ -46,9 +46,8 @@ from bridge.state.accuracy import Began
 MAX_JOBS = 2_000_000
 _MAX_LOWERED = 200_000
 _MAX_LOWERED_BYTES = 64 << 20
-_VERSION, _HOLD, _TASKS, _STARTABLE = (
-    PENDING_FIELDS.numbers.index(name)
-    for name in ("version", "hold", "array_tasks", "array_startable")
+_HOLD, _TASKS, _STARTABLE = (
+    PENDING_FIELDS.numbers.index(name) for name in ("hold", "array_tasks", "array_startable")
 )
 
 
@@ -204,6 +203,8 @@ class ReportedCluster:
         """The jobs by id: of one listed twice the one that holds nodes, or the last one."""
         found: dict[str, pb.Job] = {}
         for job in jobs:
+            if not job.version:  # the plugin's own stamp, of every job: not a user's to get wrong
+                raise SnapshotError(f"jobs[{printable(job.id)}]", "has no version")
             if not is_id(job.id):
                 self._left_out.add(printable(job.id), "this is not a job id")
                 continue
@@ -402,10 +403,10 @@ def _waiting_numbers(job: pb.Job) -> list[int]:
     """The numbers of a job that waits.
 
     Raises:
-        SnapshotError: it has no version, or an unknown hold.
+        SnapshotError: its hold is unknown.
     """
     told = PENDING_FIELDS.read_numbers(job)
-    if told[_VERSION] == 0 or not 0 <= told[_HOLD] <= pb.HOLD_OTHER:
-        raise SnapshotError(f"jobs[{job.id}]", "has no version or an unknown hold")
+    if not 0 <= told[_HOLD] <= pb.HOLD_OTHER:
+        raise SnapshotError(f"jobs[{job.id}]", "has an unknown hold")
     told[_STARTABLE] = min(told[_STARTABLE], told[_TASKS])
     return told

@@ -8,10 +8,10 @@ Terms
 Rules
     1. A delta is applied only to exactly the generation against which it was computed. Otherwise a
        full report is requested.
-    2. A report with an impossible clock, generation or number of objects is an error of the
-       controller, not of a user. The state is discarded and a full report is requested, once; if
-       that is no better, the controller gets an error with the problem. One object that cannot be
-       read is an irregularity (7): it stops no other.
+    2. A report with an impossible clock, generation or number of objects, or with a job without
+       a version, is an error of the controller, not of a user. The state is discarded and a full
+       report is requested, once; if that is no better, the controller gets an error with the
+       problem. One object that cannot be read is an irregularity (7): it stops no other.
     3. An invalid request is an error of the user: that job is held with a reason that says so.
     4. The end of a job is in the snapshot of the report that contained it, and in no other.
     5. A start that the controller refused holds the job for a time

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One object of a report that cannot be read: how it is planned, and that others are as usual."""
 
+import pytest
+
+from bridge.errors import SnapshotError
 from bridge.registry import PRESETS, build
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.safe_cycle.decider import Decider
@@ -47,7 +50,6 @@ UNREADABLE = {
     "no id": {"jobs": [a_job("")]},
     "long id": {"jobs": [a_job("9" * 300)]},
     "unprintable id": {"jobs": [a_job("9\n")]},
-    "no version": {"jobs": [a_job("9", version=0)]},
     "no state": {"jobs": [pb.Job(id="9", version=1)]},
     "unknown hold": {"jobs": [a_job("9", hold=77)]},
     "node twice": {"nodes": [a_node("n0"), a_node("n0")]},
@@ -123,14 +125,25 @@ def test_an_allocation_that_cannot_be_read_holds_all_of_the_nodes_that_it_names(
 
 def test_a_waiting_job_that_cannot_be_read_any_more_is_gone():
     session = a_session(a_full([a_job("1"), a_job("2"), a_job("3")]))
-    odd = [a_job("1", version=0), a_job("2", hold=77)]
+    odd = [a_job("1", hold=76), a_job("2", hold=77)]
     assert not session.apply(a_delta(1, jobs=odd))
     assert session.apply(a_full([*odd, a_job("3")], generation=2))
     assert list(jobs_of(session)) == ["3"]
-    assert session.apply(a_delta(2, jobs=[a_job("1"), a_job("4", version=0)]))
+    assert session.apply(a_delta(2, jobs=[a_job("1"), a_job("4", hold=76)]))
     assert list(jobs_of(session)) == ["3", "1"]
-    session.apply(a_delta(3, jobs=[a_job("1", version=0)]))
+    session.apply(a_delta(3, jobs=[a_job("1", hold=77)]))
     assert (list(jobs_of(session)), session.gone) == (["3"], ["1"])
+
+
+def test_a_job_without_a_version_is_an_error_of_the_controller():
+    """It would be lost until it changes, though a whole report follows one that was damaged."""
+    session = a_session(a_full([a_job("1"), a_job("2")]))
+    odd = [a_job("1", version=0), a_job("2")]
+    assert not session.apply(a_delta(1, jobs=odd[:1]))
+    with pytest.raises(SnapshotError, match="has no version"):
+        session.apply(a_full(odd, generation=2))
+    assert session.apply(a_full([a_job("1"), a_job("2")], generation=3))
+    assert list(jobs_of(session)) == ["1", "2"]
 
 
 def test_a_job_that_is_listed_twice_holds_its_nodes():
