@@ -15,7 +15,7 @@ Python package index into a temporary environment, replays the trace in both, an
 Times are those of the replay alone, without reading the trace and starting Python; AccaSim reads
 its trace while it runs. All runs are repeated in turn; times are medians of the rounds, and
 `cpu_s_of_rounds` has them all. On a shared machine, compare CPU times. Both get the same jobs,
-cleaned by the rules of `bridge.sim.workloads.workload`.
+cleaned by the rules of `bridge.lab.sim.workloads.workload`.
 """
 
 import argparse
@@ -32,14 +32,14 @@ from pathlib import Path
 import numpy as np
 from about import about
 
+from bridge.lab.sim.runs.engine import simulate
+from bridge.lab.sim.runs.replay import replay
+from bridge.lab.sim.workloads.swf import Field, read_swf, write_swf
+from bridge.lab.sim.workloads.system import pool_of
+from bridge.lab.sim.workloads.workload import Workload, workload_from
 from bridge.measures import ExecutedSchedule, measure
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.runs.engine import simulate
-from bridge.sim.runs.replay import replay
-from bridge.sim.workloads.swf import Field, read_swf, write_swf
-from bridge.sim.workloads.system import pool_of
-from bridge.sim.workloads.workload import Workload, workload_from
 
 VERSION = "1.1.3"
 DRIVER = Path(__file__).resolve().parent / "accasim" / "run_accasim.py"

@@ -4,10 +4,10 @@
 
 usage: benchmarks/change_costs.py [FILE]           prints a table of the coefficients
        benchmarks/change_costs.py --python [FILE]  prints them as
-       `bridge.sim.workloads.change_costs` has them
+       `bridge.lab.sim.workloads.change_costs` has them
 
 FILE is a result of `benchmarks/adaptation.py` (results/adaptation.json). Each change that was
-carried out is split into parts, with the terms of `bridge/sim/workloads/change_costs.py`:
+carried out is split into parts, with the terms of `bridge/lab/sim/workloads/change_costs.py`:
 
     part      growing                                   shrinking
     goes on   granting + starting + asked               asked
@@ -117,7 +117,7 @@ def coefficients(
 
 
 def python(found: Mapping[Key, NDArray[np.float64]]) -> Iterable[str]:
-    """The constants of `bridge.sim.workloads.change_costs`."""
+    """The constants of `bridge.lab.sim.workloads.change_costs`."""
     by = coefficients(found)
     for engine in dict.fromkeys(engine for engine, _ in by):
         yield f"{engine.upper()}: Final = ChangeCosts("

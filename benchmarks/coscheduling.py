@@ -12,7 +12,7 @@ Usage: benchmarks/coscheduling.py [--policies NAMES] [--seeds N] [--cores LIST] 
 Without a log it is `schedbridge bench coschedule`. Of a log the first N jobs are replayed on a pool
 of as many nodes as the machine had processors; 10, 30 and 50 % of the jobs consent to be host and
 guest, by chance, and run applications of the bundled interference model
-(`bridge.sim.sharing.setting`). Jobs may run beyond their time limit. Tables of the experiment:
+(`bridge.lab.sim.sharing.setting`). Jobs may run beyond their time limit. Tables of the experiment:
 experiment, workflows, curve, harm, pairs; of logs: traces, and gains relative to `easy`.
 """
 
@@ -34,17 +34,17 @@ from results_file import write
 from bridge.cli.benchmarks import coschedule as bench
 from bridge.cli.simulation.policies import read_policy
 from bridge.cli.simulation.sharing import EVERYWHERE
+from bridge.lab.sim.runs.engine import simulate
+from bridge.lab.sim.runs.sharing_measures import sharing_measures
+from bridge.lab.sim.sharing.interference import read_interference
+from bridge.lab.sim.sharing.setting import sharing_of
+from bridge.lab.sim.workloads.swf import read_swf
+from bridge.lab.sim.workloads.system import pool_of
+from bridge.lab.sim.workloads.workload import workload_from
 from bridge.measures import bounded_slowdown, makespan_s, turnaround_s, wait_s
 from bridge.planning.site_rules.rules_text import parse_site
 from bridge.registry import build
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.runs.engine import simulate
-from bridge.sim.runs.sharing_measures import sharing_measures
-from bridge.sim.sharing.interference import read_interference
-from bridge.sim.sharing.setting import sharing_of
-from bridge.sim.workloads.swf import read_swf
-from bridge.sim.workloads.system import pool_of
-from bridge.sim.workloads.workload import workload_from
 
 CONSENT_PERCENT = (10, 30, 50)
 MODEL = ROOT / "bridge" / "sim" / "data" / "interference.json"

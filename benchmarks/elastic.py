@@ -21,7 +21,7 @@ import numpy as np
 from about import about
 
 from bridge.cli.benchmarks.elastic import interval, lines, summary
-from bridge.report.elastic_plot import plot_elastic
+from bridge.lab.report.elastic_plot import plot_elastic
 
 PASSED = (
     "mtct-error", "scenario", "shares", "policies", "jobs",

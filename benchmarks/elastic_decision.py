@@ -35,15 +35,15 @@ import numpy as np
 from about import about
 
 from bridge.cycle import CycleResult, run_cycle
+from bridge.lab.sim.cluster.controller import Controller
+from bridge.lab.sim.workloads.esp import esp
+from bridge.lab.sim.workloads.malleable_jobs import with_malleable
+from bridge.lab.sim.workloads.system import pool_of
 from bridge.model.job import Ending
 from bridge.model.rules.site import NO_RULES
 from bridge.model.snapshot import Snapshot
 from bridge.ports import State
 from bridge.registry import build, parse_policy
-from bridge.sim.cluster.controller import Controller
-from bridge.sim.workloads.esp import esp
-from bridge.sim.workloads.malleable_jobs import with_malleable
-from bridge.sim.workloads.system import pool_of
 
 RUNNING, NODES, NOW_S = 100, 1000, 5000
 SINCE_S = 10

@@ -18,11 +18,11 @@ import numpy as np
 from about import about
 
 from bridge.cli.benchmarks.elastic import ElasticCase, interval, run_case
+from bridge.lab.sim.workloads.esp import esp
+from bridge.lab.sim.workloads.speedup import Amdahl
+from bridge.lab.sim.workloads.workload import Workload
 from bridge.model.policy import PolicySpec
 from bridge.registry import parse_policy
-from bridge.sim.workloads.esp import esp
-from bridge.sim.workloads.speedup import Amdahl
-from bridge.sim.workloads.workload import Workload
 
 MOST_SERIAL, APART = 0.5, 0.2
 MEASURES = ("makespan_s", "wait_s", "response_s")

@@ -36,17 +36,17 @@ import numpy as np
 from about import about
 
 from bridge.cli.simulation.policies import read_policy
+from bridge.lab.sim.runs.engine import simulate
+from bridge.lab.sim.runs.outcome import Outcome
+from bridge.lab.sim.workloads.change_costs import flat
+from bridge.lab.sim.workloads.esp import esp
+from bridge.lab.sim.workloads.speedup import Amdahl
+from bridge.lab.sim.workloads.system import pool_of
+from bridge.lab.sim.workloads.workload import Workload
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.registry import build
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.runs.engine import simulate
-from bridge.sim.runs.outcome import Outcome
-from bridge.sim.workloads.change_costs import flat
-from bridge.sim.workloads.esp import esp
-from bridge.sim.workloads.speedup import Amdahl
-from bridge.sim.workloads.system import pool_of
-from bridge.sim.workloads.workload import Workload
 
 SCHEDULER = Path(__file__).resolve().parent / "elastisim" / "scheduler.py"
 INTERVAL_S = 1

@@ -20,10 +20,10 @@ from pathlib import Path
 from about import about
 from results_file import as_text, write
 
-from bridge.experiments.results import read_all
+from bridge.lab.experiments.results import read_all
 
 ROOT = Path(__file__).parents[1]
-TRACE = ROOT / "bridge/sim/data/KTH-SP2-1996-excerpt.swf.gz"
+TRACE = ROOT / "bridge/lab/sim/data/KTH-SP2-1996-excerpt.swf.gz"
 WORKERS = 2
 
 

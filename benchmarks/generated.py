@@ -20,7 +20,7 @@ from typing import Any
 from about import about
 from results_file import write
 
-from bridge.experiments.statistics.student import quantile
+from bridge.lab.experiments.statistics.student import quantile
 
 LOGS = {
     "KTH-SP2": "KTH-SP2-1996-2.1-cln.swf.gz",

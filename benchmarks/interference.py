@@ -16,7 +16,7 @@ an earlier session, each relative to its own session's runs alone.
 median, the minimum and the maximum. `host_cpus` is the CPU time of these stages divided by that
 alone, `guest_cpus` the CPU time of the guest, as a share of the CPUs.
 
-Then the model of `bridge.sim.sharing` is fitted (`interference_bench/fit.py`), its error is
+Then the model of `bridge.lab.sim.sharing` is fitted (`interference_bench/fit.py`), its error is
 reported, also for pairs that it was not fitted to, and it is written as a file for
 `--interference`.
 """

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from about import about
 
-from bridge.planning.dispatch.instance import Instance, ResourceUnit, Unavailable, WindowJob
+from bridge.papers.dispatch.instance import Instance, ResourceUnit, Unavailable, WindowJob
 from bridge.policies.plan import hcp19, pcp19, pcp20
 
 HERE = Path(__file__).resolve().parent

@@ -32,8 +32,8 @@ from typing import Any
 from about import about
 from results_file import write
 
-from bridge.experiments.results import read_all
-from bridge.experiments.statistics.verdict import HERE_ALONE
+from bridge.lab.experiments.results import read_all
+from bridge.lab.experiments.statistics.verdict import HERE_ALONE
 from bridge.registry import PRESETS
 
 LOGS = {

@@ -11,8 +11,8 @@ month   N days of a log. The upper bound is 80 % of the peak of static
         backfill without a bound, 60 % each night and for a longer time once a week (`NIGHT`,
         `WEEK`), all announced. Jobs that could never start, because they draw more than any period
         of their time limit allows, are left out for every policy, and counted. With `--malleable`,
-        this share of the jobs can change their width (`bridge.sim.workloads.malleable_jobs`). With
-        `--power-down`, idle nodes can be powered down, and need this time to power up.
+        this share of the jobs can change their width (`bridge.lab.sim.workloads.malleable_jobs`).
+        With `--power-down`, idle nodes can be powered down, and need this time to power up.
 """
 
 import argparse
@@ -31,20 +31,20 @@ from results_file import write
 
 from bridge.cli.benchmarks.power import JobSource, entries, lines, outcome_of, run_on, summary
 from bridge.cli.simulation.power import POWER_PAPER, PowerOptions, end_s
+from bridge.lab.report.plots import LINE_COLOURS
+from bridge.lab.report.power_plot import draw_power
+from bridge.lab.sim.corridor.power import PowerSetting
+from bridge.lab.sim.corridor.steps import CorridorStep, CorridorSteps
+from bridge.lab.sim.runs.engine import simulate
+from bridge.lab.sim.workloads.job_power import by_application
+from bridge.lab.sim.workloads.malleable_jobs import with_malleable
+from bridge.lab.sim.workloads.swf import read_swf
+from bridge.lab.sim.workloads.system import pool_of
+from bridge.lab.sim.workloads.workload import Workload, workload_from
 from bridge.model.rules.node_set import NodeSet
 from bridge.model.rules.power import NodePower
 from bridge.registry import PRESETS, build
-from bridge.report.plots import LINE_COLOURS
-from bridge.report.power_plot import draw_power
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.corridor.power import PowerSetting
-from bridge.sim.corridor.steps import CorridorStep, CorridorSteps
-from bridge.sim.runs.engine import simulate
-from bridge.sim.workloads.job_power import by_application
-from bridge.sim.workloads.malleable_jobs import with_malleable
-from bridge.sim.workloads.swf import read_swf
-from bridge.sim.workloads.system import pool_of
-from bridge.sim.workloads.workload import Workload, workload_from
 
 DAY_S, HOUR_S = 86_400, 3600
 NODE = NodePower("node", NodeSet(), idle_w=100, max_w=350)

@@ -39,9 +39,9 @@ from progress import say
 
 from bridge.cli.benchmarks.power import PowerPolicy, figures_of, outcome_of
 from bridge.cli.simulation.power import end_s
+from bridge.lab.sim.corridor.paper import PAPER_NODE
+from bridge.lab.sim.corridor.sight import Sight
 from bridge.registry import parse_policy
-from bridge.sim.corridor.paper import PAPER_NODE
-from bridge.sim.corridor.sight import Sight
 
 STRATEGIES = ("static", "scenario-2", "scenario-3", "power-plan")
 _TICK_S, _BETWEEN_S = 30, 60

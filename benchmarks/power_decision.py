@@ -21,6 +21,11 @@ import numpy as np
 from about import about
 
 from bridge.cycle import run_cycle
+from bridge.lab.sim.cluster.controller import Controller
+from bridge.lab.sim.workloads.esp import esp
+from bridge.lab.sim.workloads.job_power import drawn_around
+from bridge.lab.sim.workloads.malleable_jobs import with_malleable
+from bridge.lab.sim.workloads.system import pool_of
 from bridge.model.rules.limits import Rules
 from bridge.model.rules.node_set import NodeSet
 from bridge.model.rules.power import Corridor, NodePower, PowerRules
@@ -29,11 +34,6 @@ from bridge.model.snapshot import Snapshot
 from bridge.planning.power.estimates import system_power
 from bridge.ports import State
 from bridge.registry import build, parse_policy
-from bridge.sim.cluster.controller import Controller
-from bridge.sim.workloads.esp import esp
-from bridge.sim.workloads.job_power import drawn_around
-from bridge.sim.workloads.malleable_jobs import with_malleable
-from bridge.sim.workloads.system import pool_of
 
 NOW_S = 5000
 NODE = NodePower("node", NodeSet(), idle_w=71, max_w=275)

@@ -4,9 +4,9 @@
     python benchmarks/search_harm.py DIRECTORY --logs KTH,CTC --set harm_factor=1 --set power=2
     python benchmarks/search_harm.py DIRECTORY --seeds 5 --set harm_factor=1,predict=last-two
 
-Of each log stated spans of consecutive jobs are replayed on counts (`bridge.sim.runs.ordered`), as
-`schedbridge simulate` would with those jobs alone. A seed above 0 also shuffles jobs submitted in
-the same second, for EASY and `search` alike; seed 0 keeps the log's order. One line of JSON for
+Of each log stated spans of consecutive jobs are replayed on counts (`bridge.lab.sim.runs.ordered`),
+as `schedbridge simulate` would with those jobs alone. A seed above 0 also shuffles jobs submitted
+in the same second, for EASY and `search` alike; seed 0 keeps the log's order. One line of JSON for
 each span, setting and seed: mean wait, 99th percentile and maximum, also by class, the same of
 EASY, and by how many jobs the classes differ.
 """
@@ -23,12 +23,12 @@ from about import about
 from numpy.typing import NDArray
 
 from bridge.core import UNLIMITED, replay_counts
+from bridge.lab.sim.runs.ordered import OrderedPool, SearchedPool
+from bridge.lab.sim.runs.replay import replay
+from bridge.lab.sim.workloads.swf import read_swf
+from bridge.lab.sim.workloads.system import pool_of
+from bridge.lab.sim.workloads.workload import Workload, workload_from
 from bridge.registry import parse_policy
-from bridge.sim.runs.ordered import OrderedPool, SearchedPool
-from bridge.sim.runs.replay import replay
-from bridge.sim.workloads.swf import read_swf
-from bridge.sim.workloads.system import pool_of
-from bridge.sim.workloads.workload import Workload, workload_from
 
 LOGS = {
     "KTH": "KTH-SP2-1996-2.1-cln.swf.gz",

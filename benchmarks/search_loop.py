@@ -24,14 +24,14 @@ import numpy as np
 from about import about
 
 from bridge.core import UNLIMITED, OrderFound, Stopped, plan_counts, replay_counts, search_orders
+from bridge.lab.sim.runs.foreseen import Counted, Running
+from bridge.lab.sim.workloads.swf import read_swf
+from bridge.lab.sim.workloads.system import pool_of
+from bridge.lab.sim.workloads.workload import Workload, workload_from
 from bridge.measures import ExecutedSchedule, Measures, measure, wait_s
 from bridge.model.policy import PolicySpec
 from bridge.policies.plan.search import LENGTHS, PATIENCE, PLAIN, SHARES, WEIGHT, Search
 from bridge.registry import parse_policy
-from bridge.sim.runs.foreseen import Counted, Running
-from bridge.sim.workloads.swf import read_swf
-from bridge.sim.workloads.system import pool_of
-from bridge.sim.workloads.workload import Workload, workload_from
 from bridge.units import BOUND_S, NEVER, STEPS_PER_MS
 
 

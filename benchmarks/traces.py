@@ -11,7 +11,7 @@ one-processor nodes from the trace's header. trace_bench/figures.py defines the 
 docs/TRACES.md has the results.
 
 With `--fast` EASY and conservative backfilling on a pool are replayed by the kernel in one call
-(`bridge.sim.runs.replay`), in seconds: the same starts and announcements, but no times of
+(`bridge.lab.sim.runs.replay`), in seconds: the same starts and announcements, but no times of
 decisions.
 
 The JSON file (results/traces.json) gets one entry for each log, machine, policy and number of jobs,
@@ -39,19 +39,19 @@ from trace_bench.figures import Figures, figures
 from trace_bench.plots import draw
 
 from bridge.errors import BridgeError, ConfigError
+from bridge.lab.sim.runs.engine import simulate
+from bridge.lab.sim.runs.outcome import Outcome
+from bridge.lab.sim.runs.outcome import SimulationProgress as Point
+from bridge.lab.sim.runs.replay import replay as by_kernel
+from bridge.lab.sim.runs.replay import replay_depth
+from bridge.lab.sim.workloads.swf import read_swf
+from bridge.lab.sim.workloads.system import System, pool_of, read_system
+from bridge.lab.sim.workloads.workload import Workload, workload_from
 from bridge.model.plan import Plan
 from bridge.model.policy import PolicySpec
 from bridge.model.snapshot import Snapshot
 from bridge.registry import PRESETS, build, describe, parse_policy
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.runs.engine import simulate
-from bridge.sim.runs.outcome import Outcome
-from bridge.sim.runs.outcome import SimulationProgress as Point
-from bridge.sim.runs.replay import replay as by_kernel
-from bridge.sim.runs.replay import replay_depth
-from bridge.sim.workloads.swf import read_swf
-from bridge.sim.workloads.system import System, pool_of, read_system
-from bridge.sim.workloads.workload import Workload, workload_from
 
 HERE = Path(__file__).resolve().parent
 POLICIES = ["easy", "slurm-like", "openccs"]

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names for algorithms, and presets made of them. One algorithm is one line here.
+"""Reads and builds policies from the names of algorithms and presets.
+
+`bridge/policies/catalogue.py` has the names that come with schedbridge, one line for an algorithm;
+`policy_packages.py` finds those of other packages.
 
 A policy is written as the name of a preset, or as a mapping:
 
@@ -13,12 +16,13 @@ A policy is written as the name of a preset, or as a mapping:
 import dataclasses
 import importlib
 import math
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from bridge.errors import ConfigError
-from bridge.model.policy import PolicySpec, StageSpec
+from bridge.model.policy import STAGES, PolicySpec, StageSpec
+from bridge.policies.catalogue import DEFAULT
+from bridge.policy_packages import known
 from bridge.ports import Policy
 
 _MOST: Final = 2**31 - 1
@@ -29,121 +33,22 @@ _NAMING: Final = ("order", "plan", "place")
 """Stages that name a policy; of the others only what differs from the preset is named."""
 _SHARES: Final[Mapping[str, float]] = {"plan": 0.6, "place": 0.2}
 """The share of the controller's waiting time that a stage may take."""
-_ALGORITHMS: Final[Mapping[str, Mapping[str, tuple[str, Mapping[str, object]]]]] = {
-    # stage -> name -> (class, parameters that the name stands for)
-    "order": {
-        "fcfs": ("order.fcfs:Fcfs", {}),
-        "slurm": ("order.slurm:SlurmPriority", {}),
-        "pbs": ("order.pbs:PbsOrder", {}),
-        "shortest": ("order.shortest:Shortest", {}),
-        "slowdown": ("order.slowdown:Slowdown", {}),
-        "waiting-periods": ("order.waiting_periods:WaitingPeriods", {}),
-    },
-    "plan": {
-        "easy": ("plan.backfill:Backfill", {"depth": 1}),
-        "conservative": ("plan.backfill:Backfill", {"depth": None}),
-        "openccs": ("plan.openccs:OpenCcs", {}),
-        "pcp19": ("plan.pcp19:Pcp19", {}),
-        "hcp19": ("plan.hcp19:Hcp19", {}),
-        "pcp20": ("plan.pcp20:Pcp20", {}),
-        "search": ("plan.search:Search", {}),
-        "window": ("plan.window:WindowPlanner", {}),
-        "in-order": ("plan.window:WindowPlanner", {"period_s": 0, "pass_over": False}),
-    },
-    "place": {
-        "sequential": ("place.sequential:Sequential", {}),
-        "best-fit": ("place.best_fit:BestFit", {}),
-        "weighted": ("place.weighted:Weighted", {}),
-        "compact": ("place.compact:Compact", {}),
-        "contiguous-exact": ("place.contiguous:ContiguousExact", {}),
-        "annealing": ("place.annealing:Annealing", {}),
-        "neural": ("place.neural:Neural", {}),
-    },
-    "predict": {
-        "time-limit": ("predict.time_limit:TimeLimit", {}),
-        "last-two": ("predict.last_two:LastTwo", {}),
-        "name-history": ("predict.name_history:NameHistory", {}),
-        "oracle": ("predict.oracle:Oracle", {}),
-    },
-    "reshape": {
-        "none": ("reshape.none:NoReshape", {}),
-        "performance": ("reshape.performance:Performance", {}),
-        "fpsma": ("reshape.fpsma:Fpsma", {}),
-        "malleable": ("reshape.malleable:LentNodes", {}),
-        "power-corridor": ("reshape.power_corridor:PowerCorridor", {}),
-        "power-plan": ("reshape.power_plan:PowerPlan", {}),
-    },
-    "share": {
-        "none": ("share.none:NoSharing", {}),
-        "static-half": ("share.static_half:StaticHalf", {}),
-        "asax": ("share.asax:AsaX", {}),
-        "pairs": ("share.pairs:Pairs", {}),
-    },
-}
 
 
-def _preset(
-    name: str,
-    order: str,
-    plan: str,
-    place: str,
-    predict: str = "time-limit",
-    *,
-    reshape: str = "none",
-    share: str = "none",
-    **parameters: object,
-) -> PolicySpec:
-    """One algorithm for each stage; `parameters` are those of the plan stage."""
-    others = (StageSpec(stage) for stage in (place, predict, reshape, share))
-    return PolicySpec(name, StageSpec(order), StageSpec(plan, parameters), *others)
+class _Presets(Mapping[str, PolicySpec]):
+    """The presets of all packages; these are looked for when one is first asked for."""
+
+    def __getitem__(self, name: str) -> PolicySpec:
+        return known().presets[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(known().presets)
+
+    def __len__(self) -> int:
+        return len(known().presets)
 
 
-BY_SIZE: Final = "best-fit"
-"""The place policy that ranks nodes of equal weight by their size alone."""
-
-DEFAULT: Final = "slurm-like"
-"""The preset of a service whose configuration names no policy."""
-
-PRESETS: Final[Mapping[str, PolicySpec]] = MappingProxyType(
-    {
-        preset.name: preset
-        for preset in (
-            _preset(DEFAULT, "slurm", "conservative", "best-fit"),
-            _preset("easy", "fcfs", "easy", "sequential"),
-            _preset("conservative", "fcfs", "conservative", "sequential"),
-            _preset("pbs", "pbs", "conservative", "weighted"),
-            _preset("openccs", "slurm", "openccs", "weighted"),
-            _preset("responsive", "slowdown", "easy", "best-fit", "last-two"),
-            _preset("pcp19", "slowdown", "pcp19", "best-fit"),
-            _preset("hcp19", "slowdown", "hcp19", "best-fit"),
-            _preset("pcp20", "slowdown", "pcp20", "best-fit"),
-            _preset("search", "slurm", "search", "best-fit"),
-            _preset(
-                "recommended",
-                "slurm",
-                "search",
-                "compact",
-                objective="wait",
-                power=2,
-                ageing_s=None,
-                class_factor=0.9,
-                longest_factor=1,
-            ),
-            _preset("tjap-annealing", "waiting-periods", "window", "annealing"),
-            _preset("tjap-neural", "waiting-periods", "window", "neural"),
-            _preset(
-                "malleable-performance", "fcfs", "in-order", "sequential", reshape="performance"
-            ),
-            _preset("fpsma", "fcfs", "in-order", "sequential", reshape="fpsma"),
-            _preset("malleable", "fcfs", "conservative", "sequential", reshape="malleable"),
-            _preset("malleable-power", "fcfs", "in-order", "sequential", reshape="power-corridor"),
-            _preset("power-plan", "fcfs", "conservative", "sequential", reshape="power-plan"),
-            _preset("static-half", "fcfs", "easy", "sequential", share="static-half"),
-            _preset("asax", "fcfs", "easy", "sequential", share="asax"),
-            _preset("pairs", "fcfs", "easy", "sequential", share="pairs"),
-        )
-    }
-)
+PRESETS: Final[Mapping[str, PolicySpec]] = _Presets()
 """What can be run by one name."""
 
 SITE_RULES: Final[Mapping[str, str]] = {
@@ -160,7 +65,9 @@ SIMULATION_ONLY: Final = frozenset({"oracle"})
 
 def choices() -> dict[str, list[str]]:
     """Names of all presets, and of the algorithms of each stage."""
-    return {"preset": list(PRESETS)} | {stage: list(known) for stage, known in _ALGORITHMS.items()}
+    return {"preset": list(PRESETS)} | {
+        stage: list(names) for stage, names in known().algorithms.items()
+    }
 
 
 def parse_policy(value: str | Mapping[str, object]) -> PolicySpec:
@@ -174,20 +81,23 @@ def parse_policy(value: str | Mapping[str, object]) -> PolicySpec:
     """
     if isinstance(value, str):
         if value not in PRESETS:
-            raise ConfigError("policy", f"no preset '{value:.60}'; there are {', '.join(PRESETS)}")
+            raise ConfigError(
+                "policy", f"no preset '{value:.60}'; there are {', '.join(PRESETS)}{_left_out()}"
+            )
         return PRESETS[value]
     if not isinstance(value, Mapping):
         raise ConfigError("policy", f"must be a preset's name or a mapping, not {value!r:.60}")
-    known = {"name", "preset", *_ALGORITHMS}
+    keys = {"name", "preset", *STAGES}
     for key in value:
-        if key not in known:
+        if key not in keys:
             raise ConfigError(
-                f"policy.{key!s:.60}", f"unknown key; there are {', '.join(sorted(known))}"
+                f"policy.{key!s:.60}", f"unknown key; there are {', '.join(sorted(keys))}"
             )
     preset = value.get("preset", DEFAULT)
     if not isinstance(preset, str) or preset not in PRESETS:
         raise ConfigError(
-            "policy.preset", f"no preset {preset!r:.60}; there are {', '.join(PRESETS)}"
+            "policy.preset",
+            f"no preset {preset!r:.60}; there are {', '.join(PRESETS)}{_left_out()}",
         )
     base = PRESETS[preset]
     stages = {
@@ -196,11 +106,11 @@ def parse_policy(value: str | Mapping[str, object]) -> PolicySpec:
         )
         if stage in value
         else getattr(base, stage)
-        for stage in _ALGORITHMS
+        for stage in STAGES
     }
     same = all(stages[stage] == getattr(base, stage) for stage in _NAMING)
     default_name = base.name if same else "+".join(stages[stage].name for stage in _NAMING)
-    for stage in _ALGORITHMS:
+    for stage in STAGES:
         if stage not in _NAMING and stages[stage] != getattr(base, stage):
             default_name += "+" + stages[stage].name
     name = str(value.get("name", default_name))
@@ -237,16 +147,18 @@ def _parse_stage(stage: str, value: object, usual: StageSpec | None = None) -> S
 
 
 def _check_known(stage: str, spec: StageSpec) -> None:
-    if spec.name not in _ALGORITHMS[stage]:
-        names = ", ".join(_ALGORITHMS[stage])
-        raise ConfigError(f"policy.{stage}", f"no algorithm '{spec.name:.60}'; there are {names}")
+    if spec.name not in known().algorithms[stage]:
+        names = ", ".join(known().algorithms[stage])
+        raise ConfigError(
+            f"policy.{stage}", f"no algorithm '{spec.name:.60}'; there are {names}{_left_out()}"
+        )
 
 
 def describe(spec: PolicySpec) -> dict[str, object]:
     """The policy as a mapping that `parse_policy` reads back."""
     stages = {
         stage: {"name": chosen.name, **chosen.parameters} if chosen.parameters else chosen.name
-        for stage in _ALGORITHMS
+        for stage in STAGES
         for chosen in [getattr(spec, stage)]
     }
     return {"name": spec.name, **stages}
@@ -274,10 +186,10 @@ def budgets_ms(spec: PolicySpec) -> dict[str, float]:
     found = {}
     for stage in _SHARES:
         chosen: StageSpec = getattr(spec, stage)
-        known = {each.name: each.default for each in dataclasses.fields(_load(stage, chosen))}  # type: ignore[arg-type]
-        if "budget_ms" in known:
-            given = {**_ALGORITHMS[stage][chosen.name][1], **chosen.parameters}
-            found[stage] = float(given.get("budget_ms", known["budget_ms"]))  # type: ignore[arg-type]
+        defaults = {each.name: each.default for each in dataclasses.fields(_load(stage, chosen))}  # type: ignore[arg-type]
+        if "budget_ms" in defaults:
+            given = {**known().algorithms[stage][chosen.name].parameters, **chosen.parameters}
+            found[stage] = float(given.get("budget_ms", defaults["budget_ms"]))  # type: ignore[arg-type]
     return found
 
 
@@ -321,7 +233,9 @@ def for_live(spec: PolicySpec) -> PolicySpec:
         raise ConfigError(
             "policy.predict",
             f"'{spec.predict.name}' knows the future: it is for simulations; a service can predict "
-            + ", ".join(name for name in _ALGORITHMS["predict"] if name not in SIMULATION_ONLY),
+            + ", ".join(
+                name for name in known().algorithms["predict"] if name not in SIMULATION_ONLY
+            ),
         )
     return spec
 
@@ -344,16 +258,32 @@ def _parameters(stage: str, spec: StageSpec) -> dict[str, object]:
 
 
 def _load(stage: str, spec: StageSpec) -> Callable[..., Any]:
-    module, class_name = _ALGORITHMS[stage][spec.name][0].split(":")
-    made: Callable[..., Any] = getattr(
-        importlib.import_module(f"bridge.policies.{module}"), class_name
-    )
+    """The class of an algorithm, which must be a dataclass.
+
+    Raises:
+        ConfigError: its package is broken.
+    """
+    path = known().algorithms[stage][spec.name].path
+    module, class_name = path.split(":")
+    try:
+        made: Callable[..., Any] = getattr(importlib.import_module(module), class_name)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(
+            f"policy.{stage}", f"'{spec.name}' cannot be loaded from {path}: {error}"
+        ) from error
+    if not dataclasses.is_dataclass(made):
+        raise ConfigError(f"policy.{stage}", f"'{spec.name}': {path} is no dataclass")
     return made
+
+
+def _left_out() -> str:
+    """What other packages offer and cannot be used, to be added to a message."""
+    return "".join(f"; {problem}" for problem in known().problems)
 
 
 def _build_stage(stage: str, spec: StageSpec) -> Any:
     _check_known(stage, spec)
-    implied = _ALGORITHMS[stage][spec.name][1]
+    implied = known().algorithms[stage][spec.name].parameters
     made, allowed = _load(stage, spec), _parameters(stage, spec)
     for key, value in spec.parameters.items():
         where = f"policy.{stage}.{key!s:.60}"

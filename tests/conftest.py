@@ -28,7 +28,7 @@ REAL = (
     "tests/unit/cli/test_main",
     "tests/unit/elastic/test_elastic_bench",
     "tests/unit/elastic/test_run",
-    "tests/unit/experiments/test_run",
+    "tests/unit/lab/experiments/test_run",
     "tests/unit/rpc/test_fair_queue",
     "tests/unit/rpc/test_gate",
     "tests/unit/rpc/test_orders",

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 
 import bridge
-from bridge.experiments.cell import Cell, canonical
-from bridge.experiments.results import DONE, CellResult, JobColumns, write_cell
+from bridge.lab.experiments.cell import Cell, canonical
+from bridge.lab.experiments.results import DONE, CellResult, JobColumns, write_cell
 from bridge.measures import ExecutedSchedule, measure
 from bridge.registry import PRESETS, describe
 
-EXCERPT = Path(bridge.__file__).parent / "sim/data/KTH-SP2-1996-excerpt.swf.gz"
+EXCERPT = Path(bridge.__file__).parent / "lab/sim/data/KTH-SP2-1996-excerpt.swf.gz"
 ORIGIN_S = 1_400_000_000
 PROCESSORS = 64
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
+from bridge.lab.sim.workloads.workload import Malleable, Workload
 from bridge.model.plan import Plan
 from bridge.model.policy import PolicySpec, StageSpec
 from bridge.model.snapshot import Snapshot
 from bridge.registry import PRESETS
-from bridge.sim.workloads.workload import Malleable, Workload
 from bridge.units import NEVER, UNPLANNED
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from bridge.cli.benchmarks import coschedule as bench
-from bridge.experiments.statistics.student import quantile
+from bridge.lab.experiments.statistics.student import quantile
 
 Found = Mapping[str, Any]
 _BLANK: Final = "-"

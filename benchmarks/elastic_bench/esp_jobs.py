@@ -3,7 +3,7 @@
 
 Rules
     1. Order, which jobs are malleable, and their speed-ups are those of
-       `bridge.sim.workloads.esp`, as is the number of nodes. Run times and pauses between
+       `bridge.lab.sim.workloads.esp`, as is the number of nodes. Run times and pauses between
        submissions are divided by the compression.
     2. Slurm's time limits are whole minutes: ESP's are compressed and rounded up. A malleable job
        requests one minute more, because the plugin does not grow jobs in their last minute.
@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bridge.lab.sim.workloads.change_costs import flat
+from bridge.lab.sim.workloads.esp import esp
+from bridge.lab.sim.workloads.speedup import UNKNOWN, Amdahl, Phase, Phases, Speedup
+from bridge.lab.sim.workloads.workload import Workload
 from bridge.model.job import WidthRule
-from bridge.sim.workloads.change_costs import flat
-from bridge.sim.workloads.esp import esp
-from bridge.sim.workloads.speedup import UNKNOWN, Amdahl, Phase, Phases, Speedup
-from bridge.sim.workloads.workload import Workload
 
 UNIT_S = 0.5
 """Work on one node between two moments at which a program may look for a change."""

@@ -14,8 +14,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.sim.sharing.interference import Application, Interference, UseStage
-from bridge.sim.sharing.rates import Side, together
+from bridge.lab.sim.sharing.interference import Application, Interference, UseStage
+from bridge.lab.sim.sharing.rates import Side, together
 from interference_bench.pairs import Setting
 
 _OFFSETS = 4

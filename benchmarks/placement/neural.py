@@ -29,10 +29,10 @@ from about import about
 
 from bridge.cli.benchmarks.placement import SAMPLE, read_instances
 from bridge.model.hop_tree import HopTree, Metric, NodeSets
-from bridge.policies.place.neural import Neural
-from bridge.policies.place.neural_weights import NETWORKS
-from bridge.training.curve import draw
-from bridge.training.windows import paper_hop_tree, stream
+from bridge.papers.placement.neural import Neural
+from bridge.papers.placement.neural_weights import NETWORKS
+from bridge.papers.placement.training.curve import draw
+from bridge.papers.placement.training.windows import paper_hop_tree, stream
 
 Windows = list[tuple[Any, Any]]
 PlaceFunction = Callable[[Any, Any, int], NodeSets]

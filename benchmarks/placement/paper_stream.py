@@ -24,8 +24,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.lab.sim.workloads.workload import Workload
 from bridge.model.hop_tree import NodeSets
-from bridge.sim.workloads.workload import Workload
 
 NODES = 1000
 PERIOD_S = 60

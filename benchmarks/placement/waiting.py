@@ -32,16 +32,16 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from about import about
 
+from bridge.lab.sim.runs.engine import simulate
+from bridge.lab.sim.runs.outcome import Outcome
+from bridge.lab.sim.workloads.swf import read_swf
+from bridge.lab.sim.workloads.system import System, pool_of
+from bridge.lab.sim.workloads.workload import Workload, workload_from
 from bridge.measures import bounded_slowdown, wait_s
 from bridge.model.hop_tree import HopTree
 from bridge.model.topology import regular
 from bridge.registry import build, parse_policy
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.runs.engine import simulate
-from bridge.sim.runs.outcome import Outcome
-from bridge.sim.workloads.swf import read_swf
-from bridge.sim.workloads.system import System, pool_of
-from bridge.sim.workloads.workload import Workload, workload_from
 
 RESULTS = Path(__file__).parents[1] / "results"
 DOCS = Path(__file__).parents[2] / "docs"

@@ -15,13 +15,13 @@ import numpy as np
 from paper_stream import NODES, draw, workload
 
 from bridge.cli.benchmarks.placement import hop_tree_for
+from bridge.lab.sim.runs.engine import simulate
+from bridge.lab.sim.runs.outcome import Outcome
+from bridge.lab.sim.workloads.system import System, pool_of
 from bridge.model.hop_tree import HopTree, Metric
 from bridge.model.snapshot import Partition
 from bridge.registry import build, choices, parse_policy
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.runs.engine import simulate
-from bridge.sim.runs.outcome import Outcome
-from bridge.sim.workloads.system import System, pool_of
 
 PERIODS_S = (10, 20, 30, 40, 50, 60)
 PLACES: dict[str, dict[str, Any]] = {

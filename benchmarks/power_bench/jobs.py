@@ -2,7 +2,7 @@
 """The jobs of the experiment on power, as batch jobs of a real cluster and as a simulation.
 
 Rules
-    1. Sizes, kinds and draws are those of `bridge.sim.corridor.paper`, as are the 2 s between
+    1. Sizes, kinds and draws are those of `bridge.lab.sim.corridor.paper`, as are the 2 s between
        submissions. Run times and the instants at which the corridor changes are divided by the
        compression: the paper states neither.
     2. Each step of a program takes `STEP_S` on one node, and scales by Amdahl's law (`pace.c`).
@@ -18,12 +18,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bridge.sim.corridor.paper import PAPER_CORRIDOR, PAPER_NODE, power_paper
-from bridge.sim.corridor.power import PowerSetting
-from bridge.sim.corridor.steps import CorridorSteps
-from bridge.sim.workloads.change_costs import flat
-from bridge.sim.workloads.speedup import UNKNOWN, Amdahl, Phase, Phases
-from bridge.sim.workloads.workload import Workload
+from bridge.lab.sim.corridor.paper import PAPER_CORRIDOR, PAPER_NODE, power_paper
+from bridge.lab.sim.corridor.power import PowerSetting
+from bridge.lab.sim.corridor.steps import CorridorSteps
+from bridge.lab.sim.workloads.change_costs import flat
+from bridge.lab.sim.workloads.speedup import UNKNOWN, Amdahl, Phase, Phases
+from bridge.lab.sim.workloads.workload import Workload
 
 STEP_S = 2.0
 PROGRAMS = ("pi", "heat")
@@ -36,7 +36,7 @@ class Experiment:
 
     Attributes:
         seed: of sizes, run times and draws.
-        compression: seconds of `bridge.sim.corridor.paper` in one of the cluster's.
+        compression: seconds of `bridge.lab.sim.corridor.paper` in one of the cluster's.
         count: number of jobs, the first ones.
         nodes: of the cluster; a job may have all of them.
     """

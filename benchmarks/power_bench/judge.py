@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from bridge.lab.sim.corridor.power import PowerLog
+from bridge.lab.sim.runs.power_oracle import Configurations
 from bridge.power_measures import PowerMeasures, power_measures
-from bridge.sim.corridor.power import PowerLog
-from bridge.sim.runs.power_oracle import Configurations
 from power_bench.jobs import Experiment
 from power_bench.rig import Truth
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bridge.sim.corridor.paper import PAPER_NODE
-from bridge.sim.corridor.power import Held
+from bridge.lab.sim.corridor.paper import PAPER_NODE
+from bridge.lab.sim.corridor.power import Held
 
 _IDLE_W = PAPER_NODE.idle_w
 

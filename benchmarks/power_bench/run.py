@@ -27,7 +27,7 @@ from cluster_bench.stand import BenchError, Stand
 from elastic_bench import programs
 from elastic_bench.steps import changes, resizes, stages
 
-from bridge.sim.corridor.steps import CorridorStep
+from bridge.lab.sim.corridor.steps import CorridorStep
 from power_bench import judge
 from power_bench.jobs import Costs, Experiment, Job
 from power_bench.rig import NodeMeters, Truth

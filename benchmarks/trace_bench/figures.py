@@ -22,8 +22,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.lab.sim.runs.outcome import Outcome
 from bridge.measures import ExecutedSchedule, bounded_slowdown, wait_s
-from bridge.sim.runs.outcome import Outcome
 from bridge.units import NEVER
 
 HOUR_S = 3600

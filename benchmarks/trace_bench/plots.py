@@ -13,9 +13,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from bridge.lab.report.plots import LINE_COLOURS
+from bridge.lab.sim.runs.outcome import Outcome
 from bridge.measures import wait_s
-from bridge.report.plots import LINE_COLOURS
-from bridge.sim.runs.outcome import Outcome
 from bridge.units import DAY_S
 
 _TICKS = {-DAY_S: "1 day early", -3600: "1 h", -60: "1 min", 0: "0", 60: "1 min", 3600: "1 h",

@@ -18,5 +18,5 @@ def bundled(path: Path, folder: Path | None = None) -> Path:
     named = path if folder is None else folder / path
     if path.name != str(path) or named.exists():
         return named
-    inside = Path(str(files("bridge.sim").joinpath("data", path.name)))
+    inside = Path(str(files("bridge.lab.sim").joinpath("data", path.name)))
     return inside if inside.is_file() else named

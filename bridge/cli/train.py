@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from bridge.errors import ConfigError
 
 if TYPE_CHECKING:
-    from bridge.training.placement import TrainingProgress as Learnt
+    from bridge.papers.placement.training.placement import TrainingProgress as Learnt
 
 app = typer.Typer(add_completion=False, help="Train networks.", no_args_is_help=True)
 
@@ -60,9 +60,9 @@ def placement(  # noqa: PLR0917 - options, by name
     need_torch()
     import torch  # noqa: PLC0415 - only here, and slow to import
 
-    from bridge.policies.place.neural_weights import NETWORKS  # noqa: PLC0415
-    from bridge.training.placement import Course, train  # noqa: PLC0415
-    from bridge.training.ppo import PpoSettings  # noqa: PLC0415
+    from bridge.papers.placement.neural_weights import NETWORKS  # noqa: PLC0415
+    from bridge.papers.placement.training.placement import Course, train  # noqa: PLC0415
+    from bridge.papers.placement.training.ppo import PpoSettings  # noqa: PLC0415
 
     if network not in NETWORKS:
         raise ConfigError("--network", f"no network '{network}'; there are {', '.join(NETWORKS)}")

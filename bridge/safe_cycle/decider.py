@@ -41,8 +41,9 @@ from bridge.model.rules.site import NO_RULES, Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.sharing import switch
 from bridge.planning.sharing.orders import floors
+from bridge.policies.catalogue import DEFAULT
 from bridge.ports import Context, Environment, Policy, SolverRequest, State, Telemetry
-from bridge.registry import DEFAULT, PRESETS, build
+from bridge.registry import PRESETS, build
 from bridge.safe_cycle.culprit_search import CulpritSearch
 from bridge.safe_cycle.exclusion import RowKind, mark_of, name_of, nothing, whole, without
 from bridge.safe_cycle.failure_log import FailureLog

@@ -26,7 +26,8 @@ from bridge import files, yaml_text
 from bridge.errors import ConfigError
 from bridge.model.policy import PolicySpec
 from bridge.planning.site_rules.rules_text import PlanningSection
-from bridge.registry import DEFAULT, PRESETS, describe, for_live, parse_policy
+from bridge.policies.catalogue import DEFAULT
+from bridge.registry import PRESETS, describe, for_live, parse_policy
 from bridge.service import default_sockets
 
 MOST_USERS = 1000

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
+from bridge.policies.catalogue import BY_SIZE
 from bridge.ports import Environment, Solver
 from bridge.recording.recorder import Recorder, Tap
 from bridge.recording.recordings import encode
-from bridge.registry import BY_SIZE, build
+from bridge.registry import build
 from bridge.resizing.launchers import Launchers
 from bridge.resizing.states import Deadlines
 from bridge.rpc.agents.hub import Hub

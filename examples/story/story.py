@@ -26,12 +26,12 @@ from pathlib import Path
 
 import numpy as np
 
+from bridge.lab.sim.workloads.swf import Field, read_swf
 from bridge.registry import PRESETS
-from bridge.sim.workloads.swf import Field, read_swf
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-TRACE = ROOT / "bridge/sim/data/KTH-SP2-1996-excerpt.swf.gz"
+TRACE = ROOT / "bridge/lab/sim/data/KTH-SP2-1996-excerpt.swf.gz"
 FIRST_DAY = 131
 DAY_S = 86_400
 NODES, CPUS = 25, 4

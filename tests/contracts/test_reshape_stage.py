@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from bridge.cycle import run_cycle
+from bridge.lab.sim.runs.engine import simulate
+from bridge.lab.sim.workloads.speedup import Amdahl
+from bridge.lab.sim.workloads.system import pool_of
+from bridge.lab.sim.workloads.workload import Malleable
 from bridge.model.rules.site import NO_RULES
 from bridge.ports import State
 from bridge.registry import build, choices, parse_policy
-from bridge.sim.runs.engine import simulate
-from bridge.sim.workloads.speedup import Amdahl
-from bridge.sim.workloads.system import pool_of
-from bridge.sim.workloads.workload import Malleable
 from tests.alike import assert_alike
 from tests.crosses import each
 from tests.properties.test_resizes import a_world

@@ -7,13 +7,13 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from bridge.cli.experiments.grid import grid_of
-from bridge.experiments.definition import read_definition
+from bridge.lab.experiments.definition import read_definition
+from bridge.lab.sim.corridor.steps import read_corridor
+from bridge.lab.sim.workloads.records.record_file import read_site_workload
+from bridge.lab.sim.workloads.system import read_system
 from bridge.power.open_adr import read_event
 from bridge.power.signal_text import read_signal
 from bridge.service.config import parse
-from bridge.sim.corridor.steps import read_corridor
-from bridge.sim.workloads.records.record_file import read_site_workload
-from bridge.sim.workloads.system import read_system
 from tests.documents.host import files_of
 from tests.documents.marks import Load
 from tests.documents.pages import Block

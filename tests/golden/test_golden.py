@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from bridge.lab.report.ascii import LETTERS, ascii_gantt
+from bridge.lab.sim.runs.engine import simulate
+from bridge.lab.sim.workloads.swf import read_swf
+from bridge.lab.sim.workloads.system import pool_of
+from bridge.lab.sim.workloads.workload import workload_from
 from bridge.registry import PRESETS, build
-from bridge.report.ascii import LETTERS, ascii_gantt
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.runs.engine import simulate
-from bridge.sim.workloads.swf import read_swf
-from bridge.sim.workloads.system import pool_of
-from bridge.sim.workloads.workload import workload_from
 from tests.crosses import each
 
 HERE = Path(__file__).parent

@@ -8,12 +8,12 @@ import os
 from pathlib import Path
 
 from bridge.cli.simulation.power import measured
+from bridge.lab.sim.corridor.paper import PAPER_CORRIDOR, PAPER_NODE, PAPER_NODES, power_paper
+from bridge.lab.sim.corridor.power import PowerSetting
+from bridge.lab.sim.runs.engine import simulate
+from bridge.lab.sim.workloads.system import pool_of
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.corridor.paper import PAPER_CORRIDOR, PAPER_NODE, PAPER_NODES, power_paper
-from bridge.sim.corridor.power import PowerSetting
-from bridge.sim.runs.engine import simulate
-from bridge.sim.workloads.system import pool_of
 
 EXPECTED = Path(__file__).parent / "power-paper.txt"
 

@@ -12,7 +12,7 @@ traces: [{file: TRACE, name: kth, jobs: 200}]
 seeds: 2
 perturbations: [ties]
 """
-_TRACE = "import bridge.sim as s; print(s.__path__[0] + '/data/KTH-SP2-1996-excerpt.swf.gz')"
+_TRACE = "import bridge.lab.sim as s; print(s.__path__[0] + '/data/KTH-SP2-1996-excerpt.swf.gz')"
 
 
 def test_cells_are_computed_in_jobs_of_slurm(cluster: Cluster) -> None:

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from bridge.accounting import site_commands
 from bridge.cli.main import main
-from bridge.sim.workloads.reading import read_workload
-from bridge.sim.workloads.records.job_record import JobEnding
-from bridge.sim.workloads.records.record_file import read_site_workload
-from bridge.sim.workloads.system import read_system
+from bridge.lab.accounting import site_commands
+from bridge.lab.sim.workloads.reading import read_workload
+from bridge.lab.sim.workloads.records.job_record import JobEnding
+from bridge.lab.sim.workloads.records.record_file import read_site_workload
+from bridge.lab.sim.workloads.system import read_system
 from tests.integration.slurm import Cluster
 
 

@@ -10,7 +10,7 @@ import itertools
 
 import numpy as np
 
-from bridge.planning.dispatch.instance import Instance, ResourceUnit, Unavailable, WindowJob
+from bridge.papers.dispatch.instance import Instance, ResourceUnit, Unavailable, WindowJob
 
 SECONDS = 120
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from bridge.core import NEVER, search_orders
+from bridge.lab.sim.runs.engine import simulate
+from bridge.lab.sim.workloads.system import pool_of
 from bridge.registry import build, parse_policy
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.runs.engine import simulate
-from bridge.sim.workloads.system import pool_of
 from tests.crosses import each
 from tests.properties.test_core_nodes import random_case
 from tests.properties.test_order_search import Asked, starts

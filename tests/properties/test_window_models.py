@@ -6,9 +6,9 @@ import dataclasses
 import numpy as np
 import pytest
 
+from bridge.papers.dispatch.instance import Instance, ResourceUnit, Unavailable, WindowJob
+from bridge.papers.dispatch.window_model import whole_weights
 from bridge.planning.dispatch.cp_sat import run
-from bridge.planning.dispatch.instance import Instance, ResourceUnit, Unavailable, WindowJob
-from bridge.planning.dispatch.window_model import whole_weights
 from bridge.policies.plan import hcp19, pcp19, pcp20
 from tests.crosses import each, seeds
 from tests.properties.naive_window import Grid, best, small_instance

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from bridge.lab.sim.cluster.controller import Controller
+from bridge.lab.sim.workloads.job_power import JobPower
+from bridge.lab.sim.workloads.system import pool_of
 from bridge.rpc.agents.hub import Hub
 from bridge.rpc.clients.remote_decider import RemoteDecider
 from bridge.rpc.pb import agent_pb2 as pb
 from bridge.service.config import parse
 from bridge.service.serve import Service
-from bridge.sim.cluster.controller import Controller
-from bridge.sim.workloads.job_power import JobPower
-from bridge.sim.workloads.system import pool_of
 from tests.simulation.services import a_config, controller_of
 from tests.workloads import a_workload
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from bridge.cli.benchmarks.elastic import ElasticCase, run_case
+from bridge.lab.sim.workloads.esp import esp
+from bridge.lab.sim.workloads.speedup import Amdahl
 from bridge.registry import parse_policy
-from bridge.sim.workloads.esp import esp
-from bridge.sim.workloads.speedup import Amdahl
 
 
 def applications(share, seed):

@@ -9,14 +9,14 @@ import grpc
 import pytest
 
 from bridge.cli.main import main
+from bridge.lab.sim.runs.engine import simulate
+from bridge.lab.sim.workloads.swf import read_swf
+from bridge.lab.sim.workloads.system import pool_of
+from bridge.lab.sim.workloads.workload import workload_from
 from bridge.rpc.clients.operator_client import OperatorClient
 from bridge.rpc.clients.remote_decider import RemoteDecider
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.pb import scheduler_pb2_grpc
-from bridge.sim.runs.engine import simulate
-from bridge.sim.workloads.swf import read_swf
-from bridge.sim.workloads.system import pool_of
-from bridge.sim.workloads.workload import workload_from
 from tests.simulation.services import (
     PATIENCE_S,
     a_home,
@@ -27,7 +27,7 @@ from tests.simulation.services import (
 )
 from tests.unit.rpc.worlds import NOW_S, a_delta, a_full, a_hello, a_job, a_request, a_running_job
 
-EXCERPT = files("bridge.sim").joinpath("data/KTH-SP2-1996-excerpt.swf.gz")
+EXCERPT = files("bridge.lab.sim").joinpath("data/KTH-SP2-1996-excerpt.swf.gz")
 
 
 @pytest.fixture

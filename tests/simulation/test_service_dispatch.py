@@ -4,11 +4,11 @@
 import psutil
 import pytest
 
+from bridge.lab.sim.runs.engine import simulate
+from bridge.lab.sim.workloads.system import pool_of
 from bridge.registry import PRESETS, build
 from bridge.rpc.clients.remote_decider import RemoteDecider
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.runs.engine import simulate
-from bridge.sim.workloads.system import pool_of
 from tests.simulation.services import a_home, a_service, controller_of
 from tests.workloads import a_workload, random_workload
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from bridge.errors import ControllerError
+from bridge.lab.sim.recorded.rerun import moved, rerun
 from bridge.recording.recordings import decode, read_recording
 from bridge.rpc.clients.operator_client import OperatorClient
-from bridge.sim.recorded.rerun import moved, rerun
 from tests.simulation.services import a_home, a_process, a_service, operator_of, run
 from tests.simulation.test_service_process import as_nobody
 from tests.simulation.test_service_reservations import World

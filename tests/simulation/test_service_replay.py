@@ -11,6 +11,10 @@ import numpy as np
 import pytest
 
 from bridge.errors import ControllerError, StaleSnapshot, Unreachable
+from bridge.lab.sim.runs.engine import simulate
+from bridge.lab.sim.runs.faults import random_faults
+from bridge.lab.sim.workloads.esp import esp
+from bridge.lab.sim.workloads.system import pool_of, read_system
 from bridge.registry import PRESETS, build, parse_policy
 from bridge.resizing.launchers import Willing
 from bridge.rpc.clients.operator_client import OperatorClient
@@ -18,10 +22,6 @@ from bridge.rpc.clients.remote_decider import RemoteDecider
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.pb import scheduler_pb2_grpc
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.runs.engine import simulate
-from bridge.sim.runs.faults import random_faults
-from bridge.sim.workloads.esp import esp
-from bridge.sim.workloads.system import pool_of, read_system
 from tests.simulation.services import a_home, a_service, controller_of, operator_of
 from tests.unit.rpc.worlds import a_delta, a_full, a_hello, a_job
 from tests.workloads import random_workload
@@ -306,7 +306,7 @@ def test_nobody_there(home):
 
 def test_what_slurm_cannot_say_is_refused(home, tmp_path):
     from bridge.errors import SnapshotError
-    from bridge.sim.cluster.controller import Controller
+    from bridge.lab.sim.cluster.controller import Controller
 
     (tmp_path / "system.yaml").write_text(SHARED)
     controller = Controller(random_workload(1, 5, 20), read_system(tmp_path / "system.yaml"))

@@ -6,11 +6,11 @@ import threading
 import pytest
 
 from bridge.errors import ControllerError
+from bridge.lab.sim.cluster.controller import Controller
+from bridge.lab.sim.workloads.system import pool_of
 from bridge.rpc.clients.operator_client import OperatorClient
 from bridge.rpc.clients.remote_decider import RemoteDecider
 from bridge.rpc.pb import operator_pb2 as pb
-from bridge.sim.cluster.controller import Controller
-from bridge.sim.workloads.system import pool_of
 from tests.simulation.services import a_home, a_service, controller_of, operator_of
 from tests.workloads import a_workload
 

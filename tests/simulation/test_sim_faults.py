@@ -6,13 +6,13 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
+from bridge.lab.sim.runs.engine import simulate
+from bridge.lab.sim.runs.faults import Saboteur, random_faults
+from bridge.lab.sim.workloads.swf import read_swf
+from bridge.lab.sim.workloads.system import pool_of
+from bridge.lab.sim.workloads.workload import workload_from
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.runs.engine import simulate
-from bridge.sim.runs.faults import Saboteur, random_faults
-from bridge.sim.workloads.swf import read_swf
-from bridge.sim.workloads.system import pool_of
-from bridge.sim.workloads.workload import workload_from
 from bridge.units import NEVER
 from tests.crosses import each, seeds
 from tests.simulation.test_sim_saboteurs import no_node_twice
@@ -68,7 +68,7 @@ def test_the_storm_is_one():
 
 
 def test_a_real_trace_with_faults_runs_to_its_end():
-    trace = files("bridge.sim").joinpath("data/KTH-SP2-1996-excerpt.swf.gz")
+    trace = files("bridge.lab.sim").joinpath("data/KTH-SP2-1996-excerpt.swf.gz")
     workload = workload_from(read_swf(trace)).first(300)
     faults = random_faults(3, workload, 100, 60)
     decider = Decider(build(PRESETS["slurm-like"]))

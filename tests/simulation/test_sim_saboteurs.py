@@ -6,8 +6,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from bridge.sim.runs.engine import simulate
-from bridge.sim.workloads.system import pool_of, read_system
+from bridge.lab.sim.runs.engine import simulate
+from bridge.lab.sim.workloads.system import pool_of, read_system
 from tests.workloads import NaiveBackfill, a_workload
 
 SHARED = """
@@ -84,7 +84,7 @@ def test_it_is_refused_and_everything_runs_all_the_same(name):
 
 
 def test_a_node_out_of_service_is_refused():
-    from bridge.sim.runs.faults import Fault, FaultKind
+    from bridge.lab.sim.runs.faults import Fault, FaultKind
 
     def blind(snapshot):
         usable = np.ones(len(snapshot.nodes), dtype=bool)

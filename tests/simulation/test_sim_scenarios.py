@@ -6,11 +6,11 @@ import dataclasses
 import numpy as np
 import pytest
 
+from bridge.lab.report.ascii import ascii_gantt
+from bridge.lab.sim.runs.engine import simulate
+from bridge.lab.sim.workloads.system import pool_of, read_system
 from bridge.registry import PRESETS, build
-from bridge.report.ascii import ascii_gantt
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.runs.engine import simulate
-from bridge.sim.workloads.system import pool_of, read_system
 from tests.crosses import each
 from tests.cycles import check
 from tests.workloads import a_workload, quick, random_workload

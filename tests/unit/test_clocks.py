@@ -31,7 +31,7 @@ ALLOWED = {
     "tests/unit/agent/test_shares.py": "real processes, in real cgroups",
     "tests/unit/agent/trees.py": "real processes, in real cgroups",
     "tests/unit/elastic/test_run.py": "real launchers and their programs",
-    "tests/unit/experiments/computing.py": "a worker that waits for a file",
+    "tests/unit/lab/experiments/computing.py": "a worker that waits for a file",
     "tests/unit/rpc/test_cycles.py": THREADS,
     "tests/unit/rpc/test_private_channel.py": THREADS,
     "tests/unit/state/test_memory_file.py": DAEMONS,

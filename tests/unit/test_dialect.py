@@ -28,22 +28,23 @@ from tests.other_dialect import ARRAY
 from tests.unit.rpc import worlds
 
 BRIDGE = Path(__file__).parents[2] / "bridge"
-OWN = ("slurm/", "pbs/", "accounting/", "shim/", "sim/", "cli/", "rpc/pb/")
+OWN = ("slurm/", "pbs/", "lab/accounting/", "shim/", "lab/sim/", "cli/", "rpc/pb/")
 """Folders that may know Slurm: its dialect and that of PBS, the readers of accounting, its plugin,
 its simulation, and the command line."""
 KNOWN = {
     "dialect.py": "names the folder",
     "words.py": "the same",
-    "registry.py": "names of a preset and of Slurm's priority order",
+    "registry.py": "an example in its docstring",
+    "policies/catalogue.py": "names of a preset and of Slurm's priority order",
     "service/config.py": "options of the plugins, in descriptions",
     "planning/site_rules/sharing_text.py": "options of jobs, in descriptions",
     "rpc/operators/reservations.py": "options of this package's commands",
     "rpc/operators/widths.py": "the same",
-    "experiments/workers.py": "starts workers as Slurm's jobs; options of this package's command",
-    "experiments/provenance.py": "options of Git",
-    "experiments/page/charts.py": "custom properties of CSS",
-    "experiments/page/table.py": "the same",
-    "training/placement.py": "options of this package's commands",
+    "lab/experiments/workers.py": "starts workers as Slurm's jobs; options of a command",
+    "lab/experiments/provenance.py": "options of Git",
+    "lab/experiments/page/charts.py": "custom properties of CSS",
+    "lab/experiments/page/table.py": "the same",
+    "papers/placement/training/placement.py": "options of this package's commands",
     "agent/daemon.py": "the same",
     "agent/launchers.py": "the same",
     "agent/power/cgroups.py": "names of the cgroups in which Slurm puts jobs",

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from bridge.errors import ConfigError
-from bridge.experiments import workers
 from bridge.interpreter import python
+from bridge.lab.experiments import workers
 from bridge.pbs.link.settings import LinkSettings
 from bridge.pbs.link.supervisor import LinkChild
 from bridge.solver_process import ChildSolver

@@ -20,16 +20,16 @@ import numpy as np
 import pytest
 
 from bridge import files, json_text, npz, yaml_text
-from bridge.accounting import reading
 from bridge.errors import BridgeError, RecordingError, TraceError
-from bridge.experiments.results import read_cell
+from bridge.lab.accounting import reading
+from bridge.lab.experiments.results import read_cell
+from bridge.lab.sim.workloads.records.record_file import read_site_workload
+from bridge.lab.sim.workloads.swf import read_swf
 from bridge.ports import Promises, State
 from bridge.recording import recordings
 from bridge.recording.recordings import Recording, decode, encode, read_recording
 from bridge.registry import build, parse_policy
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.workloads.records.record_file import read_site_workload
-from bridge.sim.workloads.swf import read_swf
 from tests.builders import a_job, a_snapshot
 
 ROOT = Path(__file__).parents[2]
@@ -297,8 +297,8 @@ OWN = {
     "elastic/launcher/record.py": "the launcher's own file",
     "elastic/lines.py": "lines are bounded; the package imports Python's library only",
     "elastic/link.py": "lines are bounded; the package imports Python's library only",
-    "experiments/page/page.py": "a text in a result, counted with it",
-    "experiments/statistics/reading.py": "texts in a result, counted with it",
+    "lab/experiments/page/page.py": "a text in a result, counted with it",
+    "lab/experiments/statistics/reading.py": "texts in a result, counted with it",
     "json_text.py": "counts before it reads",
     "pbs/ifl/qstat_json.py": "what PBS's own commands print",
     "pbs/link/settings.py": "settings of a child",
@@ -307,7 +307,7 @@ OWN = {
     "rpc/operators/power_changes.py": "what the service's own process sends",
     "rpc/operators/process.py": "what the service's own process sends",
     "rpc/operators/program.py": "settings of a child",
-    "sim/workloads/esp.py": "a file of the package",
+    "lab/sim/workloads/esp.py": "a file of the package",
     "state/change_files.py": "the service's own state",
     "state/memory_writer.py": "the service's own state",
     "state/predictor_store.py": "the service's own state",

@@ -37,8 +37,8 @@ from bridge.core import (
 )
 from bridge.dialect import dialect_named
 from bridge.errors import ConfigError
+from bridge.lab.sim.workloads.system import read_system
 from bridge.model.hop_tree import Metric
-from bridge.sim.workloads.system import read_system
 
 app = typer.Typer(
     add_completion=False,
@@ -385,7 +385,7 @@ def elastic(
     runs = [bench_elastic.run_case(name, drawn, case) for case in shown]
     found = bench_elastic.summary(runs)
     if plot is not None:
-        from bridge.report.elastic_plot import plot_elastic  # noqa: PLC0415 (loads matplotlib)
+        from bridge.lab.report.elastic_plot import plot_elastic  # noqa: PLC0415 (loads matplotlib)
 
         plot_elastic(plot, found)
     if as_json:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`schedbridge bench coschedule`: the experiment of ASA_X in simulation, beside its Table 3.
 
-The workload is that of `bridge.sim.workloads.coscheduling_paper`: sets of 15 workflows, the next
-one submitted `GAP_S` after the last job of the one before has ended. Policies keep what they have
-learnt from set to set. For a seed all policies get the same jobs; only the begins of sets differ.
+The workload is that of `bridge.lab.sim.workloads.coscheduling_paper`: sets of 15 workflows, the
+next one submitted `GAP_S` after the last job of the one before has ended. Policies keep what they
+have learnt from set to set. For a seed all policies get the same jobs; only the begins of sets
+differ.
 
 Measures of a run
     wait_h, response_h  means over all jobs, h.
@@ -42,16 +43,11 @@ from bridge.cli.bundled import bundled
 from bridge.cli.simulation.policies import read_policy
 from bridge.cli.simulation.sharing import EVERYWHERE
 from bridge.errors import ConfigError
-from bridge.measures import turnaround_s, wait_s
-from bridge.model.policy import PolicySpec
-from bridge.planning.site_rules.rules_text import parse_site
-from bridge.registry import build
-from bridge.safe_cycle.decider import Decider
-from bridge.sim.runs.engine import simulate
-from bridge.sim.runs.outcome import Outcome
-from bridge.sim.runs.sharing_measures import BOUND, sharing_measures
-from bridge.sim.sharing.interference import Interference, read_interference
-from bridge.sim.workloads.coscheduling_paper import (
+from bridge.lab.sim.runs.engine import simulate
+from bridge.lab.sim.runs.outcome import Outcome
+from bridge.lab.sim.runs.sharing_measures import BOUND, sharing_measures
+from bridge.lab.sim.sharing.interference import Interference, read_interference
+from bridge.lab.sim.workloads.coscheduling_paper import (
     CORES,
     MOST_CORES,
     SET,
@@ -60,6 +56,11 @@ from bridge.sim.workloads.coscheduling_paper import (
     paper_sets,
     paper_system,
 )
+from bridge.measures import turnaround_s, wait_s
+from bridge.model.policy import PolicySpec
+from bridge.planning.site_rules.rules_text import parse_site
+from bridge.registry import build
+from bridge.safe_cycle.decider import Decider
 
 GAP_S: Final = 60
 ORIGIN_S: Final = 1_400_000_000

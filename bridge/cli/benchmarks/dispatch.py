@@ -2,8 +2,8 @@
 """`schedbridge bench dispatch`: policies side by side on the same recorded cycles.
 
 Every policy plans every instance, one after the other, so that other load on the machine affects
-all of them equally. Every plan is completed (`bridge.sim.recorded.rerun`, rule 2) and judged
-(`bridge.sim.recorded.judging`) with the run times that the recorded cycle predicted. A policy's
+all of them equally. Every plan is completed (`bridge.lab.sim.recorded.rerun`, rule 2) and judged
+(`bridge.lab.sim.recorded.judging`) with the run times that the recorded cycle predicted. A policy's
 time is that of the whole cycle, from snapshot to checked plan, at the present load, which is in
 the result.
 
@@ -37,11 +37,11 @@ from rich.table import Table
 from bridge.cli.simulation.policies import budgeted, read_policy, with_budget
 from bridge.cli.simulation.solvers import a_solver, rerun_warm
 from bridge.errors import ConfigError
+from bridge.lab.sim.recorded.judging import MEASURES, PlanFigures, judge
+from bridge.lab.sim.recorded.rerun import Rerun, completed, rerun
 from bridge.model.policy import PolicySpec
 from bridge.recording.recordings import Recording, find_recordings, read_recording
 from bridge.registry import describe
-from bridge.sim.recorded.judging import MEASURES, PlanFigures, judge
-from bridge.sim.recorded.rerun import Rerun, completed, rerun
 from bridge.solver_process import ChildSolver
 
 __all__ = ["MEASURES"]
@@ -94,7 +94,7 @@ class DispatchResult:
 
 def bundled() -> Path:
     """The instances that come with the package."""
-    return Path(str(files("bridge.sim").joinpath("data", "instances")))
+    return Path(str(files("bridge.lab.sim").joinpath("data", "instances")))
 
 
 def entries(policies: str, budget_ms: int, *, by_work: bool = False) -> list[ComparedPolicy]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`schedbridge bench elastic`: policies for malleable jobs on one workload, at several shares.
 
-A scenario is `esp` (`bridge.sim.workloads.esp`) or a trace in which a share of the jobs is made
-malleable (`bridge.sim.workloads.malleable_jobs`). All policies get the same jobs: order, choice
+A scenario is `esp` (`bridge.lab.sim.workloads.esp`) or a trace in which a share of the jobs is made
+malleable (`bridge.lab.sim.workloads.malleable_jobs`). All policies get the same jobs: order, choice
 and speed-ups depend on scenario, share and seed only.
 
 Measures of a run
@@ -32,20 +32,20 @@ from numpy.typing import NDArray
 
 from bridge.cli.simulation.policies import read_policy
 from bridge.errors import ConfigError
+from bridge.lab.sim.runs.engine import simulate
+from bridge.lab.sim.workloads.change_costs import parse_change_cost
+from bridge.lab.sim.workloads.esp import ESP_NODES, esp
+from bridge.lab.sim.workloads.malleable_jobs import with_malleable
+from bridge.lab.sim.workloads.speedup import parse_speedup
+from bridge.lab.sim.workloads.swf import read_swf
+from bridge.lab.sim.workloads.system import pool_of
+from bridge.lab.sim.workloads.workload import Workload, workload_from
 from bridge.measures import bounded_slowdown, measure, turnaround_s, wait_s
 from bridge.model.plan import Plan
 from bridge.model.policy import PolicySpec
 from bridge.model.snapshot import Snapshot
 from bridge.registry import build
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.runs.engine import simulate
-from bridge.sim.workloads.change_costs import parse_change_cost
-from bridge.sim.workloads.esp import ESP_NODES, esp
-from bridge.sim.workloads.malleable_jobs import with_malleable
-from bridge.sim.workloads.speedup import parse_speedup
-from bridge.sim.workloads.swf import read_swf
-from bridge.sim.workloads.system import pool_of
-from bridge.sim.workloads.workload import Workload, workload_from
 
 RESAMPLES: Final = 2000
 SUMMARISED: Final = ("makespan_s", "utilization", "wait_s", "response_s", "throughput_per_h")
@@ -79,9 +79,9 @@ def scenario_of(
         text: `esp`, or the file of a trace.
         nodes: size of the machine; None: 32, or as the trace's header says.
         jobs: only the first ones; None: all.
-        mtct_error: see `bridge.sim.workloads.esp.esp`.
-        speed_up: a model (`bridge.sim.workloads.speedup`); None: drawn for each job.
-        change_cost: see `bridge.sim.workloads.change_costs.parse_change_cost`.
+        mtct_error: see `bridge.lab.sim.workloads.esp.esp`.
+        speed_up: a model (`bridge.lab.sim.workloads.speedup`); None: drawn for each job.
+        change_cost: see `bridge.lab.sim.workloads.change_costs.parse_change_cost`.
 
     Raises:
         ConfigError, TraceError: there is no such file, or no job of it fits.

@@ -22,11 +22,11 @@ from bridge import files, json_text
 from bridge.errors import ConfigError, TraceError
 from bridge.model.hop_tree import HopTree, Metric, NodeSets
 from bridge.model.topology import Topology, regular
-from bridge.policies.place.annealing import Annealing
+from bridge.papers.placement.annealing import Annealing
+from bridge.papers.placement.contiguous import ContiguousExact
+from bridge.papers.placement.neural import Neural
+from bridge.papers.placement.neural_weights import NETWORKS
 from bridge.policies.place.compact import Compact
-from bridge.policies.place.contiguous import ContiguousExact
-from bridge.policies.place.neural import Neural
-from bridge.policies.place.neural_weights import NETWORKS
 
 PlaceFunction = Callable[
     [HopTree, NDArray[np.int32], NDArray[np.int32], np.random.Generator], NodeSets

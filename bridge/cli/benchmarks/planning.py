@@ -3,9 +3,10 @@
 
 The system is OCuLUS, as Keller describes it (JSSPP 2017, section 6): 616 nodes, 9,920 cores, 32
 GPUs, 8 Xeon Phis, nodes of 64 GB, 256 GB and 1 TB; or any described one (see
-`bridge.sim.workloads.system`). The jobs are drawn from the paper's Example 3: its ten core counts,
-each as often as such jobs stand in the queue at any time (arrivals times mean waiting time), with
-walltimes around the mean there (a tenth to three times of it, in round numbers, as users ask).
+`bridge.lab.sim.workloads.system`). The jobs are drawn from the paper's Example 3: its ten core
+counts, each as often as such jobs stand in the queue at any time (arrivals times mean waiting
+time), with walltimes around the mean there (a tenth to three times of it, in round numbers,
+as users ask).
 15,000 of them fill about nine weeks (the paper's plan: eight to ten). Jobs of 16 cores and more
 ask for chunks of 16, `place=free`; some small ones ask for a GPU or a Phi. Every job counts on the
 core limit of its user and on a FreePool that keeps a fifth of the cores free for small jobs in the
@@ -47,7 +48,7 @@ from bridge.core import (
     pack_nodes,
     plan_nodes,
 )
-from bridge.sim.workloads.system import System
+from bridge.lab.sim.workloads.system import System
 
 Column: TypeAlias = NDArray[np.int64]
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`schedbridge bench power`: policies in a corridor of power, on one workload over seeds.
 
-A scenario is `power-paper` (`bridge.sim.corridor.paper`) or a trace with a corridor. All policies
-get the same jobs, whose draw depends on scenario and seed only.
+A scenario is `power-paper` (`bridge.lab.sim.corridor.paper`) or a trace with a corridor. All
+policies get the same jobs, whose draw depends on scenario and seed only.
 
 Policies
     static      static backfill (conservative) that does not know of the corridor.
@@ -44,6 +44,13 @@ from bridge.cli.simulation.power import (
     powered,
 )
 from bridge.errors import ConfigError
+from bridge.lab.sim.corridor.power import PowerSetting
+from bridge.lab.sim.corridor.sight import Sight, under_corridor
+from bridge.lab.sim.runs.engine import simulate
+from bridge.lab.sim.runs.outcome import Outcome
+from bridge.lab.sim.workloads.swf import read_swf
+from bridge.lab.sim.workloads.system import pool_of
+from bridge.lab.sim.workloads.workload import Workload, workload_from
 from bridge.measures import measure
 from bridge.model.plan import Plan
 from bridge.model.policy import PolicySpec, StageSpec
@@ -51,13 +58,6 @@ from bridge.model.snapshot import Snapshot
 from bridge.power_measures import Violations
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.corridor.power import PowerSetting
-from bridge.sim.corridor.sight import Sight, under_corridor
-from bridge.sim.runs.engine import simulate
-from bridge.sim.runs.outcome import Outcome
-from bridge.sim.workloads.swf import read_swf
-from bridge.sim.workloads.system import pool_of
-from bridge.sim.workloads.workload import Workload, workload_from
 
 SUMMARISED: Final = (
     "violations", "seconds", "watt_seconds", "avoidable", "avoidable_s", "makespan_s",

@@ -18,12 +18,12 @@ from bridge.cli.experiments.running import Order, compute, jobs_of
 from bridge.cli.experiments.session import RunSession
 from bridge.cli.invocation import given_arguments
 from bridge.errors import ConfigError, ResultError
-from bridge.experiments import workers
-from bridge.experiments.cell import Cell
-from bridge.experiments.cost import Cost, Estimates, calibrate, cost_of
-from bridge.experiments.definition import read_definition
-from bridge.experiments.provenance import provenance
-from bridge.experiments.results import CELLS, CellResult, read_all, write_about
+from bridge.lab.experiments import workers
+from bridge.lab.experiments.cell import Cell
+from bridge.lab.experiments.cost import Cost, Estimates, calibrate, cost_of
+from bridge.lab.experiments.definition import read_definition
+from bridge.lab.experiments.provenance import provenance
+from bridge.lab.experiments.results import CELLS, CellResult, read_all, write_about
 from bridge.units import format_duration
 
 _STOPPED = 130

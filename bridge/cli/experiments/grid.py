@@ -15,14 +15,14 @@ from bridge import files, yaml_text
 from bridge.cli.bundled import bundled
 from bridge.cli.simulation.policies import read_planning, read_policy
 from bridge.errors import BridgeError, ConfigError
-from bridge.experiments.cell import Cell, canonical
-from bridge.experiments.definition import ESP, OWN, Baseline, ExperimentDefinition, TraceSection
-from bridge.experiments.perturb import CHANCE
-from bridge.experiments.provenance import commit, sha256_of, version
+from bridge.lab.experiments.cell import Cell, canonical
+from bridge.lab.experiments.definition import ESP, OWN, Baseline, ExperimentDefinition, TraceSection
+from bridge.lab.experiments.perturb import CHANCE
+from bridge.lab.experiments.provenance import commit, sha256_of, version
+from bridge.lab.sim.sharing.interference import read_interference
+from bridge.lab.sim.workloads.system import read_system
 from bridge.model.policy import PolicySpec
 from bridge.registry import PRESETS, describe, parse_policy, predicting
-from bridge.sim.sharing.interference import read_interference
-from bridge.sim.workloads.system import read_system
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from bridge.experiments.cell import Cell
-from bridge.experiments.cost import Estimates
-from bridge.experiments.results import CellResult
-from bridge.experiments.run import RunStatus
+from bridge.lab.experiments.cell import Cell
+from bridge.lab.experiments.cost import Estimates
+from bridge.lab.experiments.results import CellResult
+from bridge.lab.experiments.run import RunStatus
 from bridge.units import format_duration
 
 _MOST_ROWS: Final = 24

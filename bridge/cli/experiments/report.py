@@ -13,17 +13,17 @@ from rich.text import Text
 
 from bridge.cli.experiments.grid import grid_of
 from bridge.errors import ConfigError, ResultError
-from bridge.experiments.definition import read_definition
-from bridge.experiments.page.page import write_page
-from bridge.experiments.page.plain import plain
-from bridge.experiments.page.table import write_csv, write_parquet
-from bridge.experiments.page.tables import covers
-from bridge.experiments.results import read_about
-from bridge.experiments.statistics.compare import Findings, Over, compare
-from bridge.experiments.statistics.jobs import Trim
-from bridge.experiments.statistics.quantities import BY_NAME, LONGEST, MEAN_WAIT
-from bridge.experiments.statistics.reading import Bench, read_bench
-from bridge.experiments.statistics.verdict import Finding, amount, percent
+from bridge.lab.experiments.definition import read_definition
+from bridge.lab.experiments.page.page import write_page
+from bridge.lab.experiments.page.plain import plain
+from bridge.lab.experiments.page.table import write_csv, write_parquet
+from bridge.lab.experiments.page.tables import covers
+from bridge.lab.experiments.results import read_about
+from bridge.lab.experiments.statistics.compare import Findings, Over, compare
+from bridge.lab.experiments.statistics.jobs import Trim
+from bridge.lab.experiments.statistics.quantities import BY_NAME, LONGEST, MEAN_WAIT
+from bridge.lab.experiments.statistics.reading import Bench, read_bench
+from bridge.lab.experiments.statistics.verdict import Finding, amount, percent
 
 _COLOURS = {Finding.BETTER: "green", Finding.WORSE: "red"}
 

@@ -17,11 +17,11 @@ import typer
 from bridge import files, json_text
 from bridge.cli.experiments.running import Order, compute
 from bridge.errors import ConfigError, ResultError
-from bridge.experiments.cell import Cell
-from bridge.experiments.provenance import commit, provenance, sha256_of, version
-from bridge.experiments.rerun import Difference, differences, differing_jobs
-from bridge.experiments.results import read_cell, read_columns, unpacked
 from bridge.interpreter import python
+from bridge.lab.experiments.cell import Cell
+from bridge.lab.experiments.provenance import commit, provenance, sha256_of, version
+from bridge.lab.experiments.rerun import Difference, differences, differing_jobs
+from bridge.lab.experiments.results import read_cell, read_columns, unpacked
 from bridge.registry import budgets_ms, parse_policy
 
 _MOST_BYTES: Final = 512 * files.MIB

@@ -21,21 +21,21 @@ import numpy as np
 from bridge.cli.simulation.replays import Engine, Replays
 from bridge.cli.simulation.sharing import SharingOptions
 from bridge.errors import BridgeError, ConfigError, ResultError
-from bridge.experiments.cell import Cell, canonical
-from bridge.experiments.definition import ESP
-from bridge.experiments.perturb import MOVING, WEEK_S, numbers_of, perturbed, taken
-from bridge.experiments.provenance import provenance, sha256_of, sources
-from bridge.experiments.results import DONE, FAILED, CellResult, JobColumns, packed
+from bridge.lab.experiments.cell import Cell, canonical
+from bridge.lab.experiments.definition import ESP
+from bridge.lab.experiments.perturb import MOVING, WEEK_S, numbers_of, perturbed, taken
+from bridge.lab.experiments.provenance import provenance, sha256_of, sources
+from bridge.lab.experiments.results import DONE, FAILED, CellResult, JobColumns, packed
+from bridge.lab.report.run import figures
+from bridge.lab.sim.runs.faults import Fault, recorded_outages
+from bridge.lab.sim.runs.outcome import Outcome
+from bridge.lab.sim.workloads.change_costs import JOIN
+from bridge.lab.sim.workloads.esp import ESP_NODES, esp
+from bridge.lab.sim.workloads.reading import read_workload
+from bridge.lab.sim.workloads.system import System, pool_of, read_system
+from bridge.lab.sim.workloads.workload import Workload
 from bridge.power.sites import site_at
 from bridge.registry import parse_policy
-from bridge.report.run import figures
-from bridge.sim.runs.faults import Fault, recorded_outages
-from bridge.sim.runs.outcome import Outcome
-from bridge.sim.workloads.change_costs import JOIN
-from bridge.sim.workloads.esp import ESP_NODES, esp
-from bridge.sim.workloads.reading import read_workload
-from bridge.sim.workloads.system import System, pool_of, read_system
-from bridge.sim.workloads.workload import Workload
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def compute(order: Order) -> tuple[CellResult, bytes | None]:
     """Computes a cell.
 
     Returns:
-        Its result, and its judged jobs as `bridge.experiments.results.packed` packs them.
+        Its result, and its judged jobs as `bridge.lab.experiments.results.packed` packs them.
     """
     cell = order.cell
     origin = provenance(order.arguments)

@@ -12,12 +12,12 @@ from bridge.cli.experiments.progress import Board
 from bridge.cli.experiments.running import Order, compute
 from bridge.cli.invocation import given_arguments
 from bridge.errors import ResultError
-from bridge.experiments.cell import Cell
-from bridge.experiments.cost import Estimates
-from bridge.experiments.provenance import provenance, sources
-from bridge.experiments.results import CellResult
-from bridge.experiments.run import interruptible, run
-from bridge.experiments.until_sure import MOST_SEEDS, until_sure
+from bridge.lab.experiments.cell import Cell
+from bridge.lab.experiments.cost import Estimates
+from bridge.lab.experiments.provenance import provenance, sources
+from bridge.lab.experiments.results import CellResult
+from bridge.lab.experiments.run import interruptible, run
+from bridge.lab.experiments.until_sure import MOST_SEEDS, until_sure
 
 
 class RunSession:

@@ -205,7 +205,7 @@ def _draw(plot: Path, reply: pb.AccuracyReply, period: Period, partition: str) -
     Raises:
         ConfigError: the file cannot be written.
     """
-    from bridge.report.promises import StartErrorCurve, Track, draw_accuracy  # noqa: PLC0415 - it is slow
+    from bridge.lab.report.promises import StartErrorCurve, Track, draw_accuracy  # noqa: PLC0415 - it is slow
 
     curves = [
         StartErrorCurve(

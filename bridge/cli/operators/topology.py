@@ -32,15 +32,15 @@ from bridge.cli.operators.asking import (
 )
 from bridge.dialect import dialect_named
 from bridge.errors import ConfigError, RequestError
+from bridge.lab.report.occupancy import Placed, TreeOccupancy
+from bridge.lab.report.topology_svg import topology_svg
+from bridge.lab.report.topology_text import KEY, jobs_table, tree_text
+from bridge.lab.sim.workloads.system import read_system
 from bridge.model.topology import Topology
 from bridge.recording.recordings import read_recording
-from bridge.report.occupancy import Placed, TreeOccupancy
-from bridge.report.topology_svg import topology_svg
-from bridge.report.topology_text import KEY, jobs_table, tree_text
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.service import default_sockets
-from bridge.sim.workloads.system import read_system
 
 app = typer.Typer(
     add_completion=False, help="The switches, and the jobs on them.", no_args_is_help=True

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from bridge.cli.simulation.outcomes import write_results, write_run
 from bridge.errors import BridgeError, ConfigError
-from bridge.report.run import Run
-from bridge.sim.runs.outcome import Outcome
-from bridge.sim.workloads.swf import Trace
+from bridge.lab.report.run import Run
+from bridge.lab.sim.runs.outcome import Outcome
+from bridge.lab.sim.workloads.swf import Trace
 from bridge.units import format_duration
 
 

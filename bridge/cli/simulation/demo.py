@@ -31,18 +31,18 @@ from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextC
 from bridge.cli.simulation.outcomes import results_table, run_of, write_files
 from bridge.errors import ControllerError, Unreachable
 from bridge.interpreter import python
+from bridge.lab.report.columns import milliseconds
+from bridge.lab.sim.runs.engine import simulate as run_simulation
+from bridge.lab.sim.runs.outcome import Outcome
+from bridge.lab.sim.runs.outcome import SimulationProgress as Point
+from bridge.lab.sim.runs.replay import replay, replay_depth
+from bridge.lab.sim.workloads.swf import Trace, read_swf
+from bridge.lab.sim.workloads.system import System, pool_of
+from bridge.lab.sim.workloads.workload import Workload, workload_from
 from bridge.ports import Decide
 from bridge.registry import PRESETS, build
-from bridge.report.columns import milliseconds
 from bridge.rpc.clients.remote_decider import RemoteDecider
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.runs.engine import simulate as run_simulation
-from bridge.sim.runs.outcome import Outcome
-from bridge.sim.runs.outcome import SimulationProgress as Point
-from bridge.sim.runs.replay import replay, replay_depth
-from bridge.sim.workloads.swf import Trace, read_swf
-from bridge.sim.workloads.system import System, pool_of
-from bridge.sim.workloads.workload import Workload, workload_from
 from bridge.units import DAY_S
 
 POLICY = "responsive"
@@ -60,7 +60,7 @@ def demo(
 ) -> None:
     """Run the real service: it plans a real trace for a simulated controller."""
     console = Console(highlight=False, soft_wrap=True)
-    with as_file(files("bridge.sim").joinpath(_TRACE)) as path:
+    with as_file(files("bridge.lab.sim").joinpath(_TRACE)) as path:
         trace = read_swf(path)
     workload = workload_from(trace)
     workload = workload if jobs is None else workload.first(jobs)

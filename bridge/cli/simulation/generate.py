@@ -14,9 +14,9 @@ from rich.table import Table
 
 from bridge.cli.bundled import bundled
 from bridge.errors import ConfigError, TraceError
-from bridge.sim.workloads.generation.fitted import MOST_JOBS, fit
-from bridge.sim.workloads.generation.lublin import PROCESSORS, lublin
-from bridge.sim.workloads.generation.mixes import (
+from bridge.lab.sim.workloads.generation.fitted import MOST_JOBS, fit
+from bridge.lab.sim.workloads.generation.lublin import PROCESSORS, lublin
+from bridge.lab.sim.workloads.generation.mixes import (
     load_of,
     records_of,
     records_of_trace,
@@ -24,16 +24,16 @@ from bridge.sim.workloads.generation.mixes import (
     with_load,
     with_memory,
 )
-from bridge.sim.workloads.records.as_swf import as_swf
-from bridge.sim.workloads.records.job_record import JobRecord, SiteWorkload
-from bridge.sim.workloads.records.record_file import (
+from bridge.lab.sim.workloads.records.as_swf import as_swf
+from bridge.lab.sim.workloads.records.job_record import JobRecord, SiteWorkload
+from bridge.lab.sim.workloads.records.record_file import (
     is_site_workload,
     read_site_workload,
     write_site_workload,
 )
-from bridge.sim.workloads.swf import read_swf, write_swf
-from bridge.sim.workloads.system import LARGEST_POOL
-from bridge.sim.workloads.workload import machine_size
+from bridge.lab.sim.workloads.swf import read_swf, write_swf
+from bridge.lab.sim.workloads.system import LARGEST_POOL
+from bridge.lab.sim.workloads.workload import machine_size
 
 LUBLIN = "lublin"
 QUANTILES = (10, 25, 50, 75, 90, 95, 99)

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from bridge.accounting.site_commands import READERS
 from bridge.errors import ConfigError
-from bridge.sim.workloads.records.record_file import is_site_workload
+from bridge.lab.accounting.site_commands import READERS
+from bridge.lab.sim.workloads.records.record_file import is_site_workload
 
 
 @dataclass(frozen=True)

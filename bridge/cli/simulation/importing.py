@@ -11,23 +11,23 @@ from pathlib import Path
 import numpy as np
 
 from bridge import files
-from bridge.accounting.anonymous import pseudonymous, read_or_make_secret
-from bridge.accounting.found import AccountingRecords
-from bridge.accounting.reading import read_accounting
-from bridge.accounting.site_commands import ask_slurm
-from bridge.accounting.slurm_events import read_events, read_reservations
-from bridge.accounting.slurm_system import system_yaml
-from bridge.accounting.slurm_words import instant_s
 from bridge.cli.options import takes
 from bridge.cli.simulation.import_options import ImportOptions
 from bridge.errors import ConfigError, TraceError
+from bridge.lab.accounting.anonymous import pseudonymous, read_or_make_secret
+from bridge.lab.accounting.found import AccountingRecords
+from bridge.lab.accounting.reading import read_accounting
+from bridge.lab.accounting.site_commands import ask_slurm
+from bridge.lab.accounting.slurm_events import read_events, read_reservations
+from bridge.lab.accounting.slurm_system import system_yaml
+from bridge.lab.accounting.slurm_words import instant_s
+from bridge.lab.sim.workloads.records.as_swf import as_swf
+from bridge.lab.sim.workloads.records.job_record import SiteWorkload
+from bridge.lab.sim.workloads.records.lowering import simulation_of
+from bridge.lab.sim.workloads.records.record_file import write_site_workload
+from bridge.lab.sim.workloads.swf import Trace, write_swf
+from bridge.lab.sim.workloads.system import System, read_system
 from bridge.measures import steps
-from bridge.sim.workloads.records.as_swf import as_swf
-from bridge.sim.workloads.records.job_record import SiteWorkload
-from bridge.sim.workloads.records.lowering import simulation_of
-from bridge.sim.workloads.records.record_file import write_site_workload
-from bridge.sim.workloads.swf import Trace, write_swf
-from bridge.sim.workloads.system import System, read_system
 from bridge.units import format_instant
 
 _AGO = re.compile(r"([0-9]{1,5})([hdw])")

@@ -13,14 +13,14 @@ from rich.text import Text
 from bridge.cli.simulation.power import end_s, measured
 from bridge.cli.simulation.sharing import shared
 from bridge.errors import ConfigError
+from bridge.lab.report.columns import columns_of
+from bridge.lab.report.html import write_html
+from bridge.lab.report.plots import file_word, save_plots
+from bridge.lab.report.run import Run, figures, write_jobs_csv
+from bridge.lab.sim.runs.backlog import Growing, growing
+from bridge.lab.sim.runs.outcome import Outcome
+from bridge.lab.sim.workloads.swf import Field, Trace, write_swf
 from bridge.measures import measure
-from bridge.report.columns import columns_of
-from bridge.report.html import write_html
-from bridge.report.plots import file_word, save_plots
-from bridge.report.run import Run, figures, write_jobs_csv
-from bridge.sim.runs.backlog import Growing, growing
-from bridge.sim.runs.outcome import Outcome
-from bridge.sim.workloads.swf import Field, Trace, write_swf
 from bridge.units import NEVER
 
 

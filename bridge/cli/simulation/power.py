@@ -6,19 +6,19 @@ from pathlib import Path
 from typing import Self
 
 from bridge.errors import ConfigError
+from bridge.lab.sim.corridor.paper import ERROR, PAPER_CORRIDOR, PAPER_NODE, power_paper
+from bridge.lab.sim.corridor.power import PowerSetting
+from bridge.lab.sim.corridor.steps import read_corridor, watts
+from bridge.lab.sim.runs.outcome import Outcome
+from bridge.lab.sim.runs.power_oracle import Configurations, judges
+from bridge.lab.sim.workloads.job_power import by_application
+from bridge.lab.sim.workloads.workload import Workload
 from bridge.model.rules.node_set import NodeSet
 from bridge.model.rules.power import NodePower
 from bridge.power_measures import PowerMeasures, power_measures
-from bridge.sim.corridor.paper import ERROR, PAPER_CORRIDOR, PAPER_NODE, power_paper
-from bridge.sim.corridor.power import PowerSetting
-from bridge.sim.corridor.steps import read_corridor, watts
-from bridge.sim.runs.outcome import Outcome
-from bridge.sim.runs.power_oracle import Configurations, judges
-from bridge.sim.workloads.job_power import by_application
-from bridge.sim.workloads.workload import Workload
 
 POWER_PAPER = "power-paper"
-"""In place of a trace: the workload of `bridge.sim.corridor.paper`."""
+"""In place of a trace: the workload of `bridge.lab.sim.corridor.paper`."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@
 |---|---|
 | none | the running service (administrators: a recording holds the jobs of all users) |
 | `--trace FILE` | a replay of a trace, on a pool or on `--system FILE` |
-| `--system eurora`, `kit` | synthetic jobs on that system (`bridge.sim.workloads.streams`) |
+| `--system eurora`, `kit` | synthetic jobs on that system (`bridge.lab.sim.workloads.streams`) |
 """
 
 import contextlib
@@ -22,6 +22,12 @@ from bridge.cli.bundled import bundled
 from bridge.cli.operators.asking import MOST, ConfigOption, SocketOption
 from bridge.cli.simulation.policies import SiteOption, read_planning, read_policy
 from bridge.errors import ConfigError, RecordingError
+from bridge.lab.sim.recorded.anonymous import Pseudonyms
+from bridge.lab.sim.runs.engine import simulate
+from bridge.lab.sim.workloads.streams import MIXES, stream, stream_system
+from bridge.lab.sim.workloads.swf import read_swf
+from bridge.lab.sim.workloads.system import System, pool_of, read_system
+from bridge.lab.sim.workloads.workload import Workload, workload_from
 from bridge.model.policy import PolicySpec
 from bridge.model.snapshot import Snapshot
 from bridge.planning.site_rules.rules_text import parse_site
@@ -30,12 +36,6 @@ from bridge.recording.recorder import Recorder
 from bridge.recording.recordings import SUFFIX, Recording, encode
 from bridge.registry import build, predicting
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.recorded.anonymous import Pseudonyms
-from bridge.sim.runs.engine import simulate
-from bridge.sim.workloads.streams import MIXES, stream, stream_system
-from bridge.sim.workloads.swf import read_swf
-from bridge.sim.workloads.system import System, pool_of, read_system
-from bridge.sim.workloads.workload import Workload, workload_from
 
 _STREAM_JOBS = 3000
 

@@ -14,14 +14,14 @@ from bridge.cli.operators.asking import when
 from bridge.cli.simulation.policies import SiteOption, read_planning, read_policy
 from bridge.cli.simulation.solvers import a_solver, rerun_warm
 from bridge.errors import RecordingError
+from bridge.lab.report.ascii import LETTERS, ascii_gantt
+from bridge.lab.sim.recorded.anonymous import Pseudonyms
+from bridge.lab.sim.recorded.judging import PlanFigures, judge
+from bridge.lab.sim.recorded.rerun import Moved, Rerun, completed, moved
 from bridge.model.plan import Plan
 from bridge.model.policy import PolicySpec
 from bridge.model.snapshot import Snapshot
 from bridge.recording.recordings import Recording, find_recordings, read_recording, write_recording
-from bridge.report.ascii import LETTERS, ascii_gantt
-from bridge.sim.recorded.anonymous import Pseudonyms
-from bridge.sim.recorded.judging import PlanFigures, judge
-from bridge.sim.recorded.rerun import Moved, Rerun, completed, moved
 from bridge.solver_process import ChildSolver
 from bridge.units import NEVER, UNPLANNED, format_duration
 

@@ -19,24 +19,24 @@ from rich.progress import (
 
 from bridge.cli.simulation.outcomes import run_of
 from bridge.errors import ConfigError
+from bridge.lab.report.run import Run
+from bridge.lab.sim.corridor.power import PowerSetting
+from bridge.lab.sim.corridor.sight import under_corridor
+from bridge.lab.sim.runs.backlog import Watch
+from bridge.lab.sim.runs.engine import simulate
+from bridge.lab.sim.runs.faults import Fault, random_faults
+from bridge.lab.sim.runs.foreseen import foreseeable, replay_foreseen
+from bridge.lab.sim.runs.ordered import replay_ordered, unordered_because
+from bridge.lab.sim.runs.outcome import Observe, Outcome
+from bridge.lab.sim.runs.outcome import SimulationProgress as Point
+from bridge.lab.sim.runs.replay import replay, replay_depth
+from bridge.lab.sim.workloads.system import System
+from bridge.lab.sim.workloads.workload import Workload
 from bridge.model.policy import PolicySpec
 from bridge.model.rules.site import Site
 from bridge.ports import Environment
 from bridge.registry import build
-from bridge.report.run import Run
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.corridor.power import PowerSetting
-from bridge.sim.corridor.sight import under_corridor
-from bridge.sim.runs.backlog import Watch
-from bridge.sim.runs.engine import simulate
-from bridge.sim.runs.faults import Fault, random_faults
-from bridge.sim.runs.foreseen import foreseeable, replay_foreseen
-from bridge.sim.runs.ordered import replay_ordered, unordered_because
-from bridge.sim.runs.outcome import Observe, Outcome
-from bridge.sim.runs.outcome import SimulationProgress as Point
-from bridge.sim.runs.replay import replay, replay_depth
-from bridge.sim.workloads.system import System
-from bridge.sim.workloads.workload import Workload
 
 SILENT_S = 30.0
 """Without a terminal, progress is one line each so many seconds."""

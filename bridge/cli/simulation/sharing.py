@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from bridge.cli.bundled import bundled
 from bridge.errors import ConfigError
-from bridge.sim.runs.outcome import Outcome
-from bridge.sim.runs.sharing_measures import sharing_measures
-from bridge.sim.sharing.interference import read_interference
-from bridge.sim.sharing.setting import sharing_of
-from bridge.sim.workloads.system import System
-from bridge.sim.workloads.workload import Workload
+from bridge.lab.sim.runs.outcome import Outcome
+from bridge.lab.sim.runs.sharing_measures import sharing_measures
+from bridge.lab.sim.sharing.interference import read_interference
+from bridge.lab.sim.sharing.setting import sharing_of
+from bridge.lab.sim.workloads.system import System
+from bridge.lab.sim.workloads.workload import Workload
 
 EVERYWHERE: Final[Mapping[str, Any]] = {"partition": "*", "scope": "all"}
 """Rules on shared nodes, for a site that states none."""

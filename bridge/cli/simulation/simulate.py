@@ -21,22 +21,22 @@ from bridge.cli.simulation.power import POWER_PAPER, paper_workload, powered
 from bridge.cli.simulation.replays import MOST_PLACED, Replays
 from bridge.cli.simulation.simulate_options import SimulateOptions
 from bridge.errors import ConfigError
-from bridge.experiments.provenance import provenance, sha256_of
+from bridge.lab.experiments.provenance import provenance, sha256_of
+from bridge.lab.report.run import Run, figures
+from bridge.lab.sim.corridor.power import PowerSetting
+from bridge.lab.sim.runs.faults import recorded_outages
+from bridge.lab.sim.runs.outcome import Outcome
+from bridge.lab.sim.workloads.change_costs import JOIN, parse_change_cost
+from bridge.lab.sim.workloads.esp import ESP_NODES, as_trace, esp
+from bridge.lab.sim.workloads.reading import Readable, read_workload
+from bridge.lab.sim.workloads.speedup import parse_speedup
+from bridge.lab.sim.workloads.swf import Trace
+from bridge.lab.sim.workloads.system import System, pool_of, read_system
+from bridge.lab.sim.workloads.workload import Workload
 from bridge.model.policy import PolicySpec
 from bridge.planning.site_rules.rules_text import parse_site
 from bridge.power.sites import site_at
 from bridge.registry import describe, predicting
-from bridge.report.run import Run, figures
-from bridge.sim.corridor.power import PowerSetting
-from bridge.sim.runs.faults import recorded_outages
-from bridge.sim.runs.outcome import Outcome
-from bridge.sim.workloads.change_costs import JOIN, parse_change_cost
-from bridge.sim.workloads.esp import ESP_NODES, as_trace, esp
-from bridge.sim.workloads.reading import Readable, read_workload
-from bridge.sim.workloads.speedup import parse_speedup
-from bridge.sim.workloads.swf import Trace
-from bridge.sim.workloads.system import System, pool_of, read_system
-from bridge.sim.workloads.workload import Workload
 from bridge.units import NEVER
 
 _LONGEST_DECISION_MS = 3_600_000

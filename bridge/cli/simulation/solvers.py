@@ -4,10 +4,10 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from bridge.lab.sim.recorded.rerun import Rerun, rerun
 from bridge.model.decisions.answer import STARTING
 from bridge.model.policy import PolicySpec
 from bridge.recording.recordings import Recording
-from bridge.sim.recorded.rerun import Rerun, rerun
 from bridge.solver_process import ChildSolver
 
 _MOST_STARTING_S = 60.0

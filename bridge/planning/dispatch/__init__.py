@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Windows of the queue as constraint programming instances and models.
+"""What planners that minimise an objective share: costs of waits, their account, CP-SAT.
 
-Imports scheduler and the packages below it. Start with `window.py`.
+Imports scheduler and the packages below it. Start with `objective.py`.
 """

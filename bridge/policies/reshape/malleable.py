@@ -23,7 +23,7 @@ It needs a plan stage that gives every waiting job a start, such as `conservativ
 still be broken if a job ends later than its latest planned end, and where nodes differ.
 
 Source: ours. That nodes beyond a share may be taken back is known from FPSMA
-(`bridge.policies.reshape.fpsma`); rule 2 is the argument of list scheduling: a job that is
+(`bridge.papers.malleable.fpsma`); rule 2 is the argument of list scheduling: a job that is
 considered after those that start before it finds its former nodes free.
 """
 

@@ -7,11 +7,11 @@ import pytest
 from bridge.cli.benchmarks import power as bench_power
 from bridge.cli.benchmarks.power import entries
 from bridge.errors import ConfigError
+from bridge.lab.sim.corridor.sight import Sight
 from bridge.model.policy import StageSpec
 from bridge.registry import PRESETS
-from bridge.sim.corridor.sight import Sight
 
-EXCERPT = str(files("bridge.sim").joinpath("data/KTH-SP2-1996-excerpt.swf.gz"))
+EXCERPT = str(files("bridge.lab.sim").joinpath("data/KTH-SP2-1996-excerpt.swf.gz"))
 
 
 def test_the_papers_workload_over_seeds(schedbridge):

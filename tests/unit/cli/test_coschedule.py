@@ -11,8 +11,8 @@ import pytest
 from bridge.cli.benchmarks.coschedule import PAPER, lines, model_of
 from bridge.cli.main import main
 from bridge.errors import ConfigError
-from bridge.sim.sharing.interference import Interference
-from bridge.sim.workloads.coscheduling_paper import (
+from bridge.lab.sim.sharing.interference import Interference
+from bridge.lab.sim.workloads.coscheduling_paper import (
     CORES,
     NODE_CPUS,
     SET,

@@ -12,9 +12,9 @@ import pytest
 
 from bridge.cli.experiments import session
 from bridge.cli.main import main
-from bridge.experiments import workers
-from bridge.experiments.results import FAILED, CellResult, cell_path, read_all, write_cell
-from bridge.experiments.until_sure import NextStep
+from bridge.lab.experiments import workers
+from bridge.lab.experiments.results import FAILED, CellResult, cell_path, read_all, write_cell
+from bridge.lab.experiments.until_sure import NextStep
 from tests.experiment_results import EXCERPT, a_cell, write_made
 
 pytestmark = pytest.mark.usefixtures("no_hang")

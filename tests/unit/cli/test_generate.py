@@ -6,9 +6,9 @@ from importlib.resources import files
 
 import pytest
 
-from bridge.sim.workloads.records.record_file import read_site_workload
+from bridge.lab.sim.workloads.records.record_file import read_site_workload
 
-EXCERPT = str(files("bridge.sim").joinpath("data/KTH-SP2-1996-excerpt.swf.gz"))
+EXCERPT = str(files("bridge.lab.sim").joinpath("data/KTH-SP2-1996-excerpt.swf.gz"))
 
 
 @pytest.fixture

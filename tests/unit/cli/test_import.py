@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bridge.sim.workloads.records.record_file import read_site_workload
-from bridge.sim.workloads.swf import read_swf
+from bridge.lab.sim.workloads.records.record_file import read_site_workload
+from bridge.lab.sim.workloads.swf import read_swf
 
 RECORDED = Path(__file__).parents[1] / "accounting" / "recorded"
 JOBS = RECORDED / "sacct-24.11.json"

@@ -9,7 +9,7 @@ import pytest
 from bridge.cli.benchmarks.dispatch import bundled
 from bridge.recording.recordings import find_recordings, read_recording
 
-EXCERPT = str(files("bridge.sim").joinpath("data/KTH-SP2-1996-excerpt.swf.gz"))
+EXCERPT = str(files("bridge.lab.sim").joinpath("data/KTH-SP2-1996-excerpt.swf.gz"))
 DESCRIPTION = "nodes: [{names: 'n[1-6]', cpus: 32, memory_mib: 1000}]\n"
 
 

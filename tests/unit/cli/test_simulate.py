@@ -4,9 +4,9 @@ from importlib.resources import files
 
 import pytest
 
-from bridge.sim.workloads.swf import Field, read_swf
+from bridge.lab.sim.workloads.swf import Field, read_swf
 
-EXCERPT = str(files("bridge.sim").joinpath("data/KTH-SP2-1996-excerpt.swf.gz"))
+EXCERPT = str(files("bridge.lab.sim").joinpath("data/KTH-SP2-1996-excerpt.swf.gz"))
 JOB = "1 0 5 60 4 -1 -1 4 100 -1 1 7 1 -1 1 -1 -1 -1\n"
 
 
@@ -251,7 +251,7 @@ def test_the_jobs_of_a_trace_have_no_speed_up(schedbridge):
 
 
 def test_esp_runs_on_a_pool_only(schedbridge):
-    system = files("bridge.sim").joinpath("data/eurora.yaml")
+    system = files("bridge.lab.sim").joinpath("data/eurora.yaml")
     code, out, err = schedbridge("simulate", "esp:50", "--system", system)
     assert (code, out) == (1, "")
     assert "give --procs instead" in err
@@ -315,8 +315,8 @@ def test_the_engine_is_named_with_the_reason(schedbridge):
 
 @pytest.mark.parametrize("engine", ["fast", "cycle"])
 def test_a_hopeless_backlog_ends_with_words_and_code_3(schedbridge, monkeypatch, engine):
-    monkeypatch.setattr("bridge.sim.runs.backlog.MOST_WAITING", 100)
-    monkeypatch.setattr("bridge.sim.runs.backlog.MOST_S", 8 * 86_400)
+    monkeypatch.setattr("bridge.lab.sim.runs.backlog.MOST_WAITING", 100)
+    monkeypatch.setattr("bridge.lab.sim.runs.backlog.MOST_S", 8 * 86_400)
     asked = [EXCERPT, "--procs", 16, "--policy", "responsive", "--engine", engine]
     code, out, err = schedbridge("simulate", *asked, "--json")
     assert code == 3

@@ -6,7 +6,7 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-EXCERPT = str(files("bridge.sim").joinpath("data/KTH-SP2-1996-excerpt.swf.gz"))
+EXCERPT = str(files("bridge.lab.sim").joinpath("data/KTH-SP2-1996-excerpt.swf.gz"))
 
 
 def results(schedbridge, *arguments):

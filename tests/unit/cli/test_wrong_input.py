@@ -14,7 +14,7 @@ import pytest
 from bridge.cli.main import COMMANDS
 
 ROOT = Path(__file__).parents[3]
-SHIPPED = files("bridge.sim").joinpath("data")
+SHIPPED = files("bridge.lab.sim").joinpath("data")
 TRACE = str(SHIPPED.joinpath("KTH-SP2-1996-excerpt.swf.gz"))
 RECORDING = str(SHIPPED.joinpath("instances/kit/kit-1-001.cycle.json.gz"))
 NOWHERE = ("--socket", "/nowhere/s")

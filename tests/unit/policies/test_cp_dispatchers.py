@@ -20,8 +20,8 @@ from bridge.model.decisions.answer import (
 from bridge.model.job import Hold
 from bridge.model.rules.site import NO_RULES
 from bridge.model.topology import regular
+from bridge.papers.dispatch.window import SEAT, choose
 from bridge.planning.dispatch.objective import Objective
-from bridge.planning.dispatch.window import SEAT, choose
 from bridge.planning.scheduler.booking import Booking
 from bridge.planning.scheduler.list_scheduler import ListScheduler
 from bridge.policies.order.slowdown import Slowdown

@@ -13,9 +13,9 @@ from bridge.core import RepairNetwork
 from bridge.errors import ConfigError
 from bridge.model.hop_tree import HopTree, Metric
 from bridge.model.topology import Topology, regular
-from bridge.policies.place.annealing import Annealing
-from bridge.policies.place.neural import Neural
-from bridge.policies.place.neural_weights import (
+from bridge.papers.placement.annealing import Annealing
+from bridge.papers.placement.neural import Neural
+from bridge.papers.placement.neural_weights import (
     CHANNELS,
     MOST_BYTES,
     NETWORKS,
@@ -28,7 +28,7 @@ from bridge.policies.place.neural_weights import (
     shipped,
     write_weights,
 )
-from bridge.training.windows import paper_hop_tree, stream
+from bridge.papers.placement.training.windows import paper_hop_tree, stream
 
 
 def naive(network, weights, state):
@@ -276,7 +276,7 @@ import resource
 import numpy as np
 from bridge.model.topology import regular
 from bridge.model.hop_tree import HopTree
-from bridge.policies.place.neural import Neural
+from bridge.papers.placement.neural import Neural
 hop_tree, idle = HopTree.of(regular(1000, 10, 100)), np.arange(1000, dtype=np.int32)
 sizes = np.arange(5, 15, dtype=np.int32)
 peaks = []

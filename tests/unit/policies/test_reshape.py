@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 
 from bridge.errors import ConfigError
+from bridge.lab.sim.runs.engine import simulate
+from bridge.lab.sim.workloads.esp import esp
+from bridge.lab.sim.workloads.system import pool_of
 from bridge.model.job import Hold, WidthRule
 from bridge.model.reasons import ReasonCode
 from bridge.model.rules.site import NO_RULES
@@ -14,9 +17,6 @@ from bridge.policies.plan.backfill import Backfill
 from bridge.ports import Promises, State
 from bridge.registry import build, parse_policy
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.runs.engine import simulate
-from bridge.sim.workloads.esp import esp
-from bridge.sim.workloads.system import pool_of
 from tests.builders import a_job, a_reservation, a_running_job, a_snapshot
 from tests.cycles import Memory, a_site, run
 

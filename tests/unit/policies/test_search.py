@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from bridge.errors import ConfigError
+from bridge.lab.sim.runs.engine import simulate
+from bridge.lab.sim.workloads.system import pool_of
 from bridge.model.decisions.answer import LATE
 from bridge.model.layers import Layers
 from bridge.model.learnt import Learnt
@@ -19,8 +21,6 @@ from bridge.policies.plan.search import Search
 from bridge.ports import Preference, Selection
 from bridge.registry import build, parse_policy
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.runs.engine import simulate
-from bridge.sim.workloads.system import pool_of
 from bridge.units import NEVER, UNPLANNED
 from tests.builders import a_job, a_running_job, a_snapshot, gantt
 from tests.crosses import each

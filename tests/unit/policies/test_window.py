@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 from bridge.errors import ConfigError
+from bridge.lab.sim.runs.engine import simulate
+from bridge.lab.sim.workloads.system import pool_of
 from bridge.model.job import Hold
 from bridge.model.reasons import ReasonCode
 from bridge.model.topology import regular
-from bridge.policies.plan import window
-from bridge.policies.plan.window import WindowPlanner, _candidates
+from bridge.papers.placement import window
+from bridge.papers.placement.window import WindowPlanner, _candidates
 from bridge.registry import build, parse_policy
 from bridge.rpc.controller.announcements import wake_after_s
 from bridge.safe_cycle.decider import Decider
-from bridge.sim.runs.engine import simulate
-from bridge.sim.workloads.system import pool_of
 from bridge.units import NEVER, UNPLANNED
 from tests.alike import assert_alike
 from tests.builders import a_job, a_running_job, a_snapshot, gantt

@@ -17,7 +17,7 @@ import pytest
 
 from bridge import files, yaml_text
 from bridge.errors import BridgeError, ConfigError
-from bridge.policies.place.neural_weights import read_weights
+from bridge.papers.placement.neural_weights import read_weights
 from bridge.rpc.transport.revoked import Revoked
 from bridge.rpc.transport.tls import Certificates
 from bridge.service.config import TlsSection, load, parse

@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Replays a whole trace by predicted run times, on counts; under EASY faster than the engine.
+
+The cycle handles nodes, reasons and rules in every decision; on a pool of identical one-processor
+nodes the starts depend on counts alone. This module plans such counts, with the cycle's predictors
+and the engine's rules for when decisions are made (`bridge.lab.sim.runs.engine`), and gives the
+engine's results. Decision times measured here say nothing about the cycle's.
+`tests/unit/lab/sim/test_foreseen.py` compares both engines.
+
+Rules of a decision, the last two those of EASY
+    1. The predictor learns from jobs that ended since the last decision. Started jobs get their
+       predicted run time, and jobs that exceeded theirs a longer one
+       (`bridge.planning.prediction.run_times`). Limits are predicted while the first waiting job
+       has waited longer than the predictor's patience.
+    2. In order of submission every job that fits is started, up to the first that does not fit,
+       which is promised the time at which enough processors are expected to be free.
+    3. Of the jobs behind it, each is started that fits now and is expected to end by that time, or
+       takes no more than the processors left over at that time.
+"""
+
+import heapq
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
+from operator import attrgetter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.dialect import dialect_named
+from bridge.lab.sim.cluster.controller import Controller
+from bridge.lab.sim.cluster.ended_jobs import EndedJobs
+from bridge.lab.sim.runs.backlog import Watch
+from bridge.lab.sim.runs.outcome import Observe, Outcome, SimulationProgress
+from bridge.lab.sim.runs.patience import Patience
+from bridge.lab.sim.runs.replay import outcome_of, replay_depth
+from bridge.lab.sim.workloads.requests import requests
+from bridge.lab.sim.workloads.system import System
+from bridge.lab.sim.workloads.workload import Workload
+from bridge.model.job import Ending
+from bridge.model.layers import Layers
+from bridge.model.learnt import Learning, Learnt
+from bridge.model.policy import PolicySpec, StageSpec
+from bridge.planning.prediction.run_times import EXTENSIONS, Expectation, extended, take_ended
+from bridge.registry import build
+from bridge.state.accuracy import PROMISE, PromiseColumns
+from bridge.units import NEVER
+
+_ENDS_S, _LIMIT_END_S = attrgetter("ends_s"), attrgetter("limit_end_s")
+
+
+def foreseeable(spec: PolicySpec, system: System) -> bool:
+    """Whether this gives the cycle's results: for EASY with any predictor except `time-limit`."""
+    by_limits = replace(spec, predict=StageSpec("time-limit"))
+    return spec.predict.name != "time-limit" and replay_depth(by_limits, system) == 1
+
+
+def replay_foreseen(
+    workload: Workload,
+    system: System,
+    spec: PolicySpec,
+    *,
+    placed: bool = False,
+    watch: Watch | None = None,
+    observe: Observe | None = None,
+) -> Outcome:
+    """Replays a workload on a pool.
+
+    Args:
+        workload: the jobs.
+        system: a pool.
+        spec: a policy that is `foreseeable`.
+        placed: also determine which nodes each job held.
+        watch: ends the run when its queue is hopeless; None: nothing does.
+        observe: called with the progress after every decision.
+    """
+    run = _Easy(workload, system, spec)
+    run.watch, run.observe = watch, observe
+    run.to_the_end()
+    return run.outcome(system, placed=placed)
+
+
+class Running:
+    """A running job: its predicted end, and the basis of the prediction."""
+
+    __slots__ = ("ends_s", "job", "limit_end_s", "predicted_s", "processors", "start_s")
+
+    def __init__(
+        self, job: int, start_s: int, *, takes_s: int, limit_s: int, processors: int
+    ) -> None:
+        self.job, self.start_s, self.processors = job, start_s, processors
+        self.ends_s, self.limit_end_s = start_s + takes_s, start_s + limit_s
+        self.predicted_s = 0
+
+    def extend(self, now_s: int, extension: str) -> None:
+        """Sets the end that is predicted now."""
+        if not self.predicted_s:
+            self.ends_s = self.limit_end_s
+            return
+        one = np.array([self.predicted_s]), np.array([now_s - self.start_s])
+        self.ends_s = min(self.start_s + int(extended(*one, extension)[0]), self.limit_end_s)
+
+
+class Counted(ABC):
+    """A pool that is simulated on counts, decision by decision; jobs are named by their row.
+
+    Attributes:
+        size, free: number of processors, and of free ones.
+        waiting: jobs in order of submission.
+        running: by job.
+        start_s: (n_jobs,); NEVER: not yet.
+        predicted_s: (n_jobs,) predicted run time of each at its start.
+        promised: (n_jobs,) the starts promised to those that have started (`PROMISE`).
+        decision_ms: duration of each decision.
+        watch: ends the run when the queue is hopeless; None: nothing does.
+        observe: called with the progress after every decision.
+    """
+
+    def __init__(self, workload: Workload, system: System, spec: PolicySpec) -> None:
+        self.workload = workload
+        self.jobs = requests(workload, system)
+        self.runtime_s: list[int] = workload.runtime_s.tolist()
+        self.limit_s: list[int] = workload.time_limit_s.tolist()
+        self.processors: list[int] = workload.processors.tolist()
+        self.submit_s: list[int] = workload.submit_s.tolist()
+        self.free = self.size = system.processors
+        self.observe: Observe | None = None
+        n_jobs = len(workload)
+        self.start_s = np.full(n_jobs, NEVER, dtype=np.int64)
+        self.predicted_s = np.zeros(n_jobs, dtype=np.int64)
+        self.promised = np.zeros(n_jobs, dtype=PROMISE)
+        self.decision_ms: list[float] = []
+        self.waiting: list[int] = []
+        self.running: dict[int, Running] = {}
+        self.watch: Watch | None = None
+        self._fresh: list[Running] = []
+        self._ended = EndedJobs(self.jobs)
+        self._ends: list[tuple[int, int]] = []
+        self._submitted = 0
+        predictor = build(spec).predict
+        self._extension = getattr(predictor, "extension", EXTENSIONS[0])
+        self._patience_s = getattr(predictor, "patience_s", None)
+        self._only_limits = spec.predict.name == "time-limit"
+        self._by_limits = self._only_limits
+        self._learnt = Learning(Learnt())
+        self._predictor = predictor if isinstance(predictor, Expectation) else None
+        if self._predictor is not None:
+            controller = Controller(workload, system)
+            for job in range(n_jobs):
+                controller.submit(job)
+            self._traits = self._predictor.waiting(controller.snapshot(0))
+            traits = dict(zip(self.jobs.id.tolist(), self._traits, strict=True))
+            self._learnt = Learning(Learnt(traits=Layers(traits)))
+
+    @abstractmethod
+    def decide(self, now_s: int) -> tuple[list[Running], int]:
+        """Starts jobs (`start`), and removes them from `waiting`.
+
+        Returns:
+            The started jobs, and the earliest start that was promised for later.
+        """
+
+    def outcome(self, system: System, *, placed: bool) -> Outcome:
+        """The result of the run, when it has ended.
+
+        Args:
+            system: the pool.
+            placed: also determine which nodes each job held.
+        """
+        return outcome_of(
+            self.workload,
+            system,
+            start_s=self.start_s,
+            promise=self.promised,
+            decision_ms=np.array(self.decision_ms, dtype=np.float64),
+            predicted_s=self.predicted_s,
+            placed=placed,
+            stopped=self.watch is not None and self.watch.ended,
+        )
+
+    def to_the_end(self) -> None:
+        """Runs all jobs, by the engine's rules."""
+        patience, wake_s = Patience(), NEVER
+        n_jobs = len(self.submit_s)
+        while True:
+            now_s = min(
+                self._ends[0][0] if self._ends else NEVER,
+                self.submit_s[self._submitted] if self._submitted < n_jobs else NEVER,
+                wake_s,
+            )
+            if now_s == NEVER or (self.watch is not None and self.watch.hopeless(self.waiting)):
+                return
+            woken, wake_s, changed = now_s == wake_s, NEVER, 0
+            while self._ends and self._ends[0][0] <= now_s:
+                self.end(heapq.heappop(self._ends)[1], now_s)
+                changed += 1
+            while self._submitted < n_jobs and self.submit_s[self._submitted] <= now_s:
+                self.waiting.append(self._submitted)
+                self._submitted += 1
+                changed += 1
+            if self.waiting and (changed or woken):
+                began = time.perf_counter()
+                self._learn(now_s)
+                self._fresh, wake_s = self.decide(now_s)
+                self.decision_ms.append((time.perf_counter() - began) * 1e3)
+                changed += len(self._fresh)
+                self._tell(now_s)
+            wake_s = patience.wake_s(now_s, wake_s, changed)
+
+    def _tell(self, now_s: int) -> None:
+        """Reports the progress."""
+        if self.observe is None:
+            return
+        n_jobs, waiting, running = len(self.submit_s), len(self.waiting), len(self.running)
+        finished = self._submitted - waiting - running
+        used = self.size - self.free
+        took_ms = self.decision_ms[-1]
+        self.observe(SimulationProgress(now_s, waiting, running, finished, n_jobs, used, took_ms))
+
+    def end(self, job: int, now_s: int) -> None:
+        """A job has ended."""
+        held = self.running.pop(job)
+        self.free += held.processors
+        self._ended.add(job, held.start_s, now_s, Ending.COMPLETED)
+
+    def start(self, job: int, now_s: int, takes_s: int) -> Running:
+        """Starts a job with this predicted run time."""
+        made = Running(
+            job, now_s, takes_s=takes_s, limit_s=self.limit_s[job], processors=self.processors[job]
+        )
+        self.running[job] = made
+        self.free -= made.processors
+        self.start_s[job], self.predicted_s[job] = now_s, takes_s
+        heapq.heappush(self._ends, (now_s + self.runtime_s[job], job))
+        return made
+
+    # ------------------------------------------------------------ predictions
+
+    def takes_s(self, job: int) -> int:
+        """The predicted run time of a waiting job, now."""
+        if self._by_limits:
+            return self.limit_s[job]
+        if self._predictor is None:
+            return self.runtime_s[job]
+        expected_s = self._predictor.expect(self._learnt, self._traits[job])
+        return min(expected_s or self.limit_s[job], self.limit_s[job])
+
+    def all_take_s(self, jobs: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(n,) the same of some."""
+        if self._by_limits:
+            limit_s: NDArray[np.int64] = self.workload.time_limit_s[jobs]
+            return limit_s
+        return np.fromiter(map(self.takes_s, jobs.tolist()), np.int64, len(jobs))
+
+    @property
+    def end_of(self) -> Callable[[Running], int]:
+        """Reads the predicted end of a running job, which may have passed."""
+        return _LIMIT_END_S if self._by_limits else _ENDS_S
+
+    def ends_s(self, one: Running, now_s: int) -> int:
+        """The predicted end of a running job, now."""
+        return max(one.limit_end_s if self._by_limits else one.ends_s, now_s + 1)
+
+    def _learn(self, now_s: int) -> None:
+        """Rule 1."""
+        if self._predictor is None:
+            return
+        ended = self._ended.take()
+        if len(ended):
+            take_ended(ended, self._learnt, self._predictor, dialect_named(""))
+        for one in self._fresh:
+            if one.job in self.running:
+                one.predicted_s = self._predictor.expect(self._learnt, self._traits[one.job])
+                self._learnt.running[self.jobs.id[one.job]] = [one.start_s, one.predicted_s]
+                one.extend(now_s, self._extension)
+        for one in self.running.values():
+            if one.ends_s <= now_s:
+                one.extend(now_s, self._extension)
+        waits_s = now_s - self.submit_s[self.waiting[0]]
+        self._by_limits = self._patience_s is not None and waits_s > self._patience_s
+
+
+class _Easy(Counted):
+    """Rules 2 and 3."""
+
+    def __init__(self, workload: Workload, system: System, spec: PolicySpec) -> None:
+        super().__init__(workload, system, spec)
+        self.promises = PromiseColumns(len(workload))
+
+    def decide(self, now_s: int) -> tuple[list[Running], int]:
+        """The jobs to start, and the start promised to the first waiting one."""
+        started: list[Running] = []
+        left: list[int] = []
+        head, shadow_s, spare = -1, NEVER, 0
+        queue = iter(self.waiting)
+        for job in queue:
+            wanted = self.processors[job]
+            if wanted > self.free:
+                if head < 0:
+                    head = job
+                    shadow_s, spare = self._promise(wanted, now_s)
+                left.append(job)
+                if not self.free:
+                    break
+                continue
+            takes_s = self.takes_s(job)
+            if shadow_s != NEVER and now_s + takes_s > shadow_s:
+                if wanted > spare:
+                    left.append(job)
+                    continue
+                spare -= wanted
+            started.append(self.start(job, now_s, takes_s))
+        left.extend(queue)
+        self.waiting = left
+        if started:
+            rows = np.array([one.job for one in started])
+            self.promised[rows] = self.promises.take(rows)
+        if head >= 0:
+            self.promises.announce(np.array([head]), np.array([shadow_s]), now_s)
+        return started, shadow_s
+
+    def _promise(self, wanted: int, now_s: int) -> tuple[int, int]:
+        """When this many processors are expected to be free, and how many more are then."""
+        free = self.free
+        ends = sorted((self.ends_s(one, now_s), one.processors) for one in self.running.values())
+        for at, (ends_s, processors) in enumerate(ends):
+            free += processors
+            if free >= wanted and (at + 1 == len(ends) or ends[at + 1][0] > ends_s):
+                return ends_s, free - wanted
+        raise AssertionError("the job is larger than the machine")

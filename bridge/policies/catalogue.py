@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The names of the algorithms in this folder, and the presets made of them."""
+
+from typing import Final
+
+from bridge.model.policy import Algorithm, PolicyPackage, preset
+
+DEFAULT: Final = "slurm-like"
+"""The preset of a service whose configuration names no policy."""
+BY_SIZE: Final = "best-fit"
+"""The place policy that ranks nodes of equal weight by their size alone."""
+
+
+def _here(path: str, **parameters: object) -> Algorithm:
+    return Algorithm(f"bridge.policies.{path}", parameters)
+
+
+PACKAGE: Final = PolicyPackage(
+    algorithms={
+        "order": {
+            "fcfs": _here("order.fcfs:Fcfs"),
+            "slurm": _here("order.slurm:SlurmPriority"),
+            "pbs": _here("order.pbs:PbsOrder"),
+            "shortest": _here("order.shortest:Shortest"),
+            "slowdown": _here("order.slowdown:Slowdown"),
+        },
+        "plan": {
+            "easy": _here("plan.backfill:Backfill", depth=1),
+            "conservative": _here("plan.backfill:Backfill", depth=None),
+            "openccs": _here("plan.openccs:OpenCcs"),
+            "search": _here("plan.search:Search"),
+        },
+        "place": {
+            "sequential": _here("place.sequential:Sequential"),
+            "best-fit": _here("place.best_fit:BestFit"),
+            "weighted": _here("place.weighted:Weighted"),
+            "compact": _here("place.compact:Compact"),
+        },
+        "predict": {
+            "time-limit": _here("predict.time_limit:TimeLimit"),
+            "last-two": _here("predict.last_two:LastTwo"),
+            "name-history": _here("predict.name_history:NameHistory"),
+            "oracle": _here("predict.oracle:Oracle"),
+        },
+        "reshape": {
+            "none": _here("reshape.none:NoReshape"),
+            "malleable": _here("reshape.malleable:LentNodes"),
+            "power-plan": _here("reshape.power_plan:PowerPlan"),
+        },
+        "share": {
+            "none": _here("share.none:NoSharing"),
+            "pairs": _here("share.pairs:Pairs"),
+        },
+    },
+    presets=(
+        preset(DEFAULT, "slurm", "conservative", "best-fit"),
+        preset("easy", "fcfs", "easy", "sequential"),
+        preset("conservative", "fcfs", "conservative", "sequential"),
+        preset("pbs", "pbs", "conservative", "weighted"),
+        preset("openccs", "slurm", "openccs", "weighted"),
+        preset("responsive", "slowdown", "easy", "best-fit", "last-two"),
+        preset("search", "slurm", "search", "best-fit"),
+        preset(
+            "recommended",
+            "slurm",
+            "search",
+            "compact",
+            objective="wait",
+            power=2,
+            ageing_s=None,
+            class_factor=0.9,
+            longest_factor=1,
+        ),
+        preset("malleable", "fcfs", "conservative", "sequential", reshape="malleable"),
+        preset("power-plan", "fcfs", "conservative", "sequential", reshape="power-plan"),
+        preset("pairs", "fcfs", "easy", "sequential", share="pairs"),
+    ),
+)
