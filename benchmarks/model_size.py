@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 from about import about
 
+from bridge.papers.dispatch import hcp19, pcp19, pcp20
 from bridge.papers.dispatch.instance import Instance, ResourceUnit, Unavailable, WindowJob
-from bridge.policies.plan import hcp19, pcp19, pcp20
 
 HERE = Path(__file__).resolve().parent
 SIZES = (16, 32, 64, 128, 256, 512, 1024)
