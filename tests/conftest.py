@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
-from tests import crosses, durations
+from schedbridge_contracts import crosses
+from tests import durations
 
 TIMES = int(os.environ.get("SCHEDBRIDGE_EXAMPLES", "0"))
 """How many times as many examples a property gets, drawn anew (`scripts/test properties`); 0: the

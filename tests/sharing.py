@@ -8,7 +8,7 @@ import numpy as np
 from bridge.model.job import Coschedule
 from bridge.model.rules.coscheduling import CoschedulingRules, Scope
 from bridge.model.rules.site import Site
-from tests.builders import a_job, a_partition, a_running_job, a_snapshot
+from schedbridge_contracts.builders import a_job, a_partition, a_running_job, a_snapshot
 
 SHARING = Site(coscheduling=(CoschedulingRules("*", consent=Coschedule.BOTH),))
 NOW_S = 1000

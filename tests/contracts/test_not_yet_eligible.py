@@ -9,9 +9,9 @@ import pytest
 from bridge.model.job import Hold
 from bridge.registry import PRESETS, build, parse_policy
 from bridge.units import NEVER, UNPLANNED
-from tests.builders import a_job, a_running_job, a_snapshot, gantt
-from tests.cycles import Memory, check, run
-from tests.worlds import random_world
+from schedbridge_contracts.builders import a_job, a_running_job, a_snapshot, gantt
+from schedbridge_contracts.cycles import Memory, check, run
+from schedbridge_contracts.worlds import random_world
 
 NOW_S = 6000
 HOUR_S = 3600

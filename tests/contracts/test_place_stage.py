@@ -10,10 +10,10 @@ from bridge.model.hop_tree import HopTree
 from bridge.model.topology import Topology, fat_tree, regular
 from bridge.ports import JointPlacer
 from bridge.registry import build, choices, parse_policy
-from tests.builders import a_job, a_running_job, a_snapshot
-from tests.crosses import each
-from tests.cycles import Memory, check, run
-from tests.worlds import random_world
+from schedbridge_contracts.builders import a_job, a_running_job, a_snapshot
+from schedbridge_contracts.crosses import each
+from schedbridge_contracts.cycles import Memory, check, run
+from schedbridge_contracts.worlds import random_world
 
 PARAMETERS = {
     "compact": {"budget_ms": 0, "effort": 50},

@@ -14,7 +14,7 @@ from bridge.model.snapshot import Reservation
 from bridge.planning.site_rules.lowered_rules import lower, stranded
 from bridge.registry import build, choices, parse_policy
 from bridge.units import DAY_S, NEVER, UNPLANNED, format_instant
-from tests.builders import (
+from schedbridge_contracts.builders import (
     a_job,
     a_node,
     a_reservation,
@@ -22,10 +22,10 @@ from tests.builders import (
     a_snapshot,
     gantt,
 )
+from schedbridge_contracts.crosses import each
+from schedbridge_contracts.cycles import Memory, a_site, check, parse_rules, run
+from schedbridge_contracts.worlds import random_world
 from tests.contracts.test_plan_stage import with_bounds
-from tests.crosses import each
-from tests.cycles import Memory, a_site, check, parse_rules, run
-from tests.worlds import random_world
 
 PLANS = choices()["plan"]
 SEEDS = range(25)

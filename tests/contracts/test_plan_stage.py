@@ -11,10 +11,10 @@ import numpy as np
 
 from bridge.registry import build, choices, parse_policy
 from bridge.units import UNPLANNED
-from tests.builders import a_job, a_running_job, a_snapshot, gantt
-from tests.crosses import cases, each
-from tests.cycles import Memory, check, run
-from tests.worlds import random_world
+from schedbridge_contracts.builders import a_job, a_running_job, a_snapshot, gantt
+from schedbridge_contracts.crosses import cases, each
+from schedbridge_contracts.cycles import Memory, check, run
+from schedbridge_contracts.worlds import random_world
 
 STAGES = {stage: choices()[stage] for stage in ("plan", "order", "place")}
 WITHOUT_CLOCK = {"search": {"name": "search", "budget_ms": 0, "effort": 2000}}

@@ -10,10 +10,10 @@ from bridge.model.reasons import ReasonCode
 from bridge.model.topology import Topology, regular
 from bridge.registry import build, choices, parse_policy
 from bridge.units import NEVER
-from tests.builders import a_job, a_node, a_running_job, a_snapshot, gantt
-from tests.crosses import each
-from tests.cycles import Memory, check, run
-from tests.worlds import random_world
+from schedbridge_contracts.builders import a_job, a_node, a_running_job, a_snapshot, gantt
+from schedbridge_contracts.crosses import each
+from schedbridge_contracts.cycles import Memory, check, run
+from schedbridge_contracts.worlds import random_world
 
 PLANS = choices()["plan"]
 SEEDS = range(25)

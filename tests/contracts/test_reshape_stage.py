@@ -14,12 +14,12 @@ from bridge.lab.sim.workloads.workload import Malleable
 from bridge.model.rules.site import NO_RULES
 from bridge.ports import State
 from bridge.registry import build, choices, parse_policy
-from tests.alike import assert_alike
-from tests.crosses import each
+from schedbridge_contracts.alike import assert_alike
+from schedbridge_contracts.crosses import each
+from schedbridge_contracts.worlds import random_world
 from tests.properties.test_resizes import a_world
 from tests.reshaping import naive_problem
 from tests.workloads import a_workload
-from tests.worlds import random_world
 
 STAGES = [(stage, name) for stage in ("reshape", "share") for name in choices()[stage]]
 

@@ -15,8 +15,8 @@ from bridge.planning.sharing.switch import NAME, turned_off
 from bridge.ports import State
 from bridge.recording.recordings import Recording, decode, encode
 from bridge.registry import build, choices, parse_policy
-from tests.alike import assert_alike
-from tests.crosses import each
+from schedbridge_contracts.alike import assert_alike
+from schedbridge_contracts.crosses import each
 from tests.sharing import (
     NOW_S,
     a_guest,

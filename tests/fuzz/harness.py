@@ -33,10 +33,10 @@ from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.fence import LONGEST_LEASE_S
 from bridge.rpc.reported.session import Session
 from bridge.safe_cycle.decider import Decider
+from schedbridge_contracts.worlds import random_world
 from tests.fuzz.mutation import mutated, mutated_bytes
 from tests.unit.rpc.test_session_properties import World
 from tests.unit.rpc.worlds import NOW_S, a_delta, a_full, a_hello, a_job, a_request
-from tests.worlds import random_world
 
 MESSAGES = 20
 """Messages of one episode."""

@@ -19,7 +19,7 @@ from bridge.lab.sim.workloads.system import pool_of
 from bridge.lab.sim.workloads.workload import workload_from
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
-from tests.crosses import each
+from schedbridge_contracts.crosses import each
 
 HERE = Path(__file__).parent
 FILES, TABLE = HERE / "schedules", HERE / "schedules.yaml"

@@ -20,7 +20,7 @@ from bridge.model.rules.limits import (
 from bridge.model.rules.node_set import NodeSet
 from bridge.model.rules.power import NO_UPPER_W, Corridor, NodePower, PowerRules
 from bridge.units import NEVER
-from tests.builders import a_job, a_node, a_partition, a_running_job, a_snapshot
+from schedbridge_contracts.builders import a_job, a_node, a_partition, a_running_job, a_snapshot
 
 USERS, ACCOUNTS, PARTITIONS = ["ann", "bob"], ["x", "y"], ["p", "q"]
 RESOURCES = ["cpus", "mem", "gpu", "lic", "jobs", "arrayjobs"]

@@ -10,8 +10,8 @@ from bridge.planning.explain.changes import JobChange, Variants
 from bridge.planning.explain.what_if import can_change, what_if
 from bridge.ports import conditions_of
 from bridge.registry import build, parse_policy
-from tests.cycles import Memory, run
-from tests.worlds import random_world
+from schedbridge_contracts.cycles import Memory, run
+from schedbridge_contracts.worlds import random_world
 
 
 def changed(snapshot, job: int, change: JobChange):

@@ -16,7 +16,7 @@ from bridge.planning.scheduler.list_scheduler import ListScheduler
 from bridge.planning.site_rules.rules_text import parse_site
 from bridge.ports import Conditions, Preference, Selection
 from bridge.units import NEVER, UNPLANNED
-from tests.builders import a_job, a_reservation, a_snapshot
+from schedbridge_contracts.builders import a_job, a_reservation, a_snapshot
 from tests.properties.naive_rules import Naive
 from tests.properties.rule_worlds import CRON_S, protections, rules, worlds
 

@@ -4,7 +4,7 @@
 import numpy as np
 
 from bridge.planning.malleable.expand_shrink import Malleables, _growths, _shrinks
-from tests.builders import a_job
+from schedbridge_contracts.builders import a_job
 from tests.unit.policies.test_reshape import a_world, malleable
 
 

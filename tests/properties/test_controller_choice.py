@@ -15,7 +15,7 @@ from bridge.model.rules.site import Site
 from bridge.planning.eligibility.controller_choice import Chooser, ControllerChoice
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
-from tests.builders import a_job, a_node, a_running_job, a_snapshot
+from schedbridge_contracts.builders import a_job, a_node, a_running_job, a_snapshot
 
 NODES = 5
 TRIES = 8

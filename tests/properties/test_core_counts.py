@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from bridge.core import NEVER, UNLIMITED, UNPLANNED, map_counts, plan_counts, replay_counts
-from tests.crosses import each
+from schedbridge_contracts.crosses import each
 
 
 class Job(NamedTuple):

@@ -5,7 +5,7 @@ import random
 from collections import Counter
 
 from bridge.core import NEVER, UNLIMITED, UNPLANNED, Blocked
-from tests.crosses import each, seeds
+from schedbridge_contracts.crosses import each, seeds
 from tests.properties.naive_nodes import Alternative, Case, Job, Naive, Run, kernel
 
 

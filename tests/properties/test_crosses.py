@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.crosses import cases, pairwise
+from schedbridge_contracts.crosses import cases, pairwise
 
 ROOT = Path(__file__).parents[2]
 
@@ -74,7 +74,7 @@ def test_a_whole_cross_has_all_cases():
 
 TESTS = """
 import pytest
-from tests.crosses import each
+from schedbridge_contracts.crosses import each
 
 @pytest.fixture(scope="module")
 def one():
@@ -94,7 +94,7 @@ def test_skipped(seed):
 """
 SHARING = """
 import pytest
-from tests.crosses import each
+from schedbridge_contracts.crosses import each
 
 @pytest.fixture(scope="module")
 def once():

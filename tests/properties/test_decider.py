@@ -15,10 +15,10 @@ from bridge.ports import Promises, State
 from bridge.registry import PRESETS, build, parse_policy
 from bridge.safe_cycle.decider import Decider
 from bridge.units import NEVER, UNPLANNED
-from tests.builders import a_job, a_partition, a_running_job, a_snapshot
-from tests.crosses import each
-from tests.cycles import a_site, check
-from tests.worlds import random_world
+from schedbridge_contracts.builders import a_job, a_partition, a_running_job, a_snapshot
+from schedbridge_contracts.crosses import each
+from schedbridge_contracts.cycles import a_site, check
+from schedbridge_contracts.worlds import random_world
 
 EXTREME = (
     0, 1, -1, 59, 2**31 - 1, 2**31, 2**40, 2**53, 2**62, 2**63 - 1, -(2**63),

@@ -8,10 +8,10 @@ import pytest
 
 from bridge.core import search_orders
 from bridge.registry import choices
-from tests.builders import a_job, a_node, a_running_job, a_snapshot, gantt
+from schedbridge_contracts.builders import a_job, a_node, a_running_job, a_snapshot, gantt
+from schedbridge_contracts.crosses import each
+from schedbridge_contracts.cycles import check
 from tests.contracts.test_plan_stage import WITHOUT_CLOCK, run_policy
-from tests.crosses import each
-from tests.cycles import check
 
 PLANS = [
     *(WITHOUT_CLOCK.get(name, {"name": name}) for name in choices()["plan"]),

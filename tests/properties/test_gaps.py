@@ -17,8 +17,8 @@ from bridge.planning.dispatch.objective import Objective
 from bridge.policies.plan.backfill import Backfill
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER, UNPLANNED
-from tests.builders import a_job, a_node, a_running_job, a_snapshot
-from tests.cycles import Memory, plan_alone
+from schedbridge_contracts.builders import a_job, a_node, a_running_job, a_snapshot
+from schedbridge_contracts.cycles import Memory, plan_alone
 
 GOAL = Objective("slowdown")
 PLANS = {

@@ -13,7 +13,7 @@ from bridge.lab.sim.runs.engine import simulate
 from bridge.lab.sim.workloads.system import pool_of
 from bridge.registry import build, parse_policy
 from bridge.safe_cycle.decider import Decider
-from tests.crosses import each
+from schedbridge_contracts.crosses import each
 from tests.properties.test_core_nodes import random_case
 from tests.properties.test_order_search import Asked, starts
 from tests.workloads import NaiveBackfill, random_workload

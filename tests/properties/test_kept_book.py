@@ -19,9 +19,16 @@ from bridge.planning.scheduler.booking import Booking
 from bridge.planning.scheduler.kept_plan import KeptPlan, from_bytes, to_bytes
 from bridge.ports import State
 from bridge.registry import PRESETS, build
-from tests.builders import a_job, a_node, a_partition, a_reservation, a_running_job, a_snapshot
-from tests.crosses import seeds
-from tests.cycles import a_site
+from schedbridge_contracts.builders import (
+    a_job,
+    a_node,
+    a_partition,
+    a_reservation,
+    a_running_job,
+    a_snapshot,
+)
+from schedbridge_contracts.crosses import seeds
+from schedbridge_contracts.cycles import a_site
 
 RULES = {
     "limits": [

@@ -17,7 +17,7 @@ from bridge.model.topology import Topology, regular
 from bridge.planning.queue import kept_lowering
 from bridge.ports import Policy, State
 from bridge.registry import PRESETS, build
-from tests.builders import (
+from schedbridge_contracts.builders import (
     a_job,
     a_node,
     a_partition,

@@ -15,7 +15,7 @@ from bridge.resizing.placement import JobPlacement
 from bridge.rpc.agents.hub import Hub
 from bridge.rpc.agents.placed_reports import ELSEWHERE
 from bridge.rpc.pb import agent_pb2 as pb
-from tests.builders import a_running_job, a_snapshot
+from schedbridge_contracts.builders import a_running_job, a_snapshot
 
 NAMES = tuple(f"n{number}" for number in range(1, 13))
 NODES = ("n1", "n2", "n11", "n12")

@@ -7,7 +7,7 @@ import pytest
 
 from bridge.model import layers as layers_module
 from bridge.model.layers import Draft, Layers
-from tests.crosses import each
+from schedbridge_contracts.crosses import each
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,7 @@ from bridge.planning.power.estimates import node_powers, running_draws, system_p
 from bridge.rpc.agents.measured import measured, node_types
 from bridge.rpc.agents.power_use import STALE_S, PowerUse
 from bridge.rpc.pb import agent_pb2 as pb
-from tests.builders import a_node, a_running_job, a_snapshot
+from schedbridge_contracts.builders import a_node, a_running_job, a_snapshot
 
 IDLE_W, MAX_W, NODES = 70, 500, 4
 RULES = PowerRules(Corridor((0,), (0,), (9999,)), (NodePower("n", NodeSet(), IDLE_W, MAX_W),))

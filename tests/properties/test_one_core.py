@@ -10,10 +10,10 @@ from bridge.model.job_columns import objects
 from bridge.planning.scheduler.list_scheduler import ListScheduler
 from bridge.ports import Conditions, Preference, Selection
 from bridge.units import NEVER, UNPLANNED
+from schedbridge_contracts.crosses import each
+from schedbridge_contracts.cycles import check
+from schedbridge_contracts.worlds import random_world
 from tests.contracts.test_plan_stage import with_bounds
-from tests.crosses import each
-from tests.cycles import check
-from tests.worlds import random_world
 
 DEPTHS = (None, 1, 3)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bridge.core import NEVER, UNLIMITED, ClockAlarm, Decoding, Stopped, plan_nodes, search_orders
-from tests.crosses import each
+from schedbridge_contracts.crosses import each
 from tests.properties.naive_nodes import Case, arguments
 from tests.properties.test_core_nodes import random_case
 

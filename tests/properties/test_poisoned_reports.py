@@ -14,7 +14,7 @@ from bridge.registry import PRESETS, build
 from bridge.rpc.operators.explain import explain, planned_jobs
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.safe_cycle.decider import Decider
-from tests.crosses import WHOLE
+from schedbridge_contracts.crosses import WHOLE
 from tests.unit.rpc.worlds import (
     NOW_S,
     a_delta,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ortools.sat.python import cp_model
 
 from bridge.planning.power.configuration import Room, Scalable, configuration
-from tests.crosses import each
+from schedbridge_contracts.crosses import each
 
 WIDTHS = st.one_of(
     st.tuples(st.integers(1, 4), st.integers(0, 4)).map(lambda of: range(of[0], of[0] + of[1] + 1)),

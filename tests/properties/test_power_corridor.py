@@ -11,9 +11,9 @@ from bridge.model.rules.node_set import NodeSet
 from bridge.model.rules.power import Corridor, NodePower, PowerRules
 from bridge.model.rules.site import Site
 from bridge.registry import build, parse_policy
-from tests.builders import a_job, a_running_job, a_snapshot
-from tests.crosses import each, seeds
-from tests.cycles import Memory, run
+from schedbridge_contracts.builders import a_job, a_running_job, a_snapshot
+from schedbridge_contracts.crosses import each, seeds
+from schedbridge_contracts.cycles import Memory, run
 
 NODES, IDLE_W = 8, 71
 PRESETS = ("malleable-power", "power-plan")

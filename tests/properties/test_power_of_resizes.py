@@ -18,7 +18,7 @@ from bridge.model.rules.site import Site
 from bridge.ports import State
 from bridge.registry import build, choices, parse_policy
 from bridge.units import NEVER, UNPLANNED
-from tests.crosses import each
+from schedbridge_contracts.crosses import each
 from tests.properties.test_resizes import a_world
 from tests.reshaping import RandomReshape
 

@@ -18,8 +18,8 @@ from bridge.model.rules.site import Site
 from bridge.ports import State
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER, UNPLANNED
-from tests.builders import a_job, a_running_job, a_snapshot
-from tests.crosses import each
+from schedbridge_contracts.builders import a_job, a_running_job, a_snapshot
+from schedbridge_contracts.crosses import each
 from tests.properties.naive_power import upper_w
 from tests.properties.rule_worlds import corridors, worlds
 

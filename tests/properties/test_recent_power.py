@@ -4,7 +4,7 @@
 import numpy as np
 
 from bridge.rpc.agents.recent import APART_S, HIGH, LOW, MIN_S, SETTLE_S, WINDOW_S, Recent
-from tests.crosses import each
+from schedbridge_contracts.crosses import each
 
 SEED = 11
 

@@ -17,8 +17,8 @@ from bridge.ports import Promises, State
 from bridge.recording.recordings import Recording, decode, encode
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
-from tests.alike import assert_alike
-from tests.worlds import random_world
+from schedbridge_contracts.alike import assert_alike
+from schedbridge_contracts.worlds import random_world
 
 PLANNERS = ("easy", "conservative", "slurm-like", "openccs")
 

@@ -16,8 +16,8 @@ from bridge.model.rules.resize_limits import ResizeBounds, ResizeLimit, bounded
 from bridge.model.rules.site import Site
 from bridge.ports import State
 from bridge.registry import build, parse_policy
-from tests.builders import a_partition, a_running_job, a_snapshot
-from tests.cycles import Memory, run
+from schedbridge_contracts.builders import a_partition, a_running_job, a_snapshot
+from schedbridge_contracts.cycles import Memory, run
 from tests.reshaping import RandomReshape
 
 NOW_S = 10_000

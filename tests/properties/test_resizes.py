@@ -13,9 +13,9 @@ from bridge.model.decisions.resizes import NO_RESIZES, resized
 from bridge.model.rules.site import NO_RULES
 from bridge.ports import State
 from bridge.registry import build, parse_policy
-from tests.crosses import each
+from schedbridge_contracts.crosses import each
+from schedbridge_contracts.worlds import random_world
 from tests.reshaping import RandomReshape, malleable, naive_problem, random_resizes
-from tests.worlds import random_world
 
 POLICIES = ("slurm-like", "easy", "conservative", "openccs")
 

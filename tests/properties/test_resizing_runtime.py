@@ -23,7 +23,7 @@ from bridge.resizing.launchers import (
 )
 from bridge.resizing.runtime import Runtime
 from bridge.resizing.world import World
-from tests.builders import a_running_job, a_snapshot
+from schedbridge_contracts.builders import a_running_job, a_snapshot
 
 NAMES = tuple(f"n{number}" for number in range(1, 7))
 

@@ -19,7 +19,7 @@ from bridge.model.rules.limits import (
 )
 from bridge.planning.site_rules.lowered_rules import Extent, Sums, lower
 from bridge.units import NEVER
-from tests.builders import a_job, a_node, a_partition, a_running_job, a_snapshot
+from schedbridge_contracts.builders import a_job, a_node, a_partition, a_running_job, a_snapshot
 
 CPUS, GPUS, LICENCES = 20, 4, 3
 END = 30

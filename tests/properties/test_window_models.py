@@ -10,7 +10,7 @@ from bridge.papers.dispatch.instance import Instance, ResourceUnit, Unavailable,
 from bridge.papers.dispatch.window_model import whole_weights
 from bridge.planning.dispatch.cp_sat import run
 from bridge.policies.plan import hcp19, pcp19, pcp20
-from tests.crosses import each, seeds
+from schedbridge_contracts.crosses import each, seeds
 from tests.properties.naive_window import Grid, best, small_instance
 
 DISPATCHERS = {"pcp19": pcp19.Pcp19, "hcp19": hcp19.Hcp19, "pcp20": pcp20.Pcp20}

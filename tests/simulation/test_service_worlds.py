@@ -9,7 +9,7 @@ from bridge.rpc.controller.announcements import Announcements
 from bridge.rpc.controller.cycles import Cycles
 from bridge.rpc.reported.session import Session
 from bridge.safe_cycle.decider import Decider
-from tests.crosses import each
+from schedbridge_contracts.crosses import each
 from tests.unit.rpc.test_session_properties import World
 from tests.unit.rpc.worlds import NOW_S, a_delta, a_hello
 

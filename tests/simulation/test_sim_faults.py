@@ -14,7 +14,7 @@ from bridge.lab.sim.workloads.workload import workload_from
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
 from bridge.units import NEVER
-from tests.crosses import each, seeds
+from schedbridge_contracts.crosses import each, seeds
 from tests.simulation.test_sim_saboteurs import no_node_twice
 from tests.workloads import NaiveBackfill, quick, random_workload
 

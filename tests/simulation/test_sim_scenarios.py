@@ -11,8 +11,8 @@ from bridge.lab.sim.runs.engine import simulate
 from bridge.lab.sim.workloads.system import pool_of, read_system
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
-from tests.crosses import each
-from tests.cycles import check
+from schedbridge_contracts.crosses import each
+from schedbridge_contracts.cycles import check
 from tests.workloads import a_workload, quick, random_workload
 
 ALL = each(preset=list(PRESETS))

@@ -23,7 +23,13 @@ from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.rpc.reported.session import WIRE_VERSION, Session
 from bridge.safe_cycle.decider import Decider
 from bridge.words import words_named
-from tests.builders import a_job, a_partition, a_reservation, a_running_job, a_snapshot
+from schedbridge_contracts.builders import (
+    a_job,
+    a_partition,
+    a_reservation,
+    a_running_job,
+    a_snapshot,
+)
 from tests.other_dialect import ARRAY
 from tests.unit.rpc import worlds
 

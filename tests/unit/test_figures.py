@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.crosses import each
+from schedbridge_contracts.crosses import each
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results"

@@ -11,7 +11,7 @@ from bridge.model.job_columns import MAX_RATIO, Source, Unit, objects
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.decode_allocation import Allocated
 from bridge.rpc.reported.decode_request import Lowered
-from tests.builders import a_job, a_running_job, a_snapshot
+from schedbridge_contracts.builders import a_job, a_running_job, a_snapshot
 
 ONE = np.ones(2, dtype=np.int64)
 AMOUNTS = np.zeros((2, 2), dtype=np.int64)

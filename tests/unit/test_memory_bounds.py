@@ -30,7 +30,7 @@ from bridge.recording import recordings
 from bridge.recording.recordings import Recording, decode, encode, read_recording
 from bridge.registry import build, parse_policy
 from bridge.safe_cycle.decider import Decider
-from tests.builders import a_job, a_snapshot
+from schedbridge_contracts.builders import a_job, a_snapshot
 
 ROOT = Path(__file__).parents[2]
 MIB = files.MIB

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crosses import each
+from schedbridge_contracts.crosses import each
 from tests.mutants import __main__ as trial
 from tests.mutants import running
 from tests.mutants.mutants import FILE, Unfit, read

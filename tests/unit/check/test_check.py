@@ -10,8 +10,15 @@ from bridge.model.job import Hold, WidthRule
 from bridge.model.topology import Topology
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER
-from tests.builders import a_job, a_node, a_partition, a_reservation, a_running_job, a_snapshot
-from tests.cycles import Memory, check, run
+from schedbridge_contracts.builders import (
+    a_job,
+    a_node,
+    a_partition,
+    a_reservation,
+    a_running_job,
+    a_snapshot,
+)
+from schedbridge_contracts.cycles import Memory, check, run
 
 WORLD = {
     "nodes": [a_node(features=("x",)), a_node(), a_node(), a_node(usable=False)],

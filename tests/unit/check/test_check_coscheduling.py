@@ -18,7 +18,7 @@ from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.rules.coscheduling import CoschedulingRules, Scope
 from bridge.model.rules.site import Site
 from bridge.units import UNPLANNED
-from tests.builders import a_job, a_node, a_partition, a_running_job, a_snapshot
+from schedbridge_contracts.builders import a_job, a_node, a_partition, a_running_job, a_snapshot
 
 RULES = CoschedulingRules("*", consent=Coschedule.BOTH)
 GUEST = {"nodes": 2, "shared": True, "cpus": 2, "mem_mib": 1000, "limit_s": 50, "requeue": True}

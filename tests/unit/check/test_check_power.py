@@ -15,8 +15,8 @@ from bridge.model.rules.node_set import NodeSet
 from bridge.model.rules.power import Corridor, NodePower, PowerRules
 from bridge.model.rules.site import NO_RULES, Site
 from bridge.registry import build, parse_policy
-from tests.builders import a_job, a_running_job, a_snapshot
-from tests.cycles import Memory, run
+from schedbridge_contracts.builders import a_job, a_running_job, a_snapshot
+from schedbridge_contracts.cycles import Memory, run
 
 IDLE = 8 * 70
 TYPES = (NodePower("all", NodeSet(), 70, 170),)

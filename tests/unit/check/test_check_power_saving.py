@@ -16,8 +16,8 @@ from bridge.model.rules.node_set import NodeSet
 from bridge.model.rules.power import Corridor, NodePower, PowerDown, PowerRules
 from bridge.model.rules.site import Site
 from bridge.registry import build, parse_policy
-from tests.builders import a_job, a_running_job, a_snapshot
-from tests.cycles import Memory, run
+from schedbridge_contracts.builders import a_job, a_running_job, a_snapshot
+from schedbridge_contracts.cycles import Memory, run
 
 TYPES = (NodePower("all", NodeSet(), 100, 300),)
 EVERY, NONE = PowerDown(), None

@@ -12,8 +12,14 @@ from bridge.model.job import WidthRule
 from bridge.model.rules.site import NO_RULES
 from bridge.model.topology import Topology
 from bridge.registry import build, parse_policy
-from tests.builders import a_job, a_partition, a_reservation, a_running_job, a_snapshot
-from tests.cycles import Memory, a_site, run
+from schedbridge_contracts.builders import (
+    a_job,
+    a_partition,
+    a_reservation,
+    a_running_job,
+    a_snapshot,
+)
+from schedbridge_contracts.cycles import Memory, a_site, run
 
 NOW_S = 10
 

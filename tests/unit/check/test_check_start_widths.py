@@ -12,8 +12,8 @@ from bridge.model.decisions.start_widths import NO_START_WIDTHS, StartWidths, wi
 from bridge.model.job import WidthRule
 from bridge.model.rules.site import NO_RULES
 from bridge.registry import build, parse_policy
-from tests.builders import a_job, a_running_job, a_snapshot
-from tests.cycles import Memory, run
+from schedbridge_contracts.builders import a_job, a_running_job, a_snapshot
+from schedbridge_contracts.cycles import Memory, run
 
 NOW_S = 10
 

@@ -22,7 +22,7 @@ from bridge.rpc.operators.topology_view import topology_reply
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.safe_cycle.decider import Decider
-from tests.builders import a_job, a_running_job, a_snapshot
+from schedbridge_contracts.builders import a_job, a_running_job, a_snapshot
 
 CONF = """
 SwitchName=left Nodes=n[1-4]

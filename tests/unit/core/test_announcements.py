@@ -8,7 +8,7 @@ import pytest
 
 from bridge.core import NEVER, UNPLANNED, HostlistFolder, write_announcements
 from bridge.rpc.pb import scheduler_pb2 as pb
-from tests.crosses import each
+from schedbridge_contracts.crosses import each
 
 NAMES = [f"n{at:03}" for at in range(70)]
 PARTITIONS = ["batch", "größer", "p" * 200]

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from bridge.core import NEVER, UNPLANNED, due_announcements
-from tests.crosses import each
+from schedbridge_contracts.crosses import each
 
 VERSION, KIND, START_S, PARTITION, NODES, CODE, WORDS, SAID_S = range(8)
 NOTHING, PLANNED, PENDING = range(3)

@@ -4,7 +4,7 @@
 import numpy as np
 
 from bridge.core import NEVER, Book, pack_nodes
-from tests.crosses import each
+from schedbridge_contracts.crosses import each
 
 
 def ints(values, dtype=np.int64):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bridge.core import group_numbers, group_objects
-from tests.crosses import each
+from schedbridge_contracts.crosses import each
 
 
 @each(seed=range(50))

@@ -8,7 +8,7 @@ import pytest
 from ClusterShell.NodeSet import NodeSet
 
 from bridge.core import HostlistFolder
-from tests.crosses import each
+from schedbridge_contracts.crosses import each
 
 
 def fold(names: list[str], *nodes: int) -> str:

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from bridge.core import match_ids
-from tests.crosses import each
+from schedbridge_contracts.crosses import each
 
 
 def copied(text: str) -> str:

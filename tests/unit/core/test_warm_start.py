@@ -6,7 +6,7 @@ import pytest
 
 from bridge.model.hop_tree import HopTree, in_groups
 from bridge.model.topology import regular
-from tests.crosses import each
+from schedbridge_contracts.crosses import each
 
 
 @pytest.mark.parametrize("steps", [0, 500_000])

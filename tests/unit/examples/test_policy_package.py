@@ -9,8 +9,8 @@ import pytest
 
 from bridge import policy_packages, registry
 from bridge.errors import ConfigError
-from tests.builders import a_job, a_snapshot
-from tests.cycles import Memory, check, run
+from schedbridge_contracts.builders import a_job, a_snapshot
+from schedbridge_contracts.cycles import Memory, check, run
 
 FOLDER = Path(__file__).parents[3] / "examples" / "policy"
 

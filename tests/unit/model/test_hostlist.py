@@ -7,7 +7,7 @@ import pytest
 
 from bridge.errors import RequestError
 from bridge.model.hostlist import MOST_NAMES, expand, items
-from tests.crosses import each
+from schedbridge_contracts.crosses import each
 
 CASES = [
     [part.strip() for part in line.split(";")]

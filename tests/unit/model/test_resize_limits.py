@@ -5,7 +5,7 @@ import pytest
 
 from bridge.model.rules.limits import EACH, ConsumerKind
 from bridge.model.rules.resize_limits import ResizeLimit, bounded
-from tests.builders import a_job, a_running_job, a_snapshot
+from schedbridge_contracts.builders import a_job, a_running_job, a_snapshot
 
 USER, PARTITION = ConsumerKind.USER, ConsumerKind.PARTITION
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from bridge.model.job import WidthRule
-from tests.builders import a_job, a_snapshot
-from tests.cycles import check
+from schedbridge_contracts.builders import a_job, a_snapshot
+from schedbridge_contracts.cycles import check
 from tests.unit.policies.test_backfill import nodes, planned
 
 CASES = [

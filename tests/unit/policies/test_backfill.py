@@ -6,7 +6,7 @@ from bridge.model.job import Hold, WidthRule
 from bridge.model.reasons import ReasonCode
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER, UNPLANNED
-from tests.builders import (
+from schedbridge_contracts.builders import (
     a_job,
     a_node,
     a_partition,
@@ -15,7 +15,7 @@ from tests.builders import (
     a_snapshot,
     gantt,
 )
-from tests.cycles import Memory, check, run
+from schedbridge_contracts.cycles import Memory, check, run
 
 
 def planned(snapshot, policy="conservative"):

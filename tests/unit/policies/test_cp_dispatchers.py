@@ -28,10 +28,17 @@ from bridge.policies.order.slowdown import Slowdown
 from bridge.registry import PRESETS, build, parse_policy
 from bridge.solver_process import ChildSolver
 from bridge.units import NEVER
-from tests.builders import a_job, a_node, a_reservation, a_running_job, a_snapshot, gantt
-from tests.crosses import each
-from tests.cycles import Memory, check, plan_alone
-from tests.worlds import random_world
+from schedbridge_contracts.builders import (
+    a_job,
+    a_node,
+    a_reservation,
+    a_running_job,
+    a_snapshot,
+    gantt,
+)
+from schedbridge_contracts.crosses import each
+from schedbridge_contracts.cycles import Memory, check, plan_alone
+from schedbridge_contracts.worlds import random_world
 
 NAMES = ("pcp19", "hcp19", "pcp20")
 

@@ -9,8 +9,8 @@ from bridge.model.reasons import ReasonCode
 from bridge.planning.queue.time_windows import FIXED_GRACE_S, SPARE_S
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER, format_instant
-from tests.builders import a_job, a_reservation, a_running_job, a_snapshot
-from tests.cycles import Memory, a_site, check, run
+from schedbridge_contracts.builders import a_job, a_reservation, a_running_job, a_snapshot
+from schedbridge_contracts.cycles import Memory, a_site, check, run
 
 
 def decide(snapshot, memory=None, name="openccs", rules=None, **parameters):

@@ -19,10 +19,10 @@ from bridge.rpc.operators.explain import explain, nothing_helps
 from bridge.rpc.operators.what_if_service import what_if_under
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.units import DAY_S, NEVER
-from tests.builders import a_job, a_node, a_running_job, a_snapshot
-from tests.crosses import each
-from tests.cycles import Memory, a_site, parse_rules, run
-from tests.worlds import random_world
+from schedbridge_contracts.builders import a_job, a_node, a_running_job, a_snapshot
+from schedbridge_contracts.crosses import each
+from schedbridge_contracts.cycles import Memory, a_site, parse_rules, run
+from schedbridge_contracts.worlds import random_world
 
 WORDS = dialect_named("").words
 

@@ -12,10 +12,17 @@ from bridge.planning.queue.time_windows import not_yet_eligible
 from bridge.planning.site_rules.lowered_rules import lower, stranded
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER, UNPLANNED
-from tests.builders import a_job, a_node, a_reservation, a_running_job, a_snapshot, gantt
-from tests.crosses import each
-from tests.cycles import Memory, a_site, check, parse_rules, run
-from tests.worlds import random_world
+from schedbridge_contracts.builders import (
+    a_job,
+    a_node,
+    a_reservation,
+    a_running_job,
+    a_snapshot,
+    gantt,
+)
+from schedbridge_contracts.crosses import each
+from schedbridge_contracts.cycles import Memory, a_site, check, parse_rules, run
+from schedbridge_contracts.worlds import random_world
 
 
 def decide(snapshot, memory=None, order="slurm", rules=None, protect=None, **parameters):

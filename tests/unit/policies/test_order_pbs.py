@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from bridge.policies.order.pbs import PbsOrder
 from bridge.policies.order.slurm import SlurmPriority
-from tests.builders import a_job, a_snapshot
+from schedbridge_contracts.builders import a_job, a_snapshot
 
 
 def order(jobs):

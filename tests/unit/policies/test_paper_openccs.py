@@ -13,9 +13,9 @@ from bridge.model.reasons import ReasonCode
 from bridge.planning.site_rules.capacity_constraints import Mode
 from bridge.policies.place.weighted import Weighted
 from bridge.registry import build, parse_policy
-from tests.builders import a_job, a_node, a_reservation, a_running_job, a_snapshot
-from tests.crosses import each
-from tests.cycles import Memory, a_site, run
+from schedbridge_contracts.builders import a_job, a_node, a_reservation, a_running_job, a_snapshot
+from schedbridge_contracts.crosses import each
+from schedbridge_contracts.cycles import Memory, a_site, run
 
 H = 3600
 GIB = 1024

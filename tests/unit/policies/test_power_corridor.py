@@ -15,8 +15,8 @@ from bridge.model.rules.site import Site
 from bridge.ports import State
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER
-from tests.builders import a_job, a_running_job, a_snapshot
-from tests.cycles import Memory, run
+from schedbridge_contracts.builders import a_job, a_running_job, a_snapshot
+from schedbridge_contracts.cycles import Memory, run
 
 NODE = NodePower("node", NodeSet(), 71, 250)
 PI, HEAT = 170, 250

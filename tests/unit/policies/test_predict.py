@@ -16,8 +16,8 @@ from bridge.policies.predict.oracle import Oracle
 from bridge.policies.predict.time_limit import TimeLimit
 from bridge.ports import State
 from bridge.registry import PRESETS, build, for_live, parse_policy, predicting
-from tests.builders import a_job, a_partition, a_running_job, a_snapshot
-from tests.cycles import Memory, predict_alone
+from schedbridge_contracts.builders import a_job, a_partition, a_running_job, a_snapshot
+from schedbridge_contracts.cycles import Memory, predict_alone
 
 
 def ints(*values):

@@ -12,9 +12,9 @@ from bridge.planning.explain.variant_search import Conditions
 from bridge.planning.explain.what_if import what_if
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER
-from tests.builders import a_job, a_running_job, a_snapshot
-from tests.crosses import each
-from tests.cycles import Memory, check, run
+from schedbridge_contracts.builders import a_job, a_running_job, a_snapshot
+from schedbridge_contracts.crosses import each
+from schedbridge_contracts.cycles import Memory, check, run
 
 LICENCES = [("ansys", 2), ("matlab", 4)]
 

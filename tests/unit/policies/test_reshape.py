@@ -17,8 +17,8 @@ from bridge.policies.plan.backfill import Backfill
 from bridge.ports import Promises, State
 from bridge.registry import build, parse_policy
 from bridge.safe_cycle.decider import Decider
-from tests.builders import a_job, a_reservation, a_running_job, a_snapshot
-from tests.cycles import Memory, a_site, run
+from schedbridge_contracts.builders import a_job, a_reservation, a_running_job, a_snapshot
+from schedbridge_contracts.cycles import Memory, a_site, run
 
 
 def a_world(*running, jobs=(), nodes=16, mtct=None, **more):

@@ -22,11 +22,11 @@ from bridge.ports import Preference, Selection
 from bridge.registry import build, parse_policy
 from bridge.safe_cycle.decider import Decider
 from bridge.units import NEVER, UNPLANNED
-from tests.builders import a_job, a_running_job, a_snapshot, gantt
-from tests.crosses import each
-from tests.cycles import Memory, plan_alone
+from schedbridge_contracts.builders import a_job, a_running_job, a_snapshot, gantt
+from schedbridge_contracts.crosses import each
+from schedbridge_contracts.cycles import Memory, plan_alone
+from schedbridge_contracts.worlds import random_world
 from tests.workloads import a_workload
-from tests.worlds import random_world
 
 EFFORT = {"budget_ms": 0, "effort": 20_000}
 

@@ -12,8 +12,8 @@ from bridge.model.rules.site import NO_RULES
 from bridge.planning.power.estimates import system_power
 from bridge.registry import PRESETS, build, parse_policy
 from bridge.units import NEVER, UNPLANNED
-from tests.builders import a_job, a_reservation, a_running_job, a_snapshot
-from tests.cycles import Memory, run
+from schedbridge_contracts.builders import a_job, a_reservation, a_running_job, a_snapshot
+from schedbridge_contracts.cycles import Memory, run
 from tests.unit.policies.test_power_corridor import HEAT, PI, job, site, waits
 from tests.unit.policies.test_power_corridor import a_world as a_powered_world
 from tests.unit.policies.test_power_corridor import resized as completed

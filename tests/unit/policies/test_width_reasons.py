@@ -8,8 +8,8 @@ import pytest
 from bridge.model.decisions.width_reasons import WidthCode
 from bridge.model.job import WidthRule
 from bridge.registry import build, parse_policy
-from tests.builders import a_job, a_running_job
-from tests.cycles import Memory, a_site, run
+from schedbridge_contracts.builders import a_job, a_running_job
+from schedbridge_contracts.cycles import Memory, a_site, run
 from tests.unit.policies.test_reshape import a_world, malleable
 
 POLICIES = ["malleable", "malleable-performance", "fpsma"]

@@ -18,12 +18,12 @@ from bridge.registry import build, parse_policy
 from bridge.rpc.controller.announcements import wake_after_s
 from bridge.safe_cycle.decider import Decider
 from bridge.units import NEVER, UNPLANNED
-from tests.alike import assert_alike
-from tests.builders import a_job, a_running_job, a_snapshot, gantt
-from tests.crosses import each, seeds
-from tests.cycles import Memory, check, run
+from schedbridge_contracts.alike import assert_alike
+from schedbridge_contracts.builders import a_job, a_running_job, a_snapshot, gantt
+from schedbridge_contracts.crosses import each, seeds
+from schedbridge_contracts.cycles import Memory, check, run
+from schedbridge_contracts.worlds import random_world
 from tests.workloads import random_workload
-from tests.worlds import random_world
 
 
 def decide(snapshot, memory=None, order="waiting-periods", **parameters):

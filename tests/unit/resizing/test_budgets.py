@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from bridge.resizing.budgets import Budgets
 from bridge.units import UNLIMITED_S
-from tests.builders import a_running_job, a_snapshot
+from schedbridge_contracts.builders import a_running_job, a_snapshot
 
 
 def world(width, now_s, end_s, start_s=0, job="7", most=8):

@@ -12,7 +12,7 @@ from bridge.resizing.runtime import Runtime
 from bridge.resizing.world import World
 from bridge.service.resize_memory import ResizeMemory
 from bridge.state.store import Store
-from tests.builders import a_running_job, a_snapshot
+from schedbridge_contracts.builders import a_running_job, a_snapshot
 
 HOUR_S = 3600
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from bridge.resizing.placement import JobPlacement
-from tests.builders import a_running_job, a_snapshot
+from schedbridge_contracts.builders import a_running_job, a_snapshot
 
 
 def a_placement(nodes_of, *, numbers=None, users=None):

@@ -17,8 +17,8 @@ from bridge.resizing.states import Deadlines
 from bridge.rpc.controller.adjustments import Adjustments
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
-from tests.builders import a_running_job, a_snapshot
-from tests.cycles import Memory, run
+from schedbridge_contracts.builders import a_running_job, a_snapshot
+from schedbridge_contracts.cycles import Memory, run
 
 WAITS = Deadlines()
 BOTH = frozenset({"resize", "quota"})

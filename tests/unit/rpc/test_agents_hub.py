@@ -11,7 +11,7 @@ from bridge.rpc.agents.hub import RETURN_S, Hub
 from bridge.rpc.agents.launcher_table import MOST_LAUNCHERS
 from bridge.rpc.agents.process_counts import ASK_AGAIN_S
 from bridge.rpc.pb import agent_pb2 as pb
-from tests.builders import a_running_job, a_snapshot
+from schedbridge_contracts.builders import a_running_job, a_snapshot
 from tests.unit.rpc.placements import a_placement
 
 TASKS = {"40_1": "n1", "40_2": "n1"}

@@ -22,7 +22,7 @@ from bridge.rpc.controller.announcements import (
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.units import NEVER, UNPLANNED
-from tests.builders import a_job, a_reservation, a_snapshot
+from schedbridge_contracts.builders import a_job, a_reservation, a_snapshot
 
 WAITS = Reason(ReasonCode.RESOURCES, "waits")
 

@@ -15,8 +15,8 @@ from bridge.rpc.controller.chunk_allocation import chunk_uses
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.rpc.reported.session import Session
-from tests.builders import a_job, a_node, a_snapshot
-from tests.cycles import Memory, run
+from schedbridge_contracts.builders import a_job, a_node, a_snapshot
+from schedbridge_contracts.cycles import Memory, run
 from tests.unit.rpc import worlds
 from tests.unit.rpc.test_decode_request import ask
 from tests.unit.rpc.test_encode import through_the_wire

@@ -12,7 +12,7 @@ from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.decode_request import lower
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.rpc.reported.table_columns import TableColumns
-from tests.crosses import each
+from schedbridge_contracts.crosses import each
 
 NODES = NodeIndex([f"n{index}" for index in range(8)])
 

@@ -14,7 +14,7 @@ from bridge.model.snapshot import Snapshot
 from bridge.rpc.encode import Messages
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.session import Session
-from tests.builders import (
+from schedbridge_contracts.builders import (
     a_job,
     a_node,
     a_partition,

@@ -24,7 +24,13 @@ from bridge.rpc.operators.what_if_service import what_if_under
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.units import NEVER, UNPLANNED
-from tests.builders import a_job, a_partition, a_reservation, a_running_job, a_snapshot
+from schedbridge_contracts.builders import (
+    a_job,
+    a_partition,
+    a_reservation,
+    a_running_job,
+    a_snapshot,
+)
 from tests.unit.rpc.test_announcements import a_plan
 
 WORDS = dialect_named("").words

@@ -8,7 +8,7 @@ import pytest
 from bridge.errors import StaleSnapshot
 from bridge.rpc.reported.fence import FIRST_LEASE_S, LEASE_S, LONGEST_LEASE_S, Fence
 from bridge.rpc.reported.session import Session
-from tests.crosses import each
+from schedbridge_contracts.crosses import each
 from tests.unit.rpc.worlds import a_delta, a_full, a_hello
 
 ABSURD = 2**64 - 1

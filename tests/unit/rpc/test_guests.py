@@ -23,8 +23,8 @@ from bridge.rpc.encode import Messages
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.rpc.reported.session import Session
-from tests.builders import a_job, a_partition, a_running_job, a_snapshot
-from tests.cycles import Memory, run
+from schedbridge_contracts.builders import a_job, a_partition, a_running_job, a_snapshot
+from schedbridge_contracts.cycles import Memory, run
 from tests.unit.rpc.worlds import a_hello
 
 SHARE = ("share",)

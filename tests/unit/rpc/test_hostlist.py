@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from bridge.errors import RequestError
 from bridge.rpc.reported.hostlist import NodeIndex
-from tests.crosses import each
+from schedbridge_contracts.crosses import each
 from tests.unit.model.test_hostlist import CASES
 
 NAMES = (

@@ -18,7 +18,7 @@ from bridge.rpc.agents.hub import Hub
 from bridge.rpc.agents.mpi_times import LARGEST, MOST_JOBS, SETTLE_S, WINDOW_S, MpiTimes
 from bridge.rpc.operators.elastic import _job
 from bridge.rpc.pb import agent_pb2 as pb
-from tests.builders import a_running_job, a_snapshot
+from schedbridge_contracts.builders import a_running_job, a_snapshot
 from tests.unit.rpc.placements import a_placement
 
 ATTACH = """

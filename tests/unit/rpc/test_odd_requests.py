@@ -7,7 +7,7 @@ from bridge.cli.operators.asking import job_cells
 from bridge.registry import PRESETS, build
 from bridge.rpc.operators.explain import explain, planned_jobs
 from bridge.safe_cycle.decider import Decider
-from tests.crosses import each
+from schedbridge_contracts.crosses import each
 from tests.unit.rpc.worlds import (
     a_full,
     a_job,

@@ -11,8 +11,9 @@ from bridge.registry import PRESETS, build
 from bridge.rpc.controller.offers import NodesToChoose
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.safe_cycle.decider import Decider
-from tests import builders
-from tests.crosses import each
+from schedbridge_contracts import builders
+from schedbridge_contracts.crosses import each
+from schedbridge_contracts.worlds import random_world
 from tests.unit.rpc.worlds import (
     NOW_S,
     a_delta,
@@ -25,7 +26,6 @@ from tests.unit.rpc.worlds import (
     partitions,
     some_cycles,
 )
-from tests.worlds import random_world
 
 LIMITED = Site(Rules(limits=(Limit(ConsumerKind.USER, "*", "cpus", Items(99)),)))
 

@@ -18,7 +18,7 @@ from bridge.safe_cycle.decider import Decider
 from bridge.state.accuracy import Announced, Began, Happened
 from bridge.state.announced_starts import StartRecords
 from bridge.state.store import Slow, Store
-from tests.builders import a_running_job, a_snapshot
+from schedbridge_contracts.builders import a_running_job, a_snapshot
 from tests.unit.rpc.worlds import a_full, a_job, some_cycles
 
 

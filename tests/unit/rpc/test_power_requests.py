@@ -13,7 +13,7 @@ from bridge.model.plan import Plan
 from bridge.rpc.controller.power_changes import AGAIN_S, REFUSED_S, PowerRequests
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
-from tests.builders import a_node, a_snapshot
+from schedbridge_contracts.builders import a_node, a_snapshot
 
 NODES = NodeIndex(("n1", "n2", "n3", "n4"))
 

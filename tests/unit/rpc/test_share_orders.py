@@ -14,7 +14,7 @@ from bridge.rpc.agents.job_readings import STALE_S
 from bridge.rpc.agents.measured import used
 from bridge.rpc.agents.share_orders import LEASE_S, PLAN_S, hosts_of, shares_of
 from bridge.rpc.pb import agent_pb2 as pb
-from tests.builders import a_running_job, a_snapshot
+from schedbridge_contracts.builders import a_running_job, a_snapshot
 
 GUEST = pb.Share(job="8", node="n1", milli_cpus=500, weight=1, guest=True)
 OTHER = pb.Share(job="9", node="n2", milli_cpus=0, weight=200)

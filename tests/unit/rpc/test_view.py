@@ -12,10 +12,10 @@ from bridge.rpc.controller.cycles import Published
 from bridge.rpc.operators.view import pack, unpack
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.state.announced_starts import StartRecords
-from tests.alike import assert_alike
-from tests.crosses import each
-from tests.cycles import Memory, run
-from tests.worlds import random_world
+from schedbridge_contracts.alike import assert_alike
+from schedbridge_contracts.crosses import each
+from schedbridge_contracts.cycles import Memory, run
+from schedbridge_contracts.worlds import random_world
 
 
 def there(value):

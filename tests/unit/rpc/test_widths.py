@@ -17,7 +17,7 @@ from bridge.resizing.journal import JournalEntry, ResizeOutcome
 from bridge.resizing.overlay import Shown
 from bridge.rpc.operators.widths import _TEXTS, last_line, last_resize, speed_ups, width_reason
 from bridge.rpc.pb import operator_pb2 as pb
-from tests.builders import a_running_job, a_snapshot
+from schedbridge_contracts.builders import a_running_job, a_snapshot
 
 NOW_S = 1000
 

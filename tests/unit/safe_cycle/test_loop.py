@@ -17,8 +17,8 @@ from bridge.registry import PRESETS, build, parse_policy
 from bridge.safe_cycle import watchdog
 from bridge.safe_cycle.decider import PATIENCE_S, Decider
 from bridge.safe_cycle.watchdog import Overtime, Watchdog
-from tests.builders import a_job, a_running_job, a_snapshot
-from tests.cycles import check
+from schedbridge_contracts.builders import a_job, a_running_job, a_snapshot
+from schedbridge_contracts.cycles import check
 
 
 class Crashes:

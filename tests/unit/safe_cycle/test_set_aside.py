@@ -25,10 +25,10 @@ from bridge.safe_cycle.decider import Decider
 from bridge.safe_cycle.exclusion import RowKind, count, whole, without
 from bridge.safe_cycle.set_aside import MOST_SKIPPED, RETRY_S
 from bridge.units import NEVER
-from tests.builders import a_job, a_reservation, a_running_job, a_snapshot
-from tests.crosses import each
-from tests.cycles import a_site, check
-from tests.worlds import random_world
+from schedbridge_contracts.builders import a_job, a_reservation, a_running_job, a_snapshot
+from schedbridge_contracts.crosses import each
+from schedbridge_contracts.cycles import a_site, check
+from schedbridge_contracts.worlds import random_world
 
 X = "poison"
 

@@ -13,8 +13,8 @@ from bridge.rpc.agents.hub import Hub
 from bridge.service.power_memory import PowerMemory
 from bridge.state.power_draws import NAME
 from bridge.state.store import Store
-from tests import builders
-from tests.builders import a_job, a_running_job
+from schedbridge_contracts import builders
+from schedbridge_contracts.builders import a_job, a_running_job
 from tests.unit.rpc.test_power_use import LONG, Clock, a_use
 from tests.unit.rpc.test_power_use import Node as AnAgent
 

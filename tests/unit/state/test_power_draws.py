@@ -20,8 +20,8 @@ from bridge.state.power_draws import (
     observed,
     to_numbers,
 )
-from tests.builders import a_running_job, a_snapshot
-from tests.crosses import each
+from schedbridge_contracts.builders import a_running_job, a_snapshot
+from schedbridge_contracts.crosses import each
 
 
 def seen(learnt, *jobs, now_s=0):

@@ -21,7 +21,7 @@ from bridge.lab.sim.workloads.records.lowering import simulation_of
 from bridge.lab.sim.workloads.records.record_file import read_site_workload, write_site_workload
 from bridge.lab.sim.workloads.swf import read_swf, write_swf
 from bridge.lab.sim.workloads.system import read_system
-from tests.crosses import WHOLE
+from schedbridge_contracts.crosses import WHOLE
 from tests.unit.lab.accounting.test_readers import PBS, recorded
 
 VALUES = (

@@ -17,8 +17,8 @@ from bridge.model.hop_tree import HopTree
 from bridge.model.topology import Topology, fat_tree, regular
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
-from tests.builders import a_job, a_node, a_running_job, a_snapshot
-from tests.crosses import each
+from schedbridge_contracts.builders import a_job, a_node, a_running_job, a_snapshot
+from schedbridge_contracts.crosses import each
 
 SVG = "{http://www.w3.org/2000/svg}"
 

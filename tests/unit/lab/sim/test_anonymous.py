@@ -14,7 +14,7 @@ from bridge.ports import Promises, State
 from bridge.recording.recordings import Recording, decode, encode
 from bridge.registry import build, parse_policy
 from bridge.safe_cycle.decider import Decider
-from tests.builders import a_job, a_running_job, a_snapshot
+from schedbridge_contracts.builders import a_job, a_running_job, a_snapshot
 
 NAMES = ("alice", "bob", "physics", "chem", "secret-run", "other-run")
 PLANNING = {

@@ -4,7 +4,7 @@ import numpy as np
 from bridge.lab.sim.cluster.power_states import SUSPEND_S, PowerStates
 from bridge.model.decisions.power_saving import PowerChanges
 from bridge.units import NEVER
-from tests.builders import a_snapshot
+from schedbridge_contracts.builders import a_snapshot
 
 TABLE = a_snapshot(nodes=3)().nodes
 

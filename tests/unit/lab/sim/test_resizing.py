@@ -15,7 +15,7 @@ from bridge.model.decisions.resizes import Resizes
 from bridge.model.rules.site import NO_RULES
 from bridge.ports import State
 from bridge.registry import build, parse_policy
-from tests.crosses import each, seeds
+from schedbridge_contracts.crosses import each, seeds
 from tests.reshaping import RandomReshape
 from tests.workloads import a_workload, malleable
 

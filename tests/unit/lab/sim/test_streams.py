@@ -8,7 +8,7 @@ from bridge.lab.sim.runs.engine import simulate
 from bridge.lab.sim.workloads.streams import MIXES, stream, stream_system
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
-from tests.alike import assert_alike
+from schedbridge_contracts.alike import assert_alike
 
 SYSTEMS = {"eurora": (64, 64 * 16), "kit": (1173, 1152 * 20 + 21 * 48)}
 

@@ -8,7 +8,7 @@ import pytest
 
 from bridge.pbs.link.mirror import steady
 from bridge.rpc.pb import scheduler_pb2 as pb
-from tests.crosses import each, seeds
+from schedbridge_contracts.crosses import each, seeds
 from tests.unit.pbs.link.world import World, judge, without_threads
 
 

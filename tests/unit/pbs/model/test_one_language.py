@@ -11,8 +11,8 @@ from bridge.pbs.report.translation import HELLO_FIELDS, Translation
 from bridge.registry import PRESETS, build
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.session import Session
-from tests import builders
-from tests.cycles import Memory, run
+from schedbridge_contracts import builders
+from schedbridge_contracts.cycles import Memory, run
 from tests.pbs_tables import NOW_S, a_job, a_vnode, running, some_tables
 from tests.unit.rpc.test_encode import through_the_wire
 from tests.unit.rpc.worlds import a_hello

@@ -6,7 +6,7 @@ import pytest
 
 from bridge.errors import ConfigError
 from bridge.planning.dispatch.objective import NAMES, Objective
-from tests.builders import a_job, a_snapshot
+from schedbridge_contracts.builders import a_job, a_snapshot
 
 JOBS = [
     a_job(submit_s=900, priority=2),

@@ -14,9 +14,9 @@ from bridge.planning.eligibility.controller_choice import Chooser
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
 from bridge.units import NEVER, UNPLANNED
-from tests.builders import a_job, a_node, a_reservation, a_running_job, a_snapshot
-from tests.crosses import each
-from tests.worlds import random_world
+from schedbridge_contracts.builders import a_job, a_node, a_reservation, a_running_job, a_snapshot
+from schedbridge_contracts.crosses import each
+from schedbridge_contracts.worlds import random_world
 
 
 def plan_of(snapshot, preset="slurm-like"):

@@ -17,7 +17,14 @@ from bridge.planning.eligibility.leaf_switches import (
     waits_until_s,
 )
 from bridge.planning.queue.implied_switches import imply
-from tests.builders import a_job, a_node, a_partition, a_reservation, a_running_job, a_snapshot
+from schedbridge_contracts.builders import (
+    a_job,
+    a_node,
+    a_partition,
+    a_reservation,
+    a_running_job,
+    a_snapshot,
+)
 
 
 def on(topology, *jobs, nodes=12, **world):

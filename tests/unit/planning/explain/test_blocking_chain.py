@@ -9,10 +9,10 @@ from bridge.model.reasons import Reason, ReasonCode
 from bridge.planning.explain.blocking_chain import BlockingChains, LinkKind
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER, UNPLANNED
-from tests.builders import a_job, a_reservation, a_running_job, a_snapshot
-from tests.crosses import each
-from tests.cycles import Memory, a_site, run
-from tests.worlds import random_world
+from schedbridge_contracts.builders import a_job, a_reservation, a_running_job, a_snapshot
+from schedbridge_contracts.crosses import each
+from schedbridge_contracts.cycles import Memory, a_site, run
+from schedbridge_contracts.worlds import random_world
 
 
 def planned(snapshot, policy="conservative", rules=None):

@@ -18,10 +18,17 @@ from bridge.ports import Conditions
 from bridge.registry import build, parse_policy
 from bridge.slurm.dialect import slurm_time
 from bridge.units import NEVER, UNPLANNED
-from tests.builders import a_job, a_node, a_partition, a_reservation, a_running_job, a_snapshot
-from tests.crosses import each
-from tests.cycles import Memory, a_site, check, run
-from tests.worlds import random_world
+from schedbridge_contracts.builders import (
+    a_job,
+    a_node,
+    a_partition,
+    a_reservation,
+    a_running_job,
+    a_snapshot,
+)
+from schedbridge_contracts.crosses import each
+from schedbridge_contracts.cycles import Memory, a_site, check, run
+from schedbridge_contracts.worlds import random_world
 
 HOUR = 3600
 WHOLE = Conditions(whole_queue=True)

@@ -20,7 +20,7 @@ from bridge.planning.malleable.elastic import ElasticJobs, MalleableJob
 from bridge.planning.malleable.loans import kept_now
 from bridge.planning.malleable.speed import serial_fractions, speed, speeds, widths_for
 from bridge.units import NEVER
-from tests.builders import a_job, a_running_job, a_snapshot
+from schedbridge_contracts.builders import a_job, a_running_job, a_snapshot
 
 COSTS = Costs(adaptation_s=5, between_s=60, stretch=2.0, fairness=1.0)
 

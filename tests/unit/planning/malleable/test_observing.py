@@ -9,7 +9,7 @@ import pytest
 from bridge.model.learnt import Learnt
 from bridge.planning.malleable import observing
 from bridge.planning.malleable.observing import observed
-from tests.builders import a_running_job, a_snapshot
+from schedbridge_contracts.builders import a_running_job, a_snapshot
 
 
 def a_world(**changed):

@@ -34,7 +34,7 @@ from bridge.state.predictor_store import (
     read_predictor_records,
     write_predictor_records,
 )
-from tests.builders import a_running_job, a_snapshot, objects
+from schedbridge_contracts.builders import a_running_job, a_snapshot, objects
 
 WIDTHS = (1, 2, 4, 8, 16, 64)
 

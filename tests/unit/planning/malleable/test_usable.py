@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from bridge.planning.malleable.usable import Usable, growable
-from tests.crosses import each
+from schedbridge_contracts.crosses import each
 from tests.properties.test_resizes import a_world
 
 

@@ -15,9 +15,16 @@ from bridge.planning.site_rules.lowered_rules import lower, stranded
 from bridge.policies.place.compact import Compact
 from bridge.policies.place.sequential import Sequential
 from bridge.registry import build, parse_policy
-from tests.builders import a_job, a_node, a_partition, a_reservation, a_running_job, a_snapshot
-from tests.crosses import each
-from tests.cycles import Memory, a_site, check, parse_rules, run
+from schedbridge_contracts.builders import (
+    a_job,
+    a_node,
+    a_partition,
+    a_reservation,
+    a_running_job,
+    a_snapshot,
+)
+from schedbridge_contracts.crosses import each
+from schedbridge_contracts.cycles import Memory, a_site, check, parse_rules, run
 
 POOLS = {
     "free_pools": [{"name": "mine", "nodes": {"names": "n[1,4]"}, "access": [{"users": ["no"]}]}]

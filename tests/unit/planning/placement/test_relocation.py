@@ -12,9 +12,9 @@ from bridge.model.rules.power import Corridor, NodePower, PowerRules
 from bridge.model.topology import regular
 from bridge.planning.site_rules.lowered_rules import lower, stranded
 from bridge.registry import build, parse_policy
-from tests.builders import a_job, a_node, a_reservation, a_running_job, a_snapshot
-from tests.crosses import each
-from tests.cycles import Memory, a_site, check, run
+from schedbridge_contracts.builders import a_job, a_node, a_reservation, a_running_job, a_snapshot
+from schedbridge_contracts.crosses import each
+from schedbridge_contracts.cycles import Memory, a_site, check, run
 from tests.unit.planning.placement.test_node_swap import (
     a_tree,
     a_world,

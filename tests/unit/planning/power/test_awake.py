@@ -11,7 +11,7 @@ from bridge.model.rules.site import NO_RULES
 from bridge.planning.power.awake import awake_first
 from bridge.ports import Preference, Selection, State
 from bridge.registry import build, parse_policy
-from tests.builders import a_job, a_node, a_snapshot
+from schedbridge_contracts.builders import a_job, a_node, a_snapshot
 
 
 def with_states(snapshot, *states):

@@ -9,8 +9,8 @@ import pytest
 from bridge.model.rules.node_set import NodeSet
 from bridge.model.rules.power import NodePower, PowerRules
 from bridge.planning.power.calibration import LEAST, NodeReports, calibrations, fitted
-from tests.builders import a_node, a_snapshot
-from tests.crosses import each
+from schedbridge_contracts.builders import a_node, a_snapshot
+from schedbridge_contracts.crosses import each
 
 SEED = int(os.environ.get("SCHEDBRIDGE_SEED", "0"))
 

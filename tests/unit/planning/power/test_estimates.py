@@ -17,7 +17,7 @@ from bridge.planning.power.estimates import (
     running_estimates,
     system_power,
 )
-from tests.builders import a_job, a_node, a_running_job, a_snapshot
+from schedbridge_contracts.builders import a_job, a_node, a_running_job, a_snapshot
 
 BIG = NodePower("big", NodeSet(features="gpu"), 300, 2000)
 REST = NodePower("rest", NodeSet(), 71, 250)

@@ -17,7 +17,7 @@ from bridge.model.rules.power import Corridor, NodePower, PowerDown, PowerRules
 from bridge.model.rules.site import NO_RULES
 from bridge.ports import State
 from bridge.registry import build, parse_policy
-from tests.builders import a_job, a_node, a_partition, a_running_job, a_snapshot
+from schedbridge_contracts.builders import a_job, a_node, a_partition, a_running_job, a_snapshot
 
 NOW = 100_000
 OFF, LEAVING, RESUMING = "UP+POWERED_DOWN", "UP+POWERING_DOWN", "UP+POWERING_UP"

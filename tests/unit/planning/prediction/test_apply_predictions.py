@@ -22,10 +22,17 @@ from bridge.planning.site_rules.lowered_rules import lower, stranded
 from bridge.ports import Predicted
 from bridge.registry import build, choices, parse_policy
 from bridge.units import NEVER, UNLIMITED_S, UNPLANNED
-from tests.builders import a_job, a_partition, a_reservation, a_running_job, a_snapshot, gantt
-from tests.crosses import each
-from tests.cycles import Memory, a_site, check, parse_rules, run
-from tests.worlds import random_world
+from schedbridge_contracts.builders import (
+    a_job,
+    a_partition,
+    a_reservation,
+    a_running_job,
+    a_snapshot,
+    gantt,
+)
+from schedbridge_contracts.crosses import each
+from schedbridge_contracts.cycles import Memory, a_site, check, parse_rules, run
+from schedbridge_contracts.worlds import random_world
 
 
 def guess(run_s, end_s=()):

@@ -9,8 +9,15 @@ import pytest
 from bridge.model.reasons import ReasonCode
 from bridge.registry import build, parse_policy
 from bridge.units import format_clock
-from tests.builders import a_job, a_node, a_partition, a_reservation, a_running_job, a_snapshot
-from tests.cycles import Memory, run
+from schedbridge_contracts.builders import (
+    a_job,
+    a_node,
+    a_partition,
+    a_reservation,
+    a_running_job,
+    a_snapshot,
+)
+from schedbridge_contracts.cycles import Memory, run
 
 RESOURCES, DOWN, NEVER = ReasonCode.RESOURCES, ReasonCode.NODES_DOWN, ReasonCode.NEVER
 MAIN = (a_partition("main", range(8)),)

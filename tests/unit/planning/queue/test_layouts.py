@@ -6,7 +6,7 @@ import pytest
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
 from bridge.units import NEVER
-from tests.builders import a_job, a_node, a_snapshot
+from schedbridge_contracts.builders import a_job, a_node, a_snapshot
 
 
 def decided(sizes, tasks, most_nodes, preset="openccs"):

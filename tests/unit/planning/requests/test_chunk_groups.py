@@ -12,8 +12,8 @@ from bridge.planning.requests.chunk_groups import ClusterWords, chunk_groups, lo
 from bridge.planning.requests.chunks import parse_request
 from bridge.registry import build, parse_policy
 from bridge.slurm.request import slurm_request
-from tests.builders import a_job, a_node, a_snapshot
-from tests.cycles import Memory, check, run
+from schedbridge_contracts.builders import a_job, a_node, a_snapshot
+from schedbridge_contracts.cycles import Memory, check, run
 
 CLUSTER = ClusterWords(column={"gpu": 2}, n_resources=3, features=frozenset({"ib", "rack=1"}))
 

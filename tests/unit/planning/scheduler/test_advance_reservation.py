@@ -13,10 +13,17 @@ from bridge.planning.requests.chunks import parse_request
 from bridge.planning.scheduler.advance_reservation import ReservationRequest, find_slot
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER
-from tests.builders import a_job, a_node, a_partition, a_reservation, a_running_job, a_snapshot
-from tests.crosses import each
-from tests.cycles import Memory, run
-from tests.worlds import random_world
+from schedbridge_contracts.builders import (
+    a_job,
+    a_node,
+    a_partition,
+    a_reservation,
+    a_running_job,
+    a_snapshot,
+)
+from schedbridge_contracts.crosses import each
+from schedbridge_contracts.cycles import Memory, run
+from schedbridge_contracts.worlds import random_world
 
 
 def planned(snapshot):

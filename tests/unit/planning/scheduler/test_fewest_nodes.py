@@ -4,9 +4,9 @@
 from bridge.model.rules.site import NO_RULES, Site
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
-from tests.builders import a_job, a_node, a_snapshot
-from tests.crosses import each
-from tests.cycles import parse_rules
+from schedbridge_contracts.builders import a_job, a_node, a_snapshot
+from schedbridge_contracts.crosses import each
+from schedbridge_contracts.cycles import parse_rules
 
 POOL = {"free_pools": [{"name": "spare", "nodes": {"names": "n6"}}]}
 """A pool of a node that these jobs do not need."""

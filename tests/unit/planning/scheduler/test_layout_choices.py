@@ -17,8 +17,8 @@ from bridge.planning.scheduler.wait_reasons import explain
 from bridge.planning.site_rules.lowered_rules import lower
 from bridge.ports import Conditions, Preference, Selection
 from bridge.units import DAY_S, NEVER
-from tests.builders import a_job, a_node, a_running_job, a_snapshot
-from tests.cycles import parse_rules
+from schedbridge_contracts.builders import a_job, a_node, a_running_job, a_snapshot
+from schedbridge_contracts.cycles import parse_rules
 
 EIGHT = {"limits": [{"user": "*", "resource": "cpus", "items": 8}]}
 

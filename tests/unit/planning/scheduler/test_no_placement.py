@@ -5,8 +5,8 @@ import pytest
 
 from bridge.model.reasons import ReasonCode
 from bridge.registry import build, choices, parse_policy
-from tests.builders import a_job, a_running_job, a_snapshot
-from tests.cycles import Memory, a_site, run
+from schedbridge_contracts.builders import a_job, a_running_job, a_snapshot
+from schedbridge_contracts.cycles import Memory, a_site, run
 
 
 @pytest.mark.parametrize("plan", choices()["plan"])

@@ -16,7 +16,7 @@ from bridge.planning.sharing.histories import History, application, history_key
 from bridge.planning.sharing.kept_learner import read_learner, write_learner
 from bridge.planning.sharing.learner import Choice, Learner
 from bridge.planning.sharing.pair_knowledge import CEILINGS, Entry, host_key, note, pair_key
-from tests.crosses import each
+from schedbridge_contracts.crosses import each
 
 
 def learnt(seed):

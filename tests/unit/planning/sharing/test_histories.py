@@ -6,7 +6,7 @@ import numpy as np
 from bridge.model.decisions.resizes import Resizes, resized
 from bridge.model.learnt import Learning, Learnt
 from bridge.planning.sharing.histories import application, applications, follow
-from tests.builders import a_node, a_running_job, a_snapshot
+from schedbridge_contracts.builders import a_node, a_running_job, a_snapshot
 
 
 def test_a_job_that_gives_nodes_back_is_followed_as_one_application():

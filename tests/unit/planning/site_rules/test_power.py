@@ -16,8 +16,8 @@ from bridge.planning.site_rules.capacity_constraints import UNBOUNDED, Mode
 from bridge.planning.site_rules.lowered_rules import Extent, lower, stranded
 from bridge.registry import build, parse_policy
 from bridge.units import DAY_S, NEVER
-from tests.builders import a_job, a_node, a_running_job, a_snapshot
-from tests.cycles import Memory, check, run
+from schedbridge_contracts.builders import a_job, a_node, a_running_job, a_snapshot
+from schedbridge_contracts.cycles import Memory, check, run
 
 REST = NodePower("rest", NodeSet(), 71, 250)
 BIG = NodePower("big", NodeSet(features="gpu"), 300, 2000)

@@ -17,8 +17,8 @@ from bridge.planning.site_rules.capacity_constraints import UNBOUNDED, Mode, Ter
 from bridge.planning.site_rules.freepools import JobClosure
 from bridge.planning.site_rules.lowered_rules import Extent, LoweredRules, Sums, lower, stranded
 from bridge.units import DAY_S, NEVER, UNPLANNED
-from tests.builders import a_job, a_node, a_partition, a_running_job, a_snapshot
-from tests.cycles import parse_rules
+from schedbridge_contracts.builders import a_job, a_node, a_partition, a_running_job, a_snapshot
+from schedbridge_contracts.cycles import parse_rules
 
 HOUR_S = 3600
 

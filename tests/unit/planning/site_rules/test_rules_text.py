@@ -28,8 +28,8 @@ from bridge.planning.site_rules.lowered_rules import lower
 from bridge.planning.site_rules.values_text import bounds, duration, items
 from bridge.service.config import ConfigProblems, parse, to_mapping
 from bridge.units import DAY_S, NEVER
-from tests.builders import a_job, a_snapshot
-from tests.cycles import parse_rules
+from schedbridge_contracts.builders import a_job, a_snapshot
+from schedbridge_contracts.cycles import parse_rules
 
 DOCUMENT = Path(__file__).parents[4] / "docs" / "LIMITS.md"
 

@@ -28,7 +28,7 @@ from bridge.ports import Decide
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
 from bridge.units import NEVER
-from tests.crosses import each, seeds
+from schedbridge_contracts.crosses import each, seeds
 from tests.workloads import a_workload, random_workload
 
 PROCESSORS = 16

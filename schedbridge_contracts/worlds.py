@@ -5,7 +5,14 @@ import random
 
 from bridge.model.job import Hold, WidthRule
 from bridge.model.snapshot import Snapshot
-from tests.builders import a_job, a_node, a_partition, a_reservation, a_running_job, a_snapshot
+from schedbridge_contracts.builders import (
+    a_job,
+    a_node,
+    a_partition,
+    a_reservation,
+    a_running_job,
+    a_snapshot,
+)
 
 
 def random_world(
