@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from bridge.core import search_orders
-from bridge.registry import choices
+from schedbridge_contracts import subject
 from schedbridge_contracts.builders import a_job, a_node, a_running_job, a_snapshot, gantt
 from schedbridge_contracts.crosses import each
 from schedbridge_contracts.cycles import check
-from tests.contracts.test_plan_stage import WITHOUT_CLOCK, run_policy
+from schedbridge_contracts.test_plan_stage import run_policy
 
 PLANS = [
-    *(WITHOUT_CLOCK.get(name, {"name": name}) for name in choices()["plan"]),
+    *subject.tried("plan").values(),
     *(
         {"name": name, "startable": False, "budget_ms": 0, "effort": 0.1}
         for name in ("pcp19", "hcp19", "pcp20")
@@ -60,7 +60,7 @@ def world(seed: int):
     return a_snapshot(nodes=nodes, running=running, jobs=jobs, licences=[("l", 1)])()
 
 
-@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: "-".join(map(str, plan.values())))
+@pytest.mark.parametrize("plan", PLANS, ids=subject.name_of)
 @each(seed=range(40))
 def test_every_policy_plans_them(plan, seed):
     snapshot = world(seed)

@@ -14,9 +14,10 @@ from bridge.lab.sim.workloads.system import pool_of
 from bridge.registry import build, parse_policy
 from bridge.safe_cycle.decider import Decider
 from schedbridge_contracts.crosses import each
+from schedbridge_contracts.workloads import random_workload
 from tests.properties.test_core_nodes import random_case
 from tests.properties.test_order_search import Asked, starts
-from tests.workloads import NaiveBackfill, random_workload
+from tests.workloads import NaiveBackfill
 
 HOUR = 3600.0
 

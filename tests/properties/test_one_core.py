@@ -12,8 +12,8 @@ from bridge.ports import Conditions, Preference, Selection
 from bridge.units import NEVER, UNPLANNED
 from schedbridge_contracts.crosses import each
 from schedbridge_contracts.cycles import check
+from schedbridge_contracts.test_plan_stage import with_bounds
 from schedbridge_contracts.worlds import random_world
-from tests.contracts.test_plan_stage import with_bounds
 
 DEPTHS = (None, 1, 3)
 

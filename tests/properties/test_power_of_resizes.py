@@ -19,8 +19,7 @@ from bridge.ports import State
 from bridge.registry import build, choices, parse_policy
 from bridge.units import NEVER, UNPLANNED
 from schedbridge_contracts.crosses import each
-from tests.properties.test_resizes import a_world
-from tests.reshaping import RandomReshape
+from schedbridge_contracts.reshaping import RandomReshape, a_malleable_world
 
 IDLE_W = 50
 STAGES = [*choices()["reshape"], "random"]
@@ -80,7 +79,7 @@ def exceeded(world, plan, corridor):
 def bounded(seed):
     """A malleable world, and a site with a bound near what it draws that changes soon."""
     rng = np.random.default_rng(seed)
-    world = a_world(seed)
+    world = a_malleable_world(seed)
     up = replace(world.nodes, state=("UP",) * len(world.nodes))
     world = drawing(replace(world, nodes=up), rng)
     running = world.running

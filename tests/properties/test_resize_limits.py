@@ -18,7 +18,7 @@ from bridge.ports import State
 from bridge.registry import build, parse_policy
 from schedbridge_contracts.builders import a_partition, a_running_job, a_snapshot
 from schedbridge_contracts.cycles import Memory, run
-from tests.reshaping import RandomReshape
+from schedbridge_contracts.reshaping import RandomReshape
 
 NOW_S = 10_000
 USERS = ("ann", "bob", "eve")

@@ -14,17 +14,14 @@ from bridge.model.rules.site import NO_RULES
 from bridge.ports import State
 from bridge.registry import build, parse_policy
 from schedbridge_contracts.crosses import each
-from schedbridge_contracts.worlds import random_world
-from tests.reshaping import RandomReshape, malleable, naive_problem, random_resizes
+from schedbridge_contracts.reshaping import (
+    RandomReshape,
+    a_malleable_world,
+    naive_problem,
+    random_resizes,
+)
 
 POLICIES = ("slurm-like", "easy", "conservative", "openccs")
-
-
-def a_world(seed):
-    """With at least two running jobs."""
-    worlds = (random_world(50 * seed + at, arrays=False) for at in range(50))
-    world = next(world for world in worlds if len(world.running) > 1)
-    return malleable(world, np.random.default_rng(seed))
 
 
 def a_plan(snapshot, preset, resizes):
@@ -39,7 +36,7 @@ def a_plan(snapshot, preset, resizes):
 @given(seed=st.integers(0, 100_000), preset=st.sampled_from(POLICIES))
 @settings(deadline=None, max_examples=300)
 def test_a_plan_around_allowed_resizes_is_legal(seed, preset):
-    snapshot = a_world(seed)
+    snapshot = a_malleable_world(seed)
     resizes = random_resizes(snapshot, np.random.default_rng(seed))
     plan = a_plan(snapshot, preset, resizes)
     assert naive_problem(snapshot, plan) is None
@@ -49,7 +46,7 @@ def test_a_plan_around_allowed_resizes_is_legal(seed, preset):
 @given(seed=st.integers(0, 100_000))
 @settings(deadline=None, max_examples=600)
 def test_any_resizes_are_judged_as_the_oracle_judges_them(seed):
-    snapshot = a_world(seed)
+    snapshot = a_malleable_world(seed)
     resizes = random_resizes(snapshot, np.random.default_rng(seed), wild=True)
     plan = replace(a_plan(snapshot, "easy", NO_RESIZES), resizes=resizes)
     # The rows were planned without the resizes: they may collide with what is added.
@@ -60,7 +57,7 @@ def test_any_resizes_are_judged_as_the_oracle_judges_them(seed):
 
 @each(seed=range(60))
 def test_a_cycle_with_a_reshape_stage_plans_around_its_resizes(seed):
-    snapshot = a_world(seed)
+    snapshot = a_malleable_world(seed)
     policy = replace(build(parse_policy("slurm-like")), reshape=RandomReshape(seed))
     result = run_cycle(snapshot, NO_RULES, State(), policy, np.random.default_rng(0))
     assert naive_problem(snapshot, result.plan) is None
@@ -70,7 +67,7 @@ def test_the_random_reshape_stage_does_resize():
     policy = build(parse_policy("slurm-like"))
     grows = shrinks = 0
     for seed in range(120):
-        reshaping, world = replace(policy, reshape=RandomReshape(seed)), a_world(seed)
+        reshaping, world = replace(policy, reshape=RandomReshape(seed)), a_malleable_world(seed)
         resizes = run_cycle(
             world, NO_RULES, State(), reshaping, np.random.default_rng(0)
         ).plan.resizes
@@ -84,7 +81,7 @@ def test_the_random_reshape_stage_does_resize():
 @each(seed=range(30))
 def test_what_is_held_is_moved_not_lost(seed):
     """Released nodes and kept ones together are what was held; rows keep their places."""
-    snapshot = a_world(seed)
+    snapshot = a_malleable_world(seed)
     resizes = random_resizes(snapshot, np.random.default_rng(seed))
     before, after = snapshot.running, resized(snapshot, resizes).running
     assert after.id.tolist()[: len(before)] == before.id.tolist()

@@ -14,8 +14,8 @@ from bridge.rpc.clients.remote_decider import RemoteDecider
 from bridge.rpc.pb import agent_pb2 as pb
 from bridge.service.config import parse
 from bridge.service.serve import Service
+from schedbridge_contracts.workloads import a_workload
 from tests.simulation.services import a_config, controller_of
-from tests.workloads import a_workload
 
 TWO = ((1, 60, 60, 2), (2, 80, 80, 4))
 

@@ -9,8 +9,8 @@ from bridge.lab.sim.workloads.system import pool_of
 from bridge.registry import PRESETS, build
 from bridge.rpc.clients.remote_decider import RemoteDecider
 from bridge.safe_cycle.decider import Decider
+from schedbridge_contracts.workloads import a_workload, random_workload
 from tests.simulation.services import a_home, a_service, controller_of
-from tests.workloads import a_workload, random_workload
 
 
 @pytest.mark.parametrize("preset", ["pcp19", "hcp19", "pcp20"])

@@ -22,9 +22,9 @@ from bridge.rpc.clients.remote_decider import RemoteDecider
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.pb import scheduler_pb2_grpc
 from bridge.safe_cycle.decider import Decider
+from schedbridge_contracts.workloads import random_workload
 from tests.simulation.services import a_home, a_service, controller_of, operator_of
 from tests.unit.rpc.worlds import a_delta, a_full, a_hello, a_job
-from tests.workloads import random_workload
 
 SHARED = """
 name: shared

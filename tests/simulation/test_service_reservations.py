@@ -11,8 +11,8 @@ from bridge.lab.sim.workloads.system import pool_of
 from bridge.rpc.clients.operator_client import OperatorClient
 from bridge.rpc.clients.remote_decider import RemoteDecider
 from bridge.rpc.pb import operator_pb2 as pb
+from schedbridge_contracts.workloads import a_workload
 from tests.simulation.services import a_home, a_service, controller_of, operator_of
-from tests.workloads import a_workload
 
 
 @pytest.fixture

@@ -15,8 +15,9 @@ from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
 from bridge.units import NEVER
 from schedbridge_contracts.crosses import each, seeds
+from schedbridge_contracts.workloads import random_workload
 from tests.simulation.test_sim_saboteurs import no_node_twice
-from tests.workloads import NaiveBackfill, quick, random_workload
+from tests.workloads import NaiveBackfill, quick
 
 PROCESSORS = 16
 

@@ -8,7 +8,8 @@ import pytest
 
 from bridge.lab.sim.runs.engine import simulate
 from bridge.lab.sim.workloads.system import pool_of, read_system
-from tests.workloads import NaiveBackfill, a_workload
+from schedbridge_contracts.workloads import a_workload
+from tests.workloads import NaiveBackfill
 
 SHARED = """
 nodes:

@@ -13,7 +13,8 @@ from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
 from schedbridge_contracts.crosses import each
 from schedbridge_contracts.cycles import check
-from tests.workloads import a_workload, quick, random_workload
+from schedbridge_contracts.workloads import a_workload, random_workload
+from tests.workloads import quick
 
 ALL = each(preset=list(PRESETS))
 

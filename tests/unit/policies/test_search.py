@@ -25,8 +25,8 @@ from bridge.units import NEVER, UNPLANNED
 from schedbridge_contracts.builders import a_job, a_running_job, a_snapshot, gantt
 from schedbridge_contracts.crosses import each
 from schedbridge_contracts.cycles import Memory, plan_alone
+from schedbridge_contracts.workloads import a_workload
 from schedbridge_contracts.worlds import random_world
-from tests.workloads import a_workload
 
 EFFORT = {"budget_ms": 0, "effort": 20_000}
 

@@ -19,7 +19,7 @@ from bridge.planning.sharing.slots import Slots
 from bridge.ports import State
 from bridge.registry import build, parse_policy
 from bridge.units import NEVER
-from tests.sharing import NOW_S, SHARING, a_guest, a_host, a_waiting_job, a_world
+from schedbridge_contracts.sharing import NOW_S, SHARING, a_guest, a_host, a_waiting_job, a_world
 
 
 def a_policy(share):

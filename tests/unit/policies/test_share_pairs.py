@@ -18,7 +18,7 @@ from bridge.planning.sharing.switch import OFF, off_since_s, stopped, stopped_us
 from bridge.policies.share.pairs import NAME
 from bridge.ports import State
 from bridge.registry import build, parse_policy
-from tests.sharing import NOW_S, SHARING, a_guest, a_host, a_waiting_job, a_world
+from schedbridge_contracts.sharing import NOW_S, SHARING, a_guest, a_host, a_waiting_job, a_world
 from tests.unit.policies.test_share import Cycles, ended, quota_of
 
 STEP_S = 5

@@ -22,8 +22,8 @@ from schedbridge_contracts.alike import assert_alike
 from schedbridge_contracts.builders import a_job, a_running_job, a_snapshot, gantt
 from schedbridge_contracts.crosses import each, seeds
 from schedbridge_contracts.cycles import Memory, check, run
+from schedbridge_contracts.workloads import random_workload
 from schedbridge_contracts.worlds import random_world
-from tests.workloads import random_workload
 
 
 def decide(snapshot, memory=None, order="waiting-periods", **parameters):

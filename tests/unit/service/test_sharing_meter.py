@@ -13,7 +13,7 @@ from bridge.planning.sharing.switch import turned_off
 from bridge.rpc.controller.cycles import CycleReport, Published
 from bridge.service.sharing_meter import SharingMeter
 from bridge.service.telemetry import Metrics
-from tests.sharing import SHARING
+from schedbridge_contracts.sharing import SHARING
 from tests.unit.policies.test_share_pairs import Machine, harmful, harmless
 
 

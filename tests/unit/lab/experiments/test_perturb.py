@@ -8,8 +8,8 @@ from bridge.errors import ConfigError
 from bridge.lab.experiments.perturb import WEEK_S, numbers_of, perturbed
 from bridge.lab.sim.workloads.swf import read_swf
 from bridge.lab.sim.workloads.workload import Workload, workload_from
+from schedbridge_contracts.workloads import a_workload
 from tests.experiment_results import EXCERPT
-from tests.workloads import a_workload
 
 STEPS = (
     {"ties": True},

@@ -11,7 +11,7 @@ from bridge.lab.sim.runs.replay import replay
 from bridge.lab.sim.workloads.system import pool_of
 from bridge.registry import parse_policy
 from bridge.units import DAY_S, NEVER
-from tests.workloads import a_workload
+from schedbridge_contracts.workloads import a_workload
 
 HOUR_S = 3600
 

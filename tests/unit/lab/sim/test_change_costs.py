@@ -20,8 +20,8 @@ from bridge.lab.sim.workloads.change_costs import (
 )
 from bridge.lab.sim.workloads.speedup import Amdahl
 from bridge.lab.sim.workloads.system import pool_of
+from schedbridge_contracts.workloads import a_workload
 from tests.unit.lab.sim.test_resizing import Resizing, malleable
-from tests.workloads import a_workload
 
 BENCHMARKS = Path(__file__).parents[4] / "benchmarks"
 sys.path.append(str(BENCHMARKS))

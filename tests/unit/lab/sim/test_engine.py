@@ -13,7 +13,8 @@ from bridge.lab.sim.workloads.system import pool_of
 from bridge.measures import turnaround_s, wait_s
 from bridge.model.job import Ending
 from bridge.units import NEVER
-from tests.workloads import NaiveBackfill, a_workload
+from schedbridge_contracts.workloads import a_workload
+from tests.workloads import NaiveBackfill
 
 
 def run(jobs, processors=4, decide=None, **more):

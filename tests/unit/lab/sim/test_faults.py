@@ -6,7 +6,8 @@ from bridge.errors import Unreachable
 from bridge.lab.sim.cluster.controller import Controller
 from bridge.lab.sim.runs.faults import FaultKind, Saboteur, random_faults
 from bridge.lab.sim.workloads.system import pool_of
-from tests.workloads import NaiveBackfill, a_workload, random_workload
+from schedbridge_contracts.workloads import a_workload, random_workload
+from tests.workloads import NaiveBackfill
 
 WORKLOAD = random_workload(1, 50, 8)
 

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from bridge.lab.sim.runs.foreseen import foreseeable, replay_foreseen
 from bridge.lab.sim.workloads.system import pool_of
 from bridge.registry import PRESETS, parse_policy, predicting
+from schedbridge_contracts.workloads import random_workload
 from tests.unit.lab.sim.test_replay import EXCERPT, assert_equal, in_the_cycle
-from tests.workloads import ANY_WORKLOAD, random_workload
+from tests.workloads import ANY_WORKLOAD
 
 SECOND = {"name": "last-two", "extension": "second"}
 PATIENT = {"name": "last-two", "patience_s": 600}

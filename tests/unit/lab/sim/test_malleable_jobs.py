@@ -7,7 +7,7 @@ import pytest
 from bridge.errors import ConfigError
 from bridge.lab.sim.workloads.esp import esp
 from bridge.lab.sim.workloads.malleable_jobs import with_malleable
-from tests.workloads import a_workload
+from schedbridge_contracts.workloads import a_workload
 
 JOBS = [(1 + at, 50, 100, 1 + at % 8) for at in range(40)]
 

@@ -21,7 +21,7 @@ from bridge.lab.sim.workloads.workload import Malleable
 from bridge.registry import build, parse_policy
 from bridge.safe_cycle.decider import Decider
 from bridge.units import NEVER
-from tests.workloads import a_workload
+from schedbridge_contracts.workloads import a_workload
 
 
 def workload_of(jobs, speedups, least, most, nodes):

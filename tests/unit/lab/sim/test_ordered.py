@@ -9,8 +9,9 @@ from bridge.lab.sim.runs import ordered
 from bridge.lab.sim.runs.ordered import replay_ordered, unordered_because
 from bridge.lab.sim.workloads.system import pool_of
 from bridge.registry import PRESETS, parse_policy
+from schedbridge_contracts.workloads import random_workload
 from tests.unit.lab.sim.test_replay import EXCERPT, assert_equal, in_the_cycle
-from tests.workloads import ANY_WORKLOAD, random_workload
+from tests.workloads import ANY_WORKLOAD
 
 FEW = {"name": "search", "effort": 900, "budget_ms": 0, "most_wait_s": 900, "window": 12}
 POLICIES = [

@@ -25,8 +25,9 @@ from bridge.ports import State
 from bridge.power_measures import power_measures
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
-from tests.reshaping import RandomReshape
-from tests.workloads import a_workload, malleable, random_workload
+from schedbridge_contracts.reshaping import RandomReshape
+from schedbridge_contracts.workloads import a_workload, random_workload
+from tests.workloads import malleable
 
 NODE = NodePower("node", NodeSet(), idle_w=70, max_w=300)
 

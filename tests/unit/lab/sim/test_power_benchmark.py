@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bridge.lab.sim.workloads.job_power import JobPower
-from tests.workloads import a_workload
+from schedbridge_contracts.workloads import a_workload
 
 BENCHMARKS = Path(__file__).parents[4] / "benchmarks"
 HOUR_S, DAY_S = 3600, 86_400

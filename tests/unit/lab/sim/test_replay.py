@@ -19,7 +19,8 @@ from bridge.measures import measure
 from bridge.ports import Environment
 from bridge.registry import PRESETS, build, parse_policy
 from bridge.safe_cycle.decider import Decider
-from tests.workloads import NaiveBackfill, a_workload, random_workload
+from schedbridge_contracts.workloads import a_workload, random_workload
+from tests.workloads import NaiveBackfill
 
 EXCERPT = workload_from(
     read_swf(files("bridge.lab.sim").joinpath("data/KTH-SP2-1996-excerpt.swf.gz"))

@@ -16,8 +16,9 @@ from bridge.model.rules.site import NO_RULES
 from bridge.ports import State
 from bridge.registry import build, parse_policy
 from schedbridge_contracts.crosses import each, seeds
-from tests.reshaping import RandomReshape
-from tests.workloads import a_workload, malleable
+from schedbridge_contracts.reshaping import RandomReshape
+from schedbridge_contracts.workloads import a_workload
+from tests.workloads import malleable
 
 
 class Resizing:

@@ -13,7 +13,7 @@ from bridge.lab.sim.cluster.running_jobs import RunningJobs
 from bridge.lab.sim.workloads.requests import requests
 from bridge.lab.sim.workloads.system import pool_of
 from bridge.model.job import RUNNING_COLUMNS
-from tests.workloads import a_workload
+from schedbridge_contracts.workloads import a_workload
 
 JOBS = 12
 

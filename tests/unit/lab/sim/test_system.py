@@ -7,7 +7,7 @@ import pytest
 from bridge.errors import ConfigError
 from bridge.lab.sim.workloads.requests import requests
 from bridge.lab.sim.workloads.system import pool_of, read_system
-from tests.workloads import a_workload
+from schedbridge_contracts.workloads import a_workload
 
 TWO_ISLANDS = """
 name: two islands

@@ -13,7 +13,7 @@ from bridge.lab.sim.runs.engine import simulate
 from bridge.lab.sim.workloads.system import pool_of, read_system
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
-from tests.workloads import a_workload
+from schedbridge_contracts.workloads import a_workload
 
 BENCHMARKS = Path(__file__).parents[4] / "benchmarks"
 EXCERPT = Path(__file__).parents[4] / "bridge/lab/sim/data/KTH-SP2-1996-excerpt.swf.gz"

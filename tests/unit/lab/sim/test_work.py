@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bridge.lab.sim.runs.work import Work
 from bridge.lab.sim.workloads.speedup import Amdahl, Downey, Phase, Phases, Table
 from bridge.lab.sim.workloads.workload import Malleable
-from tests.workloads import a_workload
+from schedbridge_contracts.workloads import a_workload
 
 STEP_S = 1 / 16
 

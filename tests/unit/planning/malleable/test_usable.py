@@ -7,12 +7,12 @@ import numpy as np
 
 from bridge.planning.malleable.usable import Usable, growable
 from schedbridge_contracts.crosses import each
-from tests.properties.test_resizes import a_world
+from schedbridge_contracts.reshaping import a_malleable_world
 
 
 @each(seed=range(40))
 def test_jobs_of_a_group_could_use_the_same_nodes_as_each_by_itself(seed):
-    world, rng = a_world(seed), np.random.default_rng(seed)
+    world, rng = a_malleable_world(seed), np.random.default_rng(seed)
     n = len(world.running)
     limits = np.array(["", "", "gpu"], dtype=object)
     running = replace(
@@ -31,7 +31,7 @@ def test_jobs_of_a_group_could_use_the_same_nodes_as_each_by_itself(seed):
 
 
 def test_alike_jobs_are_one_group():
-    world = a_world(3)
+    world = a_malleable_world(3)
     n = len(world.running)
     running = replace(
         world.running,

@@ -14,7 +14,7 @@ from bridge.planning.sharing.pair_knowledge import CEILINGS, Entry, pair_key
 from bridge.planning.sharing.site_harm import LEAST, SiteHarm
 from bridge.planning.sharing.slowdown import Rate
 from bridge.ports import State
-from tests.sharing import NOW_S, a_guest, a_host, a_waiting_job, a_world
+from schedbridge_contracts.sharing import NOW_S, a_guest, a_host, a_waiting_job, a_world
 from tests.unit.policies.test_share import Cycles, ended
 
 HOST = application("user", "host", 2)

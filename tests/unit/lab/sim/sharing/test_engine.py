@@ -29,7 +29,7 @@ from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
 from bridge.units import NEVER
 from schedbridge_contracts.crosses import each, seeds
-from tests.workloads import a_workload, random_workload
+from schedbridge_contracts.workloads import a_workload, random_workload
 
 PROCESSORS = 16
 QUIET = Interference(

@@ -11,8 +11,8 @@ from bridge.lab.sim.runs.sharing_measures import sharing_measures
 from bridge.planning.site_rules.rules_text import parse_site
 from bridge.registry import build, parse_policy
 from bridge.safe_cycle.decider import Decider
+from schedbridge_contracts.workloads import a_workload
 from tests.unit.lab.sim.sharing.test_engine import NOISY, PROCESSORS, shared, shared_pool
-from tests.workloads import a_workload
 
 SITE = parse_site(
     {"coscheduling": [{"partition": "*", "scope": "all", "max_slowdown": 0.4, "max_mean_harm": 1}]}

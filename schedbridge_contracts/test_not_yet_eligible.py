@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from bridge.model.job import Hold
-from bridge.registry import PRESETS, build, parse_policy
-from bridge.units import NEVER, UNPLANNED
+from bridge.registry import build, parse_policy
+from bridge.units import UNPLANNED
+from schedbridge_contracts import subject
 from schedbridge_contracts.builders import a_job, a_running_job, a_snapshot, gantt
 from schedbridge_contracts.cycles import Memory, check, run
 from schedbridge_contracts.worlds import random_world
@@ -17,14 +18,11 @@ NOW_S = 6000
 HOUR_S = 3600
 MINUTE_S = 60
 SEEDS = range(12)
-WITHOUT_CLOCK = {
-    "search": {"preset": "search", "plan": {"budget_ms": 0, "effort": 2000}},
-    "recommended": {"preset": "recommended", "plan": {"budget_ms": 0, "effort": 2000}},
-}
+POLICIES = subject.presets()
 
 
-def policy_of(preset):
-    return build(parse_policy(WITHOUT_CLOCK.get(preset, preset)))
+def policy_of(preset, **stages):
+    return build(parse_policy({**POLICIES[preset], **stages}))
 
 
 def starts(snapshot, policy, memory=None):
@@ -47,7 +45,7 @@ def a_world(*jobs, now_s=NOW_S, **settings):
     return a_snapshot(nodes=8, now_s=now_s, jobs=list(jobs), **settings)()
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", POLICIES)
 class TestEveryPreset:
     def test_nobody_idles_the_cluster_by_a_begin_time(self, preset):
         """Two users hold all nodes for later; two long jobs of others start at once."""
@@ -132,27 +130,7 @@ def _with(world, which, hold, begin_s):
     return dataclasses.replace(world, jobs=jobs)
 
 
-@pytest.mark.parametrize("preset", ["slurm-like", "conservative", "pbs", "openccs", "search"])
-def test_expected_starts_are_still_shown(preset):
-    """At the begin time, or after the eligible jobs, also behind a queue."""
-    world = a_world(
-        ahead("alice"),
-        ahead("anne", NOW_S + 50),
-        a_job(8, id="bob", limit_s=40, submit_s=2),
-        a_job(8, id="carol", limit_s=40, submit_s=3),
-        running=[a_running_job(tuple(range(8)), end_s=NOW_S + 10)],
-    )
-    found = starts(world, policy_of(preset))
-    assert found == {
-        "bob": [NOW_S + 10],
-        "carol": [NOW_S + 50],
-        "anne": [NOW_S + 90],
-        "alice": [NOW_S + 5 * HOUR_S],
-    }
-    assert not {NEVER, UNPLANNED} & {start_s for (start_s,) in found.values()}
-
-
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", POLICIES)
 def test_once_its_begin_time_has_come_it_has_its_place_in_the_order(preset):
     running = [a_running_job(tuple(range(8)), end_s=NOW_S + MINUTE_S)]
     world = a_world(
@@ -160,6 +138,5 @@ def test_once_its_begin_time_has_come_it_has_its_place_in_the_order(preset):
         a_job(8, id="bob", limit_s=10 * MINUTE_S, submit_s=2, eligible_s=2),
         running=running,
     )
-    policy = {"preset": preset, "order": "slurm"}
-    found = starts(world, build(parse_policy(policy)))
+    found = starts(world, policy_of(preset, order="slurm"))
     assert found["alice"] < found["bob"] or found["bob"] == [UNPLANNED]

@@ -8,6 +8,7 @@ import numpy as np
 from bridge.model.decisions.resizes import NO_RESIZES, Resizes
 from bridge.model.job import WidthRule
 from bridge.units import NEVER, UNPLANNED
+from schedbridge_contracts.worlds import random_world
 
 
 def malleable(snapshot, rng):
@@ -37,6 +38,13 @@ def malleable(snapshot, rng):
             most_start=np.where(rng.random(len(snapshot.jobs)) < 0.5, 9, 0),
         ),
     )
+
+
+def a_malleable_world(seed):
+    """A malleable world with at least two running jobs."""
+    worlds = (random_world(50 * seed + at, arrays=False) for at in range(50))
+    world = next(world for world in worlds if len(world.running) > 1)
+    return malleable(world, np.random.default_rng(seed))
 
 
 def random_resizes(snapshot, rng, *, wild=False):

@@ -12,8 +12,9 @@ from bridge.model.rules.node_set import NodeSet
 from bridge.model.rules.power import Corridor, NodePower, PowerRules
 from bridge.model.snapshot import Reservation
 from bridge.planning.site_rules.lowered_rules import lower, stranded
-from bridge.registry import build, choices, parse_policy
-from bridge.units import DAY_S, NEVER, UNPLANNED, format_instant
+from bridge.registry import build, parse_policy
+from bridge.units import DAY_S, NEVER, UNPLANNED
+from schedbridge_contracts import subject
 from schedbridge_contracts.builders import (
     a_job,
     a_node,
@@ -24,10 +25,10 @@ from schedbridge_contracts.builders import (
 )
 from schedbridge_contracts.crosses import each
 from schedbridge_contracts.cycles import Memory, a_site, check, parse_rules, run
+from schedbridge_contracts.test_plan_stage import with_bounds
 from schedbridge_contracts.worlds import random_world
-from tests.contracts.test_plan_stage import with_bounds
 
-PLANS = choices()["plan"]
+PLANS = subject.tried("plan")
 SEEDS = range(25)
 RULES = {
     "limits": [
@@ -51,8 +52,8 @@ POWER = PowerRules(
 PROTECT = {"gpu": {"cpus": 1, "mem_mib": 300}}
 
 
-def decide(snapshot, plan, *, rules=None, protect=None, power=None, **parameters):
-    policy = {"order": "fcfs", "plan": {"name": plan, **parameters}, "place": "sequential"}
+def decide(snapshot, plan, *, rules=None, protect=None, power=None):
+    policy = {"plan": plan, **subject.beside(order="fcfs", place="sequential")}
     site = a_site(rules, protect)
     site = replace(site, rules=replace(site.rules, power=power))
     made = run(snapshot, Memory(), build(parse_policy(policy)), site=site)
@@ -69,7 +70,7 @@ def row_of(snapshot, plan, job):
     return int(row)
 
 
-@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 class TestEveryPlan:
     @each(seed=SEEDS)
     def test_chunks_lie_as_asked(self, plan, seed):
@@ -156,25 +157,6 @@ class TestEveryPlan:
         never = made.reasons[int(np.flatnonzero(made.job == 1)[0])]
         assert never.code is ReasonCode.NEVER
         assert "FreePool p" in never.text
-
-    def test_a_deadline_among_chunks_and_rules(self, plan):
-        """The book obeys what bounds a start as the fast path does."""
-        rules = {"limits": [{"user": "*", "resource": "cpus", "items": 100}]}
-        jobs = [
-            a_job(chunks="1:ncpus=1+1:ncpus=2", limit_s=10, id="mixed"),
-            a_job(2, limit_s=100, deadline_s=150, id="misses"),
-            a_job(2, limit_s=1000, deadline_s=300, least_s=60, id="cut"),
-        ]
-        if plan == "in-order":  # of those that wait, only the first has a planned start
-            jobs = jobs[1:]
-        running = [a_running_job((0, 1), end_s=100)]
-        snapshot = a_snapshot(nodes=2, jobs=jobs, running=running)()
-        deep = {"depth": 3} if plan in ("easy", "window") else {}
-        made = decide(snapshot, plan, rules=rules, **deep)
-        misses, cut = (row_of(snapshot, made, job) for job in ("misses", "cut"))
-        assert made.start_s[misses] == NEVER
-        assert f"before its deadline {format_instant(150)}" in made.reasons[misses].text
-        assert made.end_s[cut] == 300
 
     def test_a_fixed_start_goes_before_what_can_wait(self, plan):
         jobs = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every place policy must do that places jobs jointly on a tree of switches."""
+"""What every place policy must do, and one that places jobs jointly on a tree of switches."""
 
 import dataclasses
 
@@ -8,31 +8,22 @@ import pytest
 
 from bridge.model.hop_tree import HopTree
 from bridge.model.topology import Topology, fat_tree, regular
-from bridge.ports import JointPlacer
-from bridge.registry import build, choices, parse_policy
-from schedbridge_contracts.builders import a_job, a_running_job, a_snapshot
+from bridge.ports import JointPlacer, Selection
+from bridge.registry import build, parse_policy
+from schedbridge_contracts import subject
 from schedbridge_contracts.crosses import each
 from schedbridge_contracts.cycles import Memory, check, run
 from schedbridge_contracts.worlds import random_world
 
-PARAMETERS = {
-    "compact": {"budget_ms": 0, "effort": 50},
-    "search": {"budget_ms": 0, "effort": 2000},
-}
-"""Bounds that do not depend on the clock."""
-
 
 def a_policy(place, plan="conservative"):
-    spec = {
-        stage: {"name": name, **PARAMETERS.get(name, {})}
-        for stage, name in (("plan", plan), ("place", place))
-    }
-    return build(parse_policy(spec))
+    return build(parse_policy({"plan": plan, "place": place}))
 
 
-JOINT_PLACERS = [
-    name for name in choices()["place"] if isinstance(a_policy(name).place, JointPlacer)
-]
+PLACERS = subject.tried("place")
+JOINT_PLACERS = {
+    name: place for name, place in PLACERS.items() if isinstance(a_policy(place).place, JointPlacer)
+}
 TREES = {
     "fat tree": fat_tree(4),
     "unequal": Topology(
@@ -46,12 +37,18 @@ TREES = {
 }
 
 
-def test_there_are_some():
-    assert set(JOINT_PLACERS) == {"compact", "contiguous-exact", "annealing", "neural"}
+@pytest.mark.parametrize("place", PLACERS.values(), ids=PLACERS)
+@each(seed=range(10))
+def test_every_node_has_a_rank(place, seed):
+    world = random_world(seed)
+    preference = a_policy(place).place.preference(world)
+    assert isinstance(preference.selection, Selection)
+    assert preference.rank.dtype == np.int32
+    assert preference.rank.shape == (len(world.nodes),)
 
 
 @pytest.mark.parametrize("tree", TREES.values(), ids=TREES)
-@pytest.mark.parametrize("place", JOINT_PLACERS)
+@pytest.mark.parametrize("place", JOINT_PLACERS.values(), ids=JOINT_PLACERS)
 class TestEveryJointPlacer:
     @each(seed=range(10))
     def test_sets_are_disjoint_idle_whole_and_of_one_fabric(self, place, tree, seed):
@@ -77,12 +74,14 @@ class TestEveryJointPlacer:
 
 
 GREEDY = ("easy", "conservative", "openccs")
+PLANS = subject.crossed("plan")["plan"]
 
 
-@pytest.mark.parametrize("plan", choices()["plan"])
-@each(place=JOINT_PLACERS, seed=range(20))
+@pytest.mark.parametrize("place", JOINT_PLACERS.values(), ids=JOINT_PLACERS)
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+@each(seed=range(20))
 def test_cycles_are_legal_and_nobody_waits_for_hops(place, plan, seed):
-    if seed >= 4 and plan not in GREEDY:
+    if seed >= 4 and subject.name_of(plan) not in GREEDY:
         pytest.skip("few worlds for those that take long")
     world = random_world(seed)
     topology = regular(max(len(world.nodes), 1), 2, 4)
@@ -99,25 +98,3 @@ def test_cycles_are_legal_and_nobody_waits_for_hops(place, plan, seed):
     widths, costs = np.diff(after.indptr), HopTree.of(topology).costs((after.indptr, after.nodes))
     now = after.starts_now
     assert costs[now[widths[now] > 1]].sum() >= memory.placement.after - 1e-6
-
-
-def test_two_jobs_get_a_switch_each():
-    """One after the other takes nodes 0 and 1, then 2 to 5 across both switches."""
-    world = a_snapshot(nodes=8, jobs=[a_job(nodes=2), a_job(nodes=4)])()
-    snapshot = dataclasses.replace(world, topology=regular(8, 4))
-    memory = Memory()
-    plan = run(snapshot, memory, a_policy("compact"), np.random.default_rng(0))
-    assert [len(set((plan.nodes_of(row) // 4).tolist())) for row in range(2)] == [1, 1]
-    assert memory.placement is not None
-    assert memory.placement.after < memory.placement.before
-    assert (plan.start_s == snapshot.now_s).all()
-
-
-def test_shared_nodes_are_taken_where_there_is_room():
-    """Two of four cores are free on nodes 0, 2, 4 and 5: the last two share a switch."""
-    running = [a_running_job((1, 3), 1000, shared=True, cpus=3)]
-    job = a_job(nodes=2, shared=True, cpus=2)
-    world = a_snapshot(nodes=6, running=running, jobs=[job])()
-    snapshot = dataclasses.replace(world, topology=regular(6, 2))
-    plan = run(snapshot, Memory(), a_policy("compact"), np.random.default_rng(0))
-    assert plan.nodes_of(0).tolist() == [4, 5]

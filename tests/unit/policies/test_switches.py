@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every plan policy must obey where there are switches: fabrics, and `--switches=N@time`."""
+"""What a job that wishes for few switches gets, under the plan policies of this project."""
 
 import dataclasses
 
@@ -8,69 +8,12 @@ import pytest
 
 from bridge.model.reasons import ReasonCode
 from bridge.model.topology import Topology, regular
-from bridge.registry import build, choices, parse_policy
 from bridge.units import NEVER
 from schedbridge_contracts.builders import a_job, a_node, a_running_job, a_snapshot, gantt
 from schedbridge_contracts.crosses import each
-from schedbridge_contracts.cycles import Memory, check, run
+from schedbridge_contracts.cycles import Memory, check
+from schedbridge_contracts.test_plan_switches import decide, two_fabrics, with_switches
 from schedbridge_contracts.worlds import random_world
-
-PLANS = choices()["plan"]
-SEEDS = range(25)
-
-
-def two_fabrics(n_nodes, seed=0):
-    """Leaf switches of unequal size below two roots; one node in ten hangs on none."""
-    rng = np.random.default_rng(seed)
-    parent = np.array([4, 4, 5, 5, -1, -1], dtype=np.int32)
-    leaf = np.sort(rng.integers(0, 4, n_nodes)).astype(np.int32)
-    leaf[rng.random(n_nodes) < 0.1] = -1
-    return Topology(("a", "b", "c", "d", "east", "west"), parent, leaf)
-
-
-def with_switches(snapshot, topology, seed=0):
-    """The same world below switches; half of the jobs wish for some."""
-    rng, n = np.random.default_rng([seed, 7]), len(snapshot.jobs)
-    wishes = np.where(rng.random(n) < 0.5, rng.integers(1, 3, n), 0)
-    jobs = dataclasses.replace(
-        snapshot.jobs,
-        switches=wishes.astype(np.int32),
-        switches_wait_s=rng.choice([0, 20, 70, 1000], n),
-    )
-    return dataclasses.replace(snapshot, jobs=jobs, topology=topology)
-
-
-def decide(snapshot, plan, memory=None, place="sequential"):
-    policy = build(parse_policy({"order": "fcfs", "plan": plan, "place": place}))
-    return run(snapshot, memory or Memory(), policy, np.random.default_rng(0))
-
-
-@pytest.mark.parametrize("plan", PLANS)
-class TestEveryPlanPolicy:
-    @each(seed=SEEDS)
-    def test_fabrics_and_wishes_are_kept(self, plan, seed):
-        world = random_world(seed)
-        world = with_switches(world, two_fabrics(len(world.nodes), seed), seed)
-        made = decide(world, plan)
-        assert check(world, made) == (), f"seed {seed}\n{gantt(world, made)}"
-
-    @each(seed=SEEDS)
-    def test_chunks_too(self, plan, seed):
-        world = random_world(seed, chunks=True)
-        world = with_switches(world, two_fabrics(len(world.nodes), seed), seed)
-        made = decide(world, plan)
-        assert check(world, made) == (), f"seed {seed}\n{gantt(world, made)}"
-
-    @each(seed=SEEDS)
-    def test_the_next_cycle_keeps_them_too(self, plan, seed):
-        world = random_world(seed)
-        world = with_switches(world, two_fabrics(len(world.nodes), seed), seed)
-        memory = Memory()
-        decide(world, plan, memory)
-        for now_s in (15, 40, 90):
-            later = dataclasses.replace(world, now_s=now_s, generation=world.generation + now_s)
-            made = decide(later, plan, memory)
-            assert check(later, made) == (), f"seed {seed}\n{gantt(later, made)}"
 
 
 def four_and_four(*jobs, busy=(2, 3, 6, 7), end_s=1000, now_s=0):

@@ -13,15 +13,20 @@ from bridge.lab.sim.workloads.system import pool_of
 from bridge.lab.sim.workloads.workload import Malleable
 from bridge.model.rules.site import NO_RULES
 from bridge.ports import State
-from bridge.registry import build, choices, parse_policy
+from bridge.registry import build, parse_policy
+from schedbridge_contracts import subject
 from schedbridge_contracts.alike import assert_alike
 from schedbridge_contracts.crosses import each
+from schedbridge_contracts.reshaping import a_malleable_world as a_world
+from schedbridge_contracts.reshaping import naive_problem
+from schedbridge_contracts.workloads import a_workload
 from schedbridge_contracts.worlds import random_world
-from tests.properties.test_resizes import a_world
-from tests.reshaping import naive_problem
-from tests.workloads import a_workload
 
-STAGES = [(stage, name) for stage in ("reshape", "share") for name in choices()[stage]]
+STAGES = {
+    f"{stage}-{name}": (stage, written)
+    for stage in ("reshape", "share")
+    for name, written in subject.tried(stage).items()
+}
 
 
 def a_policy(stage, name):
@@ -32,7 +37,7 @@ def plan_of(snapshot, policy):
     return run_cycle(snapshot, NO_RULES, State(), policy, np.random.default_rng(0)).plan
 
 
-@pytest.mark.parametrize(("stage", "name"), STAGES)
+@pytest.mark.parametrize(("stage", "name"), STAGES.values(), ids=STAGES)
 class TestEveryReshapeAndSharePolicy:
     @each(seed=range(20))
     def test_plans_on_malleable_worlds_are_legal_and_repeatable(self, stage, name, seed):
