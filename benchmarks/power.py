@@ -31,7 +31,7 @@ from results_file import write
 
 from bridge.cli.benchmarks.power import JobSource, entries, lines, outcome_of, run_on, summary
 from bridge.cli.simulation.power import POWER_PAPER, PowerOptions, end_s
-from bridge.lab.report.plots import LINE_COLOURS
+from bridge.lab.report.line_styles import LINE_COLOURS
 from bridge.lab.report.power_plot import draw_power
 from bridge.lab.sim.corridor.power import PowerSetting
 from bridge.lab.sim.corridor.steps import CorridorStep, CorridorSteps

@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from bridge.lab.report.plots import DASHES, LINE_COLOURS
+from bridge.lab.report.line_styles import DASHES, LINE_COLOURS
 
 ROWS: Final = (
     ("response_h", "mean response, h"), ("slower_percent", "mean slowdown of all jobs, %"),

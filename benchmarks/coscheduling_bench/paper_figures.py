@@ -17,7 +17,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
-from bridge.lab.report.plots import LINE_COLOURS
+from bridge.lab.report.line_styles import LINE_COLOURS
 
 PAPER_RUNTIMES_H: Final[Mapping[str, Mapping[int, Mapping[str, float]]]] = {
     "easy": {

@@ -12,7 +12,7 @@ mpl.use("Agg")
 
 import matplotlib.pyplot as plt
 
-from bridge.lab.report.plots import DASHES, LINE_COLOURS
+from bridge.lab.report.line_styles import DASHES, LINE_COLOURS
 
 SHOWN = (2, 4, 8, 16, 32)
 """The larger width of the changes that the table shows."""

@@ -11,7 +11,7 @@ mpl.use("Agg")
 
 import matplotlib.pyplot as plt
 
-from bridge.lab.report.plots import LINE_COLOURS
+from bridge.lab.report.line_styles import LINE_COLOURS
 
 _MEASURES = (
     ("makespan_s", "makespan, s", 0),

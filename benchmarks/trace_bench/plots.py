@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from bridge.lab.report.plots import LINE_COLOURS
+from bridge.lab.report.line_styles import LINE_COLOURS
 from bridge.lab.sim.runs.outcome import Outcome
 from bridge.measures import wait_s
 from bridge.units import DAY_S

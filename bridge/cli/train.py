@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`schedbridge train`: train networks. Needs PyTorch: pip install 'schedbridge[train]'."""
 
-import importlib.util
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from bridge.errors import ConfigError
+from bridge.extras import need
 
 if TYPE_CHECKING:
     from bridge.papers.placement.training.placement import TrainingProgress as Learnt
@@ -29,10 +29,8 @@ def need_torch() -> None:
     Raises:
         ConfigError: it is not; the message says how to install it.
     """
-    if importlib.util.find_spec("torch") is None:
-        raise ConfigError(
-            "train", "needs PyTorch, which is missing: pip install 'schedbridge[train]'"
-        )
+    for package in ("torch", "matplotlib"):
+        need(package, "train", "train")
 
 
 @app.command()

@@ -151,7 +151,9 @@ def _wheels() -> Path:
     """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     extras = project["project"]["optional-dependencies"]
-    runtime = sorted([*project["project"]["dependencies"], *extras["experiments"]])
+    runtime = sorted(
+        [*project["project"]["dependencies"], *extras["experiments"], *extras["plots"]]
+    )
     tools = sorted(project["build-system"]["requires"])
     return _fetched("wheels", runtime=runtime, build=tools)
 

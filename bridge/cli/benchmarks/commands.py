@@ -37,6 +37,7 @@ from bridge.core import (
 )
 from bridge.dialect import dialect_named
 from bridge.errors import ConfigError
+from bridge.extras import need
 from bridge.lab.sim.workloads.system import read_system
 from bridge.model.hop_tree import Metric
 
@@ -381,6 +382,8 @@ def elastic(
     )
     if plot is not None and plot.suffix not in (".svg", ".png", ".pdf"):
         raise ConfigError("plot", f"'{plot.name:.60}' must end in .svg, .png or .pdf")
+    if plot is not None:
+        need("matplotlib", "plots", "plot")
     shown = _shown(chosen, "simulating")
     runs = [bench_elastic.run_case(name, drawn, case) for case in shown]
     found = bench_elastic.summary(runs)

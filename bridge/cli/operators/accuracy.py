@@ -21,6 +21,7 @@ from bridge.cli.operators.asking import (
     when,
 )
 from bridge.errors import ConfigError
+from bridge.extras import need
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.units import format_duration
 
@@ -203,8 +204,9 @@ def _draw(plot: Path, reply: pb.AccuracyReply, period: Period, partition: str) -
     """Draws the plot.
 
     Raises:
-        ConfigError: the file cannot be written.
+        ConfigError: the file cannot be written, or matplotlib is missing.
     """
+    need("matplotlib", "plots", "plot")
     from bridge.lab.report.promises import StartErrorCurve, Track, draw_accuracy  # noqa: PLC0415 - it is slow
 
     curves = [

@@ -2,6 +2,7 @@
 """Common parts of `simulate` and `demo`: runs of the report, output files, and the table."""
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,10 +14,10 @@ from rich.text import Text
 from bridge.cli.simulation.power import end_s, measured
 from bridge.cli.simulation.sharing import shared
 from bridge.errors import ConfigError
+from bridge.extras import has
 from bridge.lab.report.columns import columns_of
 from bridge.lab.report.html import write_html
-from bridge.lab.report.plots import file_word, save_plots
-from bridge.lab.report.run import Run, figures, write_jobs_csv
+from bridge.lab.report.run import Run, figures, file_word, write_jobs_csv
 from bridge.lab.sim.runs.backlog import Growing, growing
 from bridge.lab.sim.runs.outcome import Outcome
 from bridge.lab.sim.workloads.swf import Field, Trace, write_swf
@@ -124,12 +125,25 @@ def write_files(
         for outcome, run in zip(outcomes, runs, strict=True):
             write_run(directory, trace, outcome, run)
         write_results(directory, runs, summary)
-        save_plots(directory, runs)
+        _plot(directory, runs)
         write_html(directory / "report.html", title, lead, facts, runs, against=against)
     except OSError as error:
         raise ConfigError(
             "out", f"cannot write there: {error.strerror}", file=str(directory)
         ) from None
+
+
+def _plot(directory: Path, runs: Sequence[Run]) -> None:
+    """Draws the plots; without matplotlib it says so: the other files do not depend on it."""
+    if not has("matplotlib"):
+        print(
+            "schedbridge: no plots are drawn without matplotlib: pip install 'schedbridge[plots]'",
+            file=sys.stderr,
+        )
+        return
+    from bridge.lab.report.plots import save_plots  # noqa: PLC0415 - an extra, and slow to load
+
+    save_plots(directory, runs)
 
 
 def write_run(directory: Path, trace: Trace, outcome: Outcome, run: Run) -> None:

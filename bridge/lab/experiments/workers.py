@@ -26,9 +26,10 @@ from types import ModuleType
 from typing import Any, Final
 
 from bridge.errors import ConfigError, Unreachable
+from bridge.extras import need
 from bridge.interpreter import SAFE_PATH, safe_children
 
-_EXTRA: Final = "needs Dask, which is not installed: pip install 'schedbridge[experiments]'"
+_EXTRA: Final = "experiments"
 _CONNECTING_S: Final = 15
 _LOGGERS: Final = ("distributed", "distributed.client", "tornado", "asyncio")
 _LOOPBACK: Final = "127.0.0.1:0"
@@ -174,11 +175,10 @@ def _slurm_cluster() -> Any:
     Raises:
         ConfigError: it is not installed.
     """
+    need("dask_jobqueue", _EXTRA, "on")
     before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
         from dask_jobqueue import SLURMCluster  # type: ignore[attr-defined]  # noqa: PLC0415
-    except ImportError:
-        raise ConfigError("on", _EXTRA) from None
     finally:  # the import replaces them
         for each, handler in before.items():
             signal.signal(each, handler)
@@ -213,10 +213,9 @@ def _dask() -> ModuleType:
     Raises:
         ConfigError: it is not installed.
     """
-    try:
-        import distributed  # noqa: PLC0415 - an extra, and slow to load
-    except ImportError:
-        raise ConfigError("experiment", _EXTRA) from None
+    need("distributed", _EXTRA, "experiment")
+    import distributed  # noqa: PLC0415 - an extra, and slow to load
+
     module: ModuleType = distributed
     return module
 

@@ -11,7 +11,7 @@ mpl.use("Agg")
 
 import matplotlib.pyplot as plt
 
-from bridge.lab.report.plots import DASHES, LINE_COLOURS
+from bridge.lab.report.line_styles import DASHES, LINE_COLOURS
 
 _PANELS = (
     ("makespan_s", "makespan, s", 1.0),

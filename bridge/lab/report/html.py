@@ -17,10 +17,9 @@ import numpy as np
 from bridge.lab.report.columns import columns_of
 from bridge.lab.report.gantt import WAIT_CLASSES, WAIT_COLOURS, bars_of
 from bridge.lab.report.headline import headline
-from bridge.lab.report.plots import LINE_COLOURS
-from bridge.lab.report.power_plot import corridor_steps
+from bridge.lab.report.line_styles import LINE_COLOURS
 from bridge.lab.report.run import Run
-from bridge.lab.report.series import busy_share, means_of, queue_length, time_span_s
+from bridge.lab.report.series import busy_share, corridor_steps, means_of, queue_length, time_span_s
 from bridge.units import format_duration
 
 _POINTS = 1000

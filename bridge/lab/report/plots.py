@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plots as PNG files: utilisation and queue over time, waits, and a Gantt chart for each policy.
+"""Plots as PNG files: utilisation and queue over time, waits, and a Gantt chart for each policy."""
 
-Lines differ by colour (Okabe and Ito's palette, safe for colour-blind eyes) and by dash.
-"""
-
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -20,21 +16,15 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from bridge.lab.report.gantt import WAIT_CLASSES, WAIT_COLOURS, bars_of
+from bridge.lab.report.line_styles import DASHES, LINE_COLOURS
 from bridge.lab.report.power_plot import draw_power
-from bridge.lab.report.run import Run
+from bridge.lab.report.run import Run, file_word
 from bridge.lab.report.series import Series, busy_share, queue_length, time_span_s
 from bridge.measures import ExecutedSchedule, wait_s
 from bridge.units import DAY_S
 
-LINE_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-DASHES: tuple[tuple[float, ...], ...] = ((), (5, 2), (1, 1.5), (6, 2, 1, 2))
 _POINTS = 600
 _MOST_JOBS = 20_000
-
-
-def file_word(text: str) -> str:
-    """A policy's name as part of a file name."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.") or "policy"
 
 
 def save_plots(directory: Path, runs: Sequence[Run]) -> list[Path]:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
-from bridge.lab.report.series import means_of
-from bridge.model.rules.power import NO_UPPER_W
+from bridge.lab.report.series import corridor_steps, means_of
 from bridge.power_measures import PowerBounds, SystemPower
 
 _CORRIDOR_COLOUR = "#999999"
@@ -72,18 +71,3 @@ def steps_of(power: SystemPower) -> tuple[np.ndarray, np.ndarray]:
     span_s = int(power.at_s[0]), power.end_s
     series = means_of(power.at_s, power.power_w, span_s, _POINTS)
     return series.edges_s, series.value
-
-
-def corridor_steps(
-    bounds: PowerBounds, span_s: tuple[int, int]
-) -> list[tuple[int, int, int | None]]:
-    """The bounds within a span: begin, lower and upper bound; None: no upper one."""
-    corridor = bounds.corridor
-    begun = max(at for at, at_s in enumerate(corridor.starts_s) if at_s <= span_s[0])
-    found = []
-    for at in range(begun, len(corridor.starts_s)):
-        if (from_s := max(corridor.starts_s[at], span_s[0])) >= span_s[1]:
-            break
-        upper_w = corridor.upper_w[at]
-        found.append((from_s, corridor.lower_w[at], None if upper_w == NO_UPPER_W else upper_w))
-    return found

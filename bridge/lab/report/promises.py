@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
-from bridge.lab.report.plots import LINE_COLOURS
+from bridge.lab.report.line_styles import LINE_COLOURS
 from bridge.units import DAY_S, local_time
 
 _TICKS = {-DAY_S: "1 day early", -3600: "1 h", -60: "1 min", 0: "0", 60: "1 min", 3600: "1 h",

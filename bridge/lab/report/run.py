@@ -2,6 +2,7 @@
 """One policy's run over a workload: the input of reports, and its figures for programs."""
 
 import csv
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -141,3 +142,8 @@ def write_jobs_csv(path: Path, run: Run) -> None:
                 row += [schedule.start_s[job], schedule.end_s[job], waits[job], turnarounds[job]]
                 row += [f"{slow[job]:.6g}", f"{bounded[job]:.6g}", on_one_line(places[job])]
             writer.writerow(row + [""] * (len(_CSV_COLUMNS) - len(row)))
+
+
+def file_word(text: str) -> str:
+    """A policy's name as part of a file name."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.") or "policy"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Utilisation and queue length over time, with the resolution of a plot."""
+"""Utilisation, queue length and power bounds over time, with the resolution of a plot."""
 
 from dataclasses import dataclass
 
@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.measures import ExecutedSchedule, steps
+from bridge.model.rules.power import NO_UPPER_W
+from bridge.power_measures import PowerBounds
 from bridge.units import NEVER
 
 
@@ -66,3 +68,18 @@ def means_of(
     area = integral[position] + value[position] * (edges - at_s[position])
     area[before] = 0.0
     return Series(edges, np.diff(area) / np.diff(edges))
+
+
+def corridor_steps(
+    bounds: PowerBounds, span_s: tuple[int, int]
+) -> list[tuple[int, int, int | None]]:
+    """The bounds within a span: begin, lower and upper bound; None: no upper one."""
+    corridor = bounds.corridor
+    begun = max(at for at, at_s in enumerate(corridor.starts_s) if at_s <= span_s[0])
+    found = []
+    for at in range(begun, len(corridor.starts_s)):
+        if (from_s := max(corridor.starts_s[at], span_s[0])) >= span_s[1]:
+            break
+        upper_w = corridor.upper_w[at]
+        found.append((from_s, corridor.lower_w[at], None if upper_w == NO_UPPER_W else upper_w))
+    return found

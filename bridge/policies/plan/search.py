@@ -393,10 +393,13 @@ class SearchedCycle:
 
 
 def _eligible_s(snapshot: Snapshot, job: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(n,) the instants from which jobs wait: a begin time, a dependency or a hold is no wait."""
+    """(n,) the instants from which jobs wait: a begin time, a dependency or a hold is no wait.
+
+    None is before 1970: the kernel refuses negative times, and with one of them all jobs.
+    """
     jobs = snapshot.jobs
     since_s: NDArray[np.int64] = np.maximum(jobs.submit_s[job], jobs.eligible_s[job])
-    return np.minimum(since_s, np.maximum(snapshot.now_s, jobs.submit_s[job]))
+    return np.minimum(since_s, np.maximum(snapshot.now_s, jobs.submit_s[job])).clip(min=0)
 
 
 class _Window:

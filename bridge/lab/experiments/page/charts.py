@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.lab.experiments.statistics.bootstrap import Estimate
-from bridge.lab.report.plots import LINE_COLOURS
+from bridge.lab.report.line_styles import LINE_COLOURS
 from bridge.units import DAY_S
 
 _WIDTH, _HEIGHT = 460, 250

@@ -18,7 +18,7 @@ from math import isnan
 from pathlib import Path
 from typing import Any, Final
 
-from bridge.errors import ConfigError
+from bridge.extras import need
 from bridge.files import naming
 from bridge.lab.experiments.cell import canonical
 from bridge.lab.experiments.statistics.classes import classes_of
@@ -119,13 +119,10 @@ def write_parquet(path: Path, bench: Bench, trim: Trim) -> int:
         OSError: the file cannot be written.
         ResultError: the jobs of a run cannot be read.
     """
-    try:
-        import pyarrow as pa  # noqa: PLC0415 - an extra
-        from pyarrow import parquet  # noqa: PLC0415
-    except ImportError:
-        raise ConfigError(
-            "parquet", "needs pyarrow: pip install 'schedbridge[experiments]', or write --csv"
-        ) from None
+    need("pyarrow", "experiments", "parquet")
+    import pyarrow as pa  # noqa: PLC0415 - an extra
+    from pyarrow import parquet  # noqa: PLC0415
+
     kinds = {
         name: pa.int64() if name in _WHOLE else pa.string() if name in _TEXT else pa.float64()
         for name in COLUMNS

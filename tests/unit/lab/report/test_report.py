@@ -11,9 +11,9 @@ from bridge.lab.report.ascii import ascii_gantt
 from bridge.lab.report.columns import COLUMNS, columns_of, milliseconds
 from bridge.lab.report.gantt import bars_of
 from bridge.lab.report.html import write_html
-from bridge.lab.report.plots import file_word, save_plots
+from bridge.lab.report.plots import save_plots
 from bridge.lab.report.promises import StartErrorCurve, Track, draw_accuracy
-from bridge.lab.report.run import Run, figures, write_jobs_csv
+from bridge.lab.report.run import Run, figures, file_word, write_jobs_csv
 from bridge.lab.report.series import busy_share, queue_length, time_span_s
 from bridge.measures import ExecutedSchedule, Spells, measure
 from bridge.model.rules.power import Corridor
