@@ -9,7 +9,7 @@ Python package index into a temporary environment, replays the trace in both, an
 |---|---|
 | accasim shipped | AccaSim with its own EASYBackfilling |
 | accasim textbook | AccaSim with the two rules of EASY (`benchmarks/accasim/run_accasim.py`) |
-| fast | `schedbridge simulate --engine fast`: the whole trace in the C++ kernel |
+| fast | `schedbridge lab simulate --engine fast`: the whole trace in the C++ kernel |
 | cycle | `--engine cycle`: snapshot, plan, check and reasons at every event, as the service does |
 
 Times are those of the replay alone, without reading the trace and starting Python; AccaSim reads

@@ -9,7 +9,7 @@ Usage: benchmarks/coscheduling.py [--policies NAMES] [--seeds N] [--cores LIST] 
        benchmarks/coscheduling.py --plot FILE      # FILE.svg: the paper's Figures 3a and 3b;
                                                    # FILE-curve.svg: the learning curve
 
-Without a log it is `schedbridge bench coschedule`. Of a log the first N jobs are replayed on a pool
+Without a log it is `lab bench coschedule`. Of a log the first N jobs are replayed on a pool
 of as many nodes as the machine had processors; 10, 30 and 50 % of the jobs consent to be host and
 guest, by chance, and run applications of the bundled interference model
 (`bridge.lab.sim.sharing.setting`). Jobs may run beyond their time limit. Tables of the experiment:
@@ -47,7 +47,7 @@ from bridge.registry import build
 from bridge.safe_cycle.decider import Decider
 
 CONSENT_PERCENT = (10, 30, 50)
-MODEL = ROOT / "bridge" / "sim" / "data" / "interference.json"
+MODEL = ROOT / "bridge" / "lab" / "sim" / "data" / "interference.json"
 
 
 def replay(log: Path, policy: str, consent: int, jobs: int, seed: int) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How well `schedbridge experiment` uses two cores: the whole command against its cells' own time.
+"""How well `lab experiment` uses two cores: the whole command against its cells' own time.
 
     python benchmarks/experiment.py --out benchmarks/results/experiment.json
 
@@ -39,7 +39,7 @@ def plan(folder: Path, seeds: int, jobs: int) -> Path:
 
 def timed(path: Path) -> tuple[float, dict[str, object]]:
     """Duration of the command, s, and what it says."""
-    command = ["-m", "bridge.cli.main", "experiment", str(path), "--workers", str(WORKERS)]
+    command = ["-m", "bridge.cli.main", "lab", "experiment", str(path), "--workers", str(WORKERS)]
     began_s = time.perf_counter()
     done = subprocess.run(
         [sys.executable, *command, "--json"], stdout=subprocess.PIPE, text=True, check=True

@@ -49,7 +49,7 @@ def main() -> None:
             row: dict[str, Any] = {"log": _waits(log), "drawn": []}
             for seed in range(given.seeds):
                 words = ("--seed", str(seed), "--out", str(out), "--force", *how)
-                told = _run("generate", str(log), *words)
+                told = _run("lab", "generate", str(log), *words)
                 row.setdefault("quantiles", told["quantiles"])
                 row["drawn"].append({"load": told["load"], **_waits(out)})
             row["drawn_mean"] = {
@@ -60,7 +60,9 @@ def main() -> None:
             found["logs"][name] = row
             print(name, row["log"], row["drawn_mean"], flush=True)
         if not given.whole_days:
-            told = _run("generate", "lublin", "--jobs", "50000", "--out", str(out), "--force")
+            told = _run(
+                "lab", "generate", "lublin", "--jobs", "50000", "--out", str(out), "--force"
+            )
             found["lublin"] = {"load": told["load"], "jobs": told["jobs"], **_waits(out)}
             print("lublin", found["lublin"])
     if given.json:
@@ -76,7 +78,7 @@ def _interval(values: list[float]) -> dict[str, float]:
 
 
 def _waits(path: Path) -> dict[str, float]:
-    (result,) = _run("simulate", str(path), "--policy", "easy")["results"]
+    (result,) = _run("lab", "simulate", str(path), "--policy", "easy")["results"]
     return {key: result[key] for key in KEPT}
 
 

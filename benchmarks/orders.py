@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every order of jobs on whole logs, compared with EASY: `schedbridge experiment` and its report.
+"""Every order of jobs on whole logs, compared with EASY: `lab experiment` and its report.
 
     python benchmarks/orders.py DIRECTORY --keep FOLDER --out benchmarks/results/orders.json
     python benchmarks/orders.py --keep FOLDER --out benchmarks/results/orders.json    # reads only
@@ -234,8 +234,8 @@ def main() -> None:
                 path, given.directory.resolve(), kept.resolve(), logs, policies,
                 seeds=given.seeds, weeks=given.weeks,
             )  # fmt: skip
-            called("experiment", str(path), "--workers", "1", "--json")
-        report = json.loads(called("experiment-report", str(kept), "--json"))
+            called("lab", "experiment", str(path), "--workers", "1", "--json")
+        report = json.loads(called("lab", "experiment-report", str(kept), "--json"))
         made = computed(kept)
     table = rows(report)
     found = {

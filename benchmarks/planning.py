@@ -16,7 +16,7 @@ import sys
 
 from about import about
 
-COMMAND = [sys.executable, "-m", "bridge.cli.main", "bench", "planning", "--json"]
+COMMAND = [sys.executable, "-m", "bridge.cli.main", "lab", "bench", "planning", "--json"]
 
 
 def run(*options: str) -> dict[str, object]:

@@ -6,7 +6,7 @@ Usage: benchmarks/power.py paper [--seeds N] [--policies NAME,...] [--json FILE]
                                  [--policies NAME,...] [--json FILE]
        benchmarks/power.py --show FILE      only prints the table of this file
 
-paper   `schedbridge bench power`, with the origin of its figures.
+paper   `schedbridge lab bench power`, with the origin of its figures.
 month   N days of a log. The upper bound is 80 % of the peak of static
         backfill without a bound, 60 % each night and for a longer time once a week (`NIGHT`,
         `WEEK`), all announced. Jobs that could never start, because they draw more than any period
@@ -59,7 +59,7 @@ POLICIES = "static,hold,conservative,power-plan"
 
 def paper(given: argparse.Namespace) -> dict:
     """The paper's experiment, by the command."""
-    command = [sys.executable, "-m", "bridge.cli.main", "bench", "power", "--json"]
+    command = [sys.executable, "-m", "bridge.cli.main", "lab", "bench", "power", "--json"]
     command += ["--seeds", str(given.seeds)]
     if given.policies:
         command += ["--policies", given.policies]

@@ -5,7 +5,7 @@
     benchmarks/predictions.py DIRECTORY [--part NAME ...] [--log WORD] --json FILE
     benchmarks/predictions.py --show FILE
 
-Runs `schedbridge simulate` for each case of the parts below, and writes the file after each; cases
+Runs `lab simulate` for each case of the parts below, and writes the file after each; cases
 that the file has are not repeated. Simulations of EASY alone and those bounded by effort give the
 same waits on any machine; times of decisions are wall time.
 
@@ -62,7 +62,7 @@ class Case:
         predict: the predictor.
         patience_s: its patience: "default", "none", or seconds.
         decision_time: `free` or `counted`.
-        engine: of `schedbridge simulate`.
+        engine: of `schedbridge lab simulate`.
     """
 
     part: str
@@ -122,7 +122,7 @@ def run(case: Case, directory: Path) -> dict[str, Any]:
         policy.write(json.dumps(case.policy()))  # JSON is YAML
         policy.flush()
         command = [
-            sys.executable, "-m", "bridge.cli.main", "simulate",
+            sys.executable, "-m", "bridge.cli.main", "lab", "simulate",
             str(directory / f"{case.log}.swf.gz"), "--json", "--policy", policy.name,
             "--decision-time", case.decision_time, "--engine", case.engine,
         ]  # fmt: skip

@@ -4,7 +4,7 @@
 
     benchmarks/replay.py DIRECTORY [--repeat N] [--policy NAME ...]  > replay.json
 
-For each log of `KNOWN` found in the directory (as LOG.swf.gz) the command `schedbridge simulate LOG
+For each log of `KNOWN` found in the directory (as LOG.swf.gz) the command `lab simulate LOG
 --json` runs in a separate process, `--repeat` times. The seconds are wall time of the whole
 command: start of Python, reading, replay, output.
 
@@ -39,7 +39,7 @@ KNOWN: dict[str, dict[str, float]] = {
 
 
 def run(log: Path, policy: str) -> tuple[float, dict[str, object]]:
-    command = [sys.executable, "-m", "bridge.cli.main", "simulate", str(log), "--json"]
+    command = [sys.executable, "-m", "bridge.cli.main", "lab", "simulate", str(log), "--json"]
     began = time.perf_counter()
     done = subprocess.run([*command, "--policy", policy], capture_output=True, check=True)
     return time.perf_counter() - began, json.loads(done.stdout)["results"][0]

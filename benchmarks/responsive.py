@@ -3,7 +3,7 @@
 
 Usage: benchmarks/responsive.py LOG.swf.gz ... [--jobs N] [--json FILE]
 
-Runs `schedbridge simulate` on the first N jobs (10,000) of each log under both presets and prints
+Runs `lab simulate` on the first N jobs (10,000) of each log under both presets and prints
 the users' measures as a Markdown table; --json also writes every figure. Unreadable lines are left
 out.
 """
@@ -20,7 +20,16 @@ PRESETS = ("easy", "responsive")
 
 
 def simulate(log: Path, jobs: int) -> dict[str, object]:
-    command = [sys.executable, "-m", "bridge.cli.main", "simulate", str(log), "--lenient", "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "bridge.cli.main",
+        "lab",
+        "simulate",
+        str(log),
+        "--lenient",
+        "--json",
+    ]
     command += ["--jobs", str(jobs)]
     for preset in PRESETS:
         command += ["--policy", preset]

@@ -6,9 +6,9 @@
     python benchmarks/search_classes.py --show benchmarks/results/search_classes.json
     python benchmarks/search_classes.py --verdicts benchmarks/results/search_classes.json
 
-Whole logs on counts, with little effort a decision, by `schedbridge experiment`: jobs submitted in
+Whole logs on counts, with little effort a decision, by `lab experiment`: jobs submitted in
 the same second in another order in each run. Intervals, and Holm's correction for all comparisons
-of a kind of class (size, run time, jobs of the user), are those of `schedbridge experiment-report`.
+of a kind of class (size, run time, jobs of the user), are those of `lab experiment-report`.
 Cells in FOLDER are not computed again. `--logs NAME:RUNS,...` chooses logs and numbers of runs;
 `NAME/FIRST+COUNT:RUNS` takes some weeks of a log, counted from 0.
 """
@@ -154,8 +154,8 @@ def main() -> None:
                 path = Path(folder, "plan.yaml")
                 plan = definition(given.directory.resolve(), given.keep.resolve(), part)
                 path.write_text(json.dumps(plan))
-                called("experiment", str(path), "--workers", "1", "--json")
-    report = json.loads(called("experiment-report", str(given.keep), "--json"))
+                called("lab", "experiment", str(path), "--workers", "1", "--json")
+    report = json.loads(called("lab", "experiment-report", str(given.keep), "--json"))
     found = {
         **about(),
         "computed": computed(given.keep),

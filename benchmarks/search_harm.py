@@ -5,7 +5,7 @@
     python benchmarks/search_harm.py DIRECTORY --seeds 5 --set harm_factor=1,predict=last-two
 
 Of each log stated spans of consecutive jobs are replayed on counts (`bridge.lab.sim.runs.ordered`),
-as `schedbridge simulate` would with those jobs alone. A seed above 0 also shuffles jobs submitted
+as `lab simulate` would with those jobs alone. A seed above 0 also shuffles jobs submitted
 in the same second, for EASY and `search` alike; seed 0 keeps the log's order. One line of JSON for
 each span, setting and seed: mean wait, 99th percentile and maximum, also by class, the same of
 EASY, and by how many jobs the classes differ.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Regenerates the instances of `schedbridge bench dispatch`: `instances.py TRACES [--out DIR]`.
+"""Regenerates the instances of `schedbridge lab bench dispatch`: `instances.py TRACES [--out DIR]`.
 
 TRACES is a directory with logs of the Parallel Workloads Archive; missing logs are reported and
 left out. The same logs give the same instances, because all random values are seeded.
@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-BUNDLED = HERE.parents[1] / "bridge" / "sim" / "data" / "instances"
+BUNDLED = HERE.parents[1] / "bridge" / "lab" / "sim" / "data" / "instances"
 
 STREAMS = [
     # system, seed, load, least queue, every Nth cycle, how many, predictor
@@ -62,7 +62,7 @@ def main() -> int:
 
 def record(out: Path, source: list[str], queue: int, every: int, cycles: int) -> None:
     """Runs the command, which reports its errors itself."""
-    command = ["schedbridge", "record", "--out", str(out), *source, "--policy", "easy"]
+    command = ["schedbridge", "lab", "record", "--out", str(out), *source, "--policy", "easy"]
     command += ["--min-queue", str(queue), "--every", str(every), "--cycles", str(cycles)]
     subprocess.run(command, check=True)
     for path in out.iterdir():

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""All placers on the same windows, under both metrics, with a bound: `schedbridge bench placement`.
+"""All placers on the same windows, under both metrics, with a bound: `lab bench placement`.
 
 `windows.py [FILE.jsonl] [--solvers SECONDS] [--json OUT]`: without a file the bundled sample.
 `--solvers` adds the paper's 0-1 program by CP-SAT and by SCIP, each with this time limit per

@@ -10,7 +10,7 @@ import importlib
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from bridge.cli.invocation import remember
@@ -18,6 +18,9 @@ from bridge.errors import BridgeError
 
 _LONGEST: Final = 800
 """Maximum number of characters of an error line: a file may be one word of megabytes."""
+
+_LAB: Final = "lab"
+"""The word before the commands of the laboratory."""
 
 COMMANDS: Final = {
     # name: (module of bridge.cli, function or typer app in it, one line for --help)
@@ -54,41 +57,41 @@ COMMANDS: Final = {
         "app",
         "Show what was learnt of two jobs on a node; end sharing, or allow it again.",
     ),
-    "simulate": (
+    "lab simulate": (
         "simulation.simulate",
         "simulate",
         "Replay a trace under one or more policies.",
     ),
-    "experiment": (
+    "lab experiment": (
         "experiments.experiment",
         "experiment",
         "Compare policies on traces, seeds and perturbations.",
     ),
-    "rerun": ("experiments.rerun", "rerun", "Repeat a result, and say whether it is the same."),
-    "experiment-report": (
+    "lab rerun": ("experiments.rerun", "rerun", "Repeat a result, and say whether it is the same."),
+    "lab experiment-report": (
         "experiments.report",
         "report",
         "Compare the results of an experiment, with intervals.",
     ),
-    "import": (
+    "lab import": (
         "simulation.importing",
         "import_",
         "Convert a site's accounting into a workload.",
     ),
-    "generate": (
+    "lab generate": (
         "simulation.generate",
         "generate",
         "Generate jobs of a model, or of one fitted to a trace.",
     ),
-    "record": (
+    "lab record": (
         "simulation.record",
         "record",
         "Record cycles of the service or of a simulation.",
     ),
-    "replay": ("simulation.replay", "replay", "Plan recorded cycles again, and compare."),
-    "demo": ("simulation.demo", "demo", "Watch the service plan a real trace."),
-    "train": ("train", "app", "Train the networks that place jobs (needs PyTorch)."),
-    "bench": ("benchmarks.commands", "app", "Time the planning kernels, and compare policies."),
+    "lab replay": ("simulation.replay", "replay", "Plan recorded cycles again, and compare."),
+    "lab demo": ("simulation.demo", "demo", "Watch the service plan a real trace."),
+    "lab train": ("train", "app", "Train the networks that place jobs (needs PyTorch)."),
+    "lab bench": ("benchmarks.commands", "app", "Time the planning kernels, and compare policies."),
 }
 
 
@@ -125,10 +128,23 @@ def _main(words: list[str]) -> None:
         sys.exit(0 if words else 2)
     if words[0] in ("-V", "--version"):
         print(f"schedbridge {_version()}")
-    elif words[0] not in COMMANDS:
-        sys.exit(_fail(f"no command '{words[0]}'; there are {', '.join(COMMANDS)}", 2))
+    elif words[0] == _LAB and words[1:2] in ([], ["-h"], ["--help"]):
+        print(lab_usage(), end="")
+        sys.exit(0 if words[1:] else 2)
     else:
-        _run(words[0], words[1:])
+        n_words = 2 if words[0] == _LAB else 1
+        name = " ".join(words[:n_words])
+        if name not in COMMANDS:
+            sys.exit(_fail(_unknown(name), 2))
+        _run(name, words[n_words:])
+
+
+def _unknown(name: str) -> str:
+    if f"{_LAB} {name}" in COMMANDS:
+        return f"'{name}' is a command of the laboratory: schedbridge {_LAB} {name}"
+    in_lab = name.startswith(f"{_LAB} ")
+    there = [*_site_commands(), _LAB] if not in_lab else list(_lab_commands())
+    return f"no command '{name}'; there are {', '.join(there)}"
 
 
 def _unwritten(error: OSError) -> int:
@@ -159,11 +175,40 @@ def usage() -> str:
         "",
         "A scheduling service beside Slurm: planned starts, node maps and reasons.",
         "",
-        *(f"  {name:<19}{summary}" for name, (_, _, summary) in COMMANDS.items()),
+        *_listed(_site_commands()),
+        f"  {_LAB:<19}Simulate, compare and record: schedbridge {_LAB} --help lists its commands.",
         "",
         f"  {'--version':<19}Show the version.",
     ]
     return "\n".join(lines) + "\n"
+
+
+def lab_usage() -> str:
+    """What `schedbridge lab --help` prints."""
+    lines = [
+        f"Usage: schedbridge {_LAB} COMMAND [ARGUMENTS]",
+        "",
+        "The laboratory: simulations, experiments and recordings. No cluster depends on it.",
+        "",
+        *_listed(_lab_commands()),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _listed(commands: Mapping[str, str]) -> list[str]:
+    return [f"  {name:<19}{summary}" for name, summary in commands.items()]
+
+
+def _site_commands() -> dict[str, str]:
+    return {name: summary for name, (_, _, summary) in COMMANDS.items() if " " not in name}
+
+
+def _lab_commands() -> dict[str, str]:
+    return {
+        name.removeprefix(f"{_LAB} "): summary
+        for name, (_, _, summary) in COMMANDS.items()
+        if " " in name
+    }
 
 
 def _run(name: str, arguments: list[str]) -> None:
@@ -174,7 +219,7 @@ def _run(name: str, arguments: list[str]) -> None:
     app = found
     if not isinstance(found, typer.Typer):
         app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        app.command(name)(found)
+        app.command(name.rsplit(maxsplit=1)[-1])(found)
     app(args=arguments, prog_name=f"schedbridge {name}")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge train`: train networks. Needs PyTorch: pip install 'schedbridge[train]'."""
+"""`schedbridge lab train`: train networks. Needs PyTorch: pip install 'schedbridge[train]'."""
 
 import json
 from pathlib import Path

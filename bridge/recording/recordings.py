@@ -293,6 +293,8 @@ def find_recordings(directory: Path) -> list[Path]:
     found = sorted(directory.rglob(f"*{SUFFIX}"))
     if not found:
         raise RecordingError(
-            str(directory), "", f"holds no recording (*{SUFFIX}): 'schedbridge record' makes some"
+            str(directory),
+            "",
+            f"holds no recording (*{SUFFIX}): 'schedbridge lab record' makes some",
         )
     return found

@@ -6,9 +6,9 @@
 
 1. A day of KTH-SP2's jobs runs under Slurm's own backfill, `--speed` times faster: run times, time
    limits and gaps are divided by it. Limits become whole minutes, as Slurm has them.
-2. `schedbridge import` reads the cluster's accounting.
-3. `schedbridge experiment` compares policies on these jobs; its workers are jobs of the same Slurm.
-4. `schedbridge experiment-report` judges; `schedbridge rerun` repeats one of the results. Of the
+2. `schedbridge lab import` reads the cluster's accounting.
+3. `lab experiment` compares policies on these jobs; its workers are jobs of the same Slurm.
+4. `lab experiment-report` judges; `lab rerun` repeats one of the results. Of the
    policies that are shown to be better, and whose longest wait is not shown to be worse, the one
    with the shortest mean wait is switched on; or the one that `--policy` names, in any case.
 5. With `--again` the same day runs once more, under that policy.
@@ -160,7 +160,7 @@ def history(story: Story, jobs: list[dict[str, object]]) -> None:
     story.make_users(sorted({str(job["user"]) for job in jobs}))
     story.run_day(jobs, "before")
     story.tell_day("before")
-    story.shell("schedbridge", "import", "--force")
+    story.shell("schedbridge", "lab", "import", "--force")
 
 
 def experiment(story: Story) -> str:
@@ -168,15 +168,15 @@ def experiment(story: Story) -> str:
     plan = (HERE / "plan.yaml").read_text()
     story.shell("sh", "-c", "cat > plan.yaml", told=False, given=plan)
     story.shell("cat", "plan.yaml")
-    story.shell("schedbridge", "experiment", "plan.yaml", "--dry-run")
+    story.shell("schedbridge", "lab", "experiment", "plan.yaml", "--dry-run")
     slurm = ("--on", "slurm", "--jobs", "2", "--memory", "500MiB", "--walltime", "00:20:00")
-    story.shell("schedbridge", "experiment", "plan.yaml", *slurm)
+    story.shell("schedbridge", "lab", "experiment", "plan.yaml", *slurm)
     story.shell("sacct", "-X", "--name=schedbridge-experiment", "-oJobID,JobName,NodeList,State")
-    report = ("schedbridge", "experiment-report", "plan.yaml")
+    report = ("schedbridge", "lab", "experiment-report", "plan.yaml")
     story.shell(*report, "--html", "report.html")
     story.shell(*report, "--measure", "wait_max")
     cells = story.shell("sh", "-c", "ls results/cells/*.json", told=False).split()
-    story.shell("schedbridge", "rerun", cells[0])
+    story.shell("schedbridge", "lab", "rerun", cells[0])
     text = story.shell(*report, "--json", told=False)
     return chosen(json.loads(text))
 

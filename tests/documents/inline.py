@@ -13,10 +13,10 @@ from bridge.cli.main import COMMANDS
 from tests.documents.pages import ROOT, Inline, Page
 
 TABLES = {
-    "docs/EXPERIMENTS.md": ("experiment", "experiment-report"),
-    "docs/GENERATE.md": ("generate",),
-    "docs/IMPORT.md": ("import",),
-    "docs/SIMULATOR.md": ("simulate",),
+    "docs/EXPERIMENTS.md": ("lab experiment", "lab experiment-report"),
+    "docs/GENERATE.md": ("lab generate",),
+    "docs/IMPORT.md": ("lab import",),
+    "docs/SIMULATOR.md": ("lab simulate",),
 }
 """Pages whose tables of options (in their first column) are those of these commands."""
 
@@ -30,7 +30,7 @@ def command_named(name: str) -> click.Command:
     found = getattr(importlib.import_module(f"bridge.cli.{module}"), attribute)
     if not isinstance(found, typer.Typer):
         app = typer.Typer(add_completion=False)
-        app.command(name)(found)
+        app.command(name.rsplit(maxsplit=1)[-1])(found)
         found = app
     return typer.main.get_command(found)
 
@@ -51,12 +51,16 @@ def problems(text: str) -> list[str]:
         return [f"is no command line: {error}"]
     if not words or words[0].startswith("-"):
         return [f"no option {word}" for word in words if word not in ALONE]
+    in_lab = words[0] == "lab"
+    if in_lab and words[1:2] in ([], ["--help"]):
+        return []
+    prefix, words = ("lab ", words[1:]) if in_lab else ("", words)
     found: list[str] = []
     for name in words[0].split("|"):
-        if name not in COMMANDS:
-            found.append(f"there is no command {name}")
+        if prefix + name not in COMMANDS:
+            found.append(f"there is no command {prefix}{name}")
             continue
-        found += _wrong_words(command_named(name), words[1:])
+        found += _wrong_words(command_named(prefix + name), words[1:])
     return found
 
 

@@ -185,16 +185,16 @@ def test_a_living_cycle_is_recorded_and_planned_again(cluster: Cluster) -> None:
     assert all(announced_s(cluster, job) for job in jobs)
     out = "/tmp/recorded"
     cluster.inside("service", "rm", "-rf", out)
-    cluster.inside("service", "schedbridge", "record", "--out", out, "--cycles", "1")
+    cluster.inside("service", "schedbridge", "lab", "record", "--out", out, "--cycles", "1")
     files = cluster.inside("service", "sh", "-c", f"ls {out}/*.cycle.json.gz").split()
     assert len(files) == 1
-    again = cluster.inside("service", "schedbridge", "replay", files[0])
+    again = cluster.inside("service", "schedbridge", "lab", "replay", files[0])
     assert "3" in again
     told = cluster.inside(
-        "service", "schedbridge", "replay", files[0], "--policy", "search", "--json"
+        "service", "schedbridge", "lab", "replay", files[0], "--policy", "search", "--json"
     )
     assert json.loads(told)
-    refused = cluster.process("schedbridge", "record", "--out", "/tmp/mine", "--cycles", "1")
+    refused = cluster.process("schedbridge", "lab", "record", "--out", "/tmp/mine", "--cycles", "1")
     assert refused.returncode != 0
     assert "Traceback" not in refused.stderr
     cluster.run("scancel", blocker)

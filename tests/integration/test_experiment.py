@@ -18,7 +18,7 @@ _TRACE = "import bridge.lab.sim as s; print(s.__path__[0] + '/data/KTH-SP2-1996-
 def test_cells_are_computed_in_jobs_of_slurm(cluster: Cluster) -> None:
     trace = cluster.run("/opt/schedbridge/bin/python", "-c", _TRACE)
     cluster.run("sh", "-c", "rm -rf kept; cat > plan.yaml", stdin=PLAN.replace("TRACE", trace))
-    command = ("schedbridge", "experiment", "plan.yaml", "--json")
+    command = ("schedbridge", "lab", "experiment", "plan.yaml", "--json")
     slurm = ("--on", "slurm", "--jobs", "2", "--memory", "500MiB", "--walltime", "00:05:00")
     done = cluster.process(*command, *slurm)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -34,4 +34,4 @@ def test_cells_are_computed_in_jobs_of_slurm(cluster: Cluster) -> None:
     again = json.loads(cluster.run(*command, *slurm))
     assert (again["computed"], again["kept"]) == (0, 4)
     cell = f"kept/cells/{found['cells'][0]['key']}.json"
-    assert "it came out the same" in cluster.run("schedbridge", "rerun", cell)
+    assert "it came out the same" in cluster.run("schedbridge", "lab", "rerun", cell)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge import` on a real cluster with accounting: every kind of job, and its simulation."""
+"""`lab import` on a real cluster with accounting: every kind of job, and its simulation."""
 
 import contextlib
 import json
@@ -66,7 +66,7 @@ def test_jobs_of_all_kinds_are_imported_as_accounted_and_simulated(
     system, workload = tmp_path / "system.yaml", tmp_path / "a.workload.jsonl"
     for reader in ("json", "table"):
         told = schedbridge(
-            capsys, "import", "--reader", reader, "--since", since, "--out", workload,
+            capsys, "lab", "import", "--reader", reader, "--since", since, "--out", workload,
             "--system-out", system, "--force",
         )  # fmt: skip
         assert told["unreadable_entries"] == 0
@@ -101,5 +101,5 @@ def test_jobs_of_all_kinds_are_imported_as_accounted_and_simulated(
     found = read_workload(workload, machine).workload
     assert set(jobs) <= set(found.id.tolist())
     assert found.after is not None
-    (result,) = schedbridge(capsys, "simulate", workload, "--system", system)["results"]
+    (result,) = schedbridge(capsys, "lab", "simulate", workload, "--system", system)["results"]
     assert (result["unfinished"], result["refusals"], result["jobs"]) == (0, 0, len(found))

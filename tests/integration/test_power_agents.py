@@ -70,7 +70,7 @@ def metric(cluster: Cluster, name: str) -> float:
 
 def measured(cluster: Cluster) -> dict[str, tuple[int, int]]:
     """What the next cycle knows of the running jobs."""
-    record = "schedbridge record --out /tmp/r --cycles 1 --min-queue 0 >&2"
+    record = "schedbridge lab record --out /tmp/r --cycles 1 --min-queue 0 >&2"
     words = f"rm -rf /tmp/r; {record}; base64 /tmp/r/*"
     raw = base64.b64decode(cluster.inside("service", "sh", "-c", words))
     running = decode(raw).snapshot.running

@@ -78,7 +78,7 @@ def opened(cluster: Cluster, sizes: list[int]) -> tuple[list[str], dict[str, obj
     )
     out = "/tmp/opened"
     cluster.inside("service", "rm", "-rf", out)
-    words = f"schedbridge record --out {out} --cycles 1 --min-queue {len(jobs)}"
+    words = f"schedbridge lab record --out {out} --cycles 1 --min-queue {len(jobs)}"
     callers = connections(cluster)
     recorder = subprocess.Popen(
         ["docker", "exec", f"{cluster.name}-service", "sh", "-c", words],

@@ -247,8 +247,8 @@ def as_nobody(*arguments):
     arguments = [str(word) for word in arguments]
     there = ["--socket", arguments[arguments.index("--socket") + 1]]
     before = [["status", *there], ["policy", "show", *there], [*arguments, "--help"]]
-    if arguments[0] == "record":
-        before.append(["record", "--out", "/proc/nowhere", "--patience", "1", *there])
+    if arguments[:2] == ["lab", "record"]:
+        before.append(["lab", "record", "--out", "/proc/nowhere", "--patience", "1", *there])
     else:
         before.append(["policy", "set", "no-such-preset", *there])
     return subprocess.run(

@@ -49,8 +49,8 @@ def test_the_command_writes_files_that_only_their_owner_reads(home):
         done = []
         thread = threading.Thread(
             target=lambda: done.append(
-                run("record", "--socket", home / "o" / "s", "--out", home / "r", "--cycles", 2,
-                    "--anonymise")
+                run("lab", "record", "--socket", home / "o" / "s", "--out", home / "r",
+                    "--cycles", 2, "--anonymise")
             )
         )  # fmt: skip
         thread.start()
@@ -95,7 +95,9 @@ def test_ordinary_users_record_nothing(home):
     if os.geteuid() != 0:
         pytest.skip("needs root to become somebody else")
     with a_process(home):
-        done = as_nobody("record", "--socket", home / "o" / "s", "--out", "/tmp/none-of-these")
+        done = as_nobody(
+            "lab", "record", "--socket", home / "o" / "s", "--out", "/tmp/none-of-these"
+        )
     assert done.returncode == 1
     assert "only administrators may record" in done.stderr
     assert not Path("/tmp/none-of-these").exists()

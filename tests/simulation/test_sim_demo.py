@@ -25,7 +25,7 @@ def own_temporary_directory(tmp_path_factory, monkeypatch):
 
 def test_the_service_plans_as_the_policy_alone_does(tmp_path, capsys):
     with pytest.raises(SystemExit) as end:
-        main(["demo", "--jobs", "80", "--out", str(tmp_path / "report")])
+        main(["lab", "demo", "--jobs", "80", "--out", str(tmp_path / "report")])
     said = capsys.readouterr().out
     assert not end.value.code, said
     assert "check: 80 of 80 jobs started in the same second" in said

@@ -103,7 +103,7 @@ def trace(tmp_path):
 
 def test_results_are_written_without_plots_and_one_line_says_so(trace):
     out = trace.parent / "out"
-    done = command("simulate", str(trace), "--policy", "easy", "--out", str(out))
+    done = command("lab", "simulate", str(trace), "--policy", "easy", "--out", str(out))
     assert done.returncode == 0, done.stderr
     assert (out / "report.html").exists()
     assert not list(out.glob("*.png"))
@@ -122,9 +122,9 @@ policies: [easy, conservative]
 @pytest.mark.parametrize(
     ("words", "package", "extra"),
     [
-        (("train", "placement", "--out", "x"), "torch", "train"),
-        (("bench", "elastic", "--plot", "x.svg"), "matplotlib", "plots"),
-        (("experiment", "two.yaml"), "distributed", "experiments"),
+        (("lab", "train", "placement", "--out", "x"), "torch", "train"),
+        (("lab", "bench", "elastic", "--plot", "x.svg"), "matplotlib", "plots"),
+        (("lab", "experiment", "two.yaml"), "distributed", "experiments"),
     ],
 )
 def test_what_needs_a_package_names_the_extra_that_brings_it(words, package, extra, trace):

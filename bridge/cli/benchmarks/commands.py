@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge bench`: times the planning kernels on this machine, and compares policies.
+"""`schedbridge lab bench`: times the planning kernels on this machine, and compares policies.
 
 Everything is planned on an empty system: the first jobs in the queue start, the others wait behind
 them. The queues:
@@ -209,7 +209,7 @@ def dispatch(
     instances: Annotated[
         Path | None,
         typer.Option(
-            help="Directory of recordings ('schedbridge record'); default: the bundled ones."
+            help="Directory of recordings ('schedbridge lab record'); default: the bundled ones."
         ),
     ] = None,
     policies: Annotated[
@@ -421,7 +421,7 @@ def power(
         int, typer.Option(min=0, help="The first seed; the others follow it.")
     ] = 0,
     corridor: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="As for 'schedbridge simulate'.")
+        Path | None, typer.Option(metavar="FILE", help="As for 'schedbridge lab simulate'.")
     ] = None,
     node_power: Annotated[
         str | None, typer.Option(metavar="IDLE:MAX", help="What each node draws, W.")

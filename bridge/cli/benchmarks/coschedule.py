@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge bench coschedule`: the experiment of ASA_X in simulation, beside its Table 3.
+"""`schedbridge lab bench coschedule`: the experiment of ASA_X in simulation, beside its Table 3.
 
 The workload is that of `bridge.lab.sim.workloads.coscheduling_paper`: sets of 15 workflows, the
 next one submitted `GAP_S` after the last job of the one before has ended. Policies keep what they

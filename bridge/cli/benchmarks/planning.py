@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge bench planning`: times the book on a system like OpenCCS's and on queues.
+"""`schedbridge lab bench planning`: times the book on a system like OpenCCS's and on queues.
 
 The system is OCuLUS, as Keller describes it (JSSPP 2017, section 6): 616 nodes, 9,920 cores, 32
 GPUs, 8 Xeon Phis, nodes of 64 GB, 256 GB and 1 TB; or any described one (see

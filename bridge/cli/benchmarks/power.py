@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge bench power`: policies in a corridor of power, on one workload over seeds.
+"""`schedbridge lab bench power`: policies in a corridor of power, on one workload over seeds.
 
 A scenario is `power-paper` (`bridge.lab.sim.corridor.paper`) or a trace with a corridor. All
 policies get the same jobs, whose draw depends on scenario and seed only.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge experiment`: computes the cells of an experiment that are not kept yet."""
+"""`schedbridge lab experiment`: computes the cells of an experiment that are not kept yet."""
 
 import json
 import shlex
@@ -224,7 +224,7 @@ def _finish(session: RunSession, kept: Sequence[CellResult], *, json_output: boo
         if session.words:
             print(session.words)
         if were + len(found) > len(failed):
-            print(f"compare: schedbridge experiment-report {shlex.quote(str(grid.path))}")
+            print(f"compare: schedbridge lab experiment-report {shlex.quote(str(grid.path))}")
     if session.stopped:
         raise typer.Exit(_STOPPED)
     if failed:

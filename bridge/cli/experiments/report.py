@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge experiment-report`: compares the kept results of an experiment, with intervals."""
+"""`lab experiment-report`: compares the kept results of an experiment, with intervals."""
 
 import json
 import sys

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge rerun`: repeats a result, and says whether it came out the same.
+"""`schedbridge lab rerun`: repeats a result, and says whether it came out the same.
 
-A result is the JSON of a cell (`RESULTS/cells/KEY.json`), or the output of `schedbridge simulate
+A result is the JSON of a cell (`RESULTS/cells/KEY.json`), or the output of `lab simulate
 --json` or its `results.json`, which is repeated with the same words.
 """
 
@@ -32,7 +32,7 @@ _KEYS: Final = ("results", "left_out", "jobs", "processors", "policies")
 
 def rerun(
     result: Annotated[
-        Path, typer.Argument(help="JSON of a cell, or of schedbridge simulate --json.")
+        Path, typer.Argument(help="JSON of a cell, or of schedbridge lab simulate --json.")
     ],
     *,
     trace: Annotated[
@@ -56,7 +56,7 @@ def rerun(
             "same": not found,
             "differences": [vars(each) for each in found],
             "notes": notes,
-            "provenance": provenance(("rerun", str(result))),
+            "provenance": provenance(("lab", "rerun", str(result))),
         }
         print(json.dumps(told))
     else:
@@ -77,7 +77,7 @@ def _read(path: Path) -> dict[str, Any]:
     raise ResultError(
         str(path),
         "does not say where it comes from (no 'provenance'): give the JSON of a cell, or of"
-        " schedbridge simulate --json",
+        " schedbridge lab simulate --json",
     )
 
 
@@ -111,7 +111,9 @@ def _simulation(
 ) -> tuple[list[Difference], list[str]]:
     """Differences of a simulation that is repeated with the same words."""
     arguments = [str(word) for word in value["provenance"].get("arguments", ())]
-    if arguments[:1] != ["simulate"]:
+    if arguments[:1] == ["simulate"]:  # kept before the commands of the laboratory had a word
+        arguments = ["lab", *arguments]
+    if arguments[:2] != ["lab", "simulate"]:
         raise ResultError(
             str(path), f"is not a result of simulate: {' '.join(arguments) or 'unknown'}"
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One cell computed, in the process of a worker: as `schedbridge simulate` would.
+"""One cell computed, in the process of a worker: as `schedbridge lab simulate` would.
 
 An error that belongs to the cell (a trace that has no whole week, a policy that the engine cannot
 replay) is its result: it would come again. Any other is passed on, and the cell is tried again.

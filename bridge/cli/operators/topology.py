@@ -95,7 +95,7 @@ def show(
 
     A simulated system is drawn empty; for jobs on it, record it first:
 
-        schedbridge record --trace LOG --system mine.yaml --out now
+        schedbridge lab record --trace LOG --system mine.yaml --out now
         schedbridge topology show now/FILE.cycle.json.gz
     """
     view = _view(source, file, config, socket)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge demo`: what a site gains, shown on a real trace.
+"""`schedbridge lab demo`: what a site gains, shown on a real trace.
 
 1. Starts the real service (`schedbridge serve`) as a separate process on a Unix socket.
 2. Waits until its health service reports that it serves.

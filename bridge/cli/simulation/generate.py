@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge generate`: jobs of a model, or of one fitted to a given trace or site workload."""
+"""`lab generate`: jobs of a model, or of one fitted to a given trace or site workload."""
 
 import json
 from collections.abc import Callable, Sequence

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arguments and options of `schedbridge import`."""
+"""The arguments and options of `schedbridge lab import`."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge import`: a site's own accounting as a workload that `simulate` reads."""
+"""`schedbridge lab import`: a site's own accounting as a workload that `simulate` reads."""
 
 import json
 import re

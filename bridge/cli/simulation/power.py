@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Power in simulations, as the options of `schedbridge simulate` state it, and its results."""
+"""Power in simulations, as the options of `schedbridge lab simulate` state it, and its results."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path

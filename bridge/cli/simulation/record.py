@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge record`: records whole cycles of the running service or of a simulation.
+"""`schedbridge lab record`: records whole cycles of the running service or of a simulation.
 
 | options | cycles of |
 |---|---|

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings of the running service; `schedbridge record` without a trace or a system."""
+"""Recordings of the running service; `schedbridge lab record` without a trace or a system."""
 
 from collections.abc import Callable
 from dataclasses import replace

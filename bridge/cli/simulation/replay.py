@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge replay`: plans recorded cycles again, and compares with the recorded plans."""
+"""`schedbridge lab replay`: plans recorded cycles again, and compares with the recorded plans."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs that share nodes in simulations, as the options of `schedbridge simulate` state it."""
+"""Jobs that share nodes in simulations, as the options of `schedbridge lab simulate` state it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

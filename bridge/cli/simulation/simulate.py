@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge simulate`: replays a trace under one or more policies and compares them."""
+"""`schedbridge lab simulate`: replays a trace under one or more policies and compares them."""
 
 import json
 import sys
@@ -151,7 +151,7 @@ def _workload(
     for option, model in (("speed-up", speedup), ("change-cost", changes)):
         if model is not None:
             raise ConfigError(
-                option, "a trace has rigid jobs only; see 'schedbridge bench elastic'"
+                option, "a trace has rigid jobs only; see 'schedbridge lab bench elastic'"
             )
     return read_workload(bundled(given.trace), machine, given.procs, lenient=given.lenient)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arguments and options of `schedbridge simulate`."""
+"""The arguments and options of `schedbridge lab simulate`."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +21,7 @@ class SimulateOptions:
         Path,
         typer.Argument(
             help="Trace in the Standard Workload Format (.swf[.gz]); or a site's own jobs"
-            " (.workload.jsonl[.gz], by 'schedbridge import'); or esp:SHARE, the ESP workload"
+            " (.workload.jsonl[.gz], by 'schedbridge lab import'); or esp:SHARE, the ESP workload"
             " on 32 nodes (--procs), of whose jobs SHARE percent are malleable; or power-paper, 20"
             " malleable jobs in a corridor of power."
         ),

@@ -9,7 +9,7 @@
     `cell`        the cell (`bridge.lab.experiments.cell.Cell`)
     `status`      `done`, or `failed` when it failed as often as was allowed
     `error`       why it failed, in words; null
-    `results`     the measures, as an entry of `results` of `schedbridge simulate --json`; null
+    `results`     the measures, as an entry of `results` of `schedbridge lab simulate --json`; null
     `machine`     `processors` of the simulated machine, its `name`; null
     `cpu_s`, `wall_s`   what the cell took, s
     `provenance`  where the result comes from (`bridge.lab.experiments.provenance`)

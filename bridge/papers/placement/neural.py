@@ -14,7 +14,7 @@ Rules
        placed at random, to try what the network considers impossible.
 
 The networks, and what they see: `bridge.papers.placement.neural_weights`; their training:
-`schedbridge train placement`, docs/NEURAL.md.
+`schedbridge lab train placement`, docs/NEURAL.md.
 
 Source: Lan et al. (see `bridge.model.hop_tree`), algorithm 1 with the learnt repair,
     table II.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge bench plan`: what scripts read, and what a wrong option says."""
+"""`schedbridge lab bench plan`: what scripts read, and what a wrong option says."""
 
 import json
 
@@ -13,7 +13,7 @@ from bridge.core import UNLIMITED, plan_nodes
 
 def bench(*arguments: str) -> int:
     with pytest.raises(SystemExit) as stopped:
-        main(["bench", "plan", *arguments])
+        main(["lab", "bench", "plan", *arguments])
     code = stopped.value.code
     assert isinstance(code, int)
     return code

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge bench elastic`: same jobs for all policies, measures, intervals, clear refusals."""
+"""`lab bench elastic`: same jobs for all policies, measures, intervals, clear refusals."""
 
 import json
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +11,12 @@ import pytest
 from bridge.cli.benchmarks.elastic import interval, lines, summary
 from bridge.cli.main import main
 
-TRACE = Path(__file__).parents[3] / "bridge" / "sim" / "data" / "KTH-SP2-1996-excerpt.swf.gz"
+TRACE = Path(str(files("bridge.lab.sim").joinpath("data", "KTH-SP2-1996-excerpt.swf.gz")))
 
 
 def bench(*arguments: str) -> int:
     with pytest.raises(SystemExit) as stopped:
-        main(["bench", "elastic", *arguments])
+        main(["lab", "bench", "elastic", *arguments])
     code = stopped.value.code
     assert isinstance(code, int)
     return code

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge bench placement`: known costs and optima, legal sets, clear refusals."""
+"""`schedbridge lab bench placement`: known costs and optima, legal sets, clear refusals."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ from bridge.cli.main import main
 
 def bench(*arguments: str) -> int:
     with pytest.raises(SystemExit) as stopped:
-        main(["bench", "placement", *arguments])
+        main(["lab", "bench", "placement", *arguments])
     code = stopped.value.code
     assert isinstance(code, int)
     return code

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge bench planning`: the figures are there, and about the system that was asked for."""
+"""`lab bench planning`: the figures are there, and about the system that was asked for."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ from bridge.cli.main import main
 
 def bench(*arguments: str) -> int:
     with pytest.raises(SystemExit) as stopped:
-        main(["bench", "planning", *arguments])
+        main(["lab", "bench", "planning", *arguments])
     code = stopped.value.code
     assert isinstance(code, int)
     return code

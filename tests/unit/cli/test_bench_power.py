@@ -15,7 +15,15 @@ EXCERPT = str(files("bridge.lab.sim").joinpath("data/KTH-SP2-1996-excerpt.swf.gz
 
 
 def test_the_papers_workload_over_seeds(schedbridge):
-    run = ("bench", "power", "--policies", "static,malleable-performance@nothing", "--seeds", 2)
+    run = (
+        "lab",
+        "bench",
+        "power",
+        "--policies",
+        "static,malleable-performance@nothing",
+        "--seeds",
+        2,
+    )
     code, out, err = schedbridge(*run, "--first-seed", 1, "--json")
     assert code == 0, err
     found = json.loads(out)
@@ -39,14 +47,25 @@ def test_the_papers_workload_over_seeds(schedbridge):
 
 def test_static_backfill_is_the_golden_run(schedbridge):
     """Its figures are those of tests/golden/power-paper.txt."""
-    run = ("bench", "power", "--policies", "static", "--seeds", 1, "--first-seed", 1, "--json")
+    run = (
+        "lab",
+        "bench",
+        "power",
+        "--policies",
+        "static",
+        "--seeds",
+        1,
+        "--first-seed",
+        1,
+        "--json",
+    )
     (found,) = json.loads(schedbridge(*run)[1])["runs"]
     assert (found["violations"], found["seconds"], found["watt_seconds"]) == (4, 737, 512418)
     assert (found["avoidable"], found["avoidable_s"], found["peak_w"]) == (4, 540, 3008)
 
 
 def test_a_trace_needs_a_corridor(schedbridge, tmp_path):
-    run = ("bench", "power", "--scenario", EXCERPT, "--jobs", 20, "--policies", "static")
+    run = ("lab", "bench", "power", "--scenario", EXCERPT, "--jobs", 20, "--policies", "static")
     code, out, err = schedbridge(*run)
     assert (code, out) == (1, "")
     assert "--corridor FILE and --node-power" in err
@@ -62,7 +81,7 @@ def test_a_trace_needs_a_corridor(schedbridge, tmp_path):
 
 
 def test_the_table(schedbridge):
-    code, out, _ = schedbridge("bench", "power", "--policies", "static", "--seeds", 1)
+    code, out, _ = schedbridge("lab", "bench", "power", "--policies", "static", "--seeds", 1)
     assert code == 0
     assert out.splitlines()[2].startswith("| static | ")
 

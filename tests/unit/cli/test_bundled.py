@@ -42,11 +42,11 @@ def test_commands_take_the_names_away_from_a_checkout(tmp_path, monkeypatch, cap
     monkeypatch.chdir(tmp_path)
     trace, model = NAMES
     with pytest.raises(SystemExit) as ended:
-        main(["simulate", trace, "--jobs", "20", "--json", "--interference", model])
+        main(["lab", "simulate", trace, "--jobs", "20", "--json", "--interference", model])
     assert ended.value.code in (0, None)
     assert json.loads(capsys.readouterr().out)["jobs"] == 20
     with pytest.raises(SystemExit) as ended:
-        main(["generate", trace, "--weeks", "1", "--out", "more.swf.gz"])
+        main(["lab", "generate", trace, "--weeks", "1", "--out", "more.swf.gz"])
     assert ended.value.code in (0, None)
     plan = {
         "results": "results",
@@ -55,5 +55,5 @@ def test_commands_take_the_names_away_from_a_checkout(tmp_path, monkeypatch, cap
     }
     (tmp_path / "plan.yaml").write_text(json.dumps(plan))
     with pytest.raises(SystemExit) as ended:
-        main(["experiment", "plan.yaml", "--dry-run"])
+        main(["lab", "experiment", "plan.yaml", "--dry-run"])
     assert ended.value.code in (0, None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge bench coschedule` and `simulate --interference`: figures, and clear refusals."""
+"""`schedbridge lab bench coschedule` and `simulate --interference`: figures, and clear refusals."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ from bridge.lab.sim.workloads.coscheduling_paper import (
     paper_system,
 )
 
-DATA = Path(__file__).parents[3] / "bridge" / "sim" / "data"
+DATA = Path(__file__).parents[3] / "bridge" / "lab" / "sim" / "data"
 TRACE, MODEL = DATA / "KTH-SP2-1996-excerpt.swf.gz", DATA / "interference.json"
 
 
@@ -42,8 +42,12 @@ def found(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]
 
 def test_the_experiment_without_sharing(capsys: pytest.CaptureFixture[str]) -> None:
     """Nobody is slowed down, the sets have different jobs, and larger clusters make waits short."""
-    one = found(capsys, "bench", "coschedule", "--json", "--seeds", "2", "--policies", "easy")
-    again = found(capsys, "bench", "coschedule", "--json", "--seeds", "2", "--policies", "easy")
+    one = found(
+        capsys, "lab", "bench", "coschedule", "--json", "--seeds", "2", "--policies", "easy"
+    )
+    again = found(
+        capsys, "lab", "bench", "coschedule", "--json", "--seeds", "2", "--policies", "easy"
+    )
     assert one == again
     assert len(one["runs"]) == 2 * len(CORES)
     for run in one["runs"]:
@@ -62,8 +66,8 @@ def test_the_experiment_without_sharing(capsys: pytest.CaptureFixture[str]) -> N
 def test_the_experiment_with_sharing(capsys: pytest.CaptureFixture[str]) -> None:
     """Guests start earlier and slow hosts down: with `pairs` within the bound."""
     one = found(
-        capsys, "bench", "coschedule", "--json", "--seeds", "1", "--repeats", "1", "--cores", "64",
-        "--policies", "easy,static-half,asax,pairs",
+        capsys, "lab", "bench", "coschedule", "--json", "--seeds", "1", "--repeats", "1",
+        "--cores", "64", "--policies", "easy,static-half,asax,pairs",
     )  # fmt: skip
     runs = {run.pop("policy"): run for run in one["runs"]}
     for run in runs.values():
@@ -108,22 +112,26 @@ def test_a_set_has_the_papers_jobs() -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("bench", "coschedule", "--cores", "60"), "must be a multiple of 8 from 64 to 65536, "),
-        (("bench", "coschedule", "--cores", "65544"), "to 65536, not 65544"),
-        (("bench", "coschedule", "--cores", "99999999999999999999999992"), "cores: must be"),
-        (("bench", "coschedule", "--cores", "9" * 5000), "cores: must be"),
-        (("bench", "coschedule", "--policies", "easy,malleable"), "malleable resizes jobs"),
-        (("bench", "coschedule", "--cores", "many"), "cores: must be a multiple of 8"),
-        (("bench", "coschedule", "--cores", "64,64"), "cores: 64 is listed twice"),
-        (("bench", "coschedule", "--policies", "easy,easy"), "policies: easy is listed twice"),
-        (("bench", "coschedule", "--interference", "none.yaml"), "none.yaml: cannot be read"),
-        (("simulate", str(TRACE), "--consent", "30"), "consent: needs --interference FILE"),
-        (("simulate", str(TRACE), "--over-time-limit", "3"), "over-time-limit: needs"),
-        (("simulate", str(TRACE), "--interference", str(MODEL), "--consent", "101"),
+        (("lab", "bench", "coschedule", "--cores", "60"),
+         "must be a multiple of 8 from 64 to 65536, "),
+        (("lab", "bench", "coschedule", "--cores", "65544"), "to 65536, not 65544"),
+        (("lab", "bench", "coschedule", "--cores", "99999999999999999999999992"), "cores: must be"),
+        (("lab", "bench", "coschedule", "--cores", "9" * 5000), "cores: must be"),
+        (("lab", "bench", "coschedule", "--policies", "easy,malleable"), "malleable resizes jobs"),
+        (("lab", "bench", "coschedule", "--cores", "many"), "cores: must be a multiple of 8"),
+        (("lab", "bench", "coschedule", "--cores", "64,64"), "cores: 64 is listed twice"),
+        (("lab", "bench", "coschedule", "--policies", "easy,easy"),
+         "policies: easy is listed twice"),
+        (("lab", "bench", "coschedule", "--interference", "none.yaml"),
+         "none.yaml: cannot be read"),
+        (("lab", "simulate", str(TRACE), "--consent", "30"), "consent: needs --interference FILE"),
+        (("lab", "simulate", str(TRACE), "--over-time-limit", "3"), "over-time-limit: needs"),
+        (("lab", "simulate", str(TRACE), "--interference", str(MODEL), "--consent", "101"),
          "consent: must be 0 to 100 percent, not 101"),
-        (("simulate", str(TRACE), "--interference", str(MODEL), "--over-time-limit", "soon"),
+        (("lab", "simulate", str(TRACE), "--interference", str(MODEL), "--over-time-limit", "soon"),
          "over-time-limit: must be unlimited or 0 to 65533 minutes, not 'soon'"),
-        (("simulate", "esp:50", "--interference", str(MODEL)), "cannot be combined with malleable"),
+        (("lab", "simulate", "esp:50", "--interference", str(MODEL)),
+         "cannot be combined with malleable"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_in_a_line(
@@ -153,8 +161,8 @@ def test_workflows_use_the_cpu_time_of_the_papers_table(cores: int) -> None:
 
 def test_a_trace_with_guests(capsys: pytest.CaptureFixture[str]) -> None:
     summary = found(
-        capsys, "simulate", str(TRACE), "--jobs", "150", "--policy", "asax", "--interference",
-        str(MODEL), "--json",
+        capsys, "lab", "simulate", str(TRACE), "--jobs", "150", "--policy", "asax",
+        "--interference", str(MODEL), "--json",
     )  # fmt: skip
     (result,) = summary["results"]
     assert result["sharing"]["guests"] > 0
@@ -163,8 +171,8 @@ def test_a_trace_with_guests(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_trace_with_a_model_but_without_guests(capsys: pytest.CaptureFixture[str]) -> None:
     summary = found(
-        capsys, "simulate", str(TRACE), "--jobs", "150", "--policy", "easy", "--interference",
-        str(MODEL), "--consent", "40", "--over-time-limit", "0", "--json",
+        capsys, "lab", "simulate", str(TRACE), "--jobs", "150", "--policy", "easy",
+        "--interference", str(MODEL), "--consent", "40", "--over-time-limit", "0", "--json",
     )  # fmt: skip
     assert summary["planning"]["coscheduling"] == [{"partition": "*", "scope": "all"}]
     sharing = summary["results"][0]["sharing"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge experiment` and `rerun`, by their words, on a worker process."""
+"""`schedbridge lab experiment` and `rerun`, by their words, on a worker process."""
 
 import json
 from collections.abc import Iterator
@@ -57,12 +57,12 @@ def plan(tmp_path: Path) -> Path:
 def test_an_experiment_is_computed_kept_and_repeated(
     capsys: pytest.CaptureFixture[str], plan: Path
 ) -> None:
-    code, out, _ = _told(capsys, "experiment", str(plan), "--dry-run")
+    code, out, _ = _told(capsys, "lab", "experiment", str(plan), "--dry-run")
     assert code == 0
     assert "4 cells, 0 kept, 4 to compute; about" in out
     assert not (plan.parent / "kept").exists()
 
-    code, out, err = _told(capsys, "experiment", str(plan), "--workers", "1", "--json")
+    code, out, err = _told(capsys, "lab", "experiment", str(plan), "--workers", "1", "--json")
     found = json.loads(out)
     assert code == 1, err
     assert (found["computed"], found["failed"], found["left"]) == (2, 2, 0)
@@ -73,21 +73,21 @@ def test_an_experiment_is_computed_kept_and_repeated(
     assert done["easy"][0].results["jobs"] == 60
     assert all("0 whole weeks" in str(r.error) for r, _ in results.values() if not r.done)
     origin = done["easy"][0].provenance
-    assert origin["command"].startswith("schedbridge experiment ")
+    assert origin["command"].startswith("schedbridge lab experiment ")
     assert origin["machine"]["cpus"] > 0
     assert {"version", "commit", "load_average", "date", "versions"} <= origin.keys()
 
     path = done["easy"][1]
-    code, out, _ = _told(capsys, "rerun", str(path))
+    code, out, _ = _told(capsys, "lab", "rerun", str(path))
     assert code == 0
     assert "it came out the same" in out
     value: dict[str, Any] = json.loads(path.read_text())
     value["results"]["wait_s_mean"] += 1
     path.write_text(json.dumps(value))
-    code, out, _ = _told(capsys, "rerun", str(path), "--json")
+    code, out, _ = _told(capsys, "lab", "rerun", str(path), "--json")
     assert code == 1
     assert [each["measure"] for each in json.loads(out)["differences"]] == ["wait_s_mean"]
-    code, _, err = _told(capsys, "rerun", str(path), "--trace", str(plan))
+    code, _, err = _told(capsys, "lab", "rerun", str(path), "--trace", str(plan))
     assert code == 1
     assert "has changed" in err
 
@@ -97,7 +97,7 @@ def test_seeds_are_added_until_the_intervals_are_narrow(
 ) -> None:
     monkeypatch.setattr(workers, "local", _in_this_process)
     plan.write_text(PLAN.replace("seeds: [3]", "seeds: [3, 4]").replace("ties, {", "users, {"))
-    words = ("experiment", str(plan), "--workers", "1", "--until-sure")
+    words = ("lab", "experiment", str(plan), "--workers", "1", "--until-sure")
     code, out, err = _told(capsys, *words, "0.9", "--json")
     found = json.loads(out)
     seeds = {cell["seed"] for cell in found["cells"]}
@@ -111,12 +111,12 @@ def test_seeds_are_added_until_the_intervals_are_narrow(
 def test_a_simulation_is_repeated_with_the_same_words(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    words = ("simulate", str(EXCERPT), "--jobs", "50", "--policy", "easy", "--json")
+    words = ("lab", "simulate", str(EXCERPT), "--jobs", "50", "--policy", "easy", "--json")
     code, out, _ = _told(capsys, *words)
     assert code == 0
     path = tmp_path / "result.json"
     path.write_text(out)
-    code, out, err = _told(capsys, "rerun", str(path))
+    code, out, err = _told(capsys, "lab", "rerun", str(path))
     assert (code, err) == (0, "")
     assert "it came out the same" in out
 
@@ -132,7 +132,7 @@ def test_a_simulation_is_repeated_with_the_same_words(
 def test_wrong_words_are_named(
     capsys: pytest.CaptureFixture[str], plan: Path, words: tuple[str, ...], message: str
 ) -> None:
-    code, _, err = _told(capsys, "experiment", str(plan), *words)
+    code, _, err = _told(capsys, "lab", "experiment", str(plan), *words)
     assert code != 0
     assert message in err
 
@@ -151,7 +151,7 @@ def test_results_that_cannot_be_repeated_are_named(
         (tmp_path / "none.json", "cannot be read"),
         (EXCERPT, "is not JSON"),
     ):
-        code, _, err = _told(capsys, "rerun", str(path))
+        code, _, err = _told(capsys, "lab", "rerun", str(path))
         assert code == 1
         assert message in err
 
@@ -170,7 +170,9 @@ def test_failing_cells_do_not_add_seeds_without_end(
         return NextStep(1, sure=False, wide=(), words="1 of 1 is wide; 1 more seeds follow")
 
     monkeypatch.setattr(session, "until_sure", without_narrowing)
-    code, out, _ = _told(capsys, "experiment", str(tmp_path / "plan.yaml"), "--until-sure", "0.01")
+    code, out, _ = _told(
+        capsys, "lab", "experiment", str(tmp_path / "plan.yaml"), "--until-sure", "0.01"
+    )
     assert code == 0
     assert "1 of 1 is wide; 5 seeds were tried" in out
     assert len(list((tmp_path / "kept/cells").glob("*.json"))) == 10

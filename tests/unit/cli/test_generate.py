@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge generate`: files that `simulate` reads, and what wrong input gets."""
+"""`schedbridge lab generate`: files that `simulate` reads, and what wrong input gets."""
 
 import json
 from importlib.resources import files
@@ -14,7 +14,7 @@ EXCERPT = str(files("bridge.lab.sim").joinpath("data/KTH-SP2-1996-excerpt.swf.gz
 @pytest.fixture
 def generate(schedbridge, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    return lambda *arguments: schedbridge("generate", *arguments)
+    return lambda *arguments: schedbridge("lab", "generate", *arguments)
 
 
 def test_a_model_becomes_a_trace(generate, schedbridge, tmp_path):
@@ -24,7 +24,7 @@ def test_a_model_becomes_a_trace(generate, schedbridge, tmp_path):
     assert "300 jobs on 64 processors, load 0.700; written: a.swf.gz" in out
     generate(*arguments, "--out", "b.swf.gz")
     assert (tmp_path / "a.swf.gz").read_bytes() == (tmp_path / "b.swf.gz").read_bytes()
-    found = json.loads(schedbridge("simulate", "a.swf.gz", "--json")[1])
+    found = json.loads(schedbridge("lab", "simulate", "a.swf.gz", "--json")[1])
     assert (found["jobs"], found["processors"], found["left_out"]) == (300, 64, {})
 
 
@@ -39,7 +39,7 @@ def test_a_fitted_model_is_compared_with_what_was_given(generate, schedbridge, t
     code, out, _ = generate("a.workload.jsonl", "--out", "b.swf", "--json", "--seed", 2)
     assert code == 0
     assert len(json.loads(out)["quantiles"]["processors"]["given"]) == 7
-    assert schedbridge("simulate", "b.swf", "--json")[0] == 0
+    assert schedbridge("lab", "simulate", "b.swf", "--json")[0] == 0
 
 
 @pytest.mark.parametrize(

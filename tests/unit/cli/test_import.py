@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge import` of files, and what it says of wrong input."""
+"""`schedbridge lab import` of files, and what it says of wrong input."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 from bridge.lab.sim.workloads.records.record_file import read_site_workload
 from bridge.lab.sim.workloads.swf import read_swf
 
-RECORDED = Path(__file__).parents[1] / "accounting" / "recorded"
+RECORDED = Path(__file__).parents[1] / "lab" / "accounting" / "recorded"
 JOBS = RECORDED / "sacct-24.11.json"
 NODES = ("--nodes", RECORDED / "nodes-24.11.json")
 PARTITIONS = ("--partitions", RECORDED / "partitions-24.11.json")
@@ -19,7 +19,7 @@ PARTITIONS = ("--partitions", RECORDED / "partitions-24.11.json")
 def imported(schedbridge, tmp_path, monkeypatch):
     """Imports into a directory of its own; gives exit code, output and errors."""
     monkeypatch.chdir(tmp_path)
-    return lambda *arguments: schedbridge("import", *arguments)
+    return lambda *arguments: schedbridge("lab", "import", *arguments)
 
 
 def test_files_become_a_workload_a_system_and_a_trace(imported, schedbridge, tmp_path):
@@ -35,7 +35,7 @@ def test_files_become_a_workload_a_system_and_a_trace(imported, schedbridge, tmp
     site = read_site_workload(tmp_path / "site.workload.jsonl.gz")
     assert (len(site.jobs), len(site.outages), site.processors) == (10, 1, 16)
     assert len(read_swf(tmp_path / "a.swf.gz").columns) == 10
-    arguments = ["simulate", "site.workload.jsonl.gz", "--json"]
+    arguments = ["lab", "simulate", "site.workload.jsonl.gz", "--json"]
     code, out, err = schedbridge(*arguments, "--system", "system.yaml", "--out", "out")
     found = json.loads(out)
     assert (code, found["jobs"], found["processors"]) == (0, 8, 16)

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[3]
 def test_every_command_is_there_and_has_help(name, schedbridge):
     module, attribute, _ = COMMANDS[name]
     assert hasattr(importlib.import_module(f"bridge.cli.{module}"), attribute)
-    code, out, _ = schedbridge(name, "--help")
+    code, out, _ = schedbridge(*name.split(), "--help")
     assert code == 0
     assert f"schedbridge {name}" in out
 
@@ -27,7 +27,10 @@ def test_help_names_every_command_and_imports_little(schedbridge):
     code, out, _ = schedbridge("--help")
     assert code == 0
     assert out == usage()
-    assert all(f"  {name}" in out for name in COMMANDS)
+    _, of_lab, _ = schedbridge("lab", "--help")
+    for name in COMMANDS:
+        assert f"\n  {name.removeprefix('lab ')} " in (of_lab if " " in name else out)
+    assert "\n  lab " in out
     script = (
         "import sys\nfrom bridge.cli.main import usage\nusage()\n"
         "heavy = {'numpy', 'grpc', 'typer', 'pydantic', 'matplotlib'} & set(sys.modules)\n"
@@ -48,12 +51,28 @@ def test_commands_that_ask_the_service_import_neither_its_configuration_nor_nump
 
 def test_no_command_is_wrong_usage(schedbridge):
     assert schedbridge()[0] == 2
+    code, out, _ = schedbridge("lab")
+    assert code == 2
+    assert out.startswith("Usage: schedbridge lab COMMAND")
+
+
+@pytest.mark.parametrize("name", ["simulate", "experiment-report"])
+def test_a_command_of_the_laboratory_alone_is_told_where_it_is(name, schedbridge):
+    code, out, err = schedbridge(name, "x")
+    assert (code, out) == (2, "")
+    assert err == (
+        f"schedbridge: '{name}' is a command of the laboratory: schedbridge lab {name}\n"
+    )
 
 
 def test_an_unknown_command_is_one_line(schedbridge):
     code, out, err = schedbridge("fly")
     assert (code, out) == (2, "")
     assert err.startswith("schedbridge: no command 'fly'; there are serve, ")
+    assert len(err.splitlines()) == 1
+    code, out, err = schedbridge("lab", "fly")
+    assert (code, out) == (2, "")
+    assert err.startswith("schedbridge: no command 'lab fly'; there are simulate, ")
     assert len(err.splitlines()) == 1
 
 

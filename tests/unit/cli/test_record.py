@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge record`, `replay` and `bench dispatch`: files, figures, and what a mistake says."""
+"""`lab record`, `replay` and `bench dispatch`: files, figures, and what a mistake says."""
 
 import json
 from importlib.resources import files
@@ -18,7 +18,7 @@ def recorded(schedbridge, tmp_path):
     """Three cycles of the excerpt."""
     out = tmp_path / "cycles"
     code, said, _ = schedbridge(
-        "record", "--trace", EXCERPT, "--jobs", 300, "--out", out, "--min-queue", 12,
+        "lab", "record", "--trace", EXCERPT, "--jobs", 300, "--out", out, "--min-queue", 12,
         "--every", 20, "--cycles", 3,
     )  # fmt: skip
     assert (code, said) == (0, f"3 cycles in {out}\n")
@@ -41,7 +41,7 @@ def test_a_trace_is_recorded_where_its_queue_is_long_enough(recorded):
 def test_the_same_seed_gives_the_same_bytes(schedbridge, tmp_path):
     for name in ("a", "b"):
         code, _, err = schedbridge(
-            "record", "--system", "eurora", "--jobs", 200, "--load", 1.5, "--seed", 7,
+            "lab", "record", "--system", "eurora", "--jobs", 200, "--load", 1.5, "--seed", 7,
             "--predict", "last-two", "--min-queue", 3, "--cycles", 2, "--out", tmp_path / name,
         )  # fmt: skip
         assert code == 0, err
@@ -51,7 +51,7 @@ def test_the_same_seed_gives_the_same_bytes(schedbridge, tmp_path):
 
 def test_cycles_at_given_times(schedbridge, tmp_path):
     code, _, _ = schedbridge(
-        "record", "--trace", EXCERPT, "--jobs", 300, "--out", tmp_path, "--at", 100_000,
+        "lab", "record", "--trace", EXCERPT, "--jobs", 300, "--out", tmp_path, "--at", 100_000,
         "--at", 200_000, "--min-queue", 0,
     )  # fmt: skip
     assert code == 0
@@ -61,7 +61,7 @@ def test_cycles_at_given_times(schedbridge, tmp_path):
 
 
 def test_a_replay_with_the_recorded_policy_gives_the_same_starts(schedbridge, recorded):
-    code, out, _ = schedbridge("replay", recorded, "--json")
+    code, out, _ = schedbridge("lab", "replay", recorded, "--json")
     assert code == 0
     replays = json.loads(out)["replays"]
     assert len(replays) == 3
@@ -74,7 +74,7 @@ def test_a_replay_with_the_recorded_policy_gives_the_same_starts(schedbridge, re
 
 def test_a_replay_with_another_policy_shows_what_moves(schedbridge, recorded):
     path = find_recordings(recorded)[0]
-    code, out, _ = schedbridge("replay", path, "--policy", "conservative")
+    code, out, _ = schedbridge("lab", "replay", path, "--policy", "conservative")
     assert code == 0
     assert "not planned -> in " in out
     assert "mean slowdown" in out
@@ -84,7 +84,7 @@ def test_a_replay_with_another_policy_shows_what_moves(schedbridge, recorded):
 def test_a_replay_waits_until_its_solver_is_ready(schedbridge, recorded, tmp_path):
     policy = tmp_path / "p.yaml"
     policy.write_text("preset: hcp19\nplan: {name: hcp19, budget_ms: 300}\n")
-    code, out, _ = schedbridge("replay", recorded, "--policy", policy, "--json")
+    code, out, _ = schedbridge("lab", "replay", recorded, "--policy", policy, "--json")
     assert code == 0
     reasons = [one["fallback"] for one in json.loads(out)["replays"]]
     assert len(reasons) == 3
@@ -95,10 +95,10 @@ def test_a_small_system_is_drawn(schedbridge, tmp_path):
     system = tmp_path / "system.yaml"
     system.write_text(DESCRIPTION)
     assert schedbridge(
-        "record", "--trace", EXCERPT, "--jobs", 200, "--system", system, "--out", tmp_path,
+        "lab", "record", "--trace", EXCERPT, "--jobs", 200, "--system", system, "--out", tmp_path,
         "--min-queue", 2, "--cycles", 1,
     )[0] == 0  # fmt: skip
-    code, out, _ = schedbridge("replay", tmp_path)
+    code, out, _ = schedbridge("lab", "replay", tmp_path)
     assert code == 0
     assert "\nn1 " in out
     assert "a=" in out
@@ -106,7 +106,7 @@ def test_a_small_system_is_drawn(schedbridge, tmp_path):
 
 def test_copies_without_names_give_the_same_starts(schedbridge, recorded, tmp_path):
     nameless = tmp_path / "nameless"
-    code, out, _ = schedbridge("replay", recorded, "--anonymise", nameless, "--json")
+    code, out, _ = schedbridge("lab", "replay", recorded, "--anonymise", nameless, "--json")
     assert code == 0
     assert all(one["same_starts"] for one in json.loads(out)["replays"])
     users = set()
@@ -129,7 +129,7 @@ def test_copies_without_names_give_the_same_starts(schedbridge, recorded, tmp_pa
     ],
 )
 def test_a_mistake_in_recording_is_one_line(schedbridge, tmp_path, arguments, said):
-    code, out, err = schedbridge("record", "--out", tmp_path / "x", *arguments)
+    code, out, err = schedbridge("lab", "record", "--out", tmp_path / "x", *arguments)
     assert (code, out) == (1, "")
     assert said in err
     assert err.count("\n") == 1
@@ -143,7 +143,7 @@ def test_mistakes_in_replaying_are_one_line(schedbridge, recorded, tmp_path):
         ([tmp_path / "none"], "none: cannot be read: No such file"),
         ([recorded, "--policy", "best"], "'best' is neither a preset"),
     ):
-        code, _, err = schedbridge("replay", *arguments)
+        code, _, err = schedbridge("lab", "replay", *arguments)
         assert code == 1
         assert said in err
         assert err.count("\n") == 1
@@ -151,7 +151,14 @@ def test_mistakes_in_replaying_are_one_line(schedbridge, recorded, tmp_path):
 
 def test_policies_side_by_side(schedbridge, recorded):
     code, out, err = schedbridge(
-        "bench", "dispatch", "--instances", recorded, "--policies", "easy,conservative", "--json"
+        "lab",
+        "bench",
+        "dispatch",
+        "--instances",
+        recorded,
+        "--policies",
+        "easy,conservative",
+        "--json",
     )
     assert (code, err) == (0, "")
     found = json.loads(out)
@@ -172,7 +179,7 @@ def test_policies_side_by_side(schedbridge, recorded):
 
 
 def test_the_bundled_instances_are_the_default(schedbridge):
-    code, out, _ = schedbridge("bench", "dispatch", "--policies", "easy", "--min-queue", 200)
+    code, out, _ = schedbridge("lab", "bench", "dispatch", "--policies", "easy", "--min-queue", 200)
     assert code == 0
     assert "less is better" in out
 
@@ -189,7 +196,7 @@ def test_the_bundled_instances_are_the_default(schedbridge):
     ],
 )
 def test_a_mistake_in_comparing_is_one_line(schedbridge, recorded, arguments, said):
-    code, _, err = schedbridge("bench", "dispatch", "--instances", recorded, *arguments)
+    code, _, err = schedbridge("lab", "bench", "dispatch", "--instances", recorded, *arguments)
     assert code == 1
     assert said in err
     assert err.count("\n") == 1

@@ -18,7 +18,7 @@ def a_file(tmp_path, name, text):
 
 def test_json_is_one_object_with_the_known_answers(schedbridge):
     code, out, err = schedbridge(
-        "simulate", EXCERPT, "--policy", "easy", "--policy", "conservative", "--json"
+        "lab", "simulate", EXCERPT, "--policy", "easy", "--policy", "conservative", "--json"
     )
     assert (code, err) == (0, "")
     found = json.loads(out)
@@ -31,7 +31,9 @@ def test_json_is_one_object_with_the_known_answers(schedbridge):
 
 def test_both_engines_agree(schedbridge):
     found = [
-        json.loads(schedbridge("simulate", EXCERPT, "--jobs", 200, "--engine", e, "--json")[1])
+        json.loads(
+            schedbridge("lab", "simulate", EXCERPT, "--jobs", 200, "--engine", e, "--json")[1]
+        )
         for e in ("cycle", "fast")
     ]
     cycle, fast = (each["results"][0] for each in found)
@@ -40,14 +42,16 @@ def test_both_engines_agree(schedbridge):
 
 
 def test_the_table(schedbridge):
-    code, out, _ = schedbridge("simulate", EXCERPT, "--jobs", 50, "--procs", 128)
+    code, out, _ = schedbridge("lab", "simulate", EXCERPT, "--jobs", 50, "--procs", 128)
     assert code == 0
     assert "50 jobs on pool of 128; left out: none" in out
     assert "easy" in out
 
 
 def test_out_writes_everything(schedbridge, tmp_path):
-    code, _, _ = schedbridge("simulate", EXCERPT, "--jobs", 60, "--out", tmp_path / "a" / "b")
+    code, _, _ = schedbridge(
+        "lab", "simulate", EXCERPT, "--jobs", 60, "--out", tmp_path / "a" / "b"
+    )
     assert code == 0
     assert {path.name for path in (tmp_path / "a" / "b").iterdir()} == {
         "results.json",
@@ -68,7 +72,9 @@ def test_out_writes_everything(schedbridge, tmp_path):
 def test_a_policy_from_a_file_and_one_name_twice(schedbridge, tmp_path):
     policy = a_file(tmp_path, "p.yaml", "preset: easy\nplan: {name: easy, depth: 2}\nname: two\n")
     arguments = [arg for value in (policy, policy) for arg in ("--policy", value)]
-    found = json.loads(schedbridge("simulate", EXCERPT, "--jobs", 50, *arguments, "--json")[1])
+    found = json.loads(
+        schedbridge("lab", "simulate", EXCERPT, "--jobs", 50, *arguments, "--json")[1]
+    )
     assert [run["policy"] for run in found["results"]] == ["two", "two (2)"]
     assert found["policies"][0]["plan"] == {"name": "easy", "depth": 2}
 
@@ -76,7 +82,7 @@ def test_a_policy_from_a_file_and_one_name_twice(schedbridge, tmp_path):
 def test_faults_come_from_the_seed(schedbridge):
     def run(seed):
         arguments = ("--jobs", 100, "--faults", 30, "--seed", seed, "--json")
-        return json.loads(schedbridge("simulate", EXCERPT, *arguments)[1])["results"][0]
+        return json.loads(schedbridge("lab", "simulate", EXCERPT, *arguments)[1])["results"][0]
 
     keys = ("wait_s_mean", "cancelled", "restarts")
     first, again, other = ({key: run(seed)[key] for key in keys} for seed in (3, 3, 4))
@@ -86,17 +92,19 @@ def test_faults_come_from_the_seed(schedbridge):
 
 def test_lenient_says_what_it_dropped(schedbridge, tmp_path):
     trace = a_file(tmp_path, "t.swf", f"; MaxProcs: 8\n{JOB}1 2 3\n{JOB}")
-    code, out, err = schedbridge("simulate", trace)
+    code, out, err = schedbridge("lab", "simulate", trace)
     assert (code, out) == (1, "")
     assert "t.swf:3: 3 fields instead of 18" in err
-    code, out, _ = schedbridge("simulate", trace, "--lenient")
+    code, out, _ = schedbridge("lab", "simulate", trace, "--lenient")
     assert code == 0
     assert "dropped 1 malformed lines; the first: " in out
 
 
 def test_a_described_system(schedbridge, tmp_path):
     system = a_file(tmp_path, "s.yaml", 'name: tiny\nnodes: [{names: "n[1-4]", cpus: 32}]\n')
-    code, out, _ = schedbridge("simulate", EXCERPT, "--jobs", 50, "--system", system, "--json")
+    code, out, _ = schedbridge(
+        "lab", "simulate", EXCERPT, "--jobs", 50, "--system", system, "--json"
+    )
     assert code == 0
     found = json.loads(out)
     assert (found["system"], found["processors"]) == ("tiny", 128)
@@ -130,7 +138,7 @@ def test_mistakes_get_one_line(schedbridge, tmp_path, monkeypatch, arguments, sa
     a_file(tmp_path, "UNKNOWN", "colour: red")
     a_file(tmp_path, "SYSTEM", "nodes: [{names: a, cpus: 200}]")
     a_file(tmp_path, "NO_HEADER", JOB)
-    code, _, err = schedbridge("simulate", *arguments)
+    code, _, err = schedbridge("lab", "simulate", *arguments)
     assert code == 1
     assert says in err
     assert err.count("\n") == 1
@@ -139,7 +147,7 @@ def test_mistakes_get_one_line(schedbridge, tmp_path, monkeypatch, arguments, sa
 def test_announced_starts_are_judged(schedbridge, tmp_path):
     arguments = ("--jobs", 300, "--policy", "easy", "--policy", "conservative")
     code, out, _ = schedbridge(
-        "simulate", EXCERPT, *arguments, "--engine", "cycle", "--out", tmp_path
+        "lab", "simulate", EXCERPT, *arguments, "--engine", "cycle", "--out", tmp_path
     )
     assert code == 0
     assert "starts that had been announced" in out
@@ -156,7 +164,7 @@ def test_announced_starts_are_judged(schedbridge, tmp_path):
 
 def test_each_policy_with_each_predictor(schedbridge):
     predictors = [w for name in ("time-limit", "last-two", "oracle") for w in ("--predict", name)]
-    code, out, err = schedbridge("simulate", EXCERPT, "--jobs", 300, *predictors, "--json")
+    code, out, err = schedbridge("lab", "simulate", EXCERPT, "--jobs", 300, *predictors, "--json")
     assert (code, err) == (0, "")
     found = json.loads(out)
     limits, last_two, oracle = found["results"]
@@ -169,7 +177,7 @@ def test_each_policy_with_each_predictor(schedbridge):
 
 def test_decisions_that_take_time_are_waited_for(schedbridge):
     free, slow = (
-        json.loads(schedbridge("simulate", EXCERPT, "--jobs", 60, "--json", *more)[1])
+        json.loads(schedbridge("lab", "simulate", EXCERPT, "--jobs", 60, "--json", *more)[1])
         for more in ((), ("--decision-time", 250))
     )
     assert (free["decision_time"], slow["decision_time"]) == ("free", "250")
@@ -179,7 +187,16 @@ def test_decisions_that_take_time_are_waited_for(schedbridge):
 
 def test_esp_with_malleable_jobs(schedbridge):
     code, out, err = schedbridge(
-        "simulate", "esp:100", "--jobs", 60, "--policy", "easy", "--policy", "fpsma", "--json"
+        "lab",
+        "simulate",
+        "esp:100",
+        "--jobs",
+        60,
+        "--policy",
+        "easy",
+        "--policy",
+        "fpsma",
+        "--json",
     )
     assert (code, err) == (0, "")
     found = json.loads(out)
@@ -190,7 +207,7 @@ def test_esp_with_malleable_jobs(schedbridge):
 
 @pytest.mark.parametrize("share", ["abc", "101", "-1", ""])
 def test_an_impossible_share_of_esp_is_refused(schedbridge, share):
-    code, out, err = schedbridge("simulate", f"esp:{share}")
+    code, out, err = schedbridge("lab", "simulate", f"esp:{share}")
     assert (code, out) == (1, "")
     assert "esp" in err
     assert "trace" in err
@@ -198,7 +215,16 @@ def test_an_impossible_share_of_esp_is_refused(schedbridge, share):
 
 def esp_makespan_s(schedbridge, model):
     code, out, err = schedbridge(
-        "simulate", "esp:100", "--policy", "malleable", "--jobs", 30, "--speed-up", model, "--json"
+        "lab",
+        "simulate",
+        "esp:100",
+        "--policy",
+        "malleable",
+        "--jobs",
+        30,
+        "--speed-up",
+        model,
+        "--json",
     )
     assert (code, err) == (0, "")
     return json.loads(out)["results"][0]["makespan_s"]
@@ -213,7 +239,7 @@ def test_esp_with_other_speed_ups(schedbridge):
 
 
 def test_esp_with_other_costs_of_changes(schedbridge):
-    run = ("simulate", "esp:100", "--policy", "malleable", "--jobs", 30, "--json")
+    run = ("lab", "simulate", "esp:100", "--policy", "malleable", "--jobs", 30, "--json")
     ends = {}
     for cost in ("join", "2", "60", "60:0"):
         code, out, err = schedbridge(*run, "--change-cost", cost)
@@ -226,7 +252,7 @@ def test_esp_with_other_costs_of_changes(schedbridge):
 
 @pytest.mark.parametrize("cost", ["soon", "-1", "nan", "2:3", "2:"])
 def test_impossible_costs_of_changes_are_refused(schedbridge, cost):
-    code, out, err = schedbridge("simulate", "esp:100", "--change-cost", cost)
+    code, out, err = schedbridge("lab", "simulate", "esp:100", "--change-cost", cost)
     assert (code, out) == (1, "")
     assert "change-cost" in err
 
@@ -236,23 +262,23 @@ def test_impossible_costs_of_changes_are_refused(schedbridge, cost):
     ["linear", "amdahl:2", "table:", "phases:", "phases:0.5*amdahl:0", "phases:nan*amdahl:0"],
 )
 def test_impossible_speed_ups_are_refused(schedbridge, model):
-    code, out, err = schedbridge("simulate", "esp:100", "--speed-up", model)
+    code, out, err = schedbridge("lab", "simulate", "esp:100", "--speed-up", model)
     assert (code, out) == (1, "")
     assert "speed-up" in err
 
 
 def test_the_jobs_of_a_trace_have_no_speed_up(schedbridge):
-    code, out, err = schedbridge("simulate", EXCERPT, "--speed-up", "amdahl:0.1")
+    code, out, err = schedbridge("lab", "simulate", EXCERPT, "--speed-up", "amdahl:0.1")
     assert (code, out) == (1, "")
     assert "bench elastic" in err
-    code, out, err = schedbridge("simulate", EXCERPT, "--change-cost", "2")
+    code, out, err = schedbridge("lab", "simulate", EXCERPT, "--change-cost", "2")
     assert (code, out) == (1, "")
     assert "bench elastic" in err
 
 
 def test_esp_runs_on_a_pool_only(schedbridge):
     system = files("bridge.lab.sim").joinpath("data/eurora.yaml")
-    code, out, err = schedbridge("simulate", "esp:50", "--system", system)
+    code, out, err = schedbridge("lab", "simulate", "esp:50", "--system", system)
     assert (code, out) == (1, "")
     assert "give --procs instead" in err
 
@@ -262,7 +288,17 @@ def test_what_is_finished_is_kept_when_a_comparison_is_stopped(schedbridge, tmp_
         raise KeyboardInterrupt
 
     monkeypatch.setattr("bridge.cli.simulation.replays.simulate", stop)
-    arguments = ["simulate", EXCERPT, "--jobs", 60, "--policy", "easy", "--policy", "openccs"]
+    arguments = [
+        "lab",
+        "simulate",
+        EXCERPT,
+        "--jobs",
+        60,
+        "--policy",
+        "easy",
+        "--policy",
+        "openccs",
+    ]
     code, out, err = schedbridge(*arguments, "--out", tmp_path / "kept")
     assert code == 130
     assert "1 of 2: easy: wait" in out
@@ -283,20 +319,20 @@ def test_percentiles_and_what_a_trace_has_twice_are_told(schedbridge, tmp_path):
     late = JOB.replace("1 0 ", "2 900 ") + never_ran.replace("1 0 ", "3 901 ")
     text = f"; MaxProcs: -1\n; MaxNodes: 8\n{JOB}{never_ran}{fraction}{late}"
     trace = a_file(tmp_path, "t.swf", text)
-    found = json.loads(schedbridge("simulate", trace, "--jobs", 2, "--json")[1])
+    found = json.loads(schedbridge("lab", "simulate", trace, "--jobs", 2, "--json")[1])
     assert (found["processors"], found["jobs"]) == (8, 2)
     assert found["left_out"] == {"never ran (run time or processors <= 0)": 1}
     assert found["repeated_job_numbers"] == 1
     assert found["results"][0]["makespan_s"] == 60  # submitted within the first second
     assert found["results"][0]["wait_s_p95"] == 0
     assert found["results"][0]["by_size"][0]["bounded_slowdown_p99"] == 1
-    found = json.loads(schedbridge("simulate", trace, "--json")[1])
+    found = json.loads(schedbridge("lab", "simulate", trace, "--json")[1])
     assert found["left_out"] == {"never ran (run time or processors <= 0)": 2}
-    assert "1 jobs have the number of an earlier one" in schedbridge("simulate", trace)[1]
+    assert "1 jobs have the number of an earlier one" in schedbridge("lab", "simulate", trace)[1]
 
 
 def results_of(schedbridge, *arguments):
-    return json.loads(schedbridge("simulate", *arguments, "--json")[1])["results"]
+    return json.loads(schedbridge("lab", "simulate", *arguments, "--json")[1])["results"]
 
 
 def test_the_engine_is_named_with_the_reason(schedbridge):
@@ -305,7 +341,7 @@ def test_the_engine_is_named_with_the_reason(schedbridge):
     assert (fast["engine"], cycle["engine"]) == ("fast", "cycle")
     assert "counts" in fast["engine_because"]
     assert "plan openccs" in cycle["engine_because"]
-    _, out, _ = schedbridge("simulate", *asked)
+    _, out, _ = schedbridge("lab", "simulate", *asked)
     assert "engine of openccs: cycle, plan openccs" in out
     again = results_of(schedbridge, *asked[:3], "--policy", "search", "--engine", "cycle")[0]
     assert again["engine_because"] == "as asked by --engine"
@@ -318,7 +354,7 @@ def test_a_hopeless_backlog_ends_with_words_and_code_3(schedbridge, monkeypatch,
     monkeypatch.setattr("bridge.lab.sim.runs.backlog.MOST_WAITING", 100)
     monkeypatch.setattr("bridge.lab.sim.runs.backlog.MOST_S", 8 * 86_400)
     asked = [EXCERPT, "--procs", 16, "--policy", "responsive", "--engine", engine]
-    code, out, err = schedbridge("simulate", *asked, "--json")
+    code, out, err = schedbridge("lab", "simulate", *asked, "--json")
     assert code == 3
     assert "more work arrives than the machine can do" in err
     assert "stopped there: the results are those of the jobs that ended" in err

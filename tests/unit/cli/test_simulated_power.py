@@ -10,7 +10,7 @@ EXCERPT = str(files("bridge.lab.sim").joinpath("data/KTH-SP2-1996-excerpt.swf.gz
 
 
 def results(schedbridge, *arguments):
-    code, out, err = schedbridge("simulate", *arguments, "--json")
+    code, out, err = schedbridge("lab", "simulate", *arguments, "--json")
     assert (code, err) == (0, "")
     return json.loads(out)["results"]
 
@@ -63,7 +63,7 @@ def test_sensors_are_events(schedbridge):
 
 
 def test_the_report_shows_corridor_and_power(schedbridge, tmp_path):
-    code, out, _ = schedbridge("simulate", "power-paper", "--out", tmp_path)
+    code, out, _ = schedbridge("lab", "simulate", "power-paper", "--out", tmp_path)
     assert code == 0
     assert "above the corridor, avoidable: in all" in out
     assert (tmp_path / "power.png").stat().st_size > 10_000
@@ -84,7 +84,7 @@ def test_what_malleable_jobs_hold_is_never_more_than_the_machine(schedbridge, tm
     corridor.write_text("[{at: 0, lower: 0, upper: 3500W}]")
     policies = ("--policy", "power-plan", "--policy", "conservative")
     options = (*policies, "--corridor", corridor, "--out", tmp_path)
-    code, out, _ = schedbridge("simulate", "power-paper", *options)
+    code, out, _ = schedbridge("lab", "simulate", "power-paper", *options)
     assert code == 0
     for words in ("energy-delay product, kWh h", "above the corridor, behind the grace, kW s"):
         assert words in out

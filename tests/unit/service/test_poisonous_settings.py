@@ -94,9 +94,9 @@ COMMANDS = {
     "serve": ["serve", "--config", "FILE"],
     "status": ["status", "--config", "FILE"],
     "policy": ["policy", "set", "FILE", "--socket", "/nowhere/s"],
-    "simulate trace": ["simulate", "FILE"],
-    "simulate policy": ["simulate", "FILE", "--policy", "FILE"],
-    "replay": ["replay", "FILE"],
+    "simulate trace": ["lab", "simulate", "FILE"],
+    "simulate policy": ["lab", "simulate", "FILE", "--policy", "FILE"],
+    "replay": ["lab", "replay", "FILE"],
     "topology": ["topology", "check", "FILE"],
 }
 

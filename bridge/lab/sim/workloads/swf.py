@@ -256,12 +256,13 @@ def _separated(line: bytes) -> str | None:
     """What a file with this first line is, if its fields are not separated by blanks."""
     if line.startswith((b"{", b"[")):
         return (
-            "this is JSON, not the Standard Workload Format: 'schedbridge import' reads what"
+            "this is JSON, not the Standard Workload Format: 'schedbridge lab import' reads what"
             " sacct --json prints"
         )
     if b"|" in line:
         return (
-            "fields are separated by '|': 'schedbridge import' reads what sacct --parsable2 prints"
+            "fields are separated by '|': 'schedbridge lab import' reads what"
+            " sacct --parsable2 prints"
         )
     for sign in (b",", b";"):
         if line.count(sign) >= 3 and len(line.split()) < N_FIELDS:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training of the placement networks (`schedbridge train`). Only this package needs torch.
+"""Training of the placement networks (`schedbridge lab train`). Only this package needs torch.
 
 Imports policies and the model; `windows` and `environment` work without torch. Start with `ppo.py`.
 """

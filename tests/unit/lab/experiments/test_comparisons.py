@@ -274,7 +274,7 @@ def test_the_tables_hold_every_run_and_the_measures_of_the_comparison(judged, tm
 
 def test_parquet_without_pyarrow_names_the_extra(kept, tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    with pytest.raises(ConfigError, match=r"schedbridge\[experiments\].*--csv"):
+    with pytest.raises(ConfigError, match=r"schedbridge\[experiments\]"):
         table.write_parquet(tmp_path / "t.parquet", read_bench(kept), Trim())
 
 
@@ -283,7 +283,7 @@ def test_a_full_disk_is_told_with_the_file(kept, tmp_path, capsys, option):
     path = tmp_path / "out"
     path.symlink_to("/dev/full")  # what is removed by mistake is the link
     with pytest.raises(SystemExit) as ended:
-        main(["experiment-report", str(kept), option, str(path)])
+        main(["lab", "experiment-report", str(kept), option, str(path)])
     said = capsys.readouterr().err
     assert (ended.value.code, said) == (1, f"schedbridge: {path}: No space left on device\n")
 

@@ -24,7 +24,7 @@ def test_without_torch_one_line_says_how_to_get_it(monkeypatch):
 
 def train(*arguments):
     with pytest.raises(SystemExit) as stopped:
-        main(["train", "placement", *arguments])
+        main(["lab", "train", "placement", *arguments])
     return stopped.value.code
 
 
