@@ -36,7 +36,10 @@ LABEL = "schedbridge.image=yes"
 PYTHON = "3.13"
 """Python of the base image's Debian."""
 ALWAYS = ("docker/Dockerfile", "docker/role")
-SOURCES = ("pyproject.toml", "CMakeLists.txt", "README.md", "LICENSES", "proto", "bridge")
+SOURCES = (
+    "pyproject.toml", "CMakeLists.txt", "README.md", "LICENSES", "proto", "bridge",
+    "schedbridge_contracts",
+)  # fmt: skip
 MPI_WHEELS = ("distributed>=2025.1", "mpi4py>=4.1", "mpich>=5.0,<6", "numpy>=2.0.2")
 """What the image `mpi` holds besides Debian's packages; its Python programs use numpy."""
 LEFT_OUT = {"__pycache__", ".mypy_cache", ".ruff_cache", "build"}
