@@ -4,8 +4,7 @@
 Rules
     1. A row uses the total of its nodes, tasks and chunks; with whole nodes, all CPUs and all
        memory of these nodes, if that is more. A running job uses what it holds.
-    2. No code of the planners is used, except that `bridge.planning.site_rules.validity`, which
-       defines the meaning of validities, expands them.
+    2. No code of the planners is used, not even to expand validities (`bridge.check.validity`).
 """
 
 from functools import cached_property
@@ -13,12 +12,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.check.validity import windows
 from bridge.dialect import dialect_of
 from bridge.model.node import CPUS, MEMORY_MIB
 from bridge.model.plan import Plan
 from bridge.model.rules.limits import ARRAY_JOBS, JOBS, TIME, Access, ConsumerKind, Validity
 from bridge.model.snapshot import Snapshot
-from bridge.planning.site_rules.validity import windows
 from bridge.units import NEVER, UNLIMITED_S
 
 Ints = NDArray[np.int64]

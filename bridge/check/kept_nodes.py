@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.check.amounts import CheckedAmounts
+from bridge.check.features import alternatives, matching
 from bridge.check.sums import Found, meets
 from bridge.model.job import WidthRule
 from bridge.model.resources import Arrangement
@@ -15,7 +16,6 @@ from bridge.model.rules.limits import (
     FreePool,
 )
 from bridge.model.rules.node_set import NodeSet
-from bridge.planning.requests.features import parse_features
 from bridge.units import NEVER
 
 
@@ -23,7 +23,7 @@ def kept_nodes(world: CheckedAmounts, pools: Sequence[FreePool]) -> Found:
     """Rule 4."""
     for pool in pools:
         times = world.windows(pool.validity)
-        kept = _nodes_meant(world, pool.nodes or NodeSet())
+        kept = nodes_meant(world, pool.nodes or NodeSet())
         outside = meets(world, np.arange(len(world.rows)), times)
         for access in pool.access:
             if not access.chunk:
@@ -89,7 +89,7 @@ def _chunks_there(world: CheckedAmounts, at: int) -> tuple[tuple[int, ...], ...]
     return (tuple(world.want[at].tolist()),)
 
 
-def _nodes_meant(world: CheckedAmounts, nodes: NodeSet) -> NDArray[np.bool_]:
+def nodes_meant(world: CheckedAmounts, nodes: NodeSet) -> NDArray[np.bool_]:
     """(n_nodes,) which nodes meet all parts of a condition."""
     table = world.snapshot.nodes
     meant = np.ones(len(table), dtype=bool)
@@ -97,10 +97,8 @@ def _nodes_meant(world: CheckedAmounts, nodes: NodeSet) -> NDArray[np.bool_]:
         wanted = set(nodes.names)
         meant &= np.array([name in wanted for name in table.names], dtype=bool)
     if nodes.features:
-        alternatives = parse_features(nodes.features)
-        meant &= np.array(
-            [any(matches(each) for matches in alternatives) for each in table.features], dtype=bool
-        )
+        masks = [matching(one, table.features) for one in alternatives(nodes.features)]
+        meant &= np.any(masks, axis=0)
     if nodes.having:
         column = world.column(nodes.having)
         has = 0 <= column < len(world.snapshot.resources)

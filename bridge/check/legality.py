@@ -43,6 +43,7 @@ from bridge.check.coscheduling import (
     host_cpus_free,
 )
 from bridge.check.fabrics import fabrics
+from bridge.check.features import alternatives, matching
 from bridge.check.power_saving import broken_power_changes
 from bridge.check.resizes import added_nodes, broken_resizes, broken_returns
 from bridge.check.site_rules import broken_rules
@@ -58,7 +59,6 @@ from bridge.model.resources import Arrangement
 from bridge.model.rules.resize_limits import ResizeBounds
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
-from bridge.planning.requests.features import parse_features
 from bridge.units import NEVER, UNPLANNED
 
 
@@ -407,7 +407,7 @@ class _Bench:
         if not text:
             return [np.ones(len(features), dtype=bool)]
         try:
-            return [np.array([match(f) for f in features]) for match in parse_features(text)]
+            return [matching(one, features) for one in alternatives(text)]
         except RequestError:
             return []
 

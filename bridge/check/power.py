@@ -4,8 +4,7 @@
 Rules
     1. At every second the base, the idle power of all nodes that are on, and the power of rows and
        running jobs beyond idle stay together within the upper bound of that second.
-    2. `bridge.planning.power.estimates` defines the assumed power of nodes and jobs; the sums over
-       the nodes of a row are computed here.
+    2. `bridge.check.estimates` states the assumed power of nodes and jobs.
     3. Running jobs, and nodes that they are giving back, count until their expected ends. A
        violation by them alone is not a fault of the plan, but no further power may be added to it.
     4. Added nodes of running jobs are rows here (`bridge.check.resizes.added_nodes`).
@@ -16,15 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.check.amounts import CheckedAmounts, Ints
+from bridge.check.estimates import NodePowers, node_powers, running_upper_w, waiting_upper_w
 from bridge.check.sums import Found, Sum, overrun
 from bridge.model.node import CPUS
 from bridge.model.rules.power import NO_UPPER_W, PowerRules
-from bridge.planning.power.estimates import (
-    NodePowers,
-    node_powers,
-    pending_estimates,
-    running_estimates,
-)
 from bridge.units import NEVER
 
 
@@ -39,19 +33,19 @@ def broken_power(world: CheckedAmounts, rules: PowerRules) -> Found:
     if not len(bounds):
         return
     snapshot, running = world.snapshot, world.snapshot.running
-    powers = node_powers(rules, snapshot)
+    powers = node_powers(world, rules)
     idle_w = np.where(powers.on, powers.idle_w, 0)
     bounds[:, 2] -= rules.base_w + int(idle_w.sum())
     bounds = _with_resuming(world, powers, bounds)
     bounds[:, 2] = np.maximum(bounds[:, 2], 0)
 
-    stated_w = pending_estimates(snapshot.jobs).upper_w[world.job[world.entry_row]]
+    stated_w = waiting_upper_w(snapshot.jobs)[world.job[world.entry_row]]
     cpus = _taken(world, world.node, world.want[:, CPUS], world.whole[world.entry_row])
     drawn_w = _drawn(powers, world.node, stated_w, *cpus)
     rows_w = np.bincount(world.entry_row, drawn_w, minlength=len(world.rows)).astype(np.int64)
 
     holder = np.arange(len(running)).repeat(np.diff(running.indptr))
-    stated_w = running_estimates(running).upper_w[holder]
+    stated_w = running_upper_w(running)[holder]
     cpus = _taken(world, running.nodes, running.use[:, CPUS], running.exclusive[holder])
     drawn_w = _drawn(powers, running.nodes, stated_w, *cpus)
     held_w = np.bincount(holder, drawn_w, minlength=len(running)).astype(np.int64)

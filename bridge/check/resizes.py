@@ -24,6 +24,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.check.estimates import running_lower_w, running_upper_w
 from bridge.check.fabrics import fabrics
 from bridge.model.decisions.resizes import Resizes
 from bridge.model.job import JobTable, RunningTable, WidthRule
@@ -33,7 +34,6 @@ from bridge.model.rules.limits import ARRAY_JOBS, JOBS
 from bridge.model.rules.resize_limits import ResizeBounds
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
-from bridge.planning.power.estimates import running_estimates
 from bridge.units import UNLIMITED_S
 
 _PER_JOB: Final = frozenset({JOBS, ARRAY_JOBS})
@@ -285,7 +285,6 @@ def _jobs(
     left_s: NDArray[np.int64],
 ) -> JobTable:
     running, n = snapshot.running, len(rows)
-    estimates = running_estimates(running)
     zeros = np.zeros(n, dtype=np.int64)
     return JobTable.of_columns(
         {
@@ -307,7 +306,7 @@ def _jobs(
             "features": running.features[rows],
             "licences": np.zeros((n, len(snapshot.licences)), dtype=np.int64),
             "reservation": running.reservation[rows],
-            "min_power_w": estimates.lower_w[rows],
-            "max_power_w": estimates.upper_w[rows],
+            "min_power_w": running_lower_w(running)[rows],
+            "max_power_w": running_upper_w(running)[rows],
         }
     )

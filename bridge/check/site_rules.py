@@ -25,9 +25,6 @@ Rules
     7. The upper bound of power holds (`bridge.check.power`).
     8. If several rows break a rule together, the last ones in the plan are blamed
        (`bridge.check.sums`).
-
-Validities are expanded by `bridge.planning.site_rules.validity`, which defines their
-meaning.
 """
 
 from collections.abc import Sequence

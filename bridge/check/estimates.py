@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The power that the check assumes for nodes and jobs, W.
+
+Rules
+    1. A node has the first type that matches it; without one it draws nothing.
+    2. A node draws its idle power unless it is powered off.
+    3. The power of a job on each node is the measured one, else the learnt, else the stated; 0: it
+       is unknown.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bridge.check.amounts import CheckedAmounts, Ints
+from bridge.check.kept_nodes import nodes_meant
+from bridge.model.job import JobTable, RunningTable
+from bridge.model.node import state_flags
+from bridge.model.rules.power import PowerRules
+
+_NO_POWER = {"POWERED_DOWN", "POWERED_OFF", "FUTURE"}
+
+
+@dataclass(frozen=True)
+class NodePowers:
+    """The power of nodes; all columns (n_nodes,).
+
+    Attributes:
+        idle_w, max_w: without a job, and at most.
+        on: which draw their idle power now.
+        before: which draw it when a job begins: if need be, they are powered up first.
+    """
+
+    idle_w: Ints
+    max_w: Ints
+    on: NDArray[np.bool_]
+    before: NDArray[np.bool_]
+
+
+def node_powers(world: CheckedAmounts, rules: PowerRules) -> NodePowers:
+    """Rules 1 and 2."""
+    nodes = world.snapshot.nodes
+    idle_w, max_w = np.zeros((2, len(nodes)), dtype=np.int64)
+    typed = np.zeros(len(nodes), dtype=bool)
+    for kind in rules.node_types:
+        mine = nodes_meant(world, kind.nodes) & ~typed
+        idle_w[mine], max_w[mine] = kind.idle_w, kind.max_w
+        typed |= mine
+    on = np.array([_NO_POWER.isdisjoint(state_flags(state)) for state in nodes.state], dtype=bool)
+    saving = nodes.power_saving
+    return NodePowers(idle_w, max_w, on, on if saving is None else on | saving.off)
+
+
+def waiting_upper_w(jobs: JobTable) -> Ints:
+    """(n_jobs,) rule 3."""
+    return _known(jobs.learnt_max_power_w, jobs.max_power_w)
+
+
+def running_upper_w(running: RunningTable) -> Ints:
+    """(n_running,) rule 3."""
+    return _known(running.measured_max_power_w, running.learnt_max_power_w, running.max_power_w)
+
+
+def running_lower_w(running: RunningTable) -> Ints:
+    """(n_running,) rule 3."""
+    return _known(running.measured_min_power_w, running.learnt_min_power_w, running.min_power_w)
+
+
+def _known(*columns: Ints) -> Ints:
+    """The first of them that is known, for each job."""
+    found = np.zeros_like(columns[0])
+    for column in columns:
+        found = np.where((found <= 0) & (column > 0), column, found)
+    return found
