@@ -23,7 +23,15 @@ from typing import Any
 import numpy as np
 from about import about
 
-from bridge.core import UNLIMITED, OrderFound, Stopped, plan_counts, replay_counts, search_orders
+from bridge.core import (
+    UNLIMITED,
+    NodeProblem,
+    OrderFound,
+    Stopped,
+    plan_counts,
+    replay_counts,
+    search_orders,
+)
 from bridge.lab.sim.runs.foreseen import Counted, Running
 from bridge.lab.sim.workloads.swf import read_swf
 from bridge.lab.sim.workloads.system import pool_of
@@ -136,11 +144,11 @@ class Searched(Counted):
         keys += [a * size + b * length - logs for a in SHARES for b in LENGTHS]
         table = np.array(keys)
         table[:, :lead] = -np.inf
-        columns = self._columns(jobs, takes_s, now_s)
+        problem = self._problem(jobs, takes_s, now_s)
 
         def ask(orders: np.ndarray, patience: int, effort: int) -> OrderFound:
             return search_orders(
-                columns,
+                problem,
                 unit_indptr=np.arange(len(jobs) + 1, dtype=np.int64),
                 weight=whole, due=due_s, orders=orders, lead=lead,
                 effort=effort, steps=self.search.budget_ms * STEPS_PER_MS, patience=patience,
@@ -167,43 +175,43 @@ class Searched(Counted):
         ends_s = np.array([self.ends_s(one, now_s) for one in running], dtype=np.int64)
         return ends_s, np.array([one.processors for one in running], dtype=np.int64)
 
-    def _columns(self, jobs: np.ndarray, takes_s: np.ndarray, now_s: int) -> dict[str, Any]:
-        """The arguments of `plan_nodes`. The assignment of processors to jobs does not matter."""
+    def _problem(self, jobs: np.ndarray, takes_s: np.ndarray, now_s: int) -> NodeProblem:
+        """What `plan_nodes` plans. The assignment of processors to jobs does not matter."""
         n, words = len(jobs), self.everywhere.shape[1]
         ends_s, widths = self._held(now_s)
         held = int(widths.sum())
         none = np.zeros((n, 1), dtype=np.int64)
         width = self.width[jobs].astype(np.int32)
-        return {
-            "now": now_s, "depth": UNLIMITED, "select": 0,
-            "capacity": np.ones((self.size, 1), dtype=np.int64),
-            "node_rank": np.zeros(self.size, dtype=np.int32),
-            "run_indptr": np.concatenate(([0], np.cumsum(widths))).astype(np.int64),
-            "run_nodes": np.arange(held, dtype=np.int32),
-            "run_use": np.ones((held, 1), dtype=np.int64),
-            "run_end": ends_s,
-            "run_exclusive": np.ones(len(widths), dtype=bool),
-            "run_counter": np.zeros((len(widths), 0), dtype=np.int64),
-            "class_nodes": self.everywhere,
-            "blackout_class": np.zeros(0, dtype=np.int32),
-            "blackout_start": np.zeros(0, dtype=np.int64),
-            "blackout_end": np.zeros(0, dtype=np.int64),
-            "blackout_nodes": np.zeros((0, words), dtype=np.uint64),
-            "counter_capacity": np.zeros(0, dtype=np.int64),
-            "job_counter": np.zeros((n, 0), dtype=np.int64),
-            "alt_indptr": np.arange(n + 1, dtype=np.int64),
-            "alt_class": np.zeros(n, dtype=np.int32),
-            "alt_time_limit_s": takes_s,
-            "alt_min_nodes": width, "alt_max_nodes": width,
-            "per_node": none, "per_task": none,
-            "tasks": np.zeros(n, dtype=np.int32),
-            "max_tasks_per_node": np.zeros(n, dtype=np.int32),
-            "exclusive": np.ones(n, dtype=bool),
-            "not_before": np.zeros(n, dtype=np.int64),
-            "width_rule": np.zeros(n, dtype=np.int8),
-            "required": np.full(n, -1, dtype=np.int32),
-            "required_nodes": np.zeros((0, words), dtype=np.uint64),
-        }  # fmt: skip
+        return NodeProblem(
+            now=now_s, depth=UNLIMITED, select=0,
+            capacity=np.ones((self.size, 1), dtype=np.int64),
+            node_rank=np.zeros(self.size, dtype=np.int32),
+            run_indptr=np.concatenate(([0], np.cumsum(widths))).astype(np.int64),
+            run_nodes=np.arange(held, dtype=np.int32),
+            run_use=np.ones((held, 1), dtype=np.int64),
+            run_end=ends_s,
+            run_exclusive=np.ones(len(widths), dtype=bool),
+            run_counter=np.zeros((len(widths), 0), dtype=np.int64),
+            class_nodes=self.everywhere,
+            blackout_class=np.zeros(0, dtype=np.int32),
+            blackout_start=np.zeros(0, dtype=np.int64),
+            blackout_end=np.zeros(0, dtype=np.int64),
+            blackout_nodes=np.zeros((0, words), dtype=np.uint64),
+            counter_capacity=np.zeros(0, dtype=np.int64),
+            job_counter=np.zeros((n, 0), dtype=np.int64),
+            alt_indptr=np.arange(n + 1, dtype=np.int64),
+            alt_class=np.zeros(n, dtype=np.int32),
+            alt_time_limit_s=takes_s,
+            alt_min_nodes=width, alt_max_nodes=width,
+            per_node=none, per_task=none,
+            tasks=np.zeros(n, dtype=np.int32),
+            max_tasks_per_node=np.zeros(n, dtype=np.int32),
+            exclusive=np.ones(n, dtype=bool),
+            not_before=np.zeros(n, dtype=np.int64),
+            width_rule=np.zeros(n, dtype=np.int8),
+            required=np.full(n, -1, dtype=np.int32),
+            required_nodes=np.zeros((0, words), dtype=np.uint64),
+        )  # fmt: skip
 
     def told(self) -> dict[str, Any]:
         """The results."""

@@ -6,7 +6,8 @@ nothing of the others. Start with `_core.pyi`, which has the rules of every kern
 intervals, depth, saturation at ``NEVER``), then `book/book.hpp`.
 
 * ``plan_counts`` and ``map_counts``: interchangeable items, counted; then concrete nodes.
-* ``plan_nodes``: nodes with several resources, classes, blackouts, counters, shared or whole.
+* ``plan_nodes``: nodes with several resources, classes, blackouts, counters, shared or whole, as
+  a ``NodeProblem`` states them.
 * ``Book``: the same, kept over time: find, book, revoke, replan, undo, ask what is in the way.
 * ``replay_counts``: a whole trace by the same rules, in one call.
 * ``UsageVector``: used or free items of one resource over time (the RUSV of OpenCCS).
@@ -69,6 +70,7 @@ from bridge.core._core import (
     write_announcements,
 )
 from bridge.core.bitsets import pack_nodes, unpack_nodes
+from bridge.core.node_problem import NodeProblem
 
 __all__ = [
     "NEVER",
@@ -88,6 +90,7 @@ __all__ = [
     "Kept",
     "LoweredRows",
     "NodePlan",
+    "NodeProblem",
     "OrderFound",
     "RepairNetwork",
     "Replay",

@@ -7,13 +7,12 @@ start, exactly as ``plan_nodes`` does with unlimited depth.
 """
 
 import enum
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.core._alarm import Alarm
+from bridge.core.node_problem import NodeProblem
 
 class Stopped(enum.IntEnum):
     """Why a search ended."""
@@ -76,7 +75,7 @@ class OrderFound:
     def decoding(self) -> Decoding: ...
 
 def search_orders(
-    problem: Mapping[str, Any],
+    problem: NodeProblem,
     *,
     unit_indptr: NDArray[np.int64],
     weight: NDArray[np.int64],
@@ -99,7 +98,7 @@ def search_orders(
     behind the lead every order is tried instead.
 
     Args:
-        problem: the arguments of ``plan_nodes``, a dict; depth UNLIMITED.
+        problem: as for ``plan_nodes``; depth UNLIMITED.
         unit_indptr: (n_units + 1,) unit u is the jobs [unit_indptr[u], unit_indptr[u + 1]).
         weight: (n_jobs,) cost of a second of delay, 0 to 2**40.
         due: (n_jobs,) delay counts from here, s.

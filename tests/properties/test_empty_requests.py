@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs that ask for nothing of what others ask for: no CPUs, no memory, no time, no anything."""
 
+import dataclasses
 import random
 
 import numpy as np
@@ -71,7 +72,7 @@ def test_every_policy_plans_them(plan, seed):
 def test_an_order_of_jobs_that_ask_for_nothing_is_searched():
     from tests.unit.core.test_order_arguments import ASKED, PROBLEM
 
-    per_task = np.zeros_like(PROBLEM["per_task"])
-    per_node = np.zeros_like(PROBLEM["per_node"])
-    found = search_orders({**PROBLEM, "per_task": per_task, "per_node": per_node}, **ASKED)
+    nothing = np.zeros_like(PROBLEM.per_task)
+    problem = dataclasses.replace(PROBLEM, per_task=nothing, per_node=nothing)
+    found = search_orders(problem, **ASKED)
     assert sorted(found.order.tolist()) == [0, 1]

@@ -26,7 +26,7 @@ import typer
 from rich.console import Console
 from rich.progress import track
 
-from bridge.cli.benchmarks.workloads import Column, QueueShape, node_columns, queue, shares
+from bridge.cli.benchmarks.workloads import Column, QueueShape, node_problem, queue, shares
 from bridge.core import (
     NEVER,
     UNLIMITED,
@@ -101,16 +101,16 @@ def measure(
     start = counted()
     planned = (start != UNPLANNED) & (start != NEVER)
     few, per_node = shares(shape, jobs, seed)
-    whole = node_columns(nodes, count, limit_s, None, depth)
-    shared = node_columns(nodes, few, limit_s, per_node, depth)
+    whole = node_problem(nodes, count, limit_s, None, depth)
+    shared = node_problem(nodes, few, limit_s, per_node, depth)
     works: dict[str, Callable[[], object]] = {
         "counts": counted,
         "map": lambda: map_counts(
             nodes, start, np.where(planned, start + limit_s, 0), count,
             none, np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32),
         ),
-        "whole_nodes": lambda: plan_nodes(**whole),
-        "shared_nodes": lambda: plan_nodes(**shared),
+        "whole_nodes": lambda: plan_nodes(whole),
+        "shared_nodes": lambda: plan_nodes(shared),
     }  # fmt: skip
     result: dict[str, Any] = {
         "shape": shape.value,

@@ -37,7 +37,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.cli.benchmarks.workloads import QueueShape, node_columns, queue, shares
+from bridge.cli.benchmarks.workloads import QueueShape, node_problem, queue, shares
 from bridge.core import (
     NEVER,
     UNLIMITED,
@@ -334,7 +334,7 @@ def measure_table(
     """
     _, limit_s = queue(shape, jobs, nodes, 1)
     few, per_node = shares(shape, jobs, 1)
-    columns = node_columns(nodes, few, limit_s, per_node, UNLIMITED)
+    problem = node_problem(nodes, few, limit_s, per_node, UNLIMITED)
     task = QueuedJobs(
         few,
         per_node,
@@ -345,8 +345,8 @@ def measure_table(
     nothing = np.zeros(0, dtype=np.int64)
     book_s, nodes_s = [], []
     for _ in range(repeats):
-        book = Book(0, columns["capacity"], columns["node_rank"])
-        book.add_class(columns["class_nodes"][0])
+        book = Book(0, problem.capacity, problem.node_rank)
+        book.add_class(problem.class_nodes[0])
         requests = task.requests(book)
         began = time.perf_counter()
         planned = book.plan_many(
@@ -365,7 +365,7 @@ def measure_table(
         book_s.append(time.perf_counter() - began)
         if against:
             began = time.perf_counter()
-            same = plan_nodes(**columns)
+            same = plan_nodes(problem)
             nodes_s.append(time.perf_counter() - began)
             if not np.array_equal(same.start, planned.start):
                 raise AssertionError("plan_nodes and the book disagree")

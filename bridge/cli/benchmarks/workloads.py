@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.core import Select, pack_nodes
+from bridge.core import NodeProblem, Select, pack_nodes
 
 Column: TypeAlias = NDArray[np.int64]
 
@@ -66,10 +66,10 @@ def shares(shape: QueueShape, jobs: int, seed: int) -> tuple[Column, Column]:
     return rng.choice([1, 1, 1, 1, 2, 4], jobs).astype(np.int64), per_node
 
 
-def node_columns(
+def node_problem(
     nodes: int, count: Column, limit_s: Column, per_node: Column | None, depth: int
-) -> dict[str, Any]:
-    """Makes the arguments of ``plan_nodes``: one class, nothing running.
+) -> NodeProblem:
+    """Makes a problem of ``plan_nodes``: one class, nothing running.
 
     Args:
         nodes: number of nodes, all alike.
@@ -86,37 +86,37 @@ def node_columns(
 
     everywhere = pack_nodes(np.ones((1, nodes), dtype=np.bool_))
     nowhere = nothing(0, everywhere.shape[1], dtype=np.uint64)
-    return {
-        "now": 0,
-        "depth": depth,
-        "select": int(Select.SEQUENTIAL),
-        "capacity": np.tile(np.array(_NODE, dtype=np.int64), (nodes, 1)),
-        "node_rank": nothing(nodes, dtype=np.int32),
-        "run_indptr": nothing(1),
-        "run_nodes": nothing(0, dtype=np.int32),
-        "run_use": nothing(0, n_res),
-        "run_end": nothing(0),
-        "run_exclusive": nothing(0, dtype=np.bool_),
-        "run_counter": nothing(0, 0),
-        "class_nodes": everywhere,
-        "blackout_class": nothing(0, dtype=np.int32),
-        "blackout_start": nothing(0),
-        "blackout_end": nothing(0),
-        "blackout_nodes": nowhere,
-        "counter_capacity": nothing(0),
-        "job_counter": nothing(n_jobs, 0),
-        "alt_indptr": np.arange(n_jobs + 1, dtype=np.int64),
-        "alt_class": nothing(n_jobs, dtype=np.int32),
-        "alt_time_limit_s": limit_s,
-        "alt_min_nodes": wanted,
-        "alt_max_nodes": wanted,
-        "per_node": nothing(n_jobs, n_res) if per_node is None else per_node,
-        "tasks": nothing(n_jobs, dtype=np.int32),
-        "per_task": nothing(n_jobs, n_res),
-        "max_tasks_per_node": nothing(n_jobs, dtype=np.int32),
-        "exclusive": np.full(n_jobs, per_node is None),
-        "not_before": nothing(n_jobs),
-        "width_rule": nothing(n_jobs, dtype=np.int8),
-        "required": np.full(n_jobs, -1, dtype=np.int32),
-        "required_nodes": nowhere,
-    }
+    return NodeProblem(
+        now=0,
+        depth=depth,
+        select=int(Select.SEQUENTIAL),
+        capacity=np.tile(np.array(_NODE, dtype=np.int64), (nodes, 1)),
+        node_rank=nothing(nodes, dtype=np.int32),
+        run_indptr=nothing(1),
+        run_nodes=nothing(0, dtype=np.int32),
+        run_use=nothing(0, n_res),
+        run_end=nothing(0),
+        run_exclusive=nothing(0, dtype=np.bool_),
+        run_counter=nothing(0, 0),
+        class_nodes=everywhere,
+        blackout_class=nothing(0, dtype=np.int32),
+        blackout_start=nothing(0),
+        blackout_end=nothing(0),
+        blackout_nodes=nowhere,
+        counter_capacity=nothing(0),
+        job_counter=nothing(n_jobs, 0),
+        alt_indptr=np.arange(n_jobs + 1, dtype=np.int64),
+        alt_class=nothing(n_jobs, dtype=np.int32),
+        alt_time_limit_s=limit_s,
+        alt_min_nodes=wanted,
+        alt_max_nodes=wanted,
+        per_node=nothing(n_jobs, n_res) if per_node is None else per_node,
+        tasks=nothing(n_jobs, dtype=np.int32),
+        per_task=nothing(n_jobs, n_res),
+        max_tasks_per_node=nothing(n_jobs, dtype=np.int32),
+        exclusive=np.full(n_jobs, per_node is None),
+        not_before=nothing(n_jobs),
+        width_rule=nothing(n_jobs, dtype=np.int8),
+        required=np.full(n_jobs, -1, dtype=np.int32),
+        required_nodes=nowhere,
+    )

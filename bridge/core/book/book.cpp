@@ -221,10 +221,10 @@ BookFound Book::find(int32_t request, int64_t length, Terms terms, int64_t earli
                      bool last) {
     BookFound found{NEVER, {}};
     if (last) {
-        const int64_t start = search_.last(request, length, terms, latest, earliest);
+        const int64_t start = search_.latest_start(request, length, terms, latest, earliest);
         found.start = start < 0 ? NEVER : start;
     } else {
-        found.start = search_.next(request, length, terms, earliest, latest);
+        found.start = search_.earliest_start(request, length, terms, earliest, latest);
     }
     if (found.start != NEVER) {
         search_.map(request, found.start, length, found.placed);

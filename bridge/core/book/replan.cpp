@@ -279,10 +279,10 @@ bool Book::replan(Booking &booking, int64_t earliest) {
     }
     const Terms terms{booking.terms.data(), booking.terms.size()};
     write(booking, booking.start, booking.end, -1);
-    const int64_t start = search_.next(booking.request, length, terms, from, until - 1,
-                                       {booking.start, booking.end, &booking.placed,
-                                        chances_.empty() ? nullptr : &chances_,
-                                        !chances_.empty() && !booking.terms.empty()});
+    const int64_t start = search_.earliest_start(booking.request, length, terms, from, until - 1,
+                                                 {booking.start, booking.end, &booking.placed,
+                                                  chances_.empty() ? nullptr : &chances_,
+                                                  !chances_.empty() && !booking.terms.empty()});
     if (start == NEVER) {
         write(booking, booking.start, booking.end, 1);
         booking.searched = searched(earliest, booking.terms);

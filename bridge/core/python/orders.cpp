@@ -29,54 +29,6 @@ struct PyOrderFound {
     Decoding decoding;
 };
 
-NodeHandles handles_of(const nb::dict &problem) {
-    size_t found = 0;
-    const auto column = [&](const char *name) -> nb::handle {
-        if (!problem.contains(name)) {
-            refuse(std::string("problem: lacks ") + name);
-        }
-        ++found;
-        return nb::handle(problem[name].ptr());
-    };
-    const auto perhaps = [&](const char *name) {
-        return problem.contains(name) ? column(name) : nb::handle(Py_None);
-    };
-    const auto number = [&](const char *name) {
-        int64_t value = 0;
-        if (!nb::try_cast(column(name), value)) {
-            refuse(std::string(name) + ": expected a whole number");
-        }
-        return value;
-    };
-    NodeHandles handles{{number("now"), number("depth"), number("select"), column("capacity"),
-                         column("node_rank"), column("run_indptr"), column("run_nodes"),
-                         column("run_use"), column("run_end"), column("run_exclusive"),
-                         column("run_counter"), column("class_nodes"), column("blackout_class"),
-                         column("blackout_start"), column("blackout_end"), column("blackout_nodes"),
-                         column("counter_capacity")},
-                        column("job_counter"),
-                        column("alt_indptr"),
-                        column("alt_class"),
-                        column("alt_time_limit_s"),
-                        column("alt_min_nodes"),
-                        column("alt_max_nodes"),
-                        column("per_node"),
-                        column("tasks"),
-                        column("per_task"),
-                        column("max_tasks_per_node"),
-                        column("exclusive"),
-                        column("not_before"),
-                        column("width_rule"),
-                        column("required"),
-                        column("required_nodes"),
-                        perhaps("alt_latest"),
-                        perhaps("beside_depth")};
-    if (found != problem.size()) {
-        refuse("problem: has something that is not an argument of plan_nodes");
-    }
-    return handles;
-}
-
 void expect_orders(const Column<int32_t> &orders, size_t n_units, size_t lead) {
     orders.expect_columns(n_units, "one per unit");
     if (orders.rows() == 0) {
@@ -96,11 +48,11 @@ void expect_orders(const Column<int32_t> &orders, size_t n_units, size_t lead) {
     }
 }
 
-PyOrderFound search_orders_py(const nb::dict &problem, nb::handle unit_indptr, nb::handle weight,
+PyOrderFound search_orders_py(nb::handle problem, nb::handle unit_indptr, nb::handle weight,
                               nb::handle due, nb::handle orders, int64_t lead, int64_t effort,
                               int64_t steps, int64_t patience, uint64_t seed, const Alarm *alarm,
                               nb::handle latest, nb::handle waited, int64_t halves) {
-    const NodeArguments arguments(handles_of(problem));
+    const NodeArguments arguments(problem);
     const NodeProblem &nodes = arguments.problem();
     scalar("depth", nodes.depth, UNLIMITED);
     const Column<int64_t> units("unit_indptr", unit_indptr);

@@ -33,11 +33,11 @@ docs/design/0005-kernels.md says why, and where their schedules may differ.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.core import NodeProblem
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.planning.queue.rows import Rows, expand_arrays
@@ -193,12 +193,12 @@ class ListScheduler:
         by_rank = np.argsort(ranked, kind="stable")
         return by_rank if order is None else order[by_rank]
 
-    def columns(self, order: NDArray[np.int64]) -> dict[str, Any]:
-        """The arguments of `plan_nodes` for some positions in this order, for similar kernels.
+    def problem(self, order: NDArray[np.int64]) -> NodeProblem:
+        """What `plan_nodes` plans for some positions in this order, for similar kernels.
 
-        They describe every constraint on these rows, unless the book plans (`by_book`).
+        It describes every constraint on these rows, unless the book plans (`by_book`).
         """
-        return self._nodes_plan.columns(order)
+        return self._nodes_plan.problem(order)
 
     def plan(self, policy: str) -> Plan:
         """The plan of the last order decoded, with the reason of every row that waits.

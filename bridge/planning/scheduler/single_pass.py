@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.core import UNLIMITED, Blocked, NodePlan, pack_nodes, plan_nodes
+from bridge.core import UNLIMITED, Blocked, NodePlan, NodeProblem, pack_nodes, plan_nodes
 from bridge.model.job import JobTable
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
@@ -65,7 +65,7 @@ class NodesPlan:
         rows, lowered = self._rows, self._rows.lowered
         most = UNLIMITED if depth is None else depth
         if order is not None or lowered is None or not rows.plain:
-            self._found = plan_nodes(**{**self.columns(order), "depth": most})
+            self._found = plan_nodes(self.problem(order, most))
             return
         assert rows.kept is not None
         class_nodes = rows.kept.class_nodes(lowered.classes)
@@ -99,17 +99,16 @@ class NodesPlan:
             tasks=found.tasks[take],
         )
 
-    def columns(self, order: NDArray[np.int64] | None) -> dict[str, Any]:
-        """The arguments of `plan_nodes` for some positions in `Rows.plannable`, in this order.
+    def problem(self, order: NDArray[np.int64] | None, depth: int = UNLIMITED) -> NodeProblem:
+        """What `plan_nodes` plans for some positions in `Rows.plannable`, in this order.
 
         None: for all, in that order.
         """
-        jobs = {**self._jobs(order), "required_nodes": self._required[1]}
-        return {**self._world, **jobs, "depth": UNLIMITED}
+        return NodeProblem(**self._world, **self._jobs(order), depth=depth)
 
     @cached_property
     def _world(self) -> dict[str, Any]:
-        """The arguments that do not depend on the order of the jobs."""
+        """The columns that do not depend on the order of the jobs."""
         rows, snapshot, running = self._rows, self._rows.snapshot, self._rows.snapshot.running
         if rows.kept is not None and rows.lowered is not None and not snapshot.reservations:
             class_nodes = rows.kept.class_nodes(rows.lowered.classes)
@@ -149,7 +148,7 @@ class NodesPlan:
         return rows.not_before_s(), rows.latest_s(), fixed
 
     def _jobs(self, order: NDArray[np.int64] | None) -> dict[str, Any]:
-        """The other arguments, for rows in this order."""
+        """The other columns, for rows in this order."""
         rows, alternatives = self._rows, self._rows.alternatives
         jobs, take = rows.snapshot.jobs, rows.job[rows.plannable]
         not_before, latest, fixed = self._bounds
@@ -177,6 +176,7 @@ class NodesPlan:
             "beside_depth": fixed,
             "width_rule": jobs.width_rule[take],
             "required": required,
+            "required_nodes": self._required[1],
         }
 
     def _explain_plain(self, found: NodePlan) -> None:

@@ -51,12 +51,12 @@ Bound: Lagrangian relaxation of the capacity, priced as fluid jobs first.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.core import Alarm, OrderFound, Stopped, search_orders
+from bridge.core import Alarm, NodeProblem, OrderFound, Stopped, search_orders
 from bridge.errors import ConfigError
 from bridge.model.decisions.answer import LATE, NO_GAIN, SETTLED, SMALL, Dispatched
 from bridge.model.snapshot import Snapshot
@@ -213,8 +213,8 @@ class SearchQueue(Protocol):
     def schedule(self, order: NDArray[np.int64] | None = None) -> RowStarts:
         """Plans all rows from scratch, in an order of the positions."""
 
-    def columns(self, order: NDArray[np.int64]) -> dict[str, Any]:
-        """The arguments of `plan_nodes` for some positions in this order."""
+    def problem(self, order: NDArray[np.int64]) -> NodeProblem:
+        """What `plan_nodes` plans for some positions in this order."""
 
 
 @dataclass(frozen=True)
@@ -438,7 +438,7 @@ class _Window:
         """Searches for the best order of the units, until the alarm expires if there is one."""
         settings = self._cycle._settings
         return search_orders(
-            self._cycle._queue.columns(self._rows),
+            self._cycle._queue.problem(self._rows),
             unit_indptr=self._indptr,
             weight=self._weight,
             due=self._due_s,

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from bridge.cli.benchmarks.workloads import QueueShape, node_columns, queue, shares
+from bridge.cli.benchmarks.workloads import QueueShape, node_problem, queue, shares
 from bridge.cli.main import main
 from bridge.core import UNLIMITED, plan_nodes
 
@@ -57,5 +57,5 @@ def test_queues_are_what_they_say(shape: QueueShape) -> None:
     distinct = len(np.unique(limit_s))
     assert distinct == 8 if shape is QueueShape.CLUSTERED else distinct > 1000
     few, per_node = shares(shape, 2000, seed=3)
-    plan = plan_nodes(**node_columns(100, few, limit_s, per_node, UNLIMITED))
+    plan = plan_nodes(node_problem(100, few, limit_s, per_node, UNLIMITED))
     assert (np.diff(plan.indptr) == few).all()

@@ -6,7 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bridge.core import NEVER, UNLIMITED, Blocked, plan_counts, plan_nodes, replay_counts
+from bridge.core import (
+    NEVER,
+    UNLIMITED,
+    Blocked,
+    NodeProblem,
+    plan_counts,
+    plan_nodes,
+    replay_counts,
+)
 
 
 def i64(*values: int) -> np.ndarray[Any, Any]:
@@ -79,7 +87,7 @@ NODES: dict[str, Any] = {
 def test_the_examples_below_start_from_arguments_that_work() -> None:
     assert plan_counts(**COUNTS).tolist() == [0, 5]
     assert replay_counts(**REPLAY).start.tolist() == [0, 1]
-    plan = plan_nodes(**NODES)
+    plan = plan_nodes(NodeProblem(**NODES))
     assert plan.start.tolist() == [0, 10]
     assert plan.alternative.tolist() == [0, 1]
     assert plan.indptr.tolist() == [0, 1, 3]
@@ -134,17 +142,18 @@ def test_plan_nodes_names_any_column_of_the_wrong_dtype_or_shape(name: str) -> N
         if name in ("run_end", "run_nodes", "tasks", "alt_class", "counter_capacity", "capacity"):
             # Others are measured against these, so one of the others is named.
             with pytest.raises(ValueError, match=r"^[a-z_]+: "):
-                plan_nodes(**{**NODES, name: value})
+                plan_nodes(NodeProblem(**{**NODES, name: value}))
             continue
         if name == "blackout_class" and value.dtype != float and value.ndim == 1:
             continue
         with pytest.raises(ValueError, match=f"^{name}: "):
-            plan_nodes(**{**NODES, name: value})
+            plan_nodes(NodeProblem(**{**NODES, name: value}))
 
 
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
+        ("now", "noon", "now: expected a whole number"),
         ("select", 2, "select: 2 is more than 1"),
         ("capacity", i64(8, -1, 8, 9).reshape(2, 2), "capacity: -1 at position 1"),
         ("run_nodes", i32(2), "run_nodes: 2 at position 0 is more than 1"),
@@ -169,7 +178,7 @@ def test_plan_nodes_names_any_column_of_the_wrong_dtype_or_shape(name: str) -> N
 )
 def test_plan_nodes_refuses(name: str, value: object, message: str) -> None:
     with pytest.raises(ValueError, match="^" + message):
-        plan_nodes(**{**NODES, name: value})
+        plan_nodes(NodeProblem(**{**NODES, name: value}))
 
 
 def test_nothing_at_all_is_a_plan_too() -> None:
@@ -184,7 +193,7 @@ def test_nothing_at_all_is_a_plan_too() -> None:
         empty[name] = np.zeros((0, 0), dtype=np.uint64)
     empty["run_counter"] = np.zeros((0, 0), dtype=np.int64)
     empty["job_counter"] = np.zeros((0, 0), dtype=np.int64)
-    plan = plan_nodes(**empty)
+    plan = plan_nodes(NodeProblem(**empty))
     assert plan.start.tolist() == []
     assert plan.indptr.tolist() == [0]
 

@@ -8,7 +8,7 @@ of single nodes, on a system of more than a few nodes.
 import numpy as np
 import pytest
 
-from bridge.cli.benchmarks.workloads import QueueShape, node_columns, queue, shares
+from bridge.cli.benchmarks.workloads import QueueShape, node_problem, queue, shares
 from bridge.core import NEVER, UNLIMITED, Arrangement, Book, plan_nodes
 
 NODES = 80
@@ -26,12 +26,12 @@ class Queue:
         _, self.limit = queue(QueueShape.LOG, JOBS, NODES, seed)
         self.limit[::3] *= longer
         self.few, self.per_node = shares(QueueShape.LOG, JOBS, seed)
-        self.columns = node_columns(NODES, self.few, self.limit, self.per_node, UNLIMITED)
+        self.problem = node_problem(NODES, self.few, self.limit, self.per_node, UNLIMITED)
 
     def book(self, now=0):
         """An empty book and the requests of the jobs in it."""
-        book = Book(now, self.columns["capacity"], self.columns["node_rank"])
-        book.add_class(self.columns["class_nodes"][0])
+        book = Book(now, self.problem.capacity, self.problem.node_rank)
+        book.add_class(self.problem.class_nodes[0])
         first = np.zeros(1, dtype=np.int32)
         requests = [
             book.add_request(
@@ -66,7 +66,7 @@ def test_a_long_queue_is_planned_as_plan_nodes_plans_it(seed, longer):
     jobs = Queue(seed, longer)
     book, requests = jobs.book()
     planned = jobs.plan(book, requests)
-    told = plan_nodes(**jobs.columns)
+    told = plan_nodes(jobs.problem)
     assert planned.start.tolist() == told.start.tolist()
     for job in range(JOBS):
         nodes = planned.nodes[planned.indptr[job] : planned.indptr[job + 1]]

@@ -104,8 +104,8 @@ int64_t BookSearch::change_before(const Request &request, int64_t time, int64_t 
     return change < length ? -1 : std::min(time - 1, change - length);
 }
 
-int64_t BookSearch::last(int32_t request, int64_t length, Terms terms, int64_t from,
-                         int64_t earliest) {
+int64_t BookSearch::latest_start(int32_t request, int64_t length, Terms terms, int64_t from,
+                                 int64_t earliest) {
     earliest = std::max(earliest, state_.now);
     int64_t start = from;
     while (start >= earliest) {

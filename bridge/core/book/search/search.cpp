@@ -420,8 +420,8 @@ int64_t BookSearch::change_after(const Request &request, int64_t time) const {
     return change;
 }
 
-int64_t BookSearch::next(int32_t request, int64_t length, Terms terms, int64_t from, int64_t latest,
-                         Lifted lifted) {
+int64_t BookSearch::earliest_start(int32_t request, int64_t length, Terms terms, int64_t from,
+                                   int64_t latest, Lifted lifted) {
     int64_t start = std::max(from, state_.now);
     for (int64_t on_nodes = -1; start <= latest && start != NEVER;) {
         int64_t before = -1;

@@ -139,9 +139,10 @@ class BookSearch {
     explicit BookSearch(BookState &state) : state_(state) {}
 
     // The earliest start in [from, latest], or NEVER; the latest in [earliest, from], or -1.
-    int64_t next(int32_t request, int64_t length, Terms terms, int64_t from, int64_t latest,
-                 Lifted lifted = {});
-    int64_t last(int32_t request, int64_t length, Terms terms, int64_t from, int64_t earliest);
+    int64_t earliest_start(int32_t request, int64_t length, Terms terms, int64_t from,
+                           int64_t latest, Lifted lifted = {});
+    int64_t latest_start(int32_t request, int64_t length, Terms terms, int64_t from,
+                         int64_t earliest);
 
     // The same, without constraints.
     int64_t next_on_nodes(int32_t request, int64_t length, int64_t from, int64_t latest,

@@ -147,20 +147,15 @@ PyNodePlan PyLoweredRows::plan(nb::handle snapshot, int64_t depth, int64_t selec
                                nb::handle class_nodes, nb::handle blackouts) const {
     const nb::object nodes = attribute(snapshot, "nodes");
     const nb::object running = attribute(snapshot, "running");
-    const nb::object capacity = attribute(nodes, "capacity");
-    const nb::object licences = attribute(snapshot, "licence_total");
-    const nb::object indptr = attribute(running, "indptr");
-    const nb::object held = attribute(running, "nodes");
-    const nb::object use = attribute(running, "use");
-    const nb::object end = attribute(running, "end_s");
-    const nb::object whole = attribute(running, "exclusive");
-    const nb::object counted = attribute(running, "licences");
     const nb::tuple closed = nb::borrow<nb::tuple>(blackouts);
     NodeProblem problem{};
-    const NodeWorld world({nb::cast<int64_t>(attribute(snapshot, "now_s")), depth, select, capacity,
-                           rank, indptr, held, use, end, whole, counted, class_nodes, closed[0],
-                           closed[1], closed[2], closed[3], licences},
-                          problem, true);
+    const NodeWorld world(
+        {nb::cast<int64_t>(attribute(snapshot, "now_s")), depth, select,
+         attribute(nodes, "capacity"), nb::borrow(rank), attribute(running, "indptr"),
+         attribute(running, "nodes"), attribute(running, "use"), attribute(running, "end_s"),
+         attribute(running, "exclusive"), attribute(running, "licences"), nb::borrow(class_nodes),
+         closed[0], closed[1], closed[2], closed[3], attribute(snapshot, "licence_total")},
+        problem, true);
     std::vector<int64_t> jobs;
     jobs.reserve(found_.plannable.size());
     for (const int64_t row : found_.plannable) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks about thirty columns of plan_nodes, so that the planner need not.
+// Checks the columns of a NodeProblem, so that the planner need not.
 #include "python/single_pass/node_arguments.hpp"
 
 #include <string>
@@ -35,9 +35,27 @@ void expect_small_sums(const Column<int64_t> &held) {
     }
 }
 
+int64_t number(nb::handle given, const char *name) {
+    int64_t value = 0;
+    if (!nb::try_cast(attribute(given, name), value)) {
+        refuse(std::string(name) + ": expected a whole number");
+    }
+    return value;
+}
+
+WorldColumns world_of(nb::handle given) {
+    const auto column = [&](const char *name) { return attribute(given, name); };
+    return {number(given, "now"),     number(given, "depth"),    number(given, "select"),
+            column("capacity"),       column("node_rank"),       column("run_indptr"),
+            column("run_nodes"),      column("run_use"),         column("run_end"),
+            column("run_exclusive"),  column("run_counter"),     column("class_nodes"),
+            column("blackout_class"), column("blackout_start"),  column("blackout_end"),
+            column("blackout_nodes"), column("counter_capacity")};
+}
+
 } // namespace
 
-NodeWorld::NodeWorld(const WorldHandles &given, NodeProblem &problem, bool gather)
+NodeWorld::NodeWorld(const WorldColumns &given, NodeProblem &problem, bool gather)
     : capacities_("capacity", given.capacity, 2, gather), ranks_("node_rank", given.node_rank),
       counter_capacities_("counter_capacity", given.counter_capacity),
       run_ends_("run_end", given.run_end, 1, gather),
@@ -107,45 +125,50 @@ NodeWorld::NodeWorld(const WorldHandles &given, NodeProblem &problem, bool gathe
     problem.blackout_nodes = closed_nodes_.data();
 }
 
-NodeArguments::NodeArguments(const NodeHandles &given) : world_(given.world, problem_) {
+NodeArguments::NodeArguments(nb::handle given) : world_(world_of(given), problem_) {
     read_jobs(given);
     read_alternatives(given);
 }
 
-void NodeArguments::read_jobs(const NodeHandles &given) {
-    const Column<int32_t> tasks("tasks", given.tasks);
+nb::handle NodeArguments::hold(nb::handle given, const char *name) {
+    held_.push_back(attribute(given, name));
+    return held_.back();
+}
+
+void NodeArguments::read_jobs(nb::handle given) {
+    const Column<int32_t> tasks("tasks", hold(given, "tasks"));
     const size_t n_jobs = tasks.rows();
     tasks.at_least(0);
-    const Column<int64_t> per_node("per_node", given.per_node, 2);
+    const Column<int64_t> per_node("per_node", hold(given, "per_node"), 2);
     per_node.expect_rows(n_jobs, "like tasks")
         .expect_columns(problem_.n_res, "like capacity")
         .within(0, MOST_AMOUNT);
-    const Column<int64_t> per_task("per_task", given.per_task, 2);
+    const Column<int64_t> per_task("per_task", hold(given, "per_task"), 2);
     per_task.expect_rows(n_jobs, "like tasks")
         .expect_columns(problem_.n_res, "like capacity")
         .within(0, MOST_AMOUNT);
-    const Column<int32_t> most_tasks("max_tasks_per_node", given.max_tasks_per_node);
+    const Column<int32_t> most_tasks("max_tasks_per_node", hold(given, "max_tasks_per_node"));
     most_tasks.expect_rows(n_jobs, "like tasks").at_least(0);
-    const Column<bool> whole("exclusive", given.exclusive);
+    const Column<bool> whole("exclusive", hold(given, "exclusive"));
     whole.expect_rows(n_jobs, "like tasks");
-    const Column<int64_t> begins("not_before", given.not_before);
+    const Column<int64_t> begins("not_before", hold(given, "not_before"));
     begins.expect_rows(n_jobs, "like tasks");
-    const Column<int8_t> rules("width_rule", given.width_rule);
+    const Column<int8_t> rules("width_rule", hold(given, "width_rule"));
     rules.expect_rows(n_jobs, "like tasks").within(0, 4);
-    const Column<uint64_t> required_sets("required_nodes", given.required_nodes, 2);
+    const Column<uint64_t> required_sets("required_nodes", hold(given, "required_nodes"), 2);
     expect_only_nodes("required_nodes", required_sets, problem_.n_nodes);
-    const Column<int32_t> required_row("required", given.required);
+    const Column<int32_t> required_row("required", hold(given, "required"));
     required_row.expect_rows(n_jobs, "like tasks")
         .within(-1, static_cast<int32_t>(required_sets.rows()) - 1);
-    const Column<int64_t> counters("job_counter", given.job_counter, 2);
+    const Column<int64_t> counters("job_counter", hold(given, "job_counter"), 2);
     counters.expect_rows(n_jobs, "like tasks")
         .expect_columns(problem_.n_counters, "like counter_capacity")
         .within(0, MOST_COUNT);
-    if (given.beside_depth.is_none()) {
+    if (attribute(given, "beside_depth").is_none()) {
         within_depth_ = Buffer<bool>(n_jobs);
         problem_.beside_depth = within_depth_.data();
     } else {
-        const Column<bool> beside("beside_depth", given.beside_depth);
+        const Column<bool> beside("beside_depth", hold(given, "beside_depth"));
         problem_.beside_depth = beside.expect_rows(n_jobs, "like tasks").data();
     }
     problem_.n_jobs = n_jobs;
@@ -162,11 +185,11 @@ void NodeArguments::read_jobs(const NodeHandles &given) {
     problem_.job_counter = counters.data();
 }
 
-void NodeArguments::read_alternatives(const NodeHandles &given) {
-    const Column<int32_t> classes("alt_class", given.alt_class);
+void NodeArguments::read_alternatives(nb::handle given) {
+    const Column<int32_t> classes("alt_class", hold(given, "alt_class"));
     const size_t n_alt = classes.rows();
     classes.within(0, static_cast<int32_t>(problem_.n_class) - 1);
-    const Column<int64_t> offsets("alt_indptr", given.alt_indptr);
+    const Column<int64_t> offsets("alt_indptr", hold(given, "alt_indptr"));
     offsets.expect_rows(problem_.n_jobs + 1, "one more than tasks")
         .expect_offsets(n_alt, "alt_class");
     for (size_t job = 0; job < problem_.n_jobs; ++job) {
@@ -174,11 +197,11 @@ void NodeArguments::read_alternatives(const NodeHandles &given) {
             refuse("alt_indptr: job " + std::to_string(job) + " has no alternative");
         }
     }
-    const Column<int64_t> limits("alt_time_limit_s", given.alt_time_limit_s);
+    const Column<int64_t> limits("alt_time_limit_s", hold(given, "alt_time_limit_s"));
     limits.expect_rows(n_alt, "like alt_class").at_least(1);
-    const Column<int32_t> least("alt_min_nodes", given.alt_min_nodes);
+    const Column<int32_t> least("alt_min_nodes", hold(given, "alt_min_nodes"));
     least.expect_rows(n_alt, "like alt_class").at_least(1);
-    const Column<int32_t> most("alt_max_nodes", given.alt_max_nodes);
+    const Column<int32_t> most("alt_max_nodes", hold(given, "alt_max_nodes"));
     most.expect_rows(n_alt, "like alt_class");
     for (size_t a = 0; a < n_alt; ++a) {
         if (most[a] < least[a]) {
@@ -186,11 +209,11 @@ void NodeArguments::read_alternatives(const NodeHandles &given) {
                    std::to_string(a) + " is less than alt_min_nodes there");
         }
     }
-    if (given.alt_latest.is_none()) {
+    if (attribute(given, "alt_latest").is_none()) {
         any_time_.assign(n_alt, NEVER);
         problem_.alt_latest = any_time_.data();
     } else {
-        const Column<int64_t> latest("alt_latest", given.alt_latest);
+        const Column<int64_t> latest("alt_latest", hold(given, "alt_latest"));
         problem_.alt_latest = latest.expect_rows(n_alt, "like alt_class").data();
     }
     problem_.alt_indptr = offsets.data();

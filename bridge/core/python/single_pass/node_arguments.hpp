@@ -7,52 +7,32 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/arrays.hpp"
 #include "common/buffer.hpp"
 #include "common/columns.hpp"
 #include "single_pass/node_problem.hpp"
 
 namespace bridge {
 
-// The arguments that do not depend on the jobs to plan. _core.pyi documents them at plan_nodes.
-struct WorldHandles {
+// The columns that do not depend on the jobs to plan, as bridge.core.node_problem documents them.
+struct WorldColumns {
     int64_t now;
     int64_t depth;
     int64_t select;
-    nanobind::handle capacity;
-    nanobind::handle node_rank;
-    nanobind::handle run_indptr;
-    nanobind::handle run_nodes;
-    nanobind::handle run_use;
-    nanobind::handle run_end;
-    nanobind::handle run_exclusive;
-    nanobind::handle run_counter;
-    nanobind::handle class_nodes;
-    nanobind::handle blackout_class;
-    nanobind::handle blackout_start;
-    nanobind::handle blackout_end;
-    nanobind::handle blackout_nodes;
-    nanobind::handle counter_capacity;
-};
-
-struct NodeHandles {
-    WorldHandles world;
-    nanobind::handle job_counter;
-    nanobind::handle alt_indptr;
-    nanobind::handle alt_class;
-    nanobind::handle alt_time_limit_s;
-    nanobind::handle alt_min_nodes;
-    nanobind::handle alt_max_nodes;
-    nanobind::handle per_node;
-    nanobind::handle tasks;
-    nanobind::handle per_task;
-    nanobind::handle max_tasks_per_node;
-    nanobind::handle exclusive;
-    nanobind::handle not_before;
-    nanobind::handle width_rule;
-    nanobind::handle required;
-    nanobind::handle required_nodes;
-    nanobind::handle alt_latest;
-    nanobind::handle beside_depth;
+    nanobind::object capacity;
+    nanobind::object node_rank;
+    nanobind::object run_indptr;
+    nanobind::object run_nodes;
+    nanobind::object run_use;
+    nanobind::object run_end;
+    nanobind::object run_exclusive;
+    nanobind::object run_counter;
+    nanobind::object class_nodes;
+    nanobind::object blackout_class;
+    nanobind::object blackout_start;
+    nanobind::object blackout_end;
+    nanobind::object blackout_nodes;
+    nanobind::object counter_capacity;
 };
 
 // Checks every column that does not depend on the jobs; throws a ValueError that names the
@@ -61,7 +41,7 @@ class NodeWorld {
   public:
     // Fills in its part of `problem`: views of the columns, which must outlive it. `gather`:
     // columns that are not contiguous are copied, and the copies live as long as this object.
-    NodeWorld(const WorldHandles &given, NodeProblem &problem, bool gather = false);
+    NodeWorld(const WorldColumns &given, NodeProblem &problem, bool gather = false);
 
   private:
     Column<int64_t> capacities_;
@@ -80,10 +60,10 @@ class NodeWorld {
     Column<uint64_t> closed_nodes_;
 };
 
-// Checks every column of the world and of the jobs.
+// Checks every column of a NodeProblem of Python.
 class NodeArguments {
   public:
-    explicit NodeArguments(const NodeHandles &given);
+    explicit NodeArguments(nanobind::handle given);
 
     // Views of the columns, which must outlive it.
     const NodeProblem &problem() const { return problem_; }
@@ -91,12 +71,15 @@ class NodeArguments {
   private:
     NodeProblem problem_{};
     NodeWorld world_;
+    std::vector<nanobind::object> held_; // the columns of jobs and alternatives
     std::vector<int64_t> any_time_;
     Buffer<bool> within_depth_;
 
-    void read_jobs(const NodeHandles &given);
+    // A column of the table, which is kept alive.
+    nanobind::handle hold(nanobind::handle given, const char *name);
+    void read_jobs(nanobind::handle given);
     // After the jobs: their number must be known.
-    void read_alternatives(const NodeHandles &given);
+    void read_alternatives(nanobind::handle given);
 };
 
 } // namespace bridge

@@ -11,40 +11,8 @@
 namespace bridge {
 namespace {
 
-PyNodePlan plan_nodes_py(int64_t now, int64_t depth, int64_t select, nb::handle capacity,
-                         nb::handle node_rank, nb::handle run_indptr, nb::handle run_nodes,
-                         nb::handle run_use, nb::handle run_end, nb::handle run_exclusive,
-                         nb::handle run_counter, nb::handle class_nodes, nb::handle blackout_class,
-                         nb::handle blackout_start, nb::handle blackout_end,
-                         nb::handle blackout_nodes, nb::handle counter_capacity,
-                         nb::handle job_counter, nb::handle alt_indptr, nb::handle alt_class,
-                         nb::handle alt_time_limit_s, nb::handle alt_min_nodes,
-                         nb::handle alt_max_nodes, nb::handle per_node, nb::handle tasks,
-                         nb::handle per_task, nb::handle max_tasks_per_node, nb::handle exclusive,
-                         nb::handle not_before, nb::handle width_rule, nb::handle required,
-                         nb::handle required_nodes, nb::handle alt_latest,
-                         nb::handle beside_depth) {
-    const NodeArguments arguments(
-        {{now, depth, select, capacity, node_rank, run_indptr, run_nodes, run_use, run_end,
-          run_exclusive, run_counter, class_nodes, blackout_class, blackout_start, blackout_end,
-          blackout_nodes, counter_capacity},
-         job_counter,
-         alt_indptr,
-         alt_class,
-         alt_time_limit_s,
-         alt_min_nodes,
-         alt_max_nodes,
-         per_node,
-         tasks,
-         per_task,
-         max_tasks_per_node,
-         exclusive,
-         not_before,
-         width_rule,
-         required,
-         required_nodes,
-         alt_latest,
-         beside_depth});
+PyNodePlan plan_nodes_py(nb::handle problem) {
+    const NodeArguments arguments(problem);
     return PyNodePlan(arguments.problem());
 }
 
@@ -103,15 +71,7 @@ void define_plan_nodes(nb::module_ &m) {
         .def_prop_ro("missed_start", [](nb::handle_t<PyNodePlan> p) {
             return column(p, &NodePlanResult::missed_start);
         });
-    using namespace nb::literals;
-    m.def("plan_nodes", &plan_nodes_py, nb::kw_only(), "now"_a, "depth"_a, "select"_a, "capacity"_a,
-          "node_rank"_a, "run_indptr"_a, "run_nodes"_a, "run_use"_a, "run_end"_a, "run_exclusive"_a,
-          "run_counter"_a, "class_nodes"_a, "blackout_class"_a, "blackout_start"_a,
-          "blackout_end"_a, "blackout_nodes"_a, "counter_capacity"_a, "job_counter"_a,
-          "alt_indptr"_a, "alt_class"_a, "alt_time_limit_s"_a, "alt_min_nodes"_a, "alt_max_nodes"_a,
-          "per_node"_a, "tasks"_a, "per_task"_a, "max_tasks_per_node"_a, "exclusive"_a,
-          "not_before"_a, "width_rule"_a, "required"_a, "required_nodes"_a,
-          "alt_latest"_a = nb::none(), "beside_depth"_a = nb::none());
+    m.def("plan_nodes", &plan_nodes_py, nb::arg("problem"));
 }
 
 } // namespace bridge

@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.core import UNLIMITED, plan_counts
+from bridge.core import UNLIMITED, NodeProblem, plan_counts
 from bridge.lab.sim.runs.backlog import Watch
 from bridge.lab.sim.runs.foreseen import Counted, Running
 from bridge.lab.sim.runs.outcome import Observe, Outcome
@@ -251,28 +251,28 @@ class _CountedQueue:
         )  # fmt: skip
         return start_s
 
-    def columns(self, order: NDArray[np.int64]) -> dict[str, Any]:
-        """The arguments of `plan_nodes`; which nodes the running jobs hold does not matter."""
+    def problem(self, order: NDArray[np.int64]) -> NodeProblem:
+        """What `plan_nodes` plans; which nodes the running jobs hold does not matter."""
         take, n = self.job[order], len(order)
-        return {
-            "now": self._now_s, "depth": UNLIMITED, "select": 0,
-            "run_end": self._held[0],
-            "run_counter": np.zeros((len(self._held[0]), 0), dtype=np.int64),
-            "blackout_class": np.zeros(0, dtype=np.int32),
-            "blackout_start": _NO_INSTANT, "blackout_end": _NO_INSTANT,
-            "counter_capacity": _NO_INSTANT,
-            "job_counter": np.zeros((n, 0), dtype=np.int64),
-            "alt_indptr": np.arange(n + 1, dtype=np.int64),
-            "alt_class": np.zeros(n, dtype=np.int32),
-            "alt_time_limit_s": self.length_s[order],
-            "tasks": np.zeros(n, dtype=np.int32),
-            "per_task": np.ascontiguousarray(self._view.jobs.per_task[take]),
-            "max_tasks_per_node": np.zeros(n, dtype=np.int32),
-            "not_before": np.zeros(n, dtype=np.int64),
-            "width_rule": np.zeros(n, dtype=np.int8),
-            "required": np.full(n, -1, dtype=np.int32),
+        return NodeProblem(
+            now=self._now_s, depth=UNLIMITED, select=0,
+            run_end=self._held[0],
+            run_counter=np.zeros((len(self._held[0]), 0), dtype=np.int64),
+            blackout_class=np.zeros(0, dtype=np.int32),
+            blackout_start=_NO_INSTANT, blackout_end=_NO_INSTANT,
+            counter_capacity=_NO_INSTANT,
+            job_counter=np.zeros((n, 0), dtype=np.int64),
+            alt_indptr=np.arange(n + 1, dtype=np.int64),
+            alt_class=np.zeros(n, dtype=np.int32),
+            alt_time_limit_s=self.length_s[order],
+            tasks=np.zeros(n, dtype=np.int32),
+            per_task=np.ascontiguousarray(self._view.jobs.per_task[take]),
+            max_tasks_per_node=np.zeros(n, dtype=np.int32),
+            not_before=np.zeros(n, dtype=np.int64),
+            width_rule=np.zeros(n, dtype=np.int8),
+            required=np.full(n, -1, dtype=np.int32),
             **(self._one_node(order) if self._pool.is_one_node else self._nodes(order)),
-        }  # fmt: skip
+        )  # fmt: skip
 
     def _nodes(self, order: NDArray[np.int64]) -> dict[str, Any]:
         """The machine and what jobs take of it, with a node for each processor."""
@@ -308,7 +308,7 @@ class _CountedQueue:
 
 
 def _machine(capacity: NDArray[np.int64]) -> dict[str, Any]:
-    """Arguments of `plan_nodes` for nodes that are all of one class."""
+    """Columns of nodes that are all of one class."""
     nodes, words = len(capacity), -(-len(capacity) // 64)
     return {
         "capacity": capacity,
