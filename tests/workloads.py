@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workloads for tests, and a second opinion: backfilling on counts as plainly as it can be put."""
+"""Workloads for tests, and a second opinion on their plans: the reference planner."""
 
 import dataclasses
 
 import numpy as np
 from hypothesis import strategies as st
 
+from bridge.core import UNLIMITED
 from bridge.lab.sim.workloads.workload import Malleable, Workload
 from bridge.model.plan import Plan
 from bridge.model.policy import PolicySpec, StageSpec
 from bridge.model.snapshot import Snapshot
 from bridge.registry import PRESETS
 from bridge.units import NEVER, UNPLANNED
+from schedbridge_contracts.reference_planner import ReferencePlanner
+from schedbridge_contracts.reference_problem import Alternative, Job, Problem, Running
 from schedbridge_contracts.workloads import a_workload
 
 
@@ -38,69 +41,54 @@ ANY_WORKLOAD = st.builds(
 )
 
 
-class NaiveBackfill:
-    """Plans jobs one by one on a list of bookings; O(jobs * instants^2), no kernels."""
+class ReferenceBackfill:
+    """Plans whole nodes with the reference planner, without kernels."""
 
     def __init__(self, depth: int | None = 1) -> None:
-        self.depth = depth
+        self.depth = UNLIMITED if depth is None else depth
 
     def __call__(self, snapshot: Snapshot) -> Plan:
-        now_s, jobs, running = snapshot.now_s, snapshot.jobs, snapshot.running
-        held = [
-            (max(int(running.end_s[job]), now_s + 1), running.nodes[a:b])
-            for job, (a, b) in enumerate(
-                zip(running.indptr[:-1].tolist(), running.indptr[1:].tolist(), strict=True)
-            )
-        ]
-        capacity = int(snapshot.nodes.usable.sum())
-        busy = {int(node) for _, nodes in held for node in nodes}
-        free_now = [
-            int(node) for node in np.flatnonzero(snapshot.nodes.usable) if int(node) not in busy
-        ]
-        booked = [(now_s, end_s, int(snapshot.nodes.usable[nodes].sum())) for end_s, nodes in held]
-        starts, chosen, promised = [], [], 0
-        for job in range(len(jobs)):
-            wanted, limit_s = int(jobs.min_nodes[job]), int(jobs.time_limit_s[job])
-            may_book = self.depth is None or promised < self.depth
-            start_s = _earliest(now_s, wanted, limit_s, booked, capacity, only_now=not may_book)
-            nodes: list[int] = []
-            if start_s == now_s:
-                nodes, free_now = free_now[:wanted], free_now[wanted:]
-            elif start_s not in (NEVER, UNPLANNED):
-                promised += 1
-            if start_s not in (NEVER, UNPLANNED):
-                booked.append((start_s, start_s + limit_s, wanted))
-            starts.append(start_s)
-            chosen.append(nodes)
-        start = np.array(starts, dtype=np.int64)
+        results = ReferencePlanner(self.problem(snapshot)).plan()
+        start = np.array([result.start for result in results], dtype=np.int64)
         placed = (start != NEVER) & (start != UNPLANNED)
-        widths = [len(nodes) for nodes in chosen]
+        start[placed] += snapshot.now_s
+        nodes = [sorted(result.nodes) for result in results]
+        widths = [len(each) for each in nodes]
         return Plan(
-            now_s=now_s,
-            policy="naive",
-            job=np.arange(len(jobs), dtype=np.int32),
+            now_s=snapshot.now_s,
+            policy="reference",
+            job=np.arange(len(start), dtype=np.int32),
             start_s=start,
-            end_s=np.where(placed, start + jobs.time_limit_s, 0),
+            end_s=np.where(placed, start + snapshot.jobs.time_limit_s, 0),
             partition=np.where(placed, 0, -1).astype(np.int32),
             indptr=np.cumsum([0, *widths]).astype(np.int64),
-            nodes=np.array([node for nodes in chosen for node in nodes], dtype=np.int32),
+            nodes=np.array([node for each in nodes for node in each], dtype=np.int32),
             tasks=np.zeros(sum(widths), dtype=np.int32),
-            reasons=(None,) * len(jobs),
+            reasons=(None,) * len(start),
         )
 
-
-def _earliest(now_s, wanted, limit_s, booked, capacity, *, only_now):
-    def free(at_s):
-        return capacity - sum(count for start, end, count in booked if start <= at_s < end)
-
-    if wanted > capacity:
-        return NEVER
-    instants = sorted({now_s, *(end for _, end, _ in booked)})
-    for start_s in instants[:1] if only_now else instants:
-        inside = [s for s, _, _ in booked if start_s < s < start_s + limit_s]
-        if all(free(at_s) >= wanted for at_s in (start_s, *inside)):
-            return start_s
-    return UNPLANNED
+    def problem(self, snapshot: Snapshot) -> Problem:
+        jobs, running = snapshot.jobs, snapshot.running
+        usable = set(np.flatnonzero(snapshot.nodes.usable).tolist())
+        held = np.split(running.nodes, running.indptr[1:-1]) if len(running) else []
+        sizes = zip(jobs.min_nodes.tolist(), jobs.time_limit_s.tolist(), strict=True)
+        return Problem(
+            now=snapshot.now_s, depth=self.depth, select=0,
+            capacity=[(1,)] * len(snapshot.nodes), rank=[0] * len(snapshot.nodes),
+            running=[
+                Running(int(end_s) - snapshot.now_s, True, dict.fromkeys(nodes.tolist(), (1,)), ())
+                for end_s, nodes in zip(running.end_s, held, strict=True)
+            ],
+            classes=[usable], blackouts=[], counters=[], required=[],
+            jobs=[
+                Job(
+                    alternatives=[Alternative(0, limit_s, width, width)], per_node=(1,), tasks=0,
+                    per_task=(0,), max_tasks=0, exclusive=True, not_before=0, width_rule=0,
+                    required=-1, counters=(),
+                )
+                for width, limit_s in sizes
+            ],
+        )  # fmt: skip
 
 
 _BRIEF: dict[str, object] = {"effort": 0.02, "most_jobs": 4}

@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""plan_nodes equals a naive oracle, exactly: starts, alternatives, node sets, tasks, reasons."""
+"""plan_nodes equals the reference planner: starts, alternatives, nodes, tasks, reasons."""
 
 import random
 from collections import Counter
 
 from bridge.core import NEVER, UNLIMITED, UNPLANNED, Blocked
 from schedbridge_contracts.crosses import each, seeds
-from tests.properties.naive_nodes import Alternative, Case, Job, Naive, Run, kernel
+from schedbridge_contracts.reference_planner import ReferencePlanner
+from schedbridge_contracts.reference_problem import Alternative, Job, Problem, Running
+from tests.properties.node_tables import kernel
 
 
 def subset(rng: random.Random, n: int, least: int = 0) -> set[int]:
     return set(rng.sample(range(n), rng.randint(least, n)))
 
 
-def random_case(rng: random.Random) -> Case:
+def random_case(rng: random.Random) -> Problem:
     """All features mixed; each is left out now and then, so that the others meet undisturbed."""
     n_nodes = rng.randint(1, 7)
     n_res = rng.randint(1, 3)
@@ -48,7 +50,7 @@ def random_case(rng: random.Random) -> Case:
                 alone[node] = False
         end = NEVER if rng.random() < 0.04 else rng.choice([-1, 0, 1, *lengths])
         held = tuple(rng.randint(0, amount // 2) for amount in counters)
-        running.append(Run(end, exclusive, uses, held))
+        running.append(Running(end, exclusive, uses, held))
 
     blackouts = []
     for _ in range(rng.choice([0, 0, 1, 2])):
@@ -83,10 +85,10 @@ def random_case(rng: random.Random) -> Case:
                 max_tasks=rng.choice([0, 0, 1, 2, 3]),
                 exclusive=i < pooled or rng.random() < whole,
                 not_before=rng.choice([-5, 0, 0, 0, 0, 0, 0, 3, 8]) if not plain else 0,
-                rule=rng.choice([0, 0, 0, 0, 1, 2, 3, 4]),
+                width_rule=rng.choice([0, 0, 0, 0, 1, 2, 3, 4]),
                 required=-1 if plain or i < pooled or rng.random() < 0.85 else rng.randrange(2),
                 counters=tuple(rng.choice([0, 0, 1, 2]) for _ in counters),
-                beside=rng.random() < bound / 2,
+                beside_depth=rng.random() < bound / 2,
             )
         )
     if rng.random() < 0.3:  # many jobs that differ only in width and length
@@ -94,11 +96,11 @@ def random_case(rng: random.Random) -> Case:
         for _ in range(rng.randint(4, 20)):
             job = rng.choice(few)
             resized = [
-                a._replace(limit=rng.choice(lengths), least=rng.randint(1, a.most))
+                a._replace(time_limit=rng.choice(lengths), min_nodes=rng.randint(1, a.max_nodes))
                 for a in job.alternatives
             ]
             jobs.append(job._replace(alternatives=resized))
-    return Case(
+    return Problem(
         now=rng.choice([0, 1000]),
         depth=rng.choice([0, 1, 1, 2, UNLIMITED, UNLIMITED, UNLIMITED]),
         select=rng.choice([0, 1]),
@@ -114,11 +116,11 @@ def random_case(rng: random.Random) -> Case:
 
 
 @each(seed=seeds(12, whole=40))
-def test_equals_the_oracle_on_random_cases(seed: int) -> None:
+def test_equals_the_reference_planner_on_random_cases(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(100):
         case = random_case(rng)
-        assert kernel(case) == Naive(case).plan(), case
+        assert kernel(case) == ReferencePlanner(case).plan(), case
 
 
 def test_the_random_cases_meet_every_outcome() -> None:
@@ -132,9 +134,9 @@ def test_the_random_cases_meet_every_outcome() -> None:
             seen[answer.why] += 1
             later += answer.start not in (0, NEVER, UNPLANNED)
             alternatives += answer.alternative > 0
-        naive = Naive(case)
-        naive.plan()
-        pooled += any(len(pool.bookings) > 2 for pool in naive.pools)
+        reference = ReferencePlanner(case)
+        reference.plan()
+        pooled += any(len(pool.booked) > 2 for pool in reference.pools)
     assert all(seen[code] >= 20 for code in Blocked), seen
     assert min(later, alternatives, pooled) > 50
 
@@ -160,7 +162,7 @@ def test_nothing_is_oversubscribed_at_any_second(seed: int) -> None:
                     for node, use in run.uses.items():
                         there.setdefault(node, []).append((run.exclusive, list(use)))
             for job, alternative, answer in placed:
-                if answer.start <= time < answer.start + alternative.limit:
+                if answer.start <= time < answer.start + alternative.time_limit:
                     counted = [a + b for a, b in zip(counted, job.counters, strict=True)]
                     for node, tasks in answer.nodes.items():
                         use = [
@@ -177,11 +179,11 @@ def test_nothing_is_oversubscribed_at_any_second(seed: int) -> None:
                     assert sum(use[r] for _, use in holders) <= amount
         for job, alternative, answer in placed:
             assert sum(answer.nodes.values()) == job.tasks
-            assert alternative.least <= len(answer.nodes) <= alternative.most
-            assert answer.nodes.keys() <= case.classes[alternative.cls]
+            assert alternative.min_nodes <= len(answer.nodes) <= alternative.max_nodes
+            assert answer.nodes.keys() <= case.classes[alternative.node_class]
             for cls, start, end, nodes in case.blackouts:
-                if cls == alternative.cls and nodes & answer.nodes.keys():
-                    assert end <= answer.start or answer.start + alternative.limit <= start
+                if cls == alternative.node_class and nodes & answer.nodes.keys():
+                    assert end <= answer.start or answer.start + alternative.time_limit <= start
 
 
 @each(seed=range(10))

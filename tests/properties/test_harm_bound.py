@@ -17,7 +17,7 @@ from schedbridge_contracts.crosses import each
 from schedbridge_contracts.workloads import random_workload
 from tests.properties.test_core_nodes import random_case
 from tests.properties.test_order_search import Asked, starts
-from tests.workloads import NaiveBackfill
+from tests.workloads import ReferenceBackfill
 
 HOUR = 3600.0
 
@@ -97,7 +97,7 @@ class Judge:
     """Plans by a policy, and counts starts beyond the bound that a naive planner finds."""
 
     def __init__(self, decider, factor, more_s):
-        self.decider, self.naive = decider, NaiveBackfill(None)
+        self.decider, self.naive = decider, ReferenceBackfill(None)
         self.factor, self.more_s = factor, more_s
         self.promise_s, self.beyond, self.moved = {}, 0, 0
 

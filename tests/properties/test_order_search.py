@@ -8,38 +8,48 @@ from typing import Any
 
 import numpy as np
 
-from bridge.core import NEVER, UNLIMITED, ClockAlarm, Decoding, Stopped, plan_nodes, search_orders
+from bridge.core import (
+    NEVER,
+    UNLIMITED,
+    ClockAlarm,
+    Decoding,
+    NodeProblem,
+    Stopped,
+    plan_nodes,
+    search_orders,
+)
 from schedbridge_contracts.crosses import each
-from tests.properties.naive_nodes import Case, arguments
+from schedbridge_contracts.reference_problem import Problem
+from tests.properties.node_tables import table_of
 from tests.properties.test_core_nodes import random_case
 
 MISS = 2.0**100
 
 
-def problem_of(case: Case) -> dict:
-    return arguments(case) | {"depth": UNLIMITED}
+def problem_of(case: Problem) -> NodeProblem:
+    return dataclasses.replace(table_of(case), depth=UNLIMITED)
 
 
-def permuted(problem: dict, jobs: np.ndarray) -> dict:
+def permuted(problem: NodeProblem, jobs: np.ndarray) -> NodeProblem:
     """The same jobs in another order."""
-    found = dict(problem)
+    found = {}
     for name in (
         "job_counter", "per_node", "tasks", "per_task", "max_tasks_per_node", "exclusive",
         "not_before", "width_rule", "required", "beside_depth",
     ):  # fmt: skip
-        found[name] = np.ascontiguousarray(problem[name][jobs])
-    first = problem["alt_indptr"]
+        found[name] = np.ascontiguousarray(getattr(problem, name)[jobs])
+    first = problem.alt_indptr
     take = np.concatenate([np.arange(first[j], first[j + 1]) for j in jobs])
     found["alt_indptr"] = np.concatenate(([0], np.cumsum(np.diff(first)[jobs]))).astype(np.int64)
     for name in ("alt_class", "alt_time_limit_s", "alt_min_nodes", "alt_max_nodes", "alt_latest"):
-        found[name] = np.ascontiguousarray(problem[name][take])
-    return found
+        found[name] = np.ascontiguousarray(getattr(problem, name)[take])
+    return dataclasses.replace(problem, **found)
 
 
-def starts(problem: dict, jobs: np.ndarray) -> np.ndarray:
+def starts(problem: NodeProblem, jobs: np.ndarray) -> np.ndarray:
     """By job, as plan_nodes plans them in that order."""
     found = np.empty(len(jobs), dtype=np.int64)
-    found[jobs] = plan_nodes(**permuted(problem, jobs)).start
+    found[jobs] = plan_nodes(permuted(problem, jobs)).start
     return found
 
 
@@ -51,7 +61,7 @@ def cost(weight: np.ndarray, due: np.ndarray, start: np.ndarray, least: np.ndarr
 
 @dataclasses.dataclass
 class Asked:
-    problem: dict
+    problem: NodeProblem
     indptr: np.ndarray
     weight: np.ndarray
     due: np.ndarray
@@ -59,7 +69,7 @@ class Asked:
     lead: int
 
     @classmethod
-    def of(cls, case: Case, rng: random.Random, lead: int = 0) -> "Asked":
+    def of(cls, case: Problem, rng: random.Random, lead: int = 0) -> "Asked":
         n = len(case.jobs)
         cuts = sorted(rng.sample(range(1, n), min(n - 1, rng.choice([0, 0, n // 2]))))
         if rng.random() < 0.7:

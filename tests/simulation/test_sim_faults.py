@@ -17,7 +17,7 @@ from bridge.units import NEVER
 from schedbridge_contracts.crosses import each, seeds
 from schedbridge_contracts.workloads import random_workload
 from tests.simulation.test_sim_saboteurs import no_node_twice
-from tests.workloads import NaiveBackfill, quick
+from tests.workloads import ReferenceBackfill, quick
 
 PROCESSORS = 16
 
@@ -27,7 +27,7 @@ def storm(seed, preset="easy", n_faults=40, share=0.3):
     faults = random_faults(seed, workload, PROCESSORS, n_faults)
     saboteur = Saboteur(Decider(build(quick(preset)), seed=seed).decide, seed, share)
     outcome = simulate(
-        workload, pool_of(PROCESSORS), saboteur, faults=faults, fallback=NaiveBackfill()
+        workload, pool_of(PROCESSORS), saboteur, faults=faults, fallback=ReferenceBackfill()
     )
     return outcome, saboteur
 

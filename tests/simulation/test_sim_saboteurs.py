@@ -9,7 +9,7 @@ import pytest
 from bridge.lab.sim.runs.engine import simulate
 from bridge.lab.sim.workloads.system import pool_of, read_system
 from schedbridge_contracts.workloads import a_workload
-from tests.workloads import NaiveBackfill
+from tests.workloads import ReferenceBackfill
 
 SHARED = """
 nodes:
@@ -26,7 +26,7 @@ def spoil_first(**columns):
     calls = []
 
     def decide(snapshot):
-        plan = NaiveBackfill()(snapshot)
+        plan = ReferenceBackfill()(snapshot)
         calls.append(plan)
         if len(calls) > 1:
             return plan
@@ -92,7 +92,7 @@ def test_a_node_out_of_service_is_refused():
         seen = dataclasses.replace(
             snapshot, nodes=dataclasses.replace(snapshot.nodes, usable=usable)
         )
-        return NaiveBackfill()(seen)
+        return ReferenceBackfill()(seen)
 
     outcome = simulate(
         a_workload([(5, 10, 10, 2)], 2),
@@ -122,7 +122,7 @@ class OnSharedNodes:
         """Each start as (job row, partition, {node: tasks}); all in the first second."""
 
         def decide(snapshot):
-            plan = NaiveBackfill(0)(snapshot)
+            plan = ReferenceBackfill(0)(snapshot)
             given = starts if snapshot.generation == 1 else ()
             widths = [len(placed) for *_, placed in given]
             return dataclasses.replace(

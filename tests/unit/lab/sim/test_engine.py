@@ -14,12 +14,12 @@ from bridge.measures import turnaround_s, wait_s
 from bridge.model.job import Ending
 from bridge.units import NEVER
 from schedbridge_contracts.workloads import a_workload
-from tests.workloads import NaiveBackfill
+from tests.workloads import ReferenceBackfill
 
 
 def run(jobs, processors=4, decide=None, **more):
     return simulate(
-        a_workload(jobs, processors), pool_of(processors), decide or NaiveBackfill(), **more
+        a_workload(jobs, processors), pool_of(processors), decide or ReferenceBackfill(), **more
     )
 
 
@@ -52,7 +52,7 @@ def test_what_a_snapshot_says():
 
     def decide(snapshot):
         seen.append(snapshot)
-        return NaiveBackfill()(snapshot)
+        return ReferenceBackfill()(snapshot)
 
     run([(1, 10, 20, 3), (4, 10, 30, 2), (6, 1, 1, 1)], decide=decide)
     assert [s.now_s for s in seen] == [1, 4, 6, 7, 11]
@@ -74,14 +74,14 @@ def test_the_columns_of_a_snapshot_are_of_one_length():
             column = getattr(snapshot.jobs, name)
             assert len(column) == len(snapshot.jobs), name
             assert column.flags.c_contiguous, name
-        return NaiveBackfill()(snapshot)
+        return ReferenceBackfill()(snapshot)
 
     run([(i, 5, 9, 1 + i % 3) for i in range(1, 30)], decide=decide)
 
 
 def test_a_planned_start_is_asked_for_again():
     """Otherwise a decider that starts jobs only at the planned second would wait for ever."""
-    naive = NaiveBackfill(None)
+    naive = ReferenceBackfill(None)
 
     def late(snapshot):
         plan = naive(snapshot)
@@ -95,7 +95,7 @@ def test_a_planned_start_is_asked_for_again():
 
 def test_a_decider_that_always_puts_off_does_not_run_for_ever():
     def never(snapshot):
-        plan = NaiveBackfill()(snapshot)
+        plan = ReferenceBackfill()(snapshot)
         plan.start_s[:] = snapshot.now_s + 1
         return plan
 
@@ -110,12 +110,12 @@ def test_a_decider_that_fails_is_replaced_by_the_fallback_or_ends_the_run():
 
     with pytest.raises(Unreachable):
         run([(1, 5, 5, 1)], decide=silent)
-    outcome = run([(1, 5, 5, 1)], decide=silent, fallback=NaiveBackfill())
+    outcome = run([(1, 5, 5, 1)], decide=silent, fallback=ReferenceBackfill())
     assert (starts(outcome), outcome.failures) == ([1], 1)
 
 
 def test_a_refused_plan_is_asked_for_again_later():
-    naive = NaiveBackfill()
+    naive = ReferenceBackfill()
     calls = []
 
     def stale_once(snapshot):
@@ -169,7 +169,7 @@ def test_a_requeued_job_has_a_new_version():
 
     def decide(snapshot):
         versions.extend(snapshot.jobs.version.tolist())
-        return NaiveBackfill()(snapshot)
+        return ReferenceBackfill()(snapshot)
 
     run([(1, 10, 10, 1)], decide=decide, faults=[Fault(5, FaultKind.NODE_LOST, 0)])
     assert versions == [1, 2]
@@ -201,7 +201,7 @@ def test_everything_is_back_at_the_end():
 
     controller = Controller(a_workload([(1, 10, 10, 3)], 4), pool_of(4))
     controller.submit(0)
-    plan = NaiveBackfill()(controller.snapshot(1))
+    plan = ReferenceBackfill()(controller.snapshot(1))
     assert controller.plans.apply(plan, 1) == [0]
     assert (controller.nodes.occupancy.free[:, 0].sum(), controller.nodes.used_processors) == (1, 3)
     controller.release(0)
@@ -213,7 +213,7 @@ def test_everything_is_back_at_the_end():
 
 def test_starts_beside_what_was_announced():
     """Job 1 ends 6 s early; job 2 was told 11 and again 11, then starts at 5."""
-    decide = NaiveBackfill(depth=None)
+    decide = ReferenceBackfill(depth=None)
     outcome = run([(1, 4, 10, 4), (2, 5, 5, 4), (3, 1, 1, 4)], decide=decide)
     assert starts(outcome) == [1, 5, 10]
     found = outcome.starts
@@ -245,11 +245,11 @@ def test_a_plan_nobody_can_read_announces_nothing():
     calls = []
 
     def decide(snapshot):
-        plan = NaiveBackfill()(snapshot)
+        plan = ReferenceBackfill()(snapshot)
         calls.append(plan)
         return replace(plan, start_s=plan.start_s[:-1]) if len(calls) == 2 else plan
 
-    outcome = run([(1, 10, 10, 4), (2, 5, 5, 4)], decide=decide, fallback=NaiveBackfill())
+    outcome = run([(1, 10, 10, 4), (2, 5, 5, 4)], decide=decide, fallback=ReferenceBackfill())
     assert outcome.starts.promise["first_said_s"].tolist()[0] == 0
     assert len(outcome.refusals) == 1
 
@@ -280,7 +280,7 @@ class TestDecisionTime:
 
         def decide(snapshot):
             seen.append(snapshot.now_s)
-            return NaiveBackfill()(snapshot)
+            return ReferenceBackfill()(snapshot)
 
         outcome = run([(1, 5, 5, 1), (2, 5, 5, 1), (3, 5, 5, 1)], decide=decide, decision_s=4.0)
         assert seen == [1, 5]  # what came at 2 and 3 was seen at 5
@@ -304,7 +304,7 @@ class TestDecisionTime:
 
         def slow(snapshot):
             clock[0] += 0.02
-            return NaiveBackfill()(snapshot)
+            return ReferenceBackfill()(snapshot)
 
         outcome = run(self.JOBS, decide=slow, decision_s=None)
         assert outcome.schedule.lag_s.tolist() == pytest.approx([0.02, 0.02])
@@ -318,7 +318,7 @@ class TestEnded:
 
         def decide(snapshot):
             seen.append(snapshot)
-            return NaiveBackfill()(snapshot)
+            return ReferenceBackfill()(snapshot)
 
         run([(1, 10, 20, 3), (4, 10, 10, 2), (6, 1, 1, 1), (30, 1, 9, 1)], decide=decide)
         told = [
@@ -344,7 +344,7 @@ class TestEnded:
 
         def decide(snapshot):
             seen.extend(snapshot.ended.ending.tolist())
-            return NaiveBackfill()(snapshot)
+            return ReferenceBackfill()(snapshot)
 
         faults = [
             Fault(3, FaultKind.NODE_LOST, 0),
@@ -361,7 +361,7 @@ def test_idle_decisions_come_at_growing_distances():
     def soon(snapshot):
         """Promises the next second again and again."""
         asked.append(snapshot.now_s)
-        plan = NaiveBackfill()(snapshot)
+        plan = ReferenceBackfill()(snapshot)
         return replace(plan, start_s=np.where(plan.start_s > 0, snapshot.now_s + 1, 0))
 
     run([(1, 10_000, 10_000, 4)], decide=soon)

@@ -7,7 +7,7 @@ from bridge.lab.sim.cluster.controller import Controller
 from bridge.lab.sim.runs.faults import FaultKind, Saboteur, random_faults
 from bridge.lab.sim.workloads.system import pool_of
 from schedbridge_contracts.workloads import a_workload, random_workload
-from tests.workloads import NaiveBackfill
+from tests.workloads import ReferenceBackfill
 
 WORKLOAD = random_workload(1, 50, 8)
 
@@ -43,15 +43,15 @@ def snapshot():
 
 
 def test_a_saboteur_that_never_strikes_changes_nothing(snapshot):
-    saboteur = Saboteur(NaiveBackfill(), seed=1, share=0.0)
-    honest = NaiveBackfill()(snapshot)
+    saboteur = Saboteur(ReferenceBackfill(), seed=1, share=0.0)
+    honest = ReferenceBackfill()(snapshot)
     assert np.array_equal(saboteur(snapshot).start_s, honest.start_s)
     assert sum(saboteur.broken.values()) == 0
 
 
 def test_a_saboteur_that_always_strikes_strikes_in_every_way(snapshot):
-    saboteur = Saboteur(NaiveBackfill(), seed=1, share=1.0)
-    saboteur._last = NaiveBackfill()(snapshot)
+    saboteur = Saboteur(ReferenceBackfill(), seed=1, share=1.0)
+    saboteur._last = ReferenceBackfill()(snapshot)
     silent = 0
     for _ in range(100):
         try:

@@ -20,7 +20,7 @@ from bridge.ports import Environment
 from bridge.registry import PRESETS, build, parse_policy
 from bridge.safe_cycle.decider import Decider
 from schedbridge_contracts.workloads import a_workload, random_workload
-from tests.workloads import NaiveBackfill
+from tests.workloads import ReferenceBackfill
 
 EXCERPT = workload_from(
     read_swf(files("bridge.lab.sim").joinpath("data/KTH-SP2-1996-excerpt.swf.gz"))
@@ -94,7 +94,7 @@ def test_a_second_opinion(name, jobs, spare):
     workload = a_workload(jobs, max(size for *_, size in jobs) + spare)
     system = pool_of(workload.processors_total)
     fast = replay(workload, system, replay_depth(policy(name), system), placed=True)
-    assert_equal(workload, fast, simulate(workload, system, NaiveBackfill(DEPTHS[name])))
+    assert_equal(workload, fast, simulate(workload, system, ReferenceBackfill(DEPTHS[name])))
 
 
 @pytest.mark.parametrize("name", ["easy", "slurm-like"])
