@@ -23,7 +23,7 @@ _NO_POWER = {"POWERED_DOWN", "POWERED_OFF", "FUTURE"}
 
 
 @dataclass(frozen=True)
-class NodePowers:
+class CheckedPowers:
     """The power of nodes; all columns (n_nodes,).
 
     Attributes:
@@ -38,7 +38,7 @@ class NodePowers:
     before: NDArray[np.bool_]
 
 
-def node_powers(world: CheckedAmounts, rules: PowerRules) -> NodePowers:
+def node_powers(world: CheckedAmounts, rules: PowerRules) -> CheckedPowers:
     """Rules 1 and 2."""
     nodes = world.snapshot.nodes
     idle_w, max_w = np.zeros((2, len(nodes)), dtype=np.int64)
@@ -49,7 +49,7 @@ def node_powers(world: CheckedAmounts, rules: PowerRules) -> NodePowers:
         typed |= mine
     on = np.array([_NO_POWER.isdisjoint(state_flags(state)) for state in nodes.state], dtype=bool)
     saving = nodes.power_saving
-    return NodePowers(idle_w, max_w, on, on if saving is None else on | saving.off)
+    return CheckedPowers(idle_w, max_w, on, on if saving is None else on | saving.off)
 
 
 def waiting_upper_w(jobs: JobTable) -> Ints:

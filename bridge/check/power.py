@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.check.amounts import CheckedAmounts, Ints
-from bridge.check.estimates import NodePowers, node_powers, running_upper_w, waiting_upper_w
+from bridge.check.estimates import CheckedPowers, node_powers, running_upper_w, waiting_upper_w
 from bridge.check.sums import Found, Sum, overrun
 from bridge.model.node import CPUS
 from bridge.model.rules.power import NO_UPPER_W, PowerRules
@@ -68,7 +68,7 @@ def _bounds(rules: PowerRules, now_s: int) -> Ints:
     return np.array(found, dtype=np.int64).reshape(-1, 3)
 
 
-def _with_resuming(world: CheckedAmounts, powers: NodePowers, bounds: Ints) -> Ints:
+def _with_resuming(world: CheckedAmounts, powers: CheckedPowers, bounds: Ints) -> Ints:
     """The bounds without the power of nodes that are powered up (rule 5)."""
     up, saving = world.plan.power.up, world.snapshot.nodes.power_saving
     if not len(up) or saving is None:
@@ -92,7 +92,7 @@ def _taken(
 
 
 def _drawn(
-    powers: NodePowers, node: NDArray[np.int32], stated_w: Ints, taken: Ints, there: Ints
+    powers: CheckedPowers, node: NDArray[np.int32], stated_w: Ints, taken: Ints, there: Ints
 ) -> Ints:
     """(e,) the power of jobs on nodes beyond idle.
 

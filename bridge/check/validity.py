@@ -19,7 +19,7 @@ from croniter import croniter
 from numpy.typing import NDArray
 
 from bridge.model.rules.limits import Validity
-from bridge.units import DAY_S
+from bridge.units import DAY_S, local_time
 
 _WEEK = 7  # days
 _EPOCH = datetime(1970, 1, 1)
@@ -77,11 +77,11 @@ def _instant(wall_s: int, zone: ZoneInfo) -> int:
     """When a wall clock shows a time (rule 2)."""
 
     def offset(at_s: int) -> timedelta | None:
-        return datetime.fromtimestamp(at_s, zone).utcoffset()
+        return local_time(at_s, zone).utcoffset()
 
     wall = _EPOCH + timedelta(seconds=wall_s)
     instant = int(wall.replace(tzinfo=zone).timestamp())
-    if datetime.fromtimestamp(instant, zone).replace(tzinfo=None) != wall:  # skipped
+    if local_time(instant, zone).replace(tzinfo=None) != wall:  # skipped
         before = int(wall.replace(tzinfo=zone, fold=1).timestamp())
         since = range(before, instant)
         instant = before + bisect_left(since, True, key=lambda at: offset(at) == offset(instant))
