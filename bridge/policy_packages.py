@@ -11,6 +11,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final
 
+from bridge.entry_points import loaded
 from bridge.model.policy import STAGES, Algorithm, PolicyPackage, PolicySpec
 from bridge.policies.catalogue import PACKAGE
 
@@ -49,26 +50,8 @@ def gathered(points: Iterable[EntryPoint]) -> Known:
     """Returns the algorithms and presets of schedbridge and of these entry points."""
     found = Known()
     _add(found, "", PACKAGE)
-    for point in sorted(points, key=lambda each: (each.name, each.value)):
-        where = f"entry point '{point.name:.60}' = {point.value:.120}"
-        try:
-            package = point.load()
-        except Exception as error:  # whatever a stranger's module raises when it is imported
-            found.problems.append(
-                f"{where} cannot be loaded: {type(error).__name__}: {str(error)!r:.200}"
-            )
-            continue
-        if not isinstance(package, PolicyPackage):
-            found.problems.append(
-                f"{where} must be a bridge.model.policy.PolicyPackage, not {type(package).__name__}"
-            )
-            continue
-        try:
-            _check(package)
-        except ValueError as error:
-            found.problems.append(f"{where} is malformed: {error}")
-            continue
-        _add(found, point.name, package)
+    for name, package in loaded(points, PolicyPackage, _check, found.problems):
+        _add(found, name, package)
     return found
 
 
@@ -91,7 +74,7 @@ def _add(found: Known, package_name: str, package: PolicyPackage) -> None:
                 found.package_of[spec.name] = package_name
 
 
-def _check(package: PolicyPackage) -> None:
+def _check(_: str, package: PolicyPackage) -> None:
     """Raises ValueError if a package, which a stranger wrote, has other types than it should."""
     if not isinstance(package.algorithms, Mapping):
         raise ValueError("'algorithms' must be a mapping")

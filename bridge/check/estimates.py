@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from bridge.check.amounts import CheckedAmounts, Ints
 from bridge.check.kept_nodes import nodes_meant
+from bridge.extensions.power.columns import saving_of
 from bridge.model.job import JobTable, RunningTable
 from bridge.model.node import state_flags
 from bridge.model.rules.power import PowerRules
@@ -48,7 +49,7 @@ def node_powers(world: CheckedAmounts, rules: PowerRules) -> CheckedPowers:
         idle_w[mine], max_w[mine] = kind.idle_w, kind.max_w
         typed |= mine
     on = np.array([_NO_POWER.isdisjoint(state_flags(state)) for state in nodes.state], dtype=bool)
-    saving = nodes.power_saving
+    saving = saving_of(nodes)
     return CheckedPowers(idle_w, max_w, on, on if saving is None else on | saving.off)
 
 

@@ -25,7 +25,7 @@ Rules
        reservations hold (`bridge.check.site_rules`).
    11. A moldable job is planned on a number of nodes that it allows
        (`bridge.check.start_widths`); it counts as one that requests exactly these.
-    12. Nodes are powered down and up by the rules of `bridge.check.power_saving`.
+   12. The parts of extensions keep the rules of their own checks (`bridge.extensions.port`).
 """
 
 from collections.abc import Callable
@@ -44,12 +44,12 @@ from bridge.check.coscheduling import (
 )
 from bridge.check.fabrics import fabrics
 from bridge.check.features import alternatives, matching
-from bridge.check.power_saving import broken_power_changes
 from bridge.check.resizes import added_nodes, broken_resizes, broken_returns
 from bridge.check.site_rules import broken_rules
 from bridge.check.start_widths import broken_start_widths
 from bridge.core import Fault, judge
 from bridge.errors import RequestError
+from bridge.extension_packages import broken_parts
 from bridge.model.coscheduling import counted_once
 from bridge.model.decisions.resizes import NO_RESIZES, Resizes, resized
 from bridge.model.decisions.start_widths import StartWidths
@@ -157,8 +157,8 @@ def _rows(world: Snapshot, site: Site, plan: Plan, present: Snapshot) -> tuple[V
     if world.reservations:
         bench.reservations()
     bench.rules(site)
-    broken = broken_power_changes(present, site.rules.power, plan)
-    return (*bench.found, *(Violation(-1, "", text) for text in broken))
+    broken = broken_parts(present, site, plan)
+    return (*bench.found, *(Violation(-1, job_id, text) for job_id, text in broken))
 
 
 def _apart(snapshot: Snapshot, site: Site, plan: Plan) -> tuple[Snapshot, Site, Plan]:

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from bridge.check.amounts import CheckedAmounts, Ints
 from bridge.check.estimates import CheckedPowers, node_powers, running_upper_w, waiting_upper_w
 from bridge.check.sums import Found, Sum, overrun
+from bridge.extensions.power.changes import changes_of
+from bridge.extensions.power.columns import saving_of
 from bridge.model.node import CPUS
 from bridge.model.rules.power import NO_UPPER_W, PowerRules
 from bridge.units import NEVER
@@ -70,7 +72,7 @@ def _bounds(rules: PowerRules, now_s: int) -> Ints:
 
 def _with_resuming(world: CheckedAmounts, powers: CheckedPowers, bounds: Ints) -> Ints:
     """The bounds without the power of nodes that are powered up (rule 5)."""
-    up, saving = world.plan.power.up, world.snapshot.nodes.power_saving
+    up, saving = changes_of(world.plan).up, saving_of(world.snapshot.nodes)
     if not len(up) or saving is None:
         return bounds
     until_s = world.now_s + int(saving.resume_s[up].max())

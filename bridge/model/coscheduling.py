@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from bridge.model.job import RunningTable, left_out_of
 from bridge.model.job_columns import objects
 from bridge.model.node import CPUS
+from bridge.model.snapshot import Snapshot
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,12 @@ def counted_once(running: RunningTable) -> RunningTable:
         _count_pair(running, guest, host, use, own_cpus)
         most[[guest, host]] = 0
     return replace(running, host_id=host_id, own_cpus=own_cpus, use=use, max_nodes=most)
+
+
+def guests_counted_once(snapshot: Snapshot) -> Snapshot:
+    """The snapshot with the table of `counted_once`, by the present ends."""
+    running = counted_once(snapshot.running)
+    return snapshot if running is snapshot.running else snapshot.with_running(running)
 
 
 def beside_completing(running: RunningTable, capacity: NDArray[np.int64]) -> RunningTable:

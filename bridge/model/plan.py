@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plan: starts, planned starts and reasons for every pending job."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from bridge.model.coscheduling import NO_REQUEUES, Requeues
 from bridge.model.decisions.extensions import NO_EXTENSIONS, Extensions
-from bridge.model.decisions.power_saving import NO_POWER_CHANGES, PowerChanges
 from bridge.model.decisions.prediction import Prediction
 from bridge.model.decisions.quotas import NO_QUOTAS, Quotas
 from bridge.model.decisions.resizes import NO_RESIZES, Resizes, resized
 from bridge.model.decisions.start_widths import NO_START_WIDTHS, StartWidths, with_start_widths
 from bridge.model.decisions.width_reasons import WidthReason
+from bridge.model.parts import NO_PARTS, Parts
 from bridge.model.reasons import Reason
 from bridge.model.snapshot import Snapshot
 from bridge.units import NEVER, UNPLANNED
@@ -52,11 +52,11 @@ class Plan:
         quotas: CPU quotas of jobs that share nodes.
         widths: why running malleable jobs change or keep their widths; empty: the policy resizes
             none.
-        power: nodes to be powered down or up.
         host_id: (n_rows,) object (str): the running job whose guest a row starts as, on nodes
             of the host (`bridge.model.coscheduling`); empty: an ordinary row. None: all are.
         requeues: guests that go back to the queue.
         extensions: hosts whose time limits are lengthened by what their guests have cost them.
+        parts: what extensions have decided, by their names.
         notes: deviations from the configured policy, e.g. that it failed and a fallback was used.
     """
 
@@ -79,10 +79,10 @@ class Plan:
     again_s: int = NEVER
     quotas: Quotas = NO_QUOTAS
     widths: tuple[WidthReason, ...] = ()
-    power: PowerChanges = NO_POWER_CHANGES
     host_id: NDArray[np.object_] | None = None
     requeues: Requeues = NO_REQUEUES
     extensions: Extensions = NO_EXTENSIONS
+    parts: Parts = NO_PARTS
 
     def __len__(self) -> int:
         return len(self.job)
@@ -111,6 +111,10 @@ class Plan:
         renamed.__dict__.update(self.__dict__, policy=policy)
         return renamed
 
+    def having(self, name: str, part: object | None) -> "Plan":
+        """Returns the same plan with another part of an extension; None: without one."""
+        return replace(self, parts=self.parts.having(name, part))
+
     def nodes_of(self, row: int) -> NDArray[np.int32]:
         """Returns the node indexes of one row; empty without a start."""
         return self.nodes[self.indptr[row] : self.indptr[row + 1]]
@@ -133,7 +137,7 @@ class Plan:
 
     @property
     def only_rows(self) -> bool:
-        """Whether it decides nothing but its rows: no changes of width, guests, limits or power."""
+        """Whether it decides nothing but its rows: no widths, guests, limits or parts."""
         return (
             self.resizes is NO_RESIZES
             and self.returns is NO_RESIZES
@@ -142,7 +146,7 @@ class Plan:
             and self.host_id is None
             and self.requeues is NO_REQUEUES
             and self.extensions is NO_EXTENSIONS
-            and self.power is NO_POWER_CHANGES
+            and self.parts is NO_PARTS
         )
 
     @property

@@ -44,6 +44,8 @@ class Reservation:
         nodes: sorted node indexes.
         licences: (L,) int64 kept for the reservation's own jobs.
         anywhere: it keeps licences alone: its jobs may use the nodes that all may.
+        own: made by an extension, not at the controller; the name says in words what its nodes
+            are until it ends.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Reservation:
     licences: NDArray[np.int64]
     maintenance: bool = False
     anywhere: bool = False
+    own: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,15 @@ class Snapshot:
     ended: EndedTable = NONE_ENDED
     topology: Topology | None = None
     dialect: str = ""
+
+    @property
+    def closed(self) -> NDArray[np.bool_]:
+        """(n_nodes,) nodes that an extension closes to all jobs at present."""
+        closed = np.zeros(len(self.nodes), dtype=bool)
+        for each in self.reservations:
+            if each.own and each.start_s <= self.now_s < each.end_s:
+                closed[each.nodes] = True
+        return closed
 
     def with_jobs(self, jobs: JobTable) -> "Snapshot":
         """The same with other waiting jobs; like `dataclasses.replace`, but faster."""

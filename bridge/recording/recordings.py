@@ -33,6 +33,7 @@ from bridge import files, json_text
 from bridge.errors import RecordingError
 from bridge.model.layers import Layers
 from bridge.model.learnt import Learnt
+from bridge.model.node import NodeTable
 from bridge.model.plan import Plan
 from bridge.model.policy import PolicySpec, StageSpec
 from bridge.model.snapshot import Snapshot
@@ -48,7 +49,8 @@ MAX_MEMORY_BYTES: Final = 512 * files.MIB
 200,000 jobs that differ in every column."""
 
 KEYS[Plan.__name__, "predicted"] = "believed"
-"""The key is older than the attribute; it stays, so that older recordings can be read."""
+KEYS[NodeTable.__name__, "power"] = "power_saving"
+"""These keys are older than the names; they stay, so that older recordings can be read."""
 _PIECE: Final = 1 << 20
 _KEPT_PLAN: Final = "kept_plan"
 _LEARNT: Final = dict[str, dict[str, list[int]]]

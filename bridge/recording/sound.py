@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.core import Tree
+from bridge.extension_packages import installed
 from bridge.model.job import COLUMNS, RUNNING_COLUMNS, Coschedule, Ending, Hold, WidthRule
 from bridge.model.job_columns import VECTORS, Column, Unit
 from bridge.model.plan import Plan
@@ -57,10 +58,10 @@ def _nodes(snapshot: Snapshot) -> Iterator[ColumnFault]:
         yield "snapshot.generation", "is not a possible count"
     for name in ("usable", "weight", "features", "state", "capacity"):
         yield from _length(f"snapshot.nodes.{name}", getattr(nodes, name), count)
-    if (saving := nodes.power_saving) is not None:
-        for each in dataclasses.fields(saving):
+    for part_name, part in nodes.parts.items():
+        for each in dataclasses.fields(part):
             yield from _length(
-                f"snapshot.nodes.power_saving.{each.name}", getattr(saving, each.name), count
+                f"snapshot.nodes.{part_name}.{each.name}", getattr(part, each.name), count
             )
     yield from _width("snapshot.nodes.capacity", nodes.capacity, len(snapshot.resources))
     yield from _amounts("snapshot.nodes.capacity", nodes.capacity)
@@ -218,8 +219,10 @@ def _changes(snapshot: Snapshot, plan: Plan) -> Iterator[ColumnFault]:
     for name in ("milli_cpus_per_node", "weight"):
         yield from _length(f"plan.quotas.{name}", getattr(quotas, name), len(quotas.id))
         yield from _amounts(f"plan.quotas.{name}", getattr(quotas, name))
-    for name in ("down", "up"):
-        yield from _indexes(f"plan.power.{name}", getattr(plan.power, name), len(snapshot.nodes))
+    for name, part in plan.parts.items():
+        check = installed().by_name[name].check
+        faults = () if check is None else check.made().faults(snapshot, part)
+        yield from ((f"plan.{name}.{column}", problem) for column, problem in faults)
 
 
 # ------------------------------------------------------------ one column

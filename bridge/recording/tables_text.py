@@ -13,6 +13,8 @@ Rules
     3. A dataclass is an object of its fields. A missing field takes its default, if any, so that
        files remain readable after a field has been added. An unknown field is refused.
     4. Integers are exact: values out of a column's range are refused, not truncated.
+    5. A part of an extension (`bridge.model.parts`) is written like a field, under the extension's
+       name or the key that `KEYS` has for it.
 """
 
 import dataclasses
@@ -27,8 +29,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.extension_packages import installed
 from bridge.files import MIB, MemoryBudget
 from bridge.model.job_columns import ELEMENT, columns, dtype_of, objects
+from bridge.model.parts import NO_PARTS
+from bridge.model.plan import Plan
 
 MOST_VALUES = 100_000_000
 """Maximum number of values of one column."""
@@ -38,6 +43,8 @@ MAX_MEMORY_BYTES: Final = 512 * MIB
 
 _POSITION_B: Final = 24
 """Memory of a member that occurs before: its place in two lists, and a number."""
+
+_PARTS: Final = "parts"
 
 KEYS: Final[dict[tuple[str, str], str]] = {}
 """(dataclass, field) to the key in files, if that differs from the name of the field."""
@@ -72,10 +79,13 @@ def to_plain(value: Any, hint: Any, element: Any = str) -> Any:
     if (dtype := dtype_of(hint)) is not None:
         return _column_to_plain(value, dtype, element)
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
-        return {
+        plain = {
             _key(hint, name): to_plain(getattr(value, name), each, _element(hint, name))
             for name, each in _fields(hint).items()
         }
+        for name, part in getattr(value, _PARTS, NO_PARTS).items():
+            plain[_key(hint, name)] = to_plain(part, type(part))
+        return plain
     if origin is tuple:
         return _tuple_to_plain(value, typing.get_args(hint))
     if origin is frozenset:
@@ -198,8 +208,8 @@ class _Reading:
         return _scalar(data, hint, field)
 
     def _dataclass(self, data: Any, hint: Any, field: str) -> Any:
-        given, hints = _object(data, field), _fields(hint)
-        names = {_key(hint, name) for name in hints}
+        given, hints, parts = _object(data, field), _fields(hint), _parts(hint)
+        names = {_key(hint, name) for name in hints} | parts.keys()
         for name in given:
             if name not in names:
                 raise Wrong(_join(field, name[:40]), "is an unknown field: from a newer version?")
@@ -218,6 +228,10 @@ class _Reading:
                 and known.default_factory is dataclasses.MISSING
             ):
                 raise Wrong(_join(field, key), "is missing")
+        for key, (name, kind) in parts.items():
+            if given.get(key) is not None:
+                part = self.value(given[key], kind, _join(field, key))
+                made[_PARTS] = made.get(_PARTS, NO_PARTS).having(name, part)
         return hint(**made)
 
     def _tuple(self, data: Any, hints: tuple[Any, ...], field: str) -> tuple[Any, ...]:
@@ -350,7 +364,23 @@ def _element(owner: Any, name: str) -> Any:
 def _fields(hint: Any) -> dict[str, Any]:
     """Name and hint of each field that is given at construction and has a plain form."""
     hints = typing.get_type_hints(hint)
-    return {field.name: hints[field.name] for field in dataclasses.fields(hint) if field.init}
+    return {
+        field.name: hints[field.name]
+        for field in dataclasses.fields(hint)
+        if field.init and field.name != _PARTS
+    }
+
+
+@functools.cache
+def _parts(hint: Any) -> Mapping[str, tuple[str, type]]:
+    """Key of each part that an extension may add, to its name and the type of the part."""
+    if _PARTS not in {field.name for field in dataclasses.fields(hint)}:
+        return {}
+    kinds = {
+        name: extension.plan if hint is Plan else extension.nodes
+        for name, extension in installed().by_name.items()
+    }
+    return {_key(hint, name): (name, kind) for name, kind in kinds.items() if kind is not None}
 
 
 def _not_none(hint: Any) -> Any:

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from bridge.check.legality import permitted
 from bridge.model.decisions.resizes import NO_RESIZES, Resizes
-from bridge.model.node import HAS_POWER
 from bridge.model.plan import Plan
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
@@ -50,8 +49,8 @@ def wished(
 
 
 def _free(snapshot: Snapshot, plan: Plan, row: int) -> NDArray[np.int64]:
-    """Nodes of the job's partition with power that no job holds or is planned on."""
-    usable = snapshot.nodes.usable & (snapshot.nodes.power == HAS_POWER)
+    """Open nodes of the job's partition that no job holds or is planned on."""
+    usable = snapshot.nodes.usable & ~snapshot.closed
     usable[snapshot.running.nodes] = False
     usable[plan.nodes] = False
     usable[plan.resizes.nodes] = False

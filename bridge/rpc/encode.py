@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from bridge.dialect import NodeDemand, dialect_of
 from bridge.errors import SnapshotError
 from bridge.model.coscheduling import as_reported
-from bridge.model.decisions.power_saving import CLOSED
 from bridge.model.job import COLUMNS, RUNNING_COLUMNS, Hold, JobTable, RunningTable, WidthRule
 from bridge.model.job_columns import Column, Source
 from bridge.model.node import CPUS, MEMORY_MIB, NodeTable
@@ -23,6 +22,7 @@ from bridge.model.resources import LoweredChunks
 from bridge.model.snapshot import Snapshot
 from bridge.planning.requests.chunks import format_request
 from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.reported.extension_wire import wires
 from bridge.rpc.reported.hostlist import NodeIndex
 
 _MESSAGE = tuple(each for each in COLUMNS if each.source is Source.MESSAGE)
@@ -41,6 +41,7 @@ class Messages:
         self._resources = snapshot.resources
         self._gres = snapshot.resources[MEMORY_MIB + 1 :]
         self._reported: tuple[RunningTable, NDArray[np.int64]] | None = None
+        self._wires = wires()
 
     def fits(self, snapshot: Snapshot) -> bool:
         """Tells whether a snapshot has the same nodes and resources by name."""
@@ -59,7 +60,7 @@ class Messages:
 
     def node(self, table: NodeTable, row: int) -> pb.Node:
         """One node."""
-        capacity, saving = table.capacity[row].tolist(), table.power_saving
+        capacity = table.capacity[row].tolist()
         message = pb.Node(
             name=table.names[row],
             cpus=capacity[CPUS],
@@ -71,11 +72,10 @@ class Messages:
             state=table.state[row],
             weight=int(table.weight[row]),
         )
-        if saving is not None:
-            message.power_saving, message.off = bool(saving.can[row]), bool(saving.off[row])
-            message.resume_s = int(saving.resume_s[row])
-            message.ready_s = int(saving.ready_s[row])
-            message.idle_since_s = int(saving.idle_since_s[row])
+        for name, part in table.parts.items():
+            wire = self._wires[name]
+            for field, value in zip(wire.node_fields, wire.node_values(part, row), strict=True):
+                setattr(message, field, value)
         return message
 
     def pending(self, snapshot: Snapshot, row: int) -> pb.Job:
@@ -276,7 +276,7 @@ class Messages:
                     maintenance=item.maintenance,
                 )
                 for item in snapshot.reservations
-                if item.name != CLOSED  # the service closes such nodes itself
+                if not item.own
             ]
         )
 

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.cycle import run_cycle
-from bridge.model.decisions.power_saving import with_powered_off
-from bridge.model.node import PowerSaving
+from bridge.extensions.power.changes import changes_of
+from bridge.extensions.power.closing import with_powered_off
+from bridge.extensions.power.columns import NAME, PowerSaving, saving_of
 from bridge.model.rules.limits import Rules
 from bridge.model.rules.node_set import NodeSet
 from bridge.model.rules.power import NO_UPPER_W, Corridor, NodePower, PowerDown, PowerRules
@@ -47,7 +48,7 @@ def saving_worlds(draw):
         ready_s=np.where(resuming, world.now_s + draw(st.integers(-3, 40)) + 4, 0),
         idle_since_s=np.full(n_nodes, draw(st.sampled_from([0, world.now_s]))),
     )
-    table = replace(world.nodes, state=tuple(state), power_saving=saving)
+    table = replace(world.nodes, state=tuple(state)).having(NAME, saving)
     return with_powered_off(replace(world, nodes=table))
 
 
@@ -68,9 +69,9 @@ def stated(world):
 
 def drawn_w(world, plan, second):
     """What nodes draw idle, jobs beyond it, and nodes on their way up, at a second."""
-    saving, states = world.nodes.power_saving, world.nodes.state
+    saving, states = saving_of(world.nodes), world.nodes.state
     total = sum(IDLE_W for words in states if "POWERED_DOWN" not in words)
-    up = plan.power.up.tolist()
+    up = changes_of(plan).up.tolist()
     if up and second < world.now_s + int(saving.resume_s[up].max()):
         total += IDLE_W * len(up)
     rows = 0
@@ -93,7 +94,7 @@ def test_nodes_are_powered_as_the_rules_say(name, world, corridor, down):
     site = Site(rules=Rules(power=rules))
     policy = build(parse_policy(name))
     plan = run_cycle(world, site, State(), policy, np.random.default_rng(0)).plan
-    saving = world.nodes.power_saving
+    saving = saving_of(world.nodes)
 
     for row in plan.starts_now.tolist():  # no job starts on a node that is off
         assert not saving.off[plan.nodes_of(row)].any()
@@ -107,17 +108,17 @@ def test_nodes_are_powered_as_the_rules_say(name, world, corridor, down):
     used = {*world.running.nodes.tolist()}
     for row in plan.starts_now.tolist():
         used |= set(plan.nodes_of(row).tolist())
-    for node in plan.power.down.tolist():
+    for node in changes_of(plan).down.tolist():
         assert down is not None
         assert saving.can[node]
         assert not saving.off[node]
         assert node not in used
-    for node in plan.power.up.tolist():
+    for node in changes_of(plan).up.tolist():
         assert world.nodes.state[node] == "UP+POWERED_DOWN"
         planned = [row for row in range(len(plan)) if node in plan.nodes_of(row).tolist()]
         assert planned
-    if len(plan.power.up):  # their idle power fits beside what is planned
-        last_s = world.now_s + int(saving.resume_s[plan.power.up].max())
+    if len(changes_of(plan).up):  # their idle power fits beside what is planned
+        last_s = world.now_s + int(saving.resume_s[changes_of(plan).up].max())
         for second in range(world.now_s, last_s):
             if (bound := upper_w(rules, second)) != NO_UPPER_W:
                 idle, rows = drawn_w(world, plan, second)
@@ -142,7 +143,7 @@ def a_tight_world(seed):
         ready_s=np.zeros(6, dtype=np.int64), idle_since_s=np.zeros(6, dtype=np.int64),
     )  # fmt: skip
     state = tuple("UP+POWERED_DOWN" if each else "UP" for each in off)
-    world = replace(world, nodes=replace(world.nodes, state=state, power_saving=saving))
+    world = replace(world, nodes=replace(world.nodes, state=state).having(NAME, saving))
     awake_w = IDLE_W * int((~off).sum())
     return with_powered_off(world), awake_w + int(rng.integers(-60, 500))
 
@@ -155,13 +156,13 @@ def test_under_a_tight_bound_only_nodes_that_nobody_needs_are_powered_down(seed)
     site = Site(rules=Rules(power=rules))
     policy = build(parse_policy("conservative"))
     plan = run_cycle(world, site, State(), policy, np.random.default_rng(0)).plan
-    saving, down = world.nodes.power_saving, set(plan.power.down.tolist())
+    saving, down = saving_of(world.nodes), set(changes_of(plan).down.tolist())
     assert not down & set(world.running.nodes.tolist())
     for row in range(len(plan)):
         if plan.start_s[row] not in (NEVER, UNPLANNED):
             back_s = world.now_s + 40 + 30
             assert plan.start_s[row] > back_s or not down & set(plan.nodes_of(row).tolist())
-    if len(plan.power.up):
+    if len(changes_of(plan).up):
         for second in range(world.now_s, world.now_s + int(saving.resume_s.max())):
             runs = world.running.end_s > second
             held_w = int((world.running.max_power_w - IDLE_W)[runs].sum())

@@ -28,7 +28,8 @@ Rules
     7. A place policy may rank nodes of equal weight by their size alone (`by_size`), which means
        nothing but to keep large nodes free. A job that takes whole nodes gets another number of
        CPUs then than from the controller's own scheduler. If it is planned to start now, on as many
-       nodes as it requests, in a partition whose nodes differ in CPUs, the controller chooses.
+       nodes as it requests, in a partition whose nodes differ in CPUs, the controller chooses;
+       but not while an extension has columns of nodes, by which it may rank them.
 """
 
 from collections.abc import Iterable, Iterator
@@ -40,6 +41,7 @@ from numpy.typing import NDArray
 
 from bridge.model.job import WidthRule
 from bridge.model.node import CPUS
+from bridge.model.parts import NO_PARTS
 from bridge.model.plan import Plan
 from bridge.model.rules.limits import EACH, ConsumerKind
 from bridge.model.rules.site import Site
@@ -150,7 +152,7 @@ class Chooser:
             and not part.shared
             and int(jobs.min_nodes[job]) == int(jobs.max_nodes[job]) == width
             and not (jobs.least_time_s[job] or jobs.deadline_s[job])
-            and snapshot.nodes.power_saving is None
+            and snapshot.nodes.parts is NO_PARTS
             and self._sizes_differ[partition]
             and not self._is_the_planners(job)
         )

@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 
 from bridge.model.decisions.resizes import NO_RESIZES, Resize, Resizes
 from bridge.model.job import RunningTable
-from bridge.model.node import HAS_POWER
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Snapshot
@@ -136,7 +135,7 @@ def _rank(ids: tuple[str, ...]) -> NDArray[np.int64]:
 
 def idle_nodes(snapshot: Snapshot, plan: Plan) -> NDArray[np.bool_]:
     """(n_nodes,) usable nodes with power that are idle and on which the plan starts no job now."""
-    idle: NDArray[np.bool_] = snapshot.nodes.usable & (snapshot.nodes.power == HAS_POWER)
+    idle: NDArray[np.bool_] = snapshot.nodes.usable & ~snapshot.closed
     idle[snapshot.running.nodes] = False
     starts = plan.start_s == plan.now_s
     if starts.any():

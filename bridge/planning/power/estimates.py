@@ -9,7 +9,7 @@
 Terms
     beyond idle  the power that a node draws in addition because of its job. A node that is off
                  draws nothing before, unless it is powered up first
-                 (`bridge.model.decisions.power_saving`).
+                 (`bridge.extensions.power.closing`).
     estimate     of a job, W on each of its nodes, the node's idle power included; an upper one
                  for the upper bound, a lower one for the lower bound.
 
@@ -32,6 +32,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.extensions.power.columns import saving_of
 from bridge.model.job import JobTable, RunningTable
 from bridge.model.node import CPUS, state_flags
 from bridge.model.rules.power import PowerRules
@@ -114,13 +115,13 @@ def node_powers(rules: PowerRules, snapshot: Snapshot) -> NodePowers:
     states = snapshot.nodes.state
     is_on = {words: not _OFF & state_flags(words) for words in set(states)}
     on = np.array([is_on[words] for words in states], dtype=bool)
-    saving = snapshot.nodes.power_saving
+    saving = saving_of(snapshot.nodes)
     return NodePowers(idle_w, max_w, on, on if saving is None else on | saving.off)
 
 
 def may_be_powered_down(rules: PowerRules, snapshot: Snapshot) -> NDArray[np.bool_]:
     """(n_nodes,) nodes that are on, and that site and controller permit to be powered down."""
-    saving, settings = snapshot.nodes.power_saving, rules.power_down
+    saving, settings = saving_of(snapshot.nodes), rules.power_down
     if saving is None or settings is None:
         return np.zeros(len(snapshot.nodes), dtype=bool)
     found: NDArray[np.bool_] = saving.can & ~saving.off & snapshot.nodes.usable

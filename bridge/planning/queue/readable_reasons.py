@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from bridge.core import Blocked, HostlistFolder
 from bridge.dialect import dialect_of
-from bridge.model.decisions.power_saving import CLOSED
 from bridge.model.job import Hold
 from bridge.model.node import state_flags
 from bridge.model.reasons import Reason, ReasonCode
@@ -248,10 +247,10 @@ class Explainer:
         (first, shut), more = found[0], len(found) - 1
         code = ReasonCode.MAINTENANCE if first.maintenance else ReasonCode.RESERVATION
         nodes = self._fold(shut.tolist())
-        if first.name == CLOSED:
+        if first.own:
             are = "is" if len(shut) == 1 else "are"
             when = format_clock(first.end_s, now_s)
-            return Reason(ReasonCode.RESOURCES, f"{nodes} {are} powered off, available at {when}")
+            return Reason(ReasonCode.RESOURCES, f"{nodes} {are} {first.name}, available at {when}")
         if first.start_s <= now_s:
             text = (
                 f"reservation {first.name} keeps {nodes} until {format_clock(first.end_s, now_s)}"

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bridge.model.job import COLUMNS
 from bridge.model.job_columns import Source
-from bridge.model.node import PowerSaving
+from bridge.model.parts import Parts
 from bridge.model.snapshot import Snapshot
 
 _PRINTED = tuple(
@@ -62,8 +62,8 @@ def changed_nodes(last: Snapshot, snapshot: Snapshot) -> list[int]:
     before, now = last.nodes, snapshot.nodes
     differs = (before.capacity != now.capacity).any(axis=1)
     differs |= (before.usable != now.usable) | (before.weight != now.weight)
-    if before.power_saving is not now.power_saving:
-        differs |= _other_power(before.power_saving, now.power_saving, len(differs))
+    if before.parts is not now.parts:
+        differs |= _other_parts(before.parts, now.parts, len(differs))
     words = (before.features, before.state) != (now.features, now.state)
     if words:
         differs |= np.fromiter(
@@ -78,13 +78,12 @@ def changed_nodes(last: Snapshot, snapshot: Snapshot) -> list[int]:
     return rows
 
 
-def _other_power(
-    before: PowerSaving | None, now: PowerSaving | None, n_nodes: int
-) -> NDArray[np.bool_]:
-    """(n_nodes,) which nodes differ in columns about powering them down."""
+def _other_parts(before: Parts, now: Parts, n_nodes: int) -> NDArray[np.bool_]:
+    """(n_nodes,) which nodes differ in columns of extensions."""
     differs = np.zeros(n_nodes, dtype=bool)
-    if before is None or now is None:
+    if before.keys() != now.keys():
         return ~differs
-    for each in fields(PowerSaving):
-        differs |= getattr(before, each.name) != getattr(now, each.name)
+    for name, part in now.items():
+        for each in fields(part):
+            differs |= getattr(before[name], each.name) != getattr(part, each.name)
     return differs

@@ -3,6 +3,7 @@
 
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -10,7 +11,6 @@ from numpy.typing import NDArray
 
 from bridge.model.coscheduling import requeues
 from bridge.model.decisions.extensions import Extensions
-from bridge.model.decisions.power_saving import NO_POWER_CHANGES
 from bridge.model.decisions.quotas import USUAL_WEIGHT, Quotas
 from bridge.model.decisions.resizes import Resizes
 from bridge.model.job_columns import objects
@@ -19,6 +19,7 @@ from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.snapshot import Reservation, Snapshot
 from bridge.rpc.clients.plan_rows import NO_NODES, PlanRows
 from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.reported.extension_wire import Wire, wires
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.units import NEVER, UNPLANNED
 
@@ -77,7 +78,7 @@ class DecisionsInForce:
         """
         self._starts: list[_Start] = []
         self._resizes: dict[str, _Resizing] = {}
-        self._power = NO_POWER_CHANGES
+        self._parts = Plan.without_rows(0)
         self._quotas: dict[str, tuple[int, int]] = {}
         self._requeues: list[tuple[str, str]] = []
         self._extensions: dict[str, int] = {}
@@ -90,21 +91,21 @@ class DecisionsInForce:
             "planned_start": self._planned_start,
             "pending": self._pending,
             "resize": self._resize,
-            "power": self._change_power,
             "quota": self._quota,
             "requeue": self._requeue,
             "extend": self._extend,
             "reserve": self._reserve,
             "unreserve": self._unreserve,
         }
+        self._wires = wires()
+        for wire in self._wires.values():
+            self._handlers[wire.action] = partial(self._change_part, wire)
 
     @property
     def features(self) -> list[str]:
         """The actions that can be carried out, as a hello names them."""
-        own = [
-            "start", "planned_start", "pending_reason", "resize", "power", "quota", "share",
-            "extend",
-        ]  # fmt: skip
+        own = ["start", "planned_start", "pending_reason", "resize", "quota", "share", "extend"]
+        own += [wire.feature for wire in self._wires.values()]
         return own if self._reserving is None else [*own, "reserve", "reserve_licences"]
 
     def forget(self) -> None:
@@ -164,12 +165,8 @@ class DecisionsInForce:
             decision.id, resize.by_s, nodes.parse(resize.nodes), resize.reason
         )
 
-    def _change_power(self, decision: pb.Decision, nodes: NodeIndex) -> None:
-        named = nodes.parse(decision.power.nodes)
-        if decision.power.up:
-            self._power = replace(self._power, up=named)
-        else:
-            self._power = replace(self._power, down=named)
+    def _change_part(self, wire: Wire, decision: pb.Decision, nodes: NodeIndex) -> None:
+        self._parts = wire.obeyed(self._parts, decision, nodes)
         self._carried_out(decision)
 
     def _quota(self, decision: pb.Decision, _: NodeIndex) -> None:
@@ -274,11 +271,11 @@ class DecisionsInForce:
             ):
                 at = partition_of.get(known.partition, -1)
                 rows.add(row, known.start_s, at, known.nodes, reason=known.reason)
-        power, self._power = self._power, NO_POWER_CHANGES
+        parts, self._parts = self._parts.parts, Plan.without_rows(0)
         requeued, self._requeues = requeues(self._requeues), []
         extended, self._extensions = Extensions.of(self._extensions), {}
         return replace(
-            rows.plan(), resizes=self._resizing(snapshot), power=power, requeues=requeued,
+            rows.plan(), resizes=self._resizing(snapshot), parts=parts, requeues=requeued,
             quotas=self._quotas_in_force(snapshot), extensions=extended,
         )  # fmt: skip
 

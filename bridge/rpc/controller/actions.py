@@ -31,7 +31,7 @@ class Action:
     Attributes:
         feature: that the controller must have named.
         of: its object.
-        made_by: the module of this package that decides it.
+        made_by: the module of `bridge` that decides it.
     """
 
     feature: Feature
@@ -39,19 +39,26 @@ class Action:
     made_by: str
 
 
+_ANNOUNCED: Final = "rpc.controller.announcements"
+_ADJUSTED: Final = "rpc.controller.adjustments"
+
 ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
     {
-        "start": Action(Feature.START, Subject.PENDING_JOB, "announcements"),
-        "planned_start": Action(Feature.PLANNED_START, Subject.PENDING_JOB, "announcements"),
-        "pending": Action(Feature.PENDING_REASON, Subject.PENDING_JOB, "announcements"),
-        "resize": Action(Feature.RESIZE, Subject.RUNNING_JOB, "adjustments"),
-        "quota": Action(Feature.QUOTA, Subject.RUNNING_JOB, "adjustments"),
-        "requeue": Action(Feature.SHARE, Subject.RUNNING_JOB, "adjustments"),
-        "extend": Action(Feature.EXTEND, Subject.RUNNING_JOB, "adjustments"),
-        "progress": Action(Feature.PROGRESS, Subject.RUNNING_JOB, "adjustments"),
-        "power": Action(Feature.POWER, Subject.NO_JOB, "power_changes"),
-        "reserve": Action(Feature.RESERVE, Subject.NO_JOB, "orders"),
-        "unreserve": Action(Feature.RESERVE, Subject.NO_JOB, "orders"),
+        "start": Action(Feature.START, Subject.PENDING_JOB, _ANNOUNCED),
+        "planned_start": Action(
+            Feature.PLANNED_START, Subject.PENDING_JOB, "rpc.controller.announcements"
+        ),
+        "pending": Action(
+            Feature.PENDING_REASON, Subject.PENDING_JOB, "rpc.controller.announcements"
+        ),
+        "resize": Action(Feature.RESIZE, Subject.RUNNING_JOB, _ADJUSTED),
+        "quota": Action(Feature.QUOTA, Subject.RUNNING_JOB, _ADJUSTED),
+        "requeue": Action(Feature.SHARE, Subject.RUNNING_JOB, _ADJUSTED),
+        "extend": Action(Feature.EXTEND, Subject.RUNNING_JOB, _ADJUSTED),
+        "progress": Action(Feature.PROGRESS, Subject.RUNNING_JOB, _ADJUSTED),
+        "power": Action(Feature.POWER, Subject.NO_JOB, "extensions.power.requests"),
+        "reserve": Action(Feature.RESERVE, Subject.NO_JOB, "rpc.controller.orders"),
+        "unreserve": Action(Feature.RESERVE, Subject.NO_JOB, "rpc.controller.orders"),
     }
 )
 """By the fields of `Decision.action` in the contract."""

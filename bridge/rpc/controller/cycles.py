@@ -36,8 +36,8 @@ from bridge.rpc.controller.announcements import Announcements, Decisions, OpenSt
 from bridge.rpc.controller.corridor_wake import corridor_change_s, listen_ms
 from bridge.rpc.controller.offers import MOST, NodesToChoose, Offers
 from bridge.rpc.controller.orders import PendingOrders
-from bridge.rpc.controller.power_changes import PowerRequests
 from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.reported.extension_wire import ExtensionRequests
 from bridge.rpc.reported.features import Feature
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.rpc.reported.safe_text import printable
@@ -171,7 +171,7 @@ class Cycles:
         self._announcements = announcements
         self.resizing = Runtime(launchers or Absent(), self._new_change, deadlines)
         self._adjustments = Adjustments(announcements.take_id, self.resizing)
-        self._power_requests = PowerRequests(announcements.take_id)
+        self._extensions = ExtensionRequests(announcements.take_id)
         self._service = service
         self._policy = policy
         self._site = site
@@ -203,7 +203,7 @@ class Cycles:
                 self.patience_s = 0.0
                 self._announcements.reset()
                 self._adjustments.reset()
-                self._power_requests.reset()
+                self._extensions.reset()
                 self.orders.reset()
                 self._applied.clear()
         _log.info(
@@ -288,8 +288,7 @@ class Cycles:
         for at, order in enumerate(self.orders.take(self._announcements.take_id)):
             reply.decisions.insert(at, order)
         changes = self._adjustments.decide(snapshot, plan, self._site(), session.nodes, features)
-        if Feature.POWER in features:
-            changes += self._power_requests.decide(snapshot, plan, session.nodes)
+        changes += self._extensions.decide(snapshot, plan, session.nodes, features)
         decisions.by_kind.update(Counter(change.WhichOneof("action") or "" for change in changes))
         reply.decisions.extend(changes)
         again_s = session.next_retry_s()
@@ -389,7 +388,7 @@ class Cycles:
             name = OUTCOMES.get(result.outcome, "unknown")
             if self.orders.close(result):
                 continue
-            if self._adjustments.close(result, request.now_s) or self._power_requests.close(
+            if self._adjustments.close(result, request.now_s) or self._extensions.close(
                 result, request.now_s
             ):
                 self._outcomes[name, 0 if name == "applied" else result.code] += 1

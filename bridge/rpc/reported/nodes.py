@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from bridge.errors import SnapshotError
 from bridge.left_out import LeftOut
 from bridge.model.job_columns import MAX_COUNT
-from bridge.model.node import CPUS, MEMORY_MIB, NodeTable, PowerSaving
+from bridge.model.node import CPUS, MEMORY_MIB, NodeTable
 from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.reported.extension_wire import NodeParts
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.rpc.reported.safe_text import printable
 from bridge.rpc.reported.table_columns import MAX_AMOUNT
@@ -22,10 +23,7 @@ from bridge.units import NEVER
 
 MAX_NODES = 200_000
 MAX_GRES_KINDS = 256
-_SAVING = ("power_saving", "off", "resume_s", "ready_s", "idle_since_s")
-"""Columns about powering nodes down."""
 _NAME = re.compile(r"[A-Za-z0-9_.\-]{1,255}")
-MAX_RESUME_S = 7 * 86_400
 _GRES = re.compile(r"[^\s:,\[\]]{1,64}(:[^\s,\[\]]{1,64})?")
 MAX_FEATURE = 1024
 
@@ -62,7 +60,7 @@ class ReportedNodes:
         self._gres: list[tuple[tuple[str, int, bool], ...]] = []
         self._features: list[frozenset[str]] = []
         self._state: list[str] = []
-        self._saving: NDArray[np.int64] = np.zeros((0, len(_SAVING)), dtype=np.int64)
+        self._parts = NodeParts()
         self._known_features: dict[tuple[str, ...], frozenset[str]] = {}
         self._table: NodeTable | None = None
 
@@ -118,7 +116,8 @@ class ReportedNodes:
         stay = np.flatnonzero(keep).tolist()
         self.memory_mib, self.threads = self.memory_mib[keep], self.threads[keep]
         self._capacity, self._usable = self._capacity[keep], self._usable[keep]
-        self._weight, self._saving = self._weight[keep], self._saving[keep]
+        self._weight = self._weight[keep]
+        self._parts.keep(keep)
         self._gres = [self._gres[at] for at in stay]
         self._features = [self._features[at] for at in stay]
         self._state = [self._state[at] for at in stay]
@@ -135,8 +134,7 @@ class ReportedNodes:
         self.threads = np.concatenate((self.threads, zeros))
         self._usable = np.concatenate((self._usable, zeros.astype(bool)))
         self._weight = np.concatenate((self._weight, zeros.astype(np.int32)))
-        no_saving = np.zeros((more, len(_SAVING)), dtype=np.int64)
-        self._saving = np.concatenate((self._saving, no_saving))
+        self._parts.append(more)
         width = self._capacity.shape[1]
         self._capacity = np.concatenate((self._capacity, np.zeros((more, width), dtype=np.int64)))
         self.unconsumed = {
@@ -157,17 +155,7 @@ class ReportedNodes:
         self.memory_mib[rows], self.threads[rows] = memory, threads
         self._usable[rows] = [node.usable and node.cpus > 0 for node in changed]
         self._weight[rows] = [min(node.weight, 2**31 - 1) for node in changed]
-        saving = [
-            (
-                node.power_saving,
-                node.off,
-                min(node.resume_s, MAX_RESUME_S),
-                node.ready_s * node.off,
-                node.idle_since_s,
-            )
-            for node in changed
-        ]
-        self._saving[rows] = np.array(saving, dtype=np.int64).reshape(-1, len(_SAVING))
+        self._parts.write(rows, changed)
         regrouped = False
         for row, node in zip(rows.tolist(), changed, strict=True):
             gres = tuple((item.name, item.count, item.no_consume) for item in node.gres)
@@ -243,15 +231,9 @@ class ReportedNodes:
                 weight=self._weight.copy(),
                 features=tuple(self._features),
                 state=tuple(self._state),
-                power_saving=self._power_saving(),
+                parts=self._parts.parts(),
             )
         return self._table
-
-    def _power_saving(self) -> PowerSaving | None:
-        can, off, resume_s, ready_s, idle_since_s = self._saving.T.copy()
-        if not (can.any() or off.any()):
-            return None
-        return PowerSaving(can.astype(bool), off.astype(bool), resume_s, ready_s, idle_since_s)
 
 
 def _kinds(items: Iterable[tuple[str, int, bool]]) -> set[str]:

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from bridge.dialect import DIALECTS, dialect_of
 from bridge.errors import RequestError, SnapshotError, UnsupportedVersion
-from bridge.model.decisions.power_saving import with_powered_off
+from bridge.extension_packages import overlaid
 from bridge.model.job import NONE_ENDED
 from bridge.model.snapshot import Snapshot
 from bridge.model.topology import Topology
@@ -267,7 +267,7 @@ class Session:
             _log.warning(
                 "a job asks for %s: left to the controller, as no switches are known", option
             )
-        return imply(with_powered_off(snapshot), self._wait_s), serials
+        return imply(overlaid(snapshot), self._wait_s), serials
 
 
 def _bounded(hello: pb.HelloRequest) -> pb.HelloRequest:

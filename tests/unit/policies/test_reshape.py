@@ -13,6 +13,7 @@ from bridge.lab.sim.workloads.system import pool_of
 from bridge.model.job import Hold, WidthRule
 from bridge.model.reasons import ReasonCode
 from bridge.model.rules.site import NO_RULES
+from bridge.model.snapshot import Reservation
 from bridge.policies.plan.backfill import Backfill
 from bridge.ports import Promises, State
 from bridge.registry import build, parse_policy
@@ -108,13 +109,14 @@ def test_nothing_shrinks_where_it_would_not_be_enough_and_idle_nodes_are_given_a
     assert plan.start_s.tolist() == [1000]
 
 
-@pytest.mark.parametrize("state", ["UP+POWERED_DOWN", "UP+POWERING_DOWN", "UP+POWERING_UP"])
 @pytest.mark.parametrize("preset", ["malleable-performance", "malleable", "power-plan"])
-def test_no_job_grows_onto_nodes_without_power(preset, state):
+def test_no_job_grows_onto_nodes_that_an_extension_closes(preset):
     """Slurm powers a node up for a job that starts there, not for one that runs."""
     world = a_world(malleable(range(4), id="m"), nodes=10)
-    states = tuple(state if node < 8 else "UP" for node in range(10))
-    asleep = dataclasses.replace(world, nodes=dataclasses.replace(world.nodes, state=states))
+    nodes, no_licences = np.arange(4, 8, dtype=np.int32), np.zeros(0, dtype=np.int64)
+    until_s = world.now_s + 9
+    closed = Reservation("powered off", world.now_s, until_s, nodes, no_licences, own=True)
+    asleep = dataclasses.replace(world, reservations=(closed,))
     assert resized(asleep, preset)[0] == {"m": [0, 1, 2, 3, 8, 9]}
 
 

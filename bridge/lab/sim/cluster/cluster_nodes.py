@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nodes of the simulated controller: their table, what jobs hold of them, and their power."""
+"""The nodes of the simulated controller: their table, what jobs hold of them, and extensions."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
+from bridge.extensions.port import SimulatedNodes
 from bridge.lab.sim.cluster.allocation import Allocation
 from bridge.lab.sim.cluster.occupancy import Occupancy
-from bridge.lab.sim.cluster.power_states import PowerStates
-from bridge.model.decisions.power_saving import PowerChanges
 from bridge.model.node import NodeTable
+from bridge.model.plan import Plan
+from bridge.units import NEVER
 
 
 class ClusterNodes:
@@ -19,13 +21,13 @@ class ClusterNodes:
     Attributes:
         table: as it is reported; replaced by another one with each change.
         occupancy: what jobs hold of each node.
-        power_states: None: no node can be powered down.
+        extensions: the states of nodes that extensions keep.
     """
 
     def __init__(self, table: NodeTable) -> None:
         """Starts with unused nodes."""
         self.table, self.occupancy = table, Occupancy(table.capacity)
-        self.power_states: PowerStates | None = None
+        self.extensions: list[SimulatedNodes] = []
 
     @property
     def used_processors(self) -> int:
@@ -38,25 +40,32 @@ class ClusterNodes:
         column[node], states[node] = usable, "UP" if usable else "DOWN"
         self.table = replace(self.table, usable=column, state=tuple(states))
 
-    def power_on_off(
-        self, now_s: int, changes: PowerChanges, allocations: Iterable[Allocation]
-    ) -> int:
-        """Powers nodes down and up, and continues changes under way; returns how much changed.
+    def next_s(self) -> int:
+        """When a node changes its state by itself; NEVER: none does."""
+        return min((each.next_s() for each in self.extensions), default=NEVER)
+
+    def objection(self, nodes: NDArray[np.int32]) -> str | None:
+        """Why no job can start on some nodes; None: one can."""
+        return next(filter(None, (each.objection(nodes) for each in self.extensions)), None)
+
+    def go_on(self, now_s: int, allocations: Iterable[Allocation], plan: Plan | None = None) -> int:
+        """Continues changes of nodes under way; returns how much changed.
 
         Args:
             now_s: the present.
-            changes: which nodes are ordered down and up.
             allocations: of the running jobs.
+            plan: with changes that begin now; None: none do.
         """
-        states = self.power_states
-        if states is None:
+        if not self.extensions:
             return 0
-        changed, busy = states.happen(now_s), np.zeros(len(self.table), dtype=bool)
+        changed, busy = 0, np.zeros(len(self.table), dtype=bool)
         for held in allocations:
             busy[held.nodes] = True
             if held.adaptation is not None:
                 busy[held.adaptation.nodes] = True
-        states.use(busy, now_s)
-        states.order(changes, now_s)
-        self.table = states.shown(self.table, now_s)
+        for each in self.extensions:
+            changed += each.happen(now_s, busy)
+            if plan is not None:
+                each.obey(plan, now_s)
+            self.table = each.shown(self.table, now_s)
         return changed

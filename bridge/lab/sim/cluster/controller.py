@@ -15,7 +15,7 @@ Rules
     4. A resize is refused unless the job runs, is malleable and not adapting, and all added nodes
        are free. Added nodes belong to the job at once. Removed nodes stay with it until the time
        that the plan states; until then it is adapting.
-    5. Nodes are powered down and up as the plan says (`bridge.lab.sim.cluster.power_states`).
+    5. Nodes change as the parts of extensions say (`bridge.extensions.port.SimulatedNodes`).
     6. A start as the guest of a running job also keeps the rules of
        `bridge.lab.sim.cluster.guests`.
 """
@@ -27,13 +27,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.extension_packages import overlaid
 from bridge.lab.sim.cluster.allocation import Allocation
 from bridge.lab.sim.cluster.cluster_state import ClusterState
 from bridge.lab.sim.cluster.ended_jobs import EndedJobs
 from bridge.lab.sim.cluster.plan_application import PlanApplication
 from bridge.lab.sim.workloads.system import System
 from bridge.lab.sim.workloads.workload import Workload
-from bridge.model.decisions.power_saving import NO_POWER_CHANGES, with_powered_off
 from bridge.model.job import Ending
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
@@ -50,7 +50,7 @@ class Controller:
 
     Attributes:
         running: the allocation of each running job, in order of start.
-        nodes: what they hold of each, and its power state.
+        nodes: what they hold of each, and what extensions keep of it.
         adaptations: changes of width in progress.
         reservations: made and removed by operators.
         guests: which jobs run on which hosts' CPUs.
@@ -101,7 +101,7 @@ class Controller:
             reservations=self.reservations.open(now_s),
             ended=self._ended.take(),
         )
-        return imply(with_powered_off(snapshot), self._state.system.wait_s)
+        return imply(overlaid(snapshot), self._state.system.wait_s)
 
     def announced(self, plan: Plan) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
         """As `PlanApplication.announced`, of a plan for the last snapshot."""
@@ -149,9 +149,9 @@ class Controller:
             if node in held.nodes or (held.adaptation is not None and node in held.adaptation.nodes)
         ]
 
-    def power_on_off(self, now_s: int) -> int:
-        """Continues changes of power under way; returns how much changed."""
-        return self.nodes.power_on_off(now_s, NO_POWER_CHANGES, self.running.values())
+    def continue_nodes(self, now_s: int) -> int:
+        """Continues changes of nodes under way; returns how much changed."""
+        return self.nodes.go_on(now_s, self.running.values())
 
     def set_limit(self, job: int, limit_s: int) -> None:
         """Changes the time limit of a running job."""

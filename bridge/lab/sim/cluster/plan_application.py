@@ -52,7 +52,7 @@ class PlanApplication:
         return self._problem(plan, made_s) is None
 
     def apply(self, plan: Plan, now_s: int, made_s: int | None = None) -> list[int]:
-        """Starts the jobs that the plan starts now, resizes jobs, and powers nodes down and up.
+        """Starts the jobs that the plan starts now, resizes jobs, and changes nodes.
 
         Args:
             plan: for the last snapshot.
@@ -73,7 +73,7 @@ class PlanApplication:
             state.waiting.remove(started)
         for row in range(len(plan.resizes)):
             self._resize(plan.resizes, row, now_s)
-        state.nodes.power_on_off(now_s, plan.power, state.running.allocations.values())
+        state.nodes.go_on(now_s, state.running.allocations.values(), plan)
         return started
 
     def start(self, start: JobStart, now_s: int) -> None:
@@ -189,9 +189,8 @@ class PlanApplication:
             host = state.guests.held_by(host_id)
         if (why := self._checks.start(start, state.nodes.table, host)) is not None:
             return why
-        power_states = state.nodes.power_states
-        if power_states is not None and not power_states.on[nodes].all():
-            return "uses a node that is powered off"
+        if (why := state.nodes.objection(nodes)) is not None:
+            return why
         end_s = now_s + int(self._jobs.time_limit_s[job])
         reservation = state.reservations.conflict(nodes, now_s, end_s)
         return None if reservation is None else f"uses nodes of reservation {reservation}"

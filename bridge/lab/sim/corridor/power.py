@@ -3,7 +3,7 @@
 
 Rules
     1. System power is a base, the idle power of each node in service that is not powered off
-       (`bridge.lab.sim.cluster.power_states`), and for each job on each of
+       (`bridge.extensions.power.simulated_nodes`), and for each job on each of
        its nodes what it draws beyond idle (`bridge.lab.sim.workloads.job_power`). A job with a
        part of a node's CPUs draws that part of it, in whole watts.
     2. A job draws from its start until it no longer holds a node: on nodes that it is giving back
@@ -20,6 +20,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.extensions.power.simulated_nodes import SimulatedPower
 from bridge.lab.sim.cluster.allocation import Allocation
 from bridge.lab.sim.cluster.controller import Controller
 from bridge.lab.sim.corridor.steps import CorridorSteps
@@ -102,8 +103,15 @@ class PowerLog:
 class PowerMeter:
     """Computes power from the allocations of a simulated controller."""
 
-    def __init__(self, setting: PowerSetting, controller: Controller, origin_s: int) -> None:
-        self._setting, self._controller = setting, controller
+    def __init__(
+        self,
+        setting: PowerSetting,
+        controller: Controller,
+        origin_s: int,
+        states: SimulatedPower | None = None,
+    ) -> None:
+        """Starts at `origin_s`; `states`: of nodes that can be powered down, if they can."""
+        self._setting, self._controller, self._states = setting, controller, states
         self._origin_s = origin_s
         steps = setting.corridor
         self._due = [] if steps is None else steps.instants(origin_s)[::-1]
@@ -168,9 +176,9 @@ class PowerMeter:
         return PowerLog(self._setting, self._origin_s, at_s, power_w, self._held)
 
     def _count_nodes(self) -> None:
-        draws, states = self._nodes.usable, self._controller.nodes.power_states
-        if states is not None:
-            draws = draws & states.draws
+        draws = self._nodes.usable
+        if self._states is not None:
+            draws = draws & self._states.draws
         self._idle_w = self._setting.node.idle_w * int(draws.sum())
 
     def _drawn(self, job: int, held: Allocation, now_s: int) -> Held:

@@ -29,8 +29,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from bridge.extensions.power.simulated_nodes import SimulatedPower
 from bridge.lab.sim.cluster.controller import Controller
-from bridge.lab.sim.cluster.power_states import PowerStates
 from bridge.lab.sim.corridor.power import PowerMeter, PowerSetting
 from bridge.lab.sim.runs.backlog import Watch
 from bridge.lab.sim.runs.dependencies import Dependencies
@@ -111,13 +111,13 @@ class _Run:
         self.controller = Controller(workload, system)
         self.shares = workload.sharing is not None
         self.execution = (SharedExecution if self.shares else Execution)(self.controller, workload)
-        if power is not None and power.resume_s:
-            self.controller.nodes.power_states = PowerStates(
-                len(system.nodes), power.resume_s, int(workload.submit_s[0])
-            )
-        self.meter = (
-            PowerMeter(power, self.controller, int(workload.submit_s[0])) if power else None
-        )
+        self.meter = None
+        if power is not None:
+            origin_s, states = int(workload.submit_s[0]), None
+            if power.resume_s:
+                states = SimulatedPower(len(system.nodes), power.resume_s, origin_s)
+                self.controller.nodes.extensions.append(states)
+            self.meter = PowerMeter(power, self.controller, origin_s, states)
         self.history = RunHistory(workload, system, lags=decision_s != 0)
         self.submit_s: list[int] = workload.submit_s.tolist()
         self.faults = sorted(faults, key=lambda fault: fault.at_s)
@@ -136,7 +136,7 @@ class _Run:
             wanted_s, self.wake_s = self.wake_s, NEVER
             changed = self._end_jobs(now_s) + self._strike(now_s) + self._submit(now_s)
             changed += self.execution.go_on(now_s)
-            changed += self.controller.power_on_off(now_s)
+            changed += self.controller.continue_nodes(now_s)
             if self.meter is not None:
                 changed += self.meter.happen(now_s)
             if not changed and not woken and self.due is None and not self.owed:
@@ -168,7 +168,7 @@ class _Run:
         return bool(controller.waiting) or can_grow or bool(self.execution.pairs)
 
     def _next_s(self) -> int:
-        submit_s, states = self.submit_s, self.controller.nodes.power_states
+        submit_s = self.submit_s
         return min(
             self.execution.next_s(),
             submit_s[self.submitted] if self.submitted < len(submit_s) else NEVER,
@@ -176,7 +176,7 @@ class _Run:
             self.wake_s,
             self.due.at_s if self.due is not None else NEVER,
             self.meter.next_s() if self.meter is not None else NEVER,
-            states.next_s() if states is not None else NEVER,
+            self.controller.nodes.next_s(),
         )
 
     def _end_jobs(self, now_s: int) -> int:

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from bridge.check.legality import check
-from bridge.check.power_saving import broken_power_changes
-from bridge.model.decisions.power_saving import PowerChanges
-from bridge.model.node import PowerSaving
+from bridge.extensions.power.changes import PowerChanges, with_changes
+from bridge.extensions.power.check import broken_power_changes
+from bridge.extensions.power.columns import NAME, PowerSaving
 from bridge.model.plan import Plan
 from bridge.model.rules.limits import Rules
 from bridge.model.rules.node_set import NodeSet
@@ -35,12 +35,12 @@ def world(*off, running=(), jobs=(), resume_s=60):
     saving = PowerSaving(can=np.ones(4, dtype=bool), off=sleeps, resume_s=zeros + resume_s,
                          ready_s=zeros, idle_since_s=zeros)  # fmt: skip
     state = tuple("UP+POWERED_DOWN" if each else "UP" for each in sleeps)
-    return replace(snapshot, nodes=replace(snapshot.nodes, state=state, power_saving=saving))
+    return replace(snapshot, nodes=replace(snapshot.nodes, state=state).having(NAME, saving))
 
 
 def said(snapshot, site_rules, down=(), up=(), plan=None):
     changes = PowerChanges(np.array(down, np.int32), np.array(up, np.int32))
-    plan = replace(plan or Plan.without_rows(10), power=changes)
+    plan = with_changes(plan or Plan.without_rows(10), changes)
     return list(broken_power_changes(snapshot, site_rules, plan))
 
 
@@ -73,5 +73,5 @@ def test_nodes_that_are_powered_up_draw_beside_what_starts(upper_w, fits):
     assert plan.starts_now.tolist() == [0]
     site = Site(Rules(power=rules(upper_w)))
     assert check(snapshot, site, plan) == ()
-    up = replace(plan, power=PowerChanges(up=np.array([3], np.int32)))
+    up = with_changes(plan, PowerChanges(up=np.array([3], np.int32)))
     assert (check(snapshot, site, up) == ()) == fits

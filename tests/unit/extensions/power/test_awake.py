@@ -7,15 +7,21 @@ import numpy as np
 import pytest
 
 from bridge.cycle import run_cycle
+from bridge.extensions.power.awake import awake_first
+from bridge.extensions.power.columns import NAME, PowerSaving
 from bridge.model.rules.site import NO_RULES
-from bridge.planning.power.awake import awake_first
 from bridge.ports import Preference, Selection, State
 from bridge.registry import build, parse_policy
 from schedbridge_contracts.builders import a_job, a_node, a_snapshot
 
 
 def with_states(snapshot, *states):
-    return replace(snapshot, nodes=replace(snapshot.nodes, state=states))
+    ready_s = np.array([60 * ("POWERING_UP" in state) for state in states])
+    zeros = np.zeros(len(states), dtype=np.int64)
+    off = np.array(["POWER" in state for state in states])
+    saving = PowerSaving(~off, off, resume_s=zeros, ready_s=ready_s, idle_since_s=zeros)
+    nodes = replace(snapshot.nodes, state=states).having(NAME, saving)
+    return replace(snapshot, nodes=nodes)
 
 
 def nodes_now(snapshot, preset):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a controller is asked to power up, in whole cycles."""
 
+from bridge.extensions.power.requests import AGAIN_S
 from bridge.registry import PRESETS, build
-from bridge.rpc.controller.power_changes import AGAIN_S
 from bridge.rpc.reported.features import Feature
 from bridge.safe_cycle.decider import Decider
 from tests.unit.rpc import worlds

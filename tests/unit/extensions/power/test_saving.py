@@ -8,8 +8,9 @@ import pytest
 
 from bridge.check.legality import check
 from bridge.cycle import run_cycle
-from bridge.model.decisions.power_saving import CLOSED, PowerChanges, with_powered_off
-from bridge.model.node import PowerSaving
+from bridge.extensions.power.changes import PowerChanges, changes_of, with_changes
+from bridge.extensions.power.closing import CLOSED, with_powered_off
+from bridge.extensions.power.columns import NAME, PowerSaving
 from bridge.model.reasons import ReasonCode
 from bridge.model.rules.limits import Rules
 from bridge.model.rules.node_set import NodeSet
@@ -41,7 +42,7 @@ def world(states, *, jobs=(), running=(), partitions=(), nodes=None, **known):
         nodes=nodes or [a_node() for _ in states], jobs=list(jobs), running=list(running),
         partitions=list(partitions), now_s=NOW,
     )()  # fmt: skip
-    table = replace(snapshot.nodes, state=tuple(states), power_saving=saving(states, **known))
+    table = replace(snapshot.nodes, state=tuple(states)).having(NAME, saving(states, **known))
     return with_powered_off(replace(snapshot, nodes=table))
 
 
@@ -67,34 +68,34 @@ PRESETS = ["conservative", "easy", "openccs", "search", "power-plan", "slurm-lik
 def test_a_job_is_planned_when_the_node_can_be_had_which_is_powered_up(preset):
     plan = planned(world([OFF, OFF], jobs=[a_job(nodes=2)]), NO_RULES, preset)
     assert plan.start_s.tolist() == [NOW + 120]
-    assert plan.power.up.tolist() == [0, 1]
-    assert len(plan.power.down) == 0
+    assert changes_of(plan).up.tolist() == [0, 1]
+    assert len(changes_of(plan).down) == 0
     assert "powered off" in plan.reasons[0].text
 
 
 def test_a_node_that_powers_up_is_had_when_it_is_ready_and_not_asked_again():
     plan = planned(world([RESUMING], jobs=[a_job(nodes=1)]), NO_RULES)
     assert plan.start_s.tolist() == [NOW + 90]
-    assert len(plan.power) == 0
+    assert len(changes_of(plan)) == 0
 
 
 def test_a_node_on_its_way_down_is_asked_when_it_is_down():
     plan = planned(world([LEAVING], jobs=[a_job(nodes=1)]), NO_RULES)
     assert plan.start_s.tolist() == [NOW + 120]
-    assert len(plan.power) == 0
+    assert len(changes_of(plan)) == 0
 
 
 def test_nodes_with_power_suffice():
     plan = planned(world([OFF, "UP", OFF], jobs=[a_job(nodes=1)]), NO_RULES)
     assert plan.nodes_of(0).tolist() == [1]
-    assert len(plan.power) == 0
+    assert len(changes_of(plan)) == 0
 
 
 def test_no_node_is_powered_up_long_before_it_is_needed():
     running = a_running_job(nodes=(0,), end_s=NOW + 3600)
     plan = planned(world(["UP", OFF], jobs=[a_job(nodes=2)], running=[running]), NO_RULES)
     assert plan.start_s.tolist() == [NOW + 3600]
-    assert len(plan.power) == 0
+    assert len(changes_of(plan)) == 0
 
 
 def test_nodes_of_running_jobs_are_not_closed():
@@ -108,8 +109,8 @@ def test_idle_power_must_fit_before_a_node_is_powered_up():
     job = a_job(nodes=1, max_power_w=150)
     running = a_running_job(nodes=(0,), end_s=NOW + 3600, max_power_w=300)
     snapshot = world(["UP", OFF], jobs=[job], running=[running])
-    assert planned(snapshot, site(500)).power.up.tolist() == [1]
-    assert planned(snapshot, site(350)).power.up.tolist() == []
+    assert changes_of(planned(snapshot, site(500))).up.tolist() == [1]
+    assert changes_of(planned(snapshot, site(350))).up.tolist() == []
 
 
 def test_idle_nodes_are_powered_down_for_the_job_that_waits_for_power():
@@ -117,18 +118,18 @@ def test_idle_nodes_are_powered_down_for_the_job_that_waits_for_power():
     snapshot = world(["UP"] * 4, jobs=[a_job(nodes=1, max_power_w=300)])
     plan = planned(snapshot, site(500))
     assert plan.reasons[0].code is ReasonCode.POWER
-    assert plan.power.down.tolist() == [3]
-    assert planned(snapshot, site(410)).power.down.tolist() == [2, 3]
-    assert len(planned(snapshot, site(600)).power) == 0  # it starts
+    assert changes_of(plan).down.tolist() == [3]
+    assert changes_of(planned(snapshot, site(410))).down.tolist() == [2, 3]
+    assert len(changes_of(planned(snapshot, site(600)))) == 0  # it starts
 
 
 def test_nothing_is_powered_down_if_that_does_not_suffice():
     snapshot = world(["UP"] * 4, jobs=[a_job(nodes=2, max_power_w=300)])
     plan = planned(snapshot, site(410))
     assert plan.reasons[0].code is ReasonCode.POWER
-    assert len(plan.power) == 0
+    assert len(changes_of(plan)) == 0
     wide = world(["UP"] * 2, jobs=[a_job(nodes=2, max_power_w=300)])
-    assert len(planned(wide, site(500)).power) == 0
+    assert len(changes_of(planned(wide, site(500)))) == 0
 
 
 def test_a_job_that_cannot_be_helped_does_not_keep_others_from_it():
@@ -137,8 +138,8 @@ def test_a_job_that_cannot_be_helped_does_not_keep_others_from_it():
     snapshot = world(["UP"] * 4, jobs=[*hopeless, a_job(nodes=1, max_power_w=300)])
     plan = planned(snapshot, site(410))
     assert [why.code for why in plan.reasons] == [ReasonCode.POWER] * 201
-    assert plan.power.down.tolist() == [2, 3]
-    assert plan.power.reason.startswith("job 201 ")
+    assert changes_of(plan).down.tolist() == [2, 3]
+    assert changes_of(plan).reason.startswith("job 201 ")
 
 
 def test_a_job_whose_nodes_cannot_all_be_powered_up_gets_none_and_keeps_no_other_job_from_it():
@@ -146,8 +147,8 @@ def test_a_job_whose_nodes_cannot_all_be_powered_up_gets_none_and_keeps_no_other
     snapshot = world([OFF] * 4, jobs=[wide, narrow])
     plan = planned(snapshot, site(250))
     assert plan.start_s.tolist() == [NOW + 120] * 2
-    assert plan.power.up.tolist() == plan.nodes_of(1).tolist()
-    assert len(plan.power.up) == 1
+    assert changes_of(plan).up.tolist() == plan.nodes_of(1).tolist()
+    assert len(changes_of(plan).up) == 1
 
 
 def test_a_job_that_no_node_could_make_room_for_can_never_run():
@@ -160,49 +161,49 @@ def test_power_above_the_bound_is_removed_even_if_not_all_of_it_can_be():
     running = a_running_job(nodes=(0,), end_s=NOW + 3600, max_power_w=300)
     snapshot = world(["UP"] * 4, running=[running], idle_s=0)
     plan = planned(snapshot, site(450))
-    assert plan.power.down.tolist() == [2, 3]
-    assert "150 W above" in plan.power.reason
-    assert planned(snapshot, site(100)).power.down.tolist() == [1, 2, 3]
+    assert changes_of(plan).down.tolist() == [2, 3]
+    assert "150 W above" in changes_of(plan).reason
+    assert changes_of(planned(snapshot, site(100))).down.tolist() == [1, 2, 3]
 
 
 def test_nodes_on_their_way_down_count_as_saved():
     job = a_job(nodes=1, max_power_w=300)
-    assert len(planned(world(["UP", "UP", LEAVING], jobs=[job]), site(400)).power) == 0
+    assert len(changes_of(planned(world(["UP", "UP", LEAVING], jobs=[job]), site(400)))) == 0
 
 
 def test_a_node_that_was_in_use_stays_on_for_a_while():
     snapshot = world(["UP"] * 4, jobs=[a_job(nodes=1, max_power_w=300)], idle_s=100)
     plan = planned(snapshot, site(500))
-    assert len(plan.power) == 0
+    assert len(changes_of(plan)) == 0
     assert plan.again_s == NOW + 200
 
 
 def test_the_lower_bound_is_kept():
     snapshot = world(["UP"] * 4, jobs=[a_job(nodes=1, max_power_w=300)])
-    assert len(planned(snapshot, site(500, lower_w=350)).power) == 0
+    assert len(changes_of(planned(snapshot, site(500, lower_w=350)))) == 0
 
 
 def test_only_nodes_of_permitted_partitions_that_the_controller_can_power():
     parts = [a_partition(name="a", nodes=[0, 1]), a_partition(name="b", nodes=[1, 2, 3])]
     job = a_job(nodes=1, max_power_w=300)
     snapshot = world(["UP"] * 4, jobs=[job], partitions=parts)
-    assert planned(snapshot, site(500, down=PowerDown(("b",)))).power.down.tolist() == [3]
-    assert len(planned(snapshot, site(410, down=PowerDown(("a",)))).power) == 0
+    assert changes_of(planned(snapshot, site(500, down=PowerDown(("b",))))).down.tolist() == [3]
+    assert len(changes_of(planned(snapshot, site(410, down=PowerDown(("a",)))))) == 0
     none = world(["UP"] * 4, jobs=[job], partitions=parts, can=False)
-    assert len(planned(none, site(500)).power) == 0
-    assert len(planned(snapshot, site(500, down=None)).power) == 0
+    assert len(changes_of(planned(none, site(500)))) == 0
+    assert len(changes_of(planned(snapshot, site(500, down=None)))) == 0
 
 
 def test_nodes_on_which_a_job_is_planned_soon_stay_on():
     jobs = [a_job(nodes=1, max_power_w=300), a_job(nodes=3, begin_s=NOW + 200, max_power_w=101)]
     snapshot = world(["UP"] * 4, jobs=jobs)
-    assert len(planned(snapshot, site(500)).power) == 0
+    assert len(changes_of(planned(snapshot, site(500)))) == 0
 
 
 def test_a_coming_bound_counts():
     snapshot = world(["UP"] * 4, jobs=[a_job(nodes=1, max_power_w=300, limit_s=3600)])
     plan = planned(snapshot, site(900, steps=[(600, 500)]))
-    assert plan.power.down.tolist() == [3]
+    assert changes_of(plan).down.tolist() == [3]
 
 
 # ------------------------------------------------------------------ the check
@@ -224,7 +225,7 @@ def test_the_check_finds_what_is_wrong(changes, text):
     snapshot = world(["UP", OFF, "UP", "UP"], running=[running])
     rules = site(5000)
     plan = planned(snapshot, rules)
-    (found, *_) = check(snapshot, rules, replace(plan, power=changes))
+    (found, *_) = check(snapshot, rules, with_changes(plan, changes))
     assert text in str(found)
 
 
@@ -235,7 +236,7 @@ def test_the_check_knows_what_the_site_permits():
         (site(5000, down=None), "does not permit"),
         (site(5000, down=PowerDown(("other",))), "of partition"),
     ):
-        (found,) = check(snapshot, rules, replace(planned(snapshot, rules), power=changes))
+        (found,) = check(snapshot, rules, with_changes(planned(snapshot, rules), changes))
         assert text in str(found)
 
 
@@ -244,7 +245,7 @@ def test_the_check_counts_the_idle_power_of_nodes_that_are_powered_up():
     snapshot = world(["UP", OFF], jobs=[job])
     plan = planned(snapshot, site(300))
     assert plan.start_s.tolist() == [NOW]
-    up = replace(plan, power=PowerChanges(up=np.array([1], np.int32)))
+    up = with_changes(plan, PowerChanges(up=np.array([1], np.int32)))
     (found,) = check(snapshot, site(300), up)
     assert "upper bound of power" in str(found)
     assert check(snapshot, site(400), up) == ()

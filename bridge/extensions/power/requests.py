@@ -14,6 +14,8 @@ from typing import Final
 
 import numpy as np
 
+from bridge.extensions.power.changes import changes_of
+from bridge.extensions.power.columns import saving_of
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.rpc.pb import scheduler_pb2 as pb
@@ -59,7 +61,8 @@ class PowerRequests:
         shown = _shown(snapshot, nodes, silent)
         for key in [key for key, until_s in silent.items() if until_s <= now_s or key in shown]:
             del silent[key]
-        for wanted, up in ((plan.power.down, False), (plan.power.up, True)):
+        changes = changes_of(plan)
+        for wanted, up in ((changes.down, False), (changes.up, True)):
             names = {node: snapshot.nodes.names[node] for node in wanted.tolist()}
             asked = [node for node, name in names.items() if (name, up) not in silent]
             if not asked:
@@ -67,7 +70,7 @@ class PowerRequests:
             message = pb.Decision(id=self._take_id())
             message.power.nodes = nodes.fold(np.array(asked, dtype=np.int32))
             message.power.up = up
-            reason = "jobs are planned there" if up else plan.power.reason
+            reason = "jobs are planned there" if up else changes.reason
             message.power.reason = plain(reason)
             silent.update({(names[node], up): now_s + AGAIN_S for node in asked})
             self._sent[message.id] = tuple(names[node] for node in asked), up
@@ -79,7 +82,7 @@ def _shown(
     snapshot: Snapshot, nodes: NodeIndex, asked: Iterable[tuple[str, bool]]
 ) -> set[tuple[str, bool]]:
     """The nodes in the requested state: off, or on or on the way up."""
-    saving = snapshot.nodes.power_saving
+    saving = saving_of(snapshot.nodes)
     found: set[tuple[str, bool]] = set()
     if saving is None:
         return found

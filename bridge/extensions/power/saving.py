@@ -28,8 +28,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.decisions.power_saving import NO_POWER_CHANGES, PowerChanges
-from bridge.model.node import PowerSaving
+from bridge.extensions.power.changes import NO_POWER_CHANGES, PowerChanges
+from bridge.extensions.power.columns import PowerSaving, saving_of
 from bridge.model.plan import Plan
 from bridge.model.reasons import ReasonCode
 from bridge.model.rules.power import NO_UPPER_W, PowerDown, PowerRules
@@ -59,7 +59,7 @@ def power_changes(snapshot: Snapshot, rules: PowerRules | None, plan: Plan) -> P
         rules: bounds of power; None: power is not bounded.
         plan: checked or not.
     """
-    saving = snapshot.nodes.power_saving
+    saving = saving_of(snapshot.nodes)
     if saving is None:
         return NO_POWER_CHANGES
     use = _Use(snapshot, saving, rules or PowerRules(), plan)

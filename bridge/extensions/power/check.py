@@ -15,15 +15,32 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bridge.model.node import PowerSaving
+from bridge.extensions.power.changes import PowerChanges, changes_of
+from bridge.extensions.power.columns import PowerSaving, saving_of
 from bridge.model.plan import Plan
 from bridge.model.rules.power import PowerDown, PowerRules
+from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
+
+
+class PowerChangesCheck:
+    """The check of the extension's part of a plan; see `bridge.extensions.port.Check`."""
+
+    def broken(self, snapshot: Snapshot, site: Site, plan: Plan) -> Iterator[tuple[str, str]]:
+        """The violations, all of the plan as a whole."""
+        for text in broken_power_changes(snapshot, site.rules.power, plan):
+            yield "", text
+
+    def faults(self, snapshot: Snapshot, part: PowerChanges) -> Iterator[tuple[str, str]]:
+        """Node indexes outside of the snapshot."""
+        for name, nodes in (("down", part.down), ("up", part.up)):
+            if len(nodes) and not 0 <= nodes.min() <= nodes.max() < len(snapshot.nodes):
+                yield name, f"points outside of {len(snapshot.nodes)} rows"
 
 
 def broken_power_changes(snapshot: Snapshot, rules: PowerRules | None, plan: Plan) -> Iterator[str]:
     """The violations, one sentence each."""
-    changes, saving, names = plan.power, snapshot.nodes.power_saving, snapshot.nodes.names
+    changes, saving, names = changes_of(plan), saving_of(snapshot.nodes), snapshot.nodes.names
     if not len(changes):
         return
     down, up = changes.down.tolist(), changes.up.tolist()
@@ -48,7 +65,7 @@ def _broken_downs(
     snapshot: Snapshot, settings: PowerDown | None, plan: Plan, saving: PowerSaving
 ) -> Iterator[str]:
     """Rule 2."""
-    down, names = plan.power.down, snapshot.nodes.names
+    down, names = changes_of(plan).down, snapshot.nodes.names
     if not len(down):
         return
     if settings is None:

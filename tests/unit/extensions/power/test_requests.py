@@ -7,10 +7,10 @@ from itertools import count
 import numpy as np
 import pytest
 
-from bridge.model.decisions.power_saving import PowerChanges
-from bridge.model.node import PowerSaving
+from bridge.extensions.power.changes import PowerChanges, with_changes
+from bridge.extensions.power.columns import NAME, PowerSaving
+from bridge.extensions.power.requests import AGAIN_S, REFUSED_S, PowerRequests
 from bridge.model.plan import Plan
-from bridge.rpc.controller.power_changes import AGAIN_S, REFUSED_S, PowerRequests
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
 from schedbridge_contracts.builders import a_node, a_snapshot
@@ -32,13 +32,13 @@ def a_report(now_s, off=(), resuming=()):
                          idle_since_s=zeros)  # fmt: skip
     saving.off[[*off, *resuming]] = True
     saving.ready_s[list(resuming)] = now_s + 60
-    return replace(snapshot, nodes=replace(snapshot.nodes, power_saving=saving))
+    return replace(snapshot, nodes=snapshot.nodes.having(NAME, saving))
 
 
 def asked(requests, now_s, down=(), up=(), **states):
     snapshot = a_report(now_s, **states)
     changes = PowerChanges(np.array(down, np.int32), np.array(up, np.int32), "why")
-    plan = replace(Plan.without_rows(now_s), power=changes)
+    plan = with_changes(Plan.without_rows(now_s), changes)
     return requests.decide(snapshot, plan, NODES)
 
 

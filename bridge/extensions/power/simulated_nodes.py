@@ -15,8 +15,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.decisions.power_saving import PowerChanges
-from bridge.model.node import NodeTable, PowerSaving
+from bridge.extensions.power.changes import changes_of
+from bridge.extensions.power.columns import NAME, PowerSaving, saving_of
+from bridge.model.node import NodeTable
+from bridge.model.plan import Plan
 from bridge.units import NEVER
 
 SUSPEND_S: Final = 30
@@ -37,7 +39,7 @@ _WORDS: Final = {
 }
 
 
-class PowerStates:
+class SimulatedPower:
     """The states of all nodes."""
 
     def __init__(self, n_nodes: int, resume_s: int, now_s: int) -> None:
@@ -71,22 +73,20 @@ class PowerStates:
         """When a node changes its state by itself."""
         return int(self._until_s.min(initial=NEVER))
 
-    def happen(self, now_s: int) -> int:
-        """Applies due changes; returns how many."""
+    def happen(self, now_s: int, busy: NDArray[np.bool_]) -> int:
+        """Applies due changes, and records the nodes that jobs use; returns how many changed."""
         due = self._until_s <= now_s
         left, back = due & (self._state == _State.LEAVING), due & (self._state == _State.RESUMING)
         self._until_s[due] = NEVER
         self._state[left] = _State.OFF
         self._state[back], self._idle_since_s[back] = _State.ON, now_s
-        return int(due.sum())
-
-    def use(self, busy: NDArray[np.bool_], now_s: int) -> None:
-        """Records the nodes that jobs use now."""
         self._idle_since_s[self._busy & ~busy] = now_s
         self._busy = busy
+        return int(due.sum())
 
-    def order(self, changes: PowerChanges, now_s: int) -> None:
-        """Orders nodes down and up (rule 1)."""
+    def obey(self, plan: Plan, now_s: int) -> None:
+        """Orders nodes down and up as a plan says (rule 1)."""
+        changes = changes_of(plan)
         down = np.zeros(len(self._state), dtype=bool)
         down[changes.down] = True
         down &= (self._state == _State.ON) & ~self._busy
@@ -97,6 +97,10 @@ class PowerStates:
         self._state[up], self._until_s[up] = _State.RESUMING, now_s + self._resume_s
         self.ordered_down += int(down.sum())
         self.ordered_up += int(up.sum())
+
+    def objection(self, nodes: NDArray[np.int32]) -> str | None:
+        """Why no job can start on some nodes (rule 3); None: one can."""
+        return None if self.on[nodes].all() else "uses a node that is powered off"
 
     def shown(self, nodes: NodeTable, now_s: int) -> NodeTable:
         """The nodes with their states, as the controller reports them."""
@@ -113,7 +117,7 @@ class PowerStates:
             ready_s=np.where(resuming, self._until_s, 0),
             idle_since_s=np.where(off | self._busy, 0, self._idle_since_s),
         )
-        before = nodes.power_saving
+        before = saving_of(nodes)
         if before is not None and all(
             np.array_equal(getattr(before, name), getattr(saving, name))
             for name in PowerSaving.__dataclass_fields__
@@ -123,4 +127,4 @@ class PowerStates:
             _WORDS[_State(one)] if was.startswith("UP") else was
             for one, was in zip(state.tolist(), nodes.state, strict=True)
         )
-        return replace(nodes, state=words, power_saving=saving)
+        return replace(nodes, state=words).having(NAME, saving)

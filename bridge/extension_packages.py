@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds extensions: those of schedbridge and of any other package, at their entry points.
+
+An extension that cannot be used is left out and named in `problems`; the others are not affected.
+Where two packages use a name, the one whose entry point comes first by value wins.
+"""
+
+import dataclasses
+import graphlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from typing import Final
+
+from bridge.entry_points import loaded
+from bridge.extensions.port import Extension, Face, Stages
+from bridge.model.parts import NO_PARTS
+from bridge.model.plan import Plan
+from bridge.model.rules.site import Site
+from bridge.model.snapshot import Snapshot
+
+GROUP: Final = "schedbridge.extensions"
+
+
+@dataclass(frozen=True)
+class Installed:
+    """The extensions that can be used.
+
+    Attributes:
+        by_name: in the order in which they act.
+        problems: a sentence for each that was left out.
+    """
+
+    by_name: dict[str, Extension] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+
+@cache
+def installed() -> Installed:
+    """Returns what is installed, as found when it was first asked for."""
+    return gathered(entry_points(group=GROUP))
+
+
+def gathered(points: Iterable[EntryPoint]) -> Installed:
+    """Returns the extensions of these entry points."""
+    found = Installed()
+    known: dict[str, Extension] = {}
+    for name, extension in loaded(points, Extension, _check, found.problems):
+        if name in known:
+            found.problems.append(f"a second extension '{name}' is left out: the name is taken")
+        else:
+            known[name] = extension
+    for name in _in_order(known, found.problems):
+        found.by_name[name] = known[name]
+    return found
+
+
+def _in_order(known: dict[str, Extension], problems: list[str]) -> list[str]:
+    """Names in the order in which extensions act; of a circle, all members are left out."""
+    sorter = graphlib.TopologicalSorter(
+        {name: sorted(set(known[name].after) & known.keys()) for name in sorted(known)}
+    )
+    try:
+        return list(sorter.static_order())
+    except graphlib.CycleError as error:
+        circle = set(error.args[1])
+        names = ", ".join(sorted(circle))
+        problems.append(f"the extensions {names} are left out: each is to act after the other")
+        return _in_order({n: one for n, one in known.items() if n not in circle}, problems)
+
+
+def _check(name: str, extension: Extension) -> None:
+    """Raises ValueError unless an extension has the types that it should have."""
+    if extension.name != name:
+        raise ValueError(f"its name is {extension.name!r:.60}: it must be that of the entry point")
+    if not name.isidentifier():
+        raise ValueError("its name must be a word of letters, digits and underscores")
+    if not (
+        isinstance(extension.after, tuple) and all(isinstance(n, str) for n in extension.after)
+    ):
+        raise ValueError("'after' must be a tuple of names")
+    for kind in (extension.nodes, extension.plan):
+        if kind is not None and not dataclasses.is_dataclass(kind):
+            raise ValueError(f"a part must be a dataclass, not {kind!r:.60}")
+    if extension.plan is not None and extension.check is None:
+        raise ValueError("it has a part of plans, but no check of it")
+    for face in (extension.stages, extension.check, extension.wire):
+        if face is not None and not (isinstance(face, Face) and _is_there(face.path)):
+            raise ValueError(f"there is no module for {face!r:.120}")
+
+
+def _is_there(path: str) -> bool:
+    module, colon, name = path.partition(":")
+    try:
+        return bool(colon and name) and find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+# ------------------------------------------------------------ in a cycle
+
+
+def active_stages(snapshot: Snapshot) -> tuple[Stages, ...]:
+    """Returns the stages of the extensions that have a part in the snapshot, in their order."""
+    if snapshot.nodes.parts is NO_PARTS:
+        return ()
+    return tuple(
+        extension.stages.made()
+        for name, extension in installed().by_name.items()
+        if name in snapshot.nodes.parts and extension.stages is not None
+    )
+
+
+def overlaid(snapshot: Snapshot) -> Snapshot:
+    """Returns a report as it is to be planned and explained, with what active extensions add."""
+    for stages in active_stages(snapshot):
+        snapshot = stages.overlay(snapshot)
+    return snapshot
+
+
+def broken_parts(snapshot: Snapshot, site: Site, plan: Plan) -> Iterator[tuple[str, str]]:
+    """Checks the parts of a plan; yields the id of a job, or an empty text, and a sentence."""
+    if plan.parts is NO_PARTS:
+        return
+    for name in plan.parts:
+        extension = installed().by_name.get(name)
+        if extension is None or extension.check is None or extension.plan is None:
+            yield "", f"has a part of the extension '{name:.60}', which nothing checks"
+        elif not isinstance(plan.parts[name], extension.plan):
+            yield "", f"has a part of the extension '{name:.60}' of another type than it should"
+        else:
+            yield from extension.check.made().broken(snapshot, site, plan)

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an extension may add to the scheduler, on one page.
+
+An extension is an entry point of the group `schedbridge.extensions`, with the extension's name:
+
+    [project.entry-points."schedbridge.extensions"]
+    power = "bridge.extensions.power:EXTENSION"
+
+    EXTENSION = Extension("power", stages=Face("bridge.extensions.power.stages:PowerStages"), ...)
+
+Terms
+    part    what an extension adds to a table of the snapshot or to a plan, under its own name
+            (`bridge.model.parts`): a frozen dataclass.
+    face    a class without arguments that serves one side of the program. Its module is imported
+            when it is first needed, so the cycle never imports what an extension does on the wire.
+    active  of an extension in a cycle: a table of the snapshot has its part.
+
+Rules
+    1. Of an extension that is not active, no face is made and no code runs.
+    2. Extensions act one after the other: after those that they name in `after`, then by name.
+    3. A part of a plan is judged by the check of its extension; a part that nothing can judge
+       makes the plan illegal. So none is forgotten.
+    4. A plan stage knows no extension: what closes nodes is a reservation, what prefers nodes is
+       the rank of a `Preference`, what bounds a sum is a capacity constraint.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any, Generic, Protocol, TypeVar, cast
+
+from bridge.model.node import NodeTable
+from bridge.model.plan import Plan
+from bridge.model.rules.site import Site
+from bridge.model.snapshot import Snapshot
+from bridge.ports import Context, Planned, Preference
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Face(Generic[T]):
+    """A class of an extension, by its path "package.module:Class"."""
+
+    path: str
+
+    def made(self) -> T:
+        """The one object of the class.
+
+        Raises:
+            ImportError: there is no such module.
+            AttributeError: the module has no such class.
+        """
+        return cast(T, _made(self.path))
+
+
+@cache
+def _made(path: str) -> Any:
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)()
+
+
+class CycleView(Protocol):
+    """The cycle under way.
+
+    Attributes:
+        predicted: the snapshot, with predicted times.
+        context: site rules, state, random numbers and a solver.
+    """
+
+    predicted: Snapshot
+    context: Context
+
+    def world(self) -> Snapshot:
+        """The snapshot that the rows of the plan are planned around."""
+
+
+class Stages(Protocol):
+    """What an extension does when it is active: with each report, and in each cycle."""
+
+    def overlay(self, snapshot: Snapshot) -> Snapshot:
+        """The report as it is to be planned and explained, e.g. with more reservations."""
+
+    def before_plan(self, snapshot: Snapshot, preference: Preference) -> Preference:
+        """The preference of the place policy, or one that ranks nodes otherwise."""
+
+    def after_plan(self, planned: Planned, cycle: CycleView) -> Planned:
+        """The plan with the extension's part, if it has decided anything."""
+
+
+class Check(Protocol):
+    """Judges an extension's part of a plan, without code of its stages."""
+
+    def broken(self, snapshot: Snapshot, site: Site, plan: Plan) -> Iterator[tuple[str, str]]:
+        """Each violation: the id of a job, or an empty text; and a sentence."""
+
+    def faults(self, snapshot: Snapshot, part: Any) -> Iterator[tuple[str, str]]:
+        """Fields of a recorded part that do not fit the snapshot, each with the problem."""
+
+
+@dataclass(frozen=True)
+class Extension:
+    """What an extension offers; everything but its name may be left out.
+
+    Attributes:
+        name: under which its parts are kept; that of the entry point.
+        after: names of the extensions that act before it.
+        nodes: type of its part of `NodeTable`: columns with a row for each node.
+        plan: type of its part of a `Plan`.
+        stages: what it does in cycles.
+        check: judges its part of a plan.
+        wire: a `bridge.rpc.extension_wire.Wire`: its fields and actions in messages.
+        simulated: a function that makes a `SimulatedNodes`, with arguments of its own.
+    """
+
+    name: str
+    after: tuple[str, ...] = ()
+    nodes: type | None = None
+    plan: type | None = None
+    stages: Face[Stages] | None = None
+    check: Face[Check] | None = None
+    wire: Face[Any] | None = None
+    simulated: Callable[..., "SimulatedNodes"] | None = None
+
+
+class SimulatedNodes(Protocol):
+    """The state of nodes that a simulated controller keeps for an extension."""
+
+    def next_s(self) -> int:
+        """When the state changes by itself; NEVER: it does not."""
+
+    def happen(self, now_s: int, busy: Any) -> int:
+        """Applies due changes; `busy`: (n_nodes,) which nodes jobs hold. Returns how many."""
+
+    def obey(self, plan: Plan, now_s: int) -> None:
+        """Carries out the extension's part of a plan."""
+
+    def objection(self, nodes: Any) -> str | None:
+        """Why no job can start on some nodes; None: one can."""
+
+    def shown(self, nodes: NodeTable, now_s: int) -> NodeTable:
+        """The nodes with the extension's part; the same object if nothing has changed."""

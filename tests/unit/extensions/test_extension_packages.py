@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Extensions at entry points: which are used, in which order, and what their parts are worth."""
+
+import sys
+from dataclasses import dataclass, replace
+from importlib.metadata import EntryPoint
+from types import ModuleType
+from typing import ClassVar
+
+import pytest
+
+from bridge import extension_packages
+from bridge.cycle import run_cycle
+from bridge.errors import InvalidPlan
+from bridge.extension_packages import GROUP, active_stages, gathered, overlaid
+from bridge.extensions.port import Extension, Face
+from bridge.model.rules.site import NO_RULES
+from bridge.ports import State
+from bridge.registry import PRESETS, build
+from schedbridge_contracts.builders import a_job, a_snapshot
+
+
+@dataclass(frozen=True)
+class Colour:
+    """A part."""
+
+    name: str
+
+
+class Painter:
+    """Stages that count their calls, and give each plan a part."""
+
+    calls: ClassVar[list[str]] = []
+
+    def overlay(self, snapshot):
+        self.calls.append("overlay")
+        return snapshot
+
+    def before_plan(self, snapshot, preference):
+        self.calls.append("before")
+        return preference
+
+    def after_plan(self, planned, cycle):
+        self.calls.append("after")
+        assert len(cycle.world().jobs) == 2
+        return replace(planned, plan=planned.plan.having("paint", Colour("red")))
+
+
+class Critic:
+    """A check that dislikes one colour."""
+
+    hated = "blue"
+
+    def broken(self, snapshot, site, plan):
+        if plan.parts["paint"].name == self.hated:
+            yield "", f"is {self.hated}"
+
+    def faults(self, snapshot, part):
+        return iter(())
+
+
+STAGES, CHECK = Face(f"{__name__}:Painter"), Face(f"{__name__}:Critic")
+PAINT = Extension("paint", nodes=Colour, plan=Colour, stages=STAGES, check=CHECK)
+MALFORMED = {
+    "another name": Extension("ink"),
+    "no word": Extension("bad name"),
+    "names that are none": Extension("bad", after=("x", 3)),
+    "no tuple": Extension("bad", after="x"),
+    "a part that is no dataclass": Extension("bad", nodes=str),
+    "a part that nothing checks": Extension("bad", plan=Colour),
+    "a face without a module": Extension("bad", stages=Face("no_such_module_anywhere:X")),
+    "a face without a class": Extension("bad", stages=Face("bridge.units")),
+    "a face that is a text": Extension("bad", stages="bridge.units:X"),
+    "no extension": "a text",
+}
+
+
+def points(**extensions):
+    """Entry points with these objects, in modules of their own."""
+    made = []
+    for name, extension in extensions.items():
+        module = ModuleType(f"extension_{name}")
+        module.EXTENSION = extension
+        sys.modules[module.__name__] = module
+        made.append(EntryPoint(name, f"{module.__name__}:EXTENSION", GROUP))
+    return made
+
+
+@pytest.mark.parametrize("bad", MALFORMED)
+def test_one_that_is_malformed_is_left_out_and_named(bad):
+    found = gathered(points(bad=MALFORMED[bad], paint=PAINT))
+    assert list(found.by_name) == ["paint"]
+    (problem,) = found.problems
+    assert "entry point 'bad'" in problem
+
+
+def test_they_act_after_those_that_they_name_then_by_name():
+    given = points(
+        a=Extension("a", after=("c", "elsewhere")), b=Extension("b"),
+        c=Extension("c", after=("d",)), d=Extension("d"),
+    )  # fmt: skip
+    order = list(gathered(given).by_name)
+    assert order.index("d") < order.index("c") < order.index("a")
+    assert order == list(gathered(given[::-1]).by_name)
+
+
+def test_those_of_a_circle_are_left_out_and_the_others_stay():
+    found = gathered(
+        points(a=Extension("a", after=("b",)), b=Extension("b", after=("a",)), paint=PAINT)
+    )
+    assert list(found.by_name) == ["paint"]
+    (problem,) = found.problems
+    assert "a, b" in problem
+
+
+def test_of_two_with_one_name_the_first_is_used():
+    (one,), (two,) = points(paint=PAINT), points(paint=replace(PAINT, after=("x",)))
+    found = gathered([one, EntryPoint("paint", two.value + " ", GROUP)])
+    assert len(found.by_name) == len(found.problems) == 1
+
+
+@pytest.fixture
+def painted(monkeypatch):
+    """Makes `paint` the only extension, and returns a snapshot in which it is active."""
+    there = gathered(points(paint=PAINT))
+    monkeypatch.setattr(extension_packages, "installed", lambda: there)
+    monkeypatch.setattr(Painter, "calls", [])
+    snapshot = a_snapshot(nodes=3, jobs=[a_job(), a_job()])()
+    return replace(snapshot, nodes=snapshot.nodes.having("paint", Colour("green")))
+
+
+def cycle(snapshot):
+    policy = build(PRESETS["easy"])
+    return run_cycle(snapshot, NO_RULES, State(), policy, lambda: None).plan
+
+
+def test_an_active_one_sees_the_report_and_acts_before_and_after_the_plan(painted):
+    plan = cycle(overlaid(painted))
+    assert Painter.calls == ["overlay", "before", "after"]
+    assert plan.parts["paint"] == Colour("red")
+    assert not plan.only_rows
+
+
+def test_one_that_is_not_active_does_nothing(painted):
+    plain = replace(painted, nodes=painted.nodes.having("paint", None))
+    assert active_stages(plain) == ()
+    assert overlaid(plain) is plain
+    assert cycle(plain).only_rows
+    assert Painter.calls == []
+
+
+def test_a_part_that_its_own_check_refuses_makes_the_plan_illegal(painted, monkeypatch):
+    monkeypatch.setattr(Critic, "hated", "red")
+    with pytest.raises(InvalidPlan, match="is red"):
+        cycle(painted)
+
+
+@pytest.mark.parametrize(("name", "part"), [("ink", Colour("red")), ("paint", "red")])
+def test_a_part_that_nothing_can_judge_makes_the_plan_illegal(painted, monkeypatch, name, part):
+    monkeypatch.setattr(
+        Painter, "after_plan",
+        lambda _, planned, cycle: replace(planned, plan=planned.plan.having(name, part)),
+    )  # fmt: skip
+    with pytest.raises(InvalidPlan, match=f"a part of the extension '{name}'"):
+        cycle(painted)
+
+
+def test_the_extensions_that_come_with_schedbridge_can_be_used():
+    found = extension_packages.installed()
+    assert "power" in found.by_name
+    assert found.problems == []
