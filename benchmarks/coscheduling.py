@@ -29,9 +29,9 @@ from about import ROOT, about
 from coscheduling_bench.curve_figure import plot as plot_curve
 from coscheduling_bench.paper_figures import plot
 from coscheduling_bench.simulated_table import TABLES, lines, traces
+from policy_bench import coschedule as bench
 from results_file import write
 
-from bridge.cli.benchmarks import coschedule as bench
 from bridge.cli.simulation.policies import read_policy
 from bridge.cli.simulation.sharing import EVERYWHERE
 from bridge.lab.sim.runs.engine import simulate

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies for malleable jobs: `schedbridge lab bench elastic`, with the origin of the results.
+"""Policies for malleable jobs: `bench.py elastic`, with the origin of the results.
 
 Usage: benchmarks/elastic.py [--seeds N] [--first-seed N] [--mtct-error X] [--scenario FILE]
                              [--shares P,...] [--policies NAME,...] [--jobs N] [--nodes N]
@@ -18,9 +18,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from about import about
+from about import ROOT, about
+from policy_bench.elastic import interval, lines, summary
 
-from bridge.cli.benchmarks.elastic import interval, lines, summary
 from bridge.lab.report.elastic_plot import plot_elastic
 
 PASSED = (
@@ -182,7 +182,7 @@ def main() -> None:
 
 def measured(given: argparse.Namespace, seed: int) -> dict:
     """All policies and shares with one seed."""
-    command = [sys.executable, "-m", "bridge.cli.main", "lab", "bench", "elastic", "--json"]
+    command = [sys.executable, str(ROOT / "benchmarks" / "bench.py"), "elastic", "--json"]
     command += ["--seeds", "1", "--first-seed", str(seed)]
     for name in PASSED:
         if (value := getattr(given, name.replace("-", "_"))) is not None:

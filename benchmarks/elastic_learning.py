@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 from about import about
+from policy_bench.elastic import ElasticCase, interval, run_case
 
-from bridge.cli.benchmarks.elastic import ElasticCase, interval, run_case
 from bridge.lab.sim.workloads.esp import esp
 from bridge.lab.sim.workloads.speedup import Amdahl
 from bridge.lab.sim.workloads.workload import Workload

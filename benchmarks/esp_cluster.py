@@ -32,9 +32,9 @@ from cluster_bench.stand import ROOT, Stand
 from elastic_bench import esp_table
 from elastic_bench.esp_jobs import Costs, Esp, real_jobs, simulated_jobs
 from elastic_bench.esp_run import run
+from policy_bench.elastic import ElasticCase, run_case
 from progress import say
 
-from bridge.cli.benchmarks.elastic import ElasticCase, run_case
 from bridge.registry import parse_policy
 
 STRATEGIES = ("static", "static-defaults", "fpsma", "malleable-performance", "malleable")

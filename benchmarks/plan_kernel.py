@@ -4,7 +4,7 @@
 
     benchmarks/plan_kernel.py [--repeats N] [--quick]  > plan_kernel.json
 
-Every case of `schedbridge lab bench plan` (bridge/cli/benchmarks/commands.py describes them):
+Every case of `bench.py plan` (bench.py describes them):
 clustered and log-uniform queues, 1,000 to 100,000 jobs, 1,000 and 10,000 nodes, a reservation for
 every job; and shared nodes for up to 10,000 jobs. `--quick` leaves out cases of more than a second.
 Prints JSON on standard output and a table on standard error.
@@ -15,9 +15,9 @@ import json
 import sys
 
 from about import about
+from bench import measure
+from policy_bench.workloads import QueueShape
 
-from bridge.cli.benchmarks.commands import measure
-from bridge.cli.benchmarks.workloads import QueueShape
 from bridge.core import UNLIMITED
 
 WHOLE = ["counts", "map", "whole_nodes"]

@@ -4,7 +4,7 @@
 
     benchmarks/planning.py [--repeats N] [--jobs N]  > planning.json
 
-bridge/cli/benchmarks/planning.py describes the measurements. The system's figures are measured in a
+policy_bench/planning.py describes the measurements. The system's figures are measured in a
 separate process each time (memory does not shrink); all of them are printed, the table once, with
 `plan_nodes` in the same run. Prints JSON on standard output.
 """
@@ -14,9 +14,9 @@ import json
 import subprocess
 import sys
 
-from about import about
+from about import ROOT, about
 
-COMMAND = [sys.executable, "-m", "bridge.cli.main", "lab", "bench", "planning", "--json"]
+COMMAND = [sys.executable, str(ROOT / "benchmarks" / "bench.py"), "planning", "--json"]
 
 
 def run(*options: str) -> dict[str, object]:

@@ -6,7 +6,7 @@ Usage: benchmarks/power.py paper [--seeds N] [--policies NAME,...] [--json FILE]
                                  [--policies NAME,...] [--json FILE]
        benchmarks/power.py --show FILE      only prints the table of this file
 
-paper   `schedbridge lab bench power`, with the origin of its figures.
+paper   `bench.py power`, with the origin of its figures.
 month   N days of a log. The upper bound is 80 % of the peak of static
         backfill without a bound, 60 % each night and for a longer time once a week (`NIGHT`,
         `WEEK`), all announced. Jobs that could never start, because they draw more than any period
@@ -26,10 +26,10 @@ from pathlib import Path
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
-from about import about
+from about import ROOT, about
+from policy_bench.power import JobSource, entries, lines, outcome_of, run_on, summary
 from results_file import write
 
-from bridge.cli.benchmarks.power import JobSource, entries, lines, outcome_of, run_on, summary
 from bridge.cli.simulation.power import POWER_PAPER, PowerOptions, end_s
 from bridge.lab.report.line_styles import LINE_COLOURS
 from bridge.lab.report.power_plot import draw_power
@@ -59,7 +59,7 @@ POLICIES = "static,hold,conservative,power-plan"
 
 def paper(given: argparse.Namespace) -> dict:
     """The paper's experiment, by the command."""
-    command = [sys.executable, "-m", "bridge.cli.main", "lab", "bench", "power", "--json"]
+    command = [sys.executable, str(ROOT / "benchmarks" / "bench.py"), "power", "--json"]
     command += ["--seeds", str(given.seeds)]
     if given.policies:
         command += ["--policies", given.policies]

@@ -31,13 +31,13 @@ import results_file
 from about import about
 from cluster_bench import strategies
 from cluster_bench.stand import ROOT, Stand
+from policy_bench.power import PowerPolicy, figures_of, outcome_of
 from power_bench import table
 from power_bench.jobs import Costs, Experiment, real_jobs, simulated_jobs
 from power_bench.rig import NodeMeters
 from power_bench.run import run
 from progress import say
 
-from bridge.cli.benchmarks.power import PowerPolicy, figures_of, outcome_of
 from bridge.cli.simulation.power import end_s
 from bridge.lab.sim.corridor.paper import PAPER_NODE
 from bridge.lab.sim.corridor.sight import Sight

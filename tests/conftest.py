@@ -4,7 +4,9 @@
 import gc
 import os
 import signal
+import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
@@ -22,6 +24,9 @@ settings.register_profile(
     derandomize=not TIMES, database=None, print_blob=bool(TIMES),
 )  # fmt: skip
 settings.load_profile("no clock")
+
+# Tests of benchmarks import their parts as the programs do.
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 
 REAL = (
     "tests/simulation/test_service_",

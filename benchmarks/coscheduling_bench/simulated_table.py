@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from policy_bench import coschedule as bench
 
-from bridge.cli.benchmarks import coschedule as bench
 from bridge.lab.experiments.statistics.student import quantile
 
 Found = Mapping[str, Any]

@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     """One run of all policies for each seed."""
     found: dict[str, Any] = {}
     for seed in range(options.first_seed, options.first_seed + options.seeds):
-        command = [*PROGRAM, "lab", "bench", "dispatch", "--json", "--policies", options.policies]
+        command = [*PROGRAM, "lab", "compare", "--json", "--policies", options.policies]
         command += ["--objective", options.objective, "--seed", str(seed)]
         command += [] if options.clock else ["--work"]
         command += ["--instances", str(options.instances)] if options.instances else []

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Regenerates the instances of `schedbridge lab bench dispatch`: `instances.py TRACES [--out DIR]`.
+"""Regenerates the instances of `schedbridge lab compare`: `instances.py TRACES [--out DIR]`.
 
 TRACES is a directory with logs of the Parallel Workloads Archive; missing logs are reported and
 left out. The same logs give the same instances, because all random values are seeded.

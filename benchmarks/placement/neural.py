@@ -26,8 +26,8 @@ import numpy as np
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from about import about
+from policy_bench.placement import SAMPLE, read_instances
 
-from bridge.cli.benchmarks.placement import SAMPLE, read_instances
 from bridge.model.hop_tree import HopTree, Metric, NodeSets
 from bridge.papers.placement.neural import Neural
 from bridge.papers.placement.neural_weights import NETWORKS

@@ -24,8 +24,8 @@ from ortools.sat.python import cp_model
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from about import about
+from policy_bench.placement import PlacementWindow, hop_tree_for, read_instances
 
-from bridge.cli.benchmarks.placement import PlacementWindow, hop_tree_for, read_instances
 from bridge.errors import BridgeError
 from bridge.model.hop_tree import HopTree, Metric, NodeSets
 from bridge.policies.place.compact import Compact

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 from paper_stream import NODES, draw, workload
+from policy_bench.placement import hop_tree_for
 
-from bridge.cli.benchmarks.placement import hop_tree_for
 from bridge.lab.sim.runs.engine import simulate
 from bridge.lab.sim.runs.outcome import Outcome
 from bridge.lab.sim.workloads.system import System, pool_of

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from contiguous_program import BySolver, by_cp_sat, by_scip
 from paper_stream import Window, draw, windows
+from policy_bench.placement import PLACERS, PlaceFunction, hop_tree_for
 
-from bridge.cli.benchmarks.placement import PLACERS, PlaceFunction, hop_tree_for
 from bridge.model.hop_tree import HopTree, Metric, NodeSets
 
 WANTED = {

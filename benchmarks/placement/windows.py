@@ -20,8 +20,8 @@ from contiguous_program import BySolver, by_cp_sat, by_scip
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from about import about
+from policy_bench import placement as bench
 
-from bridge.cli.benchmarks import placement as bench
 from bridge.errors import BridgeError
 from bridge.model.hop_tree import Metric
 

@@ -47,7 +47,7 @@ def power_log(given: Experiment, truth: Truth, ids: Sequence[str], origin_s: int
 
 
 def figures(found: PowerMeasures) -> Mapping[str, object]:
-    """The keys of `bridge.cli.benchmarks.power`."""
+    """The keys of `policy_bench.power`."""
     assert found.upper is not None
     assert found.lower is not None
     both = (found.upper, found.lower)

@@ -10,7 +10,7 @@ import importlib
 import io
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from bridge.cli.invocation import remember
@@ -89,20 +89,25 @@ COMMANDS: Final = {
         "Record cycles of the service or of a simulation.",
     ),
     "lab replay": ("simulation.replay", "replay", "Plan recorded cycles again, and compare."),
+    "lab compare": ("simulation.compare", "compare", "Compare policies on recorded cycles."),
     "lab demo": ("simulation.demo", "demo", "Watch the service plan a real trace."),
     "lab train": ("train", "app", "Train the networks that place jobs (needs PyTorch)."),
-    "lab bench": ("benchmarks.commands", "app", "Time the planning kernels, and compare policies."),
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command; a user's mistake is one line, never a traceback."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    guard(lambda: _main(words), words)
+
+
+def guard(run: Callable[[], None], words: Sequence[str]) -> None:
+    """Runs a program that was called with these words; errors are a line and an exit code."""
     remember(words)
     if isinstance(sys.stdout, io.TextIOWrapper):  # users' texts may have characters it cannot show
         sys.stdout.reconfigure(errors="replace")
     try:
-        _main(words)
+        run()
         sys.stdout.flush()  # report write errors here, not when Python ends
     except SystemExit:
         try:

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from policy_bench.planning import measure_table
+from policy_bench.workloads import QueueShape
 
-from bridge.cli.benchmarks.planning import measure_table
-from bridge.cli.benchmarks.workloads import QueueShape
 from bridge.core import Arrangement
 from tests.properties.naive_book import CHECK, COUNT, HORIZON, Group, Held, Request, Term
 from tests.properties.test_book import Pair, ints, terms_of

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from policy_bench.elastic import ElasticCase, run_case
 
-from bridge.cli.benchmarks.elastic import ElasticCase, run_case
 from bridge.lab.sim.workloads.esp import esp
 from bridge.lab.sim.workloads.speedup import Amdahl
 from bridge.registry import parse_policy

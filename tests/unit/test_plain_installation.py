@@ -123,7 +123,6 @@ policies: [easy, conservative]
     ("words", "package", "extra"),
     [
         (("lab", "train", "placement", "--out", "x"), "torch", "train"),
-        (("lab", "bench", "elastic", "--plot", "x.svg"), "matplotlib", "plots"),
         (("lab", "experiment", "two.yaml"), "distributed", "experiments"),
     ],
 )

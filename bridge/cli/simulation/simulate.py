@@ -151,7 +151,7 @@ def _workload(
     for option, model in (("speed-up", speedup), ("change-cost", changes)):
         if model is not None:
             raise ConfigError(
-                option, "a trace has rigid jobs only; see 'schedbridge lab bench elastic'"
+                option, "a trace has rigid jobs only; see 'benchmarks/bench.py elastic'"
             )
     return read_workload(bundled(given.trace), machine, given.procs, lenient=given.lenient)
 

@@ -26,7 +26,7 @@ def plot_elastic(path: Path, summary: Sequence[Mapping[str, Any]]) -> None:
 
     Args:
         path: .svg, .png or .pdf.
-        summary: entries of `bridge.cli.benchmarks.elastic.summary`, of one scenario.
+        summary: entries of `policy_bench.elastic.summary`, of one scenario.
     """
     policies = list(dict.fromkeys(entry["policy"] for entry in summary))
     with mpl.rc_context({"svg.hashsalt": "elastic", "svg.fonttype": "none"}):

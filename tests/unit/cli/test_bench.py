@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge lab bench plan`: what scripts read, and what a wrong option says."""
+"""`benchmarks/bench.py plan`: what scripts read, and what a wrong option says."""
 
 import json
 
 import numpy as np
 import pytest
+from bench import run as run_bench
+from policy_bench.workloads import QueueShape, node_problem, queue, shares
 
-from bridge.cli.benchmarks.workloads import QueueShape, node_problem, queue, shares
-from bridge.cli.main import main
 from bridge.core import UNLIMITED, plan_nodes
 
 
 def bench(*arguments: str) -> int:
     with pytest.raises(SystemExit) as stopped:
-        main(["lab", "bench", "plan", *arguments])
+        run_bench(["plan", *arguments])
     code = stopped.value.code
     assert isinstance(code, int)
     return code

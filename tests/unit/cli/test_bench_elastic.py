@@ -7,16 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from bridge.cli.benchmarks.elastic import interval, lines, summary
-from bridge.cli.main import main
+from bench import run as run_bench
+from policy_bench.elastic import interval, lines, summary
 
 TRACE = Path(str(files("bridge.lab.sim").joinpath("data", "KTH-SP2-1996-excerpt.swf.gz")))
 
 
 def bench(*arguments: str) -> int:
     with pytest.raises(SystemExit) as stopped:
-        main(["lab", "bench", "elastic", *arguments])
+        run_bench(["elastic", *arguments])
     code = stopped.value.code
     assert isinstance(code, int)
     return code

@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge lab bench placement`: known costs and optima, legal sets, clear refusals."""
+"""`benchmarks/bench.py placement`: known costs and optima, legal sets, clear refusals."""
 
 import json
 from pathlib import Path
 
 import pytest
-
-from bridge.cli.benchmarks.placement import SAMPLE
-from bridge.cli.main import main
+from bench import run as run_bench
+from policy_bench.placement import SAMPLE
 
 
 def bench(*arguments: str) -> int:
     with pytest.raises(SystemExit) as stopped:
-        main(["lab", "bench", "placement", *arguments])
+        run_bench(["placement", *arguments])
     code = stopped.value.code
     assert isinstance(code, int)
     return code

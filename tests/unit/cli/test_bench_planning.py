@@ -5,15 +5,14 @@ import json
 from pathlib import Path
 
 import pytest
-
-from bridge.cli.benchmarks.planning import measure_table, openccs
-from bridge.cli.benchmarks.workloads import QueueShape
-from bridge.cli.main import main
+from bench import run as run_bench
+from policy_bench.planning import measure_table, openccs
+from policy_bench.workloads import QueueShape
 
 
 def bench(*arguments: str) -> int:
     with pytest.raises(SystemExit) as stopped:
-        main(["lab", "bench", "planning", *arguments])
+        run_bench(["planning", *arguments])
     code = stopped.value.code
     assert isinstance(code, int)
     return code

@@ -3,9 +3,9 @@ import json
 from importlib.resources import files
 
 import pytest
+from policy_bench import power as bench_power
+from policy_bench.power import entries
 
-from bridge.cli.benchmarks import power as bench_power
-from bridge.cli.benchmarks.power import entries
 from bridge.errors import ConfigError
 from bridge.lab.sim.corridor.sight import Sight
 from bridge.model.policy import StageSpec
@@ -16,8 +16,7 @@ EXCERPT = str(files("bridge.lab.sim").joinpath("data/KTH-SP2-1996-excerpt.swf.gz
 
 def test_the_papers_workload_over_seeds(schedbridge):
     run = (
-        "lab",
-        "bench",
+        "bench.py",
         "power",
         "--policies",
         "static,malleable-performance@nothing",
@@ -48,8 +47,7 @@ def test_the_papers_workload_over_seeds(schedbridge):
 def test_static_backfill_is_the_golden_run(schedbridge):
     """Its figures are those of tests/golden/power-paper.txt."""
     run = (
-        "lab",
-        "bench",
+        "bench.py",
         "power",
         "--policies",
         "static",
@@ -65,7 +63,7 @@ def test_static_backfill_is_the_golden_run(schedbridge):
 
 
 def test_a_trace_needs_a_corridor(schedbridge, tmp_path):
-    run = ("lab", "bench", "power", "--scenario", EXCERPT, "--jobs", 20, "--policies", "static")
+    run = ("bench.py", "power", "--scenario", EXCERPT, "--jobs", 20, "--policies", "static")
     code, out, err = schedbridge(*run)
     assert (code, out) == (1, "")
     assert "--corridor FILE and --node-power" in err
@@ -81,7 +79,7 @@ def test_a_trace_needs_a_corridor(schedbridge, tmp_path):
 
 
 def test_the_table(schedbridge):
-    code, out, _ = schedbridge("lab", "bench", "power", "--policies", "static", "--seeds", 1)
+    code, out, _ = schedbridge("bench.py", "power", "--policies", "static", "--seeds", 1)
     assert code == 0
     assert out.splitlines()[2].startswith("| static | ")
 

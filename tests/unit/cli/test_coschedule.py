@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge lab bench coschedule` and `simulate --interference`: figures, and clear refusals."""
+"""`benchmarks/bench.py coschedule` and `simulate --interference`: figures, and clear refusals."""
 
 import json
 from pathlib import Path
 from typing import Any
 
+import bench
 import numpy as np
 import pytest
+from policy_bench.coschedule import PAPER, lines, model_of
 
-from bridge.cli.benchmarks.coschedule import PAPER, lines, model_of
 from bridge.cli.main import main
 from bridge.errors import ConfigError
 from bridge.lab.sim.sharing.interference import Interference
@@ -28,7 +29,7 @@ TRACE, MODEL = DATA / "KTH-SP2-1996-excerpt.swf.gz", DATA / "interference.json"
 
 def command(*arguments: str) -> int:
     with pytest.raises(SystemExit) as stopped:
-        main(list(arguments))
+        bench.run(arguments[1:]) if arguments[0] == "bench.py" else main(arguments)
     code = stopped.value.code
     assert isinstance(code, int)
     return code
@@ -42,12 +43,8 @@ def found(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]
 
 def test_the_experiment_without_sharing(capsys: pytest.CaptureFixture[str]) -> None:
     """Nobody is slowed down, the sets have different jobs, and larger clusters make waits short."""
-    one = found(
-        capsys, "lab", "bench", "coschedule", "--json", "--seeds", "2", "--policies", "easy"
-    )
-    again = found(
-        capsys, "lab", "bench", "coschedule", "--json", "--seeds", "2", "--policies", "easy"
-    )
+    one = found(capsys, "bench.py", "coschedule", "--json", "--seeds", "2", "--policies", "easy")
+    again = found(capsys, "bench.py", "coschedule", "--json", "--seeds", "2", "--policies", "easy")
     assert one == again
     assert len(one["runs"]) == 2 * len(CORES)
     for run in one["runs"]:
@@ -66,7 +63,7 @@ def test_the_experiment_without_sharing(capsys: pytest.CaptureFixture[str]) -> N
 def test_the_experiment_with_sharing(capsys: pytest.CaptureFixture[str]) -> None:
     """Guests start earlier and slow hosts down: with `pairs` within the bound."""
     one = found(
-        capsys, "lab", "bench", "coschedule", "--json", "--seeds", "1", "--repeats", "1",
+        capsys, "bench.py", "coschedule", "--json", "--seeds", "1", "--repeats", "1",
         "--cores", "64", "--policies", "easy,static-half,asax,pairs",
     )  # fmt: skip
     runs = {run.pop("policy"): run for run in one["runs"]}
@@ -112,17 +109,17 @@ def test_a_set_has_the_papers_jobs() -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("lab", "bench", "coschedule", "--cores", "60"),
+        (("bench.py", "coschedule", "--cores", "60"),
          "must be a multiple of 8 from 64 to 65536, "),
-        (("lab", "bench", "coschedule", "--cores", "65544"), "to 65536, not 65544"),
-        (("lab", "bench", "coschedule", "--cores", "99999999999999999999999992"), "cores: must be"),
-        (("lab", "bench", "coschedule", "--cores", "9" * 5000), "cores: must be"),
-        (("lab", "bench", "coschedule", "--policies", "easy,malleable"), "malleable resizes jobs"),
-        (("lab", "bench", "coschedule", "--cores", "many"), "cores: must be a multiple of 8"),
-        (("lab", "bench", "coschedule", "--cores", "64,64"), "cores: 64 is listed twice"),
-        (("lab", "bench", "coschedule", "--policies", "easy,easy"),
+        (("bench.py", "coschedule", "--cores", "65544"), "to 65536, not 65544"),
+        (("bench.py", "coschedule", "--cores", "99999999999999999999999992"), "cores: must be"),
+        (("bench.py", "coschedule", "--cores", "9" * 5000), "cores: must be"),
+        (("bench.py", "coschedule", "--policies", "easy,malleable"), "malleable resizes jobs"),
+        (("bench.py", "coschedule", "--cores", "many"), "cores: must be a multiple of 8"),
+        (("bench.py", "coschedule", "--cores", "64,64"), "cores: 64 is listed twice"),
+        (("bench.py", "coschedule", "--policies", "easy,easy"),
          "policies: easy is listed twice"),
-        (("lab", "bench", "coschedule", "--interference", "none.yaml"),
+        (("bench.py", "coschedule", "--interference", "none.yaml"),
          "none.yaml: cannot be read"),
         (("lab", "simulate", str(TRACE), "--consent", "30"), "consent: needs --interference FILE"),
         (("lab", "simulate", str(TRACE), "--over-time-limit", "3"), "over-time-limit: needs"),

@@ -6,7 +6,7 @@ from importlib.resources import files
 
 import pytest
 
-from bridge.cli.benchmarks.dispatch import bundled
+from bridge.cli.simulation.comparison import bundled
 from bridge.recording.recordings import find_recordings, read_recording
 
 EXCERPT = str(files("bridge.lab.sim").joinpath("data/KTH-SP2-1996-excerpt.swf.gz"))
@@ -152,8 +152,7 @@ def test_mistakes_in_replaying_are_one_line(schedbridge, recorded, tmp_path):
 def test_policies_side_by_side(schedbridge, recorded):
     code, out, err = schedbridge(
         "lab",
-        "bench",
-        "dispatch",
+        "compare",
         "--instances",
         recorded,
         "--policies",
@@ -179,7 +178,7 @@ def test_policies_side_by_side(schedbridge, recorded):
 
 
 def test_the_bundled_instances_are_the_default(schedbridge):
-    code, out, _ = schedbridge("lab", "bench", "dispatch", "--policies", "easy", "--min-queue", 200)
+    code, out, _ = schedbridge("lab", "compare", "--policies", "easy", "--min-queue", 200)
     assert code == 0
     assert "less is better" in out
 
@@ -196,7 +195,7 @@ def test_the_bundled_instances_are_the_default(schedbridge):
     ],
 )
 def test_a_mistake_in_comparing_is_one_line(schedbridge, recorded, arguments, said):
-    code, _, err = schedbridge("lab", "bench", "dispatch", "--instances", recorded, *arguments)
+    code, _, err = schedbridge("lab", "compare", "--instances", recorded, *arguments)
     assert code == 1
     assert said in err
     assert err.count("\n") == 1

@@ -7,8 +7,8 @@ of single nodes, on a system of more than a few nodes.
 
 import numpy as np
 import pytest
+from policy_bench.workloads import QueueShape, node_problem, queue, shares
 
-from bridge.cli.benchmarks.workloads import QueueShape, node_problem, queue, shares
 from bridge.core import NEVER, UNLIMITED, Arrangement, Book, plan_nodes
 
 NODES = 80

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from policy_bench.placement import SAMPLE, hop_tree_for, read_instances
 
-from bridge.cli.benchmarks.placement import SAMPLE, hop_tree_for, read_instances
 from bridge.errors import ConfigError
 from bridge.model.hop_tree import HopTree, Metric
 from bridge.model.topology import Topology, regular

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge lab bench placement`: compares placers on the same windows of jobs.
+"""`bench.py placement`: compares placers on the same windows of jobs.
 
 An instance is one line of JSON: `id`, `idle_nodes` (numbers from 0), `job_sizes`. If its jobs need
 more nodes than are idle, they are taken in their order, and jobs that no longer fit are left out
@@ -37,7 +37,9 @@ _SWITCH: Final = 10
 _NODES: Final = 1000
 MOST_NODES: Final = 1 << 20
 MOST_EFFORT: Final = 1_000_000
-SAMPLE: Final = Path(__file__).parents[2] / "lab" / "sim" / "data" / "placement-windows.jsonl"
+SAMPLE: Final = (
+    Path(__file__).parents[2].joinpath("bridge", "lab", "sim", "data", "placement-windows.jsonl")
+)
 
 
 def _sequential(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge lab bench power`: policies in a corridor of power, on one workload over seeds.
+"""`bench.py power`: policies in a corridor of power, on one workload over seeds.
 
 A scenario is `power-paper` (`bridge.lab.sim.corridor.paper`) or a trace with a corridor. All
 policies get the same jobs, whose draw depends on scenario and seed only.
@@ -24,7 +24,7 @@ Measures of a run
     resizes, failures, refusals, decision_ms
                         changes of width, failed cycles, refused decisions, mean time of one.
 
-`summary` holds the mean over the seeds and a 95 % interval of it (`bridge.cli.benchmarks.elastic`).
+`summary` holds the mean over the seeds and a 95 % interval of it (`policy_bench.elastic`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,7 +34,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from bridge.cli.benchmarks.elastic import interval
 from bridge.cli.simulation.policies import read_policy
 from bridge.cli.simulation.power import (
     POWER_PAPER,
@@ -58,6 +57,7 @@ from bridge.model.snapshot import Snapshot
 from bridge.power_measures import Violations
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
+from policy_bench.elastic import interval
 
 SUMMARISED: Final = (
     "violations", "seconds", "watt_seconds", "avoidable", "avoidable_s", "makespan_s",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge lab bench elastic`: policies for malleable jobs on one workload, at several shares.
+"""`bench.py elastic`: policies for malleable jobs on one workload, at several shares.
 
 A scenario is `esp` (`bridge.lab.sim.workloads.esp`) or a trace in which a share of the jobs is made
 malleable (`bridge.lab.sim.workloads.malleable_jobs`). All policies get the same jobs: order, choice

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge lab bench`: times the planning kernels on this machine, and compares policies.
+"""Times the planning kernels on this machine, and compares policies: `bench.py COMMAND --help`.
 
 Everything is planned on an empty system: the first jobs in the queue start, the others wait behind
 them. The queues:
@@ -16,6 +16,7 @@ the cores, memory and GPUs of 64-core nodes.
 
 import json
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -23,10 +24,11 @@ from typing import Annotated, Any, TypeVar
 
 import numpy as np
 import typer
+from policy_bench.workloads import Column, QueueShape, node_problem, queue, shares
 from rich.console import Console
 from rich.progress import track
 
-from bridge.cli.benchmarks.workloads import Column, QueueShape, node_problem, queue, shares
+from bridge.cli.main import guard
 from bridge.core import (
     NEVER,
     UNLIMITED,
@@ -181,7 +183,7 @@ def planning(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Measure the figures of the OpenCCS paper: replans, array, recovery, memory; time a table."""
-    from bridge.cli.benchmarks import planning as bench_planning  # noqa: PLC0415 (loads the planners)
+    from policy_bench import planning as bench_planning  # noqa: PLC0415
 
     if system == "openccs":
         machine = bench_planning.openccs()
@@ -201,61 +203,6 @@ def planning(
     for cell in result["table"]:
         against = f"   {cell['ratio']:.2f} of plan_nodes" if "ratio" in cell else ""
         print(f"  {cell['shape']:<10}{cell['jobs']:>8,} jobs {cell['book_s']:>9.3f} s{against}")
-
-
-@app.command()
-def dispatch(
-    *,
-    instances: Annotated[
-        Path | None,
-        typer.Option(
-            help="Directory of recordings ('schedbridge lab record'); default: the bundled ones."
-        ),
-    ] = None,
-    policies: Annotated[
-        str,
-        typer.Option(
-            help="Presets or YAML files, separated by commas; @50 after one: a budget of 50 ms."
-        ),
-    ] = "easy,conservative",
-    budget_ms: Annotated[
-        int, typer.Option(min=1, help="Budget in ms of policies that state none of their own.")
-    ] = 1000,
-    objective: Annotated[
-        str, typer.Option(help="slowdown, bounded-slowdown, wait, priority or delay.")
-    ] = "slowdown",
-    min_queue: Annotated[
-        int, typer.Option(min=0, help="Only instances with at least this many waiting jobs.")
-    ] = 1,
-    by_work: Annotated[
-        bool, typer.Option("--work", help="Measure budgets in counted work, not in time.")
-    ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-) -> None:
-    """Compare policies on the same recorded cycles: objective and time."""
-    from bridge.cli.benchmarks import dispatch as bench_dispatch  # noqa: PLC0415 (loads the planners)
-    from bridge.cli.operators.asking import console  # noqa: PLC0415 (needs gRPC)
-
-    if objective not in bench_dispatch.MEASURES:
-        known = ", ".join(bench_dispatch.MEASURES)
-        raise ConfigError("objective", f"there is no '{objective}'; there are {known}")
-    entries = bench_dispatch.entries(policies, budget_ms, by_work=by_work)
-    cycles, groups = bench_dispatch.load_instances(instances or bench_dispatch.bundled(), min_queue)
-    before = bench_dispatch.machine()
-    results = bench_dispatch.compare(cycles, groups, entries, seed, by_work=by_work)
-    figures = bench_dispatch.summary(results, entries, objective)
-    figures["machine"] = {"before": before, "after": bench_dispatch.machine()}
-    if as_json:
-        print(json.dumps(figures))
-        return
-    screen = console()
-    for group in figures["groups"]:
-        screen.print(bench_dispatch.table(figures, group))
-        screen.print()
-    print(
-        f"{figures['instances']} instances; mean {objective}, less is better; relative to the best"
-    )
 
 
 @app.command()
@@ -283,7 +230,7 @@ def placement(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Compare placers: communication hops and milliseconds of every window."""
-    from bridge.cli.benchmarks import placement as bench_placement  # noqa: PLC0415 (loads the placers)
+    from policy_bench import placement as bench_placement  # noqa: PLC0415
 
     chosen = bench_placement.parse_placers(placers)
     windows = list(bench_placement.read_instances(instances or bench_placement.SAMPLE))
@@ -367,7 +314,7 @@ def elastic(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Compare policies for malleable jobs in simulations: makespan, waits, utilisation."""
-    from bridge.cli.benchmarks import elastic as bench_elastic  # noqa: PLC0415 (loads the simulator)
+    from policy_bench import elastic as bench_elastic  # noqa: PLC0415
 
     chosen = bench_elastic.cases(
         policies, bench_elastic.percentages("shares", shares), range(first_seed, first_seed + seeds)
@@ -438,7 +385,8 @@ def power(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Compare policies in a corridor of power, in simulations: violations, makespan, energy."""
-    from bridge.cli.benchmarks import power as bench_power  # noqa: PLC0415 (loads the simulator)
+    from policy_bench import power as bench_power  # noqa: PLC0415
+
     from bridge.cli.simulation.power import PowerOptions  # noqa: PLC0415 (likewise)
 
     chosen = bench_power.entries(policies)
@@ -482,7 +430,7 @@ def coschedule(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Compare policies for jobs that share nodes: the experiment of ASA_X in simulation."""
-    from bridge.cli.benchmarks import coschedule as bench  # noqa: PLC0415 (loads the simulator)
+    from policy_bench import coschedule as bench  # noqa: PLC0415
 
     chosen = bench.cases(policies, cores, range(first_seed, first_seed + seeds))
     model = bench.model_of(interference)
@@ -494,3 +442,12 @@ def coschedule(
         return
     print("\n".join(bench.lines(found)))
     print(f"{seeds} seeds; in brackets 95 % intervals of the mean (bootstrap); (paper's Table 3)")
+
+
+def run(arguments: Sequence[str]) -> None:
+    """Runs a command; a mistake is one line, never a traceback."""
+    guard(lambda: app(args=list(arguments), prog_name="bench.py"), arguments)
+
+
+if __name__ == "__main__":
+    run(sys.argv[1:])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge lab bench coschedule`: the experiment of ASA_X in simulation, beside its Table 3.
+"""`bench.py coschedule`: the experiment of ASA_X in simulation, beside its Table 3.
 
 The workload is that of `bridge.lab.sim.workloads.coscheduling_paper`: sets of 15 workflows, the
 next one submitted `GAP_S` after the last job of the one before has ended. Policies keep what they
@@ -27,7 +27,7 @@ Measures of a run
     failures, refusals  cycles that the policy failed, and decisions that the controller refused;
                         both should be 0.
 
-`summary` holds means over the seeds and 95 % intervals, as in `bridge.cli.benchmarks.elastic`.
+`summary` holds means over the seeds and 95 % intervals, as in `policy_bench.elastic`.
 `paper` holds the paper's Table 3, with the lost +- signs restored.
 """
 
@@ -38,7 +38,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from bridge.cli.benchmarks.elastic import interval
 from bridge.cli.bundled import bundled
 from bridge.cli.simulation.policies import read_policy
 from bridge.cli.simulation.sharing import EVERYWHERE
@@ -61,6 +60,7 @@ from bridge.model.policy import PolicySpec
 from bridge.planning.site_rules.rules_text import parse_site
 from bridge.registry import build
 from bridge.safe_cycle.decider import Decider
+from policy_bench.elastic import interval
 
 GAP_S: Final = 60
 ORIGIN_S: Final = 1_400_000_000

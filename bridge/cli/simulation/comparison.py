@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge lab bench dispatch`: policies side by side on the same recorded cycles.
+"""`schedbridge lab compare`: policies side by side on the same recorded cycles.
 
 Every policy plans every instance, one after the other, so that other load on the machine affects
 all of them equally. Every plan is completed (`bridge.lab.sim.recorded.rerun`, rule 2) and judged

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schedbridge lab bench planning`: times the book on a system like OpenCCS's and on queues.
+"""`bench.py planning`: times the book on a system like OpenCCS's and on queues.
 
 The system is OCuLUS, as Keller describes it (JSSPP 2017, section 6): 616 nodes, 9,920 cores, 32
 GPUs, 8 Xeon Phis, nodes of 64 GB, 256 GB and 1 TB; or any described one (see
@@ -37,7 +37,6 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.cli.benchmarks.workloads import QueueShape, node_problem, queue, shares
 from bridge.core import (
     NEVER,
     UNLIMITED,
@@ -49,6 +48,7 @@ from bridge.core import (
     plan_nodes,
 )
 from bridge.lab.sim.workloads.system import System
+from policy_bench.workloads import QueueShape, node_problem, queue, shares
 
 Column: TypeAlias = NDArray[np.int64]
 
