@@ -15,19 +15,11 @@ from tests.unit.rpc.worlds import (
     a_node,
     a_running_job,
     a_session,
-    canonical,
+    jobs_of,
     partitions,
+    running_of,
     some_nodes,
 )
-
-
-def jobs_of(session):
-    return canonical(session.snapshot()[0])["jobs"]
-
-
-def running_of(session):
-    return canonical(session.snapshot()[0])["running"]
-
 
 UNREADABLE = {
     "unknown node in an allocation": {"jobs": [a_running_job("9", "n99")]},
