@@ -111,6 +111,21 @@ def test_a_refused_start_is_tried_again_after_a_while():
     assert kinds(cycles.run(a_delta(3, now_s=NOW_S + wait_s))) == [("1", "start")]
 
 
+def test_starts_on_nodes_that_were_busy_are_tried_again_in_a_second():
+    """Both of them; for other reasons they would be held for long."""
+    for outcome, waits in ((pb.OUTCOME_BUSY, False), (pb.OUTCOME_REFUSED, True)):
+        cycles = conservative_cycles()
+        first = cycles.run(a_full([wide("1", nodes=1), wide("2", nodes=1)]))
+        assert kinds(first) == [("1", "start"), ("2", "start")]
+        results = [
+            pb.Fate(decision_id=each.id, job_id=each.job_id, outcome=outcome)
+            for each in first.decisions
+        ]
+        assert ("1", "start") not in kinds(cycles.run(a_delta(1, fates=results)))
+        again = kinds(cycles.run(a_delta(2, now_s=NOW_S + 1)))
+        assert again == ([] if waits else kinds(first))
+
+
 def test_a_refusal_and_a_change_in_one_report_are_tried_at_once():
     cycles = conservative_cycles()
     start = cycles.run(a_full([wide("1", nodes=1), a_running_job("2", "n3")])).decisions[0]

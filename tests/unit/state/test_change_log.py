@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The log of changes: bounded for each author, whole after any end, and nobody waits for it."""
 
+import json
 import os
 import threading
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -69,8 +70,20 @@ def test_its_files_are_bounded_and_the_last_changes_kept(tmp_path, path, monkeyp
     assert len(found) > 10
 
 
-@pytest.mark.parametrize("tail", [b'{"at_s": 9, "ui', b"\xff\xfe\n", b"[]\n", b'{"at_s": "x"}\n'])
+DAMAGED = {
+    "cut off": b'{"at_s": 9, "ui',
+    "no text": b"\xff\xfe\n",
+    "no object": b"[]\n",
+    "no field": b'{"at_s": "x"}\n',
+    "half a character": json.dumps(asdict(a_change(9, "\ud800"))).encode() + b"\n",
+    "an instant beyond all": json.dumps(asdict(a_change(1 << 63))).encode() + b"\n",
+    "a user beyond all": json.dumps(asdict(a_change(9, uid=1 << 32))).encode() + b"\n",
+}
+
+
+@pytest.mark.parametrize("tail", DAMAGED.values(), ids=DAMAGED)
 def test_a_damaged_line_costs_no_other(path, tail):
+    """Nor is it listed: no answer to operators could hold it."""
     wrote(path, a_change(1))
     with path.open("ab") as file:
         file.write(tail)
