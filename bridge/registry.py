@@ -98,9 +98,6 @@ def _preset(
     return PolicySpec(name, StageSpec(order), StageSpec(plan, parameters), *others)
 
 
-BY_SIZE: Final = "best-fit"
-"""The place policy that ranks nodes of equal weight by their size alone."""
-
 DEFAULT: Final = "slurm-like"
 """The preset of a service whose configuration names no policy."""
 

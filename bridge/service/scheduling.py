@@ -10,7 +10,7 @@ from bridge.model.snapshot import Snapshot
 from bridge.ports import Environment, Solver
 from bridge.recording.recorder import Recorder, Tap
 from bridge.recording.recordings import encode
-from bridge.registry import BY_SIZE, build
+from bridge.registry import build
 from bridge.resizing.launchers import Launchers
 from bridge.resizing.states import Deadlines
 from bridge.rpc.agents.hub import Hub
@@ -125,7 +125,7 @@ class Scheduling:
             service=service,
             policy=self.switch.name,
             site=lambda: self.decider.site,
-            places_by_size=lambda: self.switch.spec.place.name == BY_SIZE,
+            places_by_size=self.switch.places_by_size,
             telemetry=lambda: self.decider.telemetry,
             observers=(
                 CycleMeter(metrics, self.decider),

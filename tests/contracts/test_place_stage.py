@@ -8,9 +8,10 @@ import pytest
 
 from bridge.model.hop_tree import HopTree
 from bridge.model.topology import Topology, fat_tree, regular
-from bridge.ports import JointPlacer
+from bridge.policies.place.sequential import rank_by_weight
+from bridge.ports import JointPlacer, Selection, ranks_by_size
 from bridge.registry import build, choices, parse_policy
-from tests.builders import a_job, a_running_job, a_snapshot
+from tests.builders import a_job, a_node, a_running_job, a_snapshot
 from tests.crosses import each
 from tests.cycles import Memory, check, run
 from tests.worlds import random_world
@@ -44,6 +45,17 @@ TREES = {
         ("a", "b"), np.array([-1, -1], np.int32), np.array([0] * 8 + [1] * 8, np.int32)
     ),
 }
+
+
+def test_what_fits_best_by_size_alone_is_stated():
+    """By every policy whose ranks are those of the weights, and by no other one."""
+    snapshot = a_snapshot(nodes=[a_node(cpus) for cpus in (4, 8, 8, 4)])()
+    for name in choices()["place"]:
+        place = a_policy(name).place
+        found = place.preference(snapshot)
+        of_weight = found.rank.tolist() == rank_by_weight(snapshot).tolist()
+        best_fit = found.selection is Selection.BEST_FIT
+        assert ranks_by_size(place) == (of_weight and best_fit), name
 
 
 def test_there_are_some():
