@@ -355,8 +355,9 @@ class Cycles:
         """
         session = self.session
         started, gone = session.started, session.gone
-        if session.whole and applied:
-            there = {*snapshot.jobs.id.tolist(), *snapshot.running.id.tolist()}
+        waiting = [*snapshot.jobs.id.tolist(), *session.left_out_jobs] if session.whole else None
+        if waiting is not None and applied:
+            there = {*waiting, *snapshot.running.id.tolist()}
             there.update(began.job_id for began in started)
             gone = [*gone, *(job_id for job_id in applied if job_id not in there)]
         if gone and applied:
@@ -367,7 +368,7 @@ class Cycles:
             snapshot.now_s,
             started,
             gone,
-            snapshot.jobs.id if session.whole else None,
+            waiting,
             decisions.starting,
             decisions.promised,
             snapshot.dialect,

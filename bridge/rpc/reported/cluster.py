@@ -7,7 +7,7 @@ After an error the tables are not valid, and `bridge.rpc.reported.session` disca
 """
 
 import dataclasses
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from itertools import chain, islice
 
 import numpy as np
@@ -29,7 +29,7 @@ from bridge.rpc.reported.decode_allocation import (
 )
 from bridge.rpc.reported.decode_request import Lowered, lower
 from bridge.rpc.reported.features import Feature
-from bridge.rpc.reported.irregularities import MOST_ODD, irregularities
+from bridge.rpc.reported.irregularities import MAX_ODD, irregularities
 from bridge.rpc.reported.jobs import (
     PENDING_FIELDS,
     RUNNING_FIELDS,
@@ -90,6 +90,7 @@ class ReportedCluster:
         self._running_table: RunningTable | None = None
         self._licence_total: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._odd_names: dict[str, str] = {}
+        self._unread_names: dict[str, str] = {}
         self._left_out = LeftOut("job")
         self._contradictory: dict[str, str] = {}
 
@@ -140,12 +141,13 @@ class ReportedCluster:
         """Resolves names to indexes again, after nodes or partitions changed."""
         nodes, hello = self.nodes, self._hello
         odd: dict[str, str] = {}
-        partitions = read_partitions(self._partition_messages, nodes.index, odd)
+        unread: dict[str, str] = {}
+        partitions = read_partitions(self._partition_messages, nodes.index, unread, odd)
         if Feature.SHARE not in hello.features:
             partitions = tuple(dataclasses.replace(part, shared=False) for part in partitions)
-        licences = read_licences(self._licence_messages, odd)
+        licences = read_licences(self._licence_messages, unread)
         self._reservations = read_reservations(
-            self._reservation_messages, nodes.index, licences, odd
+            self._reservation_messages, nodes.index, licences, unread, odd
         )
         layout = TableColumns(
             nodes=nodes.index,
@@ -172,7 +174,7 @@ class ReportedCluster:
             resizable=Feature.RESIZE in self._hello.features,
             dialect=hello.dialect,
         )
-        self._odd_names = odd
+        self._odd_names, self._unread_names = odd, unread
         self._partitions = partitions
         self._licence_total = np.array(list(licences.values()), dtype=np.int64)
         self._layout = layout
@@ -216,7 +218,8 @@ class ReportedCluster:
         return found
 
     def _forget(self, job_id: str) -> None:
-        self._left_out.reasons.pop(printable(job_id), None)
+        if self._left_out.reasons.pop(printable(job_id), None) is not None:
+            self.gone.append(job_id)
         if self._running.remove(job_id):
             self._releases.pop(job_id, None)
             self._running_table = None
@@ -230,9 +233,8 @@ class ReportedCluster:
         numbers, texts, read = [], [], []
         for job in jobs:
             told = self._left_out.unless(job.id, _waiting_numbers, job)
-            if told is None:
+            if told is None:  # it still waits, and keeps its announced start
                 if self._pending.remove(job.id):
-                    self.gone.append(job.id)
                     self._job_table = None
                 continue
             numbers.append(told)
@@ -261,7 +263,9 @@ class ReportedCluster:
 
     def _allocated(self, job: pb.Job) -> Allocated:
         read = self._left_out.unless(job.id, self._read_allocation, job)
-        return unread_allocation(job, self._layout) if read is None else read
+        if read is None:
+            return unread_allocation(job, self._layout, self.nodes.table().capacity)
+        return read
 
     def _read_allocation(self, job: pb.Job) -> Allocated:
         return read_allocation(job, self._layout, self._malleable(job))
@@ -326,6 +330,20 @@ class ReportedCluster:
         return bool(self._left_out.reasons or self._contradictory)
 
     @property
+    def left_out_jobs(self) -> Collection[str]:
+        """Ids of the jobs that cannot be read; what is shown of an id that is none."""
+        return self._left_out.reasons.keys()
+
+    def first_left_out(self, count: int) -> list[str]:
+        """The fields of the first objects that cannot be read."""
+        return [field for field, _ in islice(self._unread(), count)]
+
+    def _unread(self) -> Iterator[tuple[str, str]]:
+        yield from ((f"jobs[{name}]", why) for name, why in self._left_out.reasons.items())
+        yield from ((f"nodes[{name}] ", why) for name, why in self.nodes.left_out.reasons.items())
+        yield from self._unread_names.items()
+
+    @property
     def running_changed(self) -> bool:
         """Whether running jobs have changed since their table was last read."""
         return self._running_table is None
@@ -345,13 +363,13 @@ class ReportedCluster:
     def irregularities(self, now_s: int) -> dict[str, str]:
         """Fields that are irregular and why (`bridge.rpc.reported.irregularities`)."""
         nodes = self.nodes
-        unread = [
-            *((f"jobs[{name}]", why) for name, why in self._left_out.reasons.items()),
-            *((f"jobs[{name}] ", why) for name, why in self._contradictory.items()),
-            *((f"nodes[{name}] ", why) for name, why in nodes.left_out.reasons.items()),
-        ]
-        found = irregularities(now_s, nodes.resources, nodes.table(), self._running_jobs())
-        return dict(islice(chain(unread, self._odd_names.items(), found), MOST_ODD))
+        found = chain(
+            self._unread(),
+            ((f"jobs[{name}] ", why) for name, why in self._contradictory.items()),
+            self._odd_names.items(),
+            irregularities(now_s, nodes.resources, nodes.table(), self._running_jobs()),
+        )
+        return dict(islice(found, MAX_ODD))
 
     def snapshot(
         self,
