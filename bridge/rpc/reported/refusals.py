@@ -9,7 +9,7 @@ Rules
     3. Refusals because of busy nodes do not count against the job: it is retried after any change,
        and after `BUSY_S` at the latest. After `BUSY_FOR_S` of them without a pause its nodes are
        not about to be free (it may need some that lie together): then after a change, and after
-       `retry_s` at the latest.
+       `retry_s` at the latest, and (4) applies.
     4. One of the refused nodes is avoided for `AVOID_S` if enough others are left, as it may have a
        problem that the model does not cover; so nodes are tried one after the other. This does not
        apply if a limit refuses the job. The same holds for the partition of a job that named
@@ -129,9 +129,11 @@ class Refusals:
             lasts = now_s - busy_from_s >= BUSY_FOR_S
             wait_s, at_most_s = 0, self.retry_s if lasts else BUSY_S
         else:
+            lasts = True
             times += 1
             wait_s = 0 if times == 1 else min(1 << min(times - 2, 20), self.retry_s)
             at_most_s = self.retry_s
+        if lasts:
             avoid = avoid | set(nodes[:1])
             partitions = partitions | ({partition} - {""})
         self._refused[job_id] = RefusedStart(

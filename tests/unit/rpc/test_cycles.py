@@ -316,6 +316,17 @@ def test_a_whole_report_tells_who_waits():
     assert seen.reports[1].happened.waiting is None
 
 
+def test_who_cannot_be_read_still_waits():
+    seen = Seen()
+    cycles = conservative_cycles(observers=(seen,))
+    cycles.run(a_full([wide("1"), wide("2"), wide("3")]))
+    unreadable = [a_job("2", hold=77), a_job("3", hold=78)]
+    cycles.run(a_full([wide("1"), *unreadable], generation=2))
+    cycles.run(a_full([wide("1"), *unreadable], generation=3))
+    told = [report.happened.waiting for report in seen.reports]
+    assert told == [["1", "2", "3"], None, ["1", "2", "3"]]
+
+
 def test_observers_hear_of_everything():
     seen = Seen()
     cycles = conservative_cycles(observers=(seen,))

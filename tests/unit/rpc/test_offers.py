@@ -275,6 +275,20 @@ def test_nodes_that_were_refused_are_avoided_one_after_the_other():
     assert tried == ["n0", "n1", "n2", "n3", "n0", "n0"]  # then it has been refused on all
 
 
+def test_planned_nodes_among_which_the_controller_finds_none_are_avoided():
+    """Under a limit it may take these alone; they may break a request that is not modelled."""
+    cycles = choosing_cycles(LIMITED)
+    nodes = [a_node(f"n{at}", cpus=2 + 2 * at) for at in range(3)]
+    reply = cycles.run(a_full([one(controller_chooses=True)], nodes))
+    tried = []
+    for number in range(1, 5):
+        tried += [choice for _, _, choice in starts(reply)]
+        now_s = NOW_S + 40 * number
+        cycles.run(a_delta(2 * number - 1, fates=results(reply), now_s=now_s))
+        reply = cycles.run(a_delta(2 * number, now_s=now_s + 35))
+    assert tried == ["n0", "n1", "n2", "n0"]
+
+
 @pytest.mark.parametrize("preset", ["slurm-like", "conservative"])
 @each(seed=range(25))
 def test_whoever_has_a_choice_has_room(preset, seed):

@@ -44,6 +44,15 @@ def test_nodes_that_stay_busy_are_tried_each_second_for_a_while_only():
         assert {after - before for before, after in pairwise(later)} == {RETRY_S}
 
 
+def test_a_node_that_stays_busy_is_avoided():
+    refusals = Refusals(RETRY_S)
+    for now_s in range(1000, 1001 + BUSY_FOR_S):
+        assert "1" not in refusals or not refusals._refused["1"].avoid
+        for job_id, nodes in (("1", ("n1", "n2")), ("2", ("n3",))):
+            refusals.add(job_id, 1, "busy", changes=0, now_s=now_s, busy=True, nodes=nodes)
+    assert [refusals._refused[job_id].avoid for job_id in ("1", "2")] == [{"n1"}, {"n3"}]
+
+
 def test_a_change_of_nodes_is_tried_at_once_and_each_second_for_a_while():
     """They may be free in a moment, when what ran there has been cleaned up."""
     for tried in tries(changed=(100, 217)).values():
