@@ -306,10 +306,8 @@ OWN = {
     "power/entry_log.py": "the service's own state",
     "rpc/operators/event_page.py": "what the service's own process sends",
     "rpc/operators/power_changes.py": "what the service's own process sends",
-    "rpc/operators/process.py": "what the service's own process sends",
     "rpc/operators/program.py": "settings of a child",
     "sim/workloads/esp.py": "a file of the package",
-    "state/change_files.py": "the service's own state",
     "state/memory_writer.py": "the service's own state",
     "state/predictor_store.py": "the service's own state",
 }

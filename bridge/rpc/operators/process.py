@@ -42,7 +42,6 @@ from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.transport.private_channel import Channel, Frame, MessageKind, Part
 from bridge.rpc.transport.status_codes import code_of
 from bridge.state.announced_starts import StartRecords
-from bridge.state.change_files import LoggedChange
 from bridge.state.change_log import ChangeLog
 from bridge.state.store import Slow
 
@@ -204,7 +203,7 @@ class Answers:
         log, given = self._functions.changes, bytes(parts[0])
         if kind == MessageKind.CHANGES:
             return [changes_reply(log, given)]
-        log.add(LoggedChange(**json.loads(given)), admin=bool(parts[1]))
+        log.add(pb.OperatorChange.FromString(given), admin=bool(parts[1]))
         return []
 
     def _view(self, known: int, known_changes: int) -> list[Part]:
