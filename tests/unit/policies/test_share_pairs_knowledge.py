@@ -8,7 +8,7 @@ import pytest
 
 from bridge.model.learnt import Learnt
 from bridge.planning.sharing.histories import application
-from bridge.planning.sharing.left_hosts import MOST_TIMES, PAUSE_S
+from bridge.planning.sharing.left_hosts import MAX_TIMES, PAUSE_S
 from bridge.planning.sharing.pair_knowledge import CEILINGS, highest_admissible
 from bridge.planning.sharing.switch import NAME as SWITCH
 from bridge.planning.sharing.switch import OFF, off_since_s, stopped, stopped_users, turned_on
@@ -134,9 +134,9 @@ def test_a_guest_that_is_sent_away_everywhere_stops_being_one():
             machine.host = {"id": f"h{machine.now_s}", "name": next(names)}
         if len(plan.guest_starts):
             starts.append(machine.now_s)
-    assert len(starts) == MOST_TIMES
+    assert len(starts) == MAX_TIMES
     pauses = np.diff(starts)
     assert (pauses[1:] >= 1.9 * pauses[:-1]).all()
-    assert machine.now_s - starts[-1] > PAUSE_S << (MOST_TIMES - 1)
+    assert machine.now_s - starts[-1] > PAUSE_S << (MAX_TIMES - 1)
     machine.jobs = (a_waiting_job(id="g1", cpus=4),)
     assert len(machine.step(by_s=20).guest_starts) == 1

@@ -336,7 +336,7 @@ def test_a_slow_disk_does_not_slow_down_cycles(path):
 
 
 def test_what_is_too_much_is_forgotten_and_said_once(path, monkeypatch, caplog):
-    monkeypatch.setattr(store_module, "MOST_OWED", 5)
+    monkeypatch.setattr(store_module, "MAX_OWED", 5)
     monkeypatch.setattr(store_module, "LINGER_S", 60)
     store = Store(path)
     for now_s in range(1, 30):
@@ -370,7 +370,7 @@ def test_a_clock_far_ahead_empties_nothing(path, monkeypatch):
 
 
 def test_no_more_rows_than_bounded(path, monkeypatch):
-    monkeypatch.setattr("bridge.state.announced_starts.MOST_ROWS", 3)
+    monkeypatch.setattr("bridge.state.announced_starts.MAX_ROWS", 3)
     store = Store(path)
     took(store, started=[(str(job), 100 + job) for job in range(9)], now_s=200)
     store.close()
