@@ -137,12 +137,15 @@ class Chooser:
             return None
         limit_s = self._limit_s(job, partition)
         free = self._free_nodes(job, partition, limit_s, unreserved=True)
-        name = self._snapshot.partitions[partition].name
+        name, avoidable = self._snapshot.partitions[partition].name, -1
         if self._site.rules.free_pools or self._may_be_limited(job, name):
             free &= self._exchangeable(planned)
+            avoidable = int(planned[0])
         free[planned] = True
         nodes = np.flatnonzero(free).astype(np.int32)
-        return ControllerChoice(job, partition, nodes) if len(nodes) > len(planned) else None
+        if len(nodes) <= len(planned):
+            return None
+        return ControllerChoice(job, partition, nodes, avoidable=avoidable)
 
     def _has_nodes_by_size(self, job: int, partition: int, width: int) -> bool:
         """Whether only the size of nodes decided which ones a planned job has (7)."""

@@ -62,6 +62,7 @@ class OpenStart:
     Attributes:
         nodes: the first of its nodes, if others may do; none: it may take any.
         is_choice: it was not planned; the controller was asked to find nodes.
+        chooses: the controller chooses among some nodes.
     """
 
     job_id: str
@@ -70,6 +71,7 @@ class OpenStart:
     partition: str
     nodes: tuple[str, ...] = ()
     is_choice: bool = False
+    chooses: bool = False
 
 
 @dataclass(frozen=True)
@@ -222,7 +224,7 @@ class Announcements:
         job_id, version = jobs.id[choice.job], int(jobs.version[choice.job])
         first = (snapshot.nodes.names[choice.avoidable],) if choice.avoidable >= 0 else ()
         self._open[self._next_id] = OpenStart(
-            job_id, version, snapshot.now_s, partition, first, is_choice
+            job_id, version, snapshot.now_s, partition, first, is_choice, chooses=True
         )
         start = pb.Start(
             choice=nodes.fold(choice.nodes), partition=partition, time_limit_s=choice.time_limit_s

@@ -406,7 +406,8 @@ class Cycles:
             if start is not None:
                 text = result.text or f"the start was {name}"
                 if not start.is_choice:
-                    where = name != "limited"
+                    # Planned nodes that are busy are idle soon; among these none may do.
+                    where = name not in ("limited", "busy") or (name == "busy" and start.chooses)
                     self.session.refuse(
                         start.job_id, start.version, text, request.now_s, busy=name == "busy",
                         nodes=start.nodes if where else (),

@@ -20,6 +20,7 @@ from bridge.model.decisions.resizes import Resizes, resized
 from bridge.model.job import EndedTable, JobTable, RunningTable, left_out_of
 from bridge.model.snapshot import Partition, Reservation, Snapshot
 from bridge.model.topology import Topology
+from bridge.planning.eligibility.substitutes import Substitutes
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.decode_allocation import (
     Allocated,
@@ -37,7 +38,7 @@ from bridge.rpc.reported.jobs import (
     ReportedRunningJobs,
 )
 from bridge.rpc.reported.nodes import ReportedNodes
-from bridge.rpc.reported.refusals import Refusals
+from bridge.rpc.reported.refusals import Others, Refusals
 from bridge.rpc.reported.safe_text import printable
 from bridge.rpc.reported.table_columns import TableColumns
 from bridge.rpc.reported.tables import read_licences, read_partitions, read_reservations
@@ -299,20 +300,6 @@ class ReportedCluster:
             elif job.id not in held:
                 self.started.append(Began(job.id, allocation.start_s, where))
 
-    def _others(self, jobs: JobTable, row: int, names: frozenset[str]) -> tuple[int, ...]:
-        """The nodes of these names, if the job does not need them; otherwise none."""
-        index = self.nodes.table().index
-        nodes = {index[name] for name in names if name in index} - set(jobs.required[row])
-        usable = self.nodes.table().usable
-        left = {
-            node
-            for partition in jobs.partitions[row]
-            for node in self._partitions[partition].nodes.tolist()
-            if usable[node]
-        }
-        left -= nodes | set(jobs.excluded[row])
-        return tuple(nodes) if len(left) >= jobs.min_nodes[row] else ()
-
     def _with_releases(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot in which nodes being released are rows of their own."""
         running = snapshot.running
@@ -383,12 +370,6 @@ class ReportedCluster:
         if self._job_table is None:
             self._job_table = self._pending.table()
         jobs, serials = self._job_table
-        if self._refusals:
-            rows = self._pending.rows_of(self._refusals, serials)
-            jobs = self._refusals.overlay(
-                jobs, rows, changes=self.changes, now_s=now_s, others=self._others,
-                partitions=self._layout.partitions,
-            )  # fmt: skip
         nodes = self.nodes.table()
         snapshot = Snapshot(
             now_s=now_s,
@@ -405,7 +386,25 @@ class ReportedCluster:
             topology=switches(nodes.names, self._hello.dialect),
             dialect=self._hello.dialect,
         )
+        if self._refusals:
+            rows = self._pending.rows_of(self._refusals, serials)
+            jobs = self._refusals.overlay(
+                jobs, rows, changes=self.changes, now_s=now_s, others=_others(snapshot),
+                partitions=self._layout.partitions,
+            )  # fmt: skip
+            snapshot = dataclasses.replace(snapshot, jobs=jobs)
         return self._with_releases(snapshot) if self._releases else snapshot, serials
+
+
+def _others(snapshot: Snapshot) -> Others:
+    """Returns which of some nodes a job could do without; all of them or none."""
+    substitutes, index, jobs = Substitutes(snapshot), snapshot.nodes.index, snapshot.jobs
+
+    def found(row: int, names: frozenset[str]) -> tuple[int, ...]:
+        nodes = {index[name] for name in names if name in index} - set(jobs.required[row])
+        return tuple(nodes) if substitutes.exist(row, nodes) else ()
+
+    return found
 
 
 def _now_running(running: RunningTable, now_s: int) -> RunningTable:

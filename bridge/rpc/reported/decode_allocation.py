@@ -118,7 +118,7 @@ def read_allocation(
 
 
 def unread_allocation(job: pb.Job, layout: TableColumns, capacity: NDArray[np.int64]) -> Allocated:
-    """For an allocation that cannot be read: all of the nodes that it names, until it ends.
+    """For an allocation that cannot be read: all of the nodes that it names, and its licences.
 
     Args:
         job: running or completing.
@@ -131,6 +131,7 @@ def unread_allocation(job: pb.Job, layout: TableColumns, capacity: NDArray[np.in
             nodes.update(layout.nodes.parse(use.nodes, unknown_ok=True).tolist())
     sound = pb.Job(state=pb.JOB_STATE_RUNNING)
     sound.allocation.partition = job.allocation.partition
+    sound.allocation.licences.extend(job.allocation.licences)
     sound.allocation.start_s = min(max(job.allocation.start_s, 0), LATEST_S - 1)
     named = np.array(sorted(nodes), dtype=np.int32)
     return replace(read_allocation(sound, layout), exclusive=True, nodes=named, use=capacity[named])

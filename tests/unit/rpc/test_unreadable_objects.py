@@ -117,6 +117,16 @@ def test_an_allocation_that_cannot_be_read_holds_all_of_the_nodes_that_it_names(
     }  # fmt: skip
 
 
+def test_an_allocation_that_cannot_be_read_holds_its_licences():
+    jobs = [
+        a_running_job(name, nodes, licences=[pb.LicenceUse(name="l", count=count)])
+        for name, nodes, count in (("8", "n[0,7]", 2), ("9", "n[", 1))
+    ]
+    licences = pb.Licences(items=[pb.Licence(name="l", total=4)])
+    running = running_of(a_session(a_full(jobs, licences=licences)))
+    assert {name: held["licences"] for name, held in running.items()} == {"8": [2], "9": [1]}
+
+
 def test_a_waiting_job_that_cannot_be_read_any_more_is_not_planned():
     session = a_session(a_full([a_job("1"), a_job("2"), a_job("3")]))
     odd = [a_job("1", hold=76), a_job("2", hold=77)]
