@@ -32,7 +32,7 @@ import psutil
 from about import ROOT, about
 from results_file import write
 
-from bridge.agent.power.batches import MOST, Batches
+from bridge.agent.power.batches import MAX, Batches
 from bridge.rpc.agents.hub import Hub
 from bridge.rpc.pb import agent_pb2 as pb
 from bridge.rpc.pb import agent_pb2_grpc
@@ -192,14 +192,14 @@ def _taking_us(jobs: int) -> float:
     agents = [hub.arrived([f"n{number}"], lambda _order: None) for number in range(1000)]
     raw = [
         pb.AgentReport(
-            uses=pb.Uses(uses=[_reading(f"n{number}", jobs, 150)] * MOST)
+            uses=pb.Uses(uses=[_reading(f"n{number}", jobs, 150)] * MAX)
         ).SerializeToString()
         for number in range(1000)
     ]
     began = time.process_time()
     for at in range(TAKEN):
         hub.report(agents[at % 1000], pb.AgentReport.FromString(raw[at % 1000]))
-    return round((time.process_time() - began) / TAKEN / MOST * 1e6, 2)
+    return round((time.process_time() - began) / TAKEN / MAX * 1e6, 2)
 
 
 def _metric(port: int, name: str) -> float:

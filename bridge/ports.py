@@ -10,9 +10,10 @@
 | reshape | which running jobs grow or shrink? | bridge/policies/reshape |
 | share | which jobs share nodes, and under which CPU quotas? | bridge/policies/share |
 
-Three ports are optional: a place policy may also be a `JointPlacer`, which improves placements; a
-plan policy may state the conditions of its plans (`HasConditions`); and a reshape policy may state
-that it needs no initial plan (`PlansItself`).
+Four ports are optional: a place policy may also be a `JointPlacer`, which improves placements, and
+may state that it ranks nodes by size alone (`RanksBySize`); a plan policy may state the conditions
+of its plans (`HasConditions`); and a reshape policy may state that it needs no initial plan
+(`PlansItself`).
 
 An implementation is a small frozen object. Its parameters are constructor arguments; it has no
 state. Everything else it needs is passed as a `Context`. What the next cycle needs is returned
@@ -286,6 +287,24 @@ class JointPlacer(Protocol):
             Disjoint sets of idle nodes, each within one fabric; empty for a job that cannot be
             placed.
         """
+
+
+@runtime_checkable
+class RanksBySize(Protocol):
+    """A place policy that ranks nodes of equal weight by their size alone, where it says so.
+
+    Its ranks mean nothing but to keep large nodes free, so the controller may choose other nodes
+    for jobs of whole nodes (`bridge.planning.eligibility.controller_choice`, rule 7).
+    """
+
+    @property
+    def ranks_by_size(self) -> bool:
+        """Whether it does."""
+
+
+def ranks_by_size(stage: object) -> bool:
+    """Whether a place policy ranks nodes of equal weight by size alone, and says so."""
+    return isinstance(stage, RanksBySize) and stage.ranks_by_size
 
 
 class PlanPolicy(Protocol):

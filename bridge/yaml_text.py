@@ -16,8 +16,8 @@ from bridge import files
 from bridge.errors import ConfigError
 
 MOST_VALUES: Final = 200_000
-MOST_DEPTH: Final = 50
-MOST_CHARACTERS: Final = 1 << 20
+MAX_DEPTH: Final = 50
+MAX_CHARACTERS: Final = 1 << 20
 
 _Read = TypeVar("_Read")
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -62,8 +62,8 @@ def load(text: str) -> Any:
     Raises:
         NoYaml: it is not one, is too large, or says something that cannot be held.
     """
-    if len(text) > MOST_CHARACTERS:
-        raise NoYaml(f"longer than {MOST_CHARACTERS} characters")
+    if len(text) > MAX_CHARACTERS:
+        raise NoYaml(f"longer than {MAX_CHARACTERS} characters")
     depth = values = 0
     try:
         # Events are not kept; nodes, which come next, need hundreds of bytes each.
@@ -73,7 +73,7 @@ def load(text: str) -> Any:
                 raise NoYaml(f"more than {MOST_VALUES} values", _where(event.start_mark))
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)
-            if depth > MOST_DEPTH:
+            if depth > MAX_DEPTH:
                 raise NoYaml("nested too deeply", _where(event.start_mark))
         loader = _Loader(text)
         try:
@@ -129,7 +129,7 @@ def _measure(root: yaml.Node) -> None:
             size, depth = size + more, max(depth, below + 1)
         if size > MOST_VALUES:
             raise NoYaml(f"more than {MOST_VALUES} values", _where(node.start_mark))
-        if depth > MOST_DEPTH:
+        if depth > MAX_DEPTH:
             raise NoYaml("nested too deeply", _where(node.start_mark))
         within.discard(id(node))
         known[id(node)] = size, depth

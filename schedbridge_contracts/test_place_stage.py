@@ -8,9 +8,11 @@ import pytest
 
 from bridge.model.hop_tree import HopTree
 from bridge.model.topology import Topology, fat_tree, regular
-from bridge.ports import JointPlacer, Selection
+from bridge.policies.place.sequential import rank_by_weight
+from bridge.ports import JointPlacer, Selection, ranks_by_size
 from bridge.registry import build, parse_policy
 from schedbridge_contracts import subject
+from schedbridge_contracts.builders import a_node, a_snapshot
 from schedbridge_contracts.crosses import each
 from schedbridge_contracts.cycles import Memory, check, run
 from schedbridge_contracts.worlds import random_world
@@ -45,6 +47,17 @@ def test_every_node_has_a_rank(place, seed):
     assert isinstance(preference.selection, Selection)
     assert preference.rank.dtype == np.int32
     assert preference.rank.shape == (len(world.nodes),)
+
+
+@pytest.mark.parametrize("place", PLACERS.values(), ids=PLACERS)
+def test_what_fits_best_by_size_alone_is_stated(place):
+    """By every policy whose ranks are those of the weights, and by no other one."""
+    snapshot = a_snapshot(nodes=[a_node(cpus) for cpus in (4, 8, 8, 4)])()
+    policy = a_policy(place).place
+    found = policy.preference(snapshot)
+    of_weight = found.rank.tolist() == rank_by_weight(snapshot).tolist()
+    best_fit = found.selection is Selection.BEST_FIT
+    assert ranks_by_size(policy) == (of_weight and best_fit)
 
 
 @pytest.mark.parametrize("tree", TREES.values(), ids=TREES)

@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path("/sys/fs/cgroup")
 NAME = f"schedbridge-interference-{os.getpid()}"
 PERIOD_US = 100_000
-USUAL_WEIGHT, LEAST_WEIGHT = 100.0, 0.2
+USUAL_WEIGHT, MIN_WEIGHT = 100.0, 0.2
 """As in cgroup v2; the minimum is that of v1 (`cpu.shares` 2 of 1024)."""
 _OUTWEIGHS = 32
 

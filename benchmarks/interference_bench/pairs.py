@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from interference_bench.groups import LEAST_WEIGHT, USUAL_WEIGHT, Groups
+from interference_bench.groups import MIN_WEIGHT, USUAL_WEIGHT, Groups
 
 PROGRAM = Path(__file__).parents[2] / "examples" / "workloads" / "workflow.py"
 NAMES = ("montage", "blast", "readings", "synthetic")
@@ -36,7 +36,7 @@ SETTINGS = (
     Setting("50 %", 0.5),
     Setting("75 %", 0.75),
     Setting("free", 1.0),
-    Setting("weight", 1.0, LEAST_WEIGHT),
+    Setting("weight", 1.0, MIN_WEIGHT),
 )
 
 

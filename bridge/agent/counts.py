@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection
 from bridge.agent.processes import Processes
 from bridge.rpc.pb import agent_pb2 as pb
 
-COUNT_S, MOST_COUNT_S, COUNTING_S = 0.05, 1.0, 60.0
+COUNT_S, MAX_COUNT_S, COUNTING_S = 0.05, 1.0, 60.0
 
 _Key = tuple[str, str, int | None]
 """Job, node and user."""
@@ -66,7 +66,7 @@ class AgentCounts:
                     self._send(pb.AgentReport(processes=counted))
                 if found:
                     await asyncio.sleep(pause_s)
-                    pause_s = min(1.2 * pause_s, MOST_COUNT_S)
+                    pause_s = min(1.2 * pause_s, MAX_COUNT_S)
                 elif self._requests[key] == request:
                     return
         finally:

@@ -3,7 +3,7 @@
 
 Rules
     1. A process waits while none of its threads uses a CPU.
-    2. A process that used less than `LEAST_SHARE` of a core is a shell or a launcher, and does not
+    2. A process that used less than `MIN_SHARE` of a core is a shell or a launcher, and does not
        count.
     3. A process that polls in MPI seems to compute. So the estimate of the time in MPI may be too
        small.
@@ -16,7 +16,7 @@ from typing import Final
 from bridge.agent.pages import MpiUse
 from bridge.agent.processes import Processes
 
-LEAST_SHARE: Final = 0.05
+MIN_SHARE: Final = 0.05
 
 
 class CpuTimes:
@@ -46,7 +46,7 @@ class CpuTimes:
                 continue
             seen[key] = cpu_s
             used_s = cpu_s - self._before.get(key, cpu_s)
-            if used_s < LEAST_SHARE * wall_s or used_s <= 0:
+            if used_s < MIN_SHARE * wall_s or used_s <= 0:
                 continue
             where = self._processes.job_of(key[0])
             if where is not None:

@@ -49,8 +49,8 @@ _log = logging.getLogger(__name__)
 
 VERSION = 1
 MPI_S = 5.0
-LEAST_PAUSE_S, MOST_PAUSE_S = 0.2, 15.0
-MOST_REPORTS = 1000
+MIN_PAUSE_S, MAX_PAUSE_S = 0.2, 15.0
+MAX_REPORTS = 1000
 """Reports that wait for the service; each has at most a line of 64 KiB."""
 _MESSAGE_BYTES = 256 << 10
 
@@ -146,7 +146,7 @@ class Agent:
             self._reports.put_nowait(pb.AgentReport(gone=pb.LauncherGone(connection=connection)))
 
     def _send(self, report: pb.AgentReport) -> bool:
-        if self._reports is None or self._reports.qsize() >= MOST_REPORTS:
+        if self._reports is None or self._reports.qsize() >= MAX_REPORTS:
             return False
         self._reports.put_nowait(report)
         return True
@@ -181,7 +181,7 @@ class Agent:
             await self._launchers.close()
 
     async def _attend_for_ever(self) -> None:
-        pause_s, last = LEAST_PAUSE_S, ""
+        pause_s, last = MIN_PAUSE_S, ""
         while True:
             began = asyncio.get_running_loop().time()
             try:
@@ -197,10 +197,10 @@ class Agent:
             if why != last:
                 _log.warning("no stream to the service at %s: %s", self._settings.service, why)
                 last = why
-            if asyncio.get_running_loop().time() - began > MOST_PAUSE_S:
-                pause_s, last = LEAST_PAUSE_S, ""
+            if asyncio.get_running_loop().time() - began > MAX_PAUSE_S:
+                pause_s, last = MIN_PAUSE_S, ""
             await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, MOST_PAUSE_S)
+            pause_s = min(2 * pause_s, MAX_PAUSE_S)
 
     async def _attend(self) -> None:
         settings = self._settings

@@ -4,7 +4,7 @@
 Rules
     1. The kernel tells which user and which process is at the other end. The process must belong to
        a job of this user (`bridge.agent.processes`); its launcher is accepted for that job only.
-    2. A user has at most `MOST_OF_USER` connections, all users together `MOST`. As many further
+    2. A user has at most `MAX_OF_USER` connections, all users together `MOST`. As many further
        callers can at the same time be told that they are refused.
     3. Of a user's lines, `BURST` at once and `LINES_S` per second are read. A user who sends more
        waits, and delays no other user.
@@ -31,7 +31,7 @@ from bridge.errors import ConfigError
 
 _log = logging.getLogger(__name__)
 
-MOST_OF_USER, MOST = 64, 256
+MAX_OF_USER, MOST = 64, 256
 ATTACH_S, REFUSED_S = 10.0, 1.0
 """Time for the first line, also of a refused caller."""
 LINES_S, BURST = 20.0, 100.0
@@ -163,8 +163,8 @@ class LauncherSocket:
     def _unwelcome(self, uid: int) -> str:
         if len(self._writers) >= MOST:
             return f"{MOST} launchers are attached on this node already"
-        if self._of_user[uid] >= MOST_OF_USER:
-            return f"{MOST_OF_USER} launchers of this user are attached on this node already"
+        if self._of_user[uid] >= MAX_OF_USER:
+            return f"{MAX_OF_USER} launchers of this user are attached on this node already"
         return ""
 
     async def _pass_on(self, reader: asyncio.StreamReader, number: int, uid: int, job: str) -> None:

@@ -32,8 +32,8 @@ _JOB = re.compile(
     rb"/job_(?P<job>[0-9]+)(?P<extern>/step_extern(?=/|$))?(?=/|$)",
     re.MULTILINE,
 )
-_MOST_ENVIRONMENT = 1 << 20
-_MOST_ANCESTORS = 32
+_MAX_ENVIRONMENT = 1 << 20
+_MAX_ANCESTORS = 32
 
 UNKNOWN = "?"
 
@@ -152,7 +152,7 @@ class Processes:
             uid: its user. That of another process, or of an ancestor, does not count: ids of
                 processes are reused.
         """
-        for _ in range(_MOST_ANCESTORS):
+        for _ in range(_MAX_ANCESTORS):
             try:
                 status = read_status(pid, self._proc)
             except OSError:
@@ -190,7 +190,7 @@ class Processes:
                 job = found["job"].decode()
                 return None if found["extern"] else _Claim(job, _text(node), uid, is_sure=True)
             with (self._proc / str(pid) / "environ").open("rb") as file:
-                environment = file.read(_MOST_ENVIRONMENT).split(b"\0")
+                environment = file.read(_MAX_ENVIRONMENT).split(b"\0")
         except PermissionError:
             return _Claim(UNKNOWN, uid=uid) if uid != 0 else None
         except (FileNotFoundError, ProcessLookupError):

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from bridge.model.coscheduling import NO_REQUEUES, as_reported, counted_once, pairs
 from bridge.model.decisions.extensions import NO_EXTENSIONS
-from bridge.model.decisions.quotas import LEAST_WEIGHT, MOST_WEIGHT, NO_QUOTAS
+from bridge.model.decisions.quotas import MAX_WEIGHT, MIN_WEIGHT, NO_QUOTAS
 from bridge.model.job import RUNNING_COLUMNS, RunningTable
 from bridge.model.job_columns import objects
 from bridge.model.node import CPUS, MEMORY_MIB
@@ -173,7 +173,7 @@ def _quotas(snapshot: Snapshot, plan: Plan) -> Iterator[Broken]:
     ):
         if job_id not in known or job_id in seen:
             yield -1, job_id, "has two quotas" if job_id in seen else "has a quota but is no guest"
-        elif quota < 0 or not LEAST_WEIGHT <= weight <= MOST_WEIGHT:
+        elif quota < 0 or not MIN_WEIGHT <= weight <= MAX_WEIGHT:
             yield -1, job_id, "has an impossible quota or weight"
         seen.add(job_id)
 

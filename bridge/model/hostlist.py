@@ -25,7 +25,7 @@ from bridge.errors import RequestError
 MOST_NAMES: Final = 1_000_000
 """Maximum number of names that `expand` makes."""
 
-MOST_DIGITS: Final = 18
+MAX_DIGITS: Final = 18
 """Digits of a number: fewer than a signed 64-bit number may have."""
 
 _STRANGE: Final = re.compile(r"[^\w.,\[\]-]", re.ASCII)
@@ -115,7 +115,7 @@ def _ranges(text: str, position: int, body: str) -> tuple[Range, ...]:
         low, dash, high = part.partition("-")
         high = high if dash else low
         plain = low.isascii() and low.isdigit() and high.isascii() and high.isdigit()
-        if not plain or max(len(low), len(high)) > MOST_DIGITS or int(high) < int(low):
+        if not plain or max(len(low), len(high)) > MAX_DIGITS or int(high) < int(low):
             raise RequestError(shown(text), position, f"'{part[:32]}' is not a range of numbers")
         found.append(Range(low, high))
     return tuple(found)

@@ -102,7 +102,7 @@ _NEUTRAL: Final = {
     Unit.VERSION: 1, Unit.PARTITION: -1, Unit.RESERVATION: -1, Unit.NODE: -1, Unit.TEXT: "",
     Unit.PARTITIONS: (), Unit.NODES: (), Unit.CHUNKS: None, Unit.RATIO: -1.0,
 }  # fmt: skip
-_MOST: Final = {
+_MAX: Final = {
     Unit.NUMBER: (1 << 63) - 1, Unit.COUNT: MAX_COUNT, Unit.SECONDS: UNLIMITED_S,
     Unit.WATTS: MAX_POWER_W, Unit.INSTANT: LATEST_S - 1, Unit.DEADLINE: LATEST_S - 1, Unit.FLAG: 1,
     Unit.VERSION: (1 << 64) - 1,
@@ -138,7 +138,7 @@ class Column:
     @property
     def most_taken(self) -> int:
         """The number to which larger ones on the wire are clipped."""
-        return min(self.most, _MOST.get(self.unit, (1 << 63) - 1))
+        return min(self.most, _MAX.get(self.unit, (1 << 63) - 1))
 
     @property
     def for_negative(self) -> int:

@@ -7,8 +7,6 @@ from bridge.model.policy import Algorithm, PolicyPackage, preset
 
 DEFAULT: Final = "slurm-like"
 """The preset of a service whose configuration names no policy."""
-BY_SIZE: Final = "best-fit"
-"""The place policy that ranks nodes of equal weight by their size alone."""
 
 
 def _here(path: str, **parameters: object) -> Algorithm:

@@ -5,7 +5,7 @@ Rules
     1. Ids ascend and are never used again.
     2. A removed entry can be restored, with its id and therefore its place, until it is forgotten.
     3. Entries that ended or were removed are forgotten after `KEEP_S`, and earlier if there are
-       more than `MOST_KEPT`, oldest first. More than `MOST_STANDING` at a time are refused.
+       more than `MAX_KEPT`, oldest first. More than `MAX_STANDING` at a time are refused.
     4. Entries of one group are added and removed together: a new group of that name replaces the
        old one, and an equal one changes nothing.
     5. Of a stored log, an entry that cannot be read, or whose id does not ascend, is left out: the
@@ -19,14 +19,14 @@ from typing import Any
 
 from bridge.errors import ConfigError
 from bridge.left_out import LeftOut
-from bridge.model.rules.corridor_entries import MOST_W, OperatorEntry
+from bridge.model.rules.corridor_entries import MAX_W, OperatorEntry
 from bridge.model.rules.power import NO_UPPER_W
 from bridge.units import DAY_S, NEVER
 
 KEEP_S = 30 * DAY_S
-MOST_STANDING = 500
-MOST_KEPT = 1000
-MOST_TEXT = 300
+MAX_STANDING = 500
+MAX_KEPT = 1000
+MAX_TEXT = 300
 """Characters of a reason or a name."""
 
 _KEY = "power corridor"
@@ -94,19 +94,19 @@ class EntryLog:
         for wish in wishes:
             check_bounds(wish)
         standing = sum(entry.stands_at(now_s) for entry in entry_log.entries)
-        if standing + len(wishes) > MOST_STANDING:
-            raise ConfigError(_KEY, f"has more than {MOST_STANDING} entries: remove some (--undo)")
+        if standing + len(wishes) > MAX_STANDING:
+            raise ConfigError(_KEY, f"has more than {MAX_STANDING} entries: remove some (--undo)")
         added = tuple(
             OperatorEntry(
                 id=entry_log.next_id + at,
-                author=author.name[:MOST_TEXT],
-                origin=author.origin[:MOST_TEXT],
+                author=author.name[:MAX_TEXT],
+                origin=author.origin[:MAX_TEXT],
                 entered_s=now_s,
                 start_s=wish.start_s,
                 end_s=wish.end_s,
                 lower_w=wish.lower_w,
                 upper_w=wish.upper_w,
-                reason=wish.reason[:MOST_TEXT],
+                reason=wish.reason[:MAX_TEXT],
                 group=group,
             )
             for at, wish in enumerate(wishes)
@@ -130,7 +130,7 @@ class EntryLog:
             raise ConfigError(_KEY, f"entry {number} is removed already, by {entry.removed_by}")
         if not entry.stands_at(now_s):
             raise ConfigError(_KEY, f"entry {number} is over: it bounds nothing any more")
-        gone = replace(entry, removed_s=max(now_s, 1), removed_by=str(author)[:MOST_TEXT])
+        gone = replace(entry, removed_s=max(now_s, 1), removed_by=str(author)[:MAX_TEXT])
         return self._with(gone), gone
 
     def restore(self, number: int, author: Author, now_s: int) -> tuple["EntryLog", OperatorEntry]:
@@ -172,7 +172,7 @@ class EntryLog:
             for entry in self.entries
             if entry.stands_at(now_s) or now_s - (entry.removed_s or entry.end_s) < KEEP_S
         ]
-        surplus = len(kept) - MOST_KEPT
+        surplus = len(kept) - MAX_KEPT
         for entry in [entry for entry in kept if not entry.stands_at(now_s)][: max(surplus, 0)]:
             kept.remove(entry)
         return self if len(kept) == len(self.entries) else replace(self, entries=tuple(kept))
@@ -206,7 +206,7 @@ class EntryLog:
             raise ValueError(f"is not a list of entries: {error}") from error
         if not 0 < next_id < 2**53:
             raise ValueError("its next id is not possible")
-        if len(stored) > MOST_KEPT + MOST_STANDING:
+        if len(stored) > MAX_KEPT + MAX_STANDING:
             raise ValueError("it has too many entries")
         left_out = LeftOut("stored entry of the power corridor")
         entries: list[OperatorEntry] = []
@@ -231,8 +231,8 @@ def check_bounds(wish: Wish) -> None:
         raise ConfigError(_KEY, "name a lower bound, an upper bound or both")
     for name, amount in (("lower", wish.lower_w), ("upper", wish.upper_w)):
         no_bound = name == "upper" and amount == NO_UPPER_W
-        if amount is not None and not no_bound and not 0 <= amount <= MOST_W:
-            raise ConfigError(_KEY, f"{name} must be from 0 to {MOST_W} W, not {amount}")
+        if amount is not None and not no_bound and not 0 <= amount <= MAX_W:
+            raise ConfigError(_KEY, f"{name} must be from 0 to {MAX_W} W, not {amount}")
     if wish.lower_w is not None and wish.upper_w is not None and wish.lower_w > wish.upper_w:
         raise ConfigError(
             _KEY, f"has its lower bound ({wish.lower_w} W) above the upper one ({wish.upper_w} W)"
@@ -242,7 +242,7 @@ def check_bounds(wish: Wish) -> None:
 
 
 def _said(entry: OperatorEntry | Wish) -> tuple[object, ...]:
-    return entry.start_s, entry.end_s, entry.lower_w, entry.upper_w, entry.reason[:MOST_TEXT]
+    return entry.start_s, entry.end_s, entry.lower_w, entry.upper_w, entry.reason[:MAX_TEXT]
 
 
 def _entry(value: dict[str, Any], before_id: int, next_id: int) -> OperatorEntry:
@@ -253,7 +253,7 @@ def _entry(value: dict[str, Any], before_id: int, next_id: int) -> OperatorEntry
     texts = (entry.author, entry.origin, entry.reason, entry.group, entry.removed_by)
     if not all(type(each) is int and 0 <= each <= NEVER for each in (*numbers, *bounds)):
         raise ValueError("an entry has an invalid number")
-    if not all(isinstance(each, str) and len(each) <= 2 * MOST_TEXT for each in texts):
+    if not all(isinstance(each, str) and len(each) <= 2 * MAX_TEXT for each in texts):
         raise ValueError("an entry has an invalid text")
     if not before_id < entry.id < next_id:
         raise ValueError("its id is not in order")

@@ -26,12 +26,12 @@ from typing import Any, Final, NoReturn
 
 from bridge import json_text
 from bridge.errors import ConfigError
-from bridge.power.entry_log import MOST_TEXT, Wish, check_bounds
+from bridge.power.entry_log import MAX_TEXT, Wish, check_bounds
 from bridge.units import DAY_S, NEVER
 
 LIMIT: Final = "IMPORT_CAPACITY_LIMIT"
-MOST_INTERVALS = 100
-MOST_DURATION_S = 10 * 366 * DAY_S
+MAX_INTERVALS = 100
+MAX_DURATION_S = 10 * 366 * DAY_S
 _UNITS: Final = {"W": 1, "KW": 10**3, "MW": 10**6}
 _DURATION = re.compile(
     r"P(?:([0-9]{1,5})W)?(?:([0-9]{1,5})D)?"
@@ -55,8 +55,8 @@ def read_event(text: str | bytes) -> tuple[str, tuple[Wish, ...]]:
         _refuse("", f"is not valid JSON: {error}"[:200])
     event = _mapping(value, "event")
     name = event.get("eventName")
-    if name is not None and not (isinstance(name, str) and len(name) <= MOST_TEXT):
-        _refuse("eventName", f"must be a text of at most {MOST_TEXT} characters")
+    if name is not None and not (isinstance(name, str) and len(name) <= MAX_TEXT):
+        _refuse("eventName", f"must be a text of at most {MAX_TEXT} characters")
     intervals = _listed(event.get("intervals"), "intervals")
     scale = _scale(event)
     start_s, duration_s = _period(event.get("intervalPeriod"), "intervalPeriod")
@@ -134,7 +134,7 @@ def _period(value: Any, where: str) -> tuple[int | None, int | None]:
         _refuse(f"{where}.duration", "must be a duration as PT2H30M, P1D or P9999Y")
     weeks, days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
     total = (7 * weeks + days) * DAY_S + hours * 3600 + minutes * 60 + seconds
-    if not 0 < total <= MOST_DURATION_S:
+    if not 0 < total <= MAX_DURATION_S:
         _refuse(f"{where}.duration", "must be longer than 0 s and at most ten years")
     if not start_s:
         _refuse(f"{where}.start", "must be an instant, not 'now', where a duration is given")
@@ -148,8 +148,8 @@ def _mapping(value: Any, where: str) -> dict[str, Any]:
 
 
 def _listed(value: Any, where: str) -> list[Any]:
-    if not isinstance(value, list) or len(value) > MOST_INTERVALS:
-        _refuse(where, f"must be a list of at most {MOST_INTERVALS}")
+    if not isinstance(value, list) or len(value) > MAX_INTERVALS:
+        _refuse(where, f"must be a list of at most {MAX_INTERVALS}")
     return value
 
 

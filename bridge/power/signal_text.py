@@ -24,8 +24,8 @@ from bridge.planning.site_rules.watts_text import upper_watts, watts
 from bridge.power.entry_log import Wish, check_bounds
 from bridge.units import NEVER
 
-MOST_ENTRIES = 100
-MOST_INSTANT_S = 253_402_128_000
+MAX_ENTRIES = 100
+MAX_INSTANT_S = 253_402_128_000
 """The end of the calendar, 9999-12-30."""
 
 
@@ -57,8 +57,8 @@ def read_signal(text: str, zone: ZoneInfo, name: str) -> tuple[Wish, ...]:
     except (ValueError, OSError) as error:
         raise ConfigError("", f"is not valid JSON: {error}"[:200], file=name) from None
     listed = value if isinstance(value, list) else [value] if value else []
-    if len(listed) > MOST_ENTRIES:
-        raise ConfigError("", f"has more than {MOST_ENTRIES} entries", file=name)
+    if len(listed) > MAX_ENTRIES:
+        raise ConfigError("", f"has more than {MAX_ENTRIES} entries", file=name)
     return tuple(
         _wish(each, zone, f"[{at}]" if isinstance(value, list) else "", name)
         for at, each in enumerate(listed)
@@ -108,7 +108,7 @@ def instant_s(value: str | int | None, zone: ZoneInfo) -> int | None:
             at_s = int((at if at.tzinfo else at.replace(tzinfo=zone)).timestamp())
         except (ValueError, OverflowError):
             at_s = -1
-    if not 0 <= at_s < MOST_INSTANT_S:
+    if not 0 <= at_s < MAX_INSTANT_S:
         raise ValueError(f"must be an instant as 2026-11-24T17:00:00+01:00, not {value!r:.60}")
     return at_s
 

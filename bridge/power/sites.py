@@ -10,7 +10,7 @@ from typing import Any
 
 from bridge.model.rules.power import NO_UPPER_W, Corridor
 from bridge.model.rules.site import Site
-from bridge.planning.site_rules.corridor_text import MOST_ENTRIES
+from bridge.planning.site_rules.corridor_text import MAX_ENTRIES
 from bridge.planning.site_rules.rules_text import PlanningSection, parse_site
 from bridge.planning.site_rules.watts_text import NONE
 from bridge.power.resolve import Entries, bounded_by, resolve, steps
@@ -44,13 +44,13 @@ def site_at(planning: Mapping[str, Any] | None, from_s: int, until_s: int | None
 def with_bounds(planning: Mapping[str, Any], corridor: Corridor) -> Mapping[str, Any]:
     """A section `planning` whose calendar equals a corridor, entries of operators included.
 
-    At most `MOST_ENTRIES` steps.
+    At most `MAX_ENTRIES` steps.
     """
     power = planning.get("power")
     if not power:
         return planning
     found = []
-    for start, end, lower, upper in list(steps(corridor, 0, NEVER))[:MOST_ENTRIES]:
+    for start, end, lower, upper in list(steps(corridor, 0, NEVER))[:MAX_ENTRIES]:
         valid = {}
         if start:
             valid["from"] = _text(start)

@@ -35,7 +35,7 @@ from bridge.model.job_columns import ELEMENT, columns, dtype_of, objects
 from bridge.model.parts import NO_PARTS
 from bridge.model.plan import Plan
 
-MOST_VALUES = 100_000_000
+MAX_VALUES = 100_000_000
 """Maximum number of values of one column."""
 
 MAX_MEMORY_BYTES: Final = 512 * MIB
@@ -274,8 +274,8 @@ class _Reading:
             not isinstance(shape, list)
             or not all(type(size) is int and size >= 0 for size in shape)
             or not 1 <= len(shape) <= 2
-            or max(shape) > MOST_VALUES
-            or math.prod(shape) > MOST_VALUES
+            or max(shape) > MAX_VALUES
+            or math.prod(shape) > MAX_VALUES
         ):
             raise Wrong(
                 f"{field}.shape", f"is {_shown(shape)}: one or two possible sizes belong there"

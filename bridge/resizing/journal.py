@@ -17,7 +17,7 @@ from typing import Final
 
 from bridge.resizing.states import OpenResize
 
-MOST_UNTOLD: Final = 10_000
+MAX_UNTOLD: Final = 10_000
 """Older entries are dropped if they are not read."""
 
 
@@ -67,7 +67,7 @@ class Journal:
     def __init__(self) -> None:
         self.last: dict[str, JournalEntry] = {}
         self._began: dict[str, int] = {}
-        self._untold: deque[JournalEntry] = deque(maxlen=MOST_UNTOLD)
+        self._untold: deque[JournalEntry] = deque(maxlen=MAX_UNTOLD)
 
     def begun(self, change: OpenResize, now_s: int) -> None:
         """Records that a decided resize has begun."""

@@ -32,7 +32,7 @@ from bridge.resizing.world import World
 
 _log = logging.getLogger(__name__)
 
-LEAST_WAKE_MS, MOST_WAKE_MS = 50, 1000
+MIN_WAKE_MS, MAX_WAKE_MS = 50, 1000
 
 LISTEN_MS = 500
 """The controller cannot be woken, so it calls at this interval for messages of launchers, users
@@ -249,7 +249,7 @@ class Runtime:
         looks = min((change.looks for change in self.changes), default=None)
         if looks is None:
             return LISTEN_MS if any(job.engine for job in self.shown) else 0
-        return min(LEAST_WAKE_MS << (looks // 8), MOST_WAKE_MS)
+        return min(MIN_WAKE_MS << (looks // 8), MAX_WAKE_MS)
 
     def overlay(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot for planning (rules 3 and 6)."""

@@ -30,7 +30,7 @@ from typing import Any
 from bridge.model.snapshot import Snapshot
 from bridge.safe_cycle.exclusion import RowKind, count, without
 
-MOST_CYCLES = 300
+MAX_CYCLES = 300
 """Test cycles of one search at most."""
 
 PlanCycle = Callable[[Snapshot], Any]
@@ -185,7 +185,7 @@ class CulpritSearch:
         )
 
     def _fails_without(self, snapshot: Snapshot, rows: Any) -> bool:
-        if self.cycles >= MOST_CYCLES or self.over():
+        if self.cycles >= MAX_CYCLES or self.over():
             raise BudgetSpent
         self.cycles += 1
         left_out = {kind: {*rows.get(kind, ()), *self.culprits[kind]} for kind in RowKind}

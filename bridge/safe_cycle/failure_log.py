@@ -6,7 +6,7 @@ import traceback
 from typing import Final
 
 _log = logging.getLogger(__name__)
-_MOST_PLACES: Final = 100
+_MAX_PLACES: Final = 100
 
 
 class FailureLog:
@@ -32,7 +32,7 @@ class FailureLog:
         if place in self._places:
             _log.error("policy %s %s again: %s: %s", policy, what, type(error).__name__, error)
             return
-        if len(self._places) >= _MOST_PLACES:
+        if len(self._places) >= _MAX_PLACES:
             self._places.clear()
         self._places.add(place)
         _log.error("policy %s %s", policy, what, exc_info=error)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 _LONGEST_LINE = 4000
-_MOST_LINES = 200
+_MAX_LINES = 200
 """Maximum number of lines of a traceback."""
 
 _BURST, _A_SECOND = 200, 5.0
@@ -40,7 +40,7 @@ class TextFormatter(logging.Formatter):
         lines = [head + one_line(record.getMessage())]
         if record.exc_info:
             trace = self.formatException(record.exc_info).splitlines()
-            lines += ["    | " + one_line(line) for line in trace[-_MOST_LINES:]]
+            lines += ["    | " + one_line(line) for line in trace[-_MAX_LINES:]]
         return "\n".join(lines)
 
 
@@ -57,7 +57,7 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             trace = self.formatException(record.exc_info).splitlines()
-            entry["exception"] = "\n".join(line[:_LONGEST_LINE] for line in trace[-_MOST_LINES:])
+            entry["exception"] = "\n".join(line[:_LONGEST_LINE] for line in trace[-_MAX_LINES:])
         text = json.dumps(entry, ensure_ascii=False)
         if text.isprintable():
             return text

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
-from bridge.policies.catalogue import BY_SIZE
 from bridge.ports import Environment, Solver
 from bridge.recording.recorder import Recorder, Tap
 from bridge.recording.recordings import encode
@@ -126,7 +125,7 @@ class Scheduling:
             service=service,
             policy=self.switch.name,
             site=lambda: self.decider.site,
-            places_by_size=lambda: self.switch.spec.place.name == BY_SIZE,
+            places_by_size=self.switch.places_by_size,
             telemetry=lambda: self.decider.telemetry,
             observers=(
                 CycleMeter(metrics, self.decider),

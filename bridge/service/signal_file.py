@@ -30,7 +30,7 @@ from bridge.rpc.transport.users import user_name
 _log = logging.getLogger(__name__)
 
 LOOK_S = 1.0
-MOST_BYTES = 64 << 10
+MAX_BYTES = 64 << 10
 GROUP: Final = "signal"
 
 _Seen = tuple[int, ...] | None
@@ -136,10 +136,10 @@ class SignalFile:
                 return None, seen, ""
             self._check(found)
             content = b""
-            while len(content) <= MOST_BYTES and (piece := os.read(handle, MOST_BYTES + 1)):
+            while len(content) <= MAX_BYTES and (piece := os.read(handle, MAX_BYTES + 1)):
                 content += piece
-        if len(content) > MOST_BYTES:
-            raise OSError(errno.EFBIG, f"Is longer than {MOST_BYTES} bytes", str(self._path))
+        if len(content) > MAX_BYTES:
+            raise OSError(errno.EFBIG, f"Is longer than {MAX_BYTES} bytes", str(self._path))
         text = content.decode()
         if not text.strip():  # another program may be writing it
             raise ConfigError("", "is empty: write [] for no entry", file=str(self._path))

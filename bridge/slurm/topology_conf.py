@@ -32,8 +32,8 @@ from bridge.errors import ConfigError
 from bridge.model import hostlist
 from bridge.model.topology import Topology
 
-MOST_BYTES = 16 << 20
-MOST_NAMES = 1_000_000
+MAX_BYTES = 16 << 20
+MAX_NAMES = 1_000_000
 """Number of nodes and switches that all lines name."""
 
 _KEYS = {
@@ -88,8 +88,8 @@ class _Reader:
         except ValueError as error:
             raise self.refuse(line, f"'{text:.60}' is not a list of names: {error}") from None
         self.names += len(found)
-        if self.names > MOST_NAMES:
-            raise self.refuse(line, f"with this line more than {MOST_NAMES} names")
+        if self.names > MAX_NAMES:
+            raise self.refuse(line, f"with this line more than {MAX_NAMES} names")
         return found
 
     def read(self) -> None:
@@ -234,6 +234,6 @@ def _named(file: str, text: str) -> list[str]:
 
 def _text(path: Path) -> str:
     try:
-        return files.read_text(path, MOST_BYTES)
+        return files.read_text(path, MAX_BYTES)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError("topology", f"cannot be read: {error}", file=str(path)) from None

@@ -11,7 +11,7 @@ Rules
     1. Only the owner of the connection calls these functions; they contain all the SQL.
     2. A start is identified by job and instant, so a repeated report adds nothing.
     3. Rows expire by the controller's clock, but not by instants in the future, and a part at a
-       time, so that a clock that jumped ahead does not empty the tables. `MOST_ROWS` bounds each
+       time, so that a clock that jumped ahead does not empty the tables. `MAX_ROWS` bounds each
        table.
     4. A start or departure with a damaged number is left out; a damaged name is read as far as it
        is readable. So one bad row changes nothing of what is said of the others.
@@ -30,14 +30,14 @@ from bridge.measures import StartAccuracy
 from bridge.state.accuracy import FIELDS, Promise, StartColumns, WaitEnd
 from bridge.units import DAY_S
 
-MOST_S: Final = 2**40
+MAX_S: Final = 2**40
 """No instant is later."""
 
-MOST_ROWS: Final = 2_000_000
+MAX_ROWS: Final = 2_000_000
 """Most starts kept: about 250 MB on disk, and four seconds of evaluation."""
 
 LEAVING: Final = 50
-LEAST_LEAVING: Final = 10
+MIN_LEAVING: Final = 10
 """What becomes too old within an hour is one row in 24 * keep_days; these leave room for a service
 that was away for some days."""
 
@@ -69,8 +69,8 @@ CREATE INDEX IF NOT EXISTS gone_at ON gone (gone_s);
 _COLUMNS: Final = ", ".join(FIELDS)
 _NUMBERS: Final = " AND ".join(f"typeof({name}) = 'integer'" for name in FIELDS)
 _SOUND: Final = (
-    f"typeof({{at}}) = 'integer' AND {{at}} BETWEEN 1 AND {MOST_S}"
-    f" AND coalesce(min({_COLUMNS}), 0) >= 0 AND coalesce(max({_COLUMNS}), 0) <= {MOST_S}"
+    f"typeof({{at}}) = 'integer' AND {{at}} BETWEEN 1 AND {MAX_S}"
+    f" AND coalesce(min({_COLUMNS}), 0) >= 0 AND coalesce(max({_COLUMNS}), 0) <= {MAX_S}"
 )
 """Of a row with or without a promise. Texts and blobs are larger than any number."""
 _MARKS: Final = ", ".join("?" * len(FIELDS))
@@ -147,7 +147,7 @@ def kept_promises(database: sqlite3.Connection) -> list[tuple[str, str, Promise]
     """Job id, partition and promise of every waiting job with one; unreadable rows are left out."""
     rows = database.execute(
         f"SELECT CAST(job_id AS BLOB), CAST(partition AS BLOB), {_COLUMNS} FROM promise"
-        f" WHERE {_NUMBERS} AND min({_COLUMNS}) >= 0 AND max({_COLUMNS}) <= {MOST_S}"
+        f" WHERE {_NUMBERS} AND min({_COLUMNS}) >= 0 AND max({_COLUMNS}) <= {MAX_S}"
     )
     return [
         (job_id.decode(errors="replace"), partition.decode(errors="replace"), Promise(*promise))
@@ -199,9 +199,9 @@ def latest_s(database: sqlite3.Connection) -> int:
 
 
 def prune(database: sqlite3.Connection, now_s: int, keep_days: int) -> None:
-    """Removes starts older than this many days, and the oldest beyond `MOST_ROWS`.
+    """Removes starts older than this many days, and the oldest beyond `MAX_ROWS`.
 
-    Oldest first, in parts: if a clock leaps ahead, a table loses `LEAST_LEAVING` rows or one in
+    Oldest first, in parts: if a clock leaps ahead, a table loses `MIN_LEAVING` rows or one in
     `LEAVING` per hour, not all.
     """
     before_s = min(now_s, int(time.time())) - keep_days * DAY_S
@@ -210,11 +210,11 @@ def prune(database: sqlite3.Connection, now_s: int, keep_days: int) -> None:
         database.execute(
             f"DELETE FROM {table} WHERE rowid IN"
             f" (SELECT rowid FROM {table} WHERE {at} < ? ORDER BY {at} LIMIT ?)",
-            (before_s, max(LEAST_LEAVING, count // LEAVING)),
+            (before_s, max(MIN_LEAVING, count // LEAVING)),
         )
         database.execute(
             f"DELETE FROM {table} WHERE rowid <= (SELECT max(rowid) FROM {table}) - ?",
-            (MOST_ROWS,),
+            (MAX_ROWS,),
         )
 
 

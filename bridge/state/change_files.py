@@ -5,48 +5,25 @@ Rules
     1. Administrators' changes are appended. Beyond `MAX_BYTES` the file becomes the former one,
        which replaces the one before: at least the last `MAX_BYTES` are kept.
     2. The others' file is replaced as a whole: its contents are bounded by `OthersChanges`.
-    3. No link is followed. A damaged line is skipped, and so is one that no answer can hold: the
-       others are listed.
+    3. No link is followed. A line that is no change is skipped: the others are listed.
 """
 
 import json
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
+from google.protobuf.json_format import MessageToDict, Parse, ParseError
+
+from bridge.rpc.pb import operator_pb2 as pb
 from bridge.units import NEVER
 
 NAME: Final = "changes.jsonl"
 MAX_BYTES: Final = 4 << 20
 MAX_TEXT: Final = 4000
+TEXTS: Final = ("user", "method", "before", "after", "result")
 _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-
-
-@dataclass(frozen=True)
-class LoggedChange:
-    """One change that somebody requested.
-
-    Attributes:
-        at_s: when, Unix seconds.
-        uid: of the user, as the kernel says; -1: it was a program without one.
-        user: the user's name, or the program's.
-        method: what was called.
-        before: what was in force.
-        after: what was requested.
-        result: "done", or why not.
-        done: it was carried out.
-    """
-
-    at_s: int
-    uid: int
-    user: str
-    method: str
-    before: str
-    after: str
-    result: str
-    done: bool
 
 
 def others_file(path: Path) -> Path:
@@ -54,7 +31,7 @@ def others_file(path: Path) -> Path:
     return path.with_name(f"{path.stem}-of-others{path.suffix}")
 
 
-def append(path: Path, change: LoggedChange) -> None:
+def append(path: Path, change: pb.OperatorChange) -> None:
     """Rule 1; returns when the disk has the entry."""
     line = _line(change)
     if path.exists() and path.stat().st_size + len(line) > MAX_BYTES:
@@ -68,7 +45,7 @@ def append(path: Path, change: LoggedChange) -> None:
         os.fsync(file.fileno())
 
 
-def replace(path: Path, changes: Iterable[LoggedChange]) -> None:
+def replace(path: Path, changes: Iterable[pb.OperatorChange]) -> None:
     """Rule 2; returns when the disk has the entries."""
     new = path.with_name(path.name + ".new")
     with os.fdopen(os.open(new, _FLAGS | os.O_TRUNC, 0o600), "wb") as file:
@@ -78,7 +55,7 @@ def replace(path: Path, changes: Iterable[LoggedChange]) -> None:
     new.replace(path)
 
 
-def read(path: Path) -> Iterator[LoggedChange]:
+def read(path: Path) -> Iterator[pb.OperatorChange]:
     """The entries of the former file and of this one, oldest first."""
     for each in (_former(path), path):
         try:
@@ -94,24 +71,19 @@ def _former(path: Path) -> Path:
     return path.with_name(path.name + ".1")
 
 
-def _line(change: LoggedChange) -> bytes:
-    return json.dumps(asdict(change)).encode() + b"\n"
+def _line(change: pb.OperatorChange) -> bytes:
+    fields = MessageToDict(
+        change, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+    )
+    # It writes 64-bit integers as strings.
+    return json.dumps(fields | {"at_s": change.at_s, "uid": change.uid}).encode() + b"\n"
 
 
-def _read_line(line: bytes) -> LoggedChange | None:
+def _read_line(line: bytes) -> pb.OperatorChange | None:
     try:
-        change = LoggedChange(**json.loads(line))
-    except (ValueError, TypeError, RecursionError):
+        change = Parse(line, pb.OperatorChange())
+    except (ParseError, ValueError, RecursionError):
         return None
-    kinds = {"at_s": int, "uid": int, "done": bool}
-    values = asdict(change)
-    sound = all(type(value) is kinds.get(name, str) for name, value in values.items())
-    if not sound or not (0 <= change.at_s < NEVER and -1 <= change.uid < 1 << 32):
-        return None
-    texts = [value for value in values.values() if isinstance(value, str)]
-    return change if all(_is_sendable(text) for text in texts) else None
-
-
-def _is_sendable(text: str) -> bool:
-    """It is short, and has no half of a character."""
-    return len(text) <= MAX_TEXT and not any("\ud800" <= sign <= "\udfff" for sign in text)
+    numbers = 0 <= change.at_s < NEVER and -1 <= change.uid < 1 << 32
+    texts = change.method and all(len(getattr(change, name)) <= MAX_TEXT for name in TEXTS)
+    return change if numbers and texts else None

@@ -15,13 +15,13 @@ import logging
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from bridge.rpc.pb import operator_pb2 as pb
 from bridge.state import change_files
-from bridge.state.change_files import MAX_TEXT, LoggedChange, others_file
+from bridge.state.change_files import MAX_TEXT, TEXTS, others_file
 
 _log = logging.getLogger(__name__)
 
@@ -40,13 +40,13 @@ class OthersChanges:
     """The last changes of those who are no administrators."""
 
     def __init__(self) -> None:
-        self._by_author: OrderedDict[int | None, deque[LoggedChange]] = OrderedDict()
+        self._by_author: OrderedDict[int | None, deque[pb.OperatorChange]] = OrderedDict()
 
-    def __iter__(self) -> Iterator[LoggedChange]:
+    def __iter__(self) -> Iterator[pb.OperatorChange]:
         for changes in self._by_author.values():
             yield from changes
 
-    def add(self, change: LoggedChange) -> None:
+    def add(self, change: pb.OperatorChange) -> None:
         """Rule 1."""
         author = None if change.user == str(change.uid) else change.uid
         self._by_author.setdefault(author, deque(maxlen=MAX_PER_AUTHOR)).append(change)
@@ -66,9 +66,9 @@ class ChangeLog:
         """
         self._path = path
         self._woken = threading.Condition()
-        self._admins: deque[LoggedChange] = deque(maxlen=MAX_HELD)
+        self._admins: deque[pb.OperatorChange] = deque(maxlen=MAX_HELD)
         self._others = OthersChanges()
-        self._owed: deque[LoggedChange] = deque()
+        self._owed: deque[pb.OperatorChange] = deque()
         self._owes_others = self._closing = False
         self._failing: set[Path] = set()
         self._thread: threading.Thread | None = None
@@ -81,7 +81,7 @@ class ChangeLog:
             if not loaded.wait(OPEN_S):
                 _log.error("%s does not answer: former changes are not listed yet", path)
 
-    def add(self, change: LoggedChange, *, admin: bool) -> None:
+    def add(self, change: pb.OperatorChange, *, admin: bool) -> None:
         """Logs a change of an administrator or of somebody else; returns at once."""
         change = _bounded(change, MAX_TEXT if admin else SHORT)
         _log.log(
@@ -103,7 +103,7 @@ class ChangeLog:
             else:
                 self._complain(self._path, "the disk does not answer")
 
-    def last(self, count: int, since_s: int = 0) -> list[LoggedChange]:
+    def last(self, count: int, since_s: int = 0) -> list[pb.OperatorChange]:
         """The last changes, oldest first, none before `since_s`.
 
         Args:
@@ -181,16 +181,15 @@ class ChangeLog:
             self._admins, self._others = admins, others
 
 
-def _instant(change: LoggedChange) -> int:
+def _instant(change: pb.OperatorChange) -> int:
     return change.at_s
 
 
-def _bounded(change: LoggedChange, max_length: int) -> LoggedChange:
-    names = ("user", "method", "before", "after", "result")
-    texts: dict[str, Any] = {name: _text(getattr(change, name), max_length) for name in names}
-    return replace(change, **texts)
-
-
-def _text(text: str, max_length: int) -> str:
-    text = text.encode("utf-8", "replace").decode()
-    return text if len(text) <= max_length else f"{text[: max_length - 3]}..."
+def _bounded(change: pb.OperatorChange, max_length: int) -> pb.OperatorChange:
+    short = pb.OperatorChange()
+    short.CopyFrom(change)
+    for name in TEXTS:
+        text = getattr(change, name)
+        if len(text) > max_length:
+            setattr(short, name, f"{text[: max_length - 3]}...")
+    return short

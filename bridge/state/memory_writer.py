@@ -17,7 +17,7 @@ from bridge.planning.scheduler.kept_plan import KeptPlan, from_bytes, to_bytes
 from bridge.ports import Promises, State
 from bridge.state.accuracy import Announced, Happened, RecordChanges, WaitEnd, Waiting
 from bridge.state.announced_starts import (
-    MOST_S,
+    MAX_S,
     StartRecords,
     is_known,
     keep_promises,
@@ -45,9 +45,9 @@ from bridge.state.predictor_store import (
 _log = logging.getLogger(__name__)
 
 
-MOST_OWED = 1_000_000
+MAX_OWED = 1_000_000
 
-MOST_MISSED = 200_000
+MAX_MISSED = 200_000
 """Facts that wait for a file to be opened; see `MemoryWriter.missed`."""
 
 PRUNE_EVERY_S = 3600.0
@@ -148,10 +148,10 @@ class MemoryWriter:
         for record in changes.started:
             self._started.setdefault(record[:2], record)
         self._gone += changes.gone
-        if len(self._started) + len(self._gone) > MOST_OWED:
+        if len(self._started) + len(self._gone) > MAX_OWED:
             self._started.clear()
             self._gone.clear()
-            _log.error("nothing can be written: %d records are dropped", MOST_OWED)
+            _log.error("nothing can be written: %d records are dropped", MAX_OWED)
         return changes
 
     def _miss(self, event: Happened) -> None:
@@ -161,7 +161,7 @@ class MemoryWriter:
             event = replace(event, waiting=tuple(event.waiting))
         self._missed += len(event.started) + len(event.gone) + len(event.promised)
         self._missed += len(event.waiting) if isinstance(event.waiting, tuple) else 0
-        if self._missed > MOST_MISSED and self.missed:
+        if self._missed > MAX_MISSED and self.missed:
             _log.error("memory: no file for a long time: starts so far are dropped")
             promised = {
                 job_id: Announced(promise.last_start_s, partition)
@@ -278,7 +278,7 @@ def _read_promises(text: str) -> Promises:
         found = {
             job_id: start_s
             for job_id, start_s in planned.items()
-            if type(start_s) is int and 0 <= start_s <= MOST_S
+            if type(start_s) is int and 0 <= start_s <= MAX_S
         }
         if len(found) < len(planned):
             damaged = len(planned) - len(found)

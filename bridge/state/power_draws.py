@@ -12,7 +12,7 @@ Rules
        between the low quantile of their smallest powers and the high quantile of their largest
        ones; ranks are rounded outwards, so that few runs are all used.
     3. All numbers are clamped on input and on reading. A user's jobs change only that user's entry,
-       which is bounded (`MOST_NAMES`), as is the number of users (`MOST_USERS`): the entries whose
+       which is bounded (`MOST_NAMES`), as is the number of users (`MAX_USERS`): the entries whose
        last change is oldest are removed first.
 """
 
@@ -30,7 +30,7 @@ from bridge.planning.malleable.speed_ups import name_code
 NAME: Final = "power"
 """Key in `bridge.ports.State.learnt`."""
 VERSION: Final = 1
-MOST_USERS: Final = 2_000
+MAX_USERS: Final = 2_000
 MOST_NAMES: Final = 32
 MOST_RUNS: Final = 16
 MOST_W: Final = 1_000_000
@@ -89,8 +89,8 @@ def _teach(learning: Learning, job_id: str) -> None:
     runs = (*entry.pop(code, ()), (least_w, most_w))[-MOST_RUNS:]
     kept = dict([*entry.items(), (code, runs)][-MOST_NAMES:])
     learning.learn(user, user, to_numbers(kept))
-    if len(learning.known) > MOST_USERS:
-        for other in learning.known.in_order()[: len(learning.known) - MOST_USERS]:
+    if len(learning.known) > MAX_USERS:
+        for other in learning.known.in_order()[: len(learning.known) - MAX_USERS]:
             learning.known.pop(other)
 
 

@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 PredictorRecords = dict[tuple[str, str], list[int] | None]
 """Predictor and key, and the value; None: dropped."""
 
-_MOST = 2**53
+_MAX = 2**53
 """Larger values are neither seconds nor counts of jobs."""
 
 SCHEMA = """CREATE TABLE IF NOT EXISTS learnt (predictor TEXT NOT NULL, key TEXT NOT NULL,
@@ -87,7 +87,7 @@ def read_predictor_records(database: sqlite3.Connection) -> dict[str, dict[str, 
             names = predictor.decode(), key.decode()
         except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
             value = []
-        if value and all(abs(number) <= _MOST for number in value):
+        if value and all(abs(number) <= _MAX for number in value):
             found.setdefault(names[0], {})[names[1]] = value
         else:
             damaged += 1

@@ -12,7 +12,7 @@ Rules
     1. The store never delays or stops a cycle, which only queues events. A separate thread opens
        the file, follows the promises and writes the changes of each `LINGER_S` in one batch. Only
        this thread uses the connection; queries wait for it.
-    2. A failed write is repeated with the next batch. Beyond `MOST_OWED` pending events, new ones
+    2. A failed write is repeated with the next batch. Beyond `MAX_OWED` pending events, new ones
        are dropped with a message in the log.
     3. `bridge.state.memory_file` describes the checks of a file and the handling of damaged ones.
     4. If the file cannot be opened, the log says so; the service continues without it and retries
@@ -57,7 +57,7 @@ from bridge.state.memory_file import (
     reason_of,
     set_aside,
 )
-from bridge.state.memory_writer import MOST_OWED, MemoryWriter, open_writer
+from bridge.state.memory_writer import MAX_OWED, MemoryWriter, open_writer
 from bridge.state.predictor_store import (
     PredictorRecords,
     everything,
@@ -245,7 +245,7 @@ class Store:
         self._queue.put(kept if isinstance(kept, KeptPlan) else KeptPlan((), {}))
 
     def _put(self, event: Happened, facts: int) -> None:
-        if self._owed + facts <= MOST_OWED:
+        if self._owed + facts <= MAX_OWED:
             self._owed += facts
             self._queue.put(event)
         elif time.monotonic() - self._complained > 60:

@@ -2,14 +2,17 @@
 """Newcomers of several sources that come, show who they are, and leave, by seed.
 
 Held against a list that is searched anew each time: who gives way is the oldest of those whose
-source has most of all, and nobody before he has had time to show who he is.
+source has most of all, and nobody before he has had time to show who he is. And how many places
+there are.
 """
 
+import resource
 from collections import Counter
 
 import numpy as np
 
 from bridge.rpc.transport.newcomers import FAIR_S, Newcomers, source_of
+from bridge.service.gates import _limits
 
 ADDRESSES = (
     "10.0.0.1",
@@ -88,3 +91,21 @@ def test_who_gives_way_is_the_oldest_of_the_source_that_has_most():
         sent_away += crowd.sent_away
     assert len(sent_away) == 5
     assert sent_away.total() > 600
+
+
+def test_gates_divide_descriptors_between_newcomers_and_the_admitted(monkeypatch):
+    """Newcomers have 256 places, or a quarter of what the descriptors suffice for."""
+    dice = np.random.default_rng(1)
+    for _ in range(500):
+        limit, kept = int(2 ** dice.uniform(5, 20)), int(dice.integers(20, 1300))
+        doors, admitted = int(dice.integers(1, 5)), int(dice.choice((128, 8192)))
+        monkeypatch.setattr(resource, "getrlimit", lambda _, limit=limit: (limit, limit))
+        found = _limits(admitted, kept, doors)
+        both = found.total + found.newcomers
+        assert 1 <= found.total <= admitted
+        assert 1 <= found.newcomers <= 256
+        assert both == 2 or 3 * doors * both + kept <= limit
+        assert both == admitted + 256 or 3 * doors * (both + 1) + kept > limit
+        assert found.newcomers >= min(both // 4, 256)
+        if both == admitted + 256:
+            assert found.newcomers == 256

@@ -13,6 +13,7 @@ from google.protobuf.json_format import MessageToJson
 from bridge.registry import PRESETS, build
 from bridge.rpc.operators.explain import explain, planned_jobs
 from bridge.rpc.pb import scheduler_pb2 as pb
+from bridge.rpc.reported.irregularities import DOUBT_S
 from bridge.safe_cycle.decider import Decider
 from schedbridge_contracts.crosses import WHOLE
 from tests.unit.rpc.worlds import (
@@ -173,7 +174,7 @@ def texts(message):
 
 
 def test_whatever_an_object_of_a_report_holds_all_others_are_planned():
-    """In full reports and in deltas; a full report is requested once at most."""
+    """In full reports and in deltas; within a minute a full report is requested once at most."""
     expected = others(a_session(a_report()).snapshot()[0])
     tried = 0
     for odd in odd_reports():
@@ -194,7 +195,7 @@ def test_whatever_an_object_of_a_report_holds_all_others_are_planned():
             assert all(map(str.isprintable, texts(answer))), odd
             MessageToJson(answer)
         for generation in (2, 3):
-            later = a_delta(generation - 1, now_s=NOW_S + 1000 * generation)
+            later = a_delta(generation - 1, now_s=NOW_S + 19 * generation)
             later.nodes.add().CopyFrom(a_node("n8", state=str(generation)))
             assert not cycles.run(later).need_full, odd
     assert tried > 70
@@ -210,7 +211,7 @@ def test_an_odd_delta_asks_for_everything_once_and_is_then_taken():
             assert session.apply(odd), odd
             again = copy.deepcopy(odd)
             again.base_generation, again.generation = 1, 2
-            again.now_s += 500
+            again.now_s += DOUBT_S - 1
             assert session.apply(again), odd
         assert session.full_requests <= 1, odd
         assert others(session.snapshot()[0]) == expected, odd

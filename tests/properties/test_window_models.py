@@ -6,10 +6,10 @@ import dataclasses
 import numpy as np
 import pytest
 
+from bridge.papers.dispatch import hcp19, pcp19, pcp20
 from bridge.papers.dispatch.instance import Instance, ResourceUnit, Unavailable, WindowJob
 from bridge.papers.dispatch.window_model import whole_weights
 from bridge.planning.dispatch.cp_sat import run
-from bridge.policies.plan import hcp19, pcp19, pcp20
 from schedbridge_contracts.crosses import each, seeds
 from tests.properties.naive_window import Grid, best, small_instance
 

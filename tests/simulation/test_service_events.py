@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from bridge.rpc.clients.operator_client import OperatorClient
-from bridge.rpc.operators.event_page import MOST_BODY
+from bridge.rpc.operators.event_page import MAX_BODY
 from tests.simulation.services import a_home, a_service, operator_of
 from tests.simulation.test_service_power import PLANNING, World
 
@@ -92,7 +92,7 @@ def test_an_event_comes_is_changed_and_goes(served):
         ("POST", "/events", b'{"intervals": [NaN]}', {}, 400, "NaN is not a number"),
         ("POST", "/events", [1], {}, 400, "event: must be an object"),
         ("POST", "/events", {**EVENT, "intervals": []}, {}, 400, "have no payload"),
-        ("POST", "/events", b" " * (MOST_BODY + 1), {}, 413, "at most 65536 bytes"),
+        ("POST", "/events", b" " * (MAX_BODY + 1), {}, 413, "at most 65536 bytes"),
         ("POST", "/events", None, {"Transfer-Encoding": "chunked"}, 411, "send Content-Length"),
         ("POST", "/events", None, {"Content-Length": "many"}, 411, "send Content-Length"),
         ("POST", "/events", None, {"Content-Length": "9" * 30}, 413, "at most"),

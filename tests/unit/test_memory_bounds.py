@@ -208,17 +208,18 @@ def test_accounting_as_json_is_read_job_by_job(tmp_path):
 
 
 @pytest.mark.parametrize("unit", ["[],", '{"a":{}},'])
-def test_accounting_of_one_job_that_holds_all(tmp_path, unit):
+def test_accounting_of_one_job_that_holds_all(tmp_path, monkeypatch, unit):
     """It is left out; those before and after it are read."""
+    monkeypatch.setattr(json_text, "MAX_MEMORY_BYTES", 4 * MIB)
     path = tmp_path / "sacct.json"
-    large = '{"job_id": 1, "x": [' + unit * (TEXT_B // len(unit)) + "0]}"
+    large = '{"job_id": 1, "x": [' + filled(unit, TEXT_B // 8) + "0]}"
     text = f'{{"jobs": [{ENTRY % (2, "")}, {large}, {ENTRY % (3, "")}]}}'
     path.write_bytes(gzip.compress(text.encode()))
     read = []
     error, held = peak_of(lambda: read.append(reading.read_accounting([path])))
     assert error is None
     assert read[0].jobs.keys() == {"2", "3"}
-    assert read[0].messages == [f"{path}: job 2: needs more than 32 MiB of memory"]
+    assert read[0].messages == [f"{path}: job 2: needs more than 4 MiB of memory"]
     assert held < json_text.MAX_MEMORY_BYTES
 
 
@@ -297,18 +298,16 @@ OWN = {
     "elastic/launcher/record.py": "the launcher's own file",
     "elastic/lines.py": "lines are bounded; the package imports Python's library only",
     "elastic/link.py": "lines are bounded; the package imports Python's library only",
-    "lab/experiments/page/page.py": "a text in a result, counted with it",
-    "lab/experiments/statistics/reading.py": "texts in a result, counted with it",
+    "experiments/page/page.py": "a text in a result, counted with it",
+    "experiments/statistics/reading.py": "texts in a result, counted with it",
     "json_text.py": "counts before it reads",
     "pbs/ifl/qstat_json.py": "what PBS's own commands print",
     "pbs/link/settings.py": "settings of a child",
     "power/entry_log.py": "the service's own state",
     "rpc/operators/event_page.py": "what the service's own process sends",
     "rpc/operators/power_changes.py": "what the service's own process sends",
-    "rpc/operators/process.py": "what the service's own process sends",
     "rpc/operators/program.py": "settings of a child",
-    "lab/sim/workloads/esp.py": "a file of the package",
-    "state/change_files.py": "the service's own state",
+    "sim/workloads/esp.py": "a file of the package",
     "state/memory_writer.py": "the service's own state",
     "state/predictor_store.py": "the service's own state",
 }

@@ -2,7 +2,7 @@
 """Collects readings of every second into messages, which cost the service more than readings do.
 
 Rules
-    1. A message has at most `MOST` readings, and is sent when it has them.
+    1. A message has at most `MAX` readings, and is sent when it has them.
     2. It is sent at once if it is the first, if a node's power differs from the last sent value by
        more than `CHANGE` of it, or if a value of a node has appeared or disappeared since; but not
        within `APART_S` of another one.
@@ -12,7 +12,7 @@ from typing import Final
 
 from bridge.rpc.pb import agent_pb2 as pb
 
-MOST: Final = 5
+MAX: Final = 5
 CHANGE: Final = 0.1
 APART_S: Final = 3.0
 
@@ -36,11 +36,11 @@ class Batches:
         Returns:
             The message to be sent; None: nothing yet.
         """
-        self._waiting = [*self._waiting, (now_s, use)][-MOST:]
+        self._waiting = [*self._waiting, (now_s, use)][-MAX:]
         powers: _Powers = {
             node.node: node.watts if node.HasField("watts") else None for node in use.nodes
         }
-        if self._sent is not None and len(self._waiting) < MOST:
+        if self._sent is not None and len(self._waiting) < MAX:
             sent_s, before = self._sent
             if now_s - sent_s < APART_S or not _differs(before, powers):
                 return None

@@ -30,7 +30,7 @@ _JOB: Final = re.compile(r"job_([0-9]+)")
 _CPUACCT: Final[tuple[str, ...]] = ("cpuacct", "cpu,cpuacct", "cpuacct,cpu")
 _LISTING: Final = ("freezer", *_CPUACCT, "memory", "cpuset", "devices")
 """Hierarchies of v1 in which Slurm lists processes, depending on its plugins."""
-MOST_JOBS: Final = 1024
+MAX_JOBS: Final = 1024
 """Of a node."""
 
 
@@ -121,7 +121,7 @@ class NodeCgroups:
         found: dict[str, CgroupUse] = {}
         for job, folder in _jobs(base, depth=0 if self.is_v2 else 1):
             cpu_s = _cpu_s(folder)
-            if cpu_s is None or len(found) >= MOST_JOBS or not _has_processes(folder):
+            if cpu_s is None or len(found) >= MAX_JOBS or not _has_processes(folder):
                 continue
             found[job] = self._used(cpu_s, folder)
         return found

@@ -5,7 +5,7 @@ A meter that had a value and has none is lost: that is reported, with its last v
 other meter has one, because the model does not replace a measurement.
 
 A meter of the machine does not measure one of several nodes on it (several slurmds): for those
-only Slurm and the model are used, and Slurm only if there are at most `MOST_ASKED` of them.
+only Slurm and the model are used, and Slurm only if there are at most `MAX_ASKED` of them.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ from bridge.errors import ConfigError
 
 ORDER: Final = ("rapl", "pm_counters", "slurm", "model")
 OF_MACHINE: Final = frozenset({"rapl", "pm_counters"})
-MOST_ASKED: Final = 8
+MAX_ASKED: Final = 8
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class NodeSensors:
             "model": lambda: self.model,
         }
         left_out = OF_MACHINE if of > 1 else frozenset()
-        left_out |= {"slurm"} if of > MOST_ASKED else frozenset()
+        left_out |= {"slurm"} if of > MAX_ASKED else frozenset()
         self._sensors = [make[name]() for name in settings.sensors if name not in left_out]
 
     def read(self) -> Value | None:

@@ -2,7 +2,7 @@
 """Notices that memory is being swapped out: that of a job, by its cgroup, or of the machine.
 
 Rules
-    1. Swapping counts for `WINDOW_S` after the swapped memory has grown by `LEAST_BYTES` within
+    1. Swapping counts for `WINDOW_S` after the swapped memory has grown by `MIN_BYTES` within
        `WINDOW_S`. Smaller amounts are pages that nobody uses, which the kernel moves out when idle.
     2. Of a job, the swap that it holds is read (v2 `memory.swap.current`; v1: the difference of
        `memory.memsw.usage_in_bytes` and `memory.usage_in_bytes`). Of the machine, the pages swapped
@@ -19,7 +19,7 @@ from typing import Final
 from bridge.agent.power.sensor import whole_number
 
 WINDOW_S: Final = 10.0
-LEAST_BYTES: Final = 16 << 20
+MIN_BYTES: Final = 16 << 20
 
 
 class Swapping:
@@ -44,7 +44,7 @@ class Swapping:
         read.append((now_s, swapped_bytes))
         while now_s - read[0][0] > WINDOW_S:
             read.popleft()
-        if swapped_bytes - min(each for _, each in read) >= LEAST_BYTES:
+        if swapped_bytes - min(each for _, each in read) >= MIN_BYTES:
             self._grown_s[key] = now_s
         return now_s - self._grown_s.get(key, now_s - 2 * WINDOW_S) <= WINDOW_S
 

@@ -12,7 +12,7 @@ Rules
        disturbed.
     3. Only guests, and jobs with less than the full share, are moved. They stay there, and the
        cgroup is removed when they have ended.
-    4. A job that forks faster than it is moved is frozen meanwhile, for at most `MOST_MOVE_S`. This
+    4. A job that forks faster than it is moved is frozen meanwhile, for at most `MAX_MOVE_S`. This
        is recorded before it is frozen, so that the next keeper of shares thaws it. A process that
        cannot be moved stops no other. If a process of another job has reused the id of an ended
        one, it is moved out again before anything else.
@@ -40,18 +40,18 @@ from bridge.agent.shares.mounts import cgroup_of
 from bridge.agent.shares.wanted import USUAL_WEIGHT, Share, ShareKey
 
 HIERARCHIES: Final = ("cpu", "cpu,cpuacct", "cpuacct,cpu")
-MOST_MOVE_S: Final = 1.0
+MAX_MOVE_S: Final = 1.0
 COMPLETE_S: Final = 10.0
 """A job is complete if no process of it was outside its cgroup for this long."""
 NO_QUOTA: Final = "-1"
-LEAST_SHARES: Final = 2
+MIN_SHARES: Final = 2
 PASSES: Final = 3
 _USUAL_SHARES: Final = 1024
 
 
 def shares_of(weight: int) -> int:
     """A weight of cgroup v2 as shares of v1; 100 is the default of both."""
-    return max(weight * _USUAL_SHARES // USUAL_WEIGHT, LEAST_SHARES)
+    return max(weight * _USUAL_SHARES // USUAL_WEIGHT, MIN_SHARES)
 
 
 def _attach(pid: int, folder: Path) -> None:
@@ -181,14 +181,14 @@ class CgroupV1:
                 self._attach(pid, own.parent)
 
     def _gather_all(self, key: ShareKey, own: Path) -> None:
-        until = time.monotonic() + MOST_MOVE_S
+        until = time.monotonic() + MAX_MOVE_S
         for _ in range(PASSES):
             if not self._move(key, own, until):
                 return
             self._moved_s[key] = time.monotonic()
         self._freeze(key)
         try:
-            until = time.monotonic() + MOST_MOVE_S
+            until = time.monotonic() + MAX_MOVE_S
             while self._move(key, own, until) and time.monotonic() < until:
                 continue
         finally:

@@ -32,8 +32,8 @@ from bridge.agent.shares.method import Method
 from bridge.agent.shares.priorities import PriorityMethod
 from bridge.agent.shares.record import Recorded, ShareRecord
 from bridge.agent.shares.wanted import (
-    MOST_LEASE_S,
-    MOST_SHARES,
+    MAX_LEASE_S,
+    MAX_SHARES,
     USUAL_WEIGHT,
     Share,
     ShareKey,
@@ -142,8 +142,8 @@ class ShareKeeper:
             lease_s: for how long it is valid.
             shares: of all jobs that do not have their full share.
         """
-        found = {share.key: share for share in islice(shares, MOST_SHARES + 1)}
-        if len(found) > MOST_SHARES:
+        found = {share.key: share for share in islice(shares, MAX_SHARES + 1)}
+        if len(found) > MAX_SHARES:
             return False
         mine = tuple(
             bounded(share, self._cpus)
@@ -155,7 +155,7 @@ class ShareKeeper:
                 return False
             self._sequence = sequence
             self._wanted = mine
-            self._until_s = self._clock() + min(max(lease_s, 0.0), MOST_LEASE_S)
+            self._until_s = self._clock() + min(max(lease_s, 0.0), MAX_LEASE_S)
         return True
 
     def _now_wanted(self) -> tuple[tuple[Share, ...], bool]:
@@ -285,6 +285,6 @@ class ShareKeeper:
             self._wanted = tuple(share for share in self._wanted if share.key not in gone)
 
     def _tell(self, key: ShareKey, text: str) -> None:
-        if (key, text) not in self._logged and len(self._logged) < MOST_SHARES:
+        if (key, text) not in self._logged and len(self._logged) < MAX_SHARES:
             self._logged.add((key, text))
             _log.warning("the share of job %s on %s: %s", key[1] or "-", key[0] or "-", text)

@@ -10,7 +10,7 @@ from bridge.agent.shares.wanted import Share, ShareKey
 
 PERIOD_US: Final = 100_000
 """Over which a quota counts; the kernel's own choice."""
-LEAST_QUOTA_US: Final = 1000
+MIN_QUOTA_US: Final = 1000
 """The kernel accepts none smaller."""
 
 
@@ -43,7 +43,7 @@ class Method(Protocol):
 
 def quota_us(milli_cpus: int) -> int:
     """A quota in microseconds of CPU time in `PERIOD_US`."""
-    return max(milli_cpus * PERIOD_US // 1000, LEAST_QUOTA_US)
+    return max(milli_cpus * PERIOD_US // 1000, MIN_QUOTA_US)
 
 
 def put(path: Path, text: str) -> None:

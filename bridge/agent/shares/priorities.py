@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from bridge.agent.processes import Processes
-from bridge.agent.shares.wanted import LEAST_WEIGHT, USUAL_WEIGHT, Share, ShareKey
+from bridge.agent.shares.wanted import MIN_WEIGHT, USUAL_WEIGHT, Share, ShareKey
 
 SCAN_S: Final = 2.0
 LOWEST: Final = 19
@@ -33,7 +33,7 @@ Priority = tuple[int, int]
 
 def priority_of(weight: int) -> Priority:
     """The priority nearest to a weight (rule 1)."""
-    if weight <= LEAST_WEIGHT:
+    if weight <= MIN_WEIGHT:
         return os.SCHED_IDLE, LOWEST
     nice = round(math.log(USUAL_WEIGHT / weight, _STEP))
     return os.SCHED_OTHER, min(max(nice, 0), LOWEST)

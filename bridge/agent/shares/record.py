@@ -15,11 +15,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from bridge.agent.shares.wanted import MOST_SHARES, Share, ShareKey, is_job
+from bridge.agent.shares.wanted import MAX_SHARES, Share, ShareKey, is_job
 
 _log = logging.getLogger(__name__)
 
-_MOST_BYTES: Final = 1 << 20
+_MAX_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class ShareRecord:
         """Its content; unreadable parts are left out."""
         try:
             with self._path.open("rb") as file:
-                found = json.loads(file.read(_MOST_BYTES))
+                found = json.loads(file.read(_MAX_BYTES))
         except FileNotFoundError:
             return Recorded()
         except (OSError, ValueError, RecursionError) as error:
@@ -117,7 +117,7 @@ class ShareRecord:
 
 
 def _shares(found: Any) -> Iterable[Share]:
-    for each in found[:MOST_SHARES] if isinstance(found, list) else ():
+    for each in found[:MAX_SHARES] if isinstance(found, list) else ():
         try:
             share = Share(**each)
         except TypeError:
@@ -130,6 +130,6 @@ def _shares(found: Any) -> Iterable[Share]:
 
 
 def _texts(found: Any) -> Iterable[tuple[ShareKey, str]]:
-    for each in found[:MOST_SHARES] if isinstance(found, list) else ():
+    for each in found[:MAX_SHARES] if isinstance(found, list) else ():
         if isinstance(each, list) and len(each) == 3 and all(isinstance(it, str) for it in each):
             yield (each[0], each[1]), each[2]

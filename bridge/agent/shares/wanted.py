@@ -11,7 +11,7 @@ Rules
        job is on its node, a guest has `FLOOR` of the node's CPUs: the host runs almost as if alone,
        and the guest still makes progress. Alone on its node, it has no quota.
     3. No job gets less than `FLOOR`, because it could neither finish nor be ended.
-    4. A lease is at most `MOST_LEASE_S`, whatever the service states. Together with the pause
+    4. A lease is at most `MAX_LEASE_S`, whatever the service states. Together with the pause
        between two passes, that is less than 10 s.
 """
 
@@ -19,12 +19,12 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
-LEAST_WEIGHT: Final = 1
+MIN_WEIGHT: Final = 1
 USUAL_WEIGHT: Final = 100
-MOST_WEIGHT: Final = 10_000
+MAX_WEIGHT: Final = 10_000
 FLOOR: Final = 0.05
-MOST_LEASE_S: Final = 8.0
-MOST_SHARES: Final = 1024
+MAX_LEASE_S: Final = 8.0
+MAX_SHARES: Final = 1024
 """In one order."""
 
 ShareKey = tuple[str, str]
@@ -76,7 +76,7 @@ def bounded(share: Share, cpus: float) -> Share:
     quota = 0 if share.milli_cpus <= 0 else max(share.milli_cpus, least)
     if quota >= 1000 * cpus:
         quota = 0
-    weight = min(max(share.weight, LEAST_WEIGHT), MOST_WEIGHT)
+    weight = min(max(share.weight, MIN_WEIGHT), MAX_WEIGHT)
     return replace(share, milli_cpus=quota, weight=weight)
 
 
@@ -92,7 +92,7 @@ def fallen_back(
     """
     floor = floor_milli(cpus)
     return tuple(
-        replace(share, milli_cpus=0 if share.key in alone else floor, weight=LEAST_WEIGHT)
+        replace(share, milli_cpus=0 if share.key in alone else floor, weight=MIN_WEIGHT)
         for share in shares
         if share.guest
     )

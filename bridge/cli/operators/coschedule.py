@@ -29,7 +29,7 @@ app = typer.Typer(
     add_completion=False,
 )
 
-MOST_PAIRS = 1000
+MAX_PAIRS = 1000
 """In a reply."""
 _Order = pb.CoschedulingRequest
 
@@ -115,7 +115,7 @@ def import_(
         print_json(reply)
     else:
         count = len(reply.pairs)
-        least = "at least " if count == MOST_PAIRS else ""  # the reply holds no more
+        least = "at least " if count == MAX_PAIRS else ""  # the reply holds no more
         console().print(f"imported: {least}{count} pairs of applications")
 
 

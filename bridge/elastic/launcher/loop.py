@@ -50,10 +50,10 @@ from bridge.errors import LineError
 
 WAIT_S: Final = 1.0
 SOON_S: Final = 0.02
-MOST_PEERS: Final = 900
+MAX_PEERS: Final = 900
 """Connections at a time, below the usual limit of open files. Of more processes that leave at once
 the launcher does not see the end; the agents do. One that has not shown the token makes room."""
-MOST_UNREAD: Final = 20
+MAX_UNREAD: Final = 20
 """Unreadable lines that are reported in the job's output, at most."""
 FORWARDED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2)
 
@@ -166,7 +166,7 @@ class Loop:
 
     def _has_room(self) -> bool:
         """Whether another connection fits: any host of the network may open some."""
-        if len(self.peers) < MOST_PEERS:
+        if len(self.peers) < MAX_PEERS:
             return True
         stranger = next((number for number, peer in self.peers.items() if not peer.known), None)
         if stranger is not None:
@@ -187,7 +187,7 @@ class Loop:
                 for line in peer.lines.feed(data):
                     yield from self._line(peer, line)
             except LineError as error:
-                if peer.known and self.unread < MOST_UNREAD:
+                if peer.known and self.unread < MAX_UNREAD:
                     _say(f"a line of the program cannot be read: {error}")
                     self.unread += 1
                 data = b""

@@ -25,7 +25,7 @@ from bridge.interpreter import python
 
 PR_SET_CHILD_SUBREAPER: Final = 36
 PAUSE_S: Final = 0.1
-MOST_DEATHS: Final = 30
+MAX_DEATHS: Final = 30
 """A launcher that dies this often in a row, each time within a second, is not restarted."""
 
 
@@ -77,7 +77,7 @@ def _keep_running(folder: Folder, listeners: list[socket.socket]) -> int:
         if code is not None:
             return code
         deaths = deaths + 1 if time.monotonic() - began_s < 1.0 else 0
-        if deaths > MOST_DEATHS:
+        if deaths > MAX_DEATHS:
             _say("the launcher dies again and again")
             return 1
         _say("the launcher died and is started again")

@@ -13,7 +13,7 @@ Rules
     2. Idle nodes are powered down to remove the excess, or, if there is none, to provide the
        missing power to one job that waits for power. It is the first in the order of the plan for
        which they suffice without taking system power, by its lower estimate, below its lower
-       bound; of equal jobs one is tried, `_MOST_TRIED` in all. Nodes on the way down count as done.
+       bound; of equal jobs one is tried, `_MAX_TRIED` in all. Nodes on the way down count as done.
     3. Only nodes on which no job runs, none starts, and none is planned before the node could be
        back; of permitted partitions (`PowerDown.partitions`); and idle for `hold_s`, unless
        there is an excess. The nodes of least weight stay on, as many as that job needs.
@@ -48,7 +48,7 @@ from bridge.units import NEVER, UNPLANNED
 
 _SOON_S = 60
 """A job starts as soon as the node is available if it is planned within this time of that."""
-_MOST_TRIED = 50
+_MAX_TRIED = 50
 
 
 def power_changes(snapshot: Snapshot, rules: PowerRules | None, plan: Plan) -> PowerChanges:
@@ -134,7 +134,7 @@ class _Use:
         return PowerChanges(again_s=again_s)
 
     def _waiting_for_power(self) -> Iterator[int]:
-        """The first row of each kind of job whose reason is power, at most `_MOST_TRIED`."""
+        """The first row of each kind of job whose reason is power, at most `_MAX_TRIED`."""
         jobs, plan = self._snapshot.jobs, self._plan
         kinds: set[tuple[int, ...]] = set()
         for row, why in enumerate(plan.reasons):
@@ -145,7 +145,7 @@ class _Use:
             kind = (int(plan.partition[row]), *(int(column[job]) for column in alike))
             if kind in kinds:
                 continue
-            if len(kinds) == _MOST_TRIED:
+            if len(kinds) == _MAX_TRIED:
                 return
             kinds.add(kind)
             yield row

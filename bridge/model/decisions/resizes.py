@@ -117,11 +117,11 @@ def resized(snapshot: Snapshot, resizes: Resizes) -> Snapshot:
         if known is snapshot and changes is resizes:
             return found
     found = _resized(snapshot, resizes)
-    _made[:] = [(snapshot, resizes, found), *_made[: _MOST_MADE - 1]]
+    _made[:] = [(snapshot, resizes, found), *_made[: _MAX_MADE - 1]]
     return found
 
 
-_MOST_MADE = 4
+_MAX_MADE = 4
 _made: list[tuple[Snapshot, Resizes, Snapshot]] = []
 """The last results: planner and check of a cycle ask for the same ones."""
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from bridge.model.rules.limits import ALWAYS, Validity
 from bridge.units import NEVER
 
-MOST_W = 10**12
+MAX_W = 10**12
 """A terawatt: no site draws more."""
 
 

@@ -17,8 +17,8 @@ from bridge.pbs.tables import Attributes
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.units import format_instant
 
-MOST_COMMENT = 250
-MOST_VNODES = 4096
+MAX_COMMENT = 250
+MAX_VNODES = 4096
 
 
 def announcement(
@@ -69,9 +69,9 @@ _CODES = {
 
 def _line(text: str) -> str:
     if text.isascii() and text.isprintable():
-        return text[:MOST_COMMENT]
+        return text[:MAX_COMMENT]
     clean = "".join(letter if 32 <= ord(letter) < 127 else "?" for letter in text)
-    return clean[:MOST_COMMENT]
+    return clean[:MAX_COMMENT]
 
 
 def _exec_vnode(listed: str, nodes: Mapping[str, tuple[str, ...]]) -> str:
@@ -79,7 +79,7 @@ def _exec_vnode(listed: str, nodes: Mapping[str, tuple[str, ...]]) -> str:
         named = hostlist.expand(listed) if listed else []
     except ValueError:
         return ""
-    vnodes = [nodes[node][0] for node in named[:MOST_VNODES] if nodes.get(node)]
+    vnodes = [nodes[node][0] for node in named[:MAX_VNODES] if nodes.get(node)]
     try:
         return format_exec_vnode([[(vnode, {})] for vnode in vnodes], {}) if vnodes else ""
     except BadRequest:

@@ -29,7 +29,7 @@ from bridge.pbs.tables import Tables, text
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.units import UNLIMITED_S
 
-MOST_NODES = 200_000
+MAX_NODES = 200_000
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class LastCheck:
     def _named(self, start: pb.Start) -> tuple[list[Vnode], dict[str, float]]:
         """The vnodes of a start, and the planned CPUs of each host."""
         named = self._names(start.nodes)
-        if not named or len(named) > MOST_NODES:
+        if not named or len(named) > MAX_NODES:
             raise BadRequest("the start names no nodes")
         if unknown := [node for node in named if node not in self.parsed.nodes]:
             raise BadRequest(f"there is no node {unknown[0][:80]}")

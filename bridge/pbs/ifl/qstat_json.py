@@ -34,7 +34,7 @@ _INSTANTS = frozenset((
 ))  # fmt: skip
 _OBJECT = " " * 8
 """Indentation of the objects: jobs, vnodes, queues, servers."""
-_MOST_SHOWN = 60
+_MAX_SHOWN = 60
 
 
 class NotJson(ValueError):
@@ -71,7 +71,7 @@ def read_output(output: bytes, section: str) -> Printed:
     except ValueError:
         lines = written.rstrip().splitlines()
         if not lines or lines[0] != "{" or lines[-1] != "}":
-            shown = " ".join(written.split())[:_MOST_SHOWN]
+            shown = " ".join(written.split())[:_MAX_SHOWN]
             raise NotJson(f"printed no complete JSON: '{shown}'") from None
         lines = _repaired(lines, problems)
         try:
@@ -108,8 +108,8 @@ def _repaired(lines: list[str], problems: list[str]) -> list[str]:
         except ValueError:
             bare = value[1:-1] if len(value) > 1 and value[0] == value[-1] == '"' else value
             problems.append(
-                f"{name[:_MOST_SHOWN]}: {attribute[:_MOST_SHOWN]} is printed as invalid JSON, and "
-                f"read as the text '{bare[:_MOST_SHOWN]}'"
+                f"{name[:_MAX_SHOWN]}: {attribute[:_MAX_SHOWN]} is printed as invalid JSON, and "
+                f"read as the text '{bare[:_MAX_SHOWN]}'"
             )
             found.append(f"{head}{json.dumps(bare)}{comma}")
         else:
@@ -129,7 +129,7 @@ def _one_by_one(lines: list[str], problems: list[str]) -> dict[str, Any]:
             try:
                 objects |= _loaded("{" + "\n".join(whole).rstrip(",") + "}")
             except ValueError:
-                name = whole[0].strip().strip('":{')[:_MOST_SHOWN]
+                name = whole[0].strip().strip('":{')[:_MAX_SHOWN]
                 problems.append(f"{name}: is left out: it is printed as invalid JSON")
     return objects
 

@@ -22,8 +22,8 @@ from bridge.rpc.pb import scheduler_pb2 as pb
 
 CONFIRM_S = 0.5
 RETRY_S, UNREGISTERED_RETRY_S, FENCED_RETRY_S = 0.25, 1.0, 5.0
-_LEAST_S = 0.01
-_MOST_WAKE_S = 3600.0
+_MIN_S = 0.01
+_MAX_WAKE_S = 3600.0
 
 
 @dataclass
@@ -78,7 +78,7 @@ class CallTimes:
         due += [at for at in (self._wake, self._confirm) if at]
         if starting:
             due.append(now + self.settings.poll_s / 4)
-        return max(min(due) - now, _LEAST_S)
+        return max(min(due) - now, _MIN_S)
 
     def timeout_s(self, now: float, *, registered: bool) -> float:
         """Returns how long the next call may take (rule 4)."""
@@ -98,7 +98,7 @@ class CallTimes:
         if reply.wake_after_s:
             self._wake = now + reply.wake_after_s
         if reply.wake_after_ms:
-            self._wake = min(self._wake or now + _MOST_WAKE_S, now + reply.wake_after_ms / 1e3)
+            self._wake = min(self._wake or now + _MAX_WAKE_S, now + reply.wake_after_ms / 1e3)
 
     def failed(self, began: float, now: float, error: BridgeError, *, registered: bool) -> bool:
         """A call failed; returns whether the service has been silent for too long."""

@@ -50,7 +50,7 @@ SLACK_S = 2
 ALL_S = 300.0
 OWN_WRITES_S = 1.0
 _NODES_S, _QUEUES_S, _DEFINITIONS_S = 1.0, 0.2, 60.0
-_MOST_DIFFERED = 4
+_MAX_DIFFERED = 4
 """Lists one after the other that differ from the server's count, which may be a moment older."""
 _SHARE = 5
 
@@ -254,7 +254,7 @@ class Mirror:
         if not _is_complete(jobs, server) and self._lists.is_due(began):
             jobs = self._without_gone(jobs)
             self._differed = 0 if _is_complete(jobs, server) else self._differed + 1
-            if self._differed >= _MOST_DIFFERED:
+            if self._differed >= _MAX_DIFFERED:
                 self._differed = 0
                 self.expect_all(began)
             self._lists.took(began, self.monotonic())

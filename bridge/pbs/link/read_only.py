@@ -27,8 +27,8 @@ from bridge.rpc.pb import scheduler_pb2 as pb
 
 _log = logging.getLogger(__name__)
 
-LEAST_S, _SHARE = 5.0, 5
-_MOST_LOGGED = 1000
+MIN_S, _SHARE = 5.0, 5
+_MAX_LOGGED = 1000
 
 
 class TableSource(Protocol):
@@ -69,7 +69,7 @@ class ReadOnlyLink:
         while not ending.is_set():
             began = self.clock()
             self.turn()
-            ending.wait(max(LEAST_S, (_SHARE - 1) * (self.clock() - began)))
+            ending.wait(max(MIN_S, (_SHARE - 1) * (self.clock() - began)))
 
     def turn(self) -> None:
         """Reads and reports once."""
@@ -94,7 +94,7 @@ class ReadOnlyLink:
         self._trouble, self._ended = "", []
 
     def _log_once(self, line: str) -> None:
-        if line not in self._logged and len(self._logged) < _MOST_LOGGED:
+        if line not in self._logged and len(self._logged) < _MAX_LOGGED:
             self._logged.add(line)
             _log.warning("%s", line)
 

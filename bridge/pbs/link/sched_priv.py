@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bridge.pbs.objects.sched_files import NAMES, NO_FILES, SchedFiles, read_sched_files
 
-MOST_B = 1 << 20
+MAX_B = 1 << 20
 _PAUSE_S = 1.0
 _HOME = "/var/spool/pbs"
 
@@ -76,6 +76,6 @@ def _stamp(path: Path) -> tuple[int, int] | None:
 def _read(path: Path) -> str | None:
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
-            return file.read(MOST_B)
+            return file.read(MAX_B)
     except OSError:
         return None

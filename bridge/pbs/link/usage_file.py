@@ -21,15 +21,15 @@ from pathlib import Path
 
 from bridge import json_text
 from bridge.errors import BadRequest
-from bridge.pbs.objects.fair_share import MOST, MOST_MEMBERS, FairShare
-from bridge.pbs.objects.sched_usage import MOST_B as MOST_SCHED_B
+from bridge.pbs.objects.fair_share import MAX, MAX_MEMBERS, FairShare
+from bridge.pbs.objects.sched_usage import MAX_B as MAX_SCHED_B
 from bridge.pbs.objects.sched_usage import read_sched_usage
 
 _log = logging.getLogger(__name__)
 
 NAME, SCHED_NAME = "schedbridge_usage.json", "usage"
 SAVE_S = 60.0
-MOST_B = 16 << 20
+MAX_B = 16 << 20
 _LATEST_S = 1 << 40
 
 
@@ -55,7 +55,7 @@ class UsageFile:
         self._due_s = self.clock() + SAVE_S
         try:
             with (folder / NAME).open(encoding="utf-8") as file:
-                self._take(json_text.load(file.read(MOST_B)), share)
+                self._take(json_text.load(file.read(MAX_B)), share)
         except FileNotFoundError:
             self._take_over(folder / SCHED_NAME, share)
         except (OSError, ValueError, TypeError, AttributeError, KeyError) as error:
@@ -66,7 +66,7 @@ class UsageFile:
         try:
             with path.open("rb") as file:
                 written_s = int(os.fstat(file.fileno()).st_mtime)
-                usage, decayed_s = read_sched_usage(file.read(MOST_SCHED_B + 1))
+                usage, decayed_s = read_sched_usage(file.read(MAX_SCHED_B + 1))
         except FileNotFoundError:
             return
         except (OSError, BadRequest) as error:
@@ -80,10 +80,10 @@ class UsageFile:
         usage, seen_s, decayed_s = values["usage"], values["seen_s"], values["decayed_s"]
         if not all(isinstance(at, int) and 0 <= at < _LATEST_S for at in (seen_s, decayed_s)):
             raise ValueError("a time is not in Unix seconds")
-        if not isinstance(usage, dict) or len(usage) > MOST_MEMBERS:
+        if not isinstance(usage, dict) or len(usage) > MAX_MEMBERS:
             raise ValueError("usage is not a table of entities")
         read = {str(name): float(used) for name, used in usage.items()}
-        if not all(0 <= used <= MOST for used in read.values()):
+        if not all(0 <= used <= MAX for used in read.values()):
             raise ValueError("a usage is negative or impossibly large")
         share.restore(read, int(str(seen_s)), int(str(decayed_s)))
 

@@ -30,8 +30,8 @@ from bridge.units import local_time
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 ALL, NONE = -1, -2
 FOREVER = 1 << 60
-MOST_SPANS = 1000
-_MOST_PERIODS = 16
+MAX_SPANS = 1000
+_MAX_PERIODS = 16
 _DAY_S = 86_400
 
 
@@ -141,7 +141,7 @@ def read_dedicated(text: str | None, zone: tzinfo | None = None) -> tuple[list[S
             spans.append((begin, end))
         except BadRequest as error:
             problems.append(f"dedicated_time: line {number} {error}")
-    return sorted(spans)[-MOST_SPANS:], problems
+    return sorted(spans)[-MAX_SPANS:], problems
 
 
 def _instant(words: Sequence[str], zone: tzinfo | None) -> int:
@@ -241,7 +241,7 @@ class Calendar:
         FOREVER: in none. Dedicated time is left out.
         """
         at_s = now_s
-        for _ in range(_MOST_PERIODS):
+        for _ in range(_MAX_PERIODS):
             if not self._outside_period(queue, at_s, limit_s, self.is_prime(at_s)):
                 return at_s
             at_s = period_end_s(self.holidays, at_s, self.zone)

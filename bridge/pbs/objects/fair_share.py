@@ -34,9 +34,9 @@ from bridge.pbs.objects.sched_config import SchedConfig
 from bridge.pbs.tables import Attributes, text
 
 ROOT, UNKNOWN = "root", "unknown"
-LEAST = 1.0
-MOST = 1e12
-MOST_MEMBERS = 100_000
+MIN = 1.0
+MAX = 1e12
+MAX_MEMBERS = 100_000
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def read_members(text: str | None) -> tuple[Mapping[str, Member], tuple[str, ...
     """Reads resource_group; also returns what is not understood. None: there is no file."""
     found: dict[str, Member] = {}
     problems = []
-    for number, line in enumerate((text or "").splitlines()[:MOST_MEMBERS], 1):
+    for number, line in enumerate((text or "").splitlines()[:MAX_MEMBERS], 1):
         words = line.partition("#")[0].split()
         if not words:
             continue
@@ -132,7 +132,7 @@ class FairShare:
             times = (now_s - self.decayed_s) // config.decay_s
             by = config.decay ** min(times, 1000)
             self.usage = {
-                entity: left for entity, used in self.usage.items() if (left := used * by) > LEAST
+                entity: left for entity, used in self.usage.items() if (left := used * by) > MIN
             }
             self.decayed_s += times * config.decay_s
 
@@ -160,7 +160,7 @@ class _Tree:
             self.sums[member.parent] = self.sums.get(member.parent, 0) + member.shares
         for name in entities:
             for above in (*self.path(name), ROOT):
-                self.used[above] = self.used.get(above, LEAST) + usage.get(name, 0.0)
+                self.used[above] = self.used.get(above, MIN) + usage.get(name, 0.0)
 
     def path(self, name: str) -> list[str]:
         """A member and the groups above it, without the root."""
@@ -170,17 +170,17 @@ class _Tree:
         return found
 
     def standing(self, name: str) -> Standing:
-        whole = max(self.used.get(ROOT, LEAST), LEAST)
+        whole = max(self.used.get(ROOT, MIN), MIN)
         share, factor, is_first = 1.0, 0.0, True
         for each in reversed(self.path(name)):
             member = self.members[each]
             total = self.sums[member.parent]
             part = member.shares / total if total else 0.0
             share *= part
-            own = self.used.get(each, LEAST) / whole
+            own = self.used.get(each, MIN) / whole
             factor = own if is_first else own + (factor - own) * part
             is_first = False
-        return Standing(share, min(factor * whole, MOST), factor)
+        return Standing(share, min(factor * whole, MAX), factor)
 
 
 def entity_of(job: PbsJob, attributes: Attributes, config: SchedConfig) -> str:

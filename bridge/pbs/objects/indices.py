@@ -3,12 +3,12 @@
 
 from collections.abc import Iterator
 
-MOST_PARTS = 100_000
+MAX_PARTS = 100_000
 
 
 def ranges(written: str) -> Iterator[range]:
     """Returns the ranges; a part that is none is left out (`-` means no index)."""
-    for part in written.split(",")[:MOST_PARTS]:
+    for part in written.split(",")[:MAX_PARTS]:
         span, _, step = part.strip().partition(":")
         first, _, last = span.partition("-")
         numbers = (first, last or first, step or "1")

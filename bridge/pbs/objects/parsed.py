@@ -6,7 +6,7 @@ Rules
     2. A queue starts jobs if it is an execution queue and started. That it is not enabled stops
        submissions only.
     3. Reservations in the states of `STANDING` hold their nodes.
-    4. Of a standing one, the next `MOST_LATER` occurrences are reservations of their own, as
+    4. Of a standing one, the next `MAX_LATER` occurrences are reservations of their own, as
        `S1.server#2`; the server names only the present or next one.
     5. An object that cannot be read is left out (`left_out.py`). What such a job holds is unknown:
        the vnodes that it names start no other job.
@@ -47,7 +47,7 @@ DEFAULT_PARTITION = "pbs-default"
 UNCONFIRMED, CONFIRMED, RUNNING, DEGRADED, ALTERED, IN_CONFLICT = 1, 2, 5, 10, 11, 12
 STANDING = frozenset((2, 4, 5, 10, 11, 12))
 """States of reservations that were confirmed."""
-MOST_LATER = 50
+MAX_LATER = 50
 
 
 @dataclass(frozen=True)
@@ -334,7 +334,7 @@ def read_reservations(
         return (first,)
     index, length_s = index_of(attributes), first.end_s - first.start_s
     try:
-        count = min(count_of(attributes) - index + 1, MOST_LATER + 1)
+        count = min(count_of(attributes) - index + 1, MAX_LATER + 1)
         starts = begins(attributes, first.start_s, count) if count > 1 else []
         vnodes = vnodes_by_occurrence(text(attributes, "reserve_execvnodes"))
         later = [

@@ -20,7 +20,7 @@ from bridge.pbs.objects.values import is_true
 from bridge.pbs.objects.vnodes import Vnode, mismatch
 from bridge.pbs.tables import Tables, text
 
-MOST_SETS = 1024
+MAX_SETS = 1024
 
 
 def values_of(vnode: Vnode, name: str) -> tuple[str, ...]:
@@ -40,7 +40,7 @@ def placement_sets(vnodes: Iterable[Vnode], name: str) -> list[list[Vnode]]:
     for vnode in vnodes:
         for value in values_of(vnode, name):
             sets.setdefault(value, []).append(vnode)
-    return [sets[value] for value in sorted(sets)[:MOST_SETS]]
+    return [sets[value] for value in sorted(sets)[:MAX_SETS]]
 
 
 def group_key(job: PbsJob, tables: Tables) -> str:

@@ -22,8 +22,8 @@ from bridge.errors import BadRequest
 from bridge.pbs.tables import Attributes, text
 from bridge.units import local_time
 
-MOST_OCCURRENCES = 1000
-MOST_RULE = 512
+MAX_OCCURRENCES = 1000
+MAX_RULE = 512
 _CYCLE_YEARS, _HORIZON_YEARS = 400, 20
 _OF_VNODES = re.compile(r"([^{}#]+)\{([0-9,-]+)\}")
 _SPAN = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,4}))?")
@@ -53,8 +53,8 @@ def begins(attributes: Attributes, start_s: int, count: int) -> list[int]:
         BadRequest: its recurrence is not understood, or has too many or too few occurrences.
     """
     rule = text(attributes, "reserve_rrule")
-    if not 1 <= count <= MOST_OCCURRENCES or len(rule) > MOST_RULE:
-        raise BadRequest(f"more than {MOST_OCCURRENCES} occurrences")
+    if not 1 <= count <= MAX_OCCURRENCES or len(rule) > MAX_RULE:
+        raise BadRequest(f"more than {MAX_OCCURRENCES} occurrences")
     try:
         zone_name = text(attributes, "reserve_timezone")
         zone = ZoneInfo(zone_name) if zone_name else UTC
@@ -83,6 +83,6 @@ def vnodes_by_occurrence(written: str) -> dict[int, str]:
             matched = _SPAN.fullmatch(span)
             if matched is not None:
                 first, last = matched.group(1), matched.group(2) or matched.group(1)
-                for index in range(int(first), min(int(last), MOST_OCCURRENCES) + 1):
+                for index in range(int(first), min(int(last), MAX_OCCURRENCES) + 1):
                     found[index] = vnodes
     return found

@@ -21,7 +21,7 @@ from bridge.errors import BadRequest
 from bridge.pbs.objects import values
 from bridge.pbs.objects.formula import Formula, read_formula
 
-MOST_LINES = 10_000
+MAX_LINES = 10_000
 ALWAYS_COMPARED = frozenset(("host", "vnode"))
 
 
@@ -149,7 +149,7 @@ def read_sched_config(text: str | None) -> SchedConfig:
     if text is None:
         return DEFAULTS
     reader = _Reader()
-    for number, line in enumerate(text.replace("\\\n", " ").splitlines()[:MOST_LINES], 1):
+    for number, line in enumerate(text.replace("\\\n", " ").splitlines()[:MAX_LINES], 1):
         if line.strip() and not line.lstrip().startswith("#"):
             reader.line(number, line)
     reader.problems += [

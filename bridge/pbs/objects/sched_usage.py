@@ -13,12 +13,12 @@ import math
 import struct
 
 from bridge.errors import BadRequest
-from bridge.pbs.objects.fair_share import LEAST, MOST, MOST_MEMBERS
+from bridge.pbs.objects.fair_share import MAX, MAX_MEMBERS, MIN
 
 _TAG, _VERSION = b"PBS_MAG!", 2
 _HEAD, _ENTITY = struct.Struct("@9sd"), struct.Struct("@50sd")
 _DECAYED = struct.Struct("@q")
-MOST_B = _HEAD.size + _DECAYED.size + MOST_MEMBERS * _ENTITY.size
+MAX_B = _HEAD.size + _DECAYED.size + MAX_MEMBERS * _ENTITY.size
 
 
 def read_sched_usage(content: bytes) -> tuple[dict[str, float], int]:
@@ -34,12 +34,12 @@ def read_sched_usage(content: bytes) -> tuple[dict[str, float], int]:
     (decayed_s,) = _DECAYED.unpack_from(content, _HEAD.size)
     if version != _VERSION or not 0 <= decayed_s < 1 << 40:
         raise BadRequest("is not of version 2")
-    if (len(content) - begin) % _ENTITY.size or len(content) > MOST_B:
+    if (len(content) - begin) % _ENTITY.size or len(content) > MAX_B:
         raise BadRequest("is cut off, or has too many entities")
     usage = {}
     for name, used in _ENTITY.iter_unpack(content[begin:]):
         entity = name.partition(b"\0")[0].decode("utf-8", "replace")
-        if not entity or not math.isfinite(used) or not 0 <= used <= MOST:
+        if not entity or not math.isfinite(used) or not 0 <= used <= MAX:
             raise BadRequest(f"has an impossible usage of '{entity}'")
-        usage[entity] = max(used - LEAST, 0.0)
+        usage[entity] = max(used - MIN, 0.0)
     return usage, decayed_s

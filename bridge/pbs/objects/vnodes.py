@@ -34,7 +34,7 @@ CLOSED = frozenset((
 """States in which no job starts."""
 SHAPING = frozenset(("mpiprocs", "ompthreads", "nchunk", "select", "place"))
 """Resources of a chunk that nothing on a vnode has to match."""
-MOST_SHOWN = 80
+MAX_SHOWN = 80
 
 
 @dataclass(frozen=True)
@@ -111,9 +111,9 @@ def read_vnode(
             else:
                 words[resource] = strings(value)
         except BadRequest as error:
-            problems.append(f"vnode {name[:MOST_SHOWN]}: {resource[:MOST_SHOWN]}: {error}")
+            problems.append(f"vnode {name[:MAX_SHOWN]}: {resource[:MAX_SHOWN]}: {error}")
     if not can_be_written(name):
-        problems.append(f"vnode {name[:MOST_SHOWN]}: no job is started there, because of its name")
+        problems.append(f"vnode {name[:MAX_SHOWN]}: no job is started there, because of its name")
     state = text(attributes, "state")
     states = {word.strip().lower() for word in state.split(",")}
     own = text(attributes, "partition")
@@ -123,7 +123,7 @@ def read_vnode(
             try:
                 limits[limit] = whole(stated)
             except BadRequest as error:
-                problems.append(f"vnode {name[:MOST_SHOWN]}: {limit}: {error}")
+                problems.append(f"vnode {name[:MAX_SHOWN]}: {limit}: {error}")
     return Vnode(
         name=name,
         host=next(iter(words.get("host", ())), "") or name.partition("[")[0],

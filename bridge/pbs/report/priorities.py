@@ -31,7 +31,7 @@ from bridge.pbs.objects.parsed import Parsed, PbsQueue
 from bridge.pbs.tables import Attributes, amounts, text
 
 MIDDLE = 1 << 60
-_MOST = (1 << 59) / 1000
+_MAX = (1 << 59) / 1000
 _BELOW_SOFT = 1 << 61
 _FAIRSHARE = frozenset(("fair_share_perc", "fairshare_perc", "fairshare_tree_usage",
                         "fairshare_factor"))  # fmt: skip
@@ -198,7 +198,7 @@ def _of_share(name: str, standing: Standing) -> float:
 
 
 def _scaled(value: float) -> int:
-    return int(max(min(value, _MOST), -_MOST) * 1000)
+    return int(max(min(value, _MAX), -_MAX) * 1000)
 
 
 def _rounded(value: float) -> int:

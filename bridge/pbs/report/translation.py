@@ -47,7 +47,7 @@ HELLO_FIELDS: dict[str, Any] = {
 
 MIDDLE_TIER = 1025
 """Tier on the wire of queues of priority 0."""
-_MOST_TEXT = 160
+_MAX_TEXT = 160
 _EXPRESS = 150
 """Priority from which queues are express queues, unless preempt_queue_prio says otherwise."""
 
@@ -479,10 +479,10 @@ def _common(job: PbsJob, attributes: Attributes, state: "pb.JobState") -> pb.Job
         id=job.id,
         version=job.version,
         state=state,
-        name=text(attributes, "Job_Name")[:_MOST_TEXT],
-        user=job.owner.user[:_MOST_TEXT],
-        account=(text(attributes, "Account_Name") or job.owner.project)[:_MOST_TEXT],
-        qos=job.owner.group[:_MOST_TEXT],
+        name=text(attributes, "Job_Name")[:_MAX_TEXT],
+        user=job.owner.user[:_MAX_TEXT],
+        account=(text(attributes, "Account_Name") or job.owner.project)[:_MAX_TEXT],
+        qos=job.owner.group[:_MAX_TEXT],
         submit_s=_instant(attributes, "qtime") or _instant(attributes, "ctime"),
         eligible_s=_instant(attributes, "etime"),
         requeue=text(attributes, "Rerunable").lower() in ("true", "1"),
@@ -513,7 +513,7 @@ def _standing(
     if hold == pb.HOLD_NONE and begin_s:
         hold = pb.HOLD_BEGIN_TIME
     shares = priorities.shares(job, attributes)
-    return _Standing(priority, shares, hold, words[:_MOST_TEXT], tasks, startable, begin_s)
+    return _Standing(priority, shares, hold, words[:_MAX_TEXT], tasks, startable, begin_s)
 
 
 def _begin(job: PbsJob, parsed: Parsed) -> tuple[int, str]:
@@ -538,7 +538,7 @@ def _waiting(
     made.array_tasks, made.array_startable = standing.tasks, standing.startable
     made.hold, made.hold_text = standing.hold, standing.words
     shares = standing.shares
-    made.share_of, made.share_ppm = shares.of[:_MOST_TEXT], shares.ppm
+    made.share_of, made.share_ppm = shares.of[:_MAX_TEXT], shares.ppm
     made.share_usage, made.share_cost = shares.usage, shares.cost
     made.time_limit_s = job.max_walltime_s or job.walltime_s
     if job.min_walltime_s and job.min_walltime_s < made.time_limit_s:

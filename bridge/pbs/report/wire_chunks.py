@@ -39,7 +39,7 @@ _PLACES = {
     Arrange.FREE: "free", Arrange.PACK: "pack", Arrange.SCATTER: "scatter",
     Arrange.VSCATTER: "scatter",
 }  # fmt: skip
-_MOST_NUMBER = 1 << 20
+_MAX_NUMBER = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -296,7 +296,7 @@ def wire_value(value: str) -> str:
     )[:64]
     if found.lower() in ("true", "false"):
         found += "."
-    if found.isdigit() and int(found[:20]) > _MOST_NUMBER:
+    if found.isdigit() and int(found[:20]) > _MAX_NUMBER:
         found = f"0{found}"[:64]
     return found or "."
 

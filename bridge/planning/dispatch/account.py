@@ -19,7 +19,7 @@ Rules
        as then nothing arrives. Waits of a class, real and simulated, begin when a job is eligible,
        and are those until now: of jobs that have not started, what they have waited so far.
     3. A class whose wait is more than `class_factor` times the simulated one gets more weight: the
-       excess to the power of `GAIN`, at most `MOST_WEIGHT`. A job has the product of the weights
+       excess to the power of `GAIN`, at most `MAX_WEIGHT`. A job has the product of the weights
        of its two classes, arrays too.
     4. Sums are integers, and powers products: the same on every machine.
 
@@ -47,10 +47,10 @@ MOST_KNOWN: Final = 2 * MOST
 EVERY: Final = 5
 FULL_S: Final = 60
 GAIN: Final = 4
-MOST_WEIGHT: Final = 10_000.0
+MAX_WEIGHT: Final = 10_000.0
 FLOOR_S: Final = 60
 """Added to mean waits before they are compared: shorter ones do not matter."""
-LEAST_LONGEST_S: Final = 4 * HOUR_S
+MIN_LONGEST_S: Final = 4 * HOUR_S
 """No job is overdue earlier."""
 _LENGTHS_H: Final = (1, 4, 12)
 _CLASSES: Final = 8
@@ -59,7 +59,7 @@ _UNIT: Final = 1 << 20
 _TOTALS: Final = "*"
 """The key of [number of arrivals, of those at the last simulation, its instant, longest wait,
 weights]."""
-_MOST_LENGTH_S: Final = 1 << 40
+_MAX_LENGTH_S: Final = 1 << 40
 _ELIGIBLE, _LENGTH, _WIDTH, _CLASS, _START, _END = range(1, 7)
 
 Ints = NDArray[np.int64]
@@ -146,7 +146,7 @@ class Account:
         _, eligible_s, length_s, width, kind, start_s, end_s = np.ascontiguousarray(
             np.array(entries, dtype=np.int64).T
         )
-        length_s = np.clip(length_s, 1, _MOST_LENGTH_S)
+        length_s = np.clip(length_s, 1, _MAX_LENGTH_S)
         run_s = np.where(end_s > 0, np.clip(end_s - start_s, 1, length_s), length_s)
         easy = replay_counts(eligible_s, run_s, length_s, width, total, 1).start
         under_easy_s = np.maximum(np.minimum(easy, now_s) - eligible_s, 0)
@@ -246,4 +246,4 @@ def _weight(waited_s: int, under_easy_s: int, jobs: int, class_factor: float) ->
         return 1.0
     for _ in range(2):  # to the power of GAIN
         excess = excess * excess
-    return min(excess, MOST_WEIGHT)
+    return min(excess, MAX_WEIGHT)

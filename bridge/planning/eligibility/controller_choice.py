@@ -19,7 +19,8 @@ Rules
        protections or bounds of power, because the effect of the controller's choice is not known in
        advance. Under limits and FreePools a job that is planned to start now may have its planned
        nodes, and others that have no more of anything and that no FreePool keeps: there it cannot
-       use more than was planned.
+       use more than was planned. If the controller finds none among them, the next plan avoids one
+       of the planned nodes (`bridge.rpc.reported.refusals`).
     5. Nodes without a free CPU are left out, except for jobs that ask for more than the model has
        (`beyond_model`), as their partition may oversubscribe CPUs.
     6. There is no choice for requests that only the planner can lay out: chunks, width rules, fixed
@@ -62,12 +63,14 @@ class ControllerChoice:
         partition: index into `Snapshot.partitions`.
         nodes: (n,) int32, ascending: it may take any of them.
         time_limit_s: to start it with, shorter than its own; 0: its own.
+        avoidable: a planned node, if others may do that are not among `nodes`; otherwise -1.
     """
 
     job: int
     partition: int
     nodes: NDArray[np.int32]
     time_limit_s: int = 0
+    avoidable: int = -1
 
 
 def beyond_model(snapshot: Snapshot) -> NDArray[np.bool_]:
@@ -118,7 +121,8 @@ class Chooser:
         free &= self._exchangeable(planned)
         free[planned] = True
         nodes = np.flatnonzero(free).astype(np.int32)
-        return ControllerChoice(job, partition, nodes, limit_s if limit_s < own_s else 0)
+        shorter_s = limit_s if limit_s < own_s else 0
+        return ControllerChoice(job, partition, nodes, shorter_s, avoidable=int(planned[0]))
 
     def instead(self, row: int) -> ControllerChoice | None:
         """Returns where the controller may make a start that the planner could place, too (7).
@@ -135,12 +139,15 @@ class Chooser:
             return None
         limit_s = self._limit_s(job, partition)
         free = self._free_nodes(job, partition, limit_s, unreserved=True)
-        name = self._snapshot.partitions[partition].name
+        name, avoidable = self._snapshot.partitions[partition].name, -1
         if self._site.rules.free_pools or self._may_be_limited(job, name):
             free &= self._exchangeable(planned)
+            avoidable = int(planned[0])
         free[planned] = True
         nodes = np.flatnonzero(free).astype(np.int32)
-        return ControllerChoice(job, partition, nodes) if len(nodes) > len(planned) else None
+        if len(nodes) <= len(planned):
+            return None
+        return ControllerChoice(job, partition, nodes, avoidable=avoidable)
 
     def _has_nodes_by_size(self, job: int, partition: int, width: int) -> bool:
         """Whether only the size of nodes decided which ones a planned job has (7)."""

@@ -37,10 +37,10 @@ from bridge.units import format_instant
 MOST_UNIONS = 16
 """Maximum number of sets of leaf switches tried for a job."""
 
-MOST_INSTANTS = 64
+MAX_INSTANTS = 64
 """Maximum number of different ends of waits in announcements."""
 
-_MOST_INSTANTS = 48
+_MAX_INSTANTS = 48
 
 _OF_RESERVATIONS = (ReasonCode.RESERVATION, ReasonCode.MAINTENANCE)
 
@@ -71,14 +71,14 @@ def pending(snapshot: Snapshot) -> NDArray[np.bool_]:
 
 
 def announced_until_s(snapshot: Snapshot) -> NDArray[np.int64]:
-    """(n_jobs,) as `waits_until_s`, but of `MOST_INSTANTS` different instants at most.
+    """(n_jobs,) as `waits_until_s`, but of `MAX_INSTANTS` different instants at most.
 
     Only announcements use the later ones: a job that has waited is no longer pending.
     """
     until, waits = waits_until_s(snapshot.jobs), pending(snapshot)
     instants = np.unique(until[waits])
-    if len(instants) > MOST_INSTANTS:
-        at = np.linspace(0, len(instants) - 1, MOST_INSTANTS).round().astype(int)
+    if len(instants) > MAX_INSTANTS:
+        at = np.linspace(0, len(instants) - 1, MAX_INSTANTS).round().astype(int)
         instants = instants[at]
     until[waits] = instants[np.searchsorted(instants, until[waits])]
     return until
@@ -296,8 +296,8 @@ class _LeafCapacity:
         more = idle > free
         instants = np.unique(release_s[more])
         instants = instants[instants > now_s]
-        if len(instants) > _MOST_INSTANTS:
-            picks = np.linspace(0, len(instants) - 1, _MOST_INSTANTS).round().astype(int)
+        if len(instants) > _MAX_INSTANTS:
+            picks = np.linspace(0, len(instants) - 1, _MAX_INSTANTS).round().astype(int)
             instants = instants[picks]
         shape = (len(instants) + 1, len(leaves.fabric))
         on = leaves.of_node >= 0

@@ -31,11 +31,11 @@ from bridge.planning.requests.chunk_groups import chunk_columns
 from bridge.planning.site_rules.freepools import Closure
 from bridge.units import format_duration
 
-MOST_SIZES = 1024
+MAX_SIZES = 1024
 """Maximum number of sizes to try; of more, evenly spaced ones are tried."""
-MOST_CHUNK_SIZES = 128
+MAX_CHUNK_SIZES = 128
 """The same for chunks, which take longer to generate."""
-MOST_PARTITIONS = 64
+MAX_PARTITIONS = 64
 """Maximum number of other partitions to try."""
 SHORTEST_S = 1
 """The time limit of rows whose limit is searched for: every partition accepts it."""
@@ -106,7 +106,7 @@ class Variants:
         named = snapshot.jobs.partitions[row]
         self.partitions = [
             at for at, part in enumerate(snapshot.partitions) if part.up and at not in named
-        ][:MOST_PARTITIONS]
+        ][:MAX_PARTITIONS]
         self.sizes = _sizes(snapshot, row)
         self._first = len(snapshot.jobs)
         self._first_size = self._first + 1 + len(self.partitions)
@@ -153,14 +153,14 @@ def _sizes(snapshot: Snapshot, row: int) -> Sizes:
         int(column[row]) for column in (jobs.min_nodes, jobs.max_nodes, jobs.tasks)
     )
     if tasks:
-        values = _spread(max(least, named, 1), tasks, MOST_SIZES)
+        values = _spread(max(least, named, 1), tasks, MAX_SIZES)
         columns = {"tasks": values, "max_nodes": np.minimum(values, most)}
         return Sizes(SizeKind.TASKS, tasks, values, columns)
     rule = WidthRule(int(jobs.width_rule[row]))
-    values = _spread(max(named, 1), least, MOST_SIZES)
+    values = _spread(max(named, 1), least, MAX_SIZES)
     if rule:
         allowed = [n for n in range(max(named, 1), least) if rule.allows(n)]
-        values = np.array(allowed, dtype=np.int64)[_spread(0, len(allowed), MOST_SIZES)]
+        values = np.array(allowed, dtype=np.int64)[_spread(0, len(allowed), MAX_SIZES)]
     columns = {"min_nodes": values}
     if most == least:
         columns["max_nodes"] = values
@@ -169,7 +169,7 @@ def _sizes(snapshot: Snapshot, row: int) -> Sizes:
 
 def _fewer_chunks(asked: LoweredChunks, generic: frozenset[str], dialect: Dialect) -> Sizes:
     own = max(kind.count for kind in asked.request.kinds)
-    sizes = _spread(1, own, MOST_CHUNK_SIZES).tolist()
+    sizes = _spread(1, own, MAX_CHUNK_SIZES).tolist()
     possible = {
         size: fewer
         for size in sizes

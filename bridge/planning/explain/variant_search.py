@@ -29,7 +29,7 @@ from bridge.planning.site_rules.lowered_rules import Extent, lower
 from bridge.ports import Conditions
 from bridge.units import NEVER, UNPLANNED
 
-MOST_POOLS = 16
+MAX_POOLS = 16
 """Maximum number of FreePools of nodes tried one by one."""
 
 
@@ -139,7 +139,7 @@ class VariantSearch:
         found = self.place(row, below_s, without=needed) if closures else None
         if found is None:
             return NEVER, ()
-        for at in range(min(len(closures), MOST_POOLS)):
+        for at in range(min(len(closures), MAX_POOLS)):
             fewer = self.place(row, below_s, without=needed - {at})
             if fewer is not None and fewer.start_s == found.start_s:
                 needed -= {at}

@@ -16,7 +16,7 @@ Rules
        earlier jobs.
     3. Lent nodes come back after the duration of a change, but not within `between_s` after the
        job's last change.
-    4. A job that ends within `LEAST_LEFT` changes keeps its nodes.
+    4. A job that ends within `MIN_LEFT` changes keeps its nodes.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ from bridge.model.job_columns import MAX_COUNT
 from bridge.model.learnt import Learnt
 from bridge.model.snapshot import Snapshot
 from bridge.planning.malleable.elastic import RULES, ElasticJobs
-from bridge.planning.malleable.expand_shrink import LEAST_LEFT
+from bridge.planning.malleable.expand_shrink import MIN_LEFT
 from bridge.planning.malleable.observing import learnt_serials
 from bridge.planning.malleable.speed import (
     UNKNOWN_SERIAL,
@@ -89,7 +89,7 @@ def elastic_jobs(snapshot: Snapshot, costs: Costs, learnt: Learnt | None = None)
         serial[unknown] = learnt_serials(learnt, running.user[of], running.name[of])
     rule = running.width_rule[rows]
     narrow = _bases(rule, running.min_nodes[rows], asked, serial, costs.stretch)
-    keeps = left_s <= LEAST_LEFT * costs.adaptation_s
+    keeps = left_s <= MIN_LEFT * costs.adaptation_s
     indptr, nodes, straight = _heads_first(running, rows, width)
     return ElasticJobs(
         row=rows,

@@ -6,7 +6,7 @@ Terms
     needed nodes        the nodes it needs beyond the idle ones that it could use.
 
 Rules
-    1. While any job is adapting, nothing is decided. Jobs that end soon (`LEAST_LEFT`) keep their
+    1. While any job is adapting, nothing is decided. Jobs that end soon (`MIN_LEFT`) keep their
        nodes.
     2. Jobs are shrunk in the order given, each to the next allowed width that frees the rest of the
        needed nodes, or as far as it allows. Nothing is shrunk unless all together free enough; the
@@ -37,7 +37,7 @@ from bridge.ports import Planned, Replan
 
 _WAITS_FOR_NODES = (ReasonCode.RESOURCES, ReasonCode.PRIORITY)
 
-LEAST_LEFT = 2
+MIN_LEFT = 2
 """A job that ends within this multiple of the duration of a change is left alone."""
 
 
@@ -62,7 +62,7 @@ class Malleables:
         """
         running = snapshot.running
         free = (running.max_nodes > 0) & ~running.releasing & (np.diff(running.indptr) > 0)
-        free &= running.end_s > snapshot.now_s + LEAST_LEFT * max(adaptation_s, 1)
+        free &= running.end_s > snapshot.now_s + MIN_LEFT * max(adaptation_s, 1)
         if running.adapting.any():
             free = np.zeros_like(free)
         return Malleables(snapshot, np.flatnonzero(free))

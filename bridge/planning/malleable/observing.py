@@ -21,7 +21,7 @@ from bridge.model.learnt import Learning, Learnt
 from bridge.model.snapshot import Snapshot
 from bridge.planning.malleable.speed import serial_fractions
 from bridge.planning.malleable.speed_ups import (
-    MOST_USERS,
+    MAX_USERS,
     Kept,
     from_numbers,
     name_code,
@@ -211,8 +211,8 @@ def _teach(learning: Learning, job_id: str, found: _Followed, run_s: int = 0) ->
         kept = with_measured(kept, found.width, found.serial / _PARTS)
     kept = with_ended(kept, found.width, run_s)
     learning.learn(user, user, to_numbers(with_kept(entry, found.code, kept)))
-    if len(learning.known) > MOST_USERS:
-        for other in learning.known.in_order()[: len(learning.known) - MOST_USERS]:
+    if len(learning.known) > MAX_USERS:
+        for other in learning.known.in_order()[: len(learning.known) - MAX_USERS]:
             learning.known.pop(other)
 
 

@@ -12,7 +12,7 @@ Rules
     1. The curve is Amdahl's with one serial fraction: so it rises with the width and never exceeds
        the perfect speed-up, whatever was reported.
     2. The serial fraction is the mean of an assumption (`UNKNOWN_SERIAL`, which counts as one job),
-       of the measurements at each width (one for each job there, at most `MOST_COUNTED`), and of
+       of the measurements at each width (one for each job there, at most `MAX_COUNTED`), and of
        the result of run times at two or more widths: the least squares of T(w) = a + b / w,
        a, b >= 0, relative to the run times. The latter counts as half the number of its jobs, and
        only if the widest width is at least `LEVERAGE` times the narrowest; jobs of one name may
@@ -20,7 +20,7 @@ Rules
     3. Means forget: a further job counts at least 1 / `MEMORY`.
     4. All numbers are clamped when they arrive and when they are read. A user's jobs change that
        user's entry only, which is bounded (`MOST_NAMES`, `MOST_WIDTHS`), as is the number of
-       users (`MOST_USERS`): the least recently changed is dropped first.
+       users (`MAX_USERS`): the least recently changed is dropped first.
 
 Source: G. Amdahl, AFIPS 1967. Serial fractions from measured speed-ups: A. Karp
 and H. Flatt, CACM 33(5), 1990. Downey's model (A. Downey, UC Berkeley CSD-97-933, 1997) has two
@@ -37,10 +37,10 @@ from typing import Final
 from bridge.planning.malleable.speed import UNKNOWN_SERIAL, speed
 
 VERSION: Final = 1
-MOST_USERS: Final = 2_000
+MAX_USERS: Final = 2_000
 MOST_NAMES: Final = 32
 MOST_WIDTHS: Final = 8
-MOST_COUNTED: Final = 4
+MAX_COUNTED: Final = 4
 MEMORY: Final = 8
 LEVERAGE: Final = 1.5
 
@@ -120,11 +120,11 @@ def serial_of(kept: Kept) -> float:
     """The serial fraction of an application (rule 2), in [0, 1]."""
     weight, total = 1.0, UNKNOWN_SERIAL
     for at in kept:
-        counts = min(at.measured, MOST_COUNTED)
+        counts = min(at.measured, MAX_COUNTED)
         weight, total = weight + counts, total + counts * at.serial
     ran = [at for at in kept if at.ended]
     if len(ran) > 1 and max(at.width for at in ran) >= LEVERAGE * min(at.width for at in ran):
-        counts_half = sum(min(at.ended, MOST_COUNTED) for at in ran) / 2
+        counts_half = sum(min(at.ended, MAX_COUNTED) for at in ran) / 2
         weight, total = weight + counts_half, total + counts_half * _by_run_times(ran)
     return min(max(total / weight, 0.0), 1.0)
 
@@ -134,7 +134,7 @@ def _by_run_times(ran: Sequence[AtWidth]) -> float:
     least = min(at.log_run for at in ran)
     rows = []
     for at in ran:
-        root = math.sqrt(min(at.ended, MOST_COUNTED))
+        root = math.sqrt(min(at.ended, MAX_COUNTED))
         inverse = math.exp(least - at.log_run)  # in units of the shortest
         rows.append((root * inverse, root * inverse / at.width, root))
     aa, ab, bb = (sum(row[i] * row[j] for row in rows) for i, j in ((0, 0), (0, 1), (1, 1)))

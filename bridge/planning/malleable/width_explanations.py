@@ -21,7 +21,7 @@ from bridge.model.decisions.width_reasons import WidthCode, WidthReason
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.planning.malleable.bases import allowed, most_nodes
-from bridge.planning.malleable.expand_shrink import LEAST_LEFT, idle_nodes
+from bridge.planning.malleable.expand_shrink import MIN_LEFT, idle_nodes
 from bridge.planning.malleable.loans import used_from_s
 from bridge.planning.malleable.usable import Usable
 from bridge.ports import Planned, Replan
@@ -148,7 +148,7 @@ class _Reasons:
         now_s, resizes = self._snapshot.now_s, self._plan.resizes
         left_s = running.end_s[rows] - now_s
         self._set(
-            left_s <= max(LEAST_LEFT * demands.adaptation_s, demands.between_s),
+            left_s <= max(MIN_LEFT * demands.adaptation_s, demands.between_s),
             WidthCode.ENDS_SOON,
         )
         if demands.one_at_a_time and running.adapting.any():

@@ -13,7 +13,7 @@ Rules
     1. No start changes, as everything planned on a node moves as a whole to an equivalent one. So
        no replanning is needed, and all rules for chunks, array tasks, shared nodes and limits still
        hold, whichever jobs move.
-    2. Jobs that start now swap first, then those of the next `MOST_TIMES` announced starts.
+    2. Jobs that start now swap first, then those of the next `MAX_TIMES` announced starts.
     3. Jobs whose nodes are all free and of one type form a window with all others of that type, and
        the place policy finds sets for it. Only cheaper sets are used.
     4. One-node jobs take the remaining nodes, on the switch with the fewest idle nodes, to keep
@@ -41,9 +41,9 @@ from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.leaf_switches import waits_until_s
 from bridge.ports import JointPlacer
 
-MOST_TIMES = 3
+MAX_TIMES = 3
 """Announced starts considered in one cycle."""
-MOST_EXCHANGES = 50_000
+MAX_EXCHANGES = 50_000
 """Number of exchanges that are tried for jobs with nodes of several types."""
 MOST_COUNTS = 1 << 26
 """Product of jobs and switches beyond which nothing is exchanged; the core has a count for each."""
@@ -187,7 +187,7 @@ class NodeSwapper:
         wide_s = np.unique(given.start_s[np.diff(given.indptr) > 1])
         if len(given.starts_now):
             self.swap_at(given.now_s)
-        for at_s in wide_s[wide_s > given.now_s][:MOST_TIMES].tolist():
+        for at_s in wide_s[wide_s > given.now_s][:MAX_TIMES].tolist():
             self.swap_at(at_s)
 
     def swap_at(self, at_s: int) -> None:
@@ -306,7 +306,7 @@ class NodeSwapper:
             ),
             np.concatenate((number[holder[nodes]], number[self._row[fixed]])),
             self.most[rows],
-            MOST_EXCHANGES,
+            MAX_EXCHANGES,
             int(self._context.rng.integers(1 << 62)),
         )[: len(nodes)]
         holder[nodes] = np.where(found >= 0, rows[found], -1)

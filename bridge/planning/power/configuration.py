@@ -39,7 +39,7 @@ from bridge.model.rules.power import NO_UPPER_W
 EFFORT: Final = 200_000
 """Widths examined: some ten milliseconds, mostly for the fewest changes of hundreds of jobs."""
 
-_MOST: Final = 1 << 50
+_MAX: Final = 1 << 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Room:
             nodes: as above.
         """
         (lower_w, upper_w), (least_w, most_w) = bounds_w, rest_w
-        upper_w = _MOST if upper_w >= NO_UPPER_W else upper_w - most_w
+        upper_w = _MAX if upper_w >= NO_UPPER_W else upper_w - most_w
         return Room(nodes, max(lower_w - least_w, 0), upper_w)
 
 
@@ -215,4 +215,4 @@ def _column(values: Sequence[int]) -> NDArray[np.int64]:
 
 
 def _bounded(watts: int) -> int:
-    return max(-_MOST, min(watts, _MOST))
+    return max(-_MAX, min(watts, _MAX))

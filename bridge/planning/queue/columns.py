@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from bridge.core import group_numbers
 
-_MOST = 1 << 62
+_MAX = 1 << 62
 
 
 def by_appearance(key: NDArray[np.integer]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -20,7 +20,7 @@ def packed(*columns: NDArray[np.integer] | NDArray[np.bool_]) -> NDArray[np.int6
     most = 1
     for column in columns:
         span = int(column.max(initial=0)) + 1
-        if most > _MOST // span:
+        if most > _MAX // span:
             _, inverse = np.unique(key, return_inverse=True)
             key, most = inverse.reshape(-1).astype(np.int64), len(key)
         key = key * span + column

@@ -33,8 +33,8 @@ from bridge.planning.eligibility.leaf_switches import Leaves, pending
 if TYPE_CHECKING:
     from bridge.planning.queue.layouts import LayoutOptions
 
-_MOST_WORLDS = 4
-_MOST_KEPT = 200_000
+_MAX_WORLDS = 4
+_MAX_KEPT = 200_000
 
 
 class KeptLowering:
@@ -160,7 +160,7 @@ class KeptLowering:
     def full(self) -> bool:
         """Whether the table has reached its bound."""
         kept = len(self.table), self.table.n_reasons, len(self._all), len(self.wait_reasons)
-        return max(*kept, len(self.layouts)) > _MOST_KEPT
+        return max(*kept, len(self.layouts)) > _MAX_KEPT
 
 
 def _all_usable(snapshot: Snapshot) -> Snapshot:
@@ -197,5 +197,5 @@ def kept_lowering(snapshot: Snapshot) -> KeptLowering | None:
         if kept.fits(snapshot) and not kept.full:
             return kept
     kept = KeptLowering(snapshot)
-    _kept[:] = [kept, *_kept[: _MOST_WORLDS - 1]]
+    _kept[:] = [kept, *_kept[: _MAX_WORLDS - 1]]
     return kept

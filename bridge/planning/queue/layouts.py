@@ -18,7 +18,7 @@ Rules
     5. Required nodes are groups of their own: a chunk on each of them.
 
 Deviates: where rule 4 applies, no other layouts are tried; a job may be planned later than some
-less even layout would allow. If more than `MOST_WIDTHS` numbers of nodes are allowed, only that
+less even layout would allow. If more than `MAX_WIDTHS` numbers of nodes are allowed, only that
 many are tried, among them the least and the most.
 """
 
@@ -35,7 +35,7 @@ from bridge.planning.queue.columns import by_appearance, packed
 from bridge.planning.queue.rows import Rows
 from bridge.planning.requests.chunk_groups import ChunkGroups, chunk_groups
 
-MOST_WIDTHS = 16
+MAX_WIDTHS = 16
 """Numbers of nodes that are tried for a job with a variable number of nodes."""
 
 
@@ -406,9 +406,9 @@ def _widths(alternative: Alternative, rule: WidthRule) -> list[int]:
     if high - low > 1 << 16:
         high = low + (1 << 16)
     allowed = [n for n in range(low, high + 1) if rule.allows(n)]
-    if len(allowed) <= MOST_WIDTHS:
+    if len(allowed) <= MAX_WIDTHS:
         return allowed
-    picks = np.unique(np.geomspace(1, len(allowed), MOST_WIDTHS).round().astype(int)) - 1
+    picks = np.unique(np.geomspace(1, len(allowed), MAX_WIDTHS).round().astype(int)) - 1
     return [allowed[at] for at in picks]
 
 

@@ -56,7 +56,7 @@ _STATES = {
 }
 """States of a node that keep jobs from it, most specific first."""
 
-_MOST_TEXT = 60
+_MAX_TEXT = 60
 """Characters of a constraint or a list of nodes."""
 
 
@@ -370,4 +370,4 @@ def _state(words: str) -> str:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= _MOST_TEXT else text[: _MOST_TEXT - 3] + "..."
+    return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 3] + "..."

@@ -24,7 +24,7 @@ from bridge.planning.site_rules.lowered_rules import LoweredRules
 from bridge.ports import Preference
 from bridge.units import NEVER
 
-_MOST_SETTLED, _SETTLED_IN = 16, 128
+_MAX_SETTLED, _SETTLED_IN = 16, 128
 """This many rows, plus this fraction, are examined singly; more are planned in an empty book."""
 
 
@@ -110,7 +110,7 @@ class BookReuse(BookedView):
             booked=stands,
             unsure=unsure[kept.index],
             movable=all_.simple[kept.index],
-            most=_MOST_SETTLED + len(kept) // _SETTLED_IN,
+            most=_MAX_SETTLED + len(kept) // _SETTLED_IN,
         )
         if found is None:
             for number in self._number[changed.index].tolist():

@@ -45,10 +45,10 @@ BookTerms = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int8]]
 _NEAR = 4
 """A class is changed into one of at least so many times the nodes in which they differ."""
 
-_MOST_COMPARED = 64
+_MAX_COMPARED = 64
 """Most classes of the cycle before that are compared with a new one."""
 
-_MOST_PARTS = 50_000
+_MAX_PARTS = 50_000
 """Most requests in a book that is handed over; requests are never removed from a book."""
 
 
@@ -168,7 +168,7 @@ class ClusterBook:
             next_number: greater than the number of any booking.
         """
         parts = max(len(self._open), len(self._numbered), int(rows.request.max(initial=0)))
-        if not self._repeatable or self.book.given_up or self._marks or parts > _MOST_PARTS:
+        if not self._repeatable or self.book.given_up or self._marks or parts > _MAX_PARTS:
             return None
         if self.kept is None:
             running = self._snapshot.running
@@ -301,7 +301,7 @@ class ClusterBook:
         if self.kept is None or self._marks:
             return None
         free = islice(
-            (key for key, number in self._open.items() if number not in self._used), _MOST_COMPARED
+            (key for key, number in self._open.items() if number not in self._used), _MAX_COMPARED
         )
         differ = {
             key: int(np.count_nonzero(np.frombuffer(key, dtype=bool) != mask)) for key in free

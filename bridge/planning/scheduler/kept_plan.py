@@ -26,7 +26,7 @@ from bridge.planning.scheduler.booked import Placement, PlacementColumns, Placem
 from bridge.planning.scheduler.kept_book import Handover
 
 VERSION = 1
-MOST_BYTES = 1 << 28
+MAX_BYTES = 1 << 28
 """Longer inputs are refused."""
 _COLUMNS = (
     ("start_s", "<i8"), ("alternative", "<i4"), ("choice", "<i4"), ("layout", "<i4"),
@@ -36,8 +36,8 @@ _COLUMNS = (
 """The last three have one entry for each entry of a placement, the others one for each job."""
 _BY_JOB = 8
 _HEAD_CRC = b',"head_crc":'
-_MOST = 1 << 31
-_MOST_WANTED = 1 << 40
+_MAX = 1 << 31
+_MAX_WANTED = 1 << 40
 """Amounts and counts in layouts are smaller."""
 
 
@@ -139,8 +139,8 @@ def from_bytes(value: bytes) -> KeptPlan:
     Raises:
         ValueError: the input is not a valid plan; with the reason.
     """
-    if len(value) > MOST_BYTES:
-        raise ValueError(f"it is longer than {MOST_BYTES} bytes")
+    if len(value) > MAX_BYTES:
+        raise ValueError(f"it is longer than {MAX_BYTES} bytes")
     line, _, body = value.partition(b"\n")
     try:
         head = json_text.load(line)
@@ -238,10 +238,10 @@ def _layout(arrangement: int, exclusive: bool, nodes: int, groups: list[list[Any
     if not read:
         raise ValueError("it has a layout without chunks")
     counts = [count for one in read for count in (one.count, one.most_per_node, one.tasks)]
-    if not all(0 <= count < _MOST for count in (*counts, nodes)):
+    if not all(0 <= count < _MAX for count in (*counts, nodes)):
         raise ValueError("it has a layout with a number that refers to nothing")
-    if not all(0 <= amount < _MOST_WANTED for one in read for amount in one.want):
+    if not all(0 <= amount < _MAX_WANTED for one in read for amount in one.want):
         raise ValueError("it has a layout that requests what no node has")
-    if not all(-1 <= one.kind < _MOST for one in read):
+    if not all(-1 <= one.kind < _MAX for one in read):
         raise ValueError("it has a layout of an unknown kind")
     return Layout(read, Arrangement(arrangement), bool(exclusive), int(nodes))

@@ -20,7 +20,7 @@ Rules
     5. Likewise for what a job draws at most, where power is bounded: nodes up to each power, if
        they differ, without mixtures; and fewer nodes.
 
-Deviates: rules 4 and 5 try at most `MOST_TIERS` mixtures, of two sizes each. A job may be planned
+Deviates: rules 4 and 5 try at most `MAX_TIERS` mixtures, of two sizes each. A job may be planned
 later than some other mixture would allow; the rules always hold.
 """
 
@@ -49,7 +49,7 @@ from bridge.planning.site_rules.capacity_constraints import Terms
 from bridge.planning.site_rules.freepools import JobClosures
 from bridge.planning.site_rules.lowered_rules import Extent, LoweredRules
 
-MOST_TIERS = 24
+MAX_TIERS = 24
 """Layouts on smaller nodes that are tried for one layout on whole nodes."""
 _NO_WIDTH = Reason(ReasonCode.NEVER, "no number of nodes that it may have holds its tasks")
 
@@ -111,7 +111,7 @@ class WholeNodes:
             yield from self._on_smaller(packed)
             return
         (group,) = layout.groups
-        for nodes in range(min(layout.nodes, MOST_TIERS) - 1, 0, -1):
+        for nodes in range(min(layout.nodes, MAX_TIERS) - 1, 0, -1):
             fewest = -(-tasks // nodes)
             if group.most_per_node and fewest > group.most_per_node:
                 break
@@ -144,8 +144,8 @@ class WholeNodes:
     def _up_to(self, union: NDArray[np.bool_]) -> list[NDArray[np.bool_]]:
         """The nodes up to each size that occurs, the largest size (all nodes) first."""
         sizes = np.unique(self._size[union], axis=0)[::-1]
-        if len(sizes) > MOST_TIERS:
-            sizes = sizes[np.linspace(0, len(sizes) - 1, MOST_TIERS).round().astype(int)]
+        if len(sizes) > MAX_TIERS:
+            sizes = sizes[np.linspace(0, len(sizes) - 1, MAX_TIERS).round().astype(int)]
         found: list[NDArray[np.bool_]] = [union]
         for size in sizes.tolist():
             mask = union & (self._size <= size).all(axis=1)
@@ -253,7 +253,7 @@ def layouts_to_try(
 def _with_smaller(layout: Layout, whole: WholeNodes, *, share: bool) -> list[Layout]:
     found = [layout]
     for smaller in whole.smaller(layout, share=share):
-        if len(found) > MOST_TIERS:
+        if len(found) > MAX_TIERS:
             break
         found.append(smaller)
     return found

@@ -19,10 +19,10 @@ Rules
        alternating order a steady rise or fall cancels out over two turns.
     3. At the floor the guest still uses CPU time. The harm is taken to be proportional to the CPU
        time that the guest uses, so that it is divided by 1 less the ratio of the guest's CPU time
-       in low phases to that in high ones. If this ratio is above `MOST_RATIO` or unknown, quotas do
+       in low phases to that in high ones. If this ratio is above `MAX_RATIO` or unknown, quotas do
        not change what the guest does, and the comparison says nothing.
-    4. The verdict is known after `LEAST_TURNS` at the earliest: harm, if the lower end of the
-       interval is above the bound; none, if the upper end is not. After `MOST_TURNS` the mean
+    4. The verdict is known after `MIN_TURNS` at the earliest: harm, if the lower end of the
+       interval is above the bound; none, if the upper end is not. After `MAX_TURNS` the mean
        decides, if the interval is at most `NARROW` wide above it; otherwise the verdict is unknown.
 
 For hosts that do not react to the guest's quota but jump between two rates, of which one is four
@@ -40,14 +40,14 @@ from typing import Final
 from bridge.planning.sharing.slowdown import CPU_MS, LARGEST, NOISE, SURE, HostSlowdown, Rate
 
 PHASE_S: Final = 10
-LEAST_TURNS, MOST_TURNS = 3, 6
-MOST_RATIO: Final = 0.5
+MIN_TURNS, MAX_TURNS = 3, 6
+MAX_RATIO: Final = 0.5
 NARROW: Final = 0.15
 _STUDENT: Final = {3: (4.303, 2.920), 4: (3.182, 2.353), 5: (2.776, 2.132), 6: (2.571, 2.015)}
 """Quantiles of 97.5 and 95 %, by the number of turns."""
 _MILLI: Final = 1000
 _NONE: Final = -1
-_MOST_RATE: Final = 10**12
+_MAX_RATE: Final = 10**12
 """Larger rates are invalid: a million CPUs."""
 
 
@@ -119,7 +119,7 @@ class Comparison:
             return self
         known = 0 <= self.guest_ms <= guest_ms
         used = round(_MILLI * (guest_ms - self.guest_ms) / lasted_s) if known else _NONE
-        rate = min(round(_MILLI * (work - self.work) / lasted_s), _MOST_RATE)
+        rate = min(round(_MILLI * (work - self.work) / lasted_s), _MAX_RATE)
         following = replace(
             self, since_s=now_s, rates=(*self.rates, rate), used=(*self.used, used), at_s=_NONE
         )
@@ -136,11 +136,11 @@ class Comparison:
             return GOES_ON
         low_used, high_used = _split(self.used[: 2 * turns])
         least, most = sum(low_used), sum(high_used)
-        if min(*low_used, *high_used) < 0 or not most or least > MOST_RATIO * most:
+        if min(*low_used, *high_used) < 0 or not most or least > MAX_RATIO * most:
             return UNKNOWN
         if not max(self.rates[: 2 * turns]):
             return UNKNOWN
-        if turns < LEAST_TURNS:
+        if turns < MIN_TURNS:
             return GOES_ON
         low, high = _split(self.rates[: 2 * turns])
         mean, below, above = _interval(low, high)
@@ -150,7 +150,7 @@ class Comparison:
             for each in (mean, mean - below, mean + above)
         )
         if not (at_least > bound or at_most <= bound):
-            if turns < MOST_TURNS:
+            if turns < MAX_TURNS:
                 return GOES_ON
             if at_most - harm > NARROW:
                 return UNKNOWN
@@ -215,5 +215,5 @@ def _interval(low: Sequence[int], high: Sequence[int]) -> tuple[float, float, fl
     mean = math.fsum(harms) / turns
     variance = math.fsum((each - mean) ** 2 for each in harms) / (turns - 1)
     deviation = max(math.sqrt(variance), NOISE * math.sqrt(2))
-    below, above = _STUDENT[min(turns, MOST_TURNS)]
+    below, above = _STUDENT[min(turns, MAX_TURNS)]
     return mean, below * deviation / math.sqrt(turns), above * deviation / math.sqrt(turns)

@@ -23,7 +23,7 @@ from bridge.model.layers import Layers
 from bridge.model.learnt import Learnt
 from bridge.planning.sharing.experts import default_experts
 from bridge.planning.sharing.histories import (
-    MOST_NAME,
+    MAX_NAME,
     History,
     application,
     application_of,
@@ -46,10 +46,10 @@ from bridge.planning.sharing.pair_knowledge import (
 )
 
 FORMAT, VERSION = "schedbridge coscheduling", 1
-_MOST_ITEMS: Final = MOST + EVERY
+_MAX_ITEMS: Final = MOST + EVERY
 """Of applications and pairs together; no service has more."""
-_MOST_NUMBER: Final = 1e12
-_MOST_USER: Final = 1000
+_MAX_NUMBER: Final = 1e12
+_MAX_USER: Final = 1000
 
 
 def exported(pairs: Learnt, asax: Learnt) -> dict[str, Any]:
@@ -119,8 +119,8 @@ def imported(value: object) -> tuple[Learnt, Learnt]:
         raise ConfigError("format", f'must be "{FORMAT}", version {VERSION}')
     _check_keys(found, "", ("format", "version"), ("applications", "pairs", "with_any", "asax"))
     kinds = {kind: _items(found, kind) for kind in _READERS}
-    if sum(map(len, kinds.values())) > _MOST_ITEMS:
-        raise ConfigError("file", f"has more than {_MOST_ITEMS} applications and pairs")
+    if sum(map(len, kinds.values())) > _MAX_ITEMS:
+        raise ConfigError("file", f"has more than {_MAX_ITEMS} applications and pairs")
     learnt: dict[str, list[int]] = {}
     for kind, items in kinds.items():
         for at, item in enumerate(items):
@@ -196,7 +196,7 @@ def _items(found: Mapping[str, Any], key: str) -> list[Any]:
 
 
 def _number(
-    one: Mapping[str, Any], key: str, where: str, least: float = 0, most: float = _MOST_NUMBER
+    one: Mapping[str, Any], key: str, where: str, least: float = 0, most: float = _MAX_NUMBER
 ) -> float:
     value = one[key]
     wrong = isinstance(value, bool) or not isinstance(value, int | float)
@@ -206,7 +206,7 @@ def _number(
 
 
 def _whole(
-    one: Mapping[str, Any], key: str, where: str, least: int = 0, most: float = _MOST_NUMBER
+    one: Mapping[str, Any], key: str, where: str, least: int = 0, most: float = _MAX_NUMBER
 ) -> int:
     value = one[key]
     wrong = isinstance(value, bool) or not isinstance(value, int)
@@ -226,13 +226,13 @@ def _application(one: Mapping[str, Any], where: str) -> str:
     """The application that is named; the name must be one as `application` makes it."""
     user, name = one["user"], one["name"]
     nodes = _whole(one, "nodes", where, 1, 1 << 30)
-    if not _is_text(user) or len(user) > _MOST_USER:
-        raise ConfigError(f"{where}.user", f"must be a text of at most {_MOST_USER} characters")
+    if not _is_text(user) or len(user) > _MAX_USER:
+        raise ConfigError(f"{where}.user", f"must be a text of at most {_MAX_USER} characters")
     app = application(user, name, nodes) if _is_text(name) else ""
     if not app or application_of(app) != (user, name, nodes):
         raise ConfigError(
             f"{where}.name",
-            f"must be a text of at most {MOST_NAME} characters, without digits at its end",
+            f"must be a text of at most {MAX_NAME} characters, without digits at its end",
         )
     return app
 

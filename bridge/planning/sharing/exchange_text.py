@@ -52,7 +52,7 @@ def _value(text: str) -> Any:
     except OSError as error:
         raise ConfigError("file", f"{error.strerror}".lower()) from None
     except ValueError as error:  # no JSON, or a key twice, or a number of too many digits
-        if len(text) > yaml_text.MOST_CHARACTERS:
+        if len(text) > yaml_text.MAX_CHARACTERS:
             raise ConfigError("file", f"is not JSON: {error}"[:200]) from None
     try:
         return yaml_text.load(text)

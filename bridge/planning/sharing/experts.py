@@ -32,7 +32,7 @@ from bridge.yaml_text import NoYaml, load
 
 QUOTAS_PERCENT: Final = (0, 10, 25, 50, 75)
 """The actions: the guest's share of the CPUs; 0: no guest. The host has the rest."""
-MOST_EXPERTS, MOST_NODES, MOST_DEPTH = 100, 1_000, 16
+MAX_EXPERTS, MAX_NODES, MAX_DEPTH = 100, 1_000, 16
 
 _COMPARE: Final[Mapping[str, Callable[[float, float], bool]]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
@@ -97,8 +97,8 @@ def read_experts(text: str) -> Sequence[Expert]:
     except NoYaml as error:
         raise ConfigError("experts", str(error)) from error
     listed = found.get("experts") if isinstance(found, dict) and len(found) == 1 else None
-    if not isinstance(listed, list) or not 0 < len(listed) <= MOST_EXPERTS:
-        raise ConfigError("experts", f"must be a list of 1 to {MOST_EXPERTS} experts")
+    if not isinstance(listed, list) or not 0 < len(listed) <= MAX_EXPERTS:
+        raise ConfigError("experts", f"must be a list of 1 to {MAX_EXPERTS} experts")
     experts = [_expert(each, f"experts[{number}]") for number, each in enumerate(listed)]
     names = [expert.name for expert in experts]
     for name in names:
@@ -113,7 +113,7 @@ def _expert(value: Any, key: str) -> Expert:
     name = value["name"]
     if not isinstance(name, str) or not 0 < len(name) <= 100 or not name.isprintable():
         raise ConfigError(f"{key}.name", "must be a text of 1 to 100 printable characters")
-    return Expert(name, _Reader().tree(value["tree"], f"{key}.tree", MOST_DEPTH))
+    return Expert(name, _Reader().tree(value["tree"], f"{key}.tree", MAX_DEPTH))
 
 
 class _Reader:
@@ -125,10 +125,10 @@ class _Reader:
     def tree(self, value: Any, key: str, depth: int) -> Tree:
         """A leaf or a branch."""
         self.nodes += 1
-        if self.nodes > MOST_NODES:
-            raise ConfigError(key, f"more than {MOST_NODES} nodes")
+        if self.nodes > MAX_NODES:
+            raise ConfigError(key, f"more than {MAX_NODES} nodes")
         if depth == 0:
-            raise ConfigError(key, f"deeper than {MOST_DEPTH} conditions")
+            raise ConfigError(key, f"deeper than {MAX_DEPTH} conditions")
         if not isinstance(value, dict):
             raise ConfigError(key, "must be a condition (if, then, else) or quotas in percent")
         if not set(value) & {"if", "then", "else"}:

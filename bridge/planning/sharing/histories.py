@@ -10,7 +10,7 @@ Rules
        end or within the last tenth of its run, and was never a host or a guest.
     2. Means and deviations cover about the last `MEMORY` runs: each new run has a weight of at
        least 1 / `MEMORY`. So old runs are forgotten slowly when an application changes.
-    3. Control characters are removed from names, which are cut after `MOST_NAME` characters.
+    3. Control characters are removed from names, which are cut after `MAX_NAME` characters.
     4. A running job keeps the name under which it was first measured, so that a user cannot discard
        its measurements by renaming it.
     5. The last measurement of each running job is kept; after a restart this begins again.
@@ -32,7 +32,7 @@ LATE_S: Final = 60
 _APPLICATION, _FOLLOWED = "app", "seen"
 _MILLI: Final = 1000
 _DIGITS: Final = "0123456789"
-MOST_NAME: Final = 128
+MAX_NAME: Final = 128
 _CONTROL: Final = dict.fromkeys((*range(32), 127), "?")
 
 
@@ -69,7 +69,7 @@ class History:
 
 def application(user: str, name: str, nodes: int) -> str:
     """The key of an application."""
-    plain = name.rstrip(_DIGITS)[:MOST_NAME].rstrip(_DIGITS).translate(_CONTROL)
+    plain = name.rstrip(_DIGITS)[:MAX_NAME].rstrip(_DIGITS).translate(_CONTROL)
     return APART.join((user, plain, str(nodes)))
 
 

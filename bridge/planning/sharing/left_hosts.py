@@ -2,7 +2,7 @@
 """Guests that were sent back to the queue, and when they may be guests again.
 
 Rules
-    1. After the n-th requeue a job is no guest for `PAUSE_S` * 2^(n - 1), and after `MOST_TIMES`
+    1. After the n-th requeue a job is no guest for `PAUSE_S` * 2^(n - 1), and after `MAX_TIMES`
        requeues never again: it starts on its own nodes. So no job is requeued for ever, whatever
        the reason.
     2. A run counts once, however often its requeue is requested.
@@ -19,7 +19,7 @@ from bridge.model.snapshot import Snapshot
 from bridge.planning.sharing.kept_keys import APART, keep
 
 PAUSE_S: Final = 300
-MOST_TIMES: Final = 5
+MAX_TIMES: Final = 5
 KEPT_S: Final = 3600
 NAME: Final = "guests-sent-away"
 """The name of this part of `bridge.ports.State.learnt`; separate, as every cycle reads all of
@@ -49,7 +49,7 @@ class LeftHosts:
         times, left_s, _, _ = self._of(user, job_id)
         if not times:
             return True
-        return times < MOST_TIMES and self._now_s - left_s >= PAUSE_S << (times - 1)
+        return times < MAX_TIMES and self._now_s - left_s >= PAUSE_S << (times - 1)
 
     def pausing(self, snapshot: Snapshot, plan: Plan) -> set[int]:
         """Rows of a plan for the snapshot whose jobs may not be guests at present (rule 1)."""

@@ -28,7 +28,7 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from typing import Final
 
-MOST_HAPPY: Final = 10.0
+MAX_HAPPY: Final = 10.0
 """Upper bound of Hp, for jobs with little or no remaining work."""
 FULL_LOSS_AT: Final = 0.5
 """An overrun of this share of the time limit, or more, is a loss of 1."""
@@ -55,7 +55,7 @@ FEATURES: Final = {
     "memory_percent": (0.0, 100.0),
     "parallel": (0.0, 1.0),
     "elapsed_percent": (0.0, 100.0),
-    "happiness": (0.0, MOST_HAPPY),
+    "happiness": (0.0, MAX_HAPPY),
 }
 """Name to least and greatest value, in the order of `Observation.vector`."""
 
@@ -68,7 +68,7 @@ def happiness(
     cpus_now: float,
     expected_cpu_s: float | None = None,
 ) -> float:
-    """Hp(t) of a running job, 0 to `MOST_HAPPY`.
+    """Hp(t) of a running job, 0 to `MAX_HAPPY`.
 
     Args:
         elapsed_s: run time so far, s.
@@ -84,8 +84,8 @@ def happiness(
     else:
         work_left_s = expected_cpu_s - used_cpu_s
     if work_left_s <= 0:
-        return MOST_HAPPY
-    return min(left_s * max(cpus_now, 0.0) / work_left_s, MOST_HAPPY)
+        return MAX_HAPPY
+    return min(left_s * max(cpus_now, 0.0) / work_left_s, MAX_HAPPY)
 
 
 def overrun_loss(run_s: float, time_limit_s: float) -> float:

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from bridge.model.coscheduling import Requeues, pairs, requeues
-from bridge.model.decisions.quotas import LEAST_WEIGHT, USUAL_WEIGHT, Quotas
+from bridge.model.decisions.quotas import MIN_WEIGHT, USUAL_WEIGHT, Quotas
 from bridge.model.job_columns import objects
 from bridge.model.node import CPUS
 from bridge.model.snapshot import Snapshot
@@ -45,7 +45,7 @@ class Orders:
 
     def floor(self, job_id: str, cpus: int) -> None:
         """A guest is held to the floor."""
-        self.limit(job_id, cpus, FLOOR, LEAST_WEIGHT)
+        self.limit(job_id, cpus, FLOOR, MIN_WEIGHT)
 
     def requeue(self, job_id: str, cpus: int, reason: str) -> None:
         """A running guest is requeued, and held to the floor until it has left."""

@@ -7,7 +7,7 @@ Rules
        updated, and after `calm_s` the guest gets the highest admissible ceiling below the last one.
        If there is none, it is requeued.
     2. If the bound is passed at the floor as well, the guest is requeued, and the pair's record is
-       updated. With `compares` there is one exception: the guest uses at most `MOST_RATIO` of the
+       updated. With `compares` there is one exception: the guest uses at most `MAX_RATIO` of the
        CPU time that it used. Then the host may be slow because it is in another stage, and is
        compared in turns (`comparison.py`), and once more if all turns leave it unknown. If there is
        no harm, the guest keeps its ceiling, and the rate of the present stage becomes the rate
@@ -28,8 +28,8 @@ Rules
 from dataclasses import replace
 from typing import Final
 
-from bridge.planning.sharing.comparison import MOST_RATIO, MOST_TURNS, begun
-from bridge.planning.sharing.interference.measurements import MOST_UNKNOWN
+from bridge.planning.sharing.comparison import MAX_RATIO, MAX_TURNS, begun
+from bridge.planning.sharing.interference.measurements import MAX_UNKNOWN
 from bridge.planning.sharing.interference.monitor import PairMonitor
 from bridge.planning.sharing.interference.pair_learner import QUIET_S
 from bridge.planning.sharing.leaving import ALWAYS_SLOW, UNKNOWN, too_slow
@@ -77,7 +77,7 @@ class PairBound:
         found = self._estimates.slowdown(guest, pair)
         if found is not None and found.at_least > bound:
             return self._passed(guest, pair, found, bound)
-        if pair.unknown >= 2 * MOST_UNKNOWN:
+        if pair.unknown >= 2 * MAX_UNKNOWN:
             return pair, UNKNOWN
         if pair.floor_s:
             return self._at_floor(guest, pair, bound)
@@ -145,7 +145,7 @@ class PairBound:
         if doubt is None or (overdue is not None and overdue.at_least > bound):
             return False
         now, before = self._estimates.cpus_beside(guest), doubt.guest_milli_cpus / 1000
-        return 0 <= now <= MOST_RATIO * before
+        return 0 <= now <= MAX_RATIO * before
 
     # ------------------------------------------------------------ comparisons
 
@@ -154,7 +154,7 @@ class PairBound:
         now_s = self._pairs.now_s
         if found is None:
             return False
-        if self._estimates.cpus_beside(guest) * MOST_RATIO < self._floor_cpus(guest):
+        if self._estimates.cpus_beside(guest) * MAX_RATIO < self._floor_cpus(guest):
             return False
         if not pair.compare_s:
             known = self._learning.known.get(pair_key(*self._pairs.pair_apps(guest)))
@@ -184,7 +184,7 @@ class PairBound:
         """Rules 2 and 3: a comparison under way."""
         comparison = self._estimates.compared(guest, pair)
         if comparison is None:  # the host's work is not measured any more
-            if pair.unknown >= 2 * MOST_UNKNOWN:
+            if pair.unknown >= 2 * MAX_UNKNOWN:
                 return pair, UNKNOWN
             return pair, ""
         verdict = comparison.verdict(bound)
@@ -193,7 +193,7 @@ class PairBound:
         doubt = pair.suspicion
         pair = replace(pair, comparison=None, compare_s=self._pairs.now_s + QUIET_S)
         if verdict.found is None or verdict.alone is None:
-            if comparison.suspect == 1 and len(comparison.rates) >= 2 * MOST_TURNS:
+            if comparison.suspect == 1 and len(comparison.rates) >= 2 * MAX_TURNS:
                 return self._begun(guest, pair, suspect=2), ""
             if comparison.suspect and doubt is not None:
                 harm = HostSlowdown(doubt.harm_permille / 1000, 0.0)

@@ -2,14 +2,14 @@
 """The mean harm to the hosts of each user and of the whole site; if too large, it ends sharing.
 
 Rules
-    1. An observation counts for the host's user, cut to `MOST_HARM` in both directions,
+    1. An observation counts for the host's user, cut to `MAX_HARM` in both directions,
        weighted by the time it covers, so that 10 s of harm count less than an hour of it. The mean
        covers about the user's last `MEMORY` observations. Their number is the effective one, (sum
        of weights)^2 / sum of squared weights: a single long observation is not sufficient.
     2. A user's jobs are no longer hosts when the mean of at least `LEAST` observations of the user
        exceeds the limit by its confidence interval.
     3. Sharing ends on the whole site when the mean over users exceeds the limit by its confidence
-       interval: over at least `USERS` users with `LEAST_OF_USER` observations or more. Each counts
+       interval: over at least `USERS` users with `MIN_OF_USER` observations or more. Each counts
        once, so no single user can end sharing for all. A user whose hosts were faster with guests
        counts as not harmed, so none can mask the harm to others.
     4. The error of the mean over users is that of their observations, or that of their spread if
@@ -26,11 +26,11 @@ from bridge.planning.sharing.kept_keys import APART, keep
 from bridge.planning.sharing.slowdown import SURE
 
 LEAST: Final = 10
-LEAST_OF_USER: Final = 3
+MIN_OF_USER: Final = 3
 USERS: Final = 3
 MEMORY: Final = 100
-MOST_HARM: Final = 0.25
-MOST_S: Final = 3600.0
+MAX_HARM: Final = 0.25
+MAX_S: Final = 3600.0
 """Maximum weight of an observation, s."""
 _SITE: Final = "site" + APART
 _UNIT: Final = 1_000_000
@@ -52,8 +52,8 @@ class SiteHarm:
 
     def add(self, user: str, harm: float, lasted_s: float) -> None:
         """One more observation of a host of this user, over a time (rule 1)."""
-        harm = min(max(harm, -MOST_HARM), MOST_HARM)
-        weight = min(max(lasted_s, 1.0), MOST_S)
+        harm = min(max(harm, -MAX_HARM), MAX_HARM)
+        weight = min(max(lasted_s, 1.0), MAX_S)
         total, squared, mean, squares = self._sums(user)
         total, squared = total + weight, squared + weight * weight
         mean += (harm - mean) * weight / total
@@ -87,7 +87,7 @@ class SiteHarm:
 
     def passes(self, limit: float) -> bool:
         """Rules 3 and 4; then all observations are dropped."""
-        users = [user for user in self._users() if self._of(user)[0] >= LEAST_OF_USER]
+        users = [user for user in self._users() if self._of(user)[0] >= MIN_OF_USER]
         if len(users) < USERS:
             return False
         means = [max(self._of(user)[1], 0.0) for user in users]

@@ -9,7 +9,7 @@ Terms
 Rules
     1. The slowdown is the rate of the host alone over its rate beside the guest, minus 1.
     2. The rate alone is the mean of the same run before the guest started; with fewer than
-       `LEAST_SAMPLES` samples, and for CPU seconds, that of earlier runs of the application
+       `MIN_SAMPLES` samples, and for CPU seconds, that of earlier runs of the application
        (`histories.py`). A rate of 0 is not known. Nor is that of progress that has changed less
        than twice, or in less than `OFTEN` of the samples. The unit is that in which the rate alone
        is known, progress before CPU seconds. If neither is known, the slowdown is unknown.
@@ -28,7 +28,7 @@ from typing import Final
 from bridge.planning.sharing.histories import History
 
 APART_S: Final = 4
-LEAST_SAMPLES: Final = 2
+MIN_SAMPLES: Final = 2
 LONG, SHORT = 60, 6
 NOISE: Final = 0.05
 """Relative standard deviation of a sample."""
@@ -42,9 +42,9 @@ CPU_MS, PROGRESS = 0, 1
 UNITS: Final = (PROGRESS, CPU_MS)
 """The preferred one first."""
 PARTS: Final = 1_000_000_000
-_MOST_RATE: Final = 1e9
+_MAX_RATE: Final = 1e9
 """Larger rates are invalid: a million CPUs."""
-_MOST_NUMBER: Final = (1 << 63) - 1
+_MAX_NUMBER: Final = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Rate:
             return Rate(self.unit, at_s, work)
         if at_s - self.at_s < APART_S:
             return self
-        rate = min((work - self.work) / (at_s - self.at_s), _MOST_RATE)
+        rate = min((work - self.work) / (at_s - self.at_s), _MAX_RATE)
         samples = min(self.samples + 1, most)
         off = rate - self.mean
         mean = self.mean + off / samples
@@ -84,10 +84,10 @@ class Rate:
     @property
     def known(self) -> bool:
         """Whether it may be the rate alone (rule 2)."""
-        if self.samples < LEAST_SAMPLES or self.mean <= 0:
+        if self.samples < MIN_SAMPLES or self.mean <= 0:
             return False
         changes = self.moved * self.samples
-        return self.unit == CPU_MS or (round(changes, 1) >= LEAST_SAMPLES and self.moved >= OFTEN)
+        return self.unit == CPU_MS or (round(changes, 1) >= MIN_SAMPLES and self.moved >= OFTEN)
 
     @property
     def deviation(self) -> float:
@@ -103,7 +103,7 @@ class Rate:
         """For the state: whole numbers."""
         return [
             self.unit, self.at_s, self.work, self.samples, round(self.mean * 1000),
-            min(round(self.variance * 1000), _MOST_NUMBER), round(self.moved * 1000),
+            min(round(self.variance * 1000), _MAX_NUMBER), round(self.moved * 1000),
         ]  # fmt: skip
 
     @staticmethod
@@ -153,7 +153,7 @@ def alone_rate(alone: Rate | None, unit: int, history: History | None) -> Rate |
 
 def slowdown(alone: Rate | None, beside: Rate) -> HostSlowdown | None:
     """Rules 1 and 4; None: too little is known."""
-    if alone is None or alone.mean <= 0 or beside.samples < LEAST_SAMPLES:
+    if alone is None or alone.mean <= 0 or beside.samples < MIN_SAMPLES:
         return None
     if beside.mean * LARGEST <= alone.mean:
         return HostSlowdown(LARGEST - 1, LARGEST * NOISE)

@@ -24,7 +24,7 @@ from bridge.planning.site_rules.validity_text import Valid
 from bridge.planning.site_rules.values_text import Name, Section
 from bridge.planning.site_rules.watts_text import upper_watts, watts
 
-MOST_ENTRIES = 1000
+MAX_ENTRIES = 1000
 
 
 def power_text(value: object) -> object:
@@ -80,7 +80,7 @@ class CorridorSection(CorridorBounds):
         )
 
 
-CorridorCalendar = Annotated[tuple[CorridorSection, ...], Field(max_length=MOST_ENTRIES)]
+CorridorCalendar = Annotated[tuple[CorridorSection, ...], Field(max_length=MAX_ENTRIES)]
 """The list, as a field of a section."""
 
 

@@ -28,7 +28,7 @@ from bridge.model.rules.node_set import NodeSet
 from bridge.planning.requests.features import parse_features
 from bridge.planning.site_rules.validity_text import Valid
 from bridge.planning.site_rules.values_text import (
-    MOST_NODES,
+    MAX_NODES,
     Count,
     Name,
     Section,
@@ -37,9 +37,9 @@ from bridge.planning.site_rules.values_text import (
     items,
 )
 
-MOST_ACCESS = 100
+MAX_ACCESS = 100
 
-MOST_NAMES = 1000
+MAX_NAMES = 1000
 """Users, accounts or partitions in one list."""
 
 
@@ -70,13 +70,13 @@ class AccessSection(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
 
     users: tuple[Name, ...] | None = Field(
-        default=None, min_length=1, max_length=MOST_NAMES, description="Any of these."
+        default=None, min_length=1, max_length=MAX_NAMES, description="Any of these."
     )
     accounts: tuple[Name, ...] | None = Field(
-        default=None, min_length=1, max_length=MOST_NAMES, description="Any of these."
+        default=None, min_length=1, max_length=MAX_NAMES, description="Any of these."
     )
     partitions: tuple[Name, ...] | None = Field(
-        default=None, min_length=1, max_length=MOST_NAMES, description="Any of these."
+        default=None, min_length=1, max_length=MAX_NAMES, description="Any of these."
     )
     time: Name | None = Field(
         default=None, description="Bound on the time limit: '< 1h', '<= 2h', '> 12h'."
@@ -114,7 +114,7 @@ class NodesSection(Section):
     """A selection of nodes; everything that is stated must match."""
 
     names: tuple[str, ...] = Field(
-        default=(), max_length=MOST_NODES, description="Node names or hostlists."
+        default=(), max_length=MAX_NODES, description="Node names or hostlists."
     )
     features: str = Field(default="", max_length=1000, description="Feature expression: fast&ib.")
     having: Name = Field(default="", description="Resource that the nodes have: gpu.")
@@ -169,7 +169,7 @@ class FreePoolSection(Section):
     keep: Count = Field(default="all", description="How many: all, 10, 20%, 10/20% (the larger).")
     access: tuple[AccessSection, ...] = Field(
         default=(),
-        max_length=MOST_ACCESS,
+        max_length=MAX_ACCESS,
         description="Which jobs may use it: those that match one item; default: none.",
     )
     valid: Valid = Field(default=None, description="When it is in force; default: always.")

@@ -22,10 +22,10 @@ from bridge.model.rules.node_set import NodeSet
 from bridge.model.rules.power import NodePower, PowerDown, PowerRules
 from bridge.planning.site_rules.corridor_text import CorridorCalendar, check_calendar, power_text
 from bridge.planning.site_rules.pools_text import NodesSection
-from bridge.planning.site_rules.values_text import MOST_NODES, Duration, Section, seconds
+from bridge.planning.site_rules.values_text import MAX_NODES, Duration, Section, seconds
 from bridge.planning.site_rules.watts_text import watts
 
-MOST_TYPES = 200
+MAX_TYPES = 200
 _GRACE_S = 10
 
 Power = Annotated[str, Field(max_length=255), BeforeValidator(power_text)]
@@ -78,7 +78,7 @@ class PowerSection(Section):
     base: Power = Field(default="0", description="Power of all other equipment: 12kW.")
     nodes: tuple[NodePowerSection, ...] = Field(
         min_length=1,
-        max_length=MOST_TYPES,
+        max_length=MAX_TYPES,
         description="Power of nodes, by type; the first entry that names a node applies.",
     )
     corridor: CorridorCalendar = Field(
@@ -108,8 +108,8 @@ class PowerSection(Section):
                 raise ValueError(f"'{each.name:.60}' is without nodes, but not the last entry")
         if value[-1].nodes is not None:
             raise ValueError("the last entry must be without nodes, so that every node has a power")
-        if sum(len(each.nodes.hostnames) for each in value[:-1] if each.nodes) > MOST_NODES:
-            raise ValueError(f"entries together name more than {MOST_NODES} nodes")
+        if sum(len(each.nodes.hostnames) for each in value[:-1] if each.nodes) > MAX_NODES:
+            raise ValueError(f"entries together name more than {MAX_NODES} nodes")
         return value
 
     def check(self, zone: ZoneInfo) -> None:

@@ -47,12 +47,12 @@ from bridge.model.rules.site import CRON_HORIZON_S, Site
 from bridge.planning.site_rules.corridor_text import openings as corridor_openings
 from bridge.planning.site_rules.pools_text import FreePoolSection
 from bridge.planning.site_rules.power_text import PowerSection
-from bridge.planning.site_rules.sharing_text import MOST_SHARING, CoschedulingSection
+from bridge.planning.site_rules.sharing_text import MAX_SHARING, CoschedulingSection
 from bridge.planning.site_rules.validity import openings_a_day
 from bridge.planning.site_rules.validity_text import Valid
 from bridge.planning.site_rules.values_text import (
-    MOST_NODES,
-    MOST_RESOURCES,
+    MAX_NODES,
+    MAX_RESOURCES,
     Count,
     Duration,
     KeptAmount,
@@ -63,12 +63,12 @@ from bridge.planning.site_rules.values_text import (
 )
 from bridge.units import DAY_S
 
-MOST_LIMITS = 1000
-MOST_POOLS = 200
-MOST_PER_HOUR = 1_000_000
-MOST_CRONS = 100
+MAX_LIMITS = 1000
+MAX_POOLS = 200
+MAX_PER_HOUR = 1_000_000
+MAX_CRONS = 100
 """Different times that repeat: each is expanded in every cycle."""
-MOST_OPENINGS = 100_000
+MAX_OPENINGS = 100_000
 """Times that all rules which repeat come into force within `cron_days`: each is a step in time."""
 
 
@@ -144,12 +144,12 @@ class ResizeSection(Section):
         default=None,
         description="Minimum time between a change of a job's width and its next growth: 10m.",
     )
-    per_hour: Annotated[int, Field(ge=0, le=MOST_PER_HOUR)] | None = Field(
+    per_hour: Annotated[int, Field(ge=0, le=MAX_PER_HOUR)] | None = Field(
         default=None,
         description="Number of changes of width of the user's jobs within an hour after which none "
         "of them grows.",
     )
-    extra_nodes: Annotated[int, Field(ge=0, le=MOST_NODES)] | None = Field(
+    extra_nodes: Annotated[int, Field(ge=0, le=MAX_NODES)] | None = Field(
         default=None, description="Maximum number of nodes of a job beyond its request."
     )
 
@@ -181,25 +181,23 @@ class PlanningSection(Section):
     timezone: str = Field(default="UTC", description="IANA time zone of dates and cron.")
     limits: tuple[LimitSection, ...] = Field(
         default=(),
-        max_length=MOST_LIMITS,
+        max_length=MAX_LIMITS,
         description="What users, accounts and partitions may use, over time.",
     )
     free_pools: tuple[FreePoolSection, ...] = Field(
         default=(),
-        max_length=MOST_POOLS,
+        max_length=MAX_POOLS,
         description="What is kept free for certain jobs, over time.",
     )
-    protect: dict[Name, Annotated[dict[Name, KeptAmount], Field(max_length=MOST_RESOURCES)]] = (
-        Field(
-            default_factory=dict,
-            max_length=MOST_RESOURCES,
-            description="What nodes keep for jobs that request one of their resources: "
-            "{gpu: {cpus: 2}}.",
-        )
+    protect: dict[Name, Annotated[dict[Name, KeptAmount], Field(max_length=MAX_RESOURCES)]] = Field(
+        default_factory=dict,
+        max_length=MAX_RESOURCES,
+        description="What nodes keep for jobs that request one of their resources: "
+        "{gpu: {cpus: 2}}.",
     )
     resizes: tuple[ResizeSection, ...] = Field(
         default=(),
-        max_length=MOST_LIMITS,
+        max_length=MAX_LIMITS,
         description="How often, and how far, running jobs are resized.",
     )
     power: PowerSection | None = Field(
@@ -208,7 +206,7 @@ class PlanningSection(Section):
     )
     coscheduling: tuple[CoschedulingSection, ...] = Field(
         default=(),
-        max_length=MOST_SHARING,
+        max_length=MAX_SHARING,
         description="In which partitions jobs may share nodes; by default in none.",
     )
     cron_days: int = Field(
@@ -254,8 +252,8 @@ class PlanningSection(Section):
             if count > 1:
                 raise ValueError(f"two entries of coscheduling are of partition '{name:.60}'")
         nodes = sum(len(pool.nodes.hostnames) for pool in self.free_pools if pool.nodes is not None)
-        if nodes > MOST_NODES:
-            raise ValueError(f"free_pools: together name more than {MOST_NODES} nodes")
+        if nodes > MAX_NODES:
+            raise ValueError(f"free_pools: together name more than {MAX_NODES} nodes")
         stated = [limit.valid for limit in self.limits] + [pool.valid for pool in self.free_pools]
         zone = ZoneInfo(self.timezone)
         entries = () if self.power is None else self.power.corridor
@@ -266,15 +264,15 @@ class PlanningSection(Section):
                 raise ValueError(f"valid ends ({each.until}) before it begins ({each.from_})")
         repeat = {(each.cron, each.length) for each in stated if each is not None}
         repeat |= {(each.valid.cron, each.valid.length) for each in entries if each.valid}
-        if len(repeat) > MOST_CRONS:
-            raise ValueError(f"has more than {MOST_CRONS} different times that repeat (cron)")
+        if len(repeat) > MAX_CRONS:
+            raise ValueError(f"has more than {MAX_CRONS} different times that repeat (cron)")
         crons = Counter(each.cron for each in stated if each is not None and each.cron is not None)
         openings = sum(count * openings_a_day(cron) for cron, count in crons.items())
         openings += corridor_openings(entries)
-        if openings * self.cron_days > MOST_OPENINGS:
+        if openings * self.cron_days > MAX_OPENINGS:
             raise ValueError(
                 f"rules that repeat (cron) may come into force {openings * self.cron_days} times in"
-                f" {self.cron_days} days, more than {MOST_OPENINGS}: give a smaller cron_days"
+                f" {self.cron_days} days, more than {MAX_OPENINGS}: give a smaller cron_days"
             )
         return self
 

@@ -13,7 +13,7 @@ from bridge.model.job import Coschedule
 from bridge.model.rules.coscheduling import CoschedulingRules, Scope
 from bridge.planning.site_rules.values_text import Section
 
-MOST_SHARING = 1000
+MAX_SHARING = 1000
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 

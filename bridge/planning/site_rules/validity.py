@@ -37,7 +37,7 @@ _FIELD = re.compile(r"[0-9*,/\-]+")
 _NAMED = re.compile(r"[0-9*,/\-A-Za-z#]+")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _NAMES = frozenset((*_MONTHS, "sun", "mon", "tue", "wed", "thu", "fri", "sat"))
-_MOST_WINDOWS = 1_000_000
+_MAX_WINDOWS = 1_000_000
 
 
 def check_cron(text: str) -> None:
@@ -157,7 +157,7 @@ def _starts_by_day(cron: str, from_s: int, until_s: int) -> Iterator[int]:
 def _starts(cron: str, from_s: int, until_s: int) -> Iterator[int]:
     """Wall times in [from_s, until_s) that the cron names."""
     times = croniter(cron, float(from_s - 60 if from_s >= 60 else from_s - 1), ret_type=float)
-    for _ in range(_MOST_WINDOWS):
+    for _ in range(_MAX_WINDOWS):
         try:
             at = int(times.get_next())
         except CroniterBadDateError:

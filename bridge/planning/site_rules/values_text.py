@@ -30,12 +30,12 @@ _BOUND = re.compile(r"(<=|>=|<|>|=)?\s*([^\s<>=]+)")
 
 _KIB = {"k": 1, "m": 1024, "g": 1024**2, "t": 1024**3}
 
-MOST = 2**40
+MAX = 2**40
 
-MOST_NODES = 100_000
+MAX_NODES = 100_000
 """Most nodes that all FreePools name."""
 
-MOST_RESOURCES = 50
+MAX_RESOURCES = 50
 """Resources that one access bounds."""
 
 
@@ -50,7 +50,7 @@ def duration(text: object) -> int:
         raise ValueError("must be a duration as 7d, 4d3h, 1h30m or 45s")
     days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
     total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
-    if not 0 < total < MOST:
+    if not 0 < total < MAX:
         raise ValueError("must be longer than 0 s and finite")
     return total
 
@@ -79,7 +79,7 @@ Duration = Annotated[Name | None, BeforeValidator(_duration_text)]
 
 Count = Annotated[Name, BeforeValidator(_plain)]
 
-KeptAmount = Annotated[int, Field(ge=0, lt=MOST, strict=True)]
+KeptAmount = Annotated[int, Field(ge=0, lt=MAX, strict=True)]
 
 
 def _size(number: str, suffix: str, resource: str) -> int:
@@ -87,8 +87,8 @@ def _size(number: str, suffix: str, resource: str) -> int:
     if suffix and resource not in MEMORY:
         raise ValueError(f"has a size of memory ('{number}{suffix}') for {resource}")
     count = -(-int(number) * _KIB[suffix.lower()] // 1024) if suffix else int(number)
-    if count > MOST:
-        raise ValueError(f"is more than {MOST}")
+    if count > MAX:
+        raise ValueError(f"is more than {MAX}")
     return count
 
 
@@ -129,8 +129,8 @@ def hostnames(texts: Sequence[str]) -> tuple[str, ...]:
             raise ValueError(
                 f"'{text:.60}' is not a hostlist: {error}; write one as n[1-8],big1"
             ) from None
-        if len(nodes) + len(found) > MOST_NODES:
-            raise ValueError(f"names more than {MOST_NODES} nodes")
+        if len(nodes) + len(found) > MAX_NODES:
+            raise ValueError(f"names more than {MAX_NODES} nodes")
         found.extend(nodes)
     return tuple(found)
 
@@ -172,8 +172,8 @@ def all_bounds(stated: Mapping[str, object]) -> tuple[Bound, ...]:
     Raises:
         ValueError: one is wrong; it is named.
     """
-    if len(stated) > MOST_RESOURCES:
-        raise ValueError(f"bounds more than {MOST_RESOURCES} resources")
+    if len(stated) > MAX_RESOURCES:
+        raise ValueError(f"bounds more than {MAX_RESOURCES} resources")
     found = []
     for what, value in sorted(stated.items()):
         if len(what) > 255:

@@ -4,7 +4,7 @@
 import re
 from decimal import Decimal
 
-from bridge.model.rules.corridor_entries import MOST_W
+from bridge.model.rules.corridor_entries import MAX_W
 from bridge.model.rules.power import NO_UPPER_W
 
 NONE = "none"
@@ -26,7 +26,7 @@ def watts(value: object, unit: str = "") -> int:
         W.
 
     Raises:
-        ValueError: it is something else, no whole number of watts, or more than `MOST_W`.
+        ValueError: it is something else, no whole number of watts, or more than `MAX_W`.
     """
     plain = isinstance(value, int | float) and not isinstance(value, bool)
     text = str(value).strip() if plain or isinstance(value, str) else ""
@@ -39,8 +39,8 @@ def watts(value: object, unit: str = "") -> int:
     amount = Decimal(found[1]) * _FACTOR[stated.lower().removesuffix("w")]
     if amount != amount.to_integral_value():
         raise ValueError(f"'{text:.60}' is not a whole number of watts")
-    if amount > MOST_W:
-        raise ValueError(f"'{text:.60}' is more than {MOST_W} W")
+    if amount > MAX_W:
+        raise ValueError(f"'{text:.60}' is more than {MAX_W} W")
     return int(amount)
 
 

@@ -16,6 +16,7 @@ one by one.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from bridge.model.snapshot import Snapshot
 from bridge.policies.place.sequential import rank_by_weight
@@ -25,6 +26,8 @@ from bridge.ports import Preference, Selection
 @dataclass(frozen=True)
 class BestFit:
     """Prefers the nodes with the least left over."""
+
+    ranks_by_size: ClassVar[bool] = True
 
     def preference(self, snapshot: Snapshot) -> Preference:
         """Returns the best-fit rule; nodes of equal weight have equal rank."""

@@ -60,7 +60,7 @@ from bridge.core import Alarm, NodeProblem, OrderFound, Stopped, search_orders
 from bridge.errors import ConfigError
 from bridge.model.decisions.answer import LATE, NO_GAIN, SETTLED, SMALL, Dispatched
 from bridge.model.snapshot import Snapshot
-from bridge.planning.dispatch.account import LEAST_LONGEST_S, NAME, Account, counted
+from bridge.planning.dispatch.account import MIN_LONGEST_S, NAME, Account, counted
 from bridge.planning.dispatch.objective import Objective
 from bridge.planning.queue.time_windows import not_yet_eligible
 from bridge.planning.scheduler.queue_planner import QueuePlanner
@@ -73,8 +73,8 @@ PATIENCE = 40
 RESERVE = 2.25
 """Time reserved, as a multiple of that of the given plan: to plan the best order, and to plan the
 given one again if that is no better."""
-MOST_HARM = 1 << 31
-MOST_FACTOR = 100
+MAX_HARM = 1 << 31
+MAX_FACTOR = 100
 WEIGHT = 1 << 32
 """The largest weight of a search; weights are integers there, so that sums are exact."""
 
@@ -126,11 +126,11 @@ class Search(QueuePlanner):
         super().__post_init__()
         Objective(self.objective, self.ageing_s, self.power)
         for key in ("harm_factor", "harm_s"):
-            if (given := getattr(self, key)) is not None and not 0 <= given <= MOST_HARM:
-                raise ConfigError(key, f"must be 0 to {MOST_HARM}, not {given}")
+            if (given := getattr(self, key)) is not None and not 0 <= given <= MAX_HARM:
+                raise ConfigError(key, f"must be 0 to {MAX_HARM}, not {given}")
         for key in ("class_factor", "longest_factor"):
-            if (factor := getattr(self, key)) is not None and not 0 < factor <= MOST_FACTOR:
-                raise ConfigError(key, f"must be above 0, up to {MOST_FACTOR}, not {factor}")
+            if (factor := getattr(self, key)) is not None and not 0 < factor <= MAX_FACTOR:
+                raise ConfigError(key, f"must be above 0, up to {MAX_FACTOR}, not {factor}")
         if self.most_wait_s is not None and self.most_wait_s < 0:
             raise ConfigError("most_wait_s", f"must be 0 or more, or null, not {self.most_wait_s}")
         for key in ("budget_ms", "effort"):
@@ -312,7 +312,7 @@ class SearchedCycle:
             factor[job] = account.weights(self._length_s, widths, total=total, nodes=nodes)
             self._goal = replace(self._goal, factor=factor)
         if settings.longest_factor is not None:
-            longest_s = max(int(settings.longest_factor * account.longest_s), LEAST_LONGEST_S)
+            longest_s = max(int(settings.longest_factor * account.longest_s), MIN_LONGEST_S)
             self._most_eligible_s = longest_s
 
     def _elapsed_s(self) -> float:

@@ -26,7 +26,7 @@ Rules
        only while the time that it needs is known (`keep_limits`). A host gets its
        first guest only after it has run for so long that the harm done before it can be detected
        would be within the bound if the host ended just then (`_young`). A guest whose host's
-       slowdown is still unknown after `MOST_UNKNOWN` measurements is held to the floor, and after
+       slowdown is still unknown after `MAX_UNKNOWN` measurements is held to the floor, and after
        twice as many it is requeued.
     5. What is learnt from pairs is defined in `bridge.planning.sharing.interference`.
     6. When the mean harm of the last observations exceeds the least `max_mean_harm` of the site's
@@ -52,14 +52,14 @@ from typing import Final
 from bridge.errors import ConfigError
 from bridge.model.coscheduling import GuestStart, has_guests
 from bridge.model.decisions.extensions import NO_EXTENSIONS
-from bridge.model.decisions.quotas import LEAST_WEIGHT
+from bridge.model.decisions.quotas import MIN_WEIGHT
 from bridge.model.learnt import Learning, Learnt
 from bridge.model.plan import Plan
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.sharing import left_hosts, switch
 from bridge.planning.sharing.histories import application, history_of
-from bridge.planning.sharing.interference.measurements import MOST_UNKNOWN
+from bridge.planning.sharing.interference.measurements import MAX_UNKNOWN
 from bridge.planning.sharing.interference.monitor import PairMonitor
 from bridge.planning.sharing.leaving import STOPPED, TOO_LATE
 from bridge.planning.sharing.lost_time import LostTime
@@ -252,12 +252,12 @@ class _Cycle:
             elif (
                 reason
                 or (pair.comparison.low if pair.comparison is not None else pair.floor_s)
-                or pair.unknown >= MOST_UNKNOWN
+                or pair.unknown >= MAX_UNKNOWN
                 or not is_measured(self.snapshot, host)
             ):
                 self.orders.floor(job_id, cpus)
             else:
-                self.orders.limit(job_id, cpus, pair.ceiling / 100, LEAST_WEIGHT)
+                self.orders.limit(job_id, cpus, pair.ceiling / 100, MIN_WEIGHT)
 
     def _pair(self, guest: int) -> Pair:
         """The kept record; a new one after a change of policy or a restart of the service."""
@@ -321,7 +321,7 @@ class _Cycle:
     def _begin(self, guest: Guest, ceiling: int) -> None:
         start, apps = self.slots.start(guest), self._apps(guest.host, guest)
         self.starts.append(start)
-        self.orders.limit(start.job_id, guest.cpus, ceiling / 100, LEAST_WEIGHT)
+        self.orders.limit(start.job_id, guest.cpus, ceiling / 100, MIN_WEIGHT)
         self.measurements.begin(start.job_id, guest.host.row, apps, ceiling)
         busy = self.pairs.busy(guest.host.row, guest.nodes.tolist())
         harm = belief(self.learning.known, apps, ceiling, busy).mean

@@ -26,11 +26,11 @@ from bridge.model.readings import JobReading
 from bridge.rpc.pb import agent_pb2 as pb
 
 STALE_S: Final = 30.0
-MOST_JOBS: Final = 1024
+MAX_JOBS: Final = 1024
 """Of one node."""
-_MOST_CPUS: Final = 1e6
-_MOST_CPU_S: Final = 1e12
-_MOST_MIB: Final = 1 << 40
+_MAX_CPUS: Final = 1e6
+_MAX_CPU_S: Final = 1e12
+_MAX_MIB: Final = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class JobReadings:
                 found = {node.node: _Node(at_s, {}) for node in use.nodes if node.node in mine}
                 for job in use.jobs:
                     node = found.get(job.node)
-                    if node is not None and len(node.jobs) < MOST_JOBS:
+                    if node is not None and len(node.jobs) < MAX_JOBS:
                         before = self._nodes.get(job.node, _NEVER_READ).jobs.get(job.job)
                         read = _read(job, at_s, before, waits.get(job.node, -1.0))
                         if read is not None:
@@ -122,7 +122,7 @@ class JobReadings:
     def kept(self, mine: Collection[str], shares: pb.SharesInForce) -> None:
         """Records how shares are kept on an agent's nodes."""
         found: dict[str, dict[str, str]] = {node: {} for node in mine}
-        for each in shares.shares[:MOST_JOBS]:
+        for each in shares.shares[:MAX_JOBS]:
             if each.share.node in found and each.method:
                 found[each.share.node][each.share.job] = each.method[:20]
         with self._lock:
@@ -188,9 +188,9 @@ def _read(job: pb.JobUse, at_s: float, before: _Read | None, waits: float) -> _R
     if not 0 <= progress <= 1:
         progress = -1.0  # also NaN, which is no reason to refuse the rest
     numbers = cpu_s, cpus, pressure
-    if not all(map(math.isfinite, numbers)) or not (cpu_s <= _MOST_CPU_S and cpus <= _MOST_CPUS):
+    if not all(map(math.isfinite, numbers)) or not (cpu_s <= _MAX_CPU_S and cpus <= _MAX_CPUS):
         return before
-    if max(job.memory_mib, job.peak_memory_mib) > _MOST_MIB or pressure > 1:
+    if max(job.memory_mib, job.peak_memory_mib) > _MAX_MIB or pressure > 1:
         return before
     since_s = at_s if before is None else before.since_s
     memory_mib = job.memory_mib
@@ -208,6 +208,6 @@ def _read(job: pb.JobUse, at_s: float, before: _Read | None, waits: float) -> _R
 def _keep_gone(before: _Node, now: _Node) -> None:
     """Keeps what jobs have used on a node on which they have no process any more (rule 5)."""
     for job, read in before.jobs.items():
-        if job not in now.jobs and len(now.jobs) < MOST_JOBS:
+        if job not in now.jobs and len(now.jobs) < MAX_JOBS:
             gone = replace(read, at_s=now.at_s, cpus=0.0, memory_mib=0, here=False)
             now.jobs[job] = replace(gone, pressure=-1.0, progress=-1.0)

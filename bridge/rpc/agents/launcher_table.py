@@ -24,7 +24,7 @@ from bridge.rpc.agents.mpi_times import MpiTimes
 from bridge.rpc.pb import agent_pb2 as pb
 from bridge.rpc.reported.safe_text import printable
 
-MOST_RESULTS = 10_000
+MAX_RESULTS = 10_000
 """Results kept for the next cycle; the oldest are dropped, and their launchers get the order
 again."""
 MOST_LAUNCHERS = 256
@@ -136,7 +136,7 @@ class LauncherTable:
             self._jobs.move_to_end(each)
         for times in (self._mpi, self._guesses):
             times.runs_on(message.job, event.nodes, time.monotonic())
-        while len(self._jobs) > MOST_RESULTS:
+        while len(self._jobs) > MAX_RESULTS:
             self._jobs.popitem(last=False)
         return ""
 
@@ -153,7 +153,7 @@ class LauncherTable:
             for each in names:
                 result = ChangeResult(*each, event.id, done, printable(event.reason), event.nodes)
                 self.results[each, event.id] = result
-            while len(self.results) > MOST_RESULTS:
+            while len(self.results) > MAX_RESULTS:
                 self.results.popitem(last=False)
             now = replace(launcher.attached, nodes=event.nodes)
             if now.pending == event.id:

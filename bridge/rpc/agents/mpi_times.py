@@ -5,7 +5,7 @@ Rules
     1. A ratio covers the last one to two times `WINDOW_S`.
     2. After a change of the job's width it is reset, and begins with reports that come `SETTLE_S`
        later: earlier ones partly cover the time before, and the change itself.
-    3. It is unknown until `LEAST_WALL_S` of the processes' time have been reported, and when
+    3. It is unknown until `MIN_WALL_S` of the processes' time have been reported, and when
        nothing was reported for `WINDOW_S`.
 
 Source: the ratio, and its reset after each adaptation, are those of the paper on malleable jobs
@@ -22,7 +22,7 @@ from bridge.resizing.launchers import Names
 WINDOW_S: Final = 300.0
 SETTLE_S: Final = 10.0
 """Twice the time between two reports of an agent."""
-LEAST_WALL_S: Final = 10.0
+MIN_WALL_S: Final = 10.0
 LARGEST: Final = 100.0
 """Of jobs that do nothing but wait in MPI."""
 MOST_JOBS: Final = 10_000
@@ -93,6 +93,6 @@ class MpiTimes:
             return -1.0
         wall_s = found.wall_s + found.wall_before_s
         mpi_s = found.mpi_s + found.mpi_before_s
-        if wall_s < LEAST_WALL_S:
+        if wall_s < MIN_WALL_S:
             return -1.0
         return mpi_s / max(wall_s - mpi_s, mpi_s / LARGEST)

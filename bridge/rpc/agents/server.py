@@ -20,9 +20,9 @@ from bridge.rpc.reported.safe_text import printable
 _log = logging.getLogger(__name__)
 
 VERSION = 1
-MOST_NODES = 5000
+MAX_NODES = 5000
 """Maximum number of nodes of one agent."""
-MOST_ORDERS = 10_000
+MAX_ORDERS = 10_000
 """Maximum number of unsent orders to one agent; an agent that reads none is dropped."""
 HELLO_S = 10.0
 _MESSAGE_BYTES = 256 << 10
@@ -45,7 +45,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):  # type: ignore[misc]
         orders: asyncio.Queue[pb.AgentOrder | None] = asyncio.Queue()
 
         def put(order: pb.AgentOrder | None) -> None:
-            if orders.qsize() >= MOST_ORDERS:
+            if orders.qsize() >= MAX_ORDERS:
                 order = None  # ends the stream; the agent opens another one
             orders.put_nowait(order)
 
@@ -83,8 +83,8 @@ class Agents(agent_pb2_grpc.AgentsServicer):  # type: ignore[misc]
         if hello.version != VERSION:
             text = f"version {hello.version} is not supported; this service has {VERSION}"
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, text)
-        if not 0 < len(hello.nodes) <= MOST_NODES:
-            text = f"an agent serves 1 to {MOST_NODES} nodes, not {len(hello.nodes)}"
+        if not 0 < len(hello.nodes) <= MAX_NODES:
+            text = f"an agent serves 1 to {MAX_NODES} nodes, not {len(hello.nodes)}"
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, text)
         other = self._speakers.refused(context.peer(), map(printable, hello.nodes))
         if other:

@@ -23,7 +23,7 @@ from bridge.rpc.pb import scheduler_pb2_grpc
 from bridge.rpc.reported.session import WIRE_VERSION
 from bridge.rpc.transport.status_codes import error_of
 
-_MOST_WAIT_S = 60.0
+_MAX_WAIT_S = 60.0
 
 
 class RemoteDecider:
@@ -118,7 +118,7 @@ class RemoteDecider:
 
     def _call(self, method: Callable[..., Any], request: Any) -> Any:
         try:
-            return method(request, timeout=_MOST_WAIT_S)
+            return method(request, timeout=_MAX_WAIT_S)
         except grpc.RpcError as error:
             raise error_of(error, self._address) from None
 

@@ -60,8 +60,9 @@ class OpenStart:
     """A start with a result still unknown.
 
     Attributes:
-        nodes: the first of its nodes; none: the controller chooses.
+        nodes: the first of its nodes, if others may do; none: it may take any.
         is_choice: it was not planned; the controller was asked to find nodes.
+        chooses: the controller chooses among some nodes.
     """
 
     job_id: str
@@ -70,6 +71,7 @@ class OpenStart:
     partition: str
     nodes: tuple[str, ...] = ()
     is_choice: bool = False
+    chooses: bool = False
 
 
 @dataclass(frozen=True)
@@ -220,8 +222,9 @@ class Announcements:
     ) -> pb.Decision:
         jobs, partition = snapshot.jobs, snapshot.partitions[choice.partition].name
         job_id, version = jobs.id[choice.job], int(jobs.version[choice.job])
+        first = (snapshot.nodes.names[choice.avoidable],) if choice.avoidable >= 0 else ()
         self._open[self._next_id] = OpenStart(
-            job_id, version, snapshot.now_s, partition, is_choice=is_choice
+            job_id, version, snapshot.now_s, partition, first, is_choice, chooses=True
         )
         start = pb.Start(
             choice=nodes.fold(choice.nodes), partition=partition, time_limit_s=choice.time_limit_s

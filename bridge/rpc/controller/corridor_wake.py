@@ -11,7 +11,7 @@ Rules
 from bridge.model.rules.site import Site
 from bridge.power.resolve import next_change_s
 
-LISTEN_MS, MOST_LISTEN_MS = 1000, 5000
+LISTEN_MS, MAX_LISTEN_MS = 1000, 5000
 SHARE = 20
 
 
@@ -30,4 +30,4 @@ def listen_ms(site: Site, wall_s: float) -> int:
     """
     if site.rules.power is None:
         return 0
-    return min(max(int(1000 * SHARE * wall_s), LISTEN_MS), MOST_LISTEN_MS)
+    return min(max(int(1000 * SHARE * wall_s), LISTEN_MS), MAX_LISTEN_MS)

@@ -354,8 +354,9 @@ class Cycles:
         """
         session = self.session
         started, gone = session.started, session.gone
-        if session.whole and applied:
-            there = {*snapshot.jobs.id.tolist(), *snapshot.running.id.tolist()}
+        waiting = [*snapshot.jobs.id.tolist(), *session.left_out_jobs] if session.whole else None
+        if waiting is not None and applied:
+            there = {*waiting, *snapshot.running.id.tolist()}
             there.update(began.job_id for began in started)
             gone = [*gone, *(job_id for job_id in applied if job_id not in there)]
         if gone and applied:
@@ -366,7 +367,7 @@ class Cycles:
             snapshot.now_s,
             started,
             gone,
-            snapshot.jobs.id if session.whole else None,
+            waiting,
             decisions.starting,
             decisions.promised,
             snapshot.dialect,
@@ -404,7 +405,8 @@ class Cycles:
             if start is not None:
                 text = result.text or f"the start was {name}"
                 if not start.is_choice:
-                    where = name != "limited"
+                    # Planned nodes that are busy are idle soon; among these none may do.
+                    where = name not in ("limited", "busy") or (name == "busy" and start.chooses)
                     self.session.refuse(
                         start.job_id, start.version, text, request.now_s, busy=name == "busy",
                         nodes=start.nodes if where else (),

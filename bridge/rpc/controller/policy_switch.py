@@ -15,7 +15,7 @@ from bridge.model.snapshot import Snapshot
 from bridge.planning.prediction.apply_predictions import as_planned
 from bridge.planning.site_rules.lowered_rules import lower, stranded, unknown_to
 from bridge.planning.site_rules.rules_text import PlanningSection
-from bridge.ports import Conditions, conditions_of
+from bridge.ports import Conditions, conditions_of, ranks_by_size
 from bridge.power.resolve import bounded_by
 from bridge.power.sites import with_bounds
 from bridge.registry import build, describe, for_live, parse_policy, within
@@ -64,6 +64,10 @@ class PolicySwitch:
     def name(self) -> str:
         """The policy's name, for display."""
         return self.spec.name
+
+    def places_by_size(self) -> bool:
+        """Whether the policy ranks nodes of equal weight by size alone."""
+        return ranks_by_size(self._decider.policy.place)
 
     @property
     def site(self) -> Site:

@@ -8,8 +8,8 @@ import asyncio
 from collections import OrderedDict
 from typing import Any
 
-_MOST_KEPT = 10_000
-_MOST_KEPT_BYTES = 64 << 20
+_MAX_KEPT = 10_000
+_MAX_KEPT_BYTES = 64 << 20
 
 
 class AnswerCache:
@@ -32,7 +32,7 @@ class AnswerCache:
         self._drop(key)
         self._answers[key] = answer
         answer.add_done_callback(lambda done: self._made(key, done))
-        while len(self._answers) > _MOST_KEPT or self._bytes > _MOST_KEPT_BYTES:
+        while len(self._answers) > _MAX_KEPT or self._bytes > _MAX_KEPT_BYTES:
             self._drop(next(iter(self._answers)))
 
     def _made(self, key: Any, done: "asyncio.Future[bytes]") -> None:
@@ -43,7 +43,7 @@ class AnswerCache:
             return
         self._sizes[key] = len(done.result())
         self._bytes += self._sizes[key]
-        while self._bytes > _MOST_KEPT_BYTES and len(self._answers) > 1:
+        while self._bytes > _MAX_KEPT_BYTES and len(self._answers) > 1:
             self._drop(next(iter(self._answers)))
 
     def _drop(self, key: Any) -> None:

@@ -11,12 +11,11 @@ Rules
 """
 
 import asyncio
-import json
 import logging
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
 from google.protobuf.json_format import MessageToJson
@@ -28,7 +27,7 @@ from bridge.rpc.operators.queries import Refused
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.transport.private_channel import Asker, MessageKind, RemoteRefusal
 from bridge.rpc.transport.users import user_name
-from bridge.state.change_files import MAX_TEXT, LoggedChange
+from bridge.state.change_files import MAX_TEXT
 from bridge.state.change_log import MAX_HELD, ChangeLog
 
 _log = logging.getLogger(__name__)
@@ -122,11 +121,12 @@ class ChangeLogging:
             result = f"failed: {type(error).__name__}"
             raise
         finally:
-            change = LoggedChange(
-                int(time.time()), author.uid, author.name, name, before[:MAX_TEXT],
-                after[:MAX_TEXT], result, result == DONE,
+            change = pb.OperatorChange(
+                at_s=int(time.time()), uid=author.uid, user=_sendable(author.name), method=name,
+                before=_sendable(before), after=_sendable(after), result=_sendable(result),
+                done=result == DONE,
             )  # fmt: skip
-            parts = [json.dumps(asdict(change)).encode(), b"admin" if author.admin else b""]
+            parts = [change.SerializeToString(), b"admin" if author.admin else b""]
             await _taken(self.asker.ask(MessageKind.CHANGED, parts))
 
     @staticmethod
@@ -149,10 +149,13 @@ def _text(request: Message) -> str:
     return MessageToJson(request, preserving_proto_field_name=True, indent=None)
 
 
+def _sendable(text: str) -> str:
+    """Short, and without halves of characters, which no message can hold."""
+    return text[:MAX_TEXT].encode("utf-8", "replace").decode()
+
+
 def changes_reply(log: ChangeLog, question: bytes) -> bytes:
     """The answer to `Operator.Changes`."""
     request = pb.ChangesRequest.FromString(question)
     changes = log.last(min(request.limit or _USUAL, MAX_HELD), request.since_s)
-    return pb.ChangesReply(
-        changes=[pb.OperatorChange(**asdict(each)) for each in changes]
-    ).SerializeToString()
+    return pb.ChangesReply(changes=changes).SerializeToString()

@@ -21,7 +21,7 @@ from bridge.safe_cycle.decider import Decider
 
 _log = logging.getLogger(__name__)
 
-MOST_PAIRS = 1000
+MAX_PAIRS = 1000
 _Order = pb.CoschedulingRequest
 
 
@@ -142,7 +142,7 @@ def _pairs(known: Learnt, user: str) -> list[pb.SharedPair]:
         if not user or user in (application_of(app)[0] for app in apps):
             found.append((sum(one.count for one in entry.seen), apps, entry))
     found.sort(key=lambda each: -each[0])
-    return [_pair(known, apps, entry) for _, apps, entry in found[:MOST_PAIRS]]
+    return [_pair(known, apps, entry) for _, apps, entry in found[:MAX_PAIRS]]
 
 
 def _pair(known: Learnt, apps: tuple[str, str], entry: Entry) -> pb.SharedPair:

@@ -12,7 +12,7 @@ Rules
        again when it changes. Without a valid file, every request is refused.
     2. A caller gets one answer within `PATIENCE_S`; heads, bodies and connections are bounded. An
        error is reported as a problem (RFC 9457), changes nothing and affects no other caller. If
-       `MOST_OPEN` have not sent the token, the oldest of them is sent away for the next; a caller
+       `MAX_OPEN` have not sent the token, the oldest of them is sent away for the next; a caller
        with the token never is.
     3. The id of an event follows from its contents, so a repeated event changes nothing.
 """
@@ -41,8 +41,8 @@ from bridge.rpc.transport.private_channel import RemoteRefusal
 _log = logging.getLogger(__name__)
 
 PATIENCE_S = 10.0
-MOST_BODY, MOST_HEAD, MOST_OPEN = 64 << 10, 16 << 10, 32
-LEAST_TOKEN = 16
+MAX_BODY, MAX_HEAD, MAX_OPEN = 64 << 10, 16 << 10, 32
+MIN_TOKEN = 16
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _EVENTS: Final = "/events"
 
@@ -72,12 +72,12 @@ class EventPage:
 
     async def serve(self, listener: socket.socket) -> asyncio.Server:
         """Starts to answer at a listening socket."""
-        return await asyncio.start_server(self._come, sock=listener, limit=MOST_HEAD)
+        return await asyncio.start_server(self._come, sock=listener, limit=MAX_HEAD)
 
     async def _come(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        if len(self._strangers) >= MOST_OPEN:
+        if len(self._strangers) >= MAX_OPEN:
             oldest = next(iter(self._strangers))
             del self._strangers[oldest]
             oldest.cancel()
@@ -171,8 +171,8 @@ def _token(path: Path) -> bytes:
         if found.st_uid not in (0, os.geteuid()) or stat.S_IMODE(found.st_mode) & 0o077:
             raise ConfigError("", "must belong to root or the service's user, mode 0600")
         token = files.read_bytes(path, 4096).strip()
-        if len(token) < LEAST_TOKEN:
-            raise ConfigError("", f"must hold at least {LEAST_TOKEN} characters")
+        if len(token) < MIN_TOKEN:
+            raise ConfigError("", f"must hold at least {MIN_TOKEN} characters")
     except (OSError, ConfigError) as error:
         _log.error("power.events: token file %s: %s", path, error)
         return b""
@@ -184,7 +184,7 @@ async def _head(reader: asyncio.StreamReader) -> tuple[str, str, dict[str, str]]
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.LimitOverrunError:
-        _refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"at most {MOST_HEAD} bytes")
+        _refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"at most {MAX_HEAD} bytes")
     first, *lines = head.decode("latin-1").split("\r\n")
     words = first.split(" ")
     if len(words) != 3 or not words[2].startswith("HTTP/1."):
@@ -206,8 +206,8 @@ async def _body(reader: asyncio.StreamReader, fields: dict[str, str]) -> bytes:
     length = fields.get("content-length", "")
     if not (length.isascii() and length.isdigit()):
         _refuse(HTTPStatus.LENGTH_REQUIRED, "send Content-Length")
-    if len(length) > 9 or int(length) > MOST_BODY:
-        _refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"an event has at most {MOST_BODY} bytes")
+    if len(length) > 9 or int(length) > MAX_BODY:
+        _refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"an event has at most {MAX_BODY} bytes")
     return await reader.readexactly(int(length))
 
 

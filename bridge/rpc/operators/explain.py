@@ -35,7 +35,7 @@ from bridge.units import NEVER, UNPLANNED, format_clock, format_duration
 from bridge.words import Words
 
 MOST_BLOCKERS = 20
-MOST_LINKS_TOLD = 3
+MAX_LINKS_TOLD = 3
 """In the sentence; the message has them all."""
 
 
@@ -257,7 +257,7 @@ def _explain_waiting(
 
 def chain_sentence(published: Published, chain: tuple[ChainLink, ...]) -> str:
     """Describes the blocking chain in one sentence."""
-    parts = [_waits_for(published, link) for link in chain[:MOST_LINKS_TOLD]]
+    parts = [_waits_for(published, link) for link in chain[:MAX_LINKS_TOLD]]
     text = "; that one ".join(f"waits for {part}" for part in parts)
     if more := len(chain) - len(parts):
         text += f"; and so on through {more} more"

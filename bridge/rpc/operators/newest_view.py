@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from bridge.rpc.operators.view import View, unpack
 from bridge.rpc.transport.private_channel import Asker, MessageKind
 
-LEAST_AGE_S = 0.1
+MIN_AGE_S = 0.1
 """Shortest interval between requests for a view."""
 SHARE = 0.1
 """Largest share of the service's process time for making views."""
@@ -96,5 +96,5 @@ class Views:
             self._known,
             0 if self._seen is None else self._seen.count + 1,
             now,
-            max(LEAST_AGE_S, cost_s / SHARE),
+            max(MIN_AGE_S, cost_s / SHARE),
         )

@@ -2,9 +2,9 @@
 """The open calls of operators and users: who calls, how many calls at once, how long they wait.
 
 Rules
-    1. A call fails when it has waited for `MOST_WAIT_S` or until its own deadline.
+    1. A call fails when it has waited for `MAX_WAIT_S` or until its own deadline.
     2. A call without a request after `QUESTION_S` is ended. Each user has at most `ANSWERING`
-       answers in progress and `MOST_CALLS` open calls.
+       answers in progress and `MAX_CALLS` open calls.
 """
 
 import asyncio
@@ -18,9 +18,9 @@ from google.protobuf.message import DecodeError
 from bridge.rpc.operators.queries import refuse
 
 QUESTION_S = 10.0
-MOST_WAIT_S = 60.0
+MAX_WAIT_S = 60.0
 ANSWERING = 8
-MOST_CALLS = 512
+MAX_CALLS = 512
 
 
 @dataclass
@@ -89,14 +89,14 @@ class OpenCalls:
         Raises:
             Refused: by a rule, or the request cannot be decoded.
         """
-        if call.user.calls > MOST_CALLS:
+        if call.user.calls > MAX_CALLS:
             refuse(
                 grpc.StatusCode.RESOURCE_EXHAUSTED,
                 "you have too many open calls: wait for their answers",
             )
         question = await _question(questions)
         left_s = context.time_remaining()
-        wait_s = MOST_WAIT_S if left_s is None else min(left_s, 2 * MOST_WAIT_S)
+        wait_s = MAX_WAIT_S if left_s is None else min(left_s, 2 * MAX_WAIT_S)
         try:
             async with asyncio.timeout(wait_s):
                 # Held until gRPC is done with the call: an answer that is not read counts.

@@ -15,7 +15,7 @@ from bridge.rpc.operators.power_messages import (
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.units import DAY_S
 
-MOST_OF_EVENTS = 200
+MAX_OF_EVENTS = 200
 """Maximum number of entries of all events; the rest of the log is for operators."""
 _GROUP = "event "
 
@@ -75,9 +75,7 @@ def take_event(corridor: CorridorSwitch | None, event: str, name: str, bounds: s
         for entry in entry_log.entries
         if entry.group.startswith(_GROUP) and entry.group != group and entry.stands_at(now_s)
     ]
-    if len(others) + len(wishes) > MOST_OF_EVENTS:
-        raise ConfigError(
-            "event", f"more than {MOST_OF_EVENTS} intervals are in force: delete some"
-        )
+    if len(others) + len(wishes) > MAX_OF_EVENTS:
+        raise ConfigError("event", f"more than {MAX_OF_EVENTS} intervals are in force: delete some")
     added = corridor.enter(wishes, Author(group, "demand response"), group)
     return len(added) + (len(before) if added or not wishes else 0)

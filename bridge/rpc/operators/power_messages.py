@@ -12,8 +12,8 @@ from bridge.power.sentences import source_text, state_text
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.units import NEVER
 
-MOST_STEPS = 1000
-MOST_SPAN_S = 10 * 366 * 86_400
+MAX_STEPS = 1000
+MAX_SPAN_S = 10 * 366 * 86_400
 """Entries last, and begin, at most ten years from now."""
 _NONE = -1
 
@@ -37,10 +37,10 @@ def entry_message(entry: OperatorEntry, now_s: int) -> pb.CorridorEntry:
 
 
 def step_messages(entries: Entries, now_s: int, until_s: int) -> Iterator[pb.CorridorStep]:
-    """The bounds from now on; at most `MOST_STEPS`."""
+    """The bounds from now on; at most `MAX_STEPS`."""
     corridor = corridor_at(entries, now_s)
     for count, (start, end, lower, upper) in enumerate(steps(corridor, now_s, until_s)):
-        if count == MOST_STEPS:
+        if count == MAX_STEPS:
             return
         lower_from, upper_from = sources_at(entries, start)
         yield pb.CorridorStep(
@@ -66,7 +66,7 @@ def wish_of(request: pb.CorridorRequest, now_s: int) -> Wish:
             raise ConfigError("power corridor", "give an end or a duration, not both")
         end_s = start_s + request.duration_s
     for name, at_s in (("from", start_s), ("until", end_s)):
-        if at_s != NEVER and not 0 <= at_s <= now_s + MOST_SPAN_S:
+        if at_s != NEVER and not 0 <= at_s <= now_s + MAX_SPAN_S:
             raise ConfigError("power corridor", f"{name} must lie within the next ten years")
     if end_s <= now_s:
         raise ConfigError("power corridor", "it is over already: give a later --until")

@@ -38,7 +38,7 @@ from bridge.rpc.operators.view import View
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.units import DAY_S, NEVER, UNPLANNED
 
-MOST_EFFECTS = 200
+MAX_EFFECTS = 200
 _SEED = 0
 _ORDER = {
     pb.CORRIDOR_EFFECT_KIND_HELD: 0,
@@ -77,7 +77,7 @@ def trial(
     return pb.CorridorReply(
         entry=entry,
         steps=step_messages(after, now_s, now_s + DAY_S),
-        effects=found[:MOST_EFFECTS],
+        effects=found[:MAX_EFFECTS],
         effects_total=len(found),
         warnings=_warnings(site, corridor_at(after, now_s), now_s),
     )

@@ -22,20 +22,20 @@ from bridge.planning.power.estimates import (
 from bridge.planning.power.planned import planned_draws
 from bridge.rpc.controller.cycles import Published
 from bridge.rpc.operators.explain import running_job
-from bridge.rpc.operators.power_messages import MOST_STEPS, entry_message, step_messages
+from bridge.rpc.operators.power_messages import MAX_STEPS, entry_message, step_messages
 from bridge.rpc.operators.power_source import measured_words
 from bridge.rpc.operators.view import View
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.units import DAY_S, NEVER, UNPLANNED
 
-MOST_JOBS, USUAL_JOBS = 1000, 10
-MOST_SPAN_S = 60 * DAY_S
+MAX_JOBS, USUAL_JOBS = 1000, 10
+MAX_SPAN_S = 60 * DAY_S
 
 
 def power_reply(view: View, published: Published, request: pb.PowerRequest) -> pb.PowerReply:
     """The bounds, the estimates, and the jobs that draw most."""
     now_s = published.snapshot.now_s
-    until_s = now_s + min(request.span_s or DAY_S, MOST_SPAN_S)
+    until_s = now_s + min(request.span_s or DAY_S, MAX_SPAN_S)
     entries = view.in_force.entries
     reply = pb.PowerReply(
         now_s=now_s,
@@ -46,7 +46,7 @@ def power_reply(view: View, published: Published, request: pb.PowerRequest) -> p
     rules = view.in_force.conditions.site.rules.power
     reply.bounded = rules is not None
     if rules is not None:
-        _fill(reply, rules, published, until_s, min(request.limit or USUAL_JOBS, MOST_JOBS))
+        _fill(reply, rules, published, until_s, min(request.limit or USUAL_JOBS, MAX_JOBS))
     return reply
 
 
@@ -119,6 +119,6 @@ def _planned(
     np.add.at(change, np.searchsorted(edges, end_s), -amount)
     total = np.cumsum(change[:-1]) + base_w + powers.idle_total_w
     keep = np.concatenate(([True], np.diff(total) != 0)) if len(total) else np.empty(0, bool)
-    starts, values = edges[keep].tolist()[:MOST_STEPS], total[keep].tolist()
+    starts, values = edges[keep].tolist()[:MAX_STEPS], total[keep].tolist()
     for start, end, value in zip(starts, [*starts[1:], until_s], values, strict=False):
         yield pb.PowerStep(from_s=start, until_s=end, estimate_w=value)

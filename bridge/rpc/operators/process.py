@@ -6,8 +6,8 @@ Rules
        callers wait in the kernel's queue during a restart.
     2. Its requests are answered by separate threads, which hold locks of the cycle only for the
        time of a few assignments.
-    3. A process that has died is restarted after `LEAST_PAUSE_S`, doubled after each further death
-       up to `MOST_PAUSE_S`. A process that is silent for `SILENT_S` is killed.
+    3. A process that has died is restarted after `MIN_PAUSE_S`, doubled after each further death
+       up to `MAX_PAUSE_S`. A process that is silent for `SILENT_S` is killed.
 """
 
 import contextlib
@@ -42,13 +42,12 @@ from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.transport.private_channel import Channel, Frame, MessageKind, Part
 from bridge.rpc.transport.status_codes import code_of
 from bridge.state.announced_starts import StartRecords
-from bridge.state.change_files import LoggedChange
 from bridge.state.change_log import ChangeLog
 from bridge.state.store import Slow
 
 _log = logging.getLogger(__name__)
 
-LEAST_PAUSE_S, MOST_PAUSE_S = 0.1, 30.0
+MIN_PAUSE_S, MAX_PAUSE_S = 0.1, 30.0
 STEADY_S = 60.0
 """A process that lived this long did not die because of its start."""
 SILENT_S = 120.0
@@ -204,7 +203,7 @@ class Answers:
         log, given = self._functions.changes, bytes(parts[0])
         if kind == MessageKind.CHANGES:
             return [changes_reply(log, given)]
-        log.add(LoggedChange(**json.loads(given)), admin=bool(parts[1]))
+        log.add(pb.OperatorChange.FromString(given), admin=bool(parts[1]))
         return []
 
     def _view(self, known: int, known_changes: int) -> list[Part]:
@@ -329,7 +328,7 @@ class OperatorProcess:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _run(self) -> None:
-        pause_s = LEAST_PAUSE_S
+        pause_s = MIN_PAUSE_S
         while not self._stopping.is_set():
             began = time.monotonic()
             try:
@@ -340,9 +339,9 @@ class OperatorProcess:
                 if not self._stopping.is_set():
                     _log.error("the operators' process has ended (%s): it is started again", code)
             if time.monotonic() - began > STEADY_S:
-                pause_s = LEAST_PAUSE_S
+                pause_s = MIN_PAUSE_S
             self._stopping.wait(pause_s)
-            pause_s = min(2 * pause_s, MOST_PAUSE_S)
+            pause_s = min(2 * pause_s, MAX_PAUSE_S)
 
     def _one(self) -> int:
         """Runs one process until it ends; returns how it ended."""

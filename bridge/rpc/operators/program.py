@@ -39,7 +39,7 @@ ALIVE_S = 5.0
 
 _KEPT_DESCRIPTORS = 34
 """Threads for the server, the channel, the log, and readers of metrics."""
-_MOST_CONNECTIONS = 4096
+_MAX_CONNECTIONS = 4096
 _METRICS_S = 1.0
 _USER_QUESTION = 64 << 10
 _ADMIN_QUESTION = exchange_text.MOST_BYTES + _USER_QUESTION
@@ -89,7 +89,7 @@ async def _serve(settings: dict[str, Any], asker: Asker) -> None:
         policy,
         bounds=ConnectionLimits(
             per_owner=settings["per_user"],
-            total=affordable(_MOST_CONNECTIONS, _KEPT_DESCRIPTORS),
+            total=affordable(_MAX_CONNECTIONS, _KEPT_DESCRIPTORS),
             stall_s=30.0,
             age_s=_AGE_S,
         ),

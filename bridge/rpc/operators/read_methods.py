@@ -35,7 +35,7 @@ from bridge.state.announced_starts import StartRecords
 
 ACCURACY_S = 5.0
 """How long records of starts are cached."""
-MOST_WAIT_RECORD_S, USUAL_WAIT_RECORD_S = 60, 10
+MAX_WAIT_RECORD_S, USUAL_WAIT_RECORD_S = 60, 10
 _WORKERS = 2
 """Threads that make answers."""
 _CLOSED = "the service does not answer"
@@ -162,7 +162,7 @@ class ReadMethods:
     async def _record(self, question: bytes, call: Call) -> bytes:
         need_admin(call.admin, "record: a recording holds the jobs of all users")
         request = pb.RecordRequest.FromString(question)
-        wait_s = min(request.wait_s or USUAL_WAIT_RECORD_S, MOST_WAIT_RECORD_S)
+        wait_s = min(request.wait_s or USUAL_WAIT_RECORD_S, MAX_WAIT_RECORD_S)
         words = [str(request.min_queue).encode(), str(wait_s).encode()]
         parts = await self._asker.answer(MessageKind.RECORD, words)
         if not parts:

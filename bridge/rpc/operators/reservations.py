@@ -33,7 +33,7 @@ from bridge.units import NEVER, UNLIMITED_S, format_instant
 
 WAIT_S = 30.0
 """The controller calls every `bridge_tick_s` (10 s) at the least."""
-MOST_SHOWN = 50
+MAX_SHOWN = 50
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _WHO = re.compile(r"[A-Za-z0-9_.@-]{1,64}")
 _LONGEST_S = 10 * UNLIMITED_S
@@ -217,6 +217,6 @@ def _is_live(now_s: int) -> bool:
 
 
 def _jobs(published: Published, slot: ReservationSlot) -> list[pb.PlannedJob]:
-    running = [running_job(published, row) for row in slot.running[:MOST_SHOWN]]
-    planned = [planned_job(published, row) for row in slot.planned[:MOST_SHOWN]]
+    running = [running_job(published, row) for row in slot.running[:MAX_SHOWN]]
+    planned = [planned_job(published, row) for row in slot.planned[:MAX_SHOWN]]
     return running + planned

@@ -24,7 +24,7 @@ from bridge.resizing.overlay import Shown
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.units import format_duration
 
-MOST_POINTS: Final = 12
+MAX_POINTS: Final = 12
 
 _TEXTS: Final = {
     WidthCode.NONE: "nothing is decided about it yet",
@@ -153,8 +153,8 @@ def speed_ups(
         kept = (*(at for at in kept if at.width != width), AtWidth(width, 1, serial))
     powers = [1 << bit for bit in range(21) if least <= 1 << bit <= most]
     known = [at.width for at in kept if least <= at.width <= most]
-    chosen = sorted({least, width, most, *known, *powers[:MOST_POINTS]})
-    while len(chosen) > MOST_POINTS:
+    chosen = sorted({least, width, most, *known, *powers[:MAX_POINTS]})
+    while len(chosen) > MAX_POINTS:
         chosen.remove(next(each for each in chosen if each not in {least, width, most}))
     for point in curve(kept, chosen):
         yield pb.SpeedUp(width=point.width, speed_up=point.speed_up, source=point.source)

@@ -7,7 +7,7 @@ After an error the tables are not valid, and `bridge.rpc.reported.session` disca
 """
 
 import dataclasses
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from itertools import chain, islice
 
 import numpy as np
@@ -20,6 +20,7 @@ from bridge.model.decisions.resizes import Resizes, resized
 from bridge.model.job import EndedTable, JobTable, RunningTable, left_out_of
 from bridge.model.snapshot import Partition, Reservation, Snapshot
 from bridge.model.topology import Topology
+from bridge.planning.eligibility.substitutes import Substitutes
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.decode_allocation import (
     Allocated,
@@ -29,7 +30,7 @@ from bridge.rpc.reported.decode_allocation import (
 )
 from bridge.rpc.reported.decode_request import Lowered, lower
 from bridge.rpc.reported.features import Feature
-from bridge.rpc.reported.irregularities import MOST_ODD, irregularities
+from bridge.rpc.reported.irregularities import MAX_ODD, irregularities
 from bridge.rpc.reported.jobs import (
     PENDING_FIELDS,
     RUNNING_FIELDS,
@@ -37,7 +38,7 @@ from bridge.rpc.reported.jobs import (
     ReportedRunningJobs,
 )
 from bridge.rpc.reported.nodes import ReportedNodes
-from bridge.rpc.reported.refusals import Refusals
+from bridge.rpc.reported.refusals import Others, Refusals
 from bridge.rpc.reported.safe_text import printable
 from bridge.rpc.reported.table_columns import TableColumns
 from bridge.rpc.reported.tables import read_licences, read_partitions, read_reservations
@@ -90,6 +91,7 @@ class ReportedCluster:
         self._running_table: RunningTable | None = None
         self._licence_total: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._odd_names: dict[str, str] = {}
+        self._unread_names: dict[str, str] = {}
         self._left_out = LeftOut("job")
         self._contradictory: dict[str, str] = {}
 
@@ -140,12 +142,13 @@ class ReportedCluster:
         """Resolves names to indexes again, after nodes or partitions changed."""
         nodes, hello = self.nodes, self._hello
         odd: dict[str, str] = {}
-        partitions = read_partitions(self._partition_messages, nodes.index, odd)
+        unread: dict[str, str] = {}
+        partitions = read_partitions(self._partition_messages, nodes.index, unread, odd)
         if Feature.SHARE not in hello.features:
             partitions = tuple(dataclasses.replace(part, shared=False) for part in partitions)
-        licences = read_licences(self._licence_messages, odd)
+        licences = read_licences(self._licence_messages, unread)
         self._reservations = read_reservations(
-            self._reservation_messages, nodes.index, licences, odd
+            self._reservation_messages, nodes.index, licences, unread, odd
         )
         layout = TableColumns(
             nodes=nodes.index,
@@ -172,7 +175,7 @@ class ReportedCluster:
             resizable=Feature.RESIZE in self._hello.features,
             dialect=hello.dialect,
         )
-        self._odd_names = odd
+        self._odd_names, self._unread_names = odd, unread
         self._partitions = partitions
         self._licence_total = np.array(list(licences.values()), dtype=np.int64)
         self._layout = layout
@@ -216,7 +219,8 @@ class ReportedCluster:
         return found
 
     def _forget(self, job_id: str) -> None:
-        self._left_out.reasons.pop(printable(job_id), None)
+        if self._left_out.reasons.pop(printable(job_id), None) is not None:
+            self.gone.append(job_id)
         if self._running.remove(job_id):
             self._releases.pop(job_id, None)
             self._running_table = None
@@ -230,9 +234,8 @@ class ReportedCluster:
         numbers, texts, read = [], [], []
         for job in jobs:
             told = self._left_out.unless(job.id, _waiting_numbers, job)
-            if told is None:
+            if told is None:  # it still waits, and keeps its announced start
                 if self._pending.remove(job.id):
-                    self.gone.append(job.id)
                     self._job_table = None
                 continue
             numbers.append(told)
@@ -261,7 +264,9 @@ class ReportedCluster:
 
     def _allocated(self, job: pb.Job) -> Allocated:
         read = self._left_out.unless(job.id, self._read_allocation, job)
-        return unread_allocation(job, self._layout) if read is None else read
+        if read is None:
+            return unread_allocation(job, self._layout, self.nodes.table().capacity)
+        return read
 
     def _read_allocation(self, job: pb.Job) -> Allocated:
         return read_allocation(job, self._layout, self._malleable(job))
@@ -295,20 +300,6 @@ class ReportedCluster:
             elif job.id not in held:
                 self.started.append(Began(job.id, allocation.start_s, where))
 
-    def _others(self, jobs: JobTable, row: int, names: frozenset[str]) -> tuple[int, ...]:
-        """The nodes of these names, if the job does not need them; otherwise none."""
-        index = self.nodes.table().index
-        nodes = {index[name] for name in names if name in index} - set(jobs.required[row])
-        usable = self.nodes.table().usable
-        left = {
-            node
-            for partition in jobs.partitions[row]
-            for node in self._partitions[partition].nodes.tolist()
-            if usable[node]
-        }
-        left -= nodes | set(jobs.excluded[row])
-        return tuple(nodes) if len(left) >= jobs.min_nodes[row] else ()
-
     def _with_releases(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot in which nodes being released are rows of their own."""
         running = snapshot.running
@@ -324,6 +315,20 @@ class ReportedCluster:
     def has_left_out(self) -> bool:
         """Whether some job cannot be read, or a report contradicts itself."""
         return bool(self._left_out.reasons or self._contradictory)
+
+    @property
+    def left_out_jobs(self) -> Collection[str]:
+        """Ids of the jobs that cannot be read; what is shown of an id that is none."""
+        return self._left_out.reasons.keys()
+
+    def first_left_out(self, count: int) -> list[str]:
+        """The fields of the first objects that cannot be read."""
+        return [field for field, _ in islice(self._unread(), count)]
+
+    def _unread(self) -> Iterator[tuple[str, str]]:
+        yield from ((f"jobs[{name}]", why) for name, why in self._left_out.reasons.items())
+        yield from ((f"nodes[{name}] ", why) for name, why in self.nodes.left_out.reasons.items())
+        yield from self._unread_names.items()
 
     @property
     def running_changed(self) -> bool:
@@ -345,13 +350,13 @@ class ReportedCluster:
     def irregularities(self, now_s: int) -> dict[str, str]:
         """Fields that are irregular and why (`bridge.rpc.reported.irregularities`)."""
         nodes = self.nodes
-        unread = [
-            *((f"jobs[{name}]", why) for name, why in self._left_out.reasons.items()),
-            *((f"jobs[{name}] ", why) for name, why in self._contradictory.items()),
-            *((f"nodes[{name}] ", why) for name, why in nodes.left_out.reasons.items()),
-        ]
-        found = irregularities(now_s, nodes.resources, nodes.table(), self._running_jobs())
-        return dict(islice(chain(unread, self._odd_names.items(), found), MOST_ODD))
+        found = chain(
+            self._unread(),
+            ((f"jobs[{name}] ", why) for name, why in self._contradictory.items()),
+            self._odd_names.items(),
+            irregularities(now_s, nodes.resources, nodes.table(), self._running_jobs()),
+        )
+        return dict(islice(found, MAX_ODD))
 
     def snapshot(
         self,
@@ -365,12 +370,6 @@ class ReportedCluster:
         if self._job_table is None:
             self._job_table = self._pending.table()
         jobs, serials = self._job_table
-        if self._refusals:
-            rows = self._pending.rows_of(self._refusals, serials)
-            jobs = self._refusals.overlay(
-                jobs, rows, changes=self.changes, now_s=now_s, others=self._others,
-                partitions=self._layout.partitions,
-            )  # fmt: skip
         nodes = self.nodes.table()
         snapshot = Snapshot(
             now_s=now_s,
@@ -387,7 +386,25 @@ class ReportedCluster:
             topology=switches(nodes.names, self._hello.dialect),
             dialect=self._hello.dialect,
         )
+        if self._refusals:
+            rows = self._pending.rows_of(self._refusals, serials)
+            jobs = self._refusals.overlay(
+                jobs, rows, changes=self.changes, now_s=now_s, others=_others(snapshot),
+                partitions=self._layout.partitions,
+            )  # fmt: skip
+            snapshot = dataclasses.replace(snapshot, jobs=jobs)
         return self._with_releases(snapshot) if self._releases else snapshot, serials
+
+
+def _others(snapshot: Snapshot) -> Others:
+    """Returns which of some nodes a job could do without; all of them or none."""
+    substitutes, index, jobs = Substitutes(snapshot), snapshot.nodes.index, snapshot.jobs
+
+    def found(row: int, names: frozenset[str]) -> tuple[int, ...]:
+        nodes = {index[name] for name in names if name in index} - set(jobs.required[row])
+        return tuple(nodes) if substitutes.exist(row, nodes) else ()
+
+    return found
 
 
 def _now_running(running: RunningTable, now_s: int) -> RunningTable:

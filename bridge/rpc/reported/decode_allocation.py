@@ -117,21 +117,24 @@ def read_allocation(
     )
 
 
-def unread_allocation(job: pb.Job, layout: TableColumns) -> Allocated:
-    """For an allocation that cannot be read: all of the nodes that it names, until it ends."""
+def unread_allocation(job: pb.Job, layout: TableColumns, capacity: NDArray[np.int64]) -> Allocated:
+    """For an allocation that cannot be read: all of the nodes that it names, and its licences.
+
+    Args:
+        job: running or completing.
+        layout: names of the cluster.
+        capacity: (n_nodes, R) of its nodes.
+    """
     nodes: set[int] = set()
     for use in job.allocation.uses[: len(layout.nodes)]:
         with contextlib.suppress(RequestError):
             nodes.update(layout.nodes.parse(use.nodes, unknown_ok=True).tolist())
     sound = pb.Job(state=pb.JOB_STATE_RUNNING)
     sound.allocation.partition = job.allocation.partition
+    sound.allocation.licences.extend(job.allocation.licences)
     sound.allocation.start_s = min(max(job.allocation.start_s, 0), LATEST_S - 1)
-    return replace(
-        read_allocation(sound, layout),
-        exclusive=True,
-        nodes=np.array(sorted(nodes), dtype=np.int32),
-        use=np.zeros((len(nodes), len(layout.resources)), dtype=np.int64),
-    )
+    named = np.array(sorted(nodes), dtype=np.int32)
+    return replace(read_allocation(sound, layout), exclusive=True, nodes=named, use=capacity[named])
 
 
 def _head(allocation: pb.Allocation, layout: TableColumns, nodes: NDArray[np.int32]) -> int:

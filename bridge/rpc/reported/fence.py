@@ -37,7 +37,7 @@ LONGEST_LEASE_S = 3 * 3600.0
 """Three times the largest `bridge_tick_s`."""
 
 TIMES = 3
-MOST_REMEMBERED = 64
+MAX_REMEMBERED = 64
 
 
 @dataclass
@@ -90,7 +90,7 @@ class Fence:
             life.lease_s = min(max(past.lease_s, kept_s), LONGEST_LEASE_S)
             del self._past[epoch]
         if self.epoch:
-            while len(self._past) >= MOST_REMEMBERED:
+            while len(self._past) >= MAX_REMEMBERED:
                 del self._past[next(iter(self._past))]
             self._holder.silenced = epoch < self.epoch
             self._past[self.epoch] = self._holder

@@ -5,6 +5,9 @@ Rules
     1. An irregularity is never an error: the job or node is used as the table says.
     2. A delta may contain one because a former delta was lost. So the first time a full report is
        requested, which is trusted (`bridge.rpc.reported.session`).
+    3. What is left out of a full report may be damaged only in that message. While anything is left
+       out, a full report is requested again after 60 s, and each time after twice as long, up to an
+       hour.
 
 | what | where it comes from | planned with |
 |---|---|---|
@@ -35,7 +38,10 @@ _log = logging.getLogger(__name__)
 DOUBT_S = 60
 """Shortest time between two requests for a full report, s."""
 
-MOST_ODD = 1000
+MAX_REPEAT_S = 3600
+"""Longest time until a full report is requested again while something is left out, s."""
+
+MAX_ODD = 1000
 """Irregularities remembered, so that each causes only one request for a full report."""
 
 
@@ -45,6 +51,7 @@ class Doubts:
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
         self._asked_s = -DOUBT_S
+        self._repeat_s, self._due_s = DOUBT_S, 0
 
     def review(self, found: dict[str, str], now_s: int, full: bool) -> str:
         """Records what a report contains.
@@ -63,9 +70,29 @@ class Doubts:
             _log.warning("planning with irregular data: %s", shown)
         return ""
 
+    def still_left_out(self, names: list[str], now_s: int, full: bool) -> str:
+        """Why a full report is to be requested again (rule 3); empty: it is not.
+
+        Args:
+            names: the first objects that are left out after the report.
+            now_s: when it was made.
+            full: it was a full one.
+        """
+        if not names:
+            self._repeat_s, self._due_s = DOUBT_S, 0
+        elif full:
+            self._due_s = now_s + self._repeat_s
+            self._repeat_s = min(2 * self._repeat_s, MAX_REPEAT_S)
+        if not names or full or now_s < max(self._due_s, self._asked_s + DOUBT_S):
+            return ""
+        self._asked_s = now_s
+        more = " and others" if len(names) > 3 else ""
+        return f"{', '.join(names[:3])}{more} cannot be read; perhaps the last report was damaged"
+
     def clock_set_back(self, now_s: int) -> None:
         """The controller's clock was set to this time."""
         self._asked_s = now_s - DOUBT_S
+        self._due_s = min(self._due_s, now_s)
 
 
 def irregularities(

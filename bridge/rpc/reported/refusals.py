@@ -9,11 +9,11 @@ Rules
     3. Refusals because of busy nodes do not count against the job: it is retried after any change,
        and after `BUSY_S` at the latest. After `BUSY_FOR_S` of them without a pause its nodes are
        not about to be free (it may need some that lie together): then after a change, and after
-       `retry_s` at the latest.
-    4. One of the refused nodes is avoided for `AVOID_S` if enough others are left, as it may have a
-       problem that the model does not cover; so nodes are tried one after the other. This does not
-       apply if a limit refuses the job. The same holds for the partition of a job that named
-       several.
+       `retry_s` at the latest, and (4) applies.
+    4. One of the refused nodes is avoided for `AVOID_S` (after busy nodes, twice `retry_s`) if
+       others could hold the job: it may have a problem that the model does not cover; so nodes are
+       tried one after the other. This does not apply if a limit refuses the job. The same holds for
+       the partition of a job that named several.
     5. A refusal recorded later than the present is dropped: the clock has been set.
 """
 
@@ -31,7 +31,7 @@ BUSY_AGAIN_S, BUSY_FOR_S = 3, 30
 refused for longer is not."""
 AVOID_S = 600
 
-Others = Callable[[JobTable, int, frozenset[str]], tuple[int, ...]]
+Others = Callable[[int, frozenset[str]], tuple[int, ...]]
 
 _STARTABLE = (Hold.NONE, Hold.BEGIN_TIME, Hold.RESERVATION)
 
@@ -129,9 +129,11 @@ class Refusals:
             lasts = now_s - busy_from_s >= BUSY_FOR_S
             wait_s, at_most_s = 0, self.retry_s if lasts else BUSY_S
         else:
+            lasts = True
             times += 1
             wait_s = 0 if times == 1 else min(1 << min(times - 2, 20), self.retry_s)
             at_most_s = self.retry_s
+        if lasts:
             avoid = avoid | set(nodes[:1])
             partitions = partitions | ({partition} - {""})
         self._refused[job_id] = RefusedStart(
@@ -144,7 +146,7 @@ class Refusals:
             times=times,
             avoid=avoid,
             partitions=partitions,
-            avoid_until_s=now_s + AVOID_S,
+            avoid_until_s=now_s + (2 * self.retry_s if busy else AVOID_S),
             busy_from_s=busy_from_s,
         )
 
@@ -212,7 +214,7 @@ class Refusals:
                 if refusal.holds(changes, now_s):
                     held.append(row)
                 elif refusal.avoid and avoids:
-                    avoiding[row] = others(jobs, row, refusal.avoid)
+                    avoiding[row] = others(row, refusal.avoid)
         if not held and not avoiding and not left:
             return jobs
         hold: NDArray[np.int8] = jobs.hold.copy()

@@ -18,14 +18,14 @@ Rules
        (`bridge.rpc.reported.refusals`).
     6. If the clock runs back or leaps, a full report is requested (`bridge.rpc.reported.clock`).
     7. An irregularity (`bridge.rpc.reported.irregularities`) causes one request for a full report;
-       what a full report says is used. Times stated by users are never
-       refused, but clipped to valid bounds.
+       what a full report says is used, and requested again from time to time while it leaves
+       something out. Times stated by users are never refused, but clipped to valid bounds.
 """
 
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +68,7 @@ class Session:
         full_requests: number of requests for a full report.
         started: jobs that started with the last report.
         gone: waiting jobs that it removed.
-        whole: it was a full one.
+        whole: it named all jobs: a full one that left out no more than the one before.
         ended: jobs that ended with it.
     """
 
@@ -97,6 +97,7 @@ class Session:
         self.whole = False
         self.ended = NONE_ENDED
         self._broken = False
+        self._missing: frozenset[str] = frozenset()
         self._doubts = Doubts()
         self._clock = ControllerClock()
         self.retry_s = retry_s
@@ -112,6 +113,11 @@ class Session:
     def epoch(self) -> int:
         """Of the accepted controller; 0 before its hello."""
         return self._fence.epoch
+
+    @property
+    def left_out_jobs(self) -> Collection[str]:
+        """Ids of the jobs that cannot be read, and are not in the snapshot if they wait."""
+        return self._cluster.left_out_jobs
 
     @property
     def nodes(self) -> NodeIndex:
@@ -144,6 +150,7 @@ class Session:
             return False
         if hello.epoch != self.hello.epoch:
             self._broken, self._doubts, self._clock = False, Doubts(), ControllerClock()
+            self._missing = frozenset()
         self.hello = hello
         self._clear()
         return True
@@ -160,7 +167,7 @@ class Session:
         """
         greeted = self._fence.admit(request.epoch)
         self.started, self.gone, self.ended = [], [], NONE_ENDED
-        self.whole = full = request.base_generation == 0
+        self.whole, full = False, request.base_generation == 0
         if not greeted or not self.follows(request):
             return self._ask()
         try:
@@ -188,7 +195,11 @@ class Session:
             _log.warning("requesting a full report: %s", doubt)
             self._clear()
             return self._ask()
-        self._broken = False if full else self._broken
+        if full:
+            self._broken = False
+            missing = frozenset(self._cluster.left_out_jobs)
+            self.whole = missing <= self._missing
+            self._missing = missing
         self.generation = request.generation
         self.now_s = request.now_s
         self.started, self.gone = self._cluster.started, self._cluster.gone
@@ -214,12 +225,13 @@ class Session:
                         nodes.parse(text, unknown_ok=unknown_ok)
 
     def _doubt(self, request: pb.CycleRequest, full: bool) -> str:
-        """New irregularities, which a lost delta may have caused (rule 7)."""
-        cluster = self._cluster
+        """Why a full report is to be requested: irregularities, or what is left out (rule 7)."""
+        cluster, now_s = self._cluster, request.now_s
         odd = request.jobs and cluster.has_left_out
-        if not (odd or cluster.running_changed or request.nodes or request.removed_nodes):
-            return ""
-        return self._doubts.review(cluster.irregularities(request.now_s), request.now_s, full)
+        new = ""
+        if odd or cluster.running_changed or request.nodes or request.removed_nodes:
+            new = self._doubts.review(cluster.irregularities(now_s), now_s, full)
+        return new or self._doubts.still_left_out(cluster.first_left_out(4), now_s, full)
 
     def _ask(self) -> bool:
         self.full_requests += 1

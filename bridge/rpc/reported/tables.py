@@ -36,20 +36,25 @@ _Item = TypeVar("_Item", bound=_Named)
 
 
 def _nodes_of(
-    text: str, nodes: NodeIndex, where: str, odd: dict[str, str]
+    text: str, nodes: NodeIndex, where: str, unread: dict[str, str], odd: dict[str, str]
 ) -> NDArray[np.int32] | None:
     """The nodes that a text names; unknown ones are left out. None: it cannot be read."""
     try:
         return nodes.parse(text)
     except RequestError as error:
-        odd[f"{where}.nodes"] = str(error)
+        why = str(error)
     try:
-        return nodes.parse(text, unknown_ok=True)
+        members = nodes.parse(text, unknown_ok=True)
     except RequestError:
+        unread[f"{where}.nodes"] = why
         return None
+    odd[f"{where}.nodes"] = why
+    return members
 
 
-def _named(items: Iterable[_Item], field: str, odd: dict[str, str]) -> Iterator[tuple[_Item, str]]:
+def _named(
+    items: Iterable[_Item], field: str, unread: dict[str, str]
+) -> Iterator[tuple[_Item, str]]:
     """Each item with a valid name once, and its place in messages."""
     items = list(items)
     if len(items) > MAX_ITEMS:
@@ -58,33 +63,34 @@ def _named(items: Iterable[_Item], field: str, odd: dict[str, str]) -> Iterator[
     for item in items:
         where = f"{field}[{printable(item.name[:64])}]"
         if not 0 < len(item.name) <= MAX_WORD or not item.name.isprintable():
-            odd[f"{where}.name"] = "is missing, too long or not printable"
+            unread[f"{where}.name"] = "is missing, too long or not printable"
         elif item.name in names:
-            odd[f"{where}.name"] = "is listed twice"
+            unread[f"{where}.name"] = "is listed twice"
         else:
             names.add(item.name)
             yield item, where
 
 
 def read_partitions(
-    messages: pb.Partitions, nodes: NodeIndex, odd: dict[str, str]
+    messages: pb.Partitions, nodes: NodeIndex, unread: dict[str, str], odd: dict[str, str]
 ) -> tuple[Partition, ...]:
     """Reads the partitions.
 
     Args:
         messages: as sent.
         nodes: names.
-        odd: gets the fields that are odd, and why (`bridge.rpc.reported.irregularities`).
+        unread: gets the fields that cannot be read, and why.
+        odd: gets those that are used although they are irregular, and why.
 
     Raises:
         SnapshotError: there are too many.
     """
     found = []
-    for item, where in _named(messages.items, "partitions", odd):
-        members = _nodes_of(item.nodes, nodes, where, odd)
+    for item, where in _named(messages.items, "partitions", unread):
+        members = _nodes_of(item.nodes, nodes, where, unread, odd)
         negative = min(item.max_time_s, item.default_time_s) < 0
         if negative:
-            odd[f"{where}.time"] = "is negative"
+            unread[f"{where}.time"] = "is negative"
         found.append(
             Partition(
                 name=item.name,
@@ -103,7 +109,11 @@ def read_partitions(
 
 
 def read_reservations(
-    messages: pb.Reservations, nodes: NodeIndex, licences: Iterable[str], odd: dict[str, str]
+    messages: pb.Reservations,
+    nodes: NodeIndex,
+    licences: Iterable[str],
+    unread: dict[str, str],
+    odd: dict[str, str],
 ) -> tuple[Reservation, ...]:
     """Reads the reservations.
 
@@ -111,18 +121,19 @@ def read_reservations(
         messages: as sent.
         nodes: names.
         licences: names.
-        odd: gets the fields that are odd, and why (`bridge.rpc.reported.irregularities`).
+        unread: gets the fields that cannot be read, and why.
+        odd: gets those that are used although they are irregular, and why.
 
     Raises:
         SnapshotError: there are too many.
     """
     column = {name: at for at, name in enumerate(licences)}
     found = []
-    for item, where in _named(messages.items, "reservations", odd):
+    for item, where in _named(messages.items, "reservations", unread):
         if not 0 <= item.start_s < item.end_s:
             odd[f"{where}.end_s"] = "is not after its start"
         start_s = min(max(item.start_s, 0), LATEST_S - 1)
-        members = _nodes_of(item.nodes, nodes, where, odd)
+        members = _nodes_of(item.nodes, nodes, where, unread, odd)
         kept = np.zeros(len(column), dtype=np.int64)
         for use in item.licences:
             if (at := column.get(use.name)) is not None:
@@ -141,13 +152,17 @@ def read_reservations(
     return tuple(found)
 
 
-def read_licences(messages: pb.Licences, odd: dict[str, str]) -> dict[str, int]:
+def read_licences(messages: pb.Licences, unread: dict[str, str]) -> dict[str, int]:
     """Reads the licences: name to what this cluster's jobs may use in all.
+
+    Args:
+        messages: as sent.
+        unread: gets the fields that cannot be read, and why.
 
     Raises:
         SnapshotError: there are too many.
     """
     return {
         item.name: min(max(item.total - item.used_elsewhere, 0), MAX_COUNT)
-        for item, _ in _named(messages.items, "licences", odd)
+        for item, _ in _named(messages.items, "licences", unread)
     }

@@ -11,7 +11,7 @@ _log = logging.getLogger(__name__)
 
 _TOLD_S = 60.0
 
-_MOST_OWNERS_TOLD = 16
+_MAX_OWNERS_TOLD = 16
 
 OnRefused = Callable[[str, str], None]
 """Called for every rejection: the gate's key, and "user", "connections", "descriptors",
@@ -53,7 +53,7 @@ class Complaints:
         if not self._told:
             self._summed = now
         about = (reason, owner)
-        if about in self._told or len(self._told) >= _MOST_OWNERS_TOLD:
+        if about in self._told or len(self._told) >= _MAX_OWNERS_TOLD:
             self._more[about if about in self._told else (reason, "others")] += 1
             return
         self._told.add(about)

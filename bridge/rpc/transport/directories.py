@@ -20,7 +20,7 @@ from pathlib import Path
 
 from bridge.errors import ConfigError
 
-_MOST_LINKS = 40
+_MAX_LINKS = 40
 
 
 def prepare_directory(path: Path, key: str, *, owners: Sequence[int], private: bool) -> None:
@@ -67,7 +67,7 @@ def _walk(path: Path, key: str, trusted: frozenset[int], mode: int, owner: int) 
         if stat.S_ISLNK(found.st_mode):
             _check_owner(here, "link", key, found.st_uid, trusted)
             links += 1
-            if links > _MOST_LINKS:
+            if links > _MAX_LINKS:
                 raise ConfigError(key, f"too many links on the way to {path}")
             target = here.readlink()
             left[:0] = [part for part in target.parts if part != "/"]

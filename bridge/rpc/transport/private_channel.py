@@ -18,7 +18,7 @@ from enum import IntEnum
 
 _HEAD = struct.Struct("<QBI")
 _LENGTH = struct.Struct("<Q")
-_MOST_PARTS = 100_000
+_MAX_PARTS = 100_000
 
 Part = bytes | bytearray | memoryview
 Frame = tuple[int, int, list[bytearray]]
@@ -71,7 +71,7 @@ class Channel:
         if head is None:
             return None
         number, kind, count = _HEAD.unpack(head)
-        if count > _MOST_PARTS:
+        if count > _MAX_PARTS:
             return None
         lengths = self._exactly(count * _LENGTH.size)
         if lengths is None:

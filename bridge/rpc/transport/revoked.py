@@ -21,7 +21,7 @@ from bridge import files
 from bridge.errors import ConfigError
 
 _log = logging.getLogger(__name__)
-_MOST_NAMES: Final = 100
+_MAX_NAMES: Final = 100
 _FINGERPRINT: Final = 64
 _LONGEST_SERIAL: Final = 42
 
@@ -48,7 +48,7 @@ def certificate_of(tls: ssl.SSLSocket) -> Certificate:
     pairs = [pair for part in subject for pair in part]  # type: ignore[attr-defined]
     names = {str(value) for key, value in pairs if key == "commonName"}
     alternative: Iterable[tuple[str, object]] = found.get("subjectAltName", ())  # type: ignore[assignment]
-    names |= {str(value) for _, value in list(alternative)[:_MOST_NAMES]}
+    names |= {str(value) for _, value in list(alternative)[:_MAX_NAMES]}
     raw = tls.getpeercert(binary_form=True) or b""
     return Certificate(
         frozenset(names),

@@ -9,7 +9,7 @@ from tests.integration.elastic.jobs import HURRY, Elastic, exports
 from tests.integration.slurm import ROOT
 
 CONFIG = ROOT / "slurm_conf" / "bridge.yaml"
-WAITS = {"add_s": 20, "grace_s": 8, "withdraw_s": 15, "vacate_s": 20, "rest_s": 8}
+WAITS = {"add_s": 20, "grace_s": 20, "withdraw_s": 15, "vacate_s": 20, "rest_s": 8}
 RULES = {
     "resizes": [
         {"user": "alice", "extra_nodes": 1},

@@ -164,7 +164,7 @@ class SiteRules(Rule):
     name = "rules"
 
     def __init__(self) -> None:
-        self.belief = Belief(only="two exclusive")  # the only untruth that tells of less
+        self.belief = Belief(only=("two exclusive", "unknown node"))  # they tell of less
 
     def before(self, index: int, event: Seen, truth: Truth) -> Iterable[str]:
         self.belief.see(index, event)
@@ -237,11 +237,11 @@ class Belief:
     """Whether what the service holds may be untrue, for it was told falsehoods.
 
     Attributes:
-        only: falsehoods of this kind only; empty: of any.
+        only: falsehoods of these kinds only; empty: of any.
         untrue: so it may be.
     """
 
-    def __init__(self, only: str = "") -> None:
+    def __init__(self, only: tuple[str, ...] = ()) -> None:
         self.only = only
         self.untrue = False
         self.reports: dict[int, tuple[int, dict[str, Any]]] = {}
@@ -259,7 +259,7 @@ class Belief:
         what = event.what
         if event.kind == "report":
             self.reports[what["call"]] = (index, what)
-            if what["untrue"] and self.only in ("", what["untrue"]):
+            if what["untrue"] and (not self.only or what["untrue"] in self.only):
                 self.untrue = True
         elif event.kind == "reply":
             _, report = self.reports.get(what["call"], (0, {}))

@@ -330,4 +330,5 @@ RACES = ("cancel", "hold", "limit", "drain", "partition")
 UNTRUE = (
     "job twice", "unknown node", "too many cpus", "negative time", "no version", "future start",
     "bad id", "unknown partition", "two exclusive", "generation", "time leaps", "nan",
+    "unknown hold",
 )  # fmt: skip

@@ -23,6 +23,8 @@ def spoil(request: pb.CycleRequest, which: str, dice: random.Random) -> str:
             dice.choice(pending).begin_s = -dice.randint(1, 2**40)
         case "no version" if pending:
             dice.choice(pending).version = 0
+        case "unknown hold" if pending:
+            dice.choice(pending).hold = dice.choice((77, 2**31 - 1))
         case "future start" if running:
             dice.choice(running).allocation.start_s += dice.choice((86_400, 2**39))
         case "bad id" if jobs:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.agent.launchers import BURST, LINES_S, MOST_OF_USER, LauncherSocket, LineRate
+from bridge.agent.launchers import BURST, LINES_S, MAX_OF_USER, LauncherSocket, LineRate
 from bridge.elastic.lines import MAX_LINE
 
 
@@ -132,7 +132,7 @@ def test_connections_that_fail_at_once_do_not_count_against_the_limit():
                 stream.settimeout(0)
                 await eventually(lambda stream=stream: _ended(stream))
         planted.fails = False
-        streams = [knock(path) for _ in range(MOST_OF_USER + 1)]
+        streams = [knock(path) for _ in range(MAX_OF_USER + 1)]
         streams[-1].setblocking(False)
         answer = await asyncio.get_running_loop().sock_recv(streams[-1], 4096)
         assert b"launchers of this user" in answer

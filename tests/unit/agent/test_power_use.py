@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from bridge.agent.power.batches import APART_S, MOST, Batches
+from bridge.agent.power.batches import APART_S, MAX, Batches
 from bridge.agent.power.cgroups import NodeCgroups, usable_cpus
 from bridge.agent.power.choice import PowerSettings
 from bridge.agent.power.job_use import PROCESSES_S, JobUse
@@ -302,9 +302,9 @@ def sent(*powers, batches=None):
 
 
 def test_readings_that_hardly_differ_are_collected():
-    steady = [100, *[104, 97] * MOST]
-    collected = list(range(MOST - 1, -1, -1))
-    assert sent(*steady) == [(0, [0]), (MOST, collected), (2 * MOST, collected)]
+    steady = [100, *[104, 97] * MAX]
+    collected = list(range(MAX - 1, -1, -1))
+    assert sent(*steady) == [(0, [0]), (MAX, collected), (2 * MAX, collected)]
 
 
 @pytest.mark.parametrize("change", [111, 89, None])

@@ -22,7 +22,7 @@ from bridge.agent.shares.mounts import cgroup_of
 from bridge.agent.shares.priorities import PriorityMethod, priority_of
 from bridge.agent.shares.record import Recorded, ShareRecord
 from bridge.agent.shares.running import ShareThread
-from bridge.agent.shares.wanted import MOST_LEASE_S, MOST_SHARES, Share, bounded, is_job
+from bridge.agent.shares.wanted import MAX_LEASE_S, MAX_SHARES, Share, bounded, is_job
 from tests.unit.agent.made_up import make_folders, make_process
 from tests.unit.agent.trees import NODE, Clock, OldTree, RealJob, Tree, ends, guest, wait_until
 
@@ -99,10 +99,10 @@ def test_no_lease_is_longer_than_the_bound(
     keeper = make()
     tree.job("7")
     keeper.order(1, 3600, [guest("7", 2000, 50)])
-    clock.now_s += MOST_LEASE_S + 0.1
+    clock.now_s += MAX_LEASE_S + 0.1
     keeper.look()
     assert tree.shows("7") == ("1", "20000 100000")
-    assert MOST_LEASE_S < 10
+    assert MAX_LEASE_S < 10
 
 
 def test_a_new_agent_finds_what_the_one_before_did(
@@ -192,7 +192,7 @@ def test_old_orders_and_endless_ones_are_ignored(make: Callable[[], ShareKeeper]
     assert keeper.order(5, 6, [guest("7")])
     assert keeper.order(5, 6, [guest("7")])
     assert not keeper.order(4, 6, [])
-    many = (guest(str(number)) for number in range(MOST_SHARES + 1))
+    many = (guest(str(number)) for number in range(MAX_SHARES + 1))
     assert not keeper.order(6, 6, many)
     keeper.begin()
     assert keeper.order(1, 6, [])

@@ -18,7 +18,7 @@ TOKEN = "t0ken"
 @pytest.fixture
 def running(tmp_path, monkeypatch):
     """A launcher, and its port for other machines."""
-    monkeypatch.setattr(loops, "MOST_PEERS", 4)
+    monkeypatch.setattr(loops, "MAX_PEERS", 4)
     folder = Folder(tmp_path)
     folder.write(
         Options(("true",), "7", "7", ("n1",), engine="join", token=TOKEN, agent="/nowhere")
@@ -115,10 +115,10 @@ def test_a_program_that_talks_nonsense_does_not_fill_the_output(tmp_path, capsys
         listener.listen()
         listener.setblocking(False)
         launcher = Loop(folder, [listener])
-        for _ in range(3 * loops.MOST_UNREAD):
+        for _ in range(3 * loops.MAX_UNREAD):
             with socket.socket(socket.AF_UNIX) as program:
                 program.connect(str(tmp_path / "s"))
                 program.sendall(b"nonsense\n")
                 assert said(launcher) == []
     assert launcher.peers == {}
-    assert capsys.readouterr().err.count("cannot be read") == loops.MOST_UNREAD
+    assert capsys.readouterr().err.count("cannot be read") == loops.MAX_UNREAD

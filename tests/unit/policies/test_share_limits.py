@@ -8,8 +8,8 @@ from bridge.planning.sharing.lost_time import NEAR_S
 from bridge.units import NEVER
 from schedbridge_contracts.builders import a_reservation
 from schedbridge_contracts.sharing import NOW_S, a_host, a_waiting_job, a_world
+from tests.unit.policies.measured_node import STEP_S, Machine, harmless
 from tests.unit.policies.test_share import Cycles
-from tests.unit.policies.test_share_pairs import STEP_S, Machine, harmless
 
 LONG_S = 9000
 """The host's own limit, after `NOW_S`."""

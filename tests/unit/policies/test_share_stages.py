@@ -7,7 +7,7 @@ import pytest
 from bridge.planning.sharing.orders import FLOOR
 from bridge.planning.sharing.pair_knowledge import Entry, pair_key
 from schedbridge_contracts.sharing import NOW_S, a_waiting_job
-from tests.unit.policies.test_share_pairs import GUEST, HOST, STEP_S, Machine, harmless
+from tests.unit.policies.measured_node import GUEST, HOST, STEP_S, Machine, harmless
 
 ARRIVES_S = NOW_S + 5 * STEP_S
 """When `Machine.with_guest` lets the guest start."""

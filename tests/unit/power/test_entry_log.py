@@ -107,8 +107,8 @@ def test_what_is_over_is_forgotten_after_a_while():
 
 
 def test_there_is_a_bound_on_entries(monkeypatch):
-    monkeypatch.setattr(module, "MOST_STANDING", 3)
-    monkeypatch.setattr(module, "MOST_KEPT", 4)
+    monkeypatch.setattr(module, "MAX_STANDING", 3)
+    monkeypatch.setattr(module, "MAX_KEPT", 4)
     entry_log = entered(*[Wish(0, upper_w=3)] * 3)
     with pytest.raises(ConfigError, match="more than 3 entries"):
         entry_log.add([Wish(0, upper_w=1)], ROOT, 100)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.model.rules.corridor_entries import MOST_W
+from bridge.model.rules.corridor_entries import MAX_W
 from bridge.model.rules.power import NO_UPPER_W
 from bridge.planning.site_rules.watts_text import corridor, shown_watts, upper_watts, watts
 
@@ -53,7 +53,7 @@ def test_a_corridor_is_two_powers(text, expected):
         assert corridor(text) == expected
 
 
-@given(st.integers(0, MOST_W))
+@given(st.integers(0, MAX_W))
 def test_what_is_shown_can_be_read_again(amount):
     assert watts(shown_watts(amount)) == amount
 

@@ -4,7 +4,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.resizing.journal import MOST_UNTOLD, ResizeOutcome
+from bridge.resizing.journal import MAX_UNTOLD, ResizeOutcome
 from tests.properties.test_resizing_runtime import EVENTS, NAMES, Cluster, play
 
 
@@ -61,9 +61,9 @@ def test_the_journal_of_nobody_is_bounded():
     change = None
     cluster.cycle(NAMES[:4])
     (change,) = cluster.runtime.changes
-    for _ in range(MOST_UNTOLD + 5):
+    for _ in range(MAX_UNTOLD + 5):
         cluster.runtime.journal.begun(change, 0)
-    assert len(cluster.runtime.journal.take()) == MOST_UNTOLD
+    assert len(cluster.runtime.journal.take()) == MAX_UNTOLD
 
 
 @given(st.lists(EVENTS.filter(lambda event: "restarts" not in event[0]), max_size=40))

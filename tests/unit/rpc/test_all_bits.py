@@ -11,8 +11,16 @@ from bridge.model.job import Hold
 from bridge.rpc.pb import scheduler_pb2 as pb
 from tests.unit.rpc.test_cycles import conservative_cycles
 from tests.unit.rpc.test_offers import choosing_cycles, one, results, starts
-from tests.unit.rpc.test_session import hold_of, jobs_of
-from tests.unit.rpc.worlds import NOW_S, a_delta, a_full, a_hello, a_job, a_session
+from tests.unit.rpc.worlds import (
+    NOW_S,
+    a_delta,
+    a_full,
+    a_hello,
+    a_job,
+    a_session,
+    hold_of,
+    jobs_of,
+)
 
 
 @pytest.mark.parametrize("generation", [7, 2**32 + 7, 2**53 + 2, 2**63 + 7])

@@ -17,6 +17,7 @@ from bridge.rpc.operators.read_methods import ReadMethods
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.rpc.pb.coscheduling_pb2 import CoschedulingRequest
 from bridge.rpc.transport.private_channel import MessageKind, RemoteRefusal
+from bridge.state.change_files import MAX_TEXT
 
 READS = {
     "Status", "Plan", "Explain", "Topology", "Power", "Accuracy", "Record", "Elastic",
@@ -33,7 +34,7 @@ class Service:
 
     def ask(self, kind, parts=()):
         assert kind == MessageKind.CHANGED
-        self.logged.append(json.loads(parts[0]))
+        self.logged.append(pb.OperatorChange.FromString(bytes(parts[0])))
         self.by_admins.append(bool(parts[1]))
         answer = Future()
         if self.fails:
@@ -91,9 +92,9 @@ def test_a_change_is_logged_with_its_author_before_and_after():
     for uid in (0, 4_000_000):
         [logged], found = called(lambda: b"answer", uid=uid)
         assert found == b"answer"
-        assert (logged["uid"], logged["before"], logged["result"]) == (uid, "old", DONE)
-        assert logged["user"] == ("root" if uid == 0 else "4000000")
-        assert json.loads(logged["after"]) == {"set": "easy"}
+        assert (logged.uid, logged.before, logged.result) == (uid, "old", DONE)
+        assert logged.user == ("root" if uid == 0 else "4000000")
+        assert json.loads(logged.after) == {"set": "easy"}
 
 
 def test_a_request_that_only_looks_is_not():
@@ -127,7 +128,19 @@ def broken():
 def test_what_is_refused_is_logged_too(work, result):
     [logged], found = called(work)
     assert isinstance(found, Exception)
-    assert (logged["result"], logged["done"]) == (result, False)
+    assert (logged.result, logged.done) == (result, False)
+
+
+def test_what_no_message_can_hold_is_logged_as_far_as_it_can_be():
+    """Halves of characters, and very long texts; the caller gets his answer or refusal."""
+
+    def odd():
+        raise RemoteRefusal("INVALID_ARGUMENT", "no \udcff such preset")
+
+    [logged], found = called(odd, before="\ud800" + "x" * 2 * MAX_TEXT)
+    assert isinstance(found, RemoteRefusal)
+    assert logged.result == "refused: no ? such preset"
+    assert logged.before == "?" + "x" * (MAX_TEXT - 1)
 
 
 def test_whose_change_it_is_is_logged():
@@ -152,8 +165,8 @@ def test_a_change_that_the_caller_may_not_make_reads_nothing():
             question = b"" if request is None else request.SerializeToString()
             with pytest.raises(Refused, match="only administrators"):
                 asyncio.run(methods[name](question, Call(uid, False, _User())))
-        assert [each["method"] for each in service.logged] == sorted(names)
-        assert {(each["uid"], each["before"]) for each in service.logged} == {(uid, "")}
+        assert [each.method for each in service.logged] == sorted(names)
+        assert {(each.uid, each.before) for each in service.logged} == {(uid, "")}
         assert not any(service.by_admins)
 
 
@@ -166,7 +179,7 @@ def test_one_whose_caller_leaves_is_logged():
 
     [logged], found = called(left, cancel=tasks)
     assert isinstance(found, asyncio.CancelledError)
-    assert "caller left" in logged["result"]
+    assert "caller left" in logged.result
 
 
 def test_a_log_that_fails_and_a_state_that_is_not_known_stop_no_change():
@@ -174,4 +187,4 @@ def test_a_log_that_fails_and_a_state_that_is_not_known_stop_no_change():
     assert found == b"answer"
     [logged], found = called(lambda: b"answer", before=no_admin)
     assert found == b"answer"
-    assert logged["before"].startswith("not known")
+    assert logged.before.startswith("not known")

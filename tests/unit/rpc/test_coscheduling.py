@@ -23,7 +23,7 @@ from bridge.safe_cycle.decider import Decider
 from bridge.state.announced_starts import StartRecords
 from bridge.state.predictor_store import fresh
 from schedbridge_contracts.sharing import SHARING, a_guest, a_host, a_world
-from tests.unit.policies.test_share_pairs import Machine, harmful
+from tests.unit.policies.measured_node import Machine, harmful
 from tests.unit.rpc.worlds import some_cycles
 
 ORDER = pb.CoschedulingRequest

@@ -111,6 +111,21 @@ def test_a_refused_start_is_tried_again_after_a_while():
     assert kinds(cycles.run(a_delta(3, now_s=NOW_S + wait_s))) == [("1", "start")]
 
 
+def test_starts_on_nodes_that_were_busy_are_tried_again_in_a_second():
+    """Both of them; for other reasons they would be held for long."""
+    for outcome, waits in ((pb.OUTCOME_BUSY, False), (pb.OUTCOME_REFUSED, True)):
+        cycles = conservative_cycles()
+        first = cycles.run(a_full([wide("1", nodes=1), wide("2", nodes=1)]))
+        assert kinds(first) == [("1", "start"), ("2", "start")]
+        results = [
+            pb.Fate(decision_id=each.id, job_id=each.job_id, outcome=outcome)
+            for each in first.decisions
+        ]
+        assert ("1", "start") not in kinds(cycles.run(a_delta(1, fates=results)))
+        again = kinds(cycles.run(a_delta(2, now_s=NOW_S + 1)))
+        assert again == ([] if waits else kinds(first))
+
+
 def test_a_refusal_and_a_change_in_one_report_are_tried_at_once():
     cycles = conservative_cycles()
     start = cycles.run(a_full([wide("1", nodes=1), a_running_job("2", "n3")])).decisions[0]
@@ -299,6 +314,17 @@ def test_a_whole_report_tells_who_waits():
     cycles.run(a_delta(1))
     assert list(seen.reports[0].happened.waiting) == ["1", "2"]
     assert seen.reports[1].happened.waiting is None
+
+
+def test_who_cannot_be_read_still_waits():
+    seen = Seen()
+    cycles = conservative_cycles(observers=(seen,))
+    cycles.run(a_full([wide("1"), wide("2"), wide("3")]))
+    unreadable = [a_job("2", hold=77), a_job("3", hold=78)]
+    cycles.run(a_full([wide("1"), *unreadable], generation=2))
+    cycles.run(a_full([wide("1"), *unreadable], generation=3))
+    told = [report.happened.waiting for report in seen.reports]
+    assert told == [["1", "2", "3"], None, ["1", "2", "3"]]
 
 
 def test_observers_hear_of_everything():

@@ -275,6 +275,60 @@ def test_nodes_that_were_refused_are_avoided_one_after_the_other():
     assert tried == ["n0", "n1", "n2", "n3", "n0", "n0"]  # then it has been refused on all
 
 
+def test_planned_nodes_among_which_the_controller_finds_none_are_avoided():
+    """Under a limit it may take these alone; they may break a request that is not modelled."""
+    cycles = choosing_cycles(LIMITED)
+    nodes = [a_node(f"n{at}", cpus=2 + 2 * at) for at in range(3)]
+    reply = cycles.run(a_full([one(controller_chooses=True)], nodes))
+    tried = []
+    for number in range(1, 5):
+        tried += [choice for _, _, choice in starts(reply)]
+        now_s = NOW_S + 40 * number
+        cycles.run(a_delta(2 * number - 1, fates=results(reply), now_s=now_s))
+        reply = cycles.run(a_delta(2 * number, now_s=now_s + 35))
+    assert tried == ["n0", "n1", "n2", "n0"]
+
+
+def test_whole_nodes_by_size_among_which_the_controller_finds_none_are_avoided():
+    cycles = choosing_cycles(LIMITED, places_by_size=lambda: True)
+    nodes = [a_node(f"n{at}", cpus=cpus) for at, cpus in enumerate((4, 4, 8, 8))]
+    reply = cycles.run(a_full([one(exclusive=True)], nodes))
+    tried = []
+    for number in range(1, 4):
+        tried += [choice or nodes for _, nodes, choice in starts(reply)]
+        now_s = NOW_S + 40 * number
+        cycles.run(a_delta(2 * number - 1, fates=results(reply), now_s=now_s))
+        reply = cycles.run(a_delta(2 * number, now_s=now_s + 35))
+    assert tried == ["n[0-1]", "n1", "n[2-3]"]
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"features": "gpu"},
+        {"tasks": 8, "cpus_per_task": 1},
+        {"memory_per_node_mib": 1500},
+        {"reservation": "r"},
+    ],
+)
+def test_the_only_nodes_that_could_hold_a_job_are_not_avoided(wish):
+    """Otherwise it would be told that no node can hold it, and would wait beside an idle one."""
+    large = a_node("n0", cpus=8, memory_mib=2000, features=["gpu"])
+    kept = pb.Reservation(name="r", start_s=NOW_S - 1, end_s=NOW_S + 9000, nodes="n0")
+    cycles = choosing_cycles(LIMITED)
+    reply = cycles.run(
+        a_full(
+            [one(**wish)], [large, a_node("n1"), a_node("n2")],
+            reservations=pb.Reservations(items=[kept] if "reservation" in wish else []),
+        )
+    )  # fmt: skip
+    for number in range(1, 4):
+        assert [nodes for _, nodes, _ in starts(reply)] == ["n0"], number
+        now_s = NOW_S + 40 * number
+        cycles.run(a_delta(2 * number - 1, fates=results(reply), now_s=now_s))
+        reply = cycles.run(a_delta(2 * number, now_s=now_s + 35))
+
+
 @pytest.mark.parametrize("preset", ["slurm-like", "conservative"])
 @each(seed=range(25))
 def test_whoever_has_a_choice_has_room(preset, seed):

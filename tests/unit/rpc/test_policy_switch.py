@@ -3,10 +3,13 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 from bridge.errors import ConfigError
+from bridge.model.node import CPUS
 from bridge.planning.site_rules.rules_text import PlanningSection, parse_site
+from bridge.ports import Preference, Selection
 from bridge.registry import PRESETS, build
 from bridge.rpc.controller.policy_switch import PolicySwitch
 from bridge.safe_cycle.decider import Decider
@@ -14,7 +17,9 @@ from tests.unit.rpc.worlds import (
     NOW_S,
     a_delta,
     a_full,
+    a_hello,
     a_job,
+    a_node,
     a_request,
     a_running_job,
     some_cycles,
@@ -45,6 +50,35 @@ def test_the_site_s_rules_stand_under_any_policy(decider, cycles):
         switch.replace(policy, cycles)
         assert decider.site == parse_site(FOUR)
         assert switch.conditions().site == parse_site(FOUR)
+
+
+@dataclasses.dataclass(frozen=True)
+class SmallestFirst:
+    """A place policy of a site; it states by which nodes it ranks."""
+
+    ranks_by_size: bool
+
+    def preference(self, snapshot):
+        return Preference(Selection.SEQUENTIAL, snapshot.nodes.capacity[:, CPUS].astype(np.int32))
+
+
+def test_where_a_policy_ranks_nodes_by_size_alone_the_controller_chooses():
+    """Whatever it is called, from the cycle after it was put in force; two jobs of whole nodes."""
+    nodes = [a_node(f"n{at}", cpus=cpus) for at, cpus in enumerate((8, 4, 4, 8))]
+    request = a_request(min_nodes=1, max_nodes=1, exclusive=True)
+    report = a_full([a_job("1", request=request), a_job("2", request=request)], nodes)
+    for states_so, choices in ((True, ["n[0-1,3]", "n[0,2-3]"]), (False, ["", ""])):
+        policy = dataclasses.replace(build(PRESETS["easy"]), place=SmallestFirst(states_so))
+        switch = PolicySwitch(PRESETS["easy"], decider := Decider(policy))
+        cycles = some_cycles(
+            decider.decide, "easy", places_by_size=switch.places_by_size,
+            hello=a_hello(features=["start", "choice"]),
+        )  # fmt: skip
+        assert [each.start.choice for each in cycles.run(report).decisions] == choices
+        switch.replace("easy", cycles)
+        assert not switch.places_by_size()
+        switch.replace("slurm-like", cycles)
+        assert switch.places_by_size()
 
 
 def test_a_policy_that_states_rules_is_told_where_they_belong(decider, cycles):

@@ -1,9 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often a start that the controller refuses is tried again."""
+"""How long a start that the controller refuses holds its job, and how often it is tried again."""
 
 from itertools import pairwise
 
+import pytest
+
+from bridge.model.job import Hold
+from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.refusals import BUSY_FOR_S, Refusals
+from tests.unit.rpc.worlds import (
+    NOW_S,
+    a_delta,
+    a_full,
+    a_job,
+    a_node,
+    a_running_job,
+    a_session,
+    hold_of,
+)
 
 RETRY_S = 30
 
@@ -30,6 +44,15 @@ def test_nodes_that_stay_busy_are_tried_each_second_for_a_while_only():
         assert {after - before for before, after in pairwise(later)} == {RETRY_S}
 
 
+def test_a_node_that_stays_busy_is_avoided():
+    refusals = Refusals(RETRY_S)
+    for now_s in range(1000, 1001 + BUSY_FOR_S):
+        assert "1" not in refusals or not refusals._refused["1"].avoid
+        for job_id, nodes in (("1", ("n1", "n2")), ("2", ("n3",))):
+            refusals.add(job_id, 1, "busy", changes=0, now_s=now_s, busy=True, nodes=nodes)
+    assert [refusals._refused[job_id].avoid for job_id in ("1", "2")] == [{"n1"}, {"n3"}]
+
+
 def test_a_change_of_nodes_is_tried_at_once_and_each_second_for_a_while():
     """They may be free in a moment, when what ran there has been cleaned up."""
     for tried in tries(changed=(100, 217)).values():
@@ -45,3 +68,89 @@ def test_busy_nodes_after_a_pause_are_tried_each_second_again():
     assert refusals.next_retry_s(0, 1501) == 1502
     refusals.add("2", 1, "no", changes=0, now_s=1501)
     assert refusals._refused["2"].retry_at_s == 1501 + RETRY_S
+
+
+def test_a_refused_start_holds_the_job_until_something_changes():
+    session = a_session(a_full([a_job("1"), a_running_job("2", "n1")]))
+    session.refuse("1", 1, "node is on fire", NOW_S)
+    assert session.apply(a_delta(1))
+    assert hold_of(session) == (Hold.REFUSED, "node is on fire")
+    assert session.apply(a_delta(2, removed_jobs=["2"]))
+    assert hold_of(session) == (Hold.NONE, "")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"jobs": [a_job("1", version=2)]},
+        {"nodes": [a_node("n0", state="IDLE")]},
+        {"now_s": NOW_S + 30},
+        {"jobs": [a_running_job("2", "n1", end_s=0, state=pb.JOB_STATE_COMPLETING)]},
+    ],
+    ids=["version", "node", "time", "completing"],
+)
+def test_what_lets_a_refused_start_be_tried_again(change):
+    session = a_session(a_full([a_job("1"), a_running_job("2", "n1")]))
+    session.refuse("1", 1, "no", NOW_S)
+    assert session.apply(a_delta(1, **change))
+    assert hold_of(session)[0] is Hold.NONE
+
+
+def test_a_start_refused_again_and_again_waits_longer():
+    session = a_session(a_full([a_job("1")]))
+    waits = []
+    for generation in range(1, 12):
+        session.refuse("1", 1, "no", session.now_s)
+        began, now_s = session.now_s, session.now_s
+        step = 0
+        while True:
+            delta = a_delta(session.generation, now_s=now_s, nodes=[a_node("n0", state=f"{step}")])
+            assert session.apply(delta)
+            if hold_of(session)[0] is Hold.NONE:
+                break
+            now_s, step = now_s + 1, step + 1
+        waits.append(session.now_s - began)
+        del generation
+    assert waits == [0, 1, 2, 4, 8, 16, 30, 30, 30, 30, 30]
+
+
+def test_the_next_retry_is_known():
+    session = a_session(a_full([a_job("1")]))
+    assert session.next_retry_s() is None
+    session.refuse("1", 1, "no", NOW_S)
+    assert session.next_retry_s() == NOW_S + 30
+
+
+def test_a_refusal_told_by_a_clock_that_ran_wild_holds_nobody():
+    session = a_session(a_full([a_job("1")]))
+    session.refuse("1", 1, "no", NOW_S + 10**9, nodes=["n0"])
+    assert session.next_retry_s() is None
+    assert session.apply(a_delta(1))
+    assert hold_of(session) == (Hold.NONE, "")
+    assert session.snapshot()[0].jobs.excluded[0] == ()
+
+
+def test_a_job_held_by_its_owner_shows_that_hold():
+    session = a_session(a_full([a_job("1", hold=pb.HOLD_HELD, hold_text="held")]))
+    session.refuse("1", 1, "no", NOW_S)
+    assert session.apply(a_delta(1))
+    assert hold_of(session) == (Hold.HELD, "held")
+
+
+def test_nodes_that_were_busy_a_moment_ago_are_awaited_for_a_while():
+    refusals = Refusals(30)
+
+    def busy(now_s):
+        refusals.add("1", 1, "", changes=0, now_s=now_s, busy=True)
+
+    assert not refusals.nodes_awaited(100)
+    busy(100)
+    assert refusals.nodes_awaited(103)
+    assert not refusals.nodes_awaited(104)
+    for now_s in range(100, 140, 2):
+        busy(now_s)
+    assert not refusals.nodes_awaited(138)  # it does not get them: it is no reason any more
+    busy(150)
+    assert refusals.nodes_awaited(151)
+    refusals.add("1", 1, "", changes=0, now_s=152)
+    assert not refusals.nodes_awaited(152)

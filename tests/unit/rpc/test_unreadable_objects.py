@@ -15,19 +15,11 @@ from tests.unit.rpc.worlds import (
     a_node,
     a_running_job,
     a_session,
-    canonical,
+    jobs_of,
     partitions,
+    running_of,
     some_nodes,
 )
-
-
-def jobs_of(session):
-    return canonical(session.snapshot()[0])["jobs"]
-
-
-def running_of(session):
-    return canonical(session.snapshot()[0])["running"]
-
 
 UNREADABLE = {
     "unknown node in an allocation": {"jobs": [a_running_job("9", "n99")]},
@@ -93,8 +85,8 @@ def test_an_object_that_cannot_be_read_is_asked_for_once_and_stops_no_other():
         whole["partitions"] = pb.Partitions(
             items=[*parts, *odd.get("partitions", pb.Partitions()).items]
         )
-        assert session.apply(a_full(generation=2, **whole)), what
-        assert session.apply(a_delta(2, now_s=NOW_S + 1000, jobs=odd.get("jobs", []))), what
+        assert session.apply(a_full(generation=2, now_s=NOW_S + 30, **whole)), what
+        assert session.apply(a_delta(2, now_s=NOW_S + 85, jobs=odd.get("jobs", []))), what
         assert session.full_requests == 1, what
         for known, now in zip(before, (running_of(session), jobs_of(session)), strict=True):
             for job_id, job in known.items():
@@ -113,6 +105,8 @@ def test_an_allocation_that_cannot_be_read_holds_all_of_the_nodes_that_it_names(
         "8": [0], "9": [1], "10": [], "2": [2]
     }  # fmt: skip
     assert [running[at]["exclusive"] for at in ("8", "9", "2")] == [True, True, False]
+    whole = a_node("n")  # limits count what its nodes have
+    assert [running[at]["use"] for at in ("8", "9")] == [[[whole.cpus, whole.memory_mib]]] * 2
     assert "job 8 is left out: jobs[8].allocation: no node 'n7'" in caplog.text
     plan = Decider(build(PRESETS["conservative"])).decide(session.snapshot()[0])
     assert plan.start_s[0] == NOW_S
@@ -123,7 +117,17 @@ def test_an_allocation_that_cannot_be_read_holds_all_of_the_nodes_that_it_names(
     }  # fmt: skip
 
 
-def test_a_waiting_job_that_cannot_be_read_any_more_is_gone():
+def test_an_allocation_that_cannot_be_read_holds_its_licences():
+    jobs = [
+        a_running_job(name, nodes, licences=[pb.LicenceUse(name="l", count=count)])
+        for name, nodes, count in (("8", "n[0,7]", 2), ("9", "n[", 1))
+    ]
+    licences = pb.Licences(items=[pb.Licence(name="l", total=4)])
+    running = running_of(a_session(a_full(jobs, licences=licences)))
+    assert {name: held["licences"] for name, held in running.items()} == {"8": [2], "9": [1]}
+
+
+def test_a_waiting_job_that_cannot_be_read_any_more_is_not_planned():
     session = a_session(a_full([a_job("1"), a_job("2"), a_job("3")]))
     odd = [a_job("1", hold=76), a_job("2", hold=77)]
     assert not session.apply(a_delta(1, jobs=odd))
@@ -132,7 +136,7 @@ def test_a_waiting_job_that_cannot_be_read_any_more_is_gone():
     assert session.apply(a_delta(2, jobs=[a_job("1"), a_job("4", hold=76)]))
     assert list(jobs_of(session)) == ["3", "1"]
     session.apply(a_delta(3, jobs=[a_job("1", hold=77)]))
-    assert (list(jobs_of(session)), session.gone) == (["3"], ["1"])
+    assert (list(jobs_of(session)), session.gone) == (["3"], [])
 
 
 def test_a_job_without_a_version_is_an_error_of_the_controller():

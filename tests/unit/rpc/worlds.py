@@ -5,6 +5,7 @@ import dataclasses
 
 import numpy as np
 
+from bridge.model.job import Hold
 from bridge.model.rules.site import NO_RULES
 from bridge.model.snapshot import Snapshot
 from bridge.rpc.controller.announcements import Announcements
@@ -138,6 +139,22 @@ def canonical(snapshot: Snapshot) -> dict:
         "reservations": [_plain_object(item) for item in snapshot.reservations],
         "licences": dict(zip(snapshot.licences, snapshot.licence_total.tolist(), strict=True)),
     }  # fmt: skip
+
+
+def jobs_of(session):
+    """The waiting jobs of a session, by id."""
+    return canonical(session.snapshot()[0])["jobs"]
+
+
+def running_of(session):
+    """Its jobs that hold nodes, by id."""
+    return canonical(session.snapshot()[0])["running"]
+
+
+def hold_of(session, job_id="1"):
+    """Why a waiting job is held, and the words of it."""
+    job = jobs_of(session)[job_id]
+    return Hold(job["hold"]), job["hold_text"]
 
 
 def _plain(value):

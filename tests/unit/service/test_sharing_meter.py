@@ -14,7 +14,7 @@ from bridge.rpc.controller.cycles import CycleReport, Published
 from bridge.service.sharing_meter import SharingMeter
 from bridge.service.telemetry import Metrics
 from schedbridge_contracts.sharing import SHARING
-from tests.unit.policies.test_share_pairs import Machine, harmful, harmless
+from tests.unit.policies.measured_node import Machine, harmful, harmless
 
 
 class Metered(Machine):

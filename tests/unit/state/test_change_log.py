@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The log of changes: bounded for each author, whole after any end, and nobody waits for it."""
 
+import json
 import os
 import threading
 from contextlib import closing
-from dataclasses import replace
 
 import pytest
 
+from bridge.rpc.pb import operator_pb2 as pb
 from bridge.state import change_files, change_log
-from bridge.state.change_files import MAX_TEXT, LoggedChange
+from bridge.state.change_files import MAX_TEXT
 from bridge.state.change_log import (
     MAX_AUTHORS,
     MAX_HELD,
@@ -18,6 +19,7 @@ from bridge.state.change_log import (
     SHORT,
     ChangeLog,
 )
+from bridge.units import NEVER
 
 
 @pytest.fixture
@@ -27,12 +29,12 @@ def path(tmp_path):
 
 def a_change(at_s, user="root", **settings):
     usual = {"uid": 0, "method": "Policy", "before": "a", "after": "b", "result": "done"}
-    return LoggedChange(at_s=at_s, user=user, done=True, **(usual | settings))
+    return pb.OperatorChange(**({"at_s": at_s, "user": user, "done": True} | usual | settings))
 
 
 def a_refusal(at_s, uid, user=None):
-    refused = {"result": "refused: only administrators", "after": "x" * MAX_TEXT}
-    return replace(a_change(at_s, user or f"user{uid}", uid=uid, **refused), done=False)
+    refused = {"result": "refused: only administrators", "after": "x" * MAX_TEXT, "done": False}
+    return a_change(at_s, user or f"user{uid}", uid=uid, **refused)
 
 
 def wrote(path, *changes):
@@ -69,8 +71,37 @@ def test_its_files_are_bounded_and_the_last_changes_kept(tmp_path, path, monkeyp
     assert len(found) > 10
 
 
-@pytest.mark.parametrize("tail", [b'{"at_s": 9, "ui', b"\xff\xfe\n", b"[]\n", b'{"at_s": "x"}\n'])
+def a_line(**odd):
+    sound = {"at_s": 9, "uid": 0, "user": "eve", "method": "Policy", "done": True}
+    return json.dumps(sound | odd).encode() + b"\n"
+
+
+def test_lines_have_all_fields_and_numbers_are_numbers(path):
+    wrote(path, a_change(9), a_change(10, uid=1001, done=False))
+    fields = [json.loads(line) for line in path.read_bytes().splitlines()]
+    assert [(each["at_s"], each["uid"], each["done"]) for each in fields] == [
+        (9, 0, True), (10, 1001, False),
+    ]  # fmt: skip
+    assert [(each.at_s, each.done) for each in wrote(path)] == [(9, True), (10, False)]
+
+
+DAMAGED = {
+    "cut off": b'{"at_s": 9, "ui',
+    "no text": b"\xff\xfe\n",
+    "no object": b"[]\n",
+    "no number": b'{"at_s": "x"}\n',
+    "no fields": b"{}\n",
+    "half a character": a_line(user="\ud800"),
+    "an instant beyond all": a_line(at_s=NEVER),
+    "a user beyond all": a_line(uid=1 << 32),
+    "a text beyond all": a_line(after="x" * (MAX_TEXT + 1)),
+    "a field of another version": a_line(why="x"),
+}
+
+
+@pytest.mark.parametrize("tail", DAMAGED.values(), ids=DAMAGED)
 def test_a_damaged_line_costs_no_other(path, tail):
+    """Nor is it listed: no answer to operators could hold it."""
     wrote(path, a_change(1))
     with path.open("ab") as file:
         file.write(tail)

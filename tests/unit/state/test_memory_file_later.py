@@ -75,7 +75,7 @@ def test_what_policies_do_with_a_file_that_comes_late(path):
 
 
 def test_what_waits_for_a_file_is_bounded(path, monkeypatch, caplog):
-    monkeypatch.setattr(memory_writer, "MOST_MISSED", 50)
+    monkeypatch.setattr(memory_writer, "MAX_MISSED", 50)
     path.mkdir()
     store = Store(path)
     for now_s in range(1, 40):

@@ -4,13 +4,14 @@
 import json
 import sqlite3
 from contextlib import closing
-from dataclasses import asdict
+
+from google.protobuf.json_format import MessageToDict
 
 from bridge.rpc.operators.changes import changes_reply
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.state import announced_starts
 from bridge.state.announced_starts import SCHEMA, summarise
-from bridge.state.change_files import others_file
+from bridge.state.change_files import MAX_TEXT, others_file
 from bridge.state.change_log import ChangeLog
 from bridge.state.memory_writer import _read_promises
 from tests.unit.state.test_change_log import a_change
@@ -24,7 +25,10 @@ VALUES = (
 def test_a_line_of_the_log_of_changes_that_holds_anything_hides_no_other(tmp_path):
     """The answer to operators is made, and lists the others."""
     path = tmp_path / "changes.jsonl"
-    sound = [asdict(a_change(at_s, user=name)) for at_s, name in ((1, "ann"), (2, "bob"))]
+    sound = [
+        MessageToDict(a_change(at_s, user=name), preserving_proto_field_name=True)
+        for at_s, name in ((1, "ann"), (2, "bob"))
+    ]
     lines = [json.dumps(each).encode() for each in sound]
     odd = [json.dumps({**sound[0], name: value}).encode() for name in sound[0] for value in VALUES]
     odd += [b"", b"{", b"[" * 100_000, b"\xff\xfe", b"null", b'{"at_s": ' + b"9" * 5000 + b"}"]
@@ -38,6 +42,7 @@ def test_a_line_of_the_log_of_changes_that_holds_anything_hides_no_other(tmp_pat
         found = [each.user for each in answer.changes]
         assert found.count("ann") >= 2, line[:200]
         assert found.count("bob") >= 2, line[:200]
+        assert max(len(each.after) for each in answer.changes) <= MAX_TEXT
 
 
 def test_an_announced_start_that_holds_anything_drops_no_other():

@@ -67,6 +67,18 @@ def test_what_was_dropped_before_any_cycle_is_dropped(path):
     third.close()
 
 
+def test_an_announced_start_that_is_damaged_costs_no_other(path, caplog):
+    Store(path).close()
+    odd = {"7": 1234, "a": -1, "b": "soon", "c": 1.5, "d": None, "e": True, "f": 1 << 62, "8": 60}
+    with closing(sqlite3.connect(path)) as database, database:
+        saved = json.dumps({"by": "openccs", "planned_start_s": odd})
+        database.execute("INSERT OR REPLACE INTO memory VALUES ('policies', ?)", (saved,))
+    store = Store(path)
+    assert store.state().promises == Promises("openccs", {"7": 1234, "8": 60})
+    assert "6 announced starts cannot be read" in caplog.text
+    store.close()
+
+
 def test_starts_that_a_version_before_saved_are_announced_by_anybody(path):
     Store(path).close()
     with closing(sqlite3.connect(path)) as database, database:
@@ -324,7 +336,7 @@ def test_a_slow_disk_does_not_slow_down_cycles(path):
 
 
 def test_what_is_too_much_is_forgotten_and_said_once(path, monkeypatch, caplog):
-    monkeypatch.setattr(store_module, "MOST_OWED", 5)
+    monkeypatch.setattr(store_module, "MAX_OWED", 5)
     monkeypatch.setattr(store_module, "LINGER_S", 60)
     store = Store(path)
     for now_s in range(1, 30):
@@ -358,7 +370,7 @@ def test_a_clock_far_ahead_empties_nothing(path, monkeypatch):
 
 
 def test_no_more_rows_than_bounded(path, monkeypatch):
-    monkeypatch.setattr("bridge.state.announced_starts.MOST_ROWS", 3)
+    monkeypatch.setattr("bridge.state.announced_starts.MAX_ROWS", 3)
     store = Store(path)
     took(store, started=[(str(job), 100 + job) for job in range(9)], now_s=200)
     store.close()

@@ -6,7 +6,7 @@ Rules
        host is measured now and its rate alone is known.
     2. A host that still runs after it would have ended alone has lost at least the time since then,
        with an interval by the deviation of the run times alone. The larger of the two slowdowns, by
-       the lower ends of their intervals, counts. Its application must have `LEAST_RUNS` runs alone.
+       the lower ends of their intervals, counts. Its application must have `MIN_RUNS` runs alone.
     3. With several guests, the host's loss is attributed to those on nodes on which it has
        processes, or to all if there are none, by the CPU time that each has used meanwhile.
 """
@@ -23,7 +23,7 @@ from bridge.planning.sharing.interference.running_pairs import RunningPairs
 from bridge.planning.sharing.pair_record import Pair
 from bridge.planning.sharing.slowdown import (
     LARGEST,
-    LEAST_SAMPLES,
+    MIN_SAMPLES,
     NOISE,
     PARTS,
     PROGRESS,
@@ -34,7 +34,7 @@ from bridge.planning.sharing.slowdown import (
     slowdown,
 )
 
-LEAST_RUNS: Final = 3
+MIN_RUNS: Final = 3
 """Runs alone from which on their deviation is known."""
 
 
@@ -75,21 +75,21 @@ class PairEstimates:
             row: of the job.
             rate: at which it works.
             at_most: with the upper end of the interval of runs alone; not known for a job that has
-                used more CPU time than that, or whose application has less than `LEAST_RUNS`.
+                used more CPU time than that, or whose application has less than `MIN_RUNS`.
         """
-        if rate.samples < LEAST_SAMPLES or rate.mean <= 0:
+        if rate.samples < MIN_SAMPLES or rate.mean <= 0:
             return None
         progress = float(self._running.progress[row])
         if rate.unit == PROGRESS:
             return (1 - min(progress, 1.0)) * PARTS / rate.mean if progress >= 0 else None
         history, cpu_s = self._history(row), float(self._running.cpu_s[row])
-        if history is None or history.runs < LEAST_SAMPLES or cpu_s < 0:
+        if history is None or history.runs < MIN_SAMPLES or cpu_s < 0:
             return None
         rest_s = history.cpu_s - cpu_s
         if at_most:
             relative = deviation_s(history) / max(history.run_s, 1e-3)
             rest_s += SURE * relative * math.sqrt(1 + 1 / history.runs) * history.cpu_s
-            if history.runs < LEAST_RUNS or rest_s < 0:
+            if history.runs < MIN_RUNS or rest_s < 0:
                 return None
         return max(rest_s, 0.0) * 1000 / rate.mean
 
@@ -111,7 +111,7 @@ class PairEstimates:
         """The slowdown by rule 2; None: the host is not late, or its end alone is unknown."""
         host = self._pairs.host_of[guest]
         history, beside_s = self._history(host), self._records.beside_s(guest)
-        if history is None or history.runs < LEAST_RUNS or beside_s <= 0:
+        if history is None or history.runs < MIN_RUNS or beside_s <= 0:
             return None
         lost_s = self._pairs.now_s - int(self._running.start_s[host]) - history.run_s
         if lost_s <= 0:

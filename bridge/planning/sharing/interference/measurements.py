@@ -25,7 +25,7 @@ from bridge.planning.sharing.slowdown import APART_S, CPU_MS, LONG, PROGRESS, SH
 
 YOUNG_S: Final = 60
 JUST_S: Final = 2
-MOST_UNKNOWN: Final = 3
+MAX_UNKNOWN: Final = 3
 """Measurements after which the slowdown is known, if it can be known at all (rule 3)."""
 
 

@@ -19,7 +19,7 @@ from typing import Final
 from bridge.model.job import Ending
 from bridge.model.learnt import Learning
 from bridge.planning.sharing.histories import application_of, history_of
-from bridge.planning.sharing.interference.estimates import LEAST_RUNS, PairEstimates, deviation_s
+from bridge.planning.sharing.interference.estimates import MIN_RUNS, PairEstimates, deviation_s
 from bridge.planning.sharing.interference.records import EndedPair, PairRecords
 from bridge.planning.sharing.interference.running_pairs import RunningPairs
 from bridge.planning.sharing.pair_knowledge import CEILINGS, note
@@ -28,7 +28,7 @@ from bridge.planning.sharing.site_harm import SiteHarm
 from bridge.planning.sharing.slowdown import NOISE, HostSlowdown, alone_rate, slowdown
 
 QUIET_S: Final = 600
-_LEAST_SHARED: Final = 0.2
+_MIN_SHARED: Final = 0.2
 """A good part of a run (rule 2)."""
 ALIKE: Final = 2 * NOISE
 """Largest relative deviation of run times alone that make a single run comparable (rule 2)."""
@@ -123,9 +123,9 @@ class PairLearner:
         for apps, (seconds, _, ceiling, to_blame_ms) in times.items():
             host, to_blame_s = apps[0], to_blame_ms / 1000
             history = history_of(self._learning, host)
-            if history is None or to_blame_s <= 0 or seconds < _LEAST_SHARED * run_s:
+            if history is None or to_blame_s <= 0 or seconds < _MIN_SHARED * run_s:
                 continue
-            if history.runs < LEAST_RUNS or deviation_s(history) > ALIKE * history.run_s:
+            if history.runs < MIN_RUNS or deviation_s(history) > ALIKE * history.run_s:
                 continue
             lost_s = min((run_s - history.run_s) * to_blame_s / together_s, 0.9 * to_blame_s)
             harm, blame = lost_s / (to_blame_s - lost_s), to_blame_s / seconds

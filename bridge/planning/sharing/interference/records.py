@@ -12,7 +12,7 @@ Terms
 
 Rules
     1. The records are dropped when the jobs have left.
-    2. Of the guests' applications beside one host, the time of at most `_MOST_BESIDE` is counted;
+    2. Of the guests' applications beside one host, the time of at most `_MAX_BESIDE` is counted;
        the shortest is dropped. Few can have been there for a good part of the host's run.
 """
 
@@ -27,7 +27,7 @@ from bridge.planning.sharing.pair_record import Pair
 from bridge.planning.sharing.slowdown import Rate
 
 _ALONE, _PAIR, _TIME, _LOST = "alone", "beside", "ran", "lost"
-_MOST_BESIDE: Final = 32
+_MAX_BESIDE: Final = 32
 _LONGEST_GAP_S: Final = 120
 """Maximum time between two observations of a pair; more does not count as time together."""
 
@@ -145,7 +145,7 @@ class PairRecords:
     def _drop_shortest(self, start: str) -> None:
         """Rule 2."""
         keys = [key for key in self._kept.in_order() if key.startswith(start)]
-        if len(keys) >= _MOST_BESIDE:
+        if len(keys) >= _MAX_BESIDE:
             self._kept.pop(min(keys, key=lambda key: self._kept[key][0]))
 
     def _host_id(self, guest: int) -> str:

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from bridge.planning.sharing.comparison import (
-    LEAST_TURNS,
-    MOST_TURNS,
+    MAX_TURNS,
+    MIN_TURNS,
     PHASE_S,
     Comparison,
     ComparisonResult,
@@ -18,7 +18,7 @@ from bridge.planning.sharing.slowdown import CPU_MS, LARGEST
 
 BOUND = 0.1
 STEP_S = 5
-STEPS = 2 * MOST_TURNS * (PHASE_S // STEP_S) + 2
+STEPS = 2 * MAX_TURNS * (PHASE_S // STEP_S) + 2
 
 
 def steady(rng):
@@ -110,7 +110,7 @@ def test_the_harm_and_the_rate_alone_are_estimated(harm):
     assert verdict.alone is not None
     assert verdict.alone.mean == pytest.approx(1000, rel=0.05)
     assert verdict.alone.known
-    assert LEAST_TURNS <= turns <= MOST_TURNS
+    assert MIN_TURNS <= turns <= MAX_TURNS
 
 
 @pytest.mark.parametrize("use", [(1.0, 1.0), (0.1, 0.15), (0.0, 1e-9)])

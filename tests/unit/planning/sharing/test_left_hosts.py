@@ -2,7 +2,7 @@
 """Guests that were sent back to the queue."""
 
 from bridge.model.learnt import Learning, Learnt
-from bridge.planning.sharing.left_hosts import KEPT_S, MOST_TIMES, PAUSE_S, LeftHosts
+from bridge.planning.sharing.left_hosts import KEPT_S, MAX_TIMES, PAUSE_S, LeftHosts
 
 
 def waits_s(learning, at_s):
@@ -16,11 +16,11 @@ def waits_s(learning, at_s):
 def test_the_pause_grows_and_then_it_is_no_guest_any_more():
     learning, at_s, pauses = Learning(Learnt()), 1000, []
     assert LeftHosts(learning, at_s).may_be_guest("ann", "g")
-    for _ in range(MOST_TIMES):
+    for _ in range(MAX_TIMES):
         assert LeftHosts(learning, at_s).leaves("ann", "g", at_s)
         pauses.append(waits_s(learning, at_s))
         at_s += pauses[-1] or 0
-    assert pauses == [*(PAUSE_S * 2**time for time in range(MOST_TIMES - 1)), None]
+    assert pauses == [*(PAUSE_S * 2**time for time in range(MAX_TIMES - 1)), None]
     assert LeftHosts(learning, at_s).may_be_guest("ann", "other")
 
 

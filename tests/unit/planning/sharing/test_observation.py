@@ -5,7 +5,7 @@ import pytest
 
 from bridge.planning.sharing.observation import (
     FEATURES,
-    MOST_HAPPY,
+    MAX_HAPPY,
     Observation,
     happiness,
     overrun_loss,
@@ -21,8 +21,8 @@ HALF_WAY = {"elapsed_s": 50.0, "time_limit_s": 100.0, "used_cpu_s": 200.0}
         (4.0, 600.0, 0.5),  # twice as much to do as time is left for
         (8.0, 400.0, 2.0),
         (0.0, 400.0, 0.0),  # nothing is done at present
-        (4.0, 200.0, MOST_HAPPY),  # nothing is left
-        (4.0, 150.0, MOST_HAPPY),  # more was done than expected
+        (4.0, 200.0, MAX_HAPPY),  # nothing is left
+        (4.0, 150.0, MAX_HAPPY),  # more was done than expected
         (4.0, None, 1.0),  # as busy as on average
         (2.0, None, 0.5),
     ],

@@ -209,7 +209,7 @@ def test_what_does_not_fit_is_nothing():
 def test_the_site_reverts_only_when_it_is_sure():
     learning = Learning(Learnt())
     for user in ("ann", "bob", "eve"):
-        for _ in range(site_harm.LEAST_OF_USER):
+        for _ in range(site_harm.MIN_OF_USER):
             assert not SiteHarm(learning).passes(0.05)
             SiteHarm(learning).add(user, 0.5, 60.0)
     assert SiteHarm(learning).passes(0.05)
@@ -228,7 +228,7 @@ def test_no_user_ends_sharing_for_others(harm, others):
     """However bad all pairs of one user are, and however many."""
     learning = Learning(Learnt())
     for other in range(others):
-        for _ in range(site_harm.LEAST_OF_USER):
+        for _ in range(site_harm.MIN_OF_USER):
             SiteHarm(learning).add(f"other{other}", 0.0, 60.0)
     for _ in range(2 * site_harm.MEMORY):
         SiteHarm(learning).add("eve", harm, 60.0)
@@ -242,6 +242,6 @@ def test_nobody_hides_the_harm_to_others():
     for _ in range(site_harm.MEMORY):
         SiteHarm(learning).add("eve", -5.0, 60.0)
     for user in range(9):
-        for _ in range(site_harm.LEAST_OF_USER):
+        for _ in range(site_harm.MIN_OF_USER):
             SiteHarm(learning).add(f"user{user}", 0.1, 60.0)
     assert SiteHarm(learning).passes(0.05)
