@@ -22,8 +22,8 @@ from bridge.model.plan import Plan
 from bridge.model.resources import Arrangement
 from bridge.planning.queue.columns import by_appearance
 from bridge.planning.queue.layouts import Group, Layout
-from bridge.planning.scheduler.booked import Placement, PlacementColumns, PlacementsById
-from bridge.planning.scheduler.kept_book import Handover
+from bridge.planning.scheduler.book_handover import Handover
+from bridge.planning.scheduler.placements import Placement, PlacementColumns, PlacementsById
 
 VERSION = 1
 MOST_BYTES = 1 << 28

@@ -13,7 +13,7 @@ from bridge.planning.queue.layouts import Layout
 from bridge.units import NEVER
 
 
-class BookedRows:
+class RowStates:
     """The state of the plannable rows of a cycle, as columns of length n_plannable.
 
     Attributes:

@@ -11,7 +11,7 @@ from bridge.planning.queue.columns import by_appearance
 from bridge.planning.queue.layouts import Layout
 
 
-class BookPlacements:
+class PlanColumns:
     """Bookings, node by node: several groups of a job on one node are one entry."""
 
     def __init__(
