@@ -43,7 +43,7 @@ from bridge.papers.dispatch.instance import (
     WindowJob,
     summed,
 )
-from bridge.planning.queue.layouts import Layout
+from bridge.planning.queue.layout_options import Layout
 from bridge.planning.queue.time_windows import not_yet_eligible
 from bridge.planning.scheduler.placements import Placement
 from bridge.planning.scheduler.planned_rows import PlannedRows

@@ -12,7 +12,8 @@ from bridge.model.reasons import Reason
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.alternatives import Alternative, Eligibility
 from bridge.planning.explain.changes import Variants
-from bridge.planning.queue.layouts import Layout, layouts
+from bridge.planning.queue.layout_options import Layout
+from bridge.planning.queue.layouts import layouts
 from bridge.planning.queue.time_windows import latest_start_s
 from bridge.planning.scheduler.book_without_job import book_plan
 from bridge.planning.scheduler.cluster_book import BookTerms, ClusterBook

@@ -25,7 +25,7 @@ from bridge.model.rules.site import Protection
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.alternatives import Eligibility
 from bridge.planning.queue.columns import gather
-from bridge.planning.queue.layouts import Layout
+from bridge.planning.queue.layout_options import Layout
 from bridge.planning.requests.amounts import plain_name
 from bridge.planning.scheduler.book_handover import (
     BookWorld,

@@ -36,13 +36,8 @@ from bridge.model.resources import Arrangement
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.alternatives import Eligibility
 from bridge.planning.queue.columns import by_appearance
-from bridge.planning.queue.layouts import (
-    CandidateLayouts,
-    Group,
-    Layout,
-    LayoutOptions,
-    even_parts,
-)
+from bridge.planning.queue.layout_options import Group, Layout, LayoutOptions
+from bridge.planning.queue.layouts import CandidateLayouts, even_parts
 from bridge.planning.requests.amounts import largest
 from bridge.planning.scheduler.layout_power import LayoutPower
 from bridge.planning.site_rules.capacity_constraints import Terms

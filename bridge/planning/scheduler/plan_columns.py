@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from bridge.core import Bookings
 from bridge.planning.queue.columns import by_appearance
-from bridge.planning.queue.layouts import Layout
+from bridge.planning.queue.layout_options import Layout
 
 
 class PlanColumns:

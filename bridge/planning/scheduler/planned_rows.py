@@ -8,7 +8,8 @@ from bridge.core import Blocked, Book, Bookings
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason
 from bridge.planning.queue.columns import by_appearance, gather
-from bridge.planning.queue.layouts import CandidateLayouts, Layout, LayoutOptions
+from bridge.planning.queue.layout_options import Layout, LayoutOptions
+from bridge.planning.queue.layouts import CandidateLayouts
 from bridge.planning.queue.rows import Rows
 from bridge.planning.scheduler.candidates import Candidates
 from bridge.planning.scheduler.cluster_book import ClusterBook
