@@ -31,6 +31,7 @@ from pathlib import Path
 
 import numpy as np
 from about import about
+from results_file import write
 
 from bridge.lab.sim.runs.engine import simulate
 from bridge.lab.sim.runs.replay import replay
@@ -76,7 +77,7 @@ def main() -> None:
     }
     print(json.dumps(result, indent=2))
     if options.json:
-        options.json.write_text(json.dumps(result, indent=2) + "\n")
+        write(options.json, result)
 
 
 def one_round(python: Path, trace: Path, workload: Workload, home: Path) -> list[dict[str, object]]:

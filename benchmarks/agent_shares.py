@@ -24,6 +24,7 @@ import time
 from pathlib import Path
 
 from about import about
+from results_file import write
 
 from bridge.agent.processes import Processes
 from bridge.agent.shares.keeper import ShareKeeper
@@ -183,7 +184,7 @@ def main() -> None:
     time.sleep(SETTLE_S)  # until init has taken note of so many ends, no program can be started
     found = {**about(), "cases": cases}
     if given.json:
-        given.json.write_text(json.dumps(found, indent=1) + "\n")
+        write(given.json, found)
     show(found)
 
 

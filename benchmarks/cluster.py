@@ -25,6 +25,7 @@ from cluster_bench import deep, latency, rates, throughput
 from cluster_bench.meters import machine, wait_quiet
 from cluster_bench.stand import CPUS_PER_NODE, BenchError, Stand
 from progress import say
+from results_file import as_text, write
 
 PARTS = ("latency", "throughput", "array", "mixed", "deep")
 SCHEDULERS = ("backfill", "backfill-tuned", "bridge")
@@ -205,7 +206,7 @@ def main() -> int:
         say("interrupted; what was measured is kept")
         status = 130
     if options.json is None:
-        print(json.dumps(report, indent=2))
+        print(as_text(report))
     return status or int(any("error" in result for result in results))
 
 
@@ -230,7 +231,7 @@ def _write(report: dict[str, object], path: Path | None) -> None:
     """Writes the file; after each part, so that an interrupted run keeps its results."""
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(report, indent=2) + "\n")
+        write(path, report)
 
 
 if __name__ == "__main__":

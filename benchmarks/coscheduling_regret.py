@@ -33,6 +33,7 @@ from pathlib import Path
 import numpy as np
 from about import about
 from numpy.typing import NDArray
+from results_file import write
 
 from bridge.planning.sharing.experts import QUOTAS_PERCENT, Expert, default_experts
 from bridge.planning.sharing.learner import Choice, Learner
@@ -168,7 +169,7 @@ def main() -> None:
     result = {**about(), "decisions": options.decisions, "runs": rows}
     print(show(result))
     if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n")
+        write(options.json, result)
 
 
 if __name__ == "__main__":

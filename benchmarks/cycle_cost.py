@@ -39,6 +39,7 @@ from typing import Any
 
 import numpy as np
 from about import about
+from results_file import as_text
 from wire import NOW_S, hello
 
 from bridge.registry import PRESETS, build
@@ -272,7 +273,7 @@ def main() -> None:
         told_of = ("policy", "shape", "nodes", "jobs", "cycle_ms", "cpu_ms")
         summary = {key: cell[key] for key in told_of}
         print(json.dumps(summary), file=sys.stderr, flush=True)
-    text = json.dumps({**about(), "cells": cells}, indent=1)
+    text = as_text({**about(), "cells": cells})
     print(text)
     if chosen.json:
         chosen.json.write_text(text + "\n")

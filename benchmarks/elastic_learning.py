@@ -10,13 +10,13 @@ used for learning.
 """
 
 import argparse
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from about import about
 from policy_bench.elastic import ElasticCase, interval, run_case
+from results_file import write
 
 from bridge.lab.sim.workloads.esp import esp
 from bridge.lab.sim.workloads.speedup import Amdahl
@@ -98,7 +98,7 @@ def main() -> None:
         for run in compare(float(share), given.seeds, measured=measured)
     ]
     if given.json is not None:
-        given.json.write_text(json.dumps({**about(), "runs": runs}, indent=1) + "\n")
+        write(given.json, {**about(), "runs": runs})
     print("\n".join(lines(runs)))
 
 

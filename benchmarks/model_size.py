@@ -16,13 +16,13 @@ as used in the product, leaves out those that no solution needs.
 """
 
 import argparse
-import json
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from about import about
+from results_file import write
 
 from bridge.papers.dispatch import hcp19, pcp19, pcp20
 from bridge.papers.dispatch.instance import Instance, ResourceUnit, Unavailable, WindowJob
@@ -127,7 +127,7 @@ def main() -> None:
         )
     if options.json:
         found = {**about(), "resources": RESOURCES, "rows": rows}
-        options.json.write_text(json.dumps(found, indent=1) + "\n")
+        write(options.json, found)
     if options.svg:
         plot(rows, options.svg)
 

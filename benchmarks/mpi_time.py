@@ -15,7 +15,6 @@ other processes wait for them in MPI.
 """
 
 import argparse
-import json
 import os
 import signal
 import statistics
@@ -27,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from about import ROOT, about
+from results_file import as_text
 
 from bridge.agent.job_folders import JobFolders
 from bridge.agent.pages import Pages
@@ -82,7 +82,7 @@ def main() -> None:
             found["cost"].append(cost(mpicc, out, place))
             print(found["cost"][-1], file=sys.stderr)
         found["ratio"] = ratios(given.mpicc[0], out)
-    text = json.dumps({**about(), **found}, indent=1)
+    text = as_text({**about(), **found})
     print(text)
     if given.json:
         given.json.write_text(text + "\n")

@@ -31,6 +31,7 @@ from typing import Any
 import grpc
 import numpy as np
 from about import about
+from results_file import as_text
 from wire import NOW_S, a_job, full, hello
 
 from bridge.rpc.pb import operator_pb2, operator_pb2_grpc, scheduler_pb2_grpc
@@ -252,7 +253,7 @@ def main() -> None:
         finally:
             service.send_signal(signal.SIGTERM)
             service.wait(30)
-    print(json.dumps(about() | result, indent=2))
+    print(as_text(about() | result))
 
 
 if __name__ == "__main__":

@@ -11,12 +11,12 @@ Prints JSON on standard output and a table on standard error.
 """
 
 import argparse
-import json
 import sys
 
 from about import about
 from bench import measure
 from policy_bench.workloads import QueueShape
+from results_file import as_text
 
 from bridge.core import UNLIMITED
 
@@ -51,7 +51,7 @@ def main() -> int:
                 figures = "".join(f"{case[f'{kernel}_ms']:>14,.2f}" for kernel in kernels)
                 print(f"{shape:<10}{jobs:>8,}{nodes:>8,}{figures}", file=sys.stderr, flush=True)
     result = {**about(), "repeats": chosen.repeats, "cases": cases}
-    print(json.dumps(result, indent=1))
+    print(as_text(result))
     return 0
 
 

@@ -15,6 +15,7 @@ import subprocess
 import sys
 
 from about import ROOT, about
+from results_file import as_text
 
 COMMAND = [sys.executable, str(ROOT / "benchmarks" / "bench.py"), "planning", "--json"]
 
@@ -41,7 +42,7 @@ def main() -> int:
         again = run(*jobs, "--no-table")
         again.pop("table")
         runs.append(again)
-    print(json.dumps({**about(), "runs": runs, "table": table}, indent=1))
+    print(as_text({**about(), "runs": runs, "table": table}))
     return 0
 
 

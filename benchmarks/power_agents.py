@@ -30,7 +30,7 @@ from pathlib import Path
 import grpc
 import psutil
 from about import ROOT, about
-from results_file import write
+from results_file import as_text, write
 
 from bridge.agent.power.batches import MAX, Batches
 from bridge.rpc.agents.hub import Hub
@@ -65,7 +65,7 @@ def main() -> None:
         found |= _serve(folder, given.agents, given.jobs, given.seconds)
     found["taking_us"] = _taking_us(given.jobs)
     found |= about()
-    print(json.dumps(found, indent=1))
+    print(as_text(found))
     if given.json:
         write(given.json, found)
 

@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 from about import about
 from ortools.sat.python import cp_model
+from results_file import write
 
 from bridge.planning.power.configuration import Configuration, Room, Scalable, configuration
 
@@ -170,7 +171,7 @@ def main() -> None:
     rows = [measure(case, given.problems, given.repeats, given.solved) for case in CASES]
     print("\n".join(lines(rows)))
     if given.json:
-        given.json.write_text(json.dumps({**about(), "rows": rows}, indent=1) + "\n")
+        write(given.json, {**about(), "rows": rows})
 
 
 if __name__ == "__main__":

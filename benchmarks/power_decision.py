@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 from about import about
+from results_file import write
 
 from bridge.cycle import run_cycle
 from bridge.lab.sim.cluster.controller import Controller
@@ -149,7 +150,7 @@ def main() -> None:
     print("\n".join(lines(rows)))
     if given.json:
         text = {**about(), "repeats": given.repeats}
-        given.json.write_text(json.dumps({**text, "rows": rows}, indent=1) + "\n")
+        write(given.json, {**text, "rows": rows})
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ import time
 from pathlib import Path
 
 from about import about
+from results_file import as_text
 
 TOLERANCE = 0.015
 
@@ -84,7 +85,7 @@ def main() -> int:
         "missing": sorted(set(logs) - set(found_logs)),
         "replays": entries,
     }
-    print(json.dumps(found, indent=2))
+    print(as_text(found))
     return 1 if worst > TOLERANCE else 0
 
 

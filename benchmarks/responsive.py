@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 from about import about
+from results_file import write
 
 PRESETS = ("easy", "responsive")
 
@@ -69,7 +70,7 @@ def main() -> None:
         runs.append(simulate(log, given.jobs))
         print(row(runs[-1]), flush=True)
     if given.json:
-        given.json.write_text(json.dumps({**about(), "runs": runs}, indent=1) + "\n")
+        write(given.json, {**about(), "runs": runs})
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results files: JSON in which each row of a table is a line, so that diffs are readable."""
+"""Results files: JSON in which each run is a line, so that diffs are readable."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -46,7 +46,7 @@ def _object(found: Mapping[str, object], depth: int) -> str:
     for key, value in found.items():
         text = _value(value, depth + 1)
         if _is_table(value):
-            rows = ",".join(f"{pad} {_value(row, depth + 2)}" for row in value)
+            rows = ",".join(f"{pad} {json.dumps(row)}" for row in value)
             text = f"[{rows}{pad}]"
         parts.append(f"{pad}{json.dumps(key)}: {text}")
     return "{" + ",".join(parts) + pad[:-1] + "}"

@@ -32,7 +32,7 @@ from bridge.core import (
     replay_counts,
     search_orders,
 )
-from bridge.lab.sim.runs.foreseen import Counted, Running
+from bridge.lab.sim.runs.counted import Counted, Running
 from bridge.lab.sim.workloads.swf import read_swf
 from bridge.lab.sim.workloads.system import pool_of
 from bridge.lab.sim.workloads.workload import Workload, workload_from

@@ -32,6 +32,7 @@ from typing import Any
 import grpc
 from about import ROOT, about
 from cycle_cost import WARM_UP, Cluster
+from results_file import as_text
 from wire import hello
 
 from bridge.rpc.pb import scheduler_pb2 as pb
@@ -152,7 +153,7 @@ def main() -> None:
         {"commit": commit(tree), "cpu_ms": {kind: told(values) for kind, values in found.items()}}
         for tree, found in zip(chosen.tree, times, strict=True)
     ]
-    text = json.dumps({**about(), "trees": trees}, indent=1)
+    text = as_text({**about(), "trees": trees})
     print(text)
     if chosen.json:
         chosen.json.write_text(text + "\n")

@@ -33,6 +33,7 @@ from typing import Annotated
 import typer
 import yaml
 from about import about
+from results_file import as_text
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from trace_bench.figures import Figures, figures
@@ -193,7 +194,7 @@ def write(path: Path, found: Figures) -> None:
 
     entries = [entry for entry in entries if key(entry) != key(found)]
     entries = sorted([*entries, found], key=lambda entry: str(entry["trace"]))
-    text = json.dumps({"runs": entries}, indent=1)
+    text = as_text({"runs": entries})
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text + "\n", encoding="utf-8")
 

@@ -43,6 +43,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from about import about
 from cluster_bench.stand import ROOT, BenchError, Stand, job_line
+from results_file import write
 
 from bridge.model.hop_tree import HopTree
 from bridge.slurm.topology_conf import parse_topology
@@ -274,7 +275,7 @@ def table(found: dict[str, Any]) -> str:
 def _keep(path: Path, name: str, entry: dict[str, Any]) -> None:
     """Writes an entry into the file and keeps its other entries."""
     body = json.loads(path.read_text()) if path.exists() else {}
-    path.write_text(json.dumps({**body, name: entry}, indent=1) + "\n")
+    write(path, {**body, name: entry})
 
 
 def _say(text: str) -> None:

@@ -28,6 +28,7 @@ import window_tables
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from about import about
+from results_file import write
 
 from bridge.model.hop_tree import Metric
 
@@ -90,7 +91,7 @@ def _run(
         print(text, file=sys.stderr, flush=True)
 
     def save() -> None:
-        asked.json.write_text(json.dumps(result, indent=1) + "\n")
+        write(asked.json, result)
 
     if part == "tables":
         own["tables"] = window_tables.run(

@@ -27,6 +27,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from about import about
 from policy_bench.placement import SAMPLE, read_instances
+from results_file import write
 
 from bridge.model.hop_tree import HopTree, Metric, NodeSets
 from bridge.papers.placement.neural import Neural
@@ -144,7 +145,7 @@ def main() -> None:
             **about(),
         }
         print(name, json.dumps(result[name], indent=1), flush=True)
-    asked.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    write(asked.out, result)
     if asked.curves:
         curves = {
             path.parent.name: json.loads(path.read_text(encoding="utf-8"))["curve"]

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from about import about
+from results_file import write
 
 from bridge.errors import BridgeError
 from bridge.lab.sim.runs.engine import simulate
@@ -111,7 +112,7 @@ def main() -> None:
     for name in options.case or CASES:
         found[name] = compared(CASES[name], options.traces, options.jobs, options.place) | about()
         if options.json:
-            options.json.write_text(json.dumps({"cases": found}, indent=1) + "\n")
+            write(options.json, {"cases": found})
         print(table({name: found[name]}), flush=True)
 
 

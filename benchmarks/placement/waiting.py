@@ -31,6 +31,7 @@ from paper_stream import draw, workload
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from about import about
+from results_file import write
 
 from bridge.lab.sim.runs.engine import simulate
 from bridge.lab.sim.runs.outcome import Outcome
@@ -184,7 +185,7 @@ def main() -> None:
             rows.append(measured(workload, system, patience_s) | about())
             rows.sort(key=lambda row: row["wait_s"])
             print(f"{case}: {rows[-1]}", file=sys.stderr, flush=True)
-            asked.json.write_text(json.dumps(found, indent=1) + "\n")
+            write(asked.json, found)
     print(table(found))
     if found:
         plot(found, asked.plot)

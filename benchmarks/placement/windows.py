@@ -21,6 +21,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from about import about
 from policy_bench import placement as bench
+from results_file import write
 
 from bridge.errors import BridgeError
 from bridge.model.hop_tree import Metric
@@ -82,7 +83,7 @@ def main() -> None:
         result[metric.value] = totals
         print(_table(metric, totals, len(rows)), flush=True)
     if asked.json:
-        asked.json.write_text(json.dumps(about() | result, indent=1) + "\n")
+        write(asked.json, about() | result)
         print(f"written to {asked.json}", file=sys.stderr)
 
 

@@ -99,6 +99,28 @@ class _Tried:
     world: Snapshot
 
 
+@dataclass(frozen=True)
+class _Failed:
+    """A policy that failed.
+
+    Attributes:
+        policy, state: that were tried.
+        aside: what is set aside for this policy.
+        net: it is the conservative one, after which there is none.
+        snapshot: the cluster.
+        world: the same without what is set aside; the policy was tried on it.
+        problem: why it failed.
+    """
+
+    policy: Policy
+    state: State
+    aside: SetAside
+    net: bool
+    snapshot: Snapshot
+    world: Snapshot
+    problem: PolicyError
+
+
 class Decider:
     """Runs a policy under the site's rules, and carries its state from cycle to cycle.
 
@@ -205,40 +227,54 @@ class Decider:
     def _tried(self, snapshot: Snapshot, policy: Policy, over: Callable[[], bool]) -> _Tried:
         net = policy is self._conservative
         aside = self._net_aside if net else self._aside
+        state = State() if net else self.state
         left = aside.rows(snapshot)
         world = without(snapshot, left)
-        state = State() if net else self.state
         rests = aside.rests if aside.skip > 0 else None
-        problem = rests or self._problem(policy, world, state)
-        if not isinstance(problem, PolicyError):
-            aside.skip, aside.skipped = 0, 1
-            aside.open.clear()
-            return _Tried(_completed(snapshot, problem, left), None, world)
-        if aside.is_skipped(problem):
-            return _Tried(None, problem, world)
-        _log.error("%s; searching for the cause", _one_line(str(problem)))
+        found = rests or self._problem(policy, world, state)
+        if isinstance(found, PolicyError):
+            if aside.is_skipped(found):
+                return _Tried(None, found, world)
+            return self._search(_Failed(policy, state, aside, net, snapshot, world, found), over)
+        aside.skip, aside.skipped = 0, 1
+        aside.open.clear()
+        return _Tried(_completed(snapshot, found, left), None, world)
+
+    def _search(self, failed: _Failed, over: Callable[[], bool]) -> _Tried:
+        """Searches for what makes a policy fail, sets it aside, and plans the rest."""
+        aside, world, jobs = failed.aside, failed.world, failed.world.jobs
+        _log.error("%s; searching for the cause", _one_line(str(failed.problem)))
         search = CulpritSearch(
-            lambda some: self._run(policy, some, state, solver=False),
+            lambda some: self._run(failed.policy, some, failed.state, solver=False),
             over,
-            most_together=len(world.jobs) if net else len(world.jobs) // _SHARE,
+            most_together=len(jobs) if failed.net else len(jobs) // _SHARE,
         )
-        search.look(
-            world, [_named(world, problem), *(_rows_of(world, group) for group in aside.open)]
-        )
+        doubtful = [_rows_of(world, group) for group in aside.open]
+        search.look(world, [_named(world, failed.problem), *doubtful])
         if search.general:
-            found = None if net else self._without_state(policy, world)
-            if found is None:
-                aside.search_failed()
-                return _Tried(None, problem, world)
-            return _Tried(_completed(snapshot, found, left), None, world)
-        self._set_aside(snapshot, world, policy, search, aside)
+            return self._forget(failed)
+        self._set_aside(failed.snapshot, world, failed.policy, search, aside)
+        aside.open = [{str(jobs.id[row]) for row in group} for group in search.open]
         culprits = search.culprits[RowKind.PENDING]
-        aside.open = [{str(world.jobs.id[row]) for row in group} for group in search.open]
-        if not net and (search.open or 2 * len(culprits) > len(world.jobs)):
-            if not search.open:
-                aside.known = {key: each for key, each in aside.known.items() if key[0] > 0}
-                aside.search_failed()
-            return _Tried(None, problem, without(world, search.culprits))
+        if failed.net or not (search.open or 2 * len(culprits) > len(jobs)):
+            return self._plan_rest(failed, search)
+        if not search.open:  # most jobs: the policy is to blame
+            aside.known = {key: each for key, each in aside.known.items() if key[0] > 0}
+            aside.search_failed()
+        return _Tried(None, failed.problem, without(world, search.culprits))
+
+    def _forget(self, failed: _Failed) -> _Tried:
+        """Plans without what the policy remembers, as no row makes it fail."""
+        found = None if failed.net else self._without_state(failed.policy, failed.world)
+        if found is None:
+            failed.aside.search_failed()
+            return _Tried(None, failed.problem, failed.world)
+        left = failed.aside.rows(failed.snapshot)
+        return _Tried(_completed(failed.snapshot, found, left), None, failed.world)
+
+    def _plan_rest(self, failed: _Failed, search: CulpritSearch) -> _Tried:
+        """Plans without the culprits, and without those that may be some."""
+        aside, snapshot = failed.aside, failed.snapshot
         left = aside.rows(snapshot)
         for row in search.culprits[RowKind.ENDED]:
             left.setdefault(RowKind.ENDED, {})[row] = ""
@@ -246,17 +282,17 @@ class Decider:
             text = "set aside for this cycle: planning fails with one of several jobs"
             left.setdefault(RowKind.PENDING, {})[row] = text
         rest = without(snapshot, left)
-        again = self._problem(policy, rest, state)
-        if isinstance(again, PolicyError) and self.environment.solver is not None:
-            again = self._problem(policy, rest, state, solver=False)
-        if not net and isinstance(again, CycleResult) and _closes_all(search, again.plan):
-            again = problem  # with everything closed, any policy passes
+        found = self._problem(failed.policy, rest, failed.state)
+        if isinstance(found, PolicyError) and self.environment.solver is not None:
+            found = self._problem(failed.policy, rest, failed.state, solver=False)
+        if not failed.net and isinstance(found, CycleResult) and _closes_all(search, found.plan):
+            found = failed.problem  # with everything closed, any policy passes
             aside.known = {key: each for key, each in aside.known.items() if key[0] not in _CLOSED}
-        if isinstance(again, PolicyError):
+        if isinstance(found, PolicyError):
             if not search.open:
                 aside.search_failed()
-            return _Tried(None, again, rest)
-        return _Tried(_completed(snapshot, again, left), None, rest)
+            return _Tried(None, found, rest)
+        return _Tried(_completed(snapshot, found, left), None, rest)
 
     def _problem(
         self, policy: Policy, world: Snapshot, state: State, *, solver: bool = True

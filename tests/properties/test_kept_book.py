@@ -15,7 +15,7 @@ from bridge.cycle import run_cycle
 from bridge.model.decisions.resizes import Resizes, resized
 from bridge.model.job import Hold
 from bridge.model.rules.site import NO_RULES
-from bridge.planning.scheduler.booking import Booking
+from bridge.planning.scheduler.former_book import FormerBook
 from bridge.planning.scheduler.kept_plan import KeptPlan, from_bytes, to_bytes
 from bridge.ports import State
 from bridge.registry import PRESETS, build
@@ -183,7 +183,7 @@ def cycle(snapshot, state, site, policy):
 def taken_over(monkeypatch):
     """How often a book served that was handed over, with rows moved in it, and how often not."""
     counts = {True: 0, False: 0, "settled": 0}
-    keep = Booking._keep_book
+    keep = FormerBook.settle
 
     def counted(self, *args, **named):
         found = keep(self, *args, **named)
@@ -191,7 +191,7 @@ def taken_over(monkeypatch):
         counts["settled"] += found is not None and not found.kept.all()
         return found
 
-    monkeypatch.setattr(Booking, "_keep_book", counted)
+    monkeypatch.setattr(FormerBook, "settle", counted)
     return counts
 
 

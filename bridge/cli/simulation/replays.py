@@ -25,7 +25,6 @@ from bridge.lab.sim.corridor.sight import under_corridor
 from bridge.lab.sim.runs.backlog import Watch
 from bridge.lab.sim.runs.engine import simulate
 from bridge.lab.sim.runs.faults import Fault, random_faults
-from bridge.lab.sim.runs.foreseen import foreseeable, replay_foreseen
 from bridge.lab.sim.runs.ordered import replay_ordered, unordered_because
 from bridge.lab.sim.runs.outcome import Observe, Outcome
 from bridge.lab.sim.runs.outcome import SimulationProgress as Point
@@ -177,10 +176,6 @@ class Replays:
         """The fastest of the replays that give the cycle's starts."""
         if (depth := replay_depth(spec, self.machine)) is not None:
             return lambda jobs, pool, placed, _: replay(jobs, pool, depth, placed=placed)
-        if foreseeable(spec, self.machine):
-            return lambda jobs, pool, placed, observe: replay_foreseen(
-                jobs, pool, spec, placed=placed, watch=self._watch(), observe=observe
-            )
         return lambda jobs, pool, placed, observe: replay_ordered(
             jobs, pool, spec,
             seed=self.seed, placed=placed, watch=self._watch(), observe=observe,

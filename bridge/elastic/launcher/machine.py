@@ -238,43 +238,55 @@ class MpiLauncher(Boot, Relaunch):
 
     # ------------------------------------------------------------------ the end of a step
 
-    def _ended(self, step: Step) -> None:  # noqa: PLR0912 - one line for each kind of step
-        record, stage = self.record, self.record.stage
+    def _ended(self, step: Step) -> None:
+        record, joins = self.record, step.name == self.record.joiner
         if step.role == "test":
-            if stage is LauncherStage.TESTING:
+            if record.stage is LauncherStage.TESTING:
                 self._choose(joined=False)
-        elif stage is LauncherStage.UNDOING and step.name == record.joiner:
+        elif joins and record.stage is LauncherStage.UNDOING:
             self._answer("refused", record.why)
-        elif not step.counts:
-            pass
-        elif (
-            step.name == record.joiner and stage is LauncherStage.STARTING and record.tries < STARTS
-        ):
+        elif step.counts:
+            expected = self._joiner_ended(step) if joins else self._main_ended(step)
+            if not expected:
+                self._program_ended(step)
+        if record.stage is LauncherStage.FINISHING and not record.live():
+            self._over()
+
+    def _joiner_ended(self, step: Step) -> bool:
+        """New processes have ended; returns whether a change was under way that wanted them."""
+        record, stage = self.record, self.record.stage
+        if stage is LauncherStage.STARTING and record.tries < STARTS:
             step.counts = False
             self._stop(step, hard=True)  # its srun has ended, its processes may not have
             record.joiner = self._new("joiner", step.nodes)
-        elif step.name == record.joiner and stage in (LauncherStage.STARTING, LauncherStage.ASKED):
+        elif stage in (LauncherStage.STARTING, LauncherStage.ASKED):
             self._call_off(f"The new processes ended with code {step.code}.")
-        elif step.name == record.joiner and stage is LauncherStage.GOING:
-            pass  # accept fails, or `done` finds its code
-        elif step.role == "main" and stage is LauncherStage.PARKED:
-            self._restart(record.target)
-        elif step.role == "main" and stage is LauncherStage.GOING and self._parks(step):
-            self._restart(record.target)  # it said so to a launcher that was killed
-        elif step.role == "main" and stage is LauncherStage.RESTARTING:
+        # While the change goes on, accept fails, or `done` finds the code.
+        return stage in (LauncherStage.STARTING, LauncherStage.ASKED, LauncherStage.GOING)
+
+    def _main_ended(self, step: Step) -> bool:
+        """Processes have ended; returns whether those of the program, for a restart or a test."""
+        record, stage = self.record, self.record.stage
+        if step.role != "main":
+            return False
+        if stage is LauncherStage.PARKED or (stage is LauncherStage.GOING and self._parks(step)):
+            self._restart(record.target)  # if it goes on, it said so to a launcher that was killed
+        elif stage is LauncherStage.RESTARTING:
             self._restart_ended()
-        elif step.role == "main" and stage is LauncherStage.CLEARING:
+        elif stage is LauncherStage.CLEARING:
             self._restart_late()
-        elif step.role == "main" and stage is LauncherStage.TESTING and step.code:
+        elif stage is LauncherStage.TESTING and step.code:
             self._test_late()
-        elif step.code:
-            self._finish()
-        elif not record.live():
+        else:
+            return False
+        return True
+
+    def _program_ended(self, step: Step) -> None:
+        """A step has ended for good: the program does, with the first or with a failure."""
+        if not step.code and not self.record.live():
             self._over()
-        elif step.role == "main":
+        elif step.code or step.role == "main":
             self._finish()
-        if record.stage is LauncherStage.FINISHING and not record.live():
-            self._over()
 
     TABLE: ClassVar[dict[tuple[LauncherStage, type], str]] = {
         (LauncherStage.BOOT, Hello): "_hello",

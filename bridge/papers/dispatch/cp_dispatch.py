@@ -43,9 +43,9 @@ from bridge.papers.dispatch.window import DispatchWindow, choose
 from bridge.papers.dispatch.window_model import whole_weights
 from bridge.planning.dispatch.cp_sat import InProcess
 from bridge.planning.dispatch.objective import Objective
-from bridge.planning.scheduler.booked import PlacementColumns
-from bridge.planning.scheduler.booking import Booking
+from bridge.planning.scheduler.book_planner import BookPlanner
 from bridge.planning.scheduler.list_scheduler import ListScheduler
+from bridge.planning.scheduler.placements import PlacementColumns
 from bridge.planning.scheduler.queue_planner import QueuePlanner
 from bridge.planning.scheduler.wait_reasons import explain
 from bridge.planning.site_rules.lowered_rules import lower
@@ -276,7 +276,7 @@ class _Decision:
         )
         self.snapshot, self.rank = scheduler.rows.snapshot, preference.rank
         self.cost = goal.of_plan(self.snapshot, greedy)
-        self.booking = Booking(
+        self.planner = BookPlanner(
             self.rows,
             preference,
             lowered=lower(site.rules, self.snapshot, site.cron_s),
@@ -288,7 +288,7 @@ class _Decision:
             self._book(some)
 
     def _book(self, asked: NDArray[np.intp]) -> None:
-        self.booking.plan(asked, not_before=None, latest=np.full(len(asked), NEVER - 1))
+        self.planner.plan(asked, not_before=None, latest=np.full(len(asked), NEVER - 1))
 
     def made(self, asking: _Asking) -> tuple[Plan, Dispatched]:
         """Solves and decodes."""
@@ -312,7 +312,7 @@ class _Decision:
         cost = self.goal.of_plan(self.snapshot, plan)
         if (_unstarted(plan), cost) >= (_unstarted(self.greedy), self.cost):
             return greedily(NO_GAIN)
-        start_s = self.booking.start_s(np.array(window.rows)) - self.snapshot.now_s
+        start_s = self.planner.planned.start_s(np.array(window.rows)) - self.snapshot.now_s
         gap = self._gap(solved, start_s)
         return plan, Dispatched(n_jobs, self.cost, cost, gap=gap, killed=answer.killed)
 
@@ -322,7 +322,7 @@ class _Decision:
             solving_s = asking.left_s()
             jobs, units, _ = dispatcher.reach.within(solving_s)
             window = choose(
-                self.booking, self.rank, without=without,
+                self.planner.planned, self.rank, without=without,
                 most_jobs=min(jobs, dispatcher.most_jobs), most_units=units,
                 startable=dispatcher.startable,
             )  # fmt: skip
@@ -356,12 +356,12 @@ class _Decision:
 
     def _decode(self, window: DispatchWindow, schedule: WindowSchedule) -> None:
         """Rule 3."""
-        booking, now_s = self.booking, self.snapshot.now_s
+        planner, now_s = self.planner, self.snapshot.now_s
         everyone = np.arange(len(self.rows.plannable))
-        had = booking.has_start(everyone)
+        had = planner.planned.has_start(everyone)
         keeps = np.zeros(len(everyone), dtype=bool)
         keeps[list(window.fixed)] = True
-        booking.revoke(everyone[had & ~keeps])
+        planner.revoke(everyone[had & ~keeps])
         order = sorted(range(len(window.rows)), key=lambda i: (schedule.start_s[i], i))
         rows, kept, start = [], [], []
         for i in order:
@@ -372,23 +372,23 @@ class _Decision:
                 start.append(schedule.start_s[i] + now_s)
         at_s = np.array(start, dtype=np.int64)
         former = PlacementColumns.of(kept)
-        booking.keep(np.array(rows, dtype=np.intp), former, np.arange(len(kept)), at_s)
+        planner.keep(np.array(rows, dtype=np.intp), former, np.arange(len(kept)), at_s)
         by_start = np.array([window.rows[i] for i in order], dtype=np.intp)
-        left = by_start[~booking.has_start(by_start)]
+        left = by_start[~planner.planned.has_start(by_start)]
         self._book(left)
-        booking.replan(by_start[booking.has_start(by_start)])
-        rest = everyone[had & ~booking.has_start(everyone)]
+        planner.replan(by_start[planner.planned.has_start(by_start)])
+        rest = everyone[had & ~planner.planned.has_start(everyone)]
         self._book(rest)
 
     def _plan(self) -> Plan:
         """The booked plan; jobs that would have started now get the reason why they do not."""
-        explain(self.booking)
+        explain(self.planner.planned)
         reasons, greedy = self.rows.reasons, self.greedy
-        for at in self.booking.waiting().index.tolist():
+        for at in self.planner.planned.waiting().index.tolist():
             row = int(self.rows.plannable[at])
             if greedy.start_s[row] == greedy.now_s:
                 reasons[row] = _OTHERS_FIRST
-        return self.booking.result(self.dispatcher.name)
+        return self.planner.planned.result(self.dispatcher.name)
 
 
 def _unstarted(plan: Plan) -> int:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the instance of the first jobs of a cycle, for constraint programming models.
 
-    window = choose(booking, asked, most_jobs=20, most_units=64)
+    window = choose(planner.planned, asked, most_jobs=20, most_units=64)
     instance = window.instance      numbers only: units, requests, nodes, use over time
 
 Terms (see `bridge.papers.dispatch.instance`)
@@ -43,10 +43,10 @@ from bridge.papers.dispatch.instance import (
     WindowJob,
     summed,
 )
-from bridge.planning.queue.layouts import Layout
+from bridge.planning.queue.layout_options import Layout
 from bridge.planning.queue.time_windows import not_yet_eligible
-from bridge.planning.scheduler.booked import Placement
-from bridge.planning.scheduler.booking import Booking
+from bridge.planning.scheduler.placements import Placement
+from bridge.planning.scheduler.planned_rows import PlannedRows
 
 SEAT = "seat"
 
@@ -97,7 +97,7 @@ class DispatchWindow:
 
 
 def choose(
-    booking: Booking,
+    planned: PlannedRows,
     rank: NDArray[np.int32],
     *,
     most_jobs: int,
@@ -108,7 +108,7 @@ def choose(
     """Makes the window of the first rows of a cycle that is planned greedily.
 
     Args:
-        booking: every row with a placement is booked at it.
+        planned: every row with a placement is booked at it.
         rank: (n_nodes,) nodes of lower rank first.
         most_jobs: rule 1.
         most_units: rule 1.
@@ -120,15 +120,15 @@ def choose(
     """
     rows: list[int] = []
     fixed: list[int] = []
-    jobs, job = booking.rows.snapshot.jobs, booking.rows.job[booking.rows.plannable]
-    early = not_yet_eligible(jobs, booking.rows.snapshot.now_s)[job]
-    everyone = np.flatnonzero(booking.has_start(np.arange(len(job))) & ~early)
-    possible = set(_expressible(booking, everyone)) - set(without)
-    present = Present(booking) if startable else None
+    jobs, job = planned.rows.snapshot.jobs, planned.rows.job[planned.rows.plannable]
+    early = not_yet_eligible(jobs, planned.rows.snapshot.now_s)[job]
+    everyone = np.flatnonzero(planned.has_start(np.arange(len(job))) & ~early)
+    possible = set(_expressible(planned, everyone)) - set(without)
+    present = Present(planned) if startable else None
     n_units = 0
     for row in everyone.tolist():
-        choice, layout = booking.layout_choice(row)
-        if row not in possible or not _sayable(booking, row, choice, layout):
+        choice, layout = planned.layout_choice(row)
+        if row not in possible or not _sayable(planned, row, choice, layout):
             fixed.append(row)
             continue
         if present is not None and not present.fits(row, layout):
@@ -146,15 +146,15 @@ def choose(
     if not rows:
         return None
     fixed = [row for row in fixed if row < rows[-1] or jobs.fixed[job[row]]]
-    placements = list(booking.placements_of(np.array(rows, dtype=np.intp)))
-    return _Builder(booking, rank, rows, placements, fixed).window()
+    placements = list(planned.placements_of(np.array(rows, dtype=np.intp)))
+    return _Builder(planned, rank, rows, placements, fixed).window()
 
 
 class Present:
     """The amounts that running jobs leave free now."""
 
-    def __init__(self, booking: Booking) -> None:
-        self._booking, self._snapshot = booking, booking.rows.snapshot
+    def __init__(self, planned: PlannedRows) -> None:
+        self._planned, self._snapshot = planned, planned.rows.snapshot
         snapshot, running = self._snapshot, self._snapshot.running
         owner = np.repeat(np.arange(len(running)), np.diff(running.indptr))
         self._free = snapshot.nodes.capacity.copy()
@@ -172,7 +172,7 @@ class Present:
 
     def fits(self, row: int, layout: Layout) -> bool:
         """Whether a row could start now on such nodes if no other job waited."""
-        if self._booking.not_before_s(row) > self._snapshot.now_s:
+        if self._planned.not_before_s(row) > self._snapshot.now_s:
             return False
         known = self._known.get(id(layout))
         if known is None:
@@ -180,7 +180,7 @@ class Present:
         return known
 
     def _fits(self, layout: Layout) -> bool:
-        eligibility = self._booking.rows.eligibility
+        eligibility = self._planned.rows.eligibility
         for group, want in zip(layout.groups, layout.together(), strict=True):
             if eligibility.classes.opens_s(group.class_) > self._snapshot.now_s:
                 return False
@@ -202,37 +202,37 @@ class Present:
         return True
 
 
-def _expressible(booking: Booking, asked: NDArray[np.intp]) -> list[int]:
+def _expressible(planned: PlannedRows, asked: NDArray[np.intp]) -> list[int]:
     """Rows that the models can represent, by their jobs' columns (rule 2)."""
-    jobs = booking.rows.snapshot.jobs
-    job = booking.rows.job[booking.rows.plannable[asked]]
+    jobs = planned.rows.snapshot.jobs
+    job = planned.rows.job[planned.rows.plannable[asked]]
     able = ~jobs.licences[job].any(axis=1) if jobs.licences.shape[1] else np.ones(len(job), bool)
-    able &= ~booking.bound(asked)
+    able &= ~planned.bound(asked)
     able &= (jobs.reservation[job] < 0) & (jobs.deadline_s[job] == 0) & ~jobs.fixed[job]
     found: list[int] = asked[able].tolist()
     return found
 
 
-def _sayable(booking: Booking, row: int, choice: int, layout: Layout) -> bool:
+def _sayable(planned: PlannedRows, row: int, choice: int, layout: Layout) -> bool:
     """Whether the models can represent its layout (rule 2)."""
-    options = booking.options(row)
+    options = planned.options(row)
     if options.wider or choice >= len(options.least):
         return False
     alone = layout.arrangement is Arrangement.FREE and layout.exclusive
     return not alone or (len(layout.groups) == 1 and layout.groups[0].count == 1)
 
 
-def _exact(booking: Booking, row: int, layout: Layout) -> bool:
+def _exact(planned: PlannedRows, row: int, layout: Layout) -> bool:
     """Whether its layout is the row's only option (rule 3)."""
-    if not booking.simple(row):
+    if not planned.simple(row):
         return False
     spread = layout.arrangement is Arrangement.SCATTER and any(
         group.tasks and group.kind < 0 for group in layout.groups
     )
     if not spread:
         return True
-    at = booking.candidate(row)
-    alternatives = booking.rows.alternatives
+    at = planned.candidate(row)
+    alternatives = planned.rows.alternatives
     widths = {int(alternatives.min_nodes[at]), int(alternatives.max_nodes[at]), layout.nodes}
     return len(widths) == 1 and (layout.nodes == 1 or all(g.tasks == 1 for g in layout.groups))
 
@@ -242,17 +242,17 @@ class _Builder:
 
     def __init__(
         self,
-        booking: Booking,
+        planned: PlannedRows,
         rank: NDArray[np.int32],
         rows: list[int],
         kept: list[Placement],
         fixed: list[int],
     ) -> None:
-        self.booking, self.rank = booking, rank
+        self.planned, self.rank = planned, rank
         self.rows, self.kept, self.fixed = rows, kept, fixed
-        self.snapshot = booking.rows.snapshot
+        self.snapshot = planned.rows.snapshot
         masks = [
-            booking.rows.eligibility.classes.mask(group.class_)
+            planned.rows.eligibility.classes.mask(group.class_)
             for placement in kept
             for group in placement.layout.groups
         ]
@@ -309,9 +309,9 @@ class _Builder:
             tuple(self.rows),
             tuple(self.fixed),
             exact=not self.fixed
-            and all(_exact(self.booking, row, placement.layout) for row, placement in placed),
+            and all(_exact(self.planned, row, placement.layout) for row, placement in placed),
             settled=all(
-                placement.start_s <= max(self.booking.not_before_s(row), now_s)
+                placement.start_s <= max(self.planned.not_before_s(row), now_s)
                 for row, placement in placed
             ),
             nodes=self.nodes,
@@ -322,7 +322,7 @@ class _Builder:
 
     def _taken(self) -> list[list[Span]]:
         """For each node the spans in which resources are unavailable; unscaled, with seats."""
-        booking, now_s = self.booking, self.snapshot.now_s
+        planned, now_s = self.planned, self.snapshot.now_s
         at = np.full(len(self.snapshot.nodes), -1, dtype=np.int64)
         at[self.nodes] = np.arange(len(self.nodes))
         spans: list[list[Span]] = [[] for _ in self.nodes]
@@ -335,9 +335,9 @@ class _Builder:
             amount = self._amount(running.use[entry], exclusive=bool(running.exclusive[job]))
             spans[at[running.nodes[entry]]].append((0, int(ends[job]), amount))
         rows = np.array(self.fixed, dtype=np.intp)
-        for row, placement in zip(self.fixed, booking.placements_of(rows), strict=True):
+        for row, placement in zip(self.fixed, planned.placements_of(rows), strict=True):
             start_s = placement.start_s - now_s
-            end_s = start_s + booking.length_s(row)
+            end_s = start_s + planned.length_s(row)
             wants = np.array([group.want for group in placement.layout.groups], dtype=np.int64)
             columns = (
                 placement.nodes.tolist(),
@@ -391,15 +391,15 @@ class _Builder:
     # ------------------------------------------------------------------ the jobs
 
     def _job(self, row: int, placement: Placement, scale: NDArray[np.int64]) -> WindowJob:
-        booking, now_s = self.booking, self.snapshot.now_s
+        planned, now_s = self.planned, self.snapshot.now_s
         layout = placement.layout
-        job = int(booking.rows.job[booking.rows.plannable[row]])
+        job = int(planned.rows.job[planned.rows.plannable[row]])
         where = _unit_nodes(placement, np.searchsorted(self.nodes, placement.nodes))
         units, chosen = [], []
         if layout.arrangement is Arrangement.PACK:
             want = sum(np.array(g.want, dtype=np.int64) * g.count for g in layout.groups)
             mask = np.logical_and.reduce(
-                [booking.rows.eligibility.classes.mask(g.class_) for g in layout.groups]
+                [planned.rows.eligibility.classes.mask(g.class_) for g in layout.groups]
             )
             unit = self._unit(0, np.asarray(want), mask, layout, scale)
             units, chosen = [unit], [where[0][0]]
@@ -407,14 +407,14 @@ class _Builder:
         else:
             most = tuple(group.most_per_node for group in layout.groups)
             for number, group in enumerate(layout.groups):
-                mask = booking.rows.eligibility.classes.mask(group.class_)
+                mask = planned.rows.eligibility.classes.mask(group.class_)
                 unit = self._unit(number, np.array(group.want), mask, layout, scale)
                 units += [unit] * group.count
                 chosen += sorted(where[number])
         return WindowJob(
             submit_s=int(self.snapshot.jobs.submit_s[job]) - now_s,
-            release_s=max(booking.not_before_s(row), self._opens_s(layout)) - now_s,
-            length_s=booking.length_s(row),
+            release_s=max(planned.not_before_s(row), self._opens_s(layout)) - now_s,
+            length_s=planned.length_s(row),
             units=tuple(units),
             scatter=layout.arrangement is Arrangement.SCATTER,
             most_per_node=most,
@@ -424,7 +424,7 @@ class _Builder:
 
     def _opens_s(self, layout: Layout) -> int:
         """The instant from which the nodes of a greedy placement are open to its job."""
-        opens_s = self.booking.rows.eligibility.classes.opens_s
+        opens_s = self.planned.rows.eligibility.classes.opens_s
         return max(self.snapshot.now_s, *(opens_s(group.class_) for group in layout.groups))
 
     def _unit(

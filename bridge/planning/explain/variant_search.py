@@ -12,8 +12,10 @@ from bridge.model.reasons import Reason
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.alternatives import Alternative, Eligibility
 from bridge.planning.explain.changes import Variants
-from bridge.planning.queue.layouts import Layout, layouts
+from bridge.planning.queue.layout_options import Layout
+from bridge.planning.queue.layouts import layouts
 from bridge.planning.queue.time_windows import latest_start_s
+from bridge.planning.scheduler.book_without_job import book_plan
 from bridge.planning.scheduler.cluster_book import BookTerms, ClusterBook
 from bridge.planning.scheduler.layout_choices import (
     WholeNodes,
@@ -22,7 +24,6 @@ from bridge.planning.scheduler.layout_choices import (
     varied,
 )
 from bridge.planning.scheduler.layout_power import LayoutPower
-from bridge.planning.scheduler.plan_book import book_plan
 from bridge.planning.site_rules.capacity_constraints import Mode
 from bridge.planning.site_rules.freepools import Closure
 from bridge.planning.site_rules.lowered_rules import Extent, lower

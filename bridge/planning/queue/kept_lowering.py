@@ -19,7 +19,6 @@ Rules
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +28,7 @@ from bridge.model.reasons import Reason
 from bridge.model.snapshot import Partition, Snapshot
 from bridge.planning.eligibility.alternatives import Eligibility
 from bridge.planning.eligibility.leaf_switches import Leaves, pending
-
-if TYPE_CHECKING:
-    from bridge.planning.queue.layouts import LayoutOptions
+from bridge.planning.queue.layout_options import LayoutOptions
 
 _MAX_WORLDS = 4
 _MAX_KEPT = 200_000

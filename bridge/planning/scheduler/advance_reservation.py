@@ -36,8 +36,8 @@ from bridge.model.snapshot import Partition, Snapshot
 from bridge.planning.eligibility.alternatives import Eligibility
 from bridge.planning.queue.layouts import layouts
 from bridge.planning.requests.chunk_groups import ClusterWords, chunk_columns, lower_chunks
+from bridge.planning.scheduler.book_without_job import book_plan
 from bridge.planning.scheduler.cluster_book import ClusterBook
-from bridge.planning.scheduler.plan_book import book_plan
 from bridge.planning.site_rules.capacity_constraints import Mode, Terms
 from bridge.planning.site_rules.lowered_rules import lower
 from bridge.units import NEVER, UNPLANNED

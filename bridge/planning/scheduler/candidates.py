@@ -15,8 +15,8 @@ from bridge.planning.queue.columns import by_appearance, gather, packed
 from bridge.planning.queue.layouts import layouts_of
 from bridge.planning.queue.rows import Rows
 from bridge.planning.queue.time_windows import requested_time_limit_s
+from bridge.planning.scheduler.book_handover import RowRecord
 from bridge.planning.scheduler.cluster_book import BookTerms, ClusterBook
-from bridge.planning.scheduler.kept_book import RowRecord
 from bridge.planning.scheduler.layout_choices import LayoutChoice, LayoutChoices
 from bridge.planning.site_rules.capacity_constraints import Mode
 from bridge.planning.site_rules.freepools import JobClosures

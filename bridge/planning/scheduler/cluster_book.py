@@ -8,8 +8,9 @@ Rules
        licences (`bridge.planning.site_rules.licences`).
     3. Running jobs hold their resources until their expected end, and count on their constraints.
     4. Classes and requests are created on first use.
-    5. The book of the cycle before is reused if possible (`bridge.planning.scheduler.kept_book`):
-       only changes of constraints, of classes and of running jobs are written.
+    5. The book of the cycle before is reused if possible
+       (`bridge.planning.scheduler.book_handover`): only changes of constraints, of classes and of
+       running jobs are written.
 """
 
 from collections.abc import Sequence
@@ -24,9 +25,9 @@ from bridge.model.rules.site import Protection
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.alternatives import Eligibility
 from bridge.planning.queue.columns import gather
-from bridge.planning.queue.layouts import Layout
+from bridge.planning.queue.layout_options import Layout
 from bridge.planning.requests.amounts import plain_name
-from bridge.planning.scheduler.kept_book import (
+from bridge.planning.scheduler.book_handover import (
     BookWorld,
     KeptBook,
     RowRecord,

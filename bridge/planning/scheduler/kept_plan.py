@@ -21,9 +21,9 @@ from bridge.core import Blocked
 from bridge.model.plan import Plan
 from bridge.model.resources import Arrangement
 from bridge.planning.queue.columns import by_appearance
-from bridge.planning.queue.layouts import Group, Layout
-from bridge.planning.scheduler.booked import Placement, PlacementColumns, PlacementsById
-from bridge.planning.scheduler.kept_book import Handover
+from bridge.planning.queue.layout_options import Group, Layout
+from bridge.planning.scheduler.book_handover import Handover
+from bridge.planning.scheduler.placements import Placement, PlacementColumns, PlacementsById
 
 VERSION = 1
 MAX_BYTES = 1 << 28

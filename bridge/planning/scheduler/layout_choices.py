@@ -24,7 +24,7 @@ Deviates: rules 4 and 5 try at most `MAX_TIERS` mixtures, of two sizes each. A j
 later than some other mixture would allow; the rules always hold.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -36,13 +36,8 @@ from bridge.model.resources import Arrangement
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.alternatives import Eligibility
 from bridge.planning.queue.columns import by_appearance
-from bridge.planning.queue.layouts import (
-    CandidateLayouts,
-    Group,
-    Layout,
-    LayoutOptions,
-    even_parts,
-)
+from bridge.planning.queue.layout_options import Group, Layout, LayoutOptions
+from bridge.planning.queue.layouts import CandidateLayouts, even_parts
 from bridge.planning.requests.amounts import largest
 from bridge.planning.scheduler.layout_power import LayoutPower
 from bridge.planning.site_rules.capacity_constraints import Terms
@@ -312,17 +307,34 @@ class LayoutChoices:
             partition: (n_candidates,) indexes of partitions.
             time_limit_s: (n_candidates,) time limits.
         """
-        options, option = list(given.options), given.which
         takes = varied(lowered, job, partition)
         whole = WholeNodes(snapshot, eligibility, lowered) if takes.any() else None
-        if lowered.bounds_least or whole is not None:
-            first, option = by_appearance(2 * option + takes)
-            alone = takes[first].tolist()
-            tried = [
-                layouts_to_try(given[at], lowered, whole if own else None)
-                for at, own in zip(first.tolist(), alone, strict=True)
-            ]
-            options = [LayoutOptions(*one) for one in tried]
+        self._lay_out(*_options_to_try(given, lowered, takes, whole))
+        self.shared = not lowered.any  # one entry for all choices of a candidate
+        counts = np.ones_like(self._count) if self.shared else self._count
+        self._first = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+        self.owner = np.repeat(np.arange(len(given)), counts)
+        asked = (job[self.owner], partition[self.owner], time_limit_s[self.owner])
+        drawing = None
+        if lowered.power is not None:
+            drawing = (
+                LayoutPower(snapshot, eligibility, lowered.power),
+                lowered.power.waiting[asked[0]],
+                lowered.takes_whole(asked[0], asked[1]),
+            )
+        each = [] if self.shared else self._layout_of_each()
+        extent = extent_of(each, whole if lowered.weighs_nodes else None, drawing)
+        self.terms: Terms = lowered.terms(*asked, extent)
+        self.job_closures: list[JobClosures] = lowered.closed_to(*asked, extent)
+        self._refuse(self.terms.reasons)
+
+    def _lay_out(self, options: Sequence[LayoutOptions], option: NDArray[np.int64]) -> None:
+        """Sets the layouts of all candidates.
+
+        Args:
+            options: each once.
+            option: (n_candidates,) which of them each candidate has.
+        """
         sizes = np.array([(len(one.least), len(one.wider)) for one in options], dtype=np.int64)
         sizes = sizes.reshape(-1, 2)
         total = sizes.sum(axis=1)
@@ -331,33 +343,24 @@ class LayoutChoices:
         self.n_least: NDArray[np.int64] = sizes[option, 0]
         self._count: NDArray[np.int64] = total[option]
         self.simple: NDArray[np.bool_] = self._count == 1
-        self.shared = not lowered.any  # one entry for all choices of a candidate
-        counts = np.ones_like(self._count) if self.shared else self._count
-        self._first = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-        self.owner = np.repeat(np.arange(len(given)), counts)
-        asked = (job[self.owner], partition[self.owner], time_limit_s[self.owner])
-        flat = []
-        if lowered.any:
-            at = np.arange(len(self.owner)) - self._first[self.owner] + self.which[self.owner]
-            flat = [self.layouts[one] for one in at.tolist()]
-        drawing = None
-        if lowered.power is not None:
-            drawing = (
-                LayoutPower(snapshot, eligibility, lowered.power),
-                lowered.power.waiting[asked[0]],
-                lowered.takes_whole(asked[0], asked[1]),
-            )
-        extent = extent_of(flat, whole if lowered.weighs_nodes else None, drawing)
-        self.terms: Terms = lowered.terms(*asked, extent)
-        self.job_closures: list[JobClosures] = lowered.closed_to(*asked, extent)
-        self._reasons = self.terms.reasons
-        hopeless = []
-        if lowered.any:
-            hopeless = [at for at, reason in enumerate(self._reasons) if reason is not None]
+
+    def _layout_of_each(self) -> list[Layout]:
+        """The layout of each choice."""
+        position = np.arange(len(self.owner)) - self._first[self.owner]
+        return [self.layouts[at] for at in (position + self.which[self.owner]).tolist()]
+
+    def _refuse(self, reasons: Sequence[Reason | None]) -> None:
+        """Sets which choices and candidates can never run.
+
+        Args:
+            reasons: why limits refuse each choice.
+        """
+        self._reasons = reasons
         self.hopeless = np.zeros(len(self.owner), dtype=bool)
-        self.hopeless[hopeless] = True
+        if not self.shared:
+            self.hopeless[[at for at, reason in enumerate(reasons) if reason is not None]] = True
         self.refused: NDArray[np.bool_] = self.n_least == 0
-        for candidate in np.unique(self.owner[hopeless]).tolist():
+        for candidate in np.unique(self.owner[self.hopeless]).tolist():
             self.refused[candidate] = self.refusal(candidate) is not None
 
     def refusal(self, candidate: int) -> Reason | None:
@@ -402,3 +405,27 @@ class LayoutChoices:
     def to_start(self, candidate: int) -> Iterator[LayoutChoice]:
         """The wider choices for a start now, widest first."""
         return self._among(candidate, range(self.n_least[candidate], self._count[candidate]))
+
+
+def _options_to_try(
+    given: CandidateLayouts,
+    lowered: LoweredRules,
+    takes: NDArray[np.bool_],
+    whole: WholeNodes | None,
+) -> tuple[Sequence[LayoutOptions], NDArray[np.int64]]:
+    """The layouts that candidates are to be tried with under limits, and which each has.
+
+    Args:
+        given: (n_candidates,) layouts.
+        lowered: the rules.
+        takes: (n_candidates,) which take whole nodes that differ.
+        whole: these nodes; None: no candidate does.
+    """
+    if not lowered.bounds_least and whole is None:
+        return given.options, given.which
+    first, option = by_appearance(2 * given.which + takes)
+    tried = [
+        layouts_to_try(given[at], lowered, whole if alone else None)
+        for at, alone in zip(first.tolist(), takes[first].tolist(), strict=True)
+    ]
+    return [LayoutOptions(*one) for one in tried], option

@@ -16,7 +16,7 @@ from bridge.model.node import CPUS
 from bridge.model.resources import Arrangement
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.alternatives import Eligibility
-from bridge.planning.queue.layouts import Layout
+from bridge.planning.queue.layout_options import Layout
 from bridge.planning.site_rules.power import LoweredPower
 
 _MILLI = 1000

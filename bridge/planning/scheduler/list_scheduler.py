@@ -25,9 +25,9 @@ Rules
        (`bridge.planning.queue.time_windows`, rule 5).
     5. Decoding the same order always gives the same schedule.
 
-There are two kernels. `plan_nodes` (`bridge.planning.scheduler.single_pass`) plans snapshots in
-which no job requests chunks of several kinds or a licence held by a reservation, and no rule
-binds a job; the book (`bridge.planning.scheduler.booking`) plans all others.
+There are two kernels. `plan_nodes` (`bridge.planning.scheduler.single_pass_planner`) plans
+snapshots in which no job requests chunks of several kinds or a licence held by a reservation, and
+no rule binds a job; the book (`bridge.planning.scheduler.book_planner`) plans all others.
 docs/design/0005-kernels.md says why, and where their schedules may differ.
 """
 
@@ -43,8 +43,8 @@ from bridge.model.snapshot import Snapshot
 from bridge.planning.queue.rows import Rows, expand_arrays
 from bridge.planning.queue.time_windows import end_s as ends
 from bridge.planning.queue.time_windows import not_yet_eligible, requested_time_limit_s
-from bridge.planning.scheduler.booking import Booking
-from bridge.planning.scheduler.single_pass import NodesPlan
+from bridge.planning.scheduler.book_planner import BookPlanner
+from bridge.planning.scheduler.single_pass_planner import SinglePassPlanner
 from bridge.planning.scheduler.wait_reasons import explain
 from bridge.planning.site_rules.capacity_constraints import Mode
 from bridge.planning.site_rules.lowered_rules import Extent, LoweredRules, lower
@@ -127,8 +127,8 @@ class ListScheduler:
             or _reserved_licences(self.rows)
             or (bound and _binds(self._lowered, self.rows))
         )
-        self._nodes_plan = NodesPlan(self.rows, preference)
-        self._booking = self._new_booking() if self.by_book else None
+        self._single_pass = SinglePassPlanner(self.rows, preference)
+        self._book_planner = self._new_book_planner() if self.by_book else None
         self._decoded = 0
         self._planned = False
 
@@ -164,8 +164,8 @@ class ListScheduler:
                 are UNPLANNED. None: all.
         """
         order = self._in_rank(order)
-        if self._booking is None:
-            start, alternative = self._nodes_plan.solve(order, depth)
+        if self._book_planner is None:
+            start, alternative = self._single_pass.solve(order, depth)
         else:
             start, alternative = self._book(order, depth)
         return Schedule(self.rows, start, alternative)
@@ -173,8 +173,8 @@ class ListScheduler:
     def decode(self, *, depth: int | None = None) -> None:
         """Plans all rows in the stage order, for callers that only need `plan`."""
         order = self._in_rank(None)
-        if self._booking is None:
-            self._nodes_plan.decode(order, depth)
+        if self._book_planner is None:
+            self._single_pass.decode(order, depth)
         else:
             self._book(order, depth)
 
@@ -198,7 +198,7 @@ class ListScheduler:
 
         It describes every constraint on these rows, unless the book plans (`by_book`).
         """
-        return self._nodes_plan.problem(order)
+        return self._single_pass.problem(order)
 
     def plan(self, policy: str) -> Plan:
         """The plan of the last order decoded, with the reason of every row that waits.
@@ -210,19 +210,20 @@ class ListScheduler:
             for row in self.rows.plannable.tolist():
                 self.rows.reasons[row] = None  # of an order decoded before
         self._planned = True
-        if self._booking is None:
-            return self._nodes_plan.plan(policy)
+        if self._book_planner is None:
+            return self._single_pass.plan(policy)
         horizon_s = self._conditions.horizon_s
-        explain(self._booking, horizon_s)
-        return self._booking.result(policy, beyond=horizon_s is not None)
+        planned = self._book_planner.planned
+        explain(planned, horizon_s)
+        return planned.result(policy, beyond=horizon_s is not None)
 
     @cached_property
     def _lowered(self) -> LoweredRules:
         site = self._conditions.site
         return lower(site.rules, self.rows.snapshot, site.cron_s)
 
-    def _new_booking(self) -> Booking:
-        return Booking(
+    def _new_book_planner(self) -> BookPlanner:
+        return BookPlanner(
             self.rows,
             self._preference,
             lowered=self._lowered,
@@ -233,19 +234,19 @@ class ListScheduler:
         self, order: NDArray[np.int64] | None, depth: int | None
     ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         if self._decoded == 1:  # the first one has no mark, as most policies decode only one
-            self._booking = self._new_booking()
-        booking = self._booking
-        assert booking is not None
+            self._book_planner = self._new_book_planner()
+        planner = self._book_planner
+        assert planner is not None
         if self._decoded:
-            booking.restart()
+            planner.restart()
         self._decoded += 1
         horizon_s, now_s = self._conditions.horizon_s, self.rows.snapshot.now_s
         order = np.arange(len(self)) if order is None else order
         latest = np.full(len(order), NEVER - 1 if horizon_s is None else now_s + horizon_s)
         fixed = 0 if self._fixed is None else int(np.count_nonzero(self._fixed))
-        booking.plan(order[:fixed], not_before=None, latest=latest[:fixed])
-        booking.plan(order[fixed:], not_before=None, latest=latest[fixed:], depth=depth)
-        return booking.chosen(beyond=horizon_s is not None)
+        planner.plan(order[:fixed], not_before=None, latest=latest[:fixed])
+        planner.plan(order[fixed:], not_before=None, latest=latest[fixed:], depth=depth)
+        return planner.planned.chosen(beyond=horizon_s is not None)
 
 
 def _several_kinds(rows: Rows) -> bool:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.model.rules.power import NO_UPPER_W
-from bridge.planning.scheduler.booked_view import BookedView
+from bridge.planning.scheduler.planned_rows import PlannedRows
 from bridge.planning.site_rules.lowered_rules import LoweredRules
 from bridge.planning.site_rules.power import LoweredPower
 from bridge.units import NEVER, format_clock
@@ -22,13 +22,13 @@ from bridge.units import NEVER, format_clock
 class PowerReasons:
     """What is drawn over time by running and booked rows; for `explain`, after all passes."""
 
-    def __init__(self, booking: BookedView, lowered: LoweredRules, power: LoweredPower) -> None:
+    def __init__(self, planned: PlannedRows, lowered: LoweredRules, power: LoweredPower) -> None:
         self._power = power
         self._now_s = lowered.snapshot.now_s
         running, terms = lowered.snapshot.running, lowered.running
         owner = np.repeat(np.arange(len(terms)), np.diff(terms.indptr))
         mine = terms.constraint == power.constraint
-        asked, start_s, end_s, watts = booking.counted_on(power.constraint)
+        asked, start_s, end_s, watts = planned.counted_on(power.constraint)
         self._of = {
             row: span
             for row, *span in zip(

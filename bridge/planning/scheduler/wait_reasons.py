@@ -21,7 +21,7 @@ from bridge.dialect import dialect_of
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.planning.queue.columns import by_appearance, packed
 from bridge.planning.queue.readable_reasons import Explainer
-from bridge.planning.scheduler.booking import Booking
+from bridge.planning.scheduler.planned_rows import PlannedRows
 from bridge.planning.scheduler.power_reasons import PowerReasons
 from bridge.planning.site_rules.freepools import Closure
 from bridge.units import NEVER, format_duration, format_instant
@@ -32,25 +32,25 @@ _LASTING = (Blocked.NODES_BUSY, Blocked.PLANNED_START, Blocked.NOT_BEFORE, Block
 """Verdicts whose text depends on the request alone, unless it names nodes."""
 
 
-def explain(booking: Booking, horizon_s: int | None = None) -> None:
+def explain(planned: PlannedRows, horizon_s: int | None = None) -> None:
     """Sets the reason of every row that does not start now.
 
     Args:
-        booking: after all passes.
+        planned: after all passes.
         horizon_s: starts were searched up to this many seconds from now; None: no bound.
     """
-    reasons = booking.rows.reasons
-    for rows, reasons_of in _Waiting(booking, horizon_s).reasons():
+    reasons = planned.rows.reasons
+    for rows, reasons_of in _Waiting(planned, horizon_s).reasons():
         for row, reason in zip(rows, reasons_of, strict=True):
             reasons[row] = reason
 
 
 class _Waiting:
-    def __init__(self, booking: Booking, horizon_s: int | None) -> None:
-        self._booking, self._horizon_s = booking, horizon_s
-        self._rows, self._snapshot = booking.rows, booking.rows.snapshot
+    def __init__(self, planned: PlannedRows, horizon_s: int | None) -> None:
+        self._planned, self._horizon_s = planned, horizon_s
+        self._rows, self._snapshot = planned.rows, planned.rows.snapshot
         self._explainer = Explainer(self._snapshot, self._rows.matching)
-        self._waiting = booking.waiting()
+        self._waiting = planned.waiting()
         self._row = self._rows.plannable[self._waiting.index]
         self._job = self._rows.job[self._row]
         self._alone = np.isin(self._waiting.blocked, JUDGED_ALONE)
@@ -61,7 +61,7 @@ class _Waiting:
         jobs, waiting = self._snapshot.jobs, self._waiting
         bounded = jobs.fixed | (jobs.deadline_s > 0) | (jobs.reservation >= 0) | jobs.no_place
         single = waiting.refused | bounded[self._job]
-        if self._booking.cluster.closures:
+        if self._planned.cluster.closures:
             single |= waiting.start_s == NEVER
         for at in np.flatnonzero(single).tolist():
             reason = self._single(at, bounded=bool(bounded[self._job[at]]))
@@ -84,22 +84,22 @@ class _Waiting:
 
     @cached_property
     def _power_reasons(self) -> PowerReasons:
-        lowered = self._booking.cluster.lowered
+        lowered = self._planned.cluster.lowered
         assert lowered.power is not None
-        return PowerReasons(self._booking, lowered, lowered.power)
+        return PowerReasons(self._planned, lowered, lowered.power)
 
     def _power_needs(self) -> NDArray[np.int64] | None:
         """(n, 2) for how many watts each row waits, and for how long, s; 0: not for power.
 
         None: power is not bounded.
         """
-        waiting, power = self._waiting, self._booking.cluster.lowered.power
+        waiting, power = self._waiting, self._planned.cluster.lowered.power
         if power is None:
             return None
         waits = (waiting.constraint == power.constraint) & (waiting.blocked == Blocked.COUNTER)
         at = np.flatnonzero(waits & ~waiting.refused)
         found = np.zeros((len(waiting), 2), dtype=np.int64)
-        found[at] = self._booking.counts_on(waiting.candidate[at], power.constraint)
+        found[at] = self._planned.counts_on(waiting.candidate[at], power.constraint)
         return found
 
     def _kept(self) -> dict[tuple[object, ...], Reason]:
@@ -121,8 +121,8 @@ class _Waiting:
         """The reason of a row that needs one of its own; None: it may share that of others."""
         asked, waiting = int(self._waiting.index[at]), self._waiting
         if waiting.refused[at]:
-            return self._booking.refusal(int(waiting.candidate[at]))
-        if waiting.start_s[at] == NEVER and (pools := self._booking.kept_out(asked)):
+            return self._planned.refusal(int(waiting.candidate[at]))
+        if waiting.start_s[at] == NEVER and (pools := self._planned.kept_out(asked)):
             return _kept_out(pools, dialect_of(self._snapshot).words.node)
         return self._bounded(at, asked) if bounded else None
 
@@ -135,7 +135,7 @@ class _Waiting:
             job = np.where(self._alone[rows], int(number.max(initial=0)) + 1 + job, number)
         return packed(
             job,
-            self._booking.layouts.which[waiting.candidate[rows]],
+            self._planned.layouts.which[waiting.candidate[rows]],
             waiting.partition[rows],
             waiting.blocked[rows],
             waiting.constraint[rows] + 1,
@@ -158,16 +158,16 @@ class _Waiting:
 
     def _bounded(self, at: int, asked: int) -> Reason:
         """The reason of a job with a bound on its start, or one that may not have a later start."""
-        booking, jobs, job = self._booking, self._snapshot.jobs, int(self._job[at])
+        planned, jobs, job = self._planned, self._snapshot.jobs, int(self._job[at])
         deadline_s, nowhere = int(jobs.deadline_s[job]), self._waiting.start_s[at] == NEVER
         if nowhere:
             impossible = Blocked(self._waiting.blocked[at]) in JUDGED_ALONE
             if not impossible and not self._waiting.passed_over[at]:
-                earliest_s, limit_s = booking.earliest(asked)
+                earliest_s, limit_s = planned.earliest(asked)
                 missed = self._rows.missed(asked, earliest_s, limit_s, self._code(at))
                 if missed is not None and not (jobs.no_place[job] and earliest_s == NEVER):
                     return missed
-        elif booking.late[asked]:
+        elif planned.late[asked]:
             return Reason(
                 ReasonCode.RESOURCES,
                 f"planned as late as its deadline {format_instant(deadline_s)} allows",
@@ -186,13 +186,13 @@ class _Waiting:
         constraint = int(self._waiting.constraint[at])
         if self._waiting.blocked[at] != Blocked.COUNTER or constraint < 0:
             return ReasonCode.RESOURCES
-        licence, _ = self._booking.cluster.constraint_label(constraint)
+        licence, _ = self._planned.cluster.constraint_label(constraint)
         if self._needs is not None and self._needs[at].any():
             return ReasonCode.POWER
         return ReasonCode.LICENCES if licence else ReasonCode.LIMIT
 
     def _reason(self, at: int) -> Reason:
-        snapshot, cluster, waiting = self._snapshot, self._booking.cluster, self._waiting
+        snapshot, cluster, waiting = self._snapshot, self._planned.cluster, self._waiting
         blocked, constraint = Blocked(waiting.blocked[at]), int(waiting.constraint[at])
         passed_over = bool(waiting.passed_over[at])
         nowhere = waiting.start_s[at] == NEVER and not passed_over

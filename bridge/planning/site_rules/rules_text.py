@@ -20,9 +20,9 @@ a ConfigError that names the key. docs/LIMITS.md describes the section for admin
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypeVar
 from zoneinfo import ZoneInfo
 
 from pydantic import (
@@ -49,7 +49,7 @@ from bridge.planning.site_rules.pools_text import FreePoolSection
 from bridge.planning.site_rules.power_text import PowerSection
 from bridge.planning.site_rules.sharing_text import MAX_SHARING, CoschedulingSection
 from bridge.planning.site_rules.validity import openings_a_day
-from bridge.planning.site_rules.validity_text import Valid
+from bridge.planning.site_rules.validity_text import Valid, ValidSection
 from bridge.planning.site_rules.values_text import (
     MAX_NODES,
     MAX_RESOURCES,
@@ -70,6 +70,14 @@ MAX_CRONS = 100
 """Different times that repeat: each is expanded in every cycle."""
 MAX_OPENINGS = 100_000
 """Times that all rules which repeat come into force within `cron_days`: each is a step in time."""
+
+
+_Name = TypeVar("_Name", bound=Hashable)
+
+
+def _repeated(names: Iterable[_Name]) -> Iterator[_Name]:
+    """The names that occur more than once."""
+    return (name for name, count in Counter(names).items() if count > 1)
 
 
 class LimitSection(Section):
@@ -239,34 +247,39 @@ class PlanningSection(Section):
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
-        names = [pool.name for pool in self.free_pools]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"two free_pools are called '{name:.60}'")
-        consumers = Counter((each.user, each.partition) for each in self.resizes)
-        for (user, partition), count in consumers.items():
-            if count > 1:
-                name = user or partition or ""
-                raise ValueError(f"two resizes are of '{name:.60}'")
-        for name, count in Counter(each.partition for each in self.coscheduling).items():
-            if count > 1:
-                raise ValueError(f"two entries of coscheduling are of partition '{name:.60}'")
+        for name in _repeated(pool.name for pool in self.free_pools):
+            raise ValueError(f"two free_pools are called '{name:.60}'")
+        for user, partition in _repeated((each.user, each.partition) for each in self.resizes):
+            raise ValueError(f"two resizes are of '{user or partition or '':.60}'")
+        for name in _repeated(each.partition for each in self.coscheduling):
+            raise ValueError(f"two entries of coscheduling are of partition '{name:.60}'")
+        return self
+
+    @model_validator(mode="after")
+    def _nodes_are_few(self) -> Self:
         nodes = sum(len(pool.nodes.hostnames) for pool in self.free_pools if pool.nodes is not None)
         if nodes > MAX_NODES:
             raise ValueError(f"free_pools: together name more than {MAX_NODES} nodes")
-        stated = [limit.valid for limit in self.limits] + [pool.valid for pool in self.free_pools]
+        return self
+
+    @model_validator(mode="after")
+    def _validities_last(self) -> Self:
         zone = ZoneInfo(self.timezone)
-        entries = () if self.power is None else self.power.corridor
         if self.power is not None:
             self.power.check(zone)
-        for each in stated:  # one of the two may have a timezone of its own, the other this one
-            if each is not None and (when := each.validity(zone)).start_s >= when.end_s:
+        for each in self._valid():  # one of the two may have a timezone of its own, the other this
+            if (when := each.validity(zone)).start_s >= when.end_s:
                 raise ValueError(f"valid ends ({each.until}) before it begins ({each.from_})")
-        repeat = {(each.cron, each.length) for each in stated if each is not None}
+        return self
+
+    @model_validator(mode="after")
+    def _repetitions_are_few(self) -> Self:
+        entries = () if self.power is None else self.power.corridor
+        repeat = {(each.cron, each.length) for each in self._valid()}
         repeat |= {(each.valid.cron, each.valid.length) for each in entries if each.valid}
         if len(repeat) > MAX_CRONS:
             raise ValueError(f"has more than {MAX_CRONS} different times that repeat (cron)")
-        crons = Counter(each.cron for each in stated if each is not None and each.cron is not None)
+        crons = Counter(each.cron for each in self._valid() if each.cron is not None)
         openings = sum(count * openings_a_day(cron) for cron, count in crons.items())
         openings += corridor_openings(entries)
         if openings * self.cron_days > MAX_OPENINGS:
@@ -275,6 +288,11 @@ class PlanningSection(Section):
                 f" {self.cron_days} days, more than {MAX_OPENINGS}: give a smaller cron_days"
             )
         return self
+
+    def _valid(self) -> list[ValidSection]:
+        """The stated validities of limits and FreePools."""
+        stated = [limit.valid for limit in self.limits] + [pool.valid for pool in self.free_pools]
+        return [each for each in stated if each is not None]
 
     def plain(self) -> dict[str, Any]:
         """The same as plain values that `parse_site` takes; empty if nothing is stated."""

@@ -52,10 +52,10 @@ from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.queue.rows import Rows, expand_arrays
 from bridge.planning.queue.time_windows import not_yet_eligible
-from bridge.planning.scheduler.booked import AnnouncedStarts, PlacementsById
-from bridge.planning.scheduler.booking import Booking
-from bridge.planning.scheduler.kept_book import Handover
+from bridge.planning.scheduler.book_handover import Handover
+from bridge.planning.scheduler.book_planner import BookPlanner
 from bridge.planning.scheduler.kept_plan import KeptPlan
+from bridge.planning.scheduler.placements import AnnouncedStarts, PlacementsById
 from bridge.planning.scheduler.queue_planner import QueuePlanner
 from bridge.planning.scheduler.wait_reasons import explain
 from bridge.planning.site_rules.lowered_rules import lower
@@ -108,34 +108,35 @@ class OpenCcs(QueuePlanner):
         latest = NEVER - 1 if self.horizon_s is None else snapshot.now_s + self.horizon_s
         last = promises.kept_plan
         book = last.handover.take() if isinstance(last, KeptPlan) and self.keep_plan else None
-        booking = Booking(rows, preference, lowered=lowered, protect=site.protect, kept=book)
+        planner = BookPlanner(rows, preference, lowered=lowered, protect=site.protect, kept=book)
+        planned = planner.planned
         ids = jobs.id[asked].tolist()
         announced = _announced_starts(promises, ids) if self.keep_plan else np.zeros_like(asked)
         kept = self._kept(rows, announced)
         promised = np.flatnonzero(kept > 0)
         everyone = np.arange(len(kept))
         # 1. Announced starts are kept if they are feasible.
-        self._keep(booking, promised, kept[promised], promises, ids, late=late)
-        booking.late[~(late & booking.has_start(everyone))] = False
+        self._keep(planner, promised, kept[promised], promises, ids, late=late)
+        planned.late[~(late & planned.has_start(everyone))] = False
         # Fixed starts come before all jobs that can be moved (rule 9).
-        fixed = np.flatnonzero(jobs.fixed[asked] & ~booking.has_start(everyone))
-        booking.plan(fixed, not_before=None, latest=np.full(len(fixed), latest))
+        fixed = np.flatnonzero(jobs.fixed[asked] & ~planned.has_start(everyone))
+        planner.plan(fixed, not_before=None, latest=np.full(len(fixed), latest))
         # 2. Each moves to an earlier slot if there is one, in order of priority.
-        booking.replan(promised[booking.has_start(promised) & ~booking.late[promised]])
+        planner.replan(promised[planned.has_start(promised) & ~planned.late[promised]])
         # 3. All others get the earliest free slot, or the latest (rule 8).
-        others = np.flatnonzero(~booking.has_start(everyone) & ~jobs.fixed[asked])
-        booking.plan(
+        others = np.flatnonzero(~planned.has_start(everyone) & ~jobs.fixed[asked])
+        planner.plan(
             others, not_before=None, latest=np.full(len(others), latest), late=late[others]
         )
-        booking.start_now(np.flatnonzero(booking.late & booking.later()))
-        explain(booking, self.horizon_s)
-        known = booking.bookings()
-        plan = booking.result(self.name, beyond=self.horizon_s is not None, known=known)
-        return Planned(plan, self._announced(booking, announced, ids, known))
+        planner.start_now(np.flatnonzero(planned.late & planned.later()))
+        explain(planned, self.horizon_s)
+        known = planned.bookings()
+        plan = planned.result(self.name, beyond=self.horizon_s is not None, known=known)
+        return Planned(plan, self._announced(planner, announced, ids, known))
 
     def _keep(
         self,
-        booking: Booking,
+        planner: BookPlanner,
         promised: NDArray[np.intp],
         start: NDArray[np.int64],
         promises: Promises,
@@ -144,17 +145,17 @@ class OpenCcs(QueuePlanner):
         late: NDArray[np.bool_],
     ) -> None:
         """Rule 1: on the same nodes, otherwise on other nodes at the same time."""
-        rows = booking.rows
+        planned, rows = planner.planned, planner.planned.rows
         last = promises.kept_plan
-        booking.late[promised] = late[promised]  # assumed, unless the kept plan says otherwise
+        planned.late[promised] = late[promised]  # assumed, unless the kept plan says otherwise
         if isinstance(last, KeptPlan) and last.names == rows.snapshot.nodes.names:
             former = last.by_id.rows_of(ids)[promised]
             has = former >= 0
-            booking.keep(promised[has], last.by_id.columns, former[has], start[has])
-        left = ~booking.has_start(promised)
+            planner.keep(promised[has], last.by_id.columns, former[has], start[has])
+        left = ~planned.has_start(promised)
         # In order of start: booking the earliest first leaves most room for the others.
         order = np.flatnonzero(left)[np.argsort(start[left], kind="stable")]
-        booking.plan(promised[order], not_before=start[order], latest=start[order])
+        planner.plan(promised[order], not_before=start[order], latest=start[order])
 
     def _kept(self, rows: Rows, announced: NDArray[np.int64]) -> NDArray[np.int64]:
         """Returns the starts announced last, (n_plannable,); 0: none, or in the past."""
@@ -169,7 +170,7 @@ class OpenCcs(QueuePlanner):
 
     def _announced(
         self,
-        booking: Booking,
+        planner: BookPlanner,
         before: NDArray[np.int64],
         ids: list[str],
         known: tuple[NDArray[np.intp], Bookings],
@@ -179,17 +180,17 @@ class OpenCcs(QueuePlanner):
         A job that was promised a start before and starts now is included as long as it is pending,
         because the reply that starts it may be lost.
         """
-        rows = booking.rows
+        planned, rows = planner.planned, planner.planned.rows
         snapshot = rows.snapshot
         asked = np.arange(len(ids))
         single = snapshot.jobs.array_tasks[rows.job[rows.plannable]] == 0
-        kept = single & booking.later()
-        kept |= single & (before != 0) & booking.has_start(asked)
+        kept = single & planned.later()
+        kept |= single & (before != 0) & planned.has_start(asked)
         lasting = asked[kept]
         if len(lasting) < len(ids):
             ids = [ids[at] for at in lasting.tolist()]
-        by_id = PlacementsById(ids, booking.placements_of(lasting, known))
-        book = booking.hand_over(lasting)
+        by_id = PlacementsById(ids, planned.placements_of(lasting, known))
+        book = planner.hand_over(lasting)
         kept_plan = KeptPlan(snapshot.nodes.names, by_id, book if self.keep_plan else Handover())
         return Promises(self.name, AnnouncedStarts(by_id), kept_plan)
 

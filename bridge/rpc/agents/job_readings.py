@@ -18,7 +18,7 @@ Rules
 import math
 import threading
 import time
-from collections.abc import Callable, Collection, Container, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -137,37 +137,26 @@ class JobReadings:
         """
         now_s = self._clock()
         with self._lock:
-            read_on = {node: self._nodes.get(node, _NEVER_READ) for node in nodes}
-            reads = {node: read.jobs.get(job) for node, read in read_on.items()}
-            methods = {
-                self._methods.get(node, {}).get(job, "")
-                for node, read in reads.items()
-                if read is not None and read.here
-            }
-        fresh = {node for node, read in read_on.items() if now_s - read.at_s <= STALE_S}
-        here = [read for node, read in reads.items() if read and read.here and node in fresh]
-        if not here:
+            held = {node: self._nodes.get(node, _NEVER_READ) for node in nodes}
+            last = {name: node.jobs.get(job) for name, node in held.items()}
+            here = {name: read for name, read in last.items() if read is not None and read.here}
+            methods = {self._methods.get(name, {}).get(job, "") for name in here}
+        fresh = {name for name, node in held.items() if now_s - node.at_s <= STALE_S}
+        reads = [read for name, read in here.items() if name in fresh]
+        if not reads:
             return None
-        since_s = min(read.since_s for read in here)
-        unused = {
-            node
-            for node in fresh
-            if not ((read := reads[node]) and read.here) and read_on[node].at_s >= since_s
-        }  # rule 5
-        left = [read for node in unused if (read := reads[node]) is not None]
-        times = [read.cpu_s for read in (*here, *left) if read.cpu_s >= 0]
-        rates = [read.cpus for read in here if read.cpus >= 0]
-        reported = [read.progress for read in here if read.progress >= 0]
-        oldest_s = min([read.at_s for read in here] + [read_on[node].at_s for node in unused])
+        since_s = min(read.since_s for read in reads)
+        unused = {name for name in fresh - here.keys() if held[name].at_s >= since_s}  # rule 5
+        left = [read for name in unused if (read := last[name]) is not None]
         return JobReading(
-            cpu_s=sum(times) if times else -1.0,
-            cpus=sum(rates) if rates else -1.0,
-            memory_mib=max(read.memory_mib for read in here),
-            peak_mib=max(read.peak_mib for read in (*here, *left)),
-            pressure=max(read.pressure for read in here),
-            progress=min(reported, default=-1.0),
-            age_s=now_s - oldest_s,
-            nodes=len(here) + len(unused),
+            cpu_s=_sum_known(read.cpu_s for read in (*reads, *left)),
+            cpus=_sum_known(read.cpus for read in reads),
+            memory_mib=max(read.memory_mib for read in reads),
+            peak_mib=max(read.peak_mib for read in (*reads, *left)),
+            pressure=max(read.pressure for read in reads),
+            progress=min((read.progress for read in reads if read.progress >= 0), default=-1.0),
+            age_s=now_s - min([read.at_s for read in reads] + [held[name].at_s for name in unused]),
+            nodes=len(reads) + len(unused),
             method="priorities" if "priorities" in methods else min(methods),
             unused=frozenset(unused),
         )
@@ -176,6 +165,12 @@ class JobReadings:
         """Forgets a node whose agent is gone."""
         with self._lock:
             self._methods.pop(node, None)
+
+
+def _sum_known(values: Iterable[float]) -> float:
+    """The sum of what is known; -1: nothing is."""
+    known = [value for value in values if value >= 0]
+    return sum(known) if known else -1.0
 
 
 def _read(job: pb.JobUse, at_s: float, before: _Read | None, waits: float) -> _Read | None:

@@ -22,7 +22,7 @@ from bridge.model.rules.site import NO_RULES
 from bridge.model.topology import regular
 from bridge.papers.dispatch.window import SEAT, choose
 from bridge.planning.dispatch.objective import Objective
-from bridge.planning.scheduler.booking import Booking
+from bridge.planning.scheduler.book_planner import BookPlanner
 from bridge.planning.scheduler.list_scheduler import ListScheduler
 from bridge.policies.order.slowdown import Slowdown
 from bridge.registry import PRESETS, build, parse_policy
@@ -354,10 +354,12 @@ class TestWindow:
         policy = build(parse_policy({"order": "fcfs", "plan": "conservative"}))
         order, preference = policy.order.order(snapshot), policy.place.preference(snapshot)
         scheduler = ListScheduler(snapshot, order, preference, policy.plan.conditions(NO_RULES))
-        booking = Booking(scheduler.rows, preference, lowered=scheduler._lowered)
+        planner = BookPlanner(scheduler.rows, preference, lowered=scheduler._lowered)
         everyone = np.arange(len(scheduler.rows.plannable))
-        booking.plan(everyone, not_before=None, latest=np.full(len(everyone), NEVER - 1))
-        return choose(booking, preference.rank, **{"most_jobs": 10, "most_units": 50} | bounds)
+        planner.plan(everyone, not_before=None, latest=np.full(len(everyone), NEVER - 1))
+        return choose(
+            planner.planned, preference.rank, **{"most_jobs": 10, "most_units": 50} | bounds
+        )
 
     def test_shared_jobs_have_amounts_divided_by_what_divides_them_all(self):
         nodes = [a_node(cpus=4, mem_mib=4096), a_node(cpus=4, mem_mib=2048, gpus=1)]

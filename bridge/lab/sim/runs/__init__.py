@@ -2,5 +2,6 @@
 """Runs a simulation: events, the progress of jobs, faults, and the outcome.
 
 Imports `corridor`, `cluster`, `workloads` and the decider. Start with `engine.py`. For
-interchangeable nodes `replay.py` and `foreseen.py` give its results in one call of the C++ kernel.
+interchangeable nodes `replay.py` gives its results in one call of the C++ kernel, and `ordered.py`
+by planning counts.
 """

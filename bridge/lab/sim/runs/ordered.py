@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from bridge.core import UNLIMITED, NodeProblem, plan_counts
 from bridge.lab.sim.runs.backlog import Watch
-from bridge.lab.sim.runs.foreseen import Counted, Running
+from bridge.lab.sim.runs.counted import Counted, Running
 from bridge.lab.sim.runs.outcome import Observe, Outcome
 from bridge.lab.sim.workloads.system import System
 from bridge.lab.sim.workloads.workload import Workload

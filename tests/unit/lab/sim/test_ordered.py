@@ -14,7 +14,13 @@ from tests.unit.lab.sim.test_replay import EXCERPT, assert_equal, in_the_cycle
 from tests.workloads import ANY_WORKLOAD
 
 FEW = {"name": "search", "effort": 900, "budget_ms": 0, "most_wait_s": 900, "window": 12}
+SECOND = {"name": "last-two", "extension": "second"}
+PATIENT = {"name": "last-two", "patience_s": 600}
 POLICIES = [
+    {"preset": "easy", "predict": "name-history"},
+    {"preset": "easy", "predict": "oracle"},
+    {"preset": "easy", "predict": SECOND},
+    {"preset": "easy", "predict": PATIENT},
     {"preset": "conservative", "predict": "last-two"},
     {"preset": "slurm-like", "plan": {"name": "easy", "depth": 3}, "order": "shortest"},
     {"preset": "easy", "order": "slowdown", "predict": "last-two"},

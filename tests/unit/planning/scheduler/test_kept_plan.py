@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.model.resources import Arrangement
-from bridge.planning.queue.layouts import Group, Layout
-from bridge.planning.scheduler.booked import Placement
+from bridge.planning.queue.layout_options import Group, Layout
 from bridge.planning.scheduler.kept_plan import KeptPlan, from_bytes, to_bytes
+from bridge.planning.scheduler.placements import Placement
 
 
 def a_plan(n_jobs=3, width=2, n_nodes=10):

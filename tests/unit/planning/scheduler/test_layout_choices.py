@@ -11,7 +11,7 @@ from bridge.model.rules.limits import Rules
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.queue.rows import Rows
-from bridge.planning.scheduler.booking import Booking
+from bridge.planning.scheduler.book_planner import BookPlanner
 from bridge.planning.scheduler.list_scheduler import ListScheduler
 from bridge.planning.scheduler.wait_reasons import explain
 from bridge.planning.site_rules.lowered_rules import lower
@@ -27,11 +27,11 @@ def booked(snapshot: Snapshot, rules: Rules) -> Plan:
     """All rows in their order, by the book."""
     preference = Preference(Selection.SEQUENTIAL, np.zeros(len(snapshot.nodes), dtype=np.int32))
     rows = Rows(snapshot, np.arange(len(snapshot.jobs)))
-    booking = Booking(rows, preference, lowered=lower(rules, snapshot, DAY_S))
+    planner = BookPlanner(rows, preference, lowered=lower(rules, snapshot, DAY_S))
     everyone = np.arange(len(rows.plannable))
-    booking.plan(everyone, not_before=None, latest=np.full(len(everyone), NEVER - 1))
-    explain(booking)
-    plan = booking.result("test")
+    planner.plan(everyone, not_before=None, latest=np.full(len(everyone), NEVER - 1))
+    explain(planner.planned)
+    plan = planner.planned.result("test")
     assert broken_rules(snapshot, Site(rules), plan) == []
     return plan
 

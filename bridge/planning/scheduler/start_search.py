@@ -45,7 +45,7 @@ class Obstacle:
     constraint: int
 
 
-class RowSearch:
+class StartSearch:
     """Searches the book for single rows; books nothing."""
 
     def __init__(self, candidates: Candidates) -> None:

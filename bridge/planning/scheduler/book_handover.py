@@ -33,7 +33,7 @@ from bridge.model.job import RunningTable
 from bridge.model.node import NodeTable
 from bridge.model.rules.site import Protection
 from bridge.planning.queue.columns import gather
-from bridge.planning.queue.layouts import Layout
+from bridge.planning.queue.layout_options import Layout
 from bridge.planning.site_rules.capacity_constraints import Terms
 from bridge.ports import Selection
 

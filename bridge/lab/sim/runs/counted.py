@@ -1,28 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replays a whole trace by predicted run times, on counts; under EASY faster than the engine.
+"""A pool that is simulated on counts, decision by decision, with predictions of run times.
 
-The cycle handles nodes, reasons and rules in every decision; on a pool of identical one-processor
-nodes the starts depend on counts alone. This module plans such counts, with the cycle's predictors
-and the engine's rules for when decisions are made (`bridge.lab.sim.runs.engine`), and gives the
-engine's results. Decision times measured here say nothing about the cycle's.
-`tests/unit/lab/sim/test_foreseen.py` compares both engines.
-
-Rules of a decision, the last two those of EASY
-    1. The predictor learns from jobs that ended since the last decision. Started jobs get their
-       predicted run time, and jobs that exceeded theirs a longer one
-       (`bridge.planning.prediction.run_times`). Limits are predicted while the first waiting job
-       has waited longer than the predictor's patience.
-    2. In order of submission every job that fits is started, up to the first that does not fit,
-       which is promised the time at which enough processors are expected to be free.
-    3. Of the jobs behind it, each is started that fits now and is expected to end by that time, or
-       takes no more than the processors left over at that time.
+The engine's rules for when decisions are made hold (`bridge.lab.sim.runs.engine`), and its results
+are given. The predictor learns from jobs that ended since the last decision. Started jobs get their
+predicted run time, and jobs that exceeded theirs a longer one
+(`bridge.planning.prediction.run_times`). Limits are predicted while the first waiting job has
+waited longer than the predictor's patience.
 """
 
 import heapq
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
 from operator import attrgetter
 
 import numpy as np
@@ -34,51 +23,20 @@ from bridge.lab.sim.cluster.ended_jobs import EndedJobs
 from bridge.lab.sim.runs.backlog import Watch
 from bridge.lab.sim.runs.outcome import Observe, Outcome, SimulationProgress
 from bridge.lab.sim.runs.patience import Patience
-from bridge.lab.sim.runs.replay import outcome_of, replay_depth
+from bridge.lab.sim.runs.replay import outcome_of
 from bridge.lab.sim.workloads.requests import requests
 from bridge.lab.sim.workloads.system import System
 from bridge.lab.sim.workloads.workload import Workload
 from bridge.model.job import Ending
 from bridge.model.layers import Layers
 from bridge.model.learnt import Learning, Learnt
-from bridge.model.policy import PolicySpec, StageSpec
+from bridge.model.policy import PolicySpec
 from bridge.planning.prediction.run_times import EXTENSIONS, Expectation, extended, take_ended
 from bridge.registry import build
-from bridge.state.accuracy import PROMISE, PromiseColumns
+from bridge.state.accuracy import PROMISE
 from bridge.units import NEVER
 
 _ENDS_S, _LIMIT_END_S = attrgetter("ends_s"), attrgetter("limit_end_s")
-
-
-def foreseeable(spec: PolicySpec, system: System) -> bool:
-    """Whether this gives the cycle's results: for EASY with any predictor except `time-limit`."""
-    by_limits = replace(spec, predict=StageSpec("time-limit"))
-    return spec.predict.name != "time-limit" and replay_depth(by_limits, system) == 1
-
-
-def replay_foreseen(
-    workload: Workload,
-    system: System,
-    spec: PolicySpec,
-    *,
-    placed: bool = False,
-    watch: Watch | None = None,
-    observe: Observe | None = None,
-) -> Outcome:
-    """Replays a workload on a pool.
-
-    Args:
-        workload: the jobs.
-        system: a pool.
-        spec: a policy that is `foreseeable`.
-        placed: also determine which nodes each job held.
-        watch: ends the run when its queue is hopeless; None: nothing does.
-        observe: called with the progress after every decision.
-    """
-    run = _Easy(workload, system, spec)
-    run.watch, run.observe = watch, observe
-    run.to_the_end()
-    return run.outcome(system, placed=placed)
 
 
 class Running:
@@ -258,12 +216,7 @@ class Counted(ABC):
         """Reads the predicted end of a running job, which may have passed."""
         return _LIMIT_END_S if self._by_limits else _ENDS_S
 
-    def ends_s(self, one: Running, now_s: int) -> int:
-        """The predicted end of a running job, now."""
-        return max(one.limit_end_s if self._by_limits else one.ends_s, now_s + 1)
-
     def _learn(self, now_s: int) -> None:
-        """Rule 1."""
         if self._predictor is None:
             return
         ended = self._ended.take()
@@ -279,53 +232,3 @@ class Counted(ABC):
                 one.extend(now_s, self._extension)
         waits_s = now_s - self.submit_s[self.waiting[0]]
         self._by_limits = self._patience_s is not None and waits_s > self._patience_s
-
-
-class _Easy(Counted):
-    """Rules 2 and 3."""
-
-    def __init__(self, workload: Workload, system: System, spec: PolicySpec) -> None:
-        super().__init__(workload, system, spec)
-        self.promises = PromiseColumns(len(workload))
-
-    def decide(self, now_s: int) -> tuple[list[Running], int]:
-        """The jobs to start, and the start promised to the first waiting one."""
-        started: list[Running] = []
-        left: list[int] = []
-        head, shadow_s, spare = -1, NEVER, 0
-        queue = iter(self.waiting)
-        for job in queue:
-            wanted = self.processors[job]
-            if wanted > self.free:
-                if head < 0:
-                    head = job
-                    shadow_s, spare = self._promise(wanted, now_s)
-                left.append(job)
-                if not self.free:
-                    break
-                continue
-            takes_s = self.takes_s(job)
-            if shadow_s != NEVER and now_s + takes_s > shadow_s:
-                if wanted > spare:
-                    left.append(job)
-                    continue
-                spare -= wanted
-            started.append(self.start(job, now_s, takes_s))
-        left.extend(queue)
-        self.waiting = left
-        if started:
-            rows = np.array([one.job for one in started])
-            self.promised[rows] = self.promises.take(rows)
-        if head >= 0:
-            self.promises.announce(np.array([head]), np.array([shadow_s]), now_s)
-        return started, shadow_s
-
-    def _promise(self, wanted: int, now_s: int) -> tuple[int, int]:
-        """When this many processors are expected to be free, and how many more are then."""
-        free = self.free
-        ends = sorted((self.ends_s(one, now_s), one.processors) for one in self.running.values())
-        for at, (ends_s, processors) in enumerate(ends):
-            free += processors
-            if free >= wanted and (at + 1 == len(ends) or ends[at + 1][0] > ends_s):
-                return ends_s, free - wanted
-        raise AssertionError("the job is larger than the machine")

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from bridge.core import Bookings
 from bridge.planning.queue.columns import by_appearance
-from bridge.planning.queue.layouts import Layout
+from bridge.planning.queue.layout_options import Layout
 
 
-class BookPlacements:
+class PlanColumns:
     """Bookings, node by node: several groups of a job on one node are one entry."""
 
     def __init__(

@@ -3,7 +3,7 @@
 
 It is exact and supports all requests but chunks of several kinds. Interchangeable whole nodes are
 planned as counts (docs/design/0005-kernels.md). Limits, FreePools and protections are left to
-`bridge.planning.scheduler.booking`.
+`bridge.planning.scheduler.book_planner`.
 """
 
 from functools import cache, cached_property
@@ -28,7 +28,7 @@ _JUDGED_ALONE = (Blocked.NEVER_NODES, Blocked.NEVER_SIZE, Blocked.NEVER_COUNTER,
 _NO_CLASS, _NO_INSTANT = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int64)
 
 
-class NodesPlan:
+class SinglePassPlanner:
     """The rows of one cycle, planned in any order, any number of times."""
 
     def __init__(self, rows: Rows, preference: Preference) -> None:

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.core import Blocked, match_ids
-from bridge.planning.queue.layouts import Layout
+from bridge.planning.queue.layout_options import Layout
 from bridge.units import NEVER
 
 
-class BookedRows:
+class RowStates:
     """The state of the plannable rows of a cycle, as columns of length n_plannable.
 
     Attributes:

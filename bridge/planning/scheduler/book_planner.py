@@ -2,7 +2,7 @@
 """Books the rows of a cycle in one or more passes, and returns the resulting plan.
 
 Rules
-    1. A row with several candidates or layouts is booked where `RowSearch` finds it; simple rows
+    1. A row with several candidates or layouts is booked where `StartSearch` finds it; simple rows
        (`bridge.planning.scheduler.candidates`) are booked in bulk.
     2. A row counts against limits with the amounts of its layout
        (`bridge.planning.scheduler.layout_choices`). A row is not booked if limits refuse all its
@@ -13,33 +13,79 @@ Rules
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bridge.core import UNLIMITED, Blocked, Kept
-from bridge.planning.scheduler.book_reuse import BookReuse
-from bridge.planning.scheduler.booked import BookedRows, PlacementColumns
-from bridge.planning.scheduler.kept_rows import FormerPlacements, KeptRows
-from bridge.planning.scheduler.row_search import RowFit
+from bridge.model.rules.site import Protection
+from bridge.planning.queue.rows import Rows
+from bridge.planning.scheduler.book_handover import Handover, KeptBook
+from bridge.planning.scheduler.candidates import Candidates
+from bridge.planning.scheduler.cluster_book import ClusterBook
+from bridge.planning.scheduler.former_book import FormerBook
+from bridge.planning.scheduler.former_placements import FormerPlacements, KeptRows
+from bridge.planning.scheduler.placements import PlacementColumns, RowStates
+from bridge.planning.scheduler.planned_rows import PlannedRows
+from bridge.planning.scheduler.start_search import RowFit
 from bridge.planning.site_rules.capacity_constraints import Mode
+from bridge.planning.site_rules.lowered_rules import LoweredRules
+from bridge.ports import Preference
 from bridge.units import NEVER
 
 
-class Booking(BookReuse):
-    """The rows of one cycle while they are being planned."""
+class BookPlanner:
+    """Plans the rows of one cycle in a book.
+
+    Attributes:
+        planned: the rows, and where they are booked.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        preference: Preference,
+        *,
+        lowered: LoweredRules,
+        protect: Protection | None = None,
+        kept: KeptBook | None = None,
+    ) -> None:
+        """Lowers all candidates and books the running jobs.
+
+        Args:
+            rows: of the cycle.
+            preference: how nodes are picked.
+            lowered: the rules.
+            protect: see `Protection`.
+            kept: the book of the cycle before; used if the first pass is `keep`.
+        """
+        empty_book = partial(
+            ClusterBook,
+            rows.snapshot,
+            rows.eligibility,
+            preference.rank,
+            lowered=lowered,
+            protect=protect,
+            selection=preference.selection,
+        )
+        self._candidates = Candidates(rows, empty_book(kept=kept), lowered)
+        self.planned = PlannedRows(rows, self._candidates)
+        self._former = FormerBook(self.planned, empty_book)
+        self._search, self._now_s = self.planned.search, self.planned.now_s
+        self._mark: int | None = None
 
     def restart(self) -> None:
         """Removes every row; running jobs stay. Must be called before the first pass, too."""
-        self._begin()
+        self._former.give_up()
         if self._mark is None:
             for at in np.flatnonzero(~self._candidates.refused).tolist():
                 self._candidates.name_requests(at)
         else:
-            self.cluster.undo(self._mark)
-        self._mark = self.cluster.mark()
-        self._booked = BookedRows(len(self.rows.plannable))
+            self.planned.cluster.undo(self._mark)
+        self._mark = self.planned.cluster.mark()
+        self.planned.states = RowStates(len(self.planned.rows.plannable))
 
     def plan(
         self,
@@ -60,8 +106,8 @@ class Booking(BookReuse):
             depth: once this many of them start later than now, the others start now or are passed
                 over; None: no bound.
         """
-        self._begin()
-        booked, all_, now_s = self._booked, self._candidates, self._now_s
+        self._former.give_up()
+        booked, all_, now_s = self.planned.states, self._candidates, self._now_s
         late = np.zeros(len(asked), dtype=bool) if late is None else late
         begin = all_.not_before_s[asked] if not_before is None else not_before
         begin = np.maximum(begin, now_s)
@@ -89,7 +135,7 @@ class Booking(BookReuse):
             return np.zeros(0, dtype=bool)
         all_ = self._candidates
         last = np.maximum.reduceat(all_.latest_s, all_.first[:-1])[asked]
-        could: NDArray[np.bool_] = (self._booked.start_s[asked] == NEVER) & (begin <= last)
+        could: NDArray[np.bool_] = (self.planned.states.start_s[asked] == NEVER) & (begin <= last)
         return could
 
     def _plan_simple(
@@ -100,10 +146,10 @@ class Booking(BookReuse):
         depth: int,
     ) -> int:
         """Books rows in bulk; returns how many of them start later than now."""
-        all_, booked = self._candidates, self._booked
+        all_, booked = self._candidates, self.planned.states
         at = all_.first[asked]
-        found = self._book.plan_many(
-            job=self._number[asked],
+        found = self.planned.book.plan_many(
+            job=self.planned.number[asked],
             request=all_.requests(at),
             length=all_.length_s[at],
             not_before=begin,
@@ -125,13 +171,13 @@ class Booking(BookReuse):
         if found is None:
             return False
         self._put(asked, found)
-        self._booked.late[asked] = True
+        self.planned.states.late[asked] = True
         now = found.start_s == self._now_s
-        self._booked.blocked[asked] = Blocked.STARTS_NOW if now else Blocked.NODES_BUSY
+        self.planned.states.blocked[asked] = Blocked.STARTS_NOW if now else Blocked.NODES_BUSY
         return True
 
     def _plan_one(self, asked: int, begin_s: int, latest_s: int) -> None:
-        booked = self._booked
+        booked = self.planned.states
         found = self._search.earliest(asked, begin_s, latest_s, bound=True)
         if found is None or found.start_s != self._now_s:
             candidates = None if found is None else [found.choice.candidate]
@@ -147,10 +193,10 @@ class Booking(BookReuse):
 
     def _put(self, asked: int, found: RowFit) -> None:
         """Books a row where it was found to fit."""
-        all_, booked, choice = self._candidates, self._booked, found.choice
+        all_, booked, choice = self._candidates, self.planned.states, found.choice
         request, terms = all_.request_of(choice), all_.terms_of(choice)
-        number, length = int(self._number[asked]), int(all_.length_s[choice.candidate])
-        self._book.book(number, request, found.start_s, length, terms, *found.mapping)
+        number, length = int(self.planned.number[asked]), int(all_.length_s[choice.candidate])
+        self.planned.book.book(number, request, found.start_s, length, terms, *found.mapping)
         booked.start_s[asked] = found.start_s
         booked.alternative[asked] = choice.candidate - all_.first[asked]
         booked.position[asked] = choice.position
@@ -176,30 +222,30 @@ class Booking(BookReuse):
         """
         matching = FormerPlacements(self._candidates, former)
         kept = matching.match(asked, row, start_s)
-        self._booked.late[kept.index] = former.late[kept.row]
-        reused, cluster = self._former, self.cluster
+        self.planned.states.late[kept.index] = former.late[kept.row]
+        reused, cluster = self._former.bookings, self.planned.cluster
         if (self._candidates.terms.mode == Mode.CHECK).any():
             reused = None  # only counted rows may be overbooked, and the order matters
         if reused is not None:
-            found = self._keep_book(reused, kept, former)
+            found = self._former.settle(reused, kept, former)
             if found is not None:
                 self._take_settled(kept, former, found)
                 return
-        self._begin()
+        self._former.give_up()
         everyone = kept
         stands = kept.position >= 0
         self._candidates.requests(kept.candidate[stands], kept.position[stands])  # not under a mark
         counted = matching.only_count(kept)
         if counted.any() and stands.all():
             together = kept.take(np.argsort(counted, kind="stable"))
-            mark = self.cluster.mark()
-            if self._book_kept(together, former) == len(together):
+            mark = self.planned.cluster.mark()
+            if self._former.book(together, former) == len(together):
                 kept = together
-            self.cluster.undo(mark)
+            self.planned.cluster.undo(mark)
         moved = self._keep_in_order(kept, former)
         if reused is not None:
             stays = everyone.take(np.flatnonzero(~np.isin(everyone.index, moved)))
-            self._reuse(reused, cluster, stays, former, moved)
+            self._former.refill(reused, cluster, stays, former, moved)
 
     def _keep_in_order(self, kept: KeptRows, former: PlacementColumns) -> NDArray[np.intp]:
         """Books each row at its placement, or on other nodes then; returns which were not kept.
@@ -213,10 +259,12 @@ class Booking(BookReuse):
         if not len(known):
             self.plan(kept.index, not_before=kept.start_s, latest=kept.start_s)
             return kept.index
-        columns = self._placed(kept, former, known)
+        columns = self._former.columns(kept, former, known)
         first = 0
         while first < len(kept):
-            found = self._book.keep_many(**columns, stands=stands, movable=movable, first=first)
+            found = self.planned.book.keep_many(
+                **columns, stands=stands, movable=movable, first=first
+            )
             part = slice(first, found.done)
             moved[part] = self._take_settled(kept, former, found, part)
             if found.done < len(kept):  # a row with a choice
@@ -230,7 +278,7 @@ class Booking(BookReuse):
         self, kept: KeptRows, former: PlacementColumns, found: Kept, part: slice = slice(None)
     ) -> NDArray[np.bool_]:
         """Records where some rows were booked; returns which are not where they were."""
-        booked, stay = self._booked, found.kept[part]
+        booked, stay = self.planned.states, found.kept[part]
         if stay.all():
             self._take_kept(kept.take(part), former)
             return ~stay
@@ -243,7 +291,11 @@ class Booking(BookReuse):
 
     def _take_kept(self, kept: KeptRows, former: PlacementColumns) -> None:
         """Records the rows that were booked unchanged."""
-        booked, asked, number = self._booked, kept.index, self.cluster.constraint_of_key
+        booked, asked, number = (
+            self.planned.states,
+            kept.index,
+            self.planned.cluster.constraint_of_key,
+        )
         known = np.array([number.get(key, -1) for key in former.constraint_keys], dtype=np.int32)
         constraint = known[former.constraint[kept.row]]
         verdict = former.blocked[kept.row]
@@ -256,21 +308,42 @@ class Booking(BookReuse):
         booked.blocked[asked] = np.where(now, Blocked.STARTS_NOW, verdict)
         booked.constraint[asked] = constraint
 
+    def hand_over(self, asked: NDArray[np.intp]) -> Handover:
+        """Hands the book over to the next cycle; this object must not be used afterwards.
+
+        Args:
+            asked: booked rows that are announced, in the order in which they are kept.
+        """
+        self._former.give_up()
+        planned, booked = self.planned, self.planned.states
+        rows = self._candidates.record(
+            planned.number[asked],
+            planned.candidates_of(asked),
+            booked.position[asked],
+            booked.start_s[asked],
+        )
+        other = booked.start_s != NEVER
+        other[asked] = False
+        last = int(planned.number.max(initial=-1))
+        return Handover(planned.cluster.hand_over(rows, planned.number[other], last + 1))
+
     def revoke(self, asked: NDArray[np.intp]) -> None:
         """Removes booked rows from the book."""
-        for number in self._number[asked].tolist():
-            self._book.revoke(number)
-        self._booked.start_s[asked] = NEVER
-        self._booked.position[asked] = 0
+        for number in self.planned.number[asked].tolist():
+            self.planned.book.revoke(number)
+        self.planned.states.start_s[asked] = NEVER
+        self.planned.states.position[asked] = 0
 
     def replan(self, asked: NDArray[np.intp]) -> None:
         """Moves booked rows to earlier placements if there are any, in the order given."""
-        all_, booked = self._candidates, self._booked
+        all_, booked = self._candidates, self.planned.states
         simple = all_.simple[asked]
         for part in _alike(simple):
             rows = asked[part]
             if simple[part[0]]:
-                moved = self._book.replan_many(self._number[rows], all_.not_before_s[rows])
+                moved = self.planned.book.replan_many(
+                    self.planned.number[rows], all_.not_before_s[rows]
+                )
                 booked.start_s[rows] = moved
                 booked.blocked[rows[moved == self._now_s]] = Blocked.STARTS_NOW
             else:
@@ -281,29 +354,29 @@ class Booking(BookReuse):
         """Moves booked rows to a start now if they fit beside all others, in the order given."""
         for at in asked.tolist():
             self._replan_one(at, self._now_s)
-            self.late[at] &= self._booked.start_s[at] != self._now_s
+            self.planned.late[at] &= self.planned.states.start_s[at] != self._now_s
 
     def _replan_one(self, asked: int, latest_s: int = NEVER) -> None:
-        booked = self._booked
+        booked = self.planned.states
         columns: tuple[NDArray[Any], ...] = (
             booked.start_s, booked.alternative, booked.position, booked.blocked, booked.constraint,
         )  # fmt: skip
         before = [column[asked] for column in columns]
-        begin_s = max(self.not_before_s(asked), self._now_s)
+        begin_s = max(self.planned.not_before_s(asked), self._now_s)
         latest_s = min(latest_s, int(booked.start_s[asked]) - 1)
         if latest_s < begin_s:
             return
         self._candidates.name_requests(asked)
-        mark = self.cluster.mark()
-        self._book.revoke(int(self._number[asked]))
+        mark = self.planned.cluster.mark()
+        self.planned.book.revoke(int(self.planned.number[asked]))
         booked.start_s[asked] = NEVER
         self._plan_one(asked, begin_s, latest_s)
         if booked.start_s[asked] == NEVER:
-            self.cluster.undo(mark)
+            self.planned.cluster.undo(mark)
             for column, value in zip(columns, before, strict=True):
                 column[asked] = value
         else:
-            self.cluster.keep(mark)
+            self.planned.cluster.keep(mark)
 
 
 def _alike(simple: NDArray[np.bool_]) -> Iterator[NDArray[np.intp]]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read access to the booked rows of a cycle: placements, reasons, and the plan."""
+"""Where the rows of a cycle are booked: their placements, reasons, and the plan."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,41 +8,56 @@ from bridge.core import Blocked, Book, Bookings
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason
 from bridge.planning.queue.columns import by_appearance, gather
-from bridge.planning.queue.layouts import CandidateLayouts, Layout, LayoutOptions
+from bridge.planning.queue.layout_options import Layout, LayoutOptions
+from bridge.planning.queue.layouts import CandidateLayouts
 from bridge.planning.queue.rows import Rows
-from bridge.planning.scheduler.book_placements import BookPlacements
-from bridge.planning.scheduler.booked import BookedRows, PlacementColumns, WaitingRows
 from bridge.planning.scheduler.candidates import Candidates
 from bridge.planning.scheduler.cluster_book import ClusterBook
-from bridge.planning.scheduler.row_search import RowSearch
+from bridge.planning.scheduler.placements import PlacementColumns, RowStates, WaitingRows
+from bridge.planning.scheduler.plan_columns import PlanColumns
+from bridge.planning.scheduler.start_search import StartSearch
 from bridge.planning.site_rules.freepools import Closure
 from bridge.units import NEVER, UNPLANNED
 
 
-class BookedView:
-    """The plannable rows of a cycle as booked so far; `Booking` does the booking.
+class PlannedRows:
+    """The plannable rows of a cycle as booked so far; `BookPlanner` books them.
 
     Attributes:
         rows: of the cycle.
-        cluster: the book they are written into.
+        candidates: of each row.
+        search: finds starts of single rows in the book.
+        now_s: the time of the cycle.
+        states: where each row is booked, and why it waits.
+        number: (n_plannable,) under which each row is booked.
     """
 
-    def __init__(self, rows: Rows, cluster: ClusterBook, candidates: Candidates) -> None:
+    def __init__(self, rows: Rows, candidates: Candidates) -> None:
         """No row is booked."""
-        self.rows, self.cluster, self._candidates = rows, cluster, candidates
-        self._search = RowSearch(candidates)
-        self._now_s = rows.snapshot.now_s
-        self._booked = BookedRows(len(rows.plannable))
-        self._number = np.arange(len(rows.plannable), dtype=np.int64)  # under which rows are booked
+        self.rows, self.candidates = rows, candidates
+        self.search = StartSearch(candidates)
+        self.now_s = rows.snapshot.now_s
+        self.states = RowStates(len(rows.plannable))
+        self.number = np.arange(len(rows.plannable), dtype=np.int64)
 
     @property
-    def _book(self) -> Book:
+    def cluster(self) -> ClusterBook:
+        """The book that the rows are written into."""
+        return self.candidates.cluster
+
+    @property
+    def book(self) -> Book:
+        """The same, as the kernel has it."""
         return self.cluster.book
+
+    def move_to(self, cluster: ClusterBook) -> None:
+        """Continues with another book."""
+        self.candidates.move_to(cluster)
 
     @property
     def layouts(self) -> CandidateLayouts:
         """The layouts of all candidates."""
-        return self._candidates.layouts
+        return self.candidates.layouts
 
     def chosen(self, *, beyond: bool = False) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """(n_plannable,) starts, and which of the row's own alternatives (-1: none).
@@ -51,9 +66,9 @@ class BookedView:
             beyond: rows without a start are beyond the horizon: they are UNPLANNED, not NEVER,
                 unless they can never run.
         """
-        booked = self._booked
+        booked = self.states
         never = (booked.blocked <= Blocked.NEVER_FREED) & (booked.blocked > 0)
-        unplanned = (booked.start_s == NEVER) & ~never & ~self._candidates.refused
+        unplanned = (booked.start_s == NEVER) & ~never & ~self.candidates.refused
         if not beyond:
             unplanned &= booked.passed_over
         start = np.where(unplanned, UNPLANNED, booked.start_s)
@@ -63,20 +78,20 @@ class BookedView:
     @property
     def late(self) -> NDArray[np.bool_]:
         """(n_plannable,) rows that are booked at their latest start; may be written to."""
-        return self._booked.late
+        return self.states.late
 
     def has_start(self, asked: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Which of these plannable rows are booked."""
-        booked: NDArray[np.bool_] = self._booked.start_s[asked] != NEVER
+        booked: NDArray[np.bool_] = self.states.start_s[asked] != NEVER
         return booked
 
     def candidate(self, asked: int) -> int:
         """Which of all candidates a booked row has; a position in `layouts`."""
-        return int(self._of(np.array([asked]))[0])
+        return int(self.candidates_of(np.array([asked]))[0])
 
-    def _of(self, asked: NDArray[np.intp]) -> NDArray[np.int64]:
+    def candidates_of(self, asked: NDArray[np.intp]) -> NDArray[np.int64]:
         """The candidates of rows: the booked ones, or those that the verdicts are about."""
-        found: NDArray[np.int64] = self._candidates.first[asked] + self._booked.alternative[asked]
+        found: NDArray[np.int64] = self.candidates.first[asked] + self.states.alternative[asked]
         return found
 
     def options(self, asked: int) -> LayoutOptions:
@@ -85,41 +100,41 @@ class BookedView:
 
     def length_s(self, asked: int) -> int:
         """How long a booked row lasts."""
-        return int(self._candidates.length_s[self.candidate(asked)])
+        return int(self.candidates.length_s[self.candidate(asked)])
 
     def not_before_s(self, asked: int) -> int:
         """The row's own earliest start, s; 0: any."""
-        return int(self._candidates.not_before_s[asked])
+        return int(self.candidates.not_before_s[asked])
 
     def start_s(self, asked: NDArray[np.intp]) -> NDArray[np.int64]:
         """The booked starts of plannable rows, s; NEVER: not booked."""
-        found: NDArray[np.int64] = self._booked.start_s[asked]
+        found: NDArray[np.int64] = self.states.start_s[asked]
         return found
 
     def simple(self, asked: int) -> bool:
         """Whether the row has only one layout, on one kind of nodes, for one time."""
-        return bool(self._candidates.simple[asked])
+        return bool(self.candidates.simple[asked])
 
     def bound(self, asked: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Which rows are bound by limits, FreePools or licences, as booked."""
-        choices, indptr = self._candidates.choices, self._candidates.terms.indptr
-        at = choices.numbers(self._of(asked), self._booked.position[asked])
+        choices, indptr = self.candidates.choices, self.candidates.terms.indptr
+        at = choices.numbers(self.candidates_of(asked), self.states.position[asked])
         closed = [bool(choices.job_closures[choice]) for choice in at.tolist()]
         bound: NDArray[np.bool_] = (np.diff(indptr)[at] > 0) | np.array(closed, dtype=bool)
         return bound
 
     def layout_choice(self, asked: int) -> tuple[int, Layout]:
         """The layout of a booked row, and which of those for any start; one past the last: none."""
-        candidate, position = self.candidate(asked), int(self._booked.position[asked])
-        choices = self._candidates.choices
+        candidate, position = self.candidate(asked), int(self.states.position[asked])
+        choices = self.candidates.choices
         return choices.index(candidate, position), choices.layouts[
             choices.which[candidate] + position
         ]
 
     def later(self) -> NDArray[np.bool_]:
         """(n_plannable,) which rows are booked at a later start than now."""
-        start_s = self._booked.start_s
-        later: NDArray[np.bool_] = (start_s != NEVER) & (start_s > self._now_s)
+        start_s = self.states.start_s
+        later: NDArray[np.bool_] = (start_s != NEVER) & (start_s > self.now_s)
         return later
 
     def earliest(self, asked: int) -> tuple[int, int]:
@@ -128,18 +143,18 @@ class BookedView:
         Returns:
             The start, NEVER if there is none, and the time limit there.
         """
-        begin_s = max(self.not_before_s(asked), self._now_s)
-        found = self._search.earliest(asked, begin_s, NEVER - 1, bound=False)
+        begin_s = max(self.not_before_s(asked), self.now_s)
+        found = self.search.earliest(asked, begin_s, NEVER - 1, bound=False)
         if found is None:
             return NEVER, 0
-        return found.start_s, int(self._candidates.length_s[found.choice.candidate])
+        return found.start_s, int(self.candidates.length_s[found.choice.candidate])
 
     def waiting(self) -> WaitingRows:
         """The plannable rows that do not start now, and where they stand."""
-        booked, refused = self._booked, self._candidates.refused
-        asked = np.flatnonzero(booked.start_s != self._now_s)
-        candidate = self._of(asked)
-        nodes = self._candidates.requested_nodes(candidate)
+        booked, refused = self.states, self.candidates.refused
+        asked = np.flatnonzero(booked.start_s != self.now_s)
+        candidate = self.candidates_of(asked)
+        nodes = self.candidates.requested_nodes(candidate)
         return WaitingRows(
             index=asked,
             candidate=candidate,
@@ -154,13 +169,13 @@ class BookedView:
 
     def refusal(self, candidate: int) -> Reason | None:
         """Why limits refuse a candidate."""
-        return self._candidates.choices.refusal(candidate)
+        return self.candidates.choices.refusal(candidate)
 
     def kept_out(self, asked: int) -> tuple[Closure, ...]:
-        """The FreePools of nodes that keep a row out; see `RowSearch.kept_out`."""
-        found = self._search.kept_out(asked)
+        """The FreePools of nodes that keep a row out; see `StartSearch.kept_out`."""
+        found = self.search.kept_out(asked)
         if found:
-            self._booked.blocked[asked] = Blocked.NEVER_NODES
+            self.states.blocked[asked] = Blocked.NEVER_NODES
         return found
 
     def counts_on(self, candidate: NDArray[np.int64], constraint: int) -> NDArray[np.int64]:
@@ -170,33 +185,33 @@ class BookedView:
             candidate: (n,) none of them refused.
             constraint: its number.
         """
-        terms, choices = self._candidates.terms, self._candidates.choices
+        terms, choices = self.candidates.terms, self.candidates.choices
         number = choices.numbers(candidate).copy()
         for at in np.flatnonzero(choices.hopeless[number]).tolist():
             number[at] = choices.first(int(candidate[at])).number
         indptr, take = gather(terms.indptr, number)
         amounts = np.where(terms.constraint[take] == constraint, terms.amount[take], 0)
         before = np.concatenate(([0], np.cumsum(amounts)))[indptr]
-        return np.column_stack((np.diff(before), self._candidates.length_s[candidate]))
+        return np.column_stack((np.diff(before), self.candidates.length_s[candidate]))
 
     def counted_on(
         self, constraint: int
     ) -> tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """The booked rows that count on a constraint, their starts, ends, and amounts."""
-        asked, terms = np.flatnonzero(self._booked.start_s != NEVER), self._candidates.terms
-        candidate = self._of(asked)
-        number = self._candidates.choices.numbers(candidate, self._booked.position[asked])
+        asked, terms = np.flatnonzero(self.states.start_s != NEVER), self.candidates.terms
+        candidate = self.candidates_of(asked)
+        number = self.candidates.choices.numbers(candidate, self.states.position[asked])
         indptr, take = gather(terms.indptr, number)
         mine = np.flatnonzero(terms.constraint[take] == constraint)
         row = np.repeat(np.arange(len(asked)), np.diff(indptr))[mine]
-        start_s = self._booked.start_s[asked[row]]
-        end_s = start_s + self._candidates.length_s[candidate[row]]
+        start_s = self.states.start_s[asked[row]]
+        end_s = start_s + self.candidates.length_s[candidate[row]]
         return asked[row], start_s, end_s, terms.amount[take[mine]]
 
     def bookings(self) -> tuple[NDArray[np.intp], Bookings]:
         """The booked rows, and where; for `result` and `placements_of`, after all passes."""
-        booked = np.flatnonzero(self._booked.start_s != NEVER)
-        return booked, self._book.bookings(job=self._number[booked])
+        booked = np.flatnonzero(self.states.start_s != NEVER)
+        return booked, self.book.bookings(job=self.number[booked])
 
     def placements_of(
         self,
@@ -209,12 +224,12 @@ class BookedView:
             asked: the rows.
             known: what `bookings` returns, if the caller has it.
         """
-        booked, choices = self._booked, self._candidates.choices
+        booked, choices = self.states, self.candidates.choices
         if known is not None and np.array_equal(asked, known[0]):
             found = known[1]
         else:
-            found = self._book.bookings(job=self._number[asked])
-        candidate, position = self._of(asked), booked.position[asked]
+            found = self.book.bookings(job=self.number[asked])
+        candidate, position = self.candidates_of(asked), booked.position[asked]
         layout_at, layout = by_appearance(choices.which[candidate] + position)
         layouts = (choices.which[candidate] + position)[layout_at].tolist()
         constraint = booked.constraint[asked]
@@ -252,9 +267,9 @@ class BookedView:
             known: what `bookings` returns, if the caller has it.
         """
         booked, found = self.bookings() if known is None else known
-        choices = self._candidates.choices
-        layout = choices.which[self._of(booked)] + self._booked.position[booked]
-        placed = BookPlacements(choices.layouts, layout, found)
+        choices = self.candidates.choices
+        layout = choices.which[self.candidates_of(booked)] + self.states.position[booked]
+        placed = PlanColumns(choices.layouts, layout, found)
         width = np.zeros(len(self.rows.plannable), dtype=np.int64)
         width[booked] = placed.width
         start, alternative = self.chosen(beyond=beyond)

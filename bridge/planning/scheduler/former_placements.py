@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.planning.queue.columns import by_appearance, gather, packed
-from bridge.planning.scheduler.booked import PlacementColumns
 from bridge.planning.scheduler.candidates import Candidates
+from bridge.planning.scheduler.placements import PlacementColumns
 from bridge.planning.site_rules.capacity_constraints import Mode
 
 
