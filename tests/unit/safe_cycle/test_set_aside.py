@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import bridge.check.legality
-import bridge.cycle
+import bridge.cycle_view
 from bridge.errors import PolicyError
 from bridge.model.decisions.resizes import Resizes, resized
 from bridge.model.job import EndedTable, Ending
@@ -230,7 +230,7 @@ def test_the_judge_itself_may_fail_over_one_job(kind, monkeypatch):
         return real(snapshot, site, plan)
 
     snapshot = a_world(kind)
-    monkeypatch.setattr(bridge.cycle, "check", judge)
+    monkeypatch.setattr(bridge.cycle_view, "check", judge)
     decider = Decider(build(PRESETS["easy"]))
     plan = decider.decide(snapshot)
     assert check(snapshot, plan) == ()
@@ -376,7 +376,7 @@ class TestPoliciesThatAlwaysFail:
         def judge(snapshot, site, plan):
             raise IndexError("what is this?")
 
-        monkeypatch.setattr(bridge.cycle, "check", judge)
+        monkeypatch.setattr(bridge.cycle_view, "check", judge)
         snapshot = a_world("array")
         plan = Decider(build(PRESETS["easy"])).decide(snapshot)
         assert check(snapshot, plan) == ()
