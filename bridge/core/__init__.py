@@ -10,7 +10,6 @@ intervals, depth, saturation at ``NEVER``), then `book/book.hpp`.
   a ``NodeProblem`` states them.
 * ``Book``: the same, kept over time: find, book, revoke, replan, undo, ask what is in the way.
 * ``replay_counts``: a whole trace by the same rules, in one call.
-* ``UsageVector``: used or free items of one resource over time (the RUSV of OpenCCS).
 * ``Tree``: switches, the cost of hops across them, and node sets with a low cost.
 * ``RepairNetwork``: a network that chooses where annealing puts jobs back.
 * ``search_orders``: the order of jobs whose plan has the least cost.
@@ -50,10 +49,8 @@ from bridge.core._core import (
     RequestTable,
     Select,
     Stopped,
-    Stores,
     TermMode,
     Tree,
-    UsageVector,
     WidthRule,
     WidthsFound,
     choose_widths,
@@ -97,10 +94,8 @@ __all__ = [
     "RequestTable",
     "Select",
     "Stopped",
-    "Stores",
     "TermMode",
     "Tree",
-    "UsageVector",
     "WidthRule",
     "WidthsFound",
     "choose_widths",

@@ -48,8 +48,6 @@ from bridge.core._requests import RequestTable as RequestTable
 from bridge.core._tree import HopMetric as HopMetric
 from bridge.core._tree import Tree as Tree
 from bridge.core._tree_neural import RepairNetwork as RepairNetwork
-from bridge.core._usage import Stores as Stores
-from bridge.core._usage import UsageVector as UsageVector
 from bridge.core.node_problem import NodeProblem
 
 NEVER: Final[int]

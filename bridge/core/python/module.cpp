@@ -199,7 +199,6 @@ NB_MODULE(_core, m) {
     define_alarm(m);
     define_search_orders(m);
     define_book(m);
-    define_usage(m);
     define_tree(m);
     define_neural(m);
     define_judge(m);

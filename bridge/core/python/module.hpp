@@ -17,9 +17,6 @@ void define_alarm(nanobind::module_ &m);
 // Defines search_orders, its result types and its codes.
 void define_search_orders(nanobind::module_ &m);
 
-// Defines UsageVector.
-void define_usage(nanobind::module_ &m);
-
 // Defines Tree and HopMetric.
 void define_tree(nanobind::module_ &m);
 

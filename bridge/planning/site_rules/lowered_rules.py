@@ -22,7 +22,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.core import NEVER, Stores, UsageVector
+from bridge.core import NEVER
 from bridge.model.node import MEMORY_MIB
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason
@@ -50,6 +50,7 @@ from bridge.planning.site_rules.freepools import (
 )
 from bridge.planning.site_rules.limits import Consumers, Horizon, LoweredLimits
 from bridge.planning.site_rules.power import LoweredPower, binds
+from bridge.planning.site_rules.usage_vector import UsageVector
 from bridge.units import UNPLANNED
 
 
@@ -254,29 +255,30 @@ class Stranded:
 
 
 class Sums:
-    """The remaining capacity of each constraint while jobs are added one after the other."""
+    """The use of each constraint while jobs are added one after the other."""
 
-    _OPEN = 1 << 48  # more than all amounts together
+    _CAPACITY = 1 << 48  # more than all amounts together
 
     def __init__(self, lowered: LoweredRules) -> None:
         self._constraints = lowered.constraints
-        self._left: dict[int, UsageVector] = {}
+        self._used: dict[int, UsageVector] = {}
         running = lowered.snapshot.running
         now_s = lowered.snapshot.now_s
         for job, end_s in enumerate(running.end_s.tolist()):
             self.put(now_s, max(end_s, now_s + 1), lowered.running, job)
 
-    def _under(self, constraint: int) -> UsageVector:
-        found = self._left.get(constraint)
+    def _use_of(self, constraint: int) -> UsageVector:
+        """Its use; what its bound leaves of the capacity counts as used."""
+        found = self._used.get(constraint)
         if found is None:
-            found = UsageVector(self._OPEN, stores=Stores.FREE)
+            found = UsageVector()
             starts, amounts = self._constraints.steps(constraint)
             for start, end, amount in zip(
                 starts.tolist(), [*starts[1:].tolist(), NEVER], amounts.tolist(), strict=True
             ):
                 if amount != UNBOUNDED:
-                    found.decrement(start, end, self._OPEN - amount)
-            self._left[constraint] = found
+                    found.increment(start, end, self._CAPACITY - amount)
+            self._used[constraint] = found
         return found
 
     def broken(self, start_s: int, end_s: int, terms: Terms, job: int) -> str | None:
@@ -286,7 +288,9 @@ class Sums:
             terms.constraint[own].tolist(), terms.amount[own].tolist(), terms.mode[own].tolist(),
             strict=True,
         ):  # fmt: skip
-            if mode != Mode.COUNT and self._under(constraint).least_free(start_s, end_s) < amount:
+            if mode == Mode.COUNT:
+                continue
+            if self._use_of(constraint).max_used(start_s, end_s) + amount > self._CAPACITY:
                 label: str = self._constraints.labels[constraint]
                 return label
         return None
@@ -299,7 +303,7 @@ class Sums:
             strict=True,
         ):  # fmt: skip
             if mode != Mode.CHECK:
-                self._under(constraint).book(start_s, end_s, amount)
+                self._use_of(constraint).increment(start_s, end_s, amount)
 
 
 def stranded(lowered: LoweredRules, plan: Plan) -> list[Stranded]:

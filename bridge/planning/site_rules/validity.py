@@ -27,7 +27,6 @@ import numpy as np
 from croniter import CroniterBadDateError, CroniterError, croniter
 from numpy.typing import NDArray
 
-from bridge.core import UsageVector
 from bridge.model.rules.limits import Validity
 from bridge.units import DAY_S, NEVER, local_time
 
@@ -113,31 +112,31 @@ def wall_windows(cron: str, length_s: int, from_s: int, until_s: int) -> NDArray
     """The windows of a cron on a clock without changes; (n, 2), merged."""
     period = period_s(cron)
     if period is None:
-        opened = UsageVector(1)
-        for at in _starts_by_day(cron, from_s, until_s):
-            opened.increment(at, at + length_s, 1)
-    else:
-        opened = _template(cron, length_s, period).repeat(1, from_s, until_s, period)
-    starts, ends, _ = opened.slots()
-    merged = np.stack((starts, ends), axis=1)
-    if len(merged) > 1:  # slots of different height that touch are one window
-        fresh = np.concatenate(([True], merged[1:, 0] > merged[:-1, 1]))
-        last = np.concatenate((fresh[1:], [True]))
-        merged = np.stack((merged[fresh, 0], merged[last, 1]), axis=1)
-    return merged
+        starts = np.fromiter(_starts_by_day(cron, from_s, until_s), dtype=np.int64)
+        return _merged(np.stack((starts, starts + length_s), axis=1))
+    offsets = np.arange(from_s // period, until_s // period + 1, dtype=np.int64) * period
+    repeated = offsets[:, np.newaxis, np.newaxis] + _template(cron, length_s, period)
+    within = np.clip(repeated.reshape(-1, 2), from_s, until_s)
+    return _merged(within[within[:, 1] > within[:, 0]])
 
 
 @lru_cache(maxsize=256)
-def _template(cron: str, length_s: int, period: int) -> UsageVector:
-    """One period of a cron, cyclic."""
-    template = UsageVector(1)
-    length_s = min(length_s, period)
-    for at in _starts(cron, 0, period):
-        end = at + length_s
-        template.increment(at, min(end, period), 1)
-        if end > period:
-            template.increment(0, end - period, 1)
-    return template
+def _template(cron: str, length_s: int, period: int) -> NDArray[np.int64]:
+    """One period of a cron, cyclic: (n, 2) within [0, period], merged."""
+    starts = np.fromiter(_starts(cron, 0, period), dtype=np.int64)
+    ends = starts + min(length_s, period)
+    over = ends[ends > period] - period  # of the period before
+    pieces = (starts, np.minimum(ends, period)), (np.zeros_like(over), over)
+    return _merged(np.concatenate([np.stack(piece, axis=1) for piece in pieces]))
+
+
+def _merged(windows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The same seconds as windows in order that neither overlap nor touch."""
+    windows = windows[np.argsort(windows[:, 0], kind="stable")]
+    until = np.maximum.accumulate(windows[:, 1])
+    first = np.ones(len(windows), dtype=np.bool_)
+    first[1:] = windows[1:, 0] > until[:-1]
+    return np.stack((windows[first, 0], until[np.roll(first, -1)]), axis=1)
 
 
 def openings_a_day(cron: str) -> int:

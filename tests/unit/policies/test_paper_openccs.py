@@ -7,7 +7,7 @@ docs/design/0004-planning.md lists where all the others are tested.
 import numpy as np
 import pytest
 
-from bridge.core import NEVER, Book, Stores, UsageVector, pack_nodes
+from bridge.core import NEVER, Book, pack_nodes
 from bridge.model.job import Hold
 from bridge.model.reasons import ReasonCode
 from bridge.planning.site_rules.capacity_constraints import Mode
@@ -72,21 +72,23 @@ def test_section_5_1_the_user_s_view_is_mf_of_system_and_pool_and_what_the_limit
     everywhere = book.add_class(pack_nodes(np.ones((1, 1), dtype=bool))[0])
     unit = book.add_request(one, one.reshape(1, 1), np.array([everywhere], dtype=np.int32))
 
-    def steps(vector):
-        """A vector of free items as a constraint's steps."""
-        edges = sorted({0, *vector.slots()[0].tolist(), *vector.slots()[1].tolist()} - {NEVER})
-        free = [vector.free_at(at) for at in edges]
-        return np.array(edges, dtype=np.int64), np.array(free, dtype=np.int64)
+    def steps(free):
+        """What is free in each second, as a constraint's steps."""
+        edges = np.flatnonzero(np.diff(free, prepend=-1))
+        return edges.astype(np.int64), free[edges]
 
-    pool = UsageVector(cores)
-    begin = int(rng.integers(0, 20))
-    pool.increment(begin, begin + int(rng.integers(1, 20)), int(rng.integers(1, 8)))
-    limit = UsageVector(cores, stores=Stores.FREE)
-    begin = int(rng.integers(0, 20))
-    limit.decrement(begin, begin + int(rng.integers(1, 20)), int(rng.integers(4, 14)))
-    to_all = book.add_constraint(*steps(pool.as_free()))
+    def interval(latest, lasts):
+        begin = int(rng.integers(0, latest))
+        return slice(begin, begin + int(rng.integers(1, lasts)))
+
+    horizon = 80  # after the end of everything
+    pool = np.zeros(horizon, dtype=np.int64)
+    pool[interval(20, 20)] = rng.integers(1, 8)
+    limit = np.full(horizon, cores, dtype=np.int64)
+    limit[interval(20, 20)] -= rng.integers(4, 14)
+    to_all = book.add_constraint(*steps(cores - pool))
     of_user = book.add_constraint(*steps(limit))
-    system, used = UsageVector(cores), UsageVector(cores)
+    system, used = np.zeros_like(pool), np.zeros_like(pool)
     for job in range(int(rng.integers(0, 6))):  # what is planned already, some of it the user's own
         start, lasts, n = (int(rng.integers(*span)) for span in ((0, 25), (1, 12), (1, 3)))
         mine = bool(rng.integers(0, 2))
@@ -102,10 +104,9 @@ def test_section_5_1_the_user_s_view_is_mf_of_system_and_pool_and_what_the_limit
             np.array([n]), one.reshape(1, 1), np.array([everywhere], dtype=np.int32)
         )
         if book.book(job, request, start, lasts, columns, *where, np.array([n], dtype=np.int32)):
-            system.increment(start, start + lasts, n)
-            if mine:
-                used.increment(start, start + lasts, n)
-    view = (system + pool).min_free(limit - used)
+            system[start : start + lasts] += n
+            used[start : start + lasts] += n * mine
+    free = np.minimum(cores - (system + pool), limit - used)
     assert unit == 0
     request = book.add_request(
         np.array([wants]), one.reshape(1, 1), np.array([everywhere], dtype=np.int32)
@@ -116,8 +117,8 @@ def test_section_5_1_the_user_s_view_is_mf_of_system_and_pool_and_what_the_limit
         np.array([Mode.BOTH, Mode.BOTH], dtype=np.int8),
     )
     found = book.find(request, length, terms)
-    first = view.earliest(wants, length)
-    assert (NEVER if found is None else found[0]) == first
+    enough = np.lib.stride_tricks.sliding_window_view(free >= wants, length).all(axis=1)
+    assert found[0] == np.flatnonzero(enough)[0]
 
 
 def test_section_5_2_a_node_weighs_its_largest_share_of_the_system_and_its_priority_goes_before():
