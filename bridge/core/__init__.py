@@ -2,8 +2,9 @@
 """The planning kernels, written in C++: availability over time, node choice, trace replay.
 
 This package plans amounts and intervals and knows nothing of Slurm, users or priorities. It imports
-nothing of the others. Start with `_core.pyi`, which has the rules of every kernel (half-open
-intervals, depth, saturation at ``NEVER``), then `book/book.hpp`.
+nothing of the others. Start with `python/module.cpp`, which has the rules of every kernel
+(half-open intervals, depth, saturation at ``NEVER``), then `book/book.hpp`. The module's types are
+generated when it is built.
 
 * ``plan_counts`` and ``map_counts``: interchangeable items, counted; then concrete nodes.
 * ``plan_nodes``: nodes with several resources, classes, blackouts, counters, shared or whole, as

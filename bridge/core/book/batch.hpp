@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many jobs of a book in one call. _core.pyi documents every column.
+// Many jobs of a book in one call. python/book/book.cpp documents every column.
 #pragma once
 
 #include <cstddef>

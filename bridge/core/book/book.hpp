@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The use of every node, and in total, over time. _core.pyi (class Book) documents the interface.
+// The use of every node, and in total, over time. python/book/book.cpp documents the interface.
 #pragma once
 
 #include <cstdint>

@@ -44,6 +44,39 @@ template <typename T> const char *dtype_name() {
     }
 }
 
+template <typename T> constexpr auto array_name() {
+    using nb::detail::const_name;
+    if constexpr (std::is_same_v<T, bool>) {
+        return const_name("numpy.typing.NDArray[numpy.bool_]");
+    } else if constexpr (std::is_same_v<T, int8_t>) {
+        return const_name("numpy.typing.NDArray[numpy.int8]");
+    } else if constexpr (std::is_same_v<T, int32_t>) {
+        return const_name("numpy.typing.NDArray[numpy.int32]");
+    } else if constexpr (std::is_same_v<T, int64_t>) {
+        return const_name("numpy.typing.NDArray[numpy.int64]");
+    } else if constexpr (std::is_same_v<T, uint64_t>) {
+        return const_name("numpy.typing.NDArray[numpy.uint64]");
+    } else if constexpr (std::is_same_v<T, float>) {
+        return const_name("numpy.typing.NDArray[numpy.float32]");
+    } else {
+        static_assert(std::is_same_v<T, double>);
+        return const_name("numpy.typing.NDArray[numpy.float64]");
+    }
+}
+
+// A NumPy array in a signature. An argument may be any object: Column says what is wrong with it.
+template <typename T> struct Array : nb::object {
+    static constexpr auto Name = array_name<T>();
+    static bool check_(nb::handle) { return true; }
+
+    Array() = default;
+    Array(nb::object array) : nb::object(std::move(array)) {}
+    Array(nb::handle array, nb::detail::borrow_t) : nb::object(array, nb::detail::borrow_t()) {}
+    Array(nb::handle array, nb::detail::steal_t) : nb::object(array, nb::detail::steal_t()) {}
+};
+
+template <typename... T> using Tuple = nb::typed<nb::tuple, T...>;
+
 // Refuses values out of bounds.
 template <typename T>
 void expect_within(const char *name, const T *values, size_t size, T least, T most) {
@@ -146,18 +179,22 @@ inline int64_t scalar(const char *name, int64_t value, int64_t least,
     return value;
 }
 
-// Hands a vector to NumPy without copying it.
-template <typename T> nb::ndarray<nb::numpy, T, nb::ndim<1>> to_numpy(std::vector<T> values) {
-    auto *kept = new std::vector<T>(std::move(values));
-    nb::capsule owner(kept, [](void *p) noexcept { delete static_cast<std::vector<T> *>(p); });
-    return nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner);
+template <typename T> Array<T> to_array(T *values, size_t n, nb::handle owner) {
+    return Array<T>(nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(values, {n}, owner)));
 }
 
-template <typename T> nb::ndarray<nb::numpy, T, nb::ndim<1>> to_numpy(Buffer<T> values) {
+// Hands a vector to NumPy without copying it.
+template <typename T> Array<T> to_numpy(std::vector<T> values) {
+    auto *kept = new std::vector<T>(std::move(values));
+    nb::capsule owner(kept, [](void *p) noexcept { delete static_cast<std::vector<T> *>(p); });
+    return to_array(kept->data(), kept->size(), owner);
+}
+
+template <typename T> Array<T> to_numpy(Buffer<T> values) {
     const size_t n = values.size();
     T *kept = values.release();
     nb::capsule owner(kept, [](void *p) noexcept { std::free(p); });
-    return nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept, {n}, owner);
+    return to_array(kept, n, owner);
 }
 
 } // namespace bridge

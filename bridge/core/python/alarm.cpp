@@ -27,15 +27,20 @@ class ClockAlarm : public Alarm {
 
 void define_alarm(nb::module_ &m) {
     using namespace nb::literals;
-    nb::class_<Alarm>(m, "Alarm").def("rung", &Alarm::rung);
-    nb::class_<ClockAlarm, Alarm>(m, "ClockAlarm")
+    nb::class_<Alarm>(m, "Alarm", "Becomes true at some time, and remains true.")
+        .def("rung", &Alarm::rung, "Whether it is true.");
+    nb::class_<ClockAlarm, Alarm>(m, "ClockAlarm",
+                                  "An alarm by the wall clock, for services and benchmarks only.")
         .def(
             "__init__",
             [](ClockAlarm *self, int64_t after_us) {
                 scalar("after_us", after_us, 0, int64_t{1} << 50);
                 new (self) ClockAlarm(after_us);
             },
-            "after_us"_a);
+            "after_us"_a, R"(Becomes true this many microseconds from now.
+
+Raises:
+    ValueError: it lies in the past, or years away.)");
 }
 
 } // namespace bridge

@@ -16,7 +16,7 @@ constexpr int64_t MOST_JOBS = int64_t{1} << 12; // sums are exact as doubles
 constexpr int64_t MOST_SUM = int64_t{1} << 50;
 
 struct PyWidthsFound {
-    nb::object width;
+    Array<int64_t> width;
     int64_t over_w;
     int64_t under_w;
     int64_t steps;
@@ -45,8 +45,8 @@ void expect_choices(const Column<int64_t> &indptr, const Column<int64_t> &widths
     }
 }
 
-PyWidthsFound choose_widths_py(nb::handle indptr, nb::handle widths, nb::handle now,
-                               nb::handle least_w, nb::handle most_w, int64_t nodes,
+PyWidthsFound choose_widths_py(Array<int64_t> indptr, Array<int64_t> widths, Array<int64_t> now,
+                               Array<int64_t> least_w, Array<int64_t> most_w, int64_t nodes,
                                int64_t lower_w, int64_t upper_w, int64_t effort) {
     const Column<int64_t> now_widths("now", now);
     const size_t n = now_widths.within(0, MOST_WIDTH).rows();
@@ -73,7 +73,7 @@ PyWidthsFound choose_widths_py(nb::handle indptr, nb::handle widths, nb::handle 
         nb::gil_scoped_release release;
         found = choose_widths(jobs, {nodes, lower_w, upper_w}, effort);
     }
-    return {nb::cast(to_numpy(std::move(found.width))),
+    return {to_numpy(std::move(found.width)),
             found.over_w,
             found.under_w,
             found.steps,
@@ -85,15 +85,39 @@ PyWidthsFound choose_widths_py(nb::handle indptr, nb::handle widths, nb::handle 
 
 void define_corridor(nb::module_ &m) {
     using namespace nb::literals;
-    nb::class_<PyWidthsFound>(m, "WidthsFound")
-        .def_ro("width", &PyWidthsFound::width)
-        .def_ro("over_w", &PyWidthsFound::over_w)
-        .def_ro("under_w", &PyWidthsFound::under_w)
-        .def_ro("steps", &PyWidthsFound::steps)
-        .def_ro("proven", &PyWidthsFound::proven)
-        .def_ro("settled", &PyWidthsFound::settled);
+    nb::class_<PyWidthsFound>(m, "WidthsFound", "What ``choose_widths`` found.")
+        .def_ro("width", &PyWidthsFound::width,
+                "(n_jobs,); empty: there are too few nodes for the least widths.")
+        .def_ro("over_w", &PyWidthsFound::over_w,
+                "By how much the most that the jobs draw lies above the upper bound, W.")
+        .def_ro("under_w", &PyWidthsFound::under_w,
+                "By how much the least that they draw lies below the lower bound, W.")
+        .def_ro("steps", &PyWidthsFound::steps, "Widths looked at.")
+        .def_ro("proven", &PyWidthsFound::proven,
+                "Whether nothing is better in power and idle nodes; False: ``effort`` ended first.")
+        .def_ro("settled", &PyWidthsFound::settled, "Whether nothing is better in changes either.");
     m.def("choose_widths", &choose_widths_py, "indptr"_a, "widths"_a, "now"_a, "least_w"_a,
-          "most_w"_a, nb::kw_only(), "nodes"_a, "lower_w"_a, "upper_w"_a, "effort"_a);
+          "most_w"_a, nb::kw_only(), "nodes"_a, "lower_w"_a, "upper_w"_a, "effort"_a,
+          R"(Choose one width for each job; branch and bound.
+
+Of all choices that the nodes suffice for, that with the least power above the upper bound; of
+these the least below the lower bound, then the most nodes, the fewest changed jobs, and the
+fewest changed nodes. Of equal jobs the later one has no fewer nodes. The result depends on the
+order of the jobs only where several choices are equal in all of this.
+
+Args:
+    indptr: (n_jobs + 1,) job i may have ``widths[indptr[i]:indptr[i + 1]]``.
+    widths: (n,) ascending for each job, at least 1.
+    now: (n_jobs,) present width, one of them; 0: it has none, and does not count as changed.
+    least_w: (n_jobs,) of each of its nodes, beyond what an idle one draws, W; for `lower_w`.
+    most_w: (n_jobs,) likewise, for `upper_w`.
+    nodes: for all of them together.
+    lower_w: what they should draw at least, W; 0 or less: no bound.
+    upper_w: what they may draw at most, W.
+    effort: most widths looked at.
+
+Raises:
+    ValueError: a value is out of range; the text names it.)");
 }
 
 } // namespace bridge

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python bindings of group_numbers and group_objects; _core.pyi documents them.
+// Python bindings of group_numbers and group_objects.
 #include "python/module.hpp"
 
 #include <cstdint>
@@ -9,6 +9,9 @@
 
 namespace bridge {
 namespace {
+
+// The first row of each group, and the group of each row.
+using Grouped = Tuple<Array<int64_t>, Array<int64_t>>;
 
 // Numbers keys in order of appearance. Open addressing; twice as many slots as keys.
 class Groups {
@@ -31,7 +34,7 @@ class Groups {
         }
         which_[at] = group_[slot];
     }
-    nb::object result() {
+    Grouped result() {
         return nb::make_tuple(to_numpy(std::move(first_)), to_numpy(std::move(which_)));
     }
 
@@ -43,7 +46,7 @@ class Groups {
     std::vector<int64_t> which_;
 };
 
-nb::object group_numbers(nb::handle key) {
+Grouped group_numbers(Array<int64_t> key) {
     const Column<int64_t> keys("key", key);
     Groups groups(keys.rows());
     for (size_t at = 0; at < keys.rows(); ++at) {
@@ -52,7 +55,7 @@ nb::object group_numbers(nb::handle key) {
     return groups.result();
 }
 
-nb::object group_objects(const nb::list &objects) {
+Grouped group_objects(const nb::list &objects) {
     Groups groups(objects.size());
     for (size_t at = 0; at < objects.size(); ++at) {
         const PyObject *object = PyList_GET_ITEM(objects.ptr(), static_cast<Py_ssize_t>(at));
@@ -65,8 +68,13 @@ nb::object group_objects(const nb::list &objects) {
 
 void define_grouping(nb::module_ &m) {
     using namespace nb::literals;
-    m.def("group_numbers", &group_numbers, "key"_a);
-    m.def("group_objects", &group_objects, "objects"_a);
+    m.def("group_numbers", &group_numbers, "key"_a,
+          R"(Number the groups of equal keys in order of appearance. O(n).
+
+Returns:
+    (n_groups,) the first position of each group, ascending; (n,) the group of each key.)");
+    m.def("group_objects", &group_objects, "objects"_a,
+          "The same, of objects: those are equal that are one and the same.");
 }
 
 } // namespace bridge

@@ -252,9 +252,11 @@ nb::object judge_py(nb::object snapshot, nb::object plan, nb::callable matching,
 } // namespace
 
 void define_judge(nb::module_ &m) {
-    nb::enum_<Fault>(m, "Fault", nb::is_arithmetic())
+    nb::enum_<Fault>(m, "Fault", nb::is_arithmetic(),
+                     "A rule broken by a row; for the first two, by a job.")
         .value("NO_ROW", Fault::NO_ROW)
-        .value("TOO_MANY_STARTS", Fault::TOO_MANY_STARTS)
+        .value("TOO_MANY_STARTS", Fault::TOO_MANY_STARTS,
+               "With their number, and the number allowed.")
         .value("NODES_WITHOUT_START", Fault::NODES_WITHOUT_START)
         .value("NO_REASON", Fault::NO_REASON)
         .value("IN_THE_PAST", Fault::IN_THE_PAST)
@@ -267,10 +269,11 @@ void define_judge(nb::module_ &m) {
         .value("WRONG_LENGTH", Fault::WRONG_LENGTH)
         .value("PARTITION_TIME", Fault::PARTITION_TIME)
         .value("WRONG_WIDTH", Fault::WRONG_WIDTH)
-        .value("WIDTH_RULE", Fault::WIDTH_RULE)
+        .value("WIDTH_RULE", Fault::WIDTH_RULE, "With the number of nodes, and its rule.")
         .value("OUT_OF_ORDER", Fault::OUT_OF_ORDER)
         .value("UNUSABLE", Fault::UNUSABLE)
-        .value("PARTITION_DOWN", Fault::PARTITION_DOWN)
+        .value("PARTITION_DOWN", Fault::PARTITION_DOWN,
+               "With the one concerned; so for the next two.")
         .value("PARTITION_WIDTH", Fault::PARTITION_WIDTH)
         .value("PARTITION_UNNAMED", Fault::PARTITION_UNNAMED)
         .value("OUTSIDE", Fault::OUTSIDE)
@@ -281,7 +284,26 @@ void define_judge(nb::module_ &m) {
         .value("NODE_OVERSUBSCRIBED", Fault::NODE_OVERSUBSCRIBED)
         .value("LICENCE_OVERSUBSCRIBED", Fault::LICENCE_OVERSUBSCRIBED);
     using namespace nb::literals;
-    m.def("judge", &judge_py, "snapshot"_a, "plan"_a, "matching"_a, "want"_a.none());
+    m.def("judge", &judge_py, "snapshot"_a, "plan"_a, "matching"_a, "want"_a.none(),
+          nb::sig("def judge(snapshot: object, plan: object, matching: object, "
+                  "want: object | None) -> str | list[tuple[Fault, int, int, int]]"),
+          R"(Judges every row of a plan, at every second. O(n log n) in nodes planned.
+
+Columns are read by name, as in `bridge.model`; other types are converted.
+
+Args:
+    snapshot: the cluster.
+    plan: for it.
+    matching: (n_nodes,) which nodes match, for each alternative of a constraint.
+    want: (nnz, R) amounts of each row on each of its nodes; called once the columns are known
+        to fit together. None: as in the columns of its job.
+
+Returns:
+    A message if columns do not fit together; else faults, each with its row (or job), the value
+    found and the value allowed, by fault and row.
+
+Raises:
+    ValueError: the snapshot's own columns do not fit together; the text names one.)");
 }
 
 } // namespace bridge

@@ -16,8 +16,8 @@ constexpr int64_t MOST_WEIGHT = int64_t{1} << 40;
 constexpr int64_t MOST_HALVES = 6;
 
 struct PyOrderFound {
-    nb::object order;
-    nb::object start;
+    Array<int32_t> order;
+    Array<int64_t> start;
     double given_cost;
     double family_cost;
     double cost;
@@ -48,10 +48,11 @@ void expect_orders(const Column<int32_t> &orders, size_t n_units, size_t lead) {
     }
 }
 
-PyOrderFound search_orders_py(nb::handle problem, nb::handle unit_indptr, nb::handle weight,
-                              nb::handle due, nb::handle orders, int64_t lead, int64_t effort,
-                              int64_t steps, int64_t patience, uint64_t seed, const Alarm *alarm,
-                              nb::handle latest, nb::handle waited, int64_t halves) {
+PyOrderFound search_orders_py(nb::handle problem, Array<int64_t> unit_indptr, Array<int64_t> weight,
+                              Array<int64_t> due, Array<int32_t> orders, int64_t lead,
+                              int64_t effort, int64_t steps, int64_t patience, uint64_t seed,
+                              const Alarm *alarm, Array<int64_t> latest, Array<int64_t> waited,
+                              int64_t halves) {
     const NodeArguments arguments(problem);
     const NodeProblem &nodes = arguments.problem();
     scalar("depth", nodes.depth, UNLIMITED);
@@ -101,7 +102,7 @@ PyOrderFound search_orders_py(nb::handle problem, nb::handle unit_indptr, nb::ha
         nb::gil_scoped_release release;
         found = search_orders(nodes, jobs, budget);
     }
-    const auto hand_over = [](auto &values) { return nb::cast(to_numpy(std::move(values))); };
+    const auto hand_over = [](auto &values) { return to_numpy(std::move(values)); };
     return {hand_over(found.order),
             hand_over(found.start),
             found.given_cost,
@@ -118,30 +119,71 @@ PyOrderFound search_orders_py(nb::handle problem, nb::handle unit_indptr, nb::ha
 } // namespace
 
 void define_search_orders(nb::module_ &m) {
-    nb::enum_<Stopped>(m, "Stopped", nb::is_arithmetic())
-        .value("BOUND", Stopped::BOUND)
-        .value("EXHAUSTED", Stopped::EXHAUSTED)
-        .value("PATIENCE", Stopped::PATIENCE)
+    nb::enum_<Stopped>(m, "Stopped", nb::is_arithmetic(), "Why a search ended.")
+        .value("BOUND", Stopped::BOUND,
+               "The bound is met: no plan that books the lead first costs less.")
+        .value("EXHAUSTED", Stopped::EXHAUSTED, "All orders were tried: none costs less.")
+        .value("PATIENCE", Stopped::PATIENCE, "No improvement for the allowed number of changes.")
         .value("BUDGET", Stopped::BUDGET);
-    nb::enum_<Decoding>(m, "Decoding", nb::is_arithmetic())
-        .value("LISTS", Decoding::LISTS)
-        .value("PLANNER", Decoding::PLANNER);
-    nb::class_<PyOrderFound>(m, "OrderFound")
-        .def_ro("order", &PyOrderFound::order)
-        .def_ro("start", &PyOrderFound::start)
-        .def_ro("given_cost", &PyOrderFound::given_cost)
-        .def_ro("family_cost", &PyOrderFound::family_cost)
-        .def_ro("cost", &PyOrderFound::cost)
-        .def_ro("bound", &PyOrderFound::bound)
-        .def_ro("decodes", &PyOrderFound::decodes)
-        .def_ro("booked", &PyOrderFound::booked)
-        .def_ro("steps", &PyOrderFound::steps)
+    nb::enum_<Decoding>(m, "Decoding", nb::is_arithmetic(), "How orders were decoded.")
+        .value("LISTS", Decoding::LISTS,
+               "On flat lists with undo: thousands of jobs a millisecond.")
+        .value(
+            "PLANNER", Decoding::PLANNER,
+            R"(By the planner of ``plan_nodes`` itself, again from the first job that changed: some jobs use
+the same nodes whole and others share them, or jobs request counters.)");
+    nb::class_<PyOrderFound>(m, "OrderFound", "What ``search_orders`` found.")
+        .def_ro("order", &PyOrderFound::order, "(n_units,) units, the lead first.")
+        .def_ro("start", &PyOrderFound::start, "(n_jobs,) s, in that order; NEVER: none.")
+        .def_ro("given_cost", &PyOrderFound::given_cost, "Cost of the first order.")
+        .def_ro("family_cost", &PyOrderFound::family_cost,
+                "Cost of the best order before the search.")
+        .def_ro("cost", &PyOrderFound::cost,
+                R"(Cost of `order`: the sum of weight * max(0, start - due), or by `halves`.
+
+2**108 for each start after its latest one, which it could keep behind the lead alone;
+2**100 for each job without a start that could have one behind the lead alone.)")
+        .def_ro("bound", &PyOrderFound::bound, "No plan that books the lead first costs less.")
+        .def_ro("decodes", &PyOrderFound::decodes, "Orders tried, most of them in part.")
+        .def_ro("booked", &PyOrderFound::booked, "Jobs booked for them.")
+        .def_ro("steps", &PyOrderFound::steps,
+                "Work, in steps of about a nanosecond; the same on every machine.")
         .def_ro("stopped", &PyOrderFound::stopped)
         .def_ro("decoding", &PyOrderFound::decoding);
     using namespace nb::literals;
     m.def("search_orders", &search_orders_py, "problem"_a, nb::kw_only(), "unit_indptr"_a,
           "weight"_a, "due"_a, "orders"_a, "lead"_a, "effort"_a, "steps"_a, "patience"_a, "seed"_a,
-          "alarm"_a = nb::none(), "latest"_a = nb::none(), "waited"_a = nb::none(), "halves"_a = 2);
+          "alarm"_a = nb::none(), "latest"_a = nb::none(), "waited"_a = nb::none(), "halves"_a = 2,
+          R"(Search for the order of units whose plan costs least.
+
+The first of `orders` is always decoded; then the others, then changes of the best, until the
+bound is met, there was no improvement for long, or the budget is spent. With at most 7 units
+behind the lead every order is tried instead.
+
+Args:
+    problem: as for ``plan_nodes``; depth UNLIMITED.
+    unit_indptr: (n_units + 1,) unit u is the jobs [unit_indptr[u], unit_indptr[u + 1]).
+    weight: (n_jobs,) cost of a second of delay, 0 to 2**40.
+    due: (n_jobs,) delay counts from here, s.
+    orders: (n_orders, n_units) initial orders, one at least.
+    lead: number of units that come first, as in the first order.
+    effort: most jobs to book; 0: no bound.
+    steps: most steps of the decoder; 0: no bound. The same effort, steps and seed give the same
+        order everywhere, if there is no alarm.
+    patience: consecutive changes without improvement, per unit, that end the search.
+    seed: of the changes.
+    alarm: ends the search when it expires; None: no time limit.
+    latest: (n_jobs,) latest starts, s; NEVER: none. No order is kept that breaks more of them
+        than the first one. None: no job has one.
+    waited: (n_jobs,) s that a job has waited at `due`, >= 0; None: nothing.
+    halves: twice the exponent of waits, 2 to 6: a wait of x costs weight * 3600 * (x / 3600)
+        ** (halves / 2), less what `waited` costs.
+
+Returns:
+    Order, starts, cost and bound.
+
+Raises:
+    ValueError: a column has the wrong dtype, shape or value; the text names it.)");
 }
 
 } // namespace bridge

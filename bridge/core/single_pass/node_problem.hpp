@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments and result of plan_nodes: views of columns, and vectors. _core.pyi documents every
-// column. Two-dimensional columns are row-major.
+// Arguments and result of plan_nodes: views of columns, and vectors. node_problem.py documents
+// every column. Two-dimensional columns are row-major.
 #pragma once
 
 #include <cstddef>

@@ -57,7 +57,7 @@ AnnealEffort anneal_effort(int64_t iterations, int64_t seed, bool restore, doubl
             restore,    static_cast<uint64_t>(seed)};
 }
 
-nb::tuple as_csr(const std::vector<std::vector<int32_t>> &sets) {
+NodeSets as_csr(const std::vector<std::vector<int32_t>> &sets) {
     std::vector<int64_t> indptr(1, 0);
     std::vector<int32_t> nodes;
     for (const auto &set : sets) {
@@ -68,8 +68,8 @@ nb::tuple as_csr(const std::vector<std::vector<int32_t>> &sets) {
     return nb::make_tuple(to_numpy(std::move(indptr)), to_numpy(std::move(nodes)));
 }
 
-nb::tuple from_positions(const Tree &tree, const IdleSequence &sequence,
-                         const ContiguousPlacement &placed) {
+NodeSets from_positions(const Tree &tree, const IdleSequence &sequence,
+                        const ContiguousPlacement &placed) {
     std::vector<std::vector<int32_t>> sets;
     for (const auto &positions : placed) {
         sets.emplace_back();

@@ -31,10 +31,12 @@ AnnealEffort anneal_effort(int64_t iterations, int64_t seed, bool restore, doubl
                            double coldest, int64_t most_removed);
 
 // Sets of nodes by job, each ascending: offsets, nodes.
-nb::tuple as_csr(const std::vector<std::vector<int32_t>> &sets);
+using NodeSets = Tuple<Array<int64_t>, Array<int32_t>>;
+
+NodeSets as_csr(const std::vector<std::vector<int32_t>> &sets);
 
 // Sets of nodes; a set across two fabrics is refused.
-nb::tuple from_positions(const Tree &tree, const IdleSequence &sequence,
-                         const ContiguousPlacement &placed);
+NodeSets from_positions(const Tree &tree, const IdleSequence &sequence,
+                        const ContiguousPlacement &placed);
 
 } // namespace bridge

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Order of the nodes that can hold a request at its start: Select::BEST_FIT of _core.pyi.
+// Order of the nodes that can hold a request at its start: Select::BEST_FIT of
+// python/single_pass/nodes.cpp.
 #pragma once
 
 #include <cstdint>

@@ -6,7 +6,8 @@
 
 namespace bridge {
 
-std::tuple<nb::object, nb::object, nb::object> PyBook::constraint_use(int64_t constraint) const {
+std::tuple<Array<int64_t>, Array<int64_t>, Array<int64_t>>
+PyBook::constraint_use(int64_t constraint) const {
     expect_constraint(constraint);
     std::vector<int64_t> begin;
     std::vector<int64_t> amount;
@@ -17,10 +18,10 @@ std::tuple<nb::object, nb::object, nb::object> PyBook::constraint_use(int64_t co
         amount.push_back(slot.amount);
         used.push_back(slot.used);
     }
-    return {out(std::move(begin)), out(std::move(amount)), out(std::move(used))};
+    return {to_numpy(std::move(begin)), to_numpy(std::move(amount)), to_numpy(std::move(used))};
 }
 
-PyBookings PyBook::bookings(nb::handle job) const {
+PyBookings PyBook::bookings(Array<int64_t> job) const {
     std::vector<const Booking *> all;
     if (job.is_none()) {
         all = book_->in_order();
@@ -55,12 +56,13 @@ PyBookings PyBook::bookings(nb::handle job) const {
         }
         map.add(all[j]->placed, book_->state().nodes);
     }
-    return {out(std::move(jobs)),       out(std::move(requests)),   out(std::move(starts)),
-            out(std::move(ends)),       out(std::move(map.indptr)), out(std::move(map.nodes)),
-            out(std::move(map.groups)), out(std::move(map.chunks))};
+    return {to_numpy(std::move(jobs)),       to_numpy(std::move(requests)),
+            to_numpy(std::move(starts)),     to_numpy(std::move(ends)),
+            to_numpy(std::move(map.indptr)), to_numpy(std::move(map.nodes)),
+            to_numpy(std::move(map.groups)), to_numpy(std::move(map.chunks))};
 }
 
-nb::object PyBook::free_at(int64_t time) const {
+Array<int64_t> PyBook::free_at(int64_t time) const {
     scalar("time", time, now());
     const BookNodes &nodes = book_->state().nodes;
     const size_t n_res = nodes.n_res();
@@ -79,15 +81,15 @@ nb::object PyBook::free_at(int64_t time) const {
         nb::ndarray<nb::numpy, int64_t, nb::ndim<2>>(kept->data(), {nodes.size(), n_res}, owner));
 }
 
-std::pair<nb::object, nb::object> PyBook::holders(int64_t request, nb::handle terms, int64_t start,
-                                                  int64_t length) {
+std::pair<Array<int64_t>, Array<int32_t>> PyBook::holders(int64_t request, nb::handle terms,
+                                                          int64_t start, int64_t length) {
     expect_request(request);
     scalar("start", start, now(), NEVER - 1);
     scalar("length", length, 1);
     const std::vector<Term> held = terms_of(terms);
     Book::Holders found =
         book_->holders(static_cast<int32_t>(request), {held.data(), held.size()}, start, length);
-    return {out(std::move(found.jobs)), out(std::move(found.constraints))};
+    return {to_numpy(std::move(found.jobs)), to_numpy(std::move(found.constraints))};
 }
 
 } // namespace bridge

@@ -129,7 +129,7 @@ std::vector<Term> PyBook::terms_of(nb::handle terms) const {
     const auto given = nb::cast<std::tuple<nb::object, nb::object, nb::object>>(terms);
     const Column<int32_t> constraint("terms", std::get<0>(given));
     std::vector<int64_t> offsets{0, static_cast<int64_t>(constraint.rows())};
-    const nb::object indptr = out(std::move(offsets));
+    const nb::object indptr = to_numpy(std::move(offsets));
     return TermArguments(*book_, indptr, std::get<0>(given), std::get<1>(given), std::get<2>(given),
                          1)
         .columns()

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python binding of Book: checks arguments, turns node indices into positions and back. _book.pyi
+// Python binding of Book: checks arguments, turns node indices into positions and back. book.cpp
 // documents its methods.
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -11,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -30,37 +32,33 @@ inline void prefetch(const Booking *booking) {
     __builtin_prefetch(reinterpret_cast<const char *>(booking) + 128);
 }
 
-template <typename T> nb::object out(std::vector<T> values) {
-    return nb::cast(to_numpy(std::move(values)));
-}
-
 struct PyBookPlan {
-    nb::object start;
-    nb::object indptr;
-    nb::object nodes;
-    nb::object groups;
-    nb::object chunks;
-    nb::object blocked_by;
-    nb::object blocked_constraint;
+    Array<int64_t> start;
+    Array<int64_t> indptr;
+    Array<int32_t> nodes;
+    Array<int32_t> groups;
+    Array<int32_t> chunks;
+    Array<int8_t> blocked_by;
+    Array<int32_t> blocked_constraint;
 };
 
 struct PyKept {
     int64_t done;
-    nb::object kept;
-    nb::object start;
-    nb::object blocked_by;
-    nb::object blocked_constraint;
+    Array<bool> kept;
+    Array<int64_t> start;
+    Array<int8_t> blocked_by;
+    Array<int32_t> blocked_constraint;
 };
 
 struct PyBookings {
-    nb::object job;
-    nb::object request;
-    nb::object start;
-    nb::object end;
-    nb::object indptr;
-    nb::object nodes;
-    nb::object groups;
-    nb::object chunks;
+    Array<int64_t> job;
+    Array<int32_t> request;
+    Array<int64_t> start;
+    Array<int64_t> end;
+    Array<int64_t> indptr;
+    Array<int32_t> nodes;
+    Array<int32_t> groups;
+    Array<int32_t> chunks;
 };
 
 // The terms of many jobs: offsets and three columns, each entry checked.
@@ -95,51 +93,61 @@ struct PlacedJobs {
     Column<int32_t> many;
 };
 
+// Start, nodes, groups and chunks, if there is a start.
+using FoundStart = std::optional<Tuple<int64_t, Array<int32_t>, Array<int32_t>, Array<int32_t>>>;
+
 class PyBook {
   public:
     // The world: nodes, classes of them, constraints, what jobs may ask for (book_world.cpp).
     PyBook(int64_t now, nb::handle capacity, nb::handle node_rank,
            const std::vector<std::pair<int64_t, nb::object>> &protections, int64_t select);
     void advance(int64_t now);
-    void set_class(int64_t cls, nb::handle nodes);
-    int32_t add_class(nb::handle nodes) { return book_->add_class(positions_of("nodes", nodes)); }
-    int32_t close(int32_t cls, int64_t start, int64_t end, nb::handle nodes);
+    void set_class(int64_t cls, Array<uint64_t> nodes);
+    int32_t add_class(Array<uint64_t> nodes) {
+        return book_->add_class(positions_of("nodes", nodes));
+    }
+    int32_t close(int32_t cls, int64_t start, int64_t end, Array<uint64_t> nodes);
     void reopen(int64_t closure);
-    int32_t add_constraint(nb::handle starts, nb::handle amounts);
-    void set_constraint(int64_t constraint, nb::handle starts, nb::handle amounts);
-    int32_t add_request(nb::handle count, nb::handle want, nb::handle cls, int64_t arrangement,
-                        bool exclusive, nb::handle most_per_node);
+    int32_t add_constraint(Array<int64_t> starts, Array<int64_t> amounts);
+    void set_constraint(int64_t constraint, Array<int64_t> starts, Array<int64_t> amounts);
+    int32_t add_request(Array<int64_t> count, Array<int64_t> want, Array<int32_t> cls,
+                        int64_t arrangement, bool exclusive, Array<int64_t> most_per_node);
 
     // Jobs: searched, booked, planned (book_jobs.cpp).
-    nb::object find(int64_t request, int64_t length, nb::handle terms, nb::handle earliest,
+    FoundStart find(int64_t request, int64_t length, nb::handle terms, nb::handle earliest,
                     int64_t latest, bool last);
-    nb::object why(int64_t request, int64_t length, nb::handle terms, nb::handle earliest,
-                   int64_t latest);
+    Tuple<Blocked, int32_t> why(int64_t request, int64_t length, nb::handle terms,
+                                nb::handle earliest, int64_t latest);
     bool book(int64_t job, int64_t request, int64_t start, int64_t length, nb::handle terms,
-              nb::handle nodes, nb::handle groups, nb::handle chunks);
+              Array<int32_t> nodes, Array<int32_t> groups, Array<int32_t> chunks);
     void revoke(int64_t job);
-    nb::object book_many(nb::handle job, nb::handle request, nb::handle start, nb::handle length,
-                         nb::handle indptr, nb::handle nodes, nb::handle groups, nb::handle chunks,
-                         nb::handle term_indptr, nb::handle term_constraint, nb::handle term_amount,
-                         nb::handle term_mode, bool forced, bool stop);
-    PyKept keep_many(nb::handle job, nb::handle request, nb::handle start, nb::handle length,
-                     nb::handle indptr, nb::handle nodes, nb::handle groups, nb::handle chunks,
-                     nb::handle term_indptr, nb::handle term_constraint, nb::handle term_amount,
-                     nb::handle term_mode, nb::handle stands, nb::handle movable, int64_t first);
-    nb::object settle(nb::handle job, nb::handle request, nb::handle start, nb::handle length,
-                      nb::handle term_indptr, nb::handle term_constraint, nb::handle term_amount,
-                      nb::handle term_mode, nb::handle booked, nb::handle unsure,
-                      nb::handle movable, int64_t most);
-    void book_running(nb::handle job, nb::handle run_indptr, nb::handle run_nodes,
-                      nb::handle run_use, nb::handle run_end, nb::handle run_exclusive,
-                      nb::handle term_indptr, nb::handle term_constraint, nb::handle term_amount,
-                      nb::handle term_mode);
-    PyBookPlan plan_many(nb::handle job, nb::handle request, nb::handle length,
-                         nb::handle not_before, nb::handle latest, nb::handle last,
-                         nb::handle term_indptr, nb::handle term_constraint, nb::handle term_amount,
-                         nb::handle term_mode, bool reasons, int64_t depth);
+    Array<bool> book_many(Array<int64_t> job, Array<int32_t> request, Array<int64_t> start,
+                          Array<int64_t> length, Array<int64_t> indptr, Array<int32_t> nodes,
+                          Array<int32_t> groups, Array<int32_t> chunks, Array<int64_t> term_indptr,
+                          Array<int32_t> term_constraint, Array<int64_t> term_amount,
+                          Array<int8_t> term_mode, bool forced, bool stop);
+    PyKept keep_many(Array<int64_t> job, Array<int32_t> request, Array<int64_t> start,
+                     Array<int64_t> length, Array<int64_t> indptr, Array<int32_t> nodes,
+                     Array<int32_t> groups, Array<int32_t> chunks, Array<int64_t> term_indptr,
+                     Array<int32_t> term_constraint, Array<int64_t> term_amount,
+                     Array<int8_t> term_mode, Array<bool> stands, Array<bool> movable,
+                     int64_t first);
+    std::optional<PyKept> settle(Array<int64_t> job, Array<int32_t> request, Array<int64_t> start,
+                                 Array<int64_t> length, Array<int64_t> term_indptr,
+                                 Array<int32_t> term_constraint, Array<int64_t> term_amount,
+                                 Array<int8_t> term_mode, Array<bool> booked, Array<bool> unsure,
+                                 Array<bool> movable, int64_t most);
+    void book_running(Array<int64_t> job, Array<int64_t> run_indptr, Array<int32_t> run_nodes,
+                      Array<int64_t> run_use, Array<int64_t> run_end, Array<bool> run_exclusive,
+                      Array<int64_t> term_indptr, Array<int32_t> term_constraint,
+                      Array<int64_t> term_amount, Array<int8_t> term_mode);
+    PyBookPlan plan_many(Array<int64_t> job, Array<int32_t> request, Array<int64_t> length,
+                         Array<int64_t> not_before, Array<int64_t> latest, Array<bool> last,
+                         Array<int64_t> term_indptr, Array<int32_t> term_constraint,
+                         Array<int64_t> term_amount, Array<int8_t> term_mode, bool reasons,
+                         int64_t depth);
     // The starts of the jobs after replanning, by which the caller sees which moved.
-    nb::object replan_many(nb::handle job, nb::handle not_before);
+    Array<int64_t> replan_many(Array<int64_t> job, Array<int64_t> not_before);
 
     // Contents (book_answers.cpp).
     int64_t now() const { return book_->state().now; }
@@ -147,11 +155,12 @@ class PyBook {
     size_t size() const { return book_->size(); }
     int64_t given_up() const { return book_->search().given_up(); }
     bool overbooked() const { return book_->overbooked(); }
-    std::tuple<nb::object, nb::object, nb::object> constraint_use(int64_t constraint) const;
-    PyBookings bookings(nb::handle job) const;
-    nb::object free_at(int64_t time) const;
-    std::pair<nb::object, nb::object> holders(int64_t request, nb::handle terms, int64_t start,
-                                              int64_t length);
+    std::tuple<Array<int64_t>, Array<int64_t>, Array<int64_t>>
+    constraint_use(int64_t constraint) const;
+    PyBookings bookings(Array<int64_t> job) const;
+    Array<int64_t> free_at(int64_t time) const;
+    std::pair<Array<int64_t>, Array<int32_t>> holders(int64_t request, nb::handle terms,
+                                                      int64_t start, int64_t length);
 
     // Attempts that can be undone.
     int64_t mark() { return book_->mark(); }

@@ -9,7 +9,7 @@
 
 namespace bridge {
 
-nb::object PyBook::find(int64_t request, int64_t length, nb::handle terms, nb::handle earliest,
+FoundStart PyBook::find(int64_t request, int64_t length, nb::handle terms, nb::handle earliest,
                         int64_t latest, bool last) {
     expect_request(request);
     scalar("length", length, 1);
@@ -22,16 +22,16 @@ nb::object PyBook::find(int64_t request, int64_t length, nb::handle terms, nb::h
                             latest, last);
     }
     if (found.start == NEVER) {
-        return nb::none();
+        return std::nullopt;
     }
     MapColumns map;
     map.add(found.placed, book_->state().nodes);
-    return nb::make_tuple(found.start, out(std::move(map.nodes)), out(std::move(map.groups)),
-                          out(std::move(map.chunks)));
+    return nb::make_tuple(found.start, to_numpy(std::move(map.nodes)),
+                          to_numpy(std::move(map.groups)), to_numpy(std::move(map.chunks)));
 }
 
-nb::object PyBook::why(int64_t request, int64_t length, nb::handle terms, nb::handle earliest,
-                       int64_t latest) {
+Tuple<Blocked, int32_t> PyBook::why(int64_t request, int64_t length, nb::handle terms,
+                                    nb::handle earliest, int64_t latest) {
     expect_request(request);
     scalar("length", length, 1);
     const std::vector<Term> held = terms_of(terms);
@@ -45,7 +45,7 @@ nb::object PyBook::why(int64_t request, int64_t length, nb::handle terms, nb::ha
 }
 
 bool PyBook::book(int64_t job, int64_t request, int64_t start, int64_t length, nb::handle terms,
-                  nb::handle nodes, nb::handle groups, nb::handle chunks) {
+                  Array<int32_t> nodes, Array<int32_t> groups, Array<int32_t> chunks) {
     expect_new(job);
     expect_request(request);
     scalar("start", start, now(), NEVER - 1);
@@ -64,11 +64,12 @@ void PyBook::revoke(int64_t job) {
     book_->revoke(job);
 }
 
-nb::object PyBook::book_many(nb::handle job, nb::handle request, nb::handle start,
-                             nb::handle length, nb::handle indptr, nb::handle nodes,
-                             nb::handle groups, nb::handle chunks, nb::handle term_indptr,
-                             nb::handle term_constraint, nb::handle term_amount,
-                             nb::handle term_mode, bool forced, bool stop) {
+Array<bool> PyBook::book_many(Array<int64_t> job, Array<int32_t> request, Array<int64_t> start,
+                              Array<int64_t> length, Array<int64_t> indptr, Array<int32_t> nodes,
+                              Array<int32_t> groups, Array<int32_t> chunks,
+                              Array<int64_t> term_indptr, Array<int32_t> term_constraint,
+                              Array<int64_t> term_amount, Array<int8_t> term_mode, bool forced,
+                              bool stop) {
     const PlacedJobs all(*book_, job, request, start, length, indptr, nodes, groups, chunks);
     const size_t n = all.jobs.rows();
     const TermArguments terms(*book_, term_indptr, term_constraint, term_amount, term_mode, n);
@@ -85,13 +86,14 @@ nb::object PyBook::book_many(nb::handle job, nb::handle request, nb::handle star
             booked[j] = book_placed(all, j, terms.columns().of(j), forced);
         }
     }
-    return nb::cast(to_numpy(std::move(booked)));
+    return to_numpy(std::move(booked));
 }
 
-PyKept PyBook::keep_many(nb::handle job, nb::handle request, nb::handle start, nb::handle length,
-                         nb::handle indptr, nb::handle nodes, nb::handle groups, nb::handle chunks,
-                         nb::handle term_indptr, nb::handle term_constraint, nb::handle term_amount,
-                         nb::handle term_mode, nb::handle stands, nb::handle movable,
+PyKept PyBook::keep_many(Array<int64_t> job, Array<int32_t> request, Array<int64_t> start,
+                         Array<int64_t> length, Array<int64_t> indptr, Array<int32_t> nodes,
+                         Array<int32_t> groups, Array<int32_t> chunks, Array<int64_t> term_indptr,
+                         Array<int32_t> term_constraint, Array<int64_t> term_amount,
+                         Array<int8_t> term_mode, Array<bool> stands, Array<bool> movable,
                          int64_t first) {
     const PlacedJobs all(*book_, job, request, start, length, indptr, nodes, groups, chunks);
     const size_t n = all.jobs.rows();
@@ -131,14 +133,16 @@ PyKept PyBook::keep_many(nb::handle job, nb::handle request, nb::handle start, n
             constraint[j] = plan.blocked_constraint.front();
         }
     }
-    return {static_cast<int64_t>(j), nb::cast(to_numpy(std::move(kept))), out(std::move(starts)),
-            out(std::move(blocked)), out(std::move(constraint))};
+    return {static_cast<int64_t>(j), to_numpy(std::move(kept)), to_numpy(std::move(starts)),
+            to_numpy(std::move(blocked)), to_numpy(std::move(constraint))};
 }
 
-nb::object PyBook::settle(nb::handle job, nb::handle request, nb::handle start, nb::handle length,
-                          nb::handle term_indptr, nb::handle term_constraint,
-                          nb::handle term_amount, nb::handle term_mode, nb::handle booked,
-                          nb::handle unsure, nb::handle movable, int64_t most) {
+std::optional<PyKept> PyBook::settle(Array<int64_t> job, Array<int32_t> request,
+                                     Array<int64_t> start, Array<int64_t> length,
+                                     Array<int64_t> term_indptr, Array<int32_t> term_constraint,
+                                     Array<int64_t> term_amount, Array<int8_t> term_mode,
+                                     Array<bool> booked, Array<bool> unsure, Array<bool> movable,
+                                     int64_t most) {
     const Column<int64_t> jobs("job", job);
     const size_t n = jobs.rows();
     const Column<int32_t> requests("request", request);
@@ -183,19 +187,19 @@ nb::object PyBook::settle(nb::handle job, nb::handle request, nb::handle start, 
                               static_cast<size_t>(most), settled);
     }
     if (!done) {
-        return nb::none();
+        return std::nullopt;
     }
     Buffer<bool> kept(n);
     std::copy(settled.kept.begin(), settled.kept.end(), kept.data());
-    return nb::cast(PyKept{static_cast<int64_t>(n), nb::cast(to_numpy(std::move(kept))),
-                           out(std::move(settled.start)), out(std::move(settled.blocked_by)),
-                           out(std::move(settled.blocked_constraint))});
+    return PyKept{static_cast<int64_t>(n), to_numpy(std::move(kept)),
+                  to_numpy(std::move(settled.start)), to_numpy(std::move(settled.blocked_by)),
+                  to_numpy(std::move(settled.blocked_constraint))};
 }
 
-void PyBook::book_running(nb::handle job, nb::handle run_indptr, nb::handle run_nodes,
-                          nb::handle run_use, nb::handle run_end, nb::handle run_exclusive,
-                          nb::handle term_indptr, nb::handle term_constraint,
-                          nb::handle term_amount, nb::handle term_mode) {
+void PyBook::book_running(Array<int64_t> job, Array<int64_t> run_indptr, Array<int32_t> run_nodes,
+                          Array<int64_t> run_use, Array<int64_t> run_end, Array<bool> run_exclusive,
+                          Array<int64_t> term_indptr, Array<int32_t> term_constraint,
+                          Array<int64_t> term_amount, Array<int8_t> term_mode) {
     const Column<int64_t> jobs("job", job);
     const size_t n = jobs.rows();
     const Column<int32_t> nodes("run_nodes", run_nodes);
@@ -233,10 +237,10 @@ void PyBook::book_running(nb::handle job, nb::handle run_indptr, nb::handle run_
     }
 }
 
-PyBookPlan PyBook::plan_many(nb::handle job, nb::handle request, nb::handle length,
-                             nb::handle not_before, nb::handle latest, nb::handle last,
-                             nb::handle term_indptr, nb::handle term_constraint,
-                             nb::handle term_amount, nb::handle term_mode, bool reasons,
+PyBookPlan PyBook::plan_many(Array<int64_t> job, Array<int32_t> request, Array<int64_t> length,
+                             Array<int64_t> not_before, Array<int64_t> latest, Array<bool> last,
+                             Array<int64_t> term_indptr, Array<int32_t> term_constraint,
+                             Array<int64_t> term_amount, Array<int8_t> term_mode, bool reasons,
                              int64_t depth) {
     scalar("depth", depth, 0);
     const Column<int64_t> jobs("job", job);
@@ -261,16 +265,16 @@ PyBookPlan PyBook::plan_many(nb::handle job, nb::handle request, nb::handle leng
                                   limits.data(), lasts.data(), terms.columns()},
                                  depth, reasons);
     }
-    return {out(std::move(plan.start)),
-            out(std::move(plan.map.indptr)),
-            out(std::move(plan.map.nodes)),
-            out(std::move(plan.map.groups)),
-            out(std::move(plan.map.chunks)),
-            out(std::move(plan.blocked_by)),
-            out(std::move(plan.blocked_constraint))};
+    return {to_numpy(std::move(plan.start)),
+            to_numpy(std::move(plan.map.indptr)),
+            to_numpy(std::move(plan.map.nodes)),
+            to_numpy(std::move(plan.map.groups)),
+            to_numpy(std::move(plan.map.chunks)),
+            to_numpy(std::move(plan.blocked_by)),
+            to_numpy(std::move(plan.blocked_constraint))};
 }
 
-nb::object PyBook::replan_many(nb::handle job, nb::handle not_before) {
+Array<int64_t> PyBook::replan_many(Array<int64_t> job, Array<int64_t> not_before) {
     const Column<int64_t> jobs("job", job);
     const size_t n = jobs.rows();
     const Column<int64_t> begins("not_before", not_before);
@@ -290,7 +294,7 @@ nb::object PyBook::replan_many(nb::handle job, nb::handle not_before) {
             starts[j] = all[j]->start;
         }
     }
-    return out(std::move(starts));
+    return to_numpy(std::move(starts));
 }
 
 bool PyBook::book_placed(const PlacedJobs &all, size_t j, std::vector<Term> terms, bool forced) {

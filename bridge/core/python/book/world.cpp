@@ -37,7 +37,7 @@ void PyBook::advance(int64_t now) {
     book_->advance(now);
 }
 
-void PyBook::set_class(int64_t cls, nb::handle nodes) {
+void PyBook::set_class(int64_t cls, Array<uint64_t> nodes) {
     expect_class("cls", cls);
     const auto id = static_cast<int32_t>(cls);
     if (book_->marked()) {
@@ -49,7 +49,7 @@ void PyBook::set_class(int64_t cls, nb::handle nodes) {
     book_->set_class(id, positions_of("nodes", nodes));
 }
 
-int32_t PyBook::close(int32_t cls, int64_t start, int64_t end, nb::handle nodes) {
+int32_t PyBook::close(int32_t cls, int64_t start, int64_t end, Array<uint64_t> nodes) {
     expect_class("cls", cls);
     scalar("start", start, 0, NEVER - 1);
     scalar("end", end, start + 1);
@@ -63,19 +63,19 @@ void PyBook::reopen(int64_t closure) {
     book_->reopen(static_cast<int32_t>(closure));
 }
 
-int32_t PyBook::add_constraint(nb::handle starts, nb::handle amounts) {
+int32_t PyBook::add_constraint(Array<int64_t> starts, Array<int64_t> amounts) {
     const auto [at, what] = steps(starts, amounts);
     return book_->add_constraint(at, what);
 }
 
-void PyBook::set_constraint(int64_t constraint, nb::handle starts, nb::handle amounts) {
+void PyBook::set_constraint(int64_t constraint, Array<int64_t> starts, Array<int64_t> amounts) {
     expect_constraint(constraint);
     const auto [at, what] = steps(starts, amounts);
     book_->set_constraint(static_cast<int32_t>(constraint), at, what);
 }
 
-int32_t PyBook::add_request(nb::handle count, nb::handle want, nb::handle cls, int64_t arrangement,
-                            bool exclusive, nb::handle most_per_node) {
+int32_t PyBook::add_request(Array<int64_t> count, Array<int64_t> want, Array<int32_t> cls,
+                            int64_t arrangement, bool exclusive, Array<int64_t> most_per_node) {
     const Column<int64_t> counts("count", count);
     const Column<int64_t> demands("want", want, 2);
     const Column<int32_t> classes("cls", cls);

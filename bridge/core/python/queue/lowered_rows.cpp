@@ -14,12 +14,8 @@
 namespace bridge {
 namespace {
 
-template <typename T> nb::object handed_over(std::vector<T> values) {
-    return nb::cast(to_numpy(std::move(values)));
-}
-
-nb::object widened(const std::vector<int32_t> &values) {
-    return handed_over(std::vector<int64_t>(values.begin(), values.end()));
+Array<int64_t> widened(const std::vector<int32_t> &values) {
+    return to_numpy(std::vector<int64_t>(values.begin(), values.end()));
 }
 
 // The arguments of plan_nodes for the rows that can be planned, gathered from the columns of their
@@ -112,24 +108,24 @@ void write(const Gathered &jobs, const LoweredRows &rows, NodeProblem &problem) 
 PyLoweredRows::PyLoweredRows(nb::object jobs, size_t n_jobs, std::vector<int64_t> rows)
     : jobs_(std::move(jobs)), columns_(jobs_, n_jobs), rows_(std::move(rows)) {}
 
-nb::object PyLoweredRows::number() const {
-    return handed_over(found_.number);
+Array<int64_t> PyLoweredRows::number() const {
+    return to_numpy(found_.number);
 }
-nb::object PyLoweredRows::held() const {
-    return nb::cast(found_.held);
+const std::vector<int64_t> &PyLoweredRows::held() const {
+    return found_.held;
 }
-nb::object PyLoweredRows::refused() const {
-    return nb::cast(found_.refused);
+const std::vector<int64_t> &PyLoweredRows::refused() const {
+    return found_.refused;
 }
-nb::object PyLoweredRows::plannable() const {
-    return handed_over(found_.plannable);
+Array<int64_t> PyLoweredRows::plannable() const {
+    return to_numpy(found_.plannable);
 }
-nb::object PyLoweredRows::classes() const {
-    return nb::cast(found_.classes);
+const std::vector<int64_t> &PyLoweredRows::classes() const {
+    return found_.classes;
 }
-nb::tuple PyLoweredRows::alternatives() const {
-    return nb::make_tuple(handed_over(found_.indptr), widened(found_.class_),
-                          handed_over(found_.partition), handed_over(found_.time_limit_s),
+Alternatives PyLoweredRows::alternatives() const {
+    return nb::make_tuple(to_numpy(found_.indptr), widened(found_.class_),
+                          to_numpy(found_.partition), to_numpy(found_.time_limit_s),
                           widened(found_.min_nodes), widened(found_.max_nodes));
 }
 
@@ -143,8 +139,9 @@ bool PyLoweredRows::names_nodes() const {
     return false;
 }
 
-PyNodePlan PyLoweredRows::plan(nb::handle snapshot, int64_t depth, int64_t select, nb::handle rank,
-                               nb::handle class_nodes, nb::handle blackouts) const {
+PyNodePlan PyLoweredRows::plan(nb::handle snapshot, int64_t depth, int64_t select,
+                               Array<int32_t> rank, Array<uint64_t> class_nodes,
+                               nb::handle blackouts) const {
     const nb::object nodes = attribute(snapshot, "nodes");
     const nb::object running = attribute(snapshot, "running");
     const nb::tuple closed = nb::borrow<nb::tuple>(blackouts);
@@ -166,8 +163,8 @@ PyNodePlan PyLoweredRows::plan(nb::handle snapshot, int64_t depth, int64_t selec
     return PyNodePlan(problem);
 }
 
-nb::tuple PyLoweredRows::planned(nb::handle start, nb::handle alternative,
-                                 nb::handle indptr) const {
+PlannedRows PyLoweredRows::planned(Array<int64_t> start, Array<int32_t> alternative,
+                                   Array<int64_t> indptr) const {
     const Column<int64_t> starts("start", start);
     const Column<int32_t> chosen("alternative", alternative);
     const Column<int64_t> offsets("indptr", indptr);
@@ -178,7 +175,7 @@ nb::tuple PyLoweredRows::planned(nb::handle start, nb::handle alternative,
     return plan_columns(starts.data(), chosen.data(), offsets.data());
 }
 
-nb::tuple PyLoweredRows::planned_in_order(const PyNodePlan &plan) const {
+PlannedRows PyLoweredRows::planned_in_order(const PyNodePlan &plan) const {
     const NodePlanResult &found = plan.found;
     if (found.start.size() != found_.plannable.size()) {
         refuse("plan: it is of other rows");
@@ -186,8 +183,8 @@ nb::tuple PyLoweredRows::planned_in_order(const PyNodePlan &plan) const {
     return plan_columns(found.start.data(), found.alternative.data(), found.indptr.data());
 }
 
-nb::tuple PyLoweredRows::plan_columns(const int64_t *starts, const int32_t *chosen,
-                                      const int64_t *offsets) const {
+PlannedRows PyLoweredRows::plan_columns(const int64_t *starts, const int32_t *chosen,
+                                        const int64_t *offsets) const {
     const size_t n_plannable = found_.plannable.size();
     const size_t n = rows_.size();
     std::vector<int32_t> job(rows_.begin(), rows_.end());
@@ -210,9 +207,9 @@ nb::tuple PyLoweredRows::plan_columns(const int64_t *starts, const int32_t *chos
     for (size_t row = 0; row < n; ++row) {
         width[row + 1] += width[row];
     }
-    return nb::make_tuple(handed_over(std::move(job)), handed_over(std::move(start_s)),
-                          handed_over(std::move(end_s)), handed_over(std::move(partition)),
-                          handed_over(std::move(width)));
+    return nb::make_tuple(to_numpy(std::move(job)), to_numpy(std::move(start_s)),
+                          to_numpy(std::move(end_s)), to_numpy(std::move(partition)),
+                          to_numpy(std::move(width)));
 }
 
 size_t PyLoweredRows::chosen_at(size_t planned_row, int32_t alternative) const {

@@ -6,11 +6,20 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/columns.hpp"
 #include "python/queue/job_requests.hpp"
 #include "python/single_pass/node_plan.hpp"
 #include "queue/request_table.hpp"
 
 namespace bridge {
+
+// Jobs, starts, ends, partitions and widths.
+using PlannedRows =
+    Tuple<Array<int32_t>, Array<int64_t>, Array<int64_t>, Array<int32_t>, Array<int64_t>>;
+
+// Offsets, and columns of the alternatives.
+using Alternatives = Tuple<Array<int64_t>, Array<int64_t>, Array<int64_t>, Array<int64_t>,
+                           Array<int64_t>, Array<int64_t>>;
 
 class PyLoweredRows {
   public:
@@ -22,30 +31,31 @@ class PyLoweredRows {
     std::vector<int64_t> rows_;
     LoweredRows found_;
 
-    nb::object number() const;
-    nb::object held() const;
-    nb::object refused() const;
-    nb::object plannable() const;
-    nb::object classes() const;
-    nb::tuple alternatives() const;
+    Array<int64_t> number() const;
+    const std::vector<int64_t> &held() const;
+    const std::vector<int64_t> &refused() const;
+    Array<int64_t> plannable() const;
+    const std::vector<int64_t> &classes() const;
+    Alternatives alternatives() const;
 
     // Whether a job to plan names nodes that it requires.
     bool names_nodes() const;
 
     // Plans the rows in their order, with the running jobs and nodes of a snapshot.
-    PyNodePlan plan(nb::handle snapshot, int64_t depth, int64_t select, nb::handle rank,
-                    nb::handle class_nodes, nb::handle blackouts) const;
+    PyNodePlan plan(nb::handle snapshot, int64_t depth, int64_t select, Array<int32_t> rank,
+                    Array<uint64_t> class_nodes, nb::handle blackouts) const;
 
     // The columns of a plan for all rows, from those of the planned rows.
-    nb::tuple planned(nb::handle start, nb::handle alternative, nb::handle indptr) const;
-    nb::tuple planned_in_order(const PyNodePlan &plan) const;
+    PlannedRows planned(Array<int64_t> start, Array<int32_t> alternative,
+                        Array<int64_t> indptr) const;
+    PlannedRows planned_in_order(const PyNodePlan &plan) const;
 
     // Where the columns hold an alternative of a planned row; its first if there is none.
     size_t chosen_at(size_t planned_row, int32_t alternative) const;
 
   private:
-    nb::tuple plan_columns(const int64_t *starts, const int32_t *chosen,
-                           const int64_t *offsets) const;
+    PlannedRows plan_columns(const int64_t *starts, const int32_t *chosen,
+                             const int64_t *offsets) const;
 };
 
 } // namespace bridge

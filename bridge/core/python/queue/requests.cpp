@@ -22,7 +22,7 @@ class PyRequestTable {
   public:
     size_t size() const { return table_.size(); }
 
-    PyLoweredRows *lower(nb::object jobs, nb::handle rows, nb::callable find) {
+    PyLoweredRows *lower(nb::object jobs, Array<int64_t> rows, nb::callable find) {
         const Column<int64_t> given("rows", rows);
         const size_t n_jobs = nb::len(jobs);
         given.within(0, static_cast<int64_t>(n_jobs) - 1);
@@ -63,7 +63,7 @@ class PyRequestTable {
     size_t n_reasons() const { return reasons_.size(); }
 
     // Fills in why each planned row waits; `find` is called for the reasons not known yet.
-    void tell(const PyLoweredRows &lowered, const PyNodePlan &plan, nb::handle order,
+    void tell(const PyLoweredRows &lowered, const PyNodePlan &plan, Array<int64_t> order,
               nb::list reasons, nb::callable find) {
         const LoweredRows &rows = lowered.found_;
         const NodePlanResult &found = plan.found;
@@ -206,27 +206,78 @@ class PyRequestTable {
 
 void define_requests(nb::module_ &m) {
     using namespace nb::literals;
-    nb::class_<PyLoweredRows>(m, "LoweredRows")
-        .def_prop_ro("number", &PyLoweredRows::number)
-        .def_prop_ro("held", &PyLoweredRows::held)
-        .def_prop_ro("refused", &PyLoweredRows::refused)
-        .def_prop_ro("plannable", &PyLoweredRows::plannable)
-        .def_prop_ro("classes", &PyLoweredRows::classes)
-        .def_prop_ro("names_nodes", &PyLoweredRows::names_nodes)
-        .def("alternatives", &PyLoweredRows::alternatives)
+    nb::class_<PyLoweredRows>(
+        m, "LoweredRows", "The rows of one cycle: which can be planned, and their alternatives.")
+        .def_prop_ro("number", &PyLoweredRows::number,
+                     "(n_rows,) the request of each; -1: held by the controller.")
+        .def_prop_ro("held", &PyLoweredRows::held, "Rows held by the controller.")
+        .def_prop_ro("refused", &PyLoweredRows::refused, "Rows that cannot run, by their requests.")
+        .def_prop_ro("plannable", &PyLoweredRows::plannable, "(n_plannable,) the other rows.")
+        .def_prop_ro(
+            "classes", &PyLoweredRows::classes,
+            "Classes in use, as numbered by `find`; `alternatives` has positions in this list.")
+        .def_prop_ro("names_nodes", &PyLoweredRows::names_nodes,
+                     "Whether one of the plannable rows requires certain nodes.")
+        .def(
+            "alternatives", &PyLoweredRows::alternatives,
+            "For the plannable rows: offsets, class, partition, time limit, fewest and most nodes.")
         .def("plan", &PyLoweredRows::plan, nb::kw_only(), "snapshot"_a, "depth"_a, "select"_a,
-             "rank"_a, "class_nodes"_a, "blackouts"_a)
-        .def("planned", &PyLoweredRows::planned, "start"_a, "alternative"_a, "indptr"_a)
+             "rank"_a, "class_nodes"_a, "blackouts"_a,
+             R"(Plans the plannable rows in their order, as ``plan_nodes`` does.
+
+The rows have no latest starts, no row is planned beside the depth, and none requires
+certain nodes.
+
+Args:
+    snapshot: of the lowered jobs; its running jobs, nodes and clock are read by name.
+    depth: how many rows may hold a planned start.
+    select: a ``Select``.
+    rank: (n_nodes,) ``node_rank`` of ``plan_nodes``.
+    class_nodes: (n_classes, n_words) bitsets of nodes.
+    blackouts: class, start, end and nodes of each.
+
+Raises:
+    ValueError: the columns do not fit together; the text names one.)")
+        .def("planned", &PyLoweredRows::planned, "start"_a, "alternative"_a, "indptr"_a,
+             "The same for a plan of the plannable rows in their order.")
         .def("planned", &PyLoweredRows::planned_in_order, "plan"_a);
-    nb::class_<PyRequestTable>(m, "RequestTable")
+    nb::class_<PyRequestTable>(m, "RequestTable",
+                               "The numbered requests of jobs, with their alternatives.")
         .def(nb::init<>())
-        .def("__len__", &PyRequestTable::size)
-        .def("unite", &PyRequestTable::unite, "same"_a)
-        .def_prop_ro("n_reasons", &PyRequestTable::n_reasons)
+        .def("__len__", &PyRequestTable::size, "The number of distinct requests so far.")
+        .def(
+            "unite", &PyRequestTable::unite, "same"_a,
+            R"(Sets which classes have the same nodes now; to be called before `find` returns a new one.
+
+Args:
+    same: (n_classes,) for each the first class with the same nodes.)")
+        .def_prop_ro("n_reasons", &PyRequestTable::n_reasons,
+                     "The number of distinct reasons kept.")
         .def("tell", &PyRequestTable::tell, "lowered"_a, "plan"_a, "order"_a.none(), "reasons"_a,
-             "find"_a)
+             "find"_a, R"(Fills in why each plannable row waits, for those that do not start now.
+
+Only for rows that name no nodes and request no licence, without reservations. Most reasons
+depend on few values and are cached.
+
+Args:
+    lowered: by this table.
+    plan: of its plannable rows.
+    order: (n_plannable,) in which they were planned; None: their own order.
+    reasons: (n_rows,) to be filled.
+    find: returns a reason; called with a position among the plannable rows, that of the
+        alternative judged, the verdict, and how many nodes fit now.)")
         .def("lower", &PyRequestTable::lower, "jobs"_a, "rows"_a, "find"_a,
-             nb::rv_policy::take_ownership);
+             nb::rv_policy::take_ownership, R"(Lowers rows of pending jobs; about 0.2 us each.
+
+Args:
+    jobs: a table of pending jobs; its columns are read by name.
+    rows: (n_rows,) of it.
+    find: called with the number of a new request, and a row of `jobs` that has it. Returns
+        its alternatives, each a class, a partition, a time limit, and the fewest and most
+        nodes. Empty: it cannot run.
+
+Raises:
+    ValueError: the columns do not fit together; the text names one.)");
 }
 
 } // namespace bridge

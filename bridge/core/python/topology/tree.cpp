@@ -21,11 +21,7 @@
 namespace bridge {
 namespace {
 
-nb::ndarray<nb::numpy, double, nb::ndim<1>> doubles(std::vector<double> values) {
-    return to_numpy(std::move(values));
-}
-
-HopMetric make_metric(nb::handle hops, int64_t unit, bool ordered, bool floored) {
+HopMetric make_metric(Array<int64_t> hops, int64_t unit, bool ordered, bool floored) {
     const Column<int64_t> column("hops", hops);
     column.within(1, 1 << 20);
     for (size_t level = 1; level < column.rows(); ++level) {
@@ -47,8 +43,8 @@ std::vector<int32_t> idle_by_leaf(const Tree &tree, const std::vector<int32_t> &
 }
 
 // The first idle nodes on each switch, in the order given, job by job.
-nb::tuple as_nodes(const Tree &tree, const std::vector<int32_t> &idle,
-                   const std::vector<LeafCounts> &held) {
+NodeSets as_nodes(const Tree &tree, const std::vector<int32_t> &idle,
+                  const std::vector<LeafCounts> &held) {
     std::vector<std::vector<int32_t>> on(tree.n_switches());
     for (size_t i = idle.size(); i-- > 0;) {
         on[tree.leaf_of_node()[idle[i]]].push_back(idle[i]);
@@ -65,8 +61,8 @@ nb::tuple as_nodes(const Tree &tree, const std::vector<int32_t> &idle,
     return as_csr(sets);
 }
 
-nb::object costs_py(const Tree &tree, const HopMetric &metric, nb::handle indptr,
-                    nb::handle nodes) {
+Array<double> costs_py(const Tree &tree, const HopMetric &metric, Array<int64_t> indptr,
+                       Array<int32_t> nodes) {
     expect_levels(tree, metric);
     const Column<int64_t> offsets("indptr", indptr);
     const Column<int32_t> held("nodes", nodes);
@@ -86,16 +82,16 @@ nb::object costs_py(const Tree &tree, const HopMetric &metric, nb::handle indptr
         }
         costs.push_back(tree.cost(metric, leaf_counts(std::move(leaves))));
     }
-    return nb::cast(doubles(std::move(costs)));
+    return to_numpy(std::move(costs));
 }
 
-nb::tuple sequential_py(const Tree &tree, nb::handle idle, nb::handle sizes) {
+NodeSets sequential_py(const Tree &tree, Array<int32_t> idle, Array<int32_t> sizes) {
     const IdleSequence sequence = sequence_of(tree, idle);
     return from_positions(tree, sequence, contiguous_sequential(sequence, job_sizes(sizes)));
 }
 
-nb::tuple contiguous_py(const Tree &tree, const HopMetric &metric, nb::handle idle,
-                        nb::handle sizes) {
+NodeSets contiguous_py(const Tree &tree, const HopMetric &metric, Array<int32_t> idle,
+                       Array<int32_t> sizes) {
     expect_levels(tree, metric);
     const IdleSequence sequence = sequence_of(tree, idle);
     const std::vector<int32_t> wanted = job_sizes(sizes);
@@ -107,9 +103,9 @@ nb::tuple contiguous_py(const Tree &tree, const HopMetric &metric, nb::handle id
     return from_positions(tree, sequence, placed);
 }
 
-nb::tuple anneal_py(const Tree &tree, const HopMetric &metric, nb::handle idle, nb::handle sizes,
-                    int64_t iterations, int64_t seed, bool restore, double hottest, double coldest,
-                    int64_t most_removed) {
+NodeSets anneal_py(const Tree &tree, const HopMetric &metric, Array<int32_t> idle,
+                   Array<int32_t> sizes, int64_t iterations, int64_t seed, bool restore,
+                   double hottest, double coldest, int64_t most_removed) {
     expect_levels(tree, metric);
     const IdleSequence sequence = sequence_of(tree, idle);
     const std::vector<int32_t> wanted = job_sizes(sizes);
@@ -124,8 +120,8 @@ nb::tuple anneal_py(const Tree &tree, const HopMetric &metric, nb::handle idle, 
     return from_positions(tree, sequence, placed);
 }
 
-nb::tuple compact_py(const Tree &tree, const HopMetric &metric, nb::handle idle, nb::handle sizes,
-                     int64_t steps, int64_t iterations, int64_t seed) {
+NodeSets compact_py(const Tree &tree, const HopMetric &metric, Array<int32_t> idle,
+                    Array<int32_t> sizes, int64_t steps, int64_t iterations, int64_t seed) {
     expect_levels(tree, metric);
     const std::vector<int32_t> nodes = idle_nodes(tree, idle);
     const std::vector<int32_t> wanted = job_sizes(sizes);
@@ -153,8 +149,9 @@ nb::tuple compact_py(const Tree &tree, const HopMetric &metric, nb::handle idle,
 }
 
 // Holders in the order given, after the exchange.
-nb::object exchange_py(const Tree &tree, const HopMetric &metric, nb::handle nodes, nb::handle kind,
-                       nb::handle holder, nb::handle most, int64_t moves, int64_t seed) {
+Array<int32_t> exchange_py(const Tree &tree, const HopMetric &metric, Array<int32_t> nodes,
+                           Array<int32_t> kind, Array<int32_t> holder, Array<int32_t> most,
+                           int64_t moves, int64_t seed) {
     expect_levels(tree, metric);
     const Column<int32_t> held("nodes", nodes), kinds("kind", kind), holders("holder", holder),
         bounds("most", most);
@@ -184,11 +181,11 @@ nb::object exchange_py(const Tree &tree, const HopMetric &metric, nb::handle nod
         found =
             exchange(tree, metric, seats, as_vector(bounds), {moves, static_cast<uint64_t>(seed)});
     }
-    return nb::cast(to_numpy(std::move(found)));
+    return to_numpy(std::move(found));
 }
 
-double bound_py(const Tree &tree, const HopMetric &metric, nb::handle idle, nb::handle sizes,
-                int64_t rounds, double cost) {
+double bound_py(const Tree &tree, const HopMetric &metric, Array<int32_t> idle,
+                Array<int32_t> sizes, int64_t rounds, double cost) {
     expect_levels(tree, metric);
     const std::vector<int32_t> nodes = idle_nodes(tree, idle);
     const std::vector<int32_t> wanted = job_sizes(sizes);
@@ -212,39 +209,149 @@ double bound_py(const Tree &tree, const HopMetric &metric, nb::handle idle, nb::
 
 void define_tree(nb::module_ &m) {
     using namespace nb::literals;
-    nb::class_<HopMetric>(m, "HopMetric")
+    nb::class_<HopMetric>(m, "HopMetric", R"(The communication cost of a job.
+
+The hops between two nodes depend on the level of their lowest common switch. A job of n nodes
+costs ``unit / n`` times the sum of hops over its ordered pairs (``ordered``), or its unordered
+ones; ``floored``: rounded down.)")
         .def(
             "__init__",
-            [](HopMetric *self, nb::handle hops, int64_t unit, bool ordered, bool floored) {
+            [](HopMetric *self, Array<int64_t> hops, int64_t unit, bool ordered, bool floored) {
                 new (self) HopMetric(make_metric(hops, unit, ordered, floored));
             },
-            "hops"_a, "unit"_a = 1000, "ordered"_a = true, "floored"_a = false);
-    nb::class_<Tree>(m, "Tree")
+            "hops"_a, "unit"_a = 1000, "ordered"_a = true, "floored"_a = false, R"(Makes a metric.
+
+Args:
+    hops: (n_levels,) hops by level of switch; level 0: the switch the nodes hang on. At
+        least 1 and rising.
+    unit: the cost of a hop, 1 or more.
+    ordered: count each pair twice.
+    floored: round each job's cost down.
+
+Raises:
+    ValueError: the hops do not rise, or something is out of range.)");
+    nb::class_<Tree>(
+        m, "Tree",
+        R"(Switches, and the nodes attached to them. Nodes under different roots cannot communicate.
+
+A switch without switches below it is at level 0; any other is one above its highest child.
+All methods take idle nodes as indices of attached nodes, each once, and job sizes in nodes, at
+least 1; a job that cannot be placed gets no nodes, and the others are placed all the same. For
+anything else, and for a metric with fewer levels than the tree, they raise ``ValueError``,
+whose text begins with the argument's name.)")
         .def(
             "__init__",
-            [](Tree *self, nb::handle parent, nb::handle leaf_of_node) {
+            [](Tree *self, Array<int32_t> parent, Array<int32_t> leaf_of_node) {
                 new (self) Tree(as_vector(Column<int32_t>("parent", parent)),
                                 as_vector(Column<int32_t>("leaf_of_node", leaf_of_node)));
             },
-            "parent"_a, "leaf_of_node"_a)
-        .def_prop_ro("n_switches", &Tree::n_switches)
-        .def_prop_ro("n_nodes", &Tree::n_nodes)
+            "parent"_a, "leaf_of_node"_a, R"(Makes a tree.
+
+Args:
+    parent: (n_switches,) the switch above each; -1: a root. Unequal depths and several
+        roots are allowed.
+    leaf_of_node: (n_nodes,) the level-0 switch of each node; -1: none.
+
+Raises:
+    ValueError: switches form a cycle or name switches that do not exist; or a node is
+        attached to a switch that has others below it.)")
+        .def_prop_ro("n_switches", &Tree::n_switches, "Number of switches.")
+        .def_prop_ro("n_nodes", &Tree::n_nodes, "Number of nodes.")
         .def_prop_ro(
-            "level",
-            [](const Tree &tree) { return nb::cast(to_numpy(std::vector<int32_t>(tree.level()))); })
+            "level", [](const Tree &tree) { return to_numpy(std::vector<int32_t>(tree.level())); },
+            "(n_switches,) levels.")
         .def_prop_ro(
-            "root",
-            [](const Tree &tree) { return nb::cast(to_numpy(std::vector<int32_t>(tree.root()))); })
-        .def("costs", &costs_py, "metric"_a, "indptr"_a, "nodes"_a)
-        .def("sequential", &sequential_py, "idle"_a, "sizes"_a)
-        .def("contiguous", &contiguous_py, "metric"_a, "idle"_a, "sizes"_a)
+            "root", [](const Tree &tree) { return to_numpy(std::vector<int32_t>(tree.root())); },
+            "(n_switches,) the root above each switch.")
+        .def("costs", &costs_py, "metric"_a, "indptr"_a, "nodes"_a,
+             R"(The cost of each job, from its counts per switch.
+
+Returns:
+    (n_jobs,) costs; infinite for a job under several roots, 0 for one without nodes.)")
+        .def("sequential", &sequential_py, "idle"_a, "sizes"_a,
+             R"(One job after the other takes the first idle nodes left.
+
+Args:
+    idle: ascending.
+    sizes: (n_jobs,) nodes wanted.)")
+        .def("contiguous", &contiguous_py, "metric"_a, "idle"_a, "sizes"_a,
+             R"(The best disjoint runs on the sequence of idle nodes (SCAS), exactly.
+
+The sequence is cyclic. A dynamic program over the sequence and the multiset of jobs placed
+so far.
+
+Args:
+    metric: the cost.
+    idle: ascending.
+    sizes: (n_jobs,) nodes requested.
+
+Returns:
+    Sets of least total cost; no sets at all if the jobs do not fit together.
+
+Raises:
+    ValueError: the jobs make more than 4,096 multisets.)")
         .def("anneal", &anneal_py, "metric"_a, "idle"_a, "sizes"_a, "iterations"_a, "seed"_a,
-             "restore"_a = true, "hottest"_a = 2500.0, "coldest"_a = 2.5, "most_removed"_a = 2)
+             "restore"_a = true, "hottest"_a = 2500.0, "coldest"_a = 2.5, "most_removed"_a = 2,
+             R"(Simulated annealing over runs on the sequence of idle nodes (DCAS).
+
+Args:
+    metric: the cost.
+    idle: ascending.
+    sizes: (n_jobs,) nodes requested.
+    iterations: moves tried: 1 to ``most_removed`` jobs are removed and put back, largest
+        first, each at a random place.
+    seed: random seed.
+    restore: undo rejected moves; False: as in the published code, which does not, and so
+        performs a random walk and keeps the best state.
+    hottest: initial temperature.
+    coldest: final temperature, > 0.
+    most_removed: most jobs removed at once.)")
         .def("compact", &compact_py, "metric"_a, "idle"_a, "sizes"_a, "steps"_a = 5'000'000,
-             "iterations"_a = 0, "seed"_a = 0)
+             "iterations"_a = 0, "seed"_a = 0,
+             R"(Node sets for all jobs together, contiguous or not.
+
+One job's best set is found exactly, by max-plus programs over counts per switch; ties leave
+the largest holes. All orders are tried for up to five jobs, then neighbourhoods until a
+bound is reached. Never worse than ``sequential``, nor, for up to eight jobs, than
+``contiguous`` where that is quick (some hundred idle nodes).
+
+Args:
+    metric: the cost.
+    idle: in the order in which the nodes of one switch are to be taken.
+    sizes: (n_jobs,) nodes requested.
+    steps: most steps, of about a nanosecond each; 0: no bound.
+    iterations: of the neighbourhood search; 0: no bound. Both 0: orders only.
+    seed: random seed.)")
         .def("exchange", &exchange_py, "metric"_a, "nodes"_a, "kind"_a, "holder"_a, "most"_a,
-             "moves"_a = 20000, "seed"_a = 0)
-        .def("bound", &bound_py, "metric"_a, "idle"_a, "sizes"_a, "rounds"_a = 200, "cost"_a = 0.0);
+             "moves"_a = 20000, "seed"_a = 0,
+             R"(Exchanges equal nodes between jobs, two at a time, until there is no gain.
+
+Every job keeps its number of nodes of every kind, so its constraints still hold. Annealing
+over exchanges, then exchanges that gain until there are none.
+
+Args:
+    metric: the cost.
+    nodes: on switches; a fixed one (kind -1) may occur several times.
+    kind: of each; nodes of one kind are interchangeable; -1: fixed.
+    holder: of each, a row of ``most``; -1: none.
+    most: (n_jobs,) leaf switches that a job may use; 0: any number. A job that already uses
+        more keeps at most that many.
+    moves: random exchanges tried.
+    seed: random seed.
+
+Returns:
+    The holders, at no higher total cost.)")
+        .def("bound", &bound_py, "metric"_a, "idle"_a, "sizes"_a, "rounds"_a = 200, "cost"_a = 0.0,
+             R"(A lower bound on the total cost of disjoint node sets of these jobs.
+
+By Lagrangian relaxation of the idle nodes of each switch, with subgradient steps.
+
+Args:
+    metric: the cost.
+    idle: any order.
+    sizes: (n_jobs,) nodes requested; each job must be placeable.
+    rounds: most steps.
+    cost: of the best placement known; it scales the steps, which end when it is met.)");
 }
 
 } // namespace bridge

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python bindings of write_announcements and due_announcements; _core.pyi documents them.
+// Python bindings of write_announcements and due_announcements.
 #include "python/module.hpp"
 
 #include <nanobind/stl/string.h>
@@ -40,9 +40,11 @@ std::vector<std::string_view> texts_of(const nb::list &values, const char *name)
 }
 
 nb::bytes write_announcements(const HostlistFolder &folder, uint64_t first_id,
-                              const nb::list &job_id, nb::handle version, nb::handle start_s,
-                              nb::handle partition, const nb::list &partitions, nb::handle reason,
-                              const nb::list &reasons, nb::handle indptr, nb::handle nodes) {
+                              const nb::list &job_id, Array<uint64_t> version,
+                              Array<int64_t> start_s, Array<int32_t> partition,
+                              const nb::list &partitions, Array<int64_t> reason,
+                              const nb::list &reasons, Array<int64_t> indptr,
+                              Array<int32_t> nodes) {
     const std::vector<std::string_view> ids = texts_of(job_id, "job_id");
     const size_t n = ids.size();
     const Column<uint64_t> versions("version", version);
@@ -94,12 +96,13 @@ nb::bytes write_announcements(const HostlistFolder &folder, uint64_t first_id,
     return nb::bytes(reply.data(), reply.size());
 }
 
-nb::tuple due_announcements_py(int64_t now_s, nb::handle start_s, nb::handle partition,
-                               nb::handle indptr, nb::handle nodes, nb::handle reason,
-                               nb::handle code, nb::handle words, nb::handle mix, nb::handle row_of,
-                               nb::handle version, nb::handle serial, nb::handle announced,
-                               nb::handle in_order, int64_t words_s, int64_t prompt,
-                               int64_t calm_s) {
+Tuple<Array<int64_t>, Array<int64_t>, int64_t>
+due_announcements_py(int64_t now_s, Array<int64_t> start_s, Array<int32_t> partition,
+                     Array<int64_t> indptr, Array<int32_t> nodes, Array<int64_t> reason,
+                     Array<int64_t> code, Array<int64_t> words, Array<int64_t> mix,
+                     Array<int64_t> row_of, Array<uint64_t> version, Array<int64_t> serial,
+                     nb::handle announced, Array<int64_t> in_order, int64_t words_s, int64_t prompt,
+                     int64_t calm_s) {
     const Column<int64_t> starts("start_s", start_s);
     const size_t n_rows = starts.rows();
     const Column<int32_t> where("partition", partition);
@@ -147,10 +150,55 @@ void define_announcements(nb::module_ &m) {
     m.def("due_announcements", &due_announcements_py, nb::kw_only(), "now_s"_a, "start_s"_a,
           "partition"_a, "indptr"_a, "nodes"_a, "reason"_a, "code"_a, "words"_a, "mix"_a,
           "row_of"_a, "version"_a, "serial"_a, "said"_a, "in_order"_a, "words_s"_a, "prompt"_a,
-          "calm_s"_a);
+          "calm_s"_a, R"(Compare a plan with what was announced of it. O(rows + nodes planned).
+
+``bridge/rpc/controller/announcements.py`` has the rules.
+
+Args:
+    now_s: the present.
+    start_s: (n_rows,) s; ``NEVER`` or ``UNPLANNED``: only the reason is announced.
+    partition: (n_rows,) of the planned starts.
+    indptr: (n_rows + 1,) offsets into ``nodes``.
+    nodes: of all rows.
+    reason: (n_rows,) positions in ``code`` and ``words``.
+    code: of each reason.
+    words: a fingerprint of the text of each reason.
+    mix: (n_nodes,) random weights, for fingerprints of sets of nodes.
+    row_of: (n_jobs,) the row that is announced; -1: none.
+    version: (n_jobs,) of the jobs.
+    serial: (n_jobs,) of the jobs, in whose seconds their intervals begin.
+    said: (8, n_jobs) the table of the last announcements; zeros: none was made.
+    in_order: the jobs with a row, in the plan's order.
+    words_s: seconds between two announcements of which only the words differ.
+    prompt: so many jobs that have only moved may be announced each second.
+    calm_s: the longest interval between announcements of the others, s.
+
+Returns:
+    8 * n_jobs numbers: the table of the present announcements, row after row; the jobs to be
+    announced, in order; and seconds until others are due, 0 if there are none.
+
+Raises:
+    ValueError: a column has another length or type, or a number that refers to nothing.)");
     m.def("write_announcements", &write_announcements, "folder"_a, nb::kw_only(), "first_id"_a,
           "job_id"_a, "version"_a, "start_s"_a, "partition"_a, "partitions"_a, "reason"_a,
-          "reasons"_a, "indptr"_a, "nodes"_a);
+          "reasons"_a, "indptr"_a, "nodes"_a,
+          R"(Write n announcements as a ``CycleReply`` that has them as its decisions.
+
+Args:
+    folder: writes the hostlists.
+    first_id: number of the first decision; the others follow.
+    job_id: n ids.
+    version: (n,) of the jobs.
+    start_s: (n,) s; ``NEVER`` or ``UNPLANNED``: only the reason is announced.
+    partition: (n,) positions in ``partitions``, of planned starts.
+    partitions: their names.
+    reason: (n,) positions in ``reasons``.
+    reasons: ``Pending`` messages, encoded.
+    indptr: (n + 1,) CSR offsets into ``nodes``.
+    nodes: node indices.
+
+Returns:
+    The encoded message.)");
 }
 
 } // namespace bridge

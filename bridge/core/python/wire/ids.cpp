@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python binding of match_ids; _core.pyi documents it.
+// Python binding of match_ids.
 //
 // Tables of successive cycles share the text objects of their common jobs, mostly in the same
 // order. So texts are first compared as objects: with the next one, then in a table of addresses. A
@@ -64,7 +64,7 @@ class Addresses {
     }
 };
 
-nb::object match_ids(nb::handle former, nb::handle ids) {
+Array<int64_t> match_ids(nb::handle former, nb::handle ids) {
     const Objects before(former, "former");
     const Objects now(ids, "ids");
     std::vector<int64_t> row(now.n, -1);
@@ -107,14 +107,25 @@ nb::object match_ids(nb::handle former, nb::handle ids) {
             }
         }
     }
-    return nb::cast(to_numpy(std::move(row)));
+    return to_numpy(std::move(row));
 }
 
 } // namespace
 
 void define_ids(nb::module_ &m) {
     using namespace nb::literals;
-    m.def("match_ids", &match_ids, "former"_a, "ids"_a);
+    m.def("match_ids", &match_ids, "former"_a, "ids"_a,
+          R"(Find jobs in the table of an earlier cycle. O(n), fast where both share the texts.
+
+Args:
+    former: a list or tuple of ids, none of them twice.
+    ids: a list or tuple of n ids.
+
+Returns:
+    (n,) the position of each among the former ones; -1: it is not among them.
+
+Raises:
+    ValueError: not a list or tuple.)");
 }
 
 } // namespace bridge

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python binding of read_status_lists; _core.pyi documents it.
+// Python binding of read_status_lists.
 //
 // A server with ten thousand jobs states half a million attributes. They are read here, because a
 // foreign-function interface makes several objects for each.
@@ -94,7 +94,21 @@ nb::object read_status_lists(uintptr_t address) {
 
 void define_status_lists(nb::module_ &m) {
     using namespace nb::literals;
-    m.def("read_status_lists", &read_status_lists, "address"_a);
+    m.def("read_status_lists", &read_status_lists, "address"_a,
+          nb::sig("def read_status_lists(address: int) -> "
+                  "dict[str, dict[str, str | dict[str, str]]]"),
+          R"(Read a C library's linked list of objects with attributes. O(attributes).
+
+An object is ``{next, name, attributes, text}``, an attribute ``{next, name, resource, value,
+int}``: pointers, and texts that end with a zero byte. Bytes that are no UTF-8 are replaced.
+
+Args:
+    address: of the first object; 0: there is none. Memory at any other address ends the
+        process, so it must come from the library at once.
+
+Returns:
+    By object and attribute: its values by resource, or its only value. Values without a
+    resource that are stated repeatedly are joined by commas.)");
 }
 
 } // namespace bridge
