@@ -5,7 +5,7 @@ Each run writes `build/durations/SUITE.tsv` (`--suite NAME`; otherwise `part.tsv
 with its CPU time and its time, most CPU time first. CPU time includes child processes that have
 ended, and is much the same on a loaded machine. A run with `--suite` also prints the slowest fifty,
 and those over 5 s whose docstring has no sentence "Slow: ...". Every run ends with the tests that
-were run twice.
+were run twice, and how they failed at first.
 
 With xdist the workers measure, and the controller collects.
 """
@@ -36,6 +36,7 @@ class Duration:
     cpu_s: float = 0.0
     is_explained: bool = False
     runs: int = 1
+    failed_at_first: str = ""
 
 
 @dataclass(eq=False)  # pytest keeps plugins in sets
@@ -72,7 +73,9 @@ class Collecting:
         test.time_s += report.duration
         test.cpu_s += getattr(report, "cpu_s", 0.0)
         test.is_explained |= getattr(report, "is_explained", False)
-        test.runs += report.outcome == "rerun"
+        if report.outcome == "rerun":
+            test.runs += 1
+            test.failed_at_first = test.failed_at_first or report.longreprtext
 
     def slowest(self) -> list[tuple[str, Duration]]:
         """All tests, most CPU time first."""
@@ -88,7 +91,10 @@ class Collecting:
         path.write_text("cpu_s\ttime_s\truns\ttest\n" + "".join(lines))
         if self.suite:
             self._print_slowest(terminalreporter, path)
-        twice = [name for name, test in self.tests.items() if test.runs > 1]
+        twice = {name: test for name, test in self.tests.items() if test.runs > 1}
+        for name, test in twice.items():
+            terminalreporter.section(f"{name} failed at first")
+            terminalreporter.write_line(test.failed_at_first)
         terminalreporter.write_line(f"run twice: {', '.join(twice) or 'none'}")
 
     def _print_slowest(self, out: pytest.TerminalReporter, path: Path) -> None:

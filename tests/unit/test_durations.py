@@ -75,6 +75,9 @@ def test_the_file_and_the_lists(tmp_path, workers):
     assert "slowest 50 of 6 tests" in out
     assert "over 0.5 s without a reason: test_some.py::test_busy\n" in out
     assert "run twice: test_some.py::test_by_chance\n" in out
+    _, first, after = out.partition("test_some.py::test_by_chance failed at first")
+    assert first
+    assert "assert" in after.partition("run twice:")[0]
 
 
 def test_a_part_prints_no_more_than_what_was_run_twice(tmp_path):

@@ -64,7 +64,15 @@ class Hangs:
 
     def plan(self, *_):
         self.calls += 1
-        threading.Thread(target=self.dog.interrupt, args=(threading.get_ident(),)).start()
+        this, started = threading.get_ident(), []
+
+        def interrupt():
+            while not started:  # an exception within `Thread.start` would corrupt its state
+                pass
+            self.dog.interrupt(this)
+
+        threading.Thread(target=interrupt).start()
+        started.append(True)
         while True:
             pass
 
