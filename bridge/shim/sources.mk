@@ -10,7 +10,7 @@ PLAIN := common/arena common/names common/throttle common/verdict \
     wire/framing wire/reply wire/settings wire/wire
 
 # Inside slurmctld.
-IN_SLURMCTLD := common/lock_scope \
+IN_SLURMCTLD := common/lock_scope common/records \
     cycle/cycle cycle/events cycle/fallback cycle/plugin \
     decisions/actions decisions/announce decisions/apply decisions/extend decisions/requeue decisions/reserve decisions/start \
     report/allocation report/gres report/jobs report/node_power report/nodes report/snapshot \

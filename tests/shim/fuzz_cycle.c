@@ -8,12 +8,12 @@
 #include <inttypes.h>
 
 #include "common/hash.h"
+#include "common/records.h"
 #include "cycle/cycle.h"
 #include "expect.h"
 #include "mock_wire.h"
 #include "random.h"
 #include "report/jobs.h"
-#include "report/nodes.h"
 #include "resize/expand.h"
 #include "slurm_mock.h"
 

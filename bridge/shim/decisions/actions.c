@@ -36,7 +36,7 @@ static verdict_t carry_out_resize(job_record_t *job, sent_job_t *entry,
                                   const pb_decision_t *decision)
 {
     (void)entry;
-    return resize_job(job, decision->resize);
+    return resize_job(job, decision->resize, start_job);
 }
 
 static verdict_t carry_out_progress(job_record_t *job, sent_job_t *entry,

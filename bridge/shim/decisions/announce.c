@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "decisions/announce.h"
 
+#include "common/records.h"
 #include "common/throttle.h"
-#include "report/jobs.h"
-#include "report/nodes.h"
 
 #define MAX_TEXT 160
 // A start further ahead is a defect of the planner.

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "common/records.h"
 #include "common/throttle.h"
 #include "decisions/actions.h"
 #include "report/jobs.h"

@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "report/nodes.h"
+#include "common/records.h"
 #include "resize/expand.h"
 #include "rules/hosting.h"
 #include "rules/raised_limit.h"

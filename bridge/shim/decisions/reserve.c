@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "decisions/reserve.h"
 
-#include "report/nodes.h"
+#include "common/records.h"
 
 #define MAX_NAME 64
 #define MAX_WORDS 4096

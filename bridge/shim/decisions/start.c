@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "decisions/start.h"
 
-#include "report/jobs.h"
-#include "report/nodes.h"
+#include "common/records.h"
 #include "rules/coscheduling.h"
 #include "rules/examine.h"
 #include "rules/moldable.h"

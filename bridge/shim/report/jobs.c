@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "report/jobs.h"
 
-#include <ctype.h>
-#include <stdlib.h>
-
 #include "common/hash.h"
+#include "common/records.h"
 #include "options/chunks.h"
 #include "report/allocation.h"
 #include "report/gres.h"
@@ -13,11 +11,6 @@
 #include "rules/hosting.h"
 #include "rules/moldable.h"
 #include "rules/unmodelled.h"
-
-bool job_is_array_head(const job_record_t *job)
-{
-    return job->array_recs && job->array_recs->task_id_bitmap && job->array_task_id == NO_VAL;
-}
 
 // A helper of a resize, unless nodes that were not merged are cleaned up after it.
 static bool is_nobodys(const job_record_t *job)
@@ -43,51 +36,6 @@ char *job_wire_id(arena_t *arena, uint32_t job_id, uint32_t array_job_id, uint32
     if (array_job_id && array_task_id != NO_VAL)
         return arena_format(arena, "%u_%u", array_job_id, array_task_id);
     return arena_format(arena, "%u", job_id);
-}
-
-job_record_t *job_by_wire_id(const char *id)
-{
-    char *end;
-    if (!isdigit((unsigned char)id[0]))
-        return NULL;
-    unsigned long job = strtoul(id, &end, 10);
-    if (job >= NO_VAL)
-        return NULL;
-    if (!*end)
-        return find_job_record((uint32_t)job);
-    if (*end != '_' || !isdigit((unsigned char)end[1]))
-        return NULL;
-    unsigned long task = strtoul(end + 1, &end, 10);
-    if (*end || task >= NO_VAL)
-        return NULL;
-    job_record_t *found = find_job_array_rec((uint32_t)job, (uint32_t)task);
-    // For a task that has no record yet, Slurm returns the array's record.
-    return found && found->array_task_id == task ? found : NULL;
-}
-
-bool job_malleable(const job_record_t *job, malleable_t *malleable, char *problem, size_t bytes)
-{
-    memset(malleable, 0, sizeof(*malleable));
-    bool some = false;
-    for (uint32_t i = 0; i < job->spank_job_env_size; i++) {
-        bool ours;
-        if (!job->spank_job_env || !job->spank_job_env[i])
-            continue;
-        if (!malleable_take_entry(malleable, job->spank_job_env[i], &ours, problem, bytes))
-            return false;
-        some |= ours;
-    }
-    return !some || malleable_settle(malleable, problem, bytes);
-}
-
-const char *job_option(const job_record_t *job, const char *option)
-{
-    const char *value = NULL;
-    for (uint32_t i = 0; i < job->spank_job_env_size && !value; i++) {
-        if (job->spank_job_env && job->spank_job_env[i])
-            value = malleable_entry_value(job->spank_job_env[i], option);
-    }
-    return value;
 }
 
 // ---------------------------------------------------------------- hashes

@@ -10,7 +10,6 @@
 #include "common/arena.h"
 #include "common/pb.h"
 #include "common/slurm_compat.h"
-#include "options/malleable.h"
 #include "report/sent_state.h"
 
 // The state to report; JOB_STATE_UNSPECIFIED: the job is not reported.
@@ -32,17 +31,5 @@ pb_ended_job_t *job_ended_message(arena_t *arena, const job_record_t *job);
 
 // "1234", for a task of an array "1234_5".
 char *job_wire_id(arena_t *arena, uint32_t job_id, uint32_t array_job_id, uint32_t array_task_id);
-
-// The record with this id; NULL: none.
-job_record_t *job_by_wire_id(const char *id);
-
-// True for the record of an array's unstarted tasks.
-bool job_is_array_head(const job_record_t *job);
-
-// The job's malleable options. False, with a message, if a client submitted invalid ones.
-bool job_malleable(const job_record_t *job, malleable_t *malleable, char *problem, size_t bytes);
-
-// The value that the user gave to an option of the SPANK plugin; NULL: none.
-const char *job_option(const job_record_t *job, const char *option);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "report/node_power.h"
 
-#include "report/nodes.h"
+#include "common/records.h"
 
 #define NOT_AVAILABLE                                                                              \
     (NODE_STATE_DRAIN | NODE_STATE_FAIL | NODE_STATE_MAINT | NODE_STATE_REBOOT_REQUESTED |         \

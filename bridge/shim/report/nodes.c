@@ -2,20 +2,10 @@
 #include "report/nodes.h"
 
 #include "common/hash.h"
-#include "common/names.h"
 #include "report/allocation.h"
 #include "report/gres.h"
 #include "report/node_power.h"
 #include "rules/coscheduling.h"
-
-bool nodes_overlap(bitstr_t *a, bitstr_t *b)
-{
-    for (bitoff_t at = 0; (at = compat_next_bit(a, at)) >= 0; at++) {
-        if (bit_test(b, at))
-            return true;
-    }
-    return false;
-}
 
 // As Slurm decides, except for nodes that are powered off without a way to power them on.
 static bool usable(const node_record_t *node)
@@ -112,19 +102,6 @@ pb_node_t *node_message(arena_t *arena, const node_record_t *node)
     message->features = (char **)features.items;
     message->n_features = features.count;
     return message;
-}
-
-bool nodes_named(const char *names, bitstr_t **nodes)
-{
-    *nodes = NULL;
-    if (!names_count(names, (size_t)MAX(node_record_count, 0)))
-        return false;
-    char *copy = xstrdup(names); // Slurm's parser does not accept const
-    bool known = compat_nodes(copy, nodes) && bit_ffs(*nodes) >= 0;
-    xfree(copy);
-    if (!known)
-        FREE_NULL_BITMAP(*nodes);
-    return known;
 }
 
 static int64_t minutes_s(uint32_t minutes)

@@ -13,13 +13,6 @@ uint64_t node_print(const node_record_t *node);
 
 pb_node_t *node_message(arena_t *arena, const node_record_t *node);
 
-// A bitmap of exactly the nodes in a hostlist from the wire. False, without a bitmap: it is empty,
-// not a hostlist, longer than the list of all nodes, or names an unknown node.
-bool nodes_named(const char *names, bitstr_t **nodes);
-
-// Whether some node is in both.
-bool nodes_overlap(bitstr_t *a, bitstr_t *b);
-
 pb_partitions_t *partitions_message(arena_t *arena);
 
 // Sets *next_s to the first time after `now` at which a reservation begins or ends; 0: none.

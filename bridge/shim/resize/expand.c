@@ -3,7 +3,6 @@
 
 #include <signal.h>
 
-#include "decisions/start.h"
 #include "rules/job_limits.h"
 
 #define HELPER_NAME "schedbridge-resize"
@@ -99,15 +98,16 @@ static uint32_t minutes_left(const job_record_t *job)
     return (uint32_t)((job->end_time - time(NULL) + 59) / 60);
 }
 
-static verdict_t start_helper(job_record_t *helper, const job_record_t *job, const char *names)
+static verdict_t start_helper(job_record_t *helper, const job_record_t *job, const char *names,
+                              start_job_t *start)
 {
     if (IS_JOB_RUNNING(helper)) // by Slurm itself, where slurm.conf lacks "defer"
         return APPLIED;
-    pb_start_t start = SCHEDBRIDGE__V1__START__INIT;
-    start.nodes = (char *)names;
-    start.partition = job->part_ptr->name;
+    pb_start_t on_added = SCHEDBRIDGE__V1__START__INIT;
+    on_added.nodes = (char *)names;
+    on_added.partition = job->part_ptr->name;
     helper->time_limit = minutes_left(job);
-    return start_job(helper, &start);
+    return start(helper, &on_added);
 }
 
 typedef struct {
@@ -176,7 +176,7 @@ static verdict_t merge(job_record_t *job, job_record_t *helper, bitstr_t *added)
     return verdict;
 }
 
-verdict_t expand_job(job_record_t *job, bitstr_t *added)
+verdict_t expand_job(job_record_t *job, bitstr_t *added, start_job_t *start)
 {
     job_record_t *helper = NULL;
     char *problem = NULL;
@@ -184,7 +184,7 @@ verdict_t expand_job(job_record_t *job, bitstr_t *added)
     int code = job_allocate(asked, 0, 0, NULL, 1, job->user_id, false, &helper, &problem,
                             SLURM_PROTOCOL_VERSION);
     verdict_t verdict = code == SLURM_SUCCESS && helper
-                            ? start_helper(helper, job, asked->req_nodes)
+                            ? start_helper(helper, job, asked->req_nodes, start)
                             : refusal(code, problem);
     if (is_applied(&verdict))
         verdict = job_limits_judge(job, helper->tres_alloc_cnt);

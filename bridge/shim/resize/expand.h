@@ -5,12 +5,16 @@
 #ifndef BRIDGE_EXPAND_H
 #define BRIDGE_EXPAND_H
 
+#include "common/pb.h"
 #include "common/slurm_compat.h"
 #include "common/verdict.h"
 
-// The job holds its nodes whole. If Slurm refuses, it keeps the nodes that it had, and the helper
-// is cancelled.
-verdict_t expand_job(job_record_t *job, bitstr_t *added);
+// Starts a pending job on exactly the nodes given (decisions/start.h).
+typedef verdict_t start_job_t(job_record_t *job, const pb_start_t *start);
+
+// The job holds its nodes whole; `start` starts the helper. If Slurm refuses, the job keeps the
+// nodes that it had, and the helper is cancelled.
+verdict_t expand_job(job_record_t *job, bitstr_t *added, start_job_t *start);
 
 // Makes Slurm carry out an update of job `of`. Also refused if Slurm reports success but `job` does
 // not hold exactly the nodes wanted: Slurm treats some requests as no change at all.

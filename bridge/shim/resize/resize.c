@@ -2,10 +2,8 @@
 #include "resize/resize.h"
 
 #include "common/lock_scope.h"
+#include "common/records.h"
 #include "report/allocation.h"
-#include "report/jobs.h"
-#include "report/nodes.h"
-#include "resize/expand.h"
 #include "rules/job_limits.h"
 #include "rules/raised_limit.h"
 #include "rules/unmodelled.h"
@@ -260,14 +258,15 @@ static void raise_limit(job_record_t *job, const change_t *change, uint32_t minu
 
 // ---------------------------------------------------------------- both
 
-static verdict_t carry_out(job_record_t *job, const change_t *change, int64_t end_s)
+static verdict_t carry_out(job_record_t *job, const change_t *change, int64_t end_s,
+                           start_job_t *start)
 {
     if (!change->removed)
         remember(job);
     int64_t began_us = clock_us();
     uint32_t minutes = change->removed ? raised_minutes(job, change, end_s) : NO_VAL;
     verdict_t verdict =
-        change->removed ? remove_nodes(job, change) : expand_job(job, change->added);
+        change->removed ? remove_nodes(job, change) : expand_job(job, change->added, start);
     if (is_applied(&verdict))
         raise_limit(job, change, minutes);
     last_job_update = last_node_update = time(NULL);
@@ -277,7 +276,7 @@ static verdict_t carry_out(job_record_t *job, const change_t *change, int64_t en
     return verdict;
 }
 
-verdict_t resize_job(job_record_t *job, const pb_resize_t *wanted)
+verdict_t resize_job(job_record_t *job, const pb_resize_t *wanted, start_job_t *start)
 {
     malleable_t malleable;
     char problem[sizeof(((verdict_t *)0)->text)];
@@ -308,7 +307,7 @@ verdict_t resize_job(job_record_t *job, const pb_resize_t *wanted)
     if (is_applied(&verdict))
         verdict = judge(job, &change, wanted->nodes);
     if (is_applied(&verdict))
-        verdict = carry_out(job, &change, wanted->end_s);
+        verdict = carry_out(job, &change, wanted->end_s, start);
     FREE_NULL_BITMAP(change.after);
     FREE_NULL_BITMAP(change.added);
     return verdict;

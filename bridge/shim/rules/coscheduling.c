@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "report/jobs.h"
+#include "common/records.h"
 #include "rules/hosting.h"
 #include "rules/note.h"
 

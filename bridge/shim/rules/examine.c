@@ -2,7 +2,7 @@
 #include "rules/examine.h"
 
 #include "common/lock_scope.h"
-#include "report/jobs.h"
+#include "common/records.h"
 #include "rules/qos_choice.h"
 
 // Limits of associations and QOS depend on all other jobs: they are checked this often, and always

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "rules/moldable.h"
 
-#include "report/jobs.h"
+#include "common/records.h"
 #include "rules/unmodelled.h"
 #include "rules/wall_limit.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "rules/room.h"
 
-#include "report/nodes.h"
+#include "common/records.h"
 
 // As Slurm decides it: see _resolve_shared_status().
 static bool takes_whole_nodes(const job_record_t *job, const part_record_t *part)
