@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads what packages offer at their entry points; one that is broken never stops the others."""
 
+import sys
 from collections.abc import Callable, Iterable
 from importlib.metadata import EntryPoint
 from typing import TypeVar
@@ -25,6 +26,8 @@ def loaded(
     found: list[tuple[str, T]] = []
     for point in sorted(points, key=lambda each: (each.name, each.value)):
         where = f"entry point '{point.name:.60}' = {point.value:.120}"
+        if point.dist is not None:
+            where = f"package {point.dist.name:.60}: {where}"
         try:
             offered = point.load()
         except Exception as error:  # whatever a stranger's module raises when it is imported
@@ -43,3 +46,10 @@ def loaded(
             continue
         found.append((point.name, offered))
     return found
+
+
+def mending(problems: Iterable[str]) -> str:
+    """Returns the end of a message about an unknown name: what is left out, and how to mend it."""
+    if not (listed := "; ".join(problems)):
+        return ""
+    return f"; {listed}: mend the package or uninstall it (pip, in {sys.prefix})"

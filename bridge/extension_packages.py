@@ -14,7 +14,7 @@ from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from typing import Final
 
-from bridge.entry_points import loaded
+from bridge.entry_points import loaded, mending
 from bridge.extensions.port import Extension, Face, Stages
 from bridge.model.parts import NO_PARTS
 from bridge.model.plan import Plan
@@ -97,6 +97,21 @@ def _is_there(path: str) -> bool:
         return bool(colon and name) and find_spec(module) is not None
     except (ImportError, ValueError):
         return False
+
+
+def require(name: str) -> None:
+    """Makes sure that an extension that a configuration has a section of can be used.
+
+    Raises:
+        ValueError: it cannot; the message names what is left out, and how to mend it.
+    """
+    if name not in installed().by_name:
+        raise ValueError(f"needs the extension '{name}', which is not usable{hint()}")
+
+
+def hint() -> str:
+    """Returns the end of a message about an unknown name: it may be that of a broken extension."""
+    return mending(installed().problems)
 
 
 # ------------------------------------------------------------ in a cycle

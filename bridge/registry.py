@@ -19,7 +19,9 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from bridge.entry_points import mending
 from bridge.errors import ConfigError
+from bridge.extension_packages import installed
 from bridge.model.policy import STAGES, PolicySpec, StageSpec
 from bridge.policies.catalogue import DEFAULT
 from bridge.policy_packages import known
@@ -82,7 +84,7 @@ def parse_policy(value: str | Mapping[str, object]) -> PolicySpec:
     if isinstance(value, str):
         if value not in PRESETS:
             raise ConfigError(
-                "policy", f"no preset '{value:.60}'; there are {', '.join(PRESETS)}{_left_out()}"
+                "policy", f"no preset '{value:.60}'; there are {', '.join(PRESETS)}{_hint()}"
             )
         return PRESETS[value]
     if not isinstance(value, Mapping):
@@ -97,7 +99,7 @@ def parse_policy(value: str | Mapping[str, object]) -> PolicySpec:
     if not isinstance(preset, str) or preset not in PRESETS:
         raise ConfigError(
             "policy.preset",
-            f"no preset {preset!r:.60}; there are {', '.join(PRESETS)}{_left_out()}",
+            f"no preset {preset!r:.60}; there are {', '.join(PRESETS)}{_hint()}",
         )
     base = PRESETS[preset]
     stages = {
@@ -150,7 +152,7 @@ def _check_known(stage: str, spec: StageSpec) -> None:
     if spec.name not in known().algorithms[stage]:
         names = ", ".join(known().algorithms[stage])
         raise ConfigError(
-            f"policy.{stage}", f"no algorithm '{spec.name:.60}'; there are {names}{_left_out()}"
+            f"policy.{stage}", f"no algorithm '{spec.name:.60}'; there are {names}{_hint()}"
         )
 
 
@@ -267,18 +269,25 @@ def _load(stage: str, spec: StageSpec) -> Callable[..., Any]:
     module, class_name = path.split(":")
     try:
         made: Callable[..., Any] = getattr(importlib.import_module(module), class_name)
-    except (ImportError, AttributeError) as error:
+    except Exception as error:  # whatever a stranger's module raises when it is imported
+        problem = f"{type(error).__name__}: {str(error)!r:.200}"
         raise ConfigError(
-            f"policy.{stage}", f"'{spec.name}' cannot be loaded from {path}: {error}"
+            f"policy.{stage}",
+            f"'{spec.name}'{mending([f'{path} cannot be loaded: {problem}'])}",
         ) from error
     if not dataclasses.is_dataclass(made):
         raise ConfigError(f"policy.{stage}", f"'{spec.name}': {path} is no dataclass")
     return made
 
 
-def _left_out() -> str:
-    """What other packages offer and cannot be used, to be added to a message."""
-    return "".join(f"; {problem}" for problem in known().problems)
+def left_out() -> list[str]:
+    """A sentence for each package, of policies or an extension, that is left out."""
+    return [*known().problems, *installed().problems]
+
+
+def _hint() -> str:
+    """The end of a message about an unknown name: it may be that of a broken package."""
+    return mending(known().problems)
 
 
 def _build_stage(stage: str, spec: StageSpec) -> Any:
@@ -297,6 +306,9 @@ def _build_stage(stage: str, spec: StageSpec) -> Any:
         return made(**(dict(implied) | dict(spec.parameters)))
     except ConfigError as error:
         raise ConfigError(f"policy.{stage}.{error.key}", error.problem) from error
+    except Exception as error:  # a stranger's class
+        problem = f"{type(error).__name__}: {str(error)!r:.200}"
+        raise ConfigError(f"policy.{stage}", f"'{spec.name}' cannot be made: {problem}") from error
 
 
 def _check_kind(where: str, value: object, annotation: str) -> None:

@@ -22,7 +22,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from bridge import files, yaml_text
+from bridge import extension_packages, files, yaml_text
 from bridge.errors import ConfigError
 from bridge.model.policy import PolicySpec
 from bridge.planning.site_rules.rules_text import PlanningSection
@@ -423,6 +423,8 @@ def _problem(item: Any, file: str) -> ConfigError:
         case "extra_forbidden":
             known = _known_keys(item["loc"][:-1])
             message = f"unknown key; there are {', '.join(known)}"
+            if item["loc"][:-1] == ("planning",):
+                message += extension_packages.hint()
         case "missing":
             message = "is missing"
         case "value_error":

@@ -28,7 +28,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from bridge.errors import BridgeError
+from bridge.line_text import on_one_line
 from bridge.planning.malleable.observing import NAME as SPEED_UPS
+from bridge.registry import left_out
 from bridge.resizing.launchers import Absent, Launchers
 from bridge.rpc.agents.hub import Hub
 from bridge.rpc.agents.server import AgentServer
@@ -131,6 +133,8 @@ class Service:
 
     def _start(self) -> None:
         config = self._config
+        for problem in left_out():
+            _log.warning("left out: %s", on_one_line(problem))
         raise_descriptor_limit()
         controllers = (
             default_controllers()

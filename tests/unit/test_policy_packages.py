@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 import sys
+from dataclasses import make_dataclass
 from importlib.metadata import EntryPoint
 from types import ModuleType
 
 import pytest
 
+from bridge import registry
+from bridge.errors import ConfigError
 from bridge.model.policy import Algorithm, PolicyPackage, PolicySpec, preset
 from bridge.policy_packages import GROUP, gathered
 
@@ -76,3 +79,39 @@ def test_a_name_that_is_taken_stays_what_it_was():
     assert found.presets["easy"].order.name == "fcfs"
     assert found.package_of == {"plain": "a"}
     assert len(found.problems) == 3
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [("def broken(:\n", "SyntaxError"), ("1 / 0\n", "ZeroDivisionError"), ("", "AttributeError")],
+)
+def test_an_algorithm_that_cannot_be_loaded_is_refused_with_its_name(
+    source, why, monkeypatch, tmp_path
+):
+    for package in ("colours", "shapes"):
+        (tmp_path / f"{package}_{why}.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    package = PolicyPackage(
+        {
+            "order": {"by-colour": Algorithm(f"colours_{why}:ByColour")},
+            "place": {"by-shape": Algorithm(f"shapes_{why}:ByShape")},
+        }
+    )
+    found = gathered(points(good=package))
+    monkeypatch.setattr(registry, "known", lambda: found)
+    for stage, name in (("order", "by-colour"), ("place", "by-shape")):
+        with pytest.raises(ConfigError, match=rf"^policy\.{stage}: '{name}'.*{why}.*uninstall"):
+            registry.parse_policy({stage: name})
+
+
+def test_an_algorithm_that_cannot_be_made_is_refused_with_its_name(monkeypatch):
+    module = ModuleType("angry")
+    module.Angry = make_dataclass("Angry", [], namespace={"__post_init__": lambda self: 1 // 0})
+    monkeypatch.setitem(sys.modules, "angry", module)
+    angry = PolicyPackage(
+        {stage: {"angry": Algorithm("angry:Angry")} for stage in ("order", "plan")}
+    )
+    monkeypatch.setattr(registry, "known", lambda: gathered(points(good=angry)))
+    for stage in angry.algorithms:
+        with pytest.raises(ConfigError, match=rf"policy\.{stage}: 'angry' .*ZeroDivisionError"):
+            registry.parse_policy({stage: "angry"})

@@ -60,6 +60,8 @@ def _print(reply: pb.PolicyReply, as_json: bool) -> None:
     say(reply.yaml.removesuffix("\n"))
     for name in reply.unknown_resources:
         say(f"# the cluster has no resource {shown(name)}: rules on it have no effect")
+    for problem in reply.left_out:
+        say(f"# left out: {shown(problem)}")
     say("# choices")
     for line in reply.choices:
         say(f"#   {line}")

@@ -82,6 +82,7 @@ def _lines(reply: pb.StatusReply) -> list[tuple[str, str]]:
         names = ", ".join(shown(name) for name in reply.unknown_resources)
         lines.append(("rules", f"have no effect on what the cluster does not have: {names}"))
     lines += [("power", shown(loss)) for loss in reply.power_losses]
+    lines += [("left out", shown(problem)) for problem in reply.left_out]
     if reply.policy_failures:
         lines.append(("failures", f"{reply.policy_failures} cycles fell back: see the log"))
     return lines

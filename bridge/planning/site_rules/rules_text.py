@@ -28,11 +28,13 @@ from zoneinfo import ZoneInfo
 from pydantic import (
     Field,
     ValidationError,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
 
 from bridge.errors import ConfigError
+from bridge.extension_packages import require
 from bridge.model.rules.corridor_entries import CalendarEntry
 from bridge.model.rules.limits import (
     ALWAYS,
@@ -233,6 +235,13 @@ class PlanningSection(Section):
     @classmethod
     def _nothing(cls, value: object) -> object:
         return {} if value is None else value
+
+    @field_validator("power", mode="before")
+    @classmethod
+    def _extension_usable(cls, value: object, field: ValidationInfo) -> object:
+        if value is not None:
+            require(str(field.field_name))
+        return value
 
     @field_validator("timezone")
     @classmethod

@@ -12,7 +12,7 @@ import grpc
 from google.protobuf.message import Message
 
 from bridge.planning.site_rules.lowered_rules import unknown_to
-from bridge.registry import SIMULATION_ONLY, choices
+from bridge.registry import SIMULATION_ONLY, choices, left_out
 from bridge.rpc.controller.cycles import Published
 from bridge.rpc.operators.explain import WhatIf, explain, planned_jobs
 from bridge.rpc.operators.power_view import power_reply
@@ -77,6 +77,7 @@ def status(view: View, request: pb.StatusRequest, asking: Asking) -> pb.StatusRe
     """The status of the service."""
     del request, asking
     reply = pb.StatusReply.FromString(view.live.status)
+    reply.left_out.extend(left_out())
     if view.published is not None:
         snapshot, plan = view.published.snapshot, view.published.plan
         planned = (plan.start_s != NEVER) & (plan.start_s != UNPLANNED)
@@ -138,6 +139,7 @@ def policy(view: View, request: pb.PolicyRequest, asking: Asking) -> pb.PolicyRe
         yaml=view.in_force.policy_yaml,
         choices=_told(choices()),
         unknown_resources=() if view.published is None else _unknown(view),
+        left_out=left_out(),
     )
 
 

@@ -135,7 +135,7 @@ class StatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class StatusReply(_message.Message):
-    __slots__ = ("service", "policy", "uptime_s", "since_last_cycle_s", "controller", "cluster", "generation", "cycles", "cycle_ms_last", "cycle_ms_p99", "jobs_pending", "jobs_running", "jobs_planned", "nodes", "nodes_usable", "decisions", "refusals", "controller_status", "policy_failures", "unknown_resources", "jobs_malleable", "dialect", "power_losses")
+    __slots__ = ("service", "policy", "uptime_s", "since_last_cycle_s", "controller", "cluster", "generation", "cycles", "cycle_ms_last", "cycle_ms_p99", "jobs_pending", "jobs_running", "jobs_planned", "nodes", "nodes_usable", "decisions", "refusals", "controller_status", "policy_failures", "unknown_resources", "jobs_malleable", "dialect", "power_losses", "left_out")
     class DecisionsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -173,6 +173,7 @@ class StatusReply(_message.Message):
     JOBS_MALLEABLE_FIELD_NUMBER: _ClassVar[int]
     DIALECT_FIELD_NUMBER: _ClassVar[int]
     POWER_LOSSES_FIELD_NUMBER: _ClassVar[int]
+    LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
     service: str
     policy: str
     uptime_s: float
@@ -196,7 +197,8 @@ class StatusReply(_message.Message):
     jobs_malleable: int
     dialect: str
     power_losses: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, service: _Optional[str] = ..., policy: _Optional[str] = ..., uptime_s: _Optional[float] = ..., since_last_cycle_s: _Optional[float] = ..., controller: _Optional[str] = ..., cluster: _Optional[str] = ..., generation: _Optional[int] = ..., cycles: _Optional[int] = ..., cycle_ms_last: _Optional[float] = ..., cycle_ms_p99: _Optional[float] = ..., jobs_pending: _Optional[int] = ..., jobs_running: _Optional[int] = ..., jobs_planned: _Optional[int] = ..., nodes: _Optional[int] = ..., nodes_usable: _Optional[int] = ..., decisions: _Optional[_Mapping[str, int]] = ..., refusals: _Optional[_Mapping[str, int]] = ..., controller_status: _Optional[_Union[_scheduler_pb2.ControllerStatus, _Mapping]] = ..., policy_failures: _Optional[int] = ..., unknown_resources: _Optional[_Iterable[str]] = ..., jobs_malleable: _Optional[int] = ..., dialect: _Optional[str] = ..., power_losses: _Optional[_Iterable[str]] = ...) -> None: ...
+    left_out: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, service: _Optional[str] = ..., policy: _Optional[str] = ..., uptime_s: _Optional[float] = ..., since_last_cycle_s: _Optional[float] = ..., controller: _Optional[str] = ..., cluster: _Optional[str] = ..., generation: _Optional[int] = ..., cycles: _Optional[int] = ..., cycle_ms_last: _Optional[float] = ..., cycle_ms_p99: _Optional[float] = ..., jobs_pending: _Optional[int] = ..., jobs_running: _Optional[int] = ..., jobs_planned: _Optional[int] = ..., nodes: _Optional[int] = ..., nodes_usable: _Optional[int] = ..., decisions: _Optional[_Mapping[str, int]] = ..., refusals: _Optional[_Mapping[str, int]] = ..., controller_status: _Optional[_Union[_scheduler_pb2.ControllerStatus, _Mapping]] = ..., policy_failures: _Optional[int] = ..., unknown_resources: _Optional[_Iterable[str]] = ..., jobs_malleable: _Optional[int] = ..., dialect: _Optional[str] = ..., power_losses: _Optional[_Iterable[str]] = ..., left_out: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class PlanRequest(_message.Message):
     __slots__ = ("limit",)
@@ -347,14 +349,16 @@ class PolicyRequest(_message.Message):
     def __init__(self, set: _Optional[str] = ...) -> None: ...
 
 class PolicyReply(_message.Message):
-    __slots__ = ("yaml", "choices", "unknown_resources")
+    __slots__ = ("yaml", "choices", "unknown_resources", "left_out")
     YAML_FIELD_NUMBER: _ClassVar[int]
     CHOICES_FIELD_NUMBER: _ClassVar[int]
     UNKNOWN_RESOURCES_FIELD_NUMBER: _ClassVar[int]
+    LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
     yaml: str
     choices: _containers.RepeatedScalarFieldContainer[str]
     unknown_resources: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, yaml: _Optional[str] = ..., choices: _Optional[_Iterable[str]] = ..., unknown_resources: _Optional[_Iterable[str]] = ...) -> None: ...
+    left_out: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, yaml: _Optional[str] = ..., choices: _Optional[_Iterable[str]] = ..., unknown_resources: _Optional[_Iterable[str]] = ..., left_out: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ReserveRequest(_message.Message):
     __slots__ = ("name", "start_s", "duration_s", "nodes", "chunks", "partition", "users", "accounts", "displace", "dry_run", "licences")

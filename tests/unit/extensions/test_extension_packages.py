@@ -11,10 +11,11 @@ import pytest
 
 from bridge import extension_packages
 from bridge.cycle import run_cycle
-from bridge.errors import InvalidPlan
+from bridge.errors import ConfigError, InvalidPlan
 from bridge.extension_packages import GROUP, active_stages, gathered, overlaid
 from bridge.extensions.port import Extension, Face
 from bridge.model.rules.site import NO_RULES
+from bridge.planning.site_rules.rules_text import parse_site
 from bridge.ports import State
 from bridge.registry import PRESETS, build
 from schedbridge_contracts.builders import a_job, a_snapshot
@@ -163,6 +164,14 @@ def test_a_part_that_nothing_can_judge_makes_the_plan_illegal(painted, monkeypat
     )  # fmt: skip
     with pytest.raises(InvalidPlan, match=f"a part of the extension '{name}'"):
         cycle(painted)
+
+
+def test_a_section_of_one_that_is_left_out_is_refused(monkeypatch):
+    circle = points(power=Extension("power", after=("a",)), a=Extension("a", after=("power",)))
+    monkeypatch.setattr(extension_packages, "installed", lambda: gathered(circle))
+    with pytest.raises(ConfigError, match=r"planning\.power: needs .* a, power are left out.*mend"):
+        parse_site({"power": {}})
+    assert parse_site({"power": None}) == parse_site(None)
 
 
 def test_the_extensions_that_come_with_schedbridge_can_be_used():
