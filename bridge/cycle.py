@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One scheduling cycle: a snapshot in, a plan out. No I/O, no clock."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from bridge.cycle_view import CycleUnderWay
@@ -58,6 +59,7 @@ def run_cycle(
     random: RandomSource,
     *,
     environment: Environment | None = None,
+    left_out: Collection[str] = (),
 ) -> CycleResult:
     """Plans one snapshot. No argument is changed, except that numbers are drawn from `random`.
 
@@ -68,14 +70,17 @@ def run_cycle(
         policy: one implementation per stage.
         random: the only source of randomness.
         environment: solver and oracle; None: neither.
+        left_out: names of extensions whose stages do not run; what they would decide is not in
+            the plan, and stays as it is.
 
     Raises:
         PolicyError: a stage failed.
+        ExtensionError: a stage of an extension failed.
         InvalidPlan: the plan breaks a rule and must not be used.
     """
     context = Context(site, state, random, environment or Environment())
     snapshot = guests_counted_once(bounded(snapshot, site.resizes))
-    extensions = active_stages(snapshot)
+    extensions = active_stages(snapshot, left_out)
 
     # 1. Predict: how long will each job run? Used only where an underestimate is safe.
     predicting = policy.predict.predict(snapshot, context)

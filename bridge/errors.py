@@ -12,12 +12,14 @@
     │  └ UnknownOp               it names an op that this side does not know
     ├ SnapshotError(field)       the controller's report is inconsistent: ask for a full one
     ├ PolicyError(policy)        the cycle falls back to conservative backfill and reports it
-    │  └ InvalidPlan(violations)
+    │  ├ InvalidPlan(violations)
+    │  └ ExtensionError(extension)  a stage of an extension failed: it is left out of the cycle
     └ ControllerError
        ├ Unreachable             no answer from the address
        ├ StaleSnapshot           belongs to an older generation or epoch
        └ UnsupportedVersion      the peer uses another version of the wire
 
+`Overtime` is none of them: it is raised from outside, and means that code was interrupted.
 Every message says in one line what is wrong, where, and how to correct it.
 """
 
@@ -108,6 +110,18 @@ class InvalidPlan(PolicyError):
         shown = "; ".join(str(violation) for violation in self.violations[:3])
         more = f" and {len(self.violations) - 3} more" if len(self.violations) > 3 else ""
         super().__init__(policy, f"illegal plan: {shown}{more}")
+
+
+class ExtensionError(PolicyError):
+    """A stage of an extension failed, whatever the policy; the cycle goes on without it."""
+
+    def __init__(self, extension: str, problem: str) -> None:
+        self.extension, self.policy, self.problem = extension, "", problem
+        super(PolicyError, self).__init__(f"extension {extension}: {problem}")
+
+
+class Overtime(Exception):
+    """The guarded code exceeded its time limit."""
 
 
 class ControllerError(BridgeError):

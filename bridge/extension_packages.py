@@ -7,7 +7,8 @@ Where two packages use a name, the one whose entry point comes first by value wi
 
 import dataclasses
 import graphlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -15,11 +16,13 @@ from importlib.util import find_spec
 from typing import Final
 
 from bridge.entry_points import loaded, mending
-from bridge.extensions.port import Extension, Face, Stages
+from bridge.errors import ExtensionError, Overtime
+from bridge.extensions.port import CycleView, Extension, Face, Stages
 from bridge.model.parts import NO_PARTS
 from bridge.model.plan import Plan
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
+from bridge.ports import Planned, Preference
 
 GROUP: Final = "schedbridge.extensions"
 
@@ -117,21 +120,55 @@ def hint() -> str:
 # ------------------------------------------------------------ in a cycle
 
 
-def active_stages(snapshot: Snapshot) -> tuple[Stages, ...]:
-    """Returns the stages of the extensions that have a part in the snapshot, in their order."""
+def active_stages(
+    snapshot: Snapshot, left_out: Collection[str] = ()
+) -> tuple["StagesInCycle", ...]:
+    """Returns the stages of the extensions that have a part in the snapshot, in their order.
+
+    Args:
+        snapshot: the cluster.
+        left_out: extensions that do not act in this cycle.
+    """
     if snapshot.nodes.parts is NO_PARTS:
         return ()
     return tuple(
-        extension.stages.made()
+        StagesInCycle(name, extension.stages)
         for name, extension in installed().by_name.items()
-        if name in snapshot.nodes.parts and extension.stages is not None
+        if name in snapshot.nodes.parts and extension.stages is not None and name not in left_out
     )
+
+
+@dataclass(frozen=True)
+class StagesInCycle:
+    """The stages of an active extension; whatever they raise names it."""
+
+    name: str
+    face: Face[Stages]
+
+    def before_plan(self, snapshot: Snapshot, preference: Preference) -> Preference:
+        """See `Stages.before_plan`."""
+        with self._named():
+            return self.face.made().before_plan(snapshot, preference)
+
+    def after_plan(self, planned: Planned, cycle: CycleView) -> Planned:
+        """See `Stages.after_plan`."""
+        with self._named():
+            return self.face.made().after_plan(planned, cycle)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        try:
+            yield
+        except Overtime:
+            raise
+        except Exception as error:  # a stranger's code
+            raise ExtensionError(self.name, f"{type(error).__name__}: {error}") from error
 
 
 def overlaid(snapshot: Snapshot) -> Snapshot:
     """Returns a report as it is to be planned and explained, with what active extensions add."""
     for stages in active_stages(snapshot):
-        snapshot = stages.overlay(snapshot)
+        snapshot = stages.face.made().overlay(snapshot)
     return snapshot
 
 

@@ -22,10 +22,14 @@ Rules
        in rule 4.
     7. If the policy fails with its state but not without, the state is discarded: promises first,
        then what was learnt. That jobs may not share nodes at present is kept.
+    8. If a stage of an extension fails without any culprit, the same policy plans without it. If
+       the conservative plan fails, it is made once more without the stages of any extension. What
+       an extension did not decide stays as it is, and every plan is checked under the same rules.
 """
 
 import dataclasses
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -33,7 +37,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bridge.cycle import CycleResult, run_cycle
-from bridge.errors import InvalidPlan, PolicyError
+from bridge.errors import ExtensionError, InvalidPlan, Overtime, PolicyError
+from bridge.extension_packages import active_stages
 from bridge.model.decisions.answer import LATE, Answer
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason, ReasonCode
@@ -48,7 +53,6 @@ from bridge.safe_cycle.culprit_search import CulpritSearch
 from bridge.safe_cycle.exclusion import RowKind, mark_of, name_of, nothing, whole, without
 from bridge.safe_cycle.failure_log import FailureLog
 from bridge.safe_cycle.set_aside import SetAside, SetAsideJob, TookTooLong
-from bridge.safe_cycle.watchdog import Overtime
 
 _log = logging.getLogger(__name__)
 
@@ -100,22 +104,35 @@ class _Tried:
 
 
 @dataclass(frozen=True)
-class _Failed:
-    """A policy that failed.
+class _Attempt:
+    """One way to plan a cycle.
 
     Attributes:
-        policy, state: that were tried.
-        aside: what is set aside for this policy.
+        policy: that plans.
         net: it is the conservative one, after which there is none.
+        left_out: extensions whose stages do not run.
+    """
+
+    policy: Policy
+    net: bool = False
+    left_out: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class _Failed:
+    """An attempt that failed.
+
+    Attributes:
+        attempt, state: that were tried.
+        aside: what is set aside for this attempt.
         snapshot: the cluster.
         world: the same without what is set aside; the policy was tried on it.
         problem: why it failed.
     """
 
-    policy: Policy
+    attempt: _Attempt
     state: State
     aside: SetAside
-    net: bool
     snapshot: Snapshot
     world: Snapshot
     problem: PolicyError
@@ -167,7 +184,7 @@ class Decider:
         self._failure_log = FailureLog()
         self._conservative = build(PRESETS[DEFAULT])
         self._site = site
-        self._aside, self._net_aside = SetAside(), SetAside()
+        self._asides = defaultdict[tuple[bool, frozenset[str]], SetAside](SetAside)
 
     @property
     def site(self) -> Site:
@@ -177,7 +194,7 @@ class Decider:
     @site.setter
     def site(self, site: Site) -> None:
         if site != self._site:
-            self._aside, self._net_aside = SetAside(), SetAside()
+            self._asides.clear()
         self._site = site
 
     def exchange(self, policy: Policy) -> None:
@@ -185,7 +202,8 @@ class Decider:
         if type(policy.plan) is not type(self.policy.plan):
             self.state = State(learnt=self.state.learnt)
         self.policy = policy
-        self._aside = SetAside()
+        for key in [key for key in self._asides if not key[0]]:
+            del self._asides[key]
 
     def decide(self, snapshot: Snapshot) -> Plan:
         """Plans one snapshot; the plan's notes report deviations from the policy."""
@@ -195,14 +213,14 @@ class Decider:
             return self._clock() - began_s > PATIENCE_S
 
         self.telemetry = Telemetry()
-        own = self._careful(snapshot, self.policy, over)
+        own = self._careful(snapshot, _Attempt(self.policy), over)
         if own.result is not None:
             self.state, self.telemetry = own.result.state, own.result.telemetry
             return own.result.plan
         self.failures += 1
         _log.error("%s; this cycle is planned conservatively", _one_line(str(own.problem)))
         self._observe(own.world)
-        net = self._careful(snapshot, self._conservative, over)
+        net = self._conservatively(snapshot, over)
         if net.result is not None:
             plan = net.result.plan
             self.telemetry = Telemetry(set_aside=net.result.telemetry.set_aside)
@@ -216,26 +234,45 @@ class Decider:
         note = _one_line(f"fell back: {own.problem}")
         return dataclasses.replace(plan, notes=(*plan.notes, note))
 
-    def _careful(self, snapshot: Snapshot, policy: Policy, over: Callable[[], bool]) -> _Tried:
+    def _conservatively(self, snapshot: Snapshot, over: Callable[[], bool]) -> _Tried:
+        """The conservative plan; without extensions if there is none with them."""
+        net = self._careful(snapshot, _Attempt(self._conservative, net=True), over)
+        active = frozenset(stages.name for stages in active_stages(snapshot))
+        if net.result is not None or not active:
+            return net
+        _log.error("%s; planned without extensions", _one_line(str(net.problem)))
+        return self._careful(snapshot, _Attempt(self._conservative, True, active), over)
+
+    def _careful(self, snapshot: Snapshot, attempt: _Attempt, over: Callable[[], bool]) -> _Tried:
         """Plans with a policy, without what makes it fail."""
         try:
-            return self._tried(snapshot, policy, over)
+            tried = self._tried(snapshot, attempt, over)
         except Exception as error:  # the conservative policy may still have a plan
-            self._failure_log.write(policy.name, "failed in the search for culprits", error)
-            return _Tried(None, _as_policy_error(policy, error), snapshot)
+            self._failure_log.write(attempt.policy.name, "failed in the search for culprits", error)
+            return _Tried(None, _as_policy_error(attempt.policy, error), snapshot)
+        problem = tried.problem
+        if not isinstance(problem, ExtensionError):
+            return tried
+        _log.error("%s; it is left out of this cycle", _one_line(str(problem)))
+        left_out = attempt.left_out | {problem.extension}
+        again = self._careful(snapshot, dataclasses.replace(attempt, left_out=left_out), over)
+        if again.result is None:
+            return again
+        note = _one_line(f"left out: {problem}")
+        plan = dataclasses.replace(again.result.plan, notes=(*again.result.plan.notes, note))
+        return dataclasses.replace(again, result=dataclasses.replace(again.result, plan=plan))
 
-    def _tried(self, snapshot: Snapshot, policy: Policy, over: Callable[[], bool]) -> _Tried:
-        net = policy is self._conservative
-        aside = self._net_aside if net else self._aside
-        state = State() if net else self.state
+    def _tried(self, snapshot: Snapshot, attempt: _Attempt, over: Callable[[], bool]) -> _Tried:
+        aside = self._asides[attempt.net, attempt.left_out]
+        state = State() if attempt.net else self.state
         left = aside.rows(snapshot)
         world = without(snapshot, left)
         rests = aside.rests if aside.skip > 0 else None
-        found = rests or self._problem(policy, world, state)
+        found = rests or self._problem(attempt, world, state)
         if isinstance(found, PolicyError):
             if aside.is_skipped(found):
                 return _Tried(None, found, world)
-            return self._search(_Failed(policy, state, aside, net, snapshot, world, found), over)
+            return self._search(_Failed(attempt, state, aside, snapshot, world, found), over)
         aside.skip, aside.skipped = 0, 1
         aside.open.clear()
         return _Tried(_completed(snapshot, found, left), None, world)
@@ -245,18 +282,18 @@ class Decider:
         aside, world, jobs = failed.aside, failed.world, failed.world.jobs
         _log.error("%s; searching for the cause", _one_line(str(failed.problem)))
         search = CulpritSearch(
-            lambda some: self._run(failed.policy, some, failed.state, solver=False),
+            lambda some: self._run(failed.attempt, some, failed.state, solver=False),
             over,
-            most_together=len(jobs) if failed.net else len(jobs) // _SHARE,
+            most_together=len(jobs) if failed.attempt.net else len(jobs) // _SHARE,
         )
         doubtful = [_rows_of(world, group) for group in aside.open]
         search.look(world, [_named(world, failed.problem), *doubtful])
         if search.general:
             return self._forget(failed)
-        self._set_aside(failed.snapshot, world, failed.policy, search, aside)
+        self._set_aside(failed.snapshot, world, failed.attempt.policy, search, aside)
         aside.open = [{str(jobs.id[row]) for row in group} for group in search.open]
         culprits = search.culprits[RowKind.PENDING]
-        if failed.net or not (search.open or 2 * len(culprits) > len(jobs)):
+        if failed.attempt.net or not (search.open or 2 * len(culprits) > len(jobs)):
             return self._plan_rest(failed, search)
         if not search.open:  # most jobs: the policy is to blame
             aside.known = {key: each for key, each in aside.known.items() if key[0] > 0}
@@ -265,7 +302,7 @@ class Decider:
 
     def _forget(self, failed: _Failed) -> _Tried:
         """Plans without what the policy remembers, as no row makes it fail."""
-        found = None if failed.net else self._without_state(failed.policy, failed.world)
+        found = None if failed.attempt.net else self._without_state(failed)
         if found is None:
             failed.aside.search_failed()
             return _Tried(None, failed.problem, failed.world)
@@ -282,10 +319,14 @@ class Decider:
             text = "set aside for this cycle: planning fails with one of several jobs"
             left.setdefault(RowKind.PENDING, {})[row] = text
         rest = without(snapshot, left)
-        found = self._problem(failed.policy, rest, failed.state)
+        found = self._problem(failed.attempt, rest, failed.state)
         if isinstance(found, PolicyError) and self.environment.solver is not None:
-            found = self._problem(failed.policy, rest, failed.state, solver=False)
-        if not failed.net and isinstance(found, CycleResult) and _closes_all(search, found.plan):
+            found = self._problem(failed.attempt, rest, failed.state, solver=False)
+        if (
+            not failed.attempt.net
+            and isinstance(found, CycleResult)
+            and _closes_all(search, found.plan)
+        ):
             found = failed.problem  # with everything closed, any policy passes
             aside.known = {key: each for key, each in aside.known.items() if key[0] not in _CLOSED}
         if isinstance(found, PolicyError):
@@ -295,11 +336,16 @@ class Decider:
         return _Tried(_completed(snapshot, found, left), None, rest)
 
     def _problem(
-        self, policy: Policy, world: Snapshot, state: State, *, solver: bool = True
+        self, attempt: _Attempt, world: Snapshot, state: State, *, solver: bool = True
     ) -> CycleResult | PolicyError:
         """Runs a policy; returns its result or its error."""
+        policy = attempt.policy
         try:
-            return self._run(policy, world, state, solver=solver)
+            return self._run(attempt, world, state, solver=solver)
+        except ExtensionError as error:
+            what = f"failed in the extension {error.extension}"
+            self._failure_log.write(policy.name, what, error.__cause__ or error)
+            return error
         except PolicyError as error:
             return error
         except Overtime as error:
@@ -309,26 +355,30 @@ class Decider:
             self._failure_log.write(policy.name, "failed", error)
             return _as_policy_error(policy, error)
 
-    def _run(self, policy: Policy, world: Snapshot, state: State, *, solver: bool) -> CycleResult:
+    def _run(
+        self, attempt: _Attempt, world: Snapshot, state: State, *, solver: bool
+    ) -> CycleResult:
         environment = self.environment
         if not solver and environment.solver is not None:
             environment = dataclasses.replace(environment, solver=_Late())
         with self._guard:
             return run_cycle(
-                world, self._site, state, policy, lambda: self._rng(world), environment=environment
-            )
+                world, self._site, state, attempt.policy, lambda: self._rng(world),
+                environment=environment, left_out=attempt.left_out,
+            )  # fmt: skip
 
     def _rng(self, world: Snapshot) -> np.random.Generator:
         return np.random.default_rng((self.seed, world.generation))
 
-    def _without_state(self, policy: Policy, world: Snapshot) -> CycleResult | None:
+    def _without_state(self, failed: _Failed) -> CycleResult | None:
         """Rule 7."""
+        policy = failed.attempt.policy
         for what, state in (
             ("what was announced", State(learnt=self.state.learnt)),
             ("what was learnt", State(self.state.promises, switch.only(self.state))),
             ("everything that was remembered", State(learnt=switch.only(self.state))),
         ):
-            found = self._problem(policy, world, state)
+            found = self._problem(failed.attempt, failed.world, state)
             if isinstance(found, CycleResult):
                 _log.error("policy %s fails with %s: it is discarded", policy.name, what)
                 note = f"{what} is discarded: planning failed with it"

@@ -14,9 +14,7 @@ from time import monotonic, sleep  # the real ones, whatever clock the service i
 from types import TracebackType
 from typing import Self
 
-
-class Overtime(Exception):
-    """The guarded code exceeded its time limit."""
+from bridge.errors import Overtime
 
 
 class Watchdog:

@@ -10,13 +10,13 @@ import threading
 import numpy as np
 import pytest
 
-from bridge.errors import PolicyError
+from bridge.errors import Overtime, PolicyError
 from bridge.model.rules.site import NO_RULES
 from bridge.ports import Planned
 from bridge.registry import PRESETS, build, parse_policy
 from bridge.safe_cycle import watchdog
 from bridge.safe_cycle.decider import PATIENCE_S, Decider
-from bridge.safe_cycle.watchdog import Overtime, Watchdog
+from bridge.safe_cycle.watchdog import Watchdog
 from schedbridge_contracts.builders import a_job, a_running_job, a_snapshot
 from schedbridge_contracts.cycles import check
 
