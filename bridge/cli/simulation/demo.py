@@ -94,7 +94,7 @@ def demo(
         f"{POLICY}, and by EASY backfilling, first come first served. Same jobs, same machine, "
         "same time limits."
     )
-    write_files(
+    page = write_files(
         out,
         title="What this site would gain",
         lead=lead,
@@ -105,7 +105,8 @@ def demo(
         summary={"trace": _TRACE, "jobs": len(workload), "processors": system.processors},
         against=easy,
     )
-    console.print(f"report: {out / 'report.html'}")
+    if page is not None:
+        console.print(f"report: {page}")
     if outcome.refusals or not outcome.schedule.finished.all() or same < len(workload):
         raise typer.Exit(1)
 

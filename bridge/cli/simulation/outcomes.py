@@ -111,10 +111,11 @@ def write_files(
     runs: Sequence[Run],
     summary: Mapping[str, object],
     against: Run | None = None,
-) -> None:
+) -> Path | None:
     """Writes results.json, report.html, plots, and for each run its jobs as CSV and SWF.
 
-    What `write_run` wrote of these runs is written again.
+    What `write_run` wrote of these runs is written again. Returns the page; None: it needs an
+    extra that is not installed.
 
     The page's first screen compares the first run with `against`, if that is given.
 
@@ -125,25 +126,29 @@ def write_files(
         for outcome, run in zip(outcomes, runs, strict=True):
             write_run(directory, trace, outcome, run)
         write_results(directory, runs, summary)
-        _plot(directory, runs)
-        write_html(directory / "report.html", title, lead, facts, runs, against=against)
+        if not _has_extras():
+            return None
+        from bridge.lab.report.plots import save_plots  # noqa: PLC0415 - slow to load
+
+        save_plots(directory, runs)
+        page = directory / "report.html"
+        write_html(page, title, lead, facts, runs, against=against)
+        return page
     except OSError as error:
         raise ConfigError(
             "out", f"cannot write there: {error.strerror}", file=str(directory)
         ) from None
 
 
-def _plot(directory: Path, runs: Sequence[Run]) -> None:
-    """Draws the plots; without matplotlib it says so: the other files do not depend on it."""
-    if not has("matplotlib"):
+def _has_extras() -> bool:
+    """Whether plots and the page can be made; says so if not: other files do not depend on it."""
+    if missing := [name for name in ("matplotlib", "jinja2") if not has(name)]:
         print(
-            "schedbridge: no plots are drawn without matplotlib: pip install 'schedbridge[plots]'",
+            f"schedbridge: no plots and no page are made without {' and '.join(missing)}:"
+            " pip install 'schedbridge[plots]'",
             file=sys.stderr,
         )
-        return
-    from bridge.lab.report.plots import save_plots  # noqa: PLC0415 - an extra, and slow to load
-
-    save_plots(directory, runs)
+    return not missing
 
 
 def write_run(directory: Path, trace: Trace, outcome: Outcome, run: Run) -> None:

@@ -243,7 +243,7 @@ def _write(
     directory: Path, given: SimulateOptions, setting: _Setting, collected: Collected
 ) -> None:
     trace, runs = setting.trace, collected.runs
-    write_files(
+    page = write_files(
         directory,
         title=f"{Path(trace.path).name}: {', '.join(run.policy for run in runs)}",
         lead=f"{len(setting.workload):,} jobs replayed on {setting.machine.name}.",
@@ -253,8 +253,8 @@ def _write(
         runs=runs,
         summary=collected.summary,
     )
-    if not given.json_output:
-        print(f"\nreport: {directory / 'report.html'}")
+    if page is not None and not given.json_output:
+        print(f"\nreport: {page}")
 
 
 def _repeated(workload: Workload) -> int:

@@ -5,11 +5,7 @@ The page is `page.html`, its look `style.css`; this module fills in tables (read
 JavaScript) and data.
 """
 
-import json
-import re
 from collections.abc import Mapping, Sequence
-from html import escape
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +16,7 @@ from bridge.lab.report.headline import headline
 from bridge.lab.report.line_styles import LINE_COLOURS
 from bridge.lab.report.run import Run
 from bridge.lab.report.series import busy_share, corridor_steps, means_of, queue_length, time_span_s
+from bridge.lab.report.templates import page_of
 from bridge.units import format_duration
 
 _POINTS = 1000
@@ -47,61 +44,42 @@ def write_html(
         against: the run that the first one is compared with on the first screen; None: no such
             comparison.
     """
-    page = files("bridge.lab.report").joinpath("page.html").read_text(encoding="utf-8")
-    shown = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in facts.items())
-    data = json.dumps(_data(runs), separators=(",", ":")).replace("</", "<\\/")
-    parts = {
-        "title": escape(title),
-        "style": style(),
-        "lead": escape(lead),
-        "facts": shown,
-        "headline": headline(runs[0], against) if against is not None else "",
-        "table": _table(runs),
-        "sizes": _sizes(runs),
-        "data": data,
-    }
-    page = re.sub(r"\{\{(\w+)\}\}", lambda mark: parts[mark[1]], page)
+    page = page_of(
+        "bridge.lab.report",
+        title=title,
+        lead=lead,
+        facts=facts,
+        headline=headline(runs[0], against) if against is not None else "",
+        runs=runs,
+        rows=_rows(runs),
+        sizes=runs[0].measures.by_size,
+        waits=_waits(runs),
+        data=_data(runs),
+    )
     path.write_text(page, encoding="utf-8")
 
 
-def style() -> str:
-    """The style sheet of all pages."""
-    return files("bridge.lab.report").joinpath("style.css").read_text(encoding="utf-8")
-
-
-def _table(runs: Sequence[Run]) -> str:
-    head = "".join(
-        f'<th>{escape(run.policy)}<span class="of">{escape(run.engine)}</span></th>' for run in runs
-    )
-    rows = "".join(f"<td>{run.measures.jobs:,}</td>" for run in runs)
-    rows = f"<tr><td>jobs</td>{rows}</tr>"
+def _rows(runs: Sequence[Run]) -> list[tuple[str, list[tuple[str, bool]]]]:
+    """Heading of each measure; its value under each policy, and whether that is the better one."""
+    rows = []
     for column in columns_of(runs):
-        cells, best = "", column.best(runs)
-        shown = [column.show(run) for run in runs]
-        for run, text in zip(runs, shown, strict=True):
-            better = column.value(run.measures) == best and len(set(shown)) > 1
-            cells += f"<td{' class=best' if better else ''}>{escape(text)}</td>"
-        rows += f"<tr><td>{escape(column.heading)}</td>{cells}</tr>"
-    return f'<table class="narrow"><tr><th></th>{head}</tr>{rows}</table>'
+        best, shown = column.best(runs), [column.show(run) for run in runs]
+        differ = len(set(shown)) > 1
+        better = [differ and column.value(run.measures) == best for run in runs]
+        rows.append((column.heading, list(zip(shown, better, strict=True))))
+    return rows
 
 
-def _sizes(runs: Sequence[Run]) -> str:
-    names = [size.name for size in runs[0].measures.by_size]
-    jobs = {size.name: size.jobs for size in runs[0].measures.by_size}
-    head = "".join(f"<th>{escape(name)}<br>{jobs[name]:,} jobs</th>" for name in names)
+def _waits(runs: Sequence[Run]) -> list[tuple[str, list[tuple[str, str] | None]]]:
+    """Policy; mean wait and bounded slowdown of its jobs by size; None: it has no such jobs."""
     rows = []
     for run in runs:
-        known = {size.name: size for size in run.measures.by_size}
-        cells = "".join(
-            f"<td>{format_duration(known[name].wait_s_mean)}"
-            '<span class="of">bounded slowdown '
-            f"{known[name].bounded_slowdown_mean:,.1f}</span></td>"
-            if name in known
-            else "<td></td>"
-            for name in names
-        )
-        rows.append(f"<tr><td>{escape(run.policy)}, mean wait</td>{cells}</tr>")
-    return f"<table><tr><th></th>{head}</tr>{''.join(rows)}</table>"
+        known = {
+            size.name: (format_duration(size.wait_s_mean), f"{size.bounded_slowdown_mean:,.1f}")
+            for size in run.measures.by_size
+        }
+        rows.append((run.policy, [known.get(size.name) for size in runs[0].measures.by_size]))
+    return rows
 
 
 def _data(runs: Sequence[Run]) -> dict[str, object]:

@@ -5,11 +5,9 @@ One file without scripts: readable on a phone, in print, and without a network.
 """
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +26,7 @@ from bridge.lab.experiments.page.tables import (
 from bridge.lab.experiments.statistics.compare import Findings
 from bridge.lab.experiments.statistics.fairness import WORDS
 from bridge.lab.experiments.statistics.reading import Bench, Contestant, Scenario, StoredResult
-from bridge.lab.report.html import style
+from bridge.lab.report.templates import page_of
 
 _POOLED = 5
 """Most runs whose waits make up one line."""
@@ -57,31 +55,29 @@ def write_page(path: Path, title: str, bench: Bench, findings: Findings, quantit
         " same jobs."
     )
     heats = dict.fromkeys((quantity, *_HEAT))
-    parts = {
-        "title": escape(title),
-        "style": style(),
-        "lead": escape(lead),
-        "baseline": escape(findings.baseline.name),
-        "tolerance": escape(WORDS),
-        "pooled": str(_POOLED),
-        "verdict": verdict_part(findings, quantity),
-        "heat": "".join(heat_map(findings, name) for name in heats),
-        "distributions": _distributions(bench, findings),
-        "fairness": fairness_part(findings),
-        "classes": classes_part(findings),
-        "measures": measures_part(findings),
-        "busiest": _busiest(bench, findings, quantity),
-        "facts": _facts(bench),
-        "policies": _policies(bench),
-    }
-    page = files("bridge.lab.experiments.page").joinpath("page.html").read_text(encoding="utf-8")
+    page = page_of(
+        "bridge.lab.experiments.page",
+        title=title,
+        lead=lead,
+        baseline=findings.baseline.name,
+        tolerance=WORDS,
+        pooled=_POOLED,
+        verdict=verdict_part(findings, quantity),
+        heats=[heat_map(findings, name) for name in heats],
+        distributions=_distributions(bench, findings),
+        fairness=fairness_part(findings),
+        classes=classes_part(findings),
+        measures=measures_part(findings),
+        busiest=_busiest(bench, findings, quantity),
+        facts=_facts(bench),
+        policies=_policies(bench),
+    )
     with naming(path):
-        path.write_text(
-            re.sub(r"\{\{(\w+)\}\}", lambda mark: parts[mark[1]], page), encoding="utf-8"
-        )
+        path.write_text(page, encoding="utf-8")
 
 
-def _distributions(bench: Bench, findings: Findings) -> str:
+def _distributions(bench: Bench, findings: Findings) -> list[tuple[str, str]]:
+    """Name of each scenario, and its charts."""
     parts = []
     for scenario in dict.fromkeys(one.scenario for one in findings.faced):
         runs = bench.cells[scenario]
@@ -95,8 +91,8 @@ def _distributions(bench: Bench, findings: Findings) -> str:
             if pooled := [one for one in waits if len(one)]:
                 lines.append(line_of(contestant.name, np.concatenate(pooled)))
         if lines:
-            parts.append(f"<h3>{escape(scenario.name)}</h3>{distribution(lines)}")
-    return "".join(parts)
+            parts.append((scenario.name, distribution(lines)))
+    return parts
 
 
 def _busiest(bench: Bench, findings: Findings, quantity: str) -> str:
@@ -137,7 +133,7 @@ def _counted(values: Iterable[Any]) -> str:
     return "; ".join(named) + (f"; and {more} others" if more > 0 else "") or "unknown"
 
 
-def _facts(bench: Bench) -> str:
+def _facts(bench: Bench) -> dict[str, str]:
     kept = [one.result for _, _, one in _all(bench)]
     made = [one.provenance for one in kept]
     dates = sorted(str(one["date"]) for one in made if one.get("date"))
@@ -149,7 +145,7 @@ def _facts(bench: Bench) -> str:
     )
     loads = [one["load_average"][0] for one in made if one.get("load_average")]
     traces = dict.fromkeys((one.cell.trace, one.cell.trace_sha256) for one in kept)
-    facts = {
+    return {
         "traces": "; ".join(f"{name}, SHA-256 {digest}" for name, digest in traces),
         "perturbations": "; ".join(
             dict.fromkeys(f"{s.perturbation} {s.parameters}" for s, _, _ in _all(bench))
@@ -165,16 +161,12 @@ def _facts(bench: Bench) -> str:
         "load": f"{min(loads):g} to {max(loads):g} (one minute)" if loads else "unknown",
         "CPU time": f"{sum(one.cpu_s for one in kept):,.0f} s in all",
     }
-    return "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in facts.items())
 
 
-def _policies(bench: Bench) -> str:
+def _policies(bench: Bench) -> list[tuple[str, str]]:
+    """Name and text of each policy."""
     texts = {contestant: kept.result.cell.policy_text for _, contestant, kept in _all(bench)}
-    shown = "".join(
-        f"<h3>{escape(contestant.name)}</h3><pre>{escape(_indented(text))}</pre>"
-        for contestant, text in sorted(texts.items())
-    )
-    return f"<details><summary>The policies in full</summary>{shown}</details>"
+    return [(contestant.name, _indented(text)) for contestant, text in sorted(texts.items())]
 
 
 def _indented(text: str) -> str:

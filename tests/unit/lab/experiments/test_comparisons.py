@@ -245,6 +245,20 @@ def test_the_page_is_whole_and_says_the_verdict_first(judged, tmp_path):
     assert text.count("<path d=") >= 2 * 5  # both charts of five distributions
 
 
+def test_names_on_the_page_are_text_not_markup(tmp_path):
+    script = "<script>alert(1)</script>"
+    for policy, factor in (("easy", 1.0), (script, 1.5)):
+        for seed in range(5):
+            cell = replace(a_cell(seed=seed, trace=script), policy=policy, policy_text=policy)
+            done = CellResult(cell, DONE, {}, {"processors": PROCESSORS})
+            write_cell(tmp_path, done, made_columns(seed, factor=factor))
+    bench, found = findings_of(tmp_path)
+    write_page(tmp_path / "page.html", script, bench, found, "wait_mean")
+    text = (tmp_path / "page.html").read_text()
+    assert "<script" not in text
+    assert text.count("&lt;script&gt;alert(1)&lt;/script&gt;") > 10
+
+
 def test_the_tables_hold_every_run_and_the_measures_of_the_comparison(judged, tmp_path):
     bench, found = judged
     trim = found.trim

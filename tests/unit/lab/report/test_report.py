@@ -218,6 +218,16 @@ def test_the_page_stands_alone_and_holds_its_data(tmp_path, placed):
     assert runs[1]["gantt"]["jobs"][1] == ["b", 5, 15, 0, 1, 0]
 
 
+def test_names_on_the_page_are_text_not_markup(tmp_path):
+    path, name = tmp_path / "report.html", "<script>alert(1)</script>"
+    runs = [a_run(name), a_run(f"{name}'\"")]
+    write_html(path, name, name, {name: name}, runs, against=runs[1])
+    page = path.read_text()
+    assert "<script>alert" not in page
+    assert page.count("&lt;script&gt;alert(1)&lt;/script&gt;") >= 4 + 2 * 2
+    assert page.count("<script") == page.count("</script>") == 2
+
+
 def test_plots_are_written(tmp_path):
     written = save_plots(tmp_path, [a_run(), a_run("a b/c", placed=False)])
     assert {path.name for path in written} == {
