@@ -12,7 +12,8 @@ import yaml
 from bridge.cli.operators.asking import JsonOption
 from bridge.dialect import dialect_named
 from bridge.errors import ConfigError
-from bridge.service.config import ConfigProblems, load, to_mapping
+from bridge.input_problems import ConfigProblems
+from bridge.service.config import load, to_mapping
 
 
 def check_config(

@@ -18,6 +18,7 @@ from pydantic import Field, ValidationError, field_validator
 
 from bridge import json_text
 from bridge.errors import ConfigError
+from bridge.input_problems import problems_of
 from bridge.planning.site_rules.corridor_text import CorridorBounds
 from bridge.planning.site_rules.values_text import Name
 from bridge.planning.site_rules.watts_text import upper_watts, watts
@@ -72,12 +73,7 @@ def _wish(value: Any, zone: ZoneInfo, where: str, name: str) -> Wish:
     try:
         stated = _SignalSection.model_validate(value)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(part for part in (where, *(str(at) for at in first["loc"])) if part)
-        problem = str(first["msg"]).removeprefix("Value error, ")
-        if first["type"] == "extra_forbidden":
-            problem = "unknown key; there are lower, upper, from, until, reason"
-        raise ConfigError(key, f"{problem[:1].lower()}{problem[1:]}"[:300], file=name) from None
+        raise problems_of(error, _SignalSection, key=where, file=name)[0] from None
     start_s, end_s = instant_s(stated.from_, zone), instant_s(stated.until, zone)
     wish = Wish(
         start_s=0 if start_s is None else start_s,

@@ -24,6 +24,7 @@ from pydantic_core import PydanticCustomError
 
 from bridge import extension_packages, files, yaml_text
 from bridge.errors import ConfigError
+from bridge.input_problems import ConfigProblems, problems_of
 from bridge.model.policy import PolicySpec
 from bridge.planning.site_rules.rules_text import PlanningSection
 from bridge.policies.catalogue import DEFAULT
@@ -33,7 +34,6 @@ from bridge.service import default_sockets
 MOST_USERS = 1000
 """Users or certificates in one list."""
 
-MOST_PROBLEMS = 20
 """Errors that are listed; the others are counted."""
 
 MAX_SOCKET_PATH = 107
@@ -362,21 +362,6 @@ class ServiceConfig(_Section):
         return self
 
 
-class ConfigProblems(ConfigError):
-    """Everything that is wrong with a file; one line each."""
-
-    def __init__(self, problems: list[ConfigError]) -> None:
-        self.problems = tuple(problems)
-        first = problems[0]
-        super().__init__(first.key, first.problem, file=first.file)
-
-    def __str__(self) -> str:
-        shown = [str(problem) for problem in self.problems[:MOST_PROBLEMS]]
-        if more := len(self.problems) - len(shown):
-            shown.append(f"{self.file}: and {more} more problems")
-        return "\n".join(shown)
-
-
 def load(path: Path) -> ServiceConfig:
     """Reads a configuration file.
 
@@ -411,56 +396,16 @@ def parse(text: str, file: str) -> ServiceConfig:
     try:
         return ServiceConfig.model_validate(data)
     except ValidationError as error:
-        raise ConfigProblems([_problem(item, file) for item in error.errors()]) from error
+        found = problems_of(error, ServiceConfig, file=file)
+        raise ConfigProblems([_hinted(each) for each in found]) from error
 
 
-def _problem(item: Any, file: str) -> ConfigError:
-    parts = [str(part) for part in item["loc"]]
-    key = ".".join(parts)
-    given = item.get("input")
-    message = str(item["msg"]).removeprefix("Value error, ")
-    match item["type"]:
-        case "extra_forbidden":
-            known = _known_keys(item["loc"][:-1])
-            message = f"unknown key; there are {', '.join(known)}"
-            if item["loc"][:-1] == ("planning",):
-                message += extension_packages.hint()
-        case "missing":
-            message = "is missing"
-        case "value_error":
-            pass
-        case "policy":
-            key = item["ctx"]["key"]
-        case "model_type" | "model_attributes_type":
-            message = f"must be a section of keys, not {given!r:.60}"
-        case "path_type":
-            message = f"must be a file name, not {given!r:.60}"
-        case "too_long":
-            most = item["ctx"]["max_length"]
-            message = f"has more than {most} entries"
-        case "string_too_long":
-            message = f"is longer than {item['ctx']['max_length']} characters"
-        case "tuple_type":
-            message = f"must be a list, not {given!r:.60}"
-        case _:
-            message = f"{message[:1].lower()}{message[1:]}, not {given!r:.60}"
-    return ConfigError(key, message, file=file)
-
-
-def _known_keys(path: tuple[Any, ...]) -> list[str]:
-    model: type[BaseModel] = ServiceConfig
-    for part in path:
-        if isinstance(part, int):  # an item of a list
-            continue
-        named = {field.alias or name: field for name, field in model.model_fields.items()}
-        annotation = named[part].annotation
-        options = [annotation, *getattr(annotation, "__args__", ())]
-        model = next(
-            option
-            for option in options
-            if isinstance(option, type) and issubclass(option, BaseModel)
-        )
-    return [field.alias or name for name, field in model.model_fields.items()]
+def _hinted(problem: ConfigError) -> ConfigError:
+    """An unknown section of `planning` may be that of an extension that is left out."""
+    if problem.key.rpartition(".")[0] != "planning" or not problem.problem.startswith("unknown"):
+        return problem
+    text = problem.problem + extension_packages.hint()
+    return ConfigError(problem.key, text, file=problem.file)
 
 
 def to_mapping(config: ServiceConfig) -> dict[str, Any]:

@@ -33,11 +33,11 @@ from pydantic import (
 
 from bridge import files, yaml_text
 from bridge.errors import ConfigError
+from bridge.input_problems import ConfigProblems, problems_of
 from bridge.lab.experiments.cell import UNPERTURBED
 from bridge.lab.experiments.perturb import LEAST_LOAD, MOST_LOAD, STEPS
 
 MOST_SEEDS: Final = 100_000
-MOST_PROBLEMS: Final = 20
 _SHORT: Final = ("ties", "weeks", "users")
 """Perturbations that need no value: their name alone is enough."""
 ESP: Final = "esp:"
@@ -267,48 +267,19 @@ def read_definition(path: Path) -> ExperimentDefinition:
     try:
         return ExperimentDefinition.model_validate(value)
     except ValidationError as error:
-        lines = _lines(shown, error.errors())
-        more = len(lines) - MOST_PROBLEMS
-        rest = [f"{shown}: and {more} more problems"] if more > 0 else []
-        raise ConfigError("", "\n".join(lines[:MOST_PROBLEMS] + rest)) from None
+        found = problems_of(error, ExperimentDefinition, file=shown)
+        raise ConfigProblems(_listed(found)) from None
 
 
-_WORDS: Final = {
-    "missing": "is missing",
-    "extra_forbidden": "unknown key",
-    "tuple_type": "must be a list",
-    "path_type": "must be a path",
-    "model_type": "must be a name or a mapping",
-    "too_short": "must have at least one entry",
-    "int_type": "must be a whole number",
-    "float_type": "must be a number",
-}
-_SECTIONS: Final[Mapping[str, type[_Section]]] = {
-    "traces": TraceSection,
-    "perturbations": Perturbation,
-    "baseline": Baseline,
-}
-
-
-def _lines(shown: str, problems: Sequence[Any]) -> list[str]:
-    """One line for each problem; a list whose only entries are wrong is not called empty, too."""
-    inner = {problem["loc"][0] for problem in problems if len(problem["loc"]) > 1}
-    told = [
-        problem
-        for problem in problems
-        if problem["type"] != "too_short" or problem["loc"][0] not in inner
-    ]
-    return list(dict.fromkeys(_line(shown, problem) for problem in told))
-
-
-def _line(shown: str, problem: Any) -> str:
-    parts = [str(part) for part in problem["loc"] if not str(part).startswith("function-")]
-    words = _WORDS.get(problem["type"], problem["msg"].removeprefix("Value error, "))
-    if parts[:1] == ["policies"] and len(parts) > 2:  # of a choice of types
-        parts, words = parts[:2], "must be a preset, a file or a mapping of stages"
-    key = ".".join(parts)
-    if problem["type"] == "extra_forbidden":
-        inner = str(problem["loc"][0]) if len(problem["loc"]) > 1 else ""
-        model: type[_Section] = _SECTIONS.get(inner, ExperimentDefinition)
-        words += f"; known keys: {', '.join(model.model_fields)}"
-    return ": ".join(part for part in (shown, key, words) if part)
+def _listed(problems: Sequence[ConfigError]) -> list[ConfigError]:
+    """Without those that follow from others: of each policy one; no list is called empty, too."""
+    found: dict[str, ConfigError] = {}
+    inner = {problem.key.split(".")[0] for problem in problems if "." in problem.key}
+    for problem in problems:
+        parts, text = problem.key.split("."), problem.problem
+        if parts[0] == "policies" and len(parts) > 2:  # of a choice of types
+            parts, text = parts[:2], "must be a preset, a file or a mapping of stages"
+        if not text.startswith("has fewer") or problem.key not in inner:
+            key = ".".join(parts)
+            found.setdefault(key + text, ConfigError(key, text, file=problem.file))
+    return list(found.values())

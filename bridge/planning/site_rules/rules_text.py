@@ -33,8 +33,8 @@ from pydantic import (
     model_validator,
 )
 
-from bridge.errors import ConfigError
 from bridge.extension_packages import require
+from bridge.input_problems import problems_of
 from bridge.model.rules.corridor_entries import CalendarEntry
 from bridge.model.rules.limits import (
     ALWAYS,
@@ -341,7 +341,4 @@ def parse_site(value: Mapping[str, Any] | None, key: str = "planning") -> Site:
     try:
         return PlanningSection.model_validate({} if value is None else value).site()
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join([key, *(str(part) for part in first["loc"])])
-        problem = str(first["msg"]).removeprefix("Value error, ")
-        raise ConfigError(where, f"{problem[:1].lower()}{problem[1:]}") from error
+        raise problems_of(error, PlanningSection, key=key)[0] from error

@@ -44,7 +44,7 @@ def test_no_entry(text):
         ({"upper": 5, "for": "2h"}, "for: unknown key; there are lower, upper"),
         ({"lower": 6, "upper": 5}, "lower 6 above upper 5"),
         ([{"upper": 5}] * 101, "more than 100"),
-        ({"upper": 5, "reason": "x" * 256}, "reason: string should have at most 255"),
+        ({"upper": 5, "reason": "x" * 256}, "reason: is longer than 255"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named(value, problem):

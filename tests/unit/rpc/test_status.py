@@ -3,8 +3,8 @@ import grpc
 import pytest
 
 from bridge import errors
+from bridge.input_problems import ConfigProblems
 from bridge.rpc.transport.status_codes import CODES, code_of, error_of
-from bridge.service.config import ConfigProblems
 
 EVERY = [
     thing

@@ -8,8 +8,9 @@ import yaml
 from pydantic import BaseModel
 
 from bridge.errors import ConfigError
+from bridge.input_problems import ConfigProblems
 from bridge.registry import choices
-from bridge.service.config import ConfigProblems, ServiceConfig, load, parse, to_mapping
+from bridge.service.config import ServiceConfig, load, parse, to_mapping
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "CONFIG.md"
 

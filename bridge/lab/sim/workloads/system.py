@@ -42,6 +42,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from bridge import files, yaml_text
 from bridge.dialect import dialect_named
 from bridge.errors import ConfigError
+from bridge.input_problems import problems_of
 from bridge.lab.sim.workloads.workload import SWF, FormatDeviations, MemoryUnit
 from bridge.model import hostlist
 from bridge.model.node import NodeTable
@@ -196,9 +197,7 @@ def read_system(path: Path) -> System:
     try:
         text = _Description.model_validate(data)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"] if part != _TopologyText.__name__)
-        raise ConfigError(key or "system", first["msg"], file=str(path)) from None
+        raise problems_of(error, _Description, file=str(path))[0] from None
     try:
         system = _system(text)
     except ConfigError as error:

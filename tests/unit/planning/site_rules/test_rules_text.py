@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from bridge.errors import ConfigError
+from bridge.input_problems import ConfigProblems
 from bridge.model.job import Coschedule
 from bridge.model.rules.coscheduling import CoschedulingRules, Scope, rules_of
 from bridge.model.rules.limits import (
@@ -26,7 +27,7 @@ from bridge.model.rules.node_set import NodeSet
 from bridge.model.rules.resize_limits import ResizeLimit
 from bridge.planning.site_rules.lowered_rules import lower
 from bridge.planning.site_rules.values_text import bounds, duration, items
-from bridge.service.config import ConfigProblems, parse, to_mapping
+from bridge.service.config import parse, to_mapping
 from bridge.units import DAY_S, NEVER
 from schedbridge_contracts.builders import a_job, a_snapshot
 from schedbridge_contracts.cycles import parse_rules
