@@ -5,6 +5,7 @@ pytest loads this module in each of its runs wherever schedbridge is installed: 
 suite only when it is asked for.
 """
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,7 @@ SUITE = Path(__file__).parent
 OPTION = "schedbridge_policy"
 
 pytest.register_assert_rewrite(
-    *(
-        f"{__package__}.{path.stem}"
-        for path in SUITE.glob("*.py")
-        if path.stem not in ("__init__", "plugin")  # these are imported already
-    )
+    *({f"{__package__}.{path.stem}" for path in SUITE.glob("*.py")} - sys.modules.keys())
 )
 
 

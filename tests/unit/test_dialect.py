@@ -49,7 +49,6 @@ KNOWN = {
     "lab/experiments/workers.py": "starts workers as Slurm's jobs; options of a command",
     "lab/experiments/provenance.py": "options of Git",
     "lab/experiments/page/charts.py": "custom properties of CSS",
-    "lab/experiments/page/table.py": "the same",
     "papers/placement/training/placement.py": "options of this package's commands",
     "agent/daemon.py": "the same",
     "agent/launchers.py": "the same",

@@ -270,10 +270,10 @@ def test_impossible_speed_ups_are_refused(schedbridge, model):
 def test_the_jobs_of_a_trace_have_no_speed_up(schedbridge):
     code, out, err = schedbridge("lab", "simulate", EXCERPT, "--speed-up", "amdahl:0.1")
     assert (code, out) == (1, "")
-    assert "bench elastic" in err
+    assert "bench.py elastic" in err
     code, out, err = schedbridge("lab", "simulate", EXCERPT, "--change-cost", "2")
     assert (code, out) == (1, "")
-    assert "bench elastic" in err
+    assert "bench.py elastic" in err
 
 
 def test_esp_runs_on_a_pool_only(schedbridge):
