@@ -37,7 +37,7 @@ def test_the_calendar_is_apart():
 @pytest.mark.parametrize(
     ("power", "problem"),
     [
-        ({"nodes": []}, "power.nodes: tuple should have at least 1"),
+        ({"nodes": []}, "power.nodes: has fewer entries than 1"),
         ({"nodes": [{**REST, "idle": "1kW"}]}, "idle 1kW above max 250W"),
         ({"nodes": [REST, REST]}, "two entries are called 'rest'"),
         ({"nodes": [REST, {**REST, "name": "b"}]}, "'rest' is without nodes, but not the last"),
