@@ -63,6 +63,7 @@ def summary(heard, at_s):
 @settings(max_examples=120, deadline=None)
 @given(histories())
 def test_step_by_step_as_from_the_whole_history(events):
+    """Slow: the account is kept step by step, and again from 120 whole histories."""
     waiting, started, gone = Waiting(), [], []
     for event in events:
         changes = waiting.happen(event)
@@ -74,6 +75,7 @@ def test_step_by_step_as_from_the_whole_history(events):
 @settings(max_examples=100, deadline=None)
 @given(histories(), st.data())
 def test_a_restart_in_between_changes_nothing(events, data):
+    """Slow: 100 histories, each of which is lived through twice."""
     whole, halves = Waiting(), Waiting()
     cut = data.draw(st.integers(0, len(events)))
     for at, event in enumerate(events):

@@ -193,6 +193,7 @@ class Pair:
 @given(SEEDS)
 @EXAMPLES
 def test_starts_are_those_of_the_oracle(seed: int) -> None:
+    """Slow: the oracle looks at every second of every node."""
     pair = Pair(random.Random(seed))
     for _ in range(pair.rng.randint(4, 14)):
         if pair.rng.random() < 0.2:
@@ -206,7 +207,10 @@ def test_starts_are_those_of_the_oracle(seed: int) -> None:
 @given(SEEDS)
 @EXAMPLES
 def test_few_requests_asked_again_and_again(seed: int) -> None:
-    """So that what earlier searches taught is used, weakened by revokes, and used again."""
+    """What earlier searches taught is used, weakened by revokes, and used again.
+
+    Slow: the oracle looks at every second of every node.
+    """
     pair = Pair(random.Random(seed))
     for _ in range(3):
         pair.request()
@@ -222,7 +226,10 @@ def test_few_requests_asked_again_and_again(seed: int) -> None:
 @given(SEEDS)
 @EXAMPLES
 def test_ties_of_equal_start_and_end(seed: int) -> None:
-    """All jobs last equally long and come in packs: starts and ends meet in the same seconds."""
+    """All jobs last equally long and come in packs: starts and ends meet in the same seconds.
+
+    Slow: the oracle looks at every second of every node.
+    """
     pair = Pair(random.Random(seed))
     pair.lengths = [pair.rng.randint(1, 4)] * 3
     pair.window = lambda length: (0, HORIZON - length)  # type: ignore[method-assign]

@@ -44,6 +44,7 @@ def shifted(plan: Plan, by: list[int]) -> Plan:
 @settings(max_examples=120, deadline=None, suppress_health_check=SLOW)
 @given(worlds(), rules, protections, st.lists(st.integers(0, 40), min_size=1, max_size=6))
 def test_the_judge_finds_what_a_reading_by_hand_finds(snapshot, given_rules, protect, by):
+    """Slow: reading by hand compares each job with each, at every event."""
     plan = shifted(without_rules(snapshot), by)
     found = broken_rules(snapshot, Site(given_rules, protect, CRON_S), plan)
     by_hand = Naive(snapshot, given_rules, protect, CRON_S).broken(plan)

@@ -83,6 +83,7 @@ def test_reflection_names_the_services(home):
 
 
 def test_comes_back_after_being_killed(home):
+    """Slow: two services are started, one after the other."""
     with a_process(home) as process:
         one_cycle(home)
         process.kill()

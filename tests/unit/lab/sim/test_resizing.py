@@ -106,6 +106,7 @@ def test_a_job_that_loses_a_node_while_it_shrinks_frees_all_of_them():
 
 @each(seed=seeds(4, whole=10))
 def test_resizing_at_random_every_job_ends_and_nothing_is_refused(seed):
+    """Slow: 60 jobs are resized at random at every event."""
     rng = np.random.default_rng(seed)
     jobs = [
         (1 + int(rng.integers(200)), run_s, run_s + int(rng.integers(50)), int(rng.integers(1, 9)))

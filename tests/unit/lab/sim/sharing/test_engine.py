@@ -162,6 +162,7 @@ def run(workload: Workload, policy: RandomGuests, **more: object) -> Outcome:
 
 @each(seed=seeds(4, whole=12))
 def test_no_capacity_is_forged_and_all_work_is_done(seed: int) -> None:
+    """Slow: 120 jobs become guests at random, and every snapshot is looked at."""
     model = QUIET if seed % 2 else NOISY
     workload = shared(crowd(seed, 120), model, seed)
     policy = RandomGuests(seed)
