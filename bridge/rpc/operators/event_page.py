@@ -10,50 +10,39 @@
 Rules
     1. Every request needs the token of the file (`Authorization: Bearer TOKEN`), which is read
        again when it changes. Without a valid file, every request is refused.
-    2. A caller gets one answer within `PATIENCE_S`; heads, bodies and connections are bounded. An
-       error is reported as a problem (RFC 9457), changes nothing and affects no other caller. If
-       `MAX_OPEN` have not sent the token, the oldest of them is sent away for the next; a caller
-       with the token never is.
+    2. A refused request changes nothing. If `MAX_OPEN` callers have not sent the token, the oldest
+       of them is sent away for the next; a caller with the token never is.
     3. The id of an event follows from its contents, so a repeated event changes nothing.
 """
 
-import asyncio
-import contextlib
 import hashlib
 import hmac
 import json
 import logging
 import os
 import re
-import socket
 import stat
 from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 from bridge import files
 from bridge.errors import ConfigError
 from bridge.power.entry_log import Wish
 from bridge.power.open_adr import read_event
+from bridge.rpc.operators.http_pages import Exchange, HttpPages, HttpRefusal, Reply
 from bridge.rpc.transport.private_channel import RemoteRefusal
 
 _log = logging.getLogger(__name__)
 
-PATIENCE_S = 10.0
-MAX_BODY, MAX_HEAD, MAX_OPEN = 64 << 10, 16 << 10, 32
+MAX_BODY, MAX_OPEN = 64 << 10, 32
 MIN_TOKEN = 16
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _EVENTS: Final = "/events"
 
 Carry = Callable[[str, str, Sequence[Wish]], Awaitable[int]]
 """An event's id, its name and its bounds (none: withdraw it) to how many entries changed."""
-
-
-class _Problem(Exception):
-    def __init__(self, status: HTTPStatus, detail: str) -> None:
-        super().__init__(detail)
-        self.status, self.detail = status, detail
 
 
 class EventPage:
@@ -68,100 +57,67 @@ class EventPage:
         """
         self._carry = carry
         self._token_file = token_file
-        self._strangers: dict[asyncio.Task[None], None] = {}
 
-    async def serve(self, listener: socket.socket) -> asyncio.Server:
-        """Starts to answer at a listening socket."""
-        return await asyncio.start_server(self._come, sock=listener, limit=MAX_HEAD)
+    async def answer(self, exchange: Exchange) -> Reply:
+        """Answers one request.
 
-    async def _come(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        if len(self._strangers) >= MAX_OPEN:
-            oldest = next(iter(self._strangers))
-            del self._strangers[oldest]
-            oldest.cancel()
-        self._strangers[task] = None
+        Raises:
+            HttpRefusal: it changed nothing.
+        """
+        self._authorise(exchange.field("authorization"))
+        exchange.admit()
         try:
-            async with asyncio.timeout(PATIENCE_S):
-                await self._serve_client(reader, writer)
-        except (TimeoutError, asyncio.CancelledError, EOFError, OSError):
-            pass
-        finally:
-            self._strangers.pop(task, None)
-            with contextlib.suppress(Exception):
-                writer.close()
-
-    async def _serve_client(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        extra = ""
-        try:
-            status, body, extra = await self._answer(reader)
-        except _Problem as problem:
-            status, body = problem.status, _problem(problem.status, problem.detail)
+            return await self._change(exchange)
         except RemoteRefusal as refusal:
             known = refusal.code in ("INVALID_ARGUMENT", "FAILED_PRECONDITION")
             status = HTTPStatus.CONFLICT if known else HTTPStatus.SERVICE_UNAVAILABLE
-            body = _problem(status, refusal.text)
-        except (EOFError, OSError, TimeoutError, asyncio.CancelledError):
-            raise
-        except Exception:  # a bug here must not end the page
-            _log.exception("an event could not be answered")
-            status = HTTPStatus.INTERNAL_SERVER_ERROR
-            body = _problem(status, "see the service's log")
-        kind = "application/json" if status < HTTPStatus.BAD_REQUEST else "application/problem+json"
-        lines = [
-            f"HTTP/1.1 {status.value} {status.phrase}",
-            f"Content-Type: {kind}",
-            f"Content-Length: {len(body)}",
-            *([extra] if extra else []),
-            "Connection: close",
-        ]
-        writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
-        await writer.drain()
-        with contextlib.suppress(OSError):
-            writer.write_eof()
+            raise HttpRefusal(status, refusal.text) from None
 
-    async def _answer(self, reader: asyncio.StreamReader) -> tuple[HTTPStatus, bytes, str]:
-        method, path, fields = await _head(reader)
-        self._authorise(fields.get("authorization", ""))
+    async def _change(self, exchange: Exchange) -> Reply:
+        method, path = exchange.method, exchange.path
         number = path.removeprefix(f"{_EVENTS}/")
         if path == _EVENTS:
             if method != "POST":
-                _refuse(HTTPStatus.METHOD_NOT_ALLOWED, "POST an event here")
+                raise HttpRefusal(HTTPStatus.METHOD_NOT_ALLOWED, "POST an event here")
         elif path.startswith(f"{_EVENTS}/") and _ID.fullmatch(number):
             if method == "DELETE":
                 if not await self._carry(number, "", ()):
-                    _refuse(HTTPStatus.NOT_FOUND, f"there is no event '{number}' in force")
-                return HTTPStatus.NO_CONTENT, b"", ""
+                    detail = f"there is no event '{number}' in force"
+                    raise HttpRefusal(HTTPStatus.NOT_FOUND, detail)
+                return Reply(HTTPStatus.NO_CONTENT)
             if method != "PUT":
-                _refuse(HTTPStatus.METHOD_NOT_ALLOWED, "PUT or DELETE an event here")
+                raise HttpRefusal(HTTPStatus.METHOD_NOT_ALLOWED, "PUT or DELETE an event here")
         else:
-            _refuse(HTTPStatus.NOT_FOUND, "there are POST /events, PUT and DELETE /events/ID")
-        body = await _body(reader, fields)
+            detail = "there are POST /events, PUT and DELETE /events/ID"
+            raise HttpRefusal(HTTPStatus.NOT_FOUND, detail)
+        body = await exchange.read_body(MAX_BODY)
         try:
             name, wishes = read_event(body)
         except ConfigError as error:
-            _refuse(HTTPStatus.BAD_REQUEST, str(error))
+            raise HttpRefusal(HTTPStatus.BAD_REQUEST, str(error)) from None
         if method == "POST":
             number = hashlib.sha256(body).hexdigest()[:16]
         await self._carry(number, name, wishes)
         event = {"id": number, "objectType": "EVENT", **json.loads(body)} | {"id": number}
         status = HTTPStatus.CREATED if method == "POST" else HTTPStatus.OK
-        return status, json.dumps(event).encode(), f"Location: {_EVENTS}/{number}"
+        where = ("Location", f"{_EVENTS}/{number}")
+        return Reply(status, json.dumps(event).encode(), fields=(where,))
 
     def _authorise(self, given: str) -> None:
         scheme, _, token = given.partition(" ")
         wanted = _token(self._token_file)
         if not wanted:
-            _refuse(HTTPStatus.SERVICE_UNAVAILABLE, "no token is set up: see the service's log")
+            detail = "no token is set up: see the service's log"
+            raise HttpRefusal(HTTPStatus.SERVICE_UNAVAILABLE, detail)
         same = hmac.compare_digest(token.strip().encode(), wanted)
         if scheme.lower() != "bearer" or not same:
-            _refuse(HTTPStatus.UNAUTHORIZED, "send the token: 'Authorization: Bearer TOKEN'")
-        task = asyncio.current_task()
-        assert task is not None
-        self._strangers.pop(task, None)
+            detail = "send the token: 'Authorization: Bearer TOKEN'"
+            raise HttpRefusal(HTTPStatus.UNAUTHORIZED, detail)
+
+
+def event_page(carry: Carry, token_file: Path) -> HttpPages:
+    """The page of events; see `EventPage`."""
+    return HttpPages(EventPage(carry, token_file).answer, MAX_OPEN)
 
 
 def _token(path: Path) -> bytes:
@@ -177,44 +133,3 @@ def _token(path: Path) -> bytes:
         _log.error("power.events: token file %s: %s", path, error)
         return b""
     return token
-
-
-async def _head(reader: asyncio.StreamReader) -> tuple[str, str, dict[str, str]]:
-    """Method, path and fields of a request."""
-    try:
-        head = await reader.readuntil(b"\r\n\r\n")
-    except asyncio.LimitOverrunError:
-        _refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"at most {MAX_HEAD} bytes")
-    first, *lines = head.decode("latin-1").split("\r\n")
-    words = first.split(" ")
-    if len(words) != 3 or not words[2].startswith("HTTP/1."):
-        _refuse(HTTPStatus.BAD_REQUEST, "is not an HTTP/1.1 request")
-    fields: dict[str, str] = {}
-    for line in lines:
-        name, colon, value = line.partition(":")
-        if not colon:
-            continue
-        if (key := name.strip().lower()) in fields and key in ("content-length", "authorization"):
-            _refuse(HTTPStatus.BAD_REQUEST, f"has the field {key} twice")
-        fields[key] = value.strip()
-    return words[0], words[1].split("?")[0], fields
-
-
-async def _body(reader: asyncio.StreamReader, fields: dict[str, str]) -> bytes:
-    if "transfer-encoding" in fields:
-        _refuse(HTTPStatus.LENGTH_REQUIRED, "send Content-Length, not chunks")
-    length = fields.get("content-length", "")
-    if not (length.isascii() and length.isdigit()):
-        _refuse(HTTPStatus.LENGTH_REQUIRED, "send Content-Length")
-    if len(length) > 9 or int(length) > MAX_BODY:
-        _refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"an event has at most {MAX_BODY} bytes")
-    return await reader.readexactly(int(length))
-
-
-def _refuse(status: HTTPStatus, detail: str) -> NoReturn:
-    raise _Problem(status, detail)
-
-
-def _problem(status: HTTPStatus, detail: str) -> bytes:
-    problem = {"type": "about:blank", "title": status.phrase, "status": status.value}
-    return json.dumps({**problem, "detail": detail}).encode()

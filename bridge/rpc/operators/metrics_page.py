@@ -1,80 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Serves the page /metrics to everyone who can reach the address, in the operators' process.
+"""Serves the page /metrics to everyone who can reach the address, in the operators' process."""
 
-Callers over TCP are not authenticated. So every connection gets one answer within `PATIENCE_S`, and
-if there are too many, the oldest is closed.
-"""
-
-import asyncio
-import contextlib
-import logging
-import socket
 from collections.abc import Awaitable, Callable
+from http import HTTPStatus
 
-_log = logging.getLogger(__name__)
+from bridge.rpc.operators.http_pages import Exchange, HttpPages, HttpRefusal, Reply
 
-PATIENCE_S = 10.0
-_LONGEST = 16 << 10
+_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class MetricsPage:
-    """Answers HTTP requests for one page."""
+def metrics_page(page: Callable[[], Awaitable[bytes]], max_open: int) -> HttpPages:
+    """The page.
 
-    def __init__(self, page: Callable[[], Awaitable[bytes]], most: int) -> None:
-        """Prepares it.
+    Args:
+        page: the metrics as text.
+        max_open: connections at a time.
+    """
 
-        Args:
-            page: the metrics as text.
-            most: connections at a time.
-        """
-        self._page = page
-        self._most = most
-        self._open: dict[asyncio.Task[None], None] = {}
+    async def answer(exchange: Exchange) -> Reply:
+        if exchange.method not in ("GET", "HEAD"):
+            raise HttpRefusal(HTTPStatus.METHOD_NOT_ALLOWED, "GET /metrics")
+        if exchange.path not in ("/", "/metrics"):
+            raise HttpRefusal(HTTPStatus.NOT_FOUND, "there is GET /metrics")
+        return Reply(HTTPStatus.OK, await page(), _CONTENT_TYPE)
 
-    async def serve(self, listener: socket.socket) -> asyncio.Server:
-        """Starts to answer at a listening socket."""
-        return await asyncio.start_server(self._come, sock=listener, limit=_LONGEST)
-
-    async def _come(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        if len(self._open) >= self._most:
-            oldest = next(iter(self._open))
-            del self._open[oldest]
-            oldest.cancel()
-        self._open[task] = None
-        try:
-            async with asyncio.timeout(PATIENCE_S):
-                head = await reader.readuntil(b"\r\n\r\n")
-                await self._answer(head, writer)
-        except (TimeoutError, asyncio.CancelledError, asyncio.LimitOverrunError, EOFError, OSError):
-            pass
-        finally:
-            self._open.pop(task, None)
-            with contextlib.suppress(Exception):
-                writer.transport.abort() if writer.transport.get_write_buffer_size() else (
-                    writer.close()
-                )
-
-    async def _answer(self, head: bytes, writer: asyncio.StreamWriter) -> None:
-        line = head.split(b"\r\n", 1)[0].split(b" ")
-        method, path = [*line, b"", b""][:2]
-        state, body = "200 OK", b""
-        if method not in (b"GET", b"HEAD"):
-            state = "405 Method Not Allowed"
-        elif path.split(b"?")[0] not in (b"/", b"/metrics"):
-            state = "404 Not Found"
-        else:
-            body = await self._page()
-        lines = [
-            f"HTTP/1.1 {state}",
-            "Content-Type: text/plain; version=0.0.4; charset=utf-8",
-            f"Content-Length: {len(body)}",
-            "Connection: close",
-        ]
-        writer.write("\r\n".join(lines).encode() + b"\r\n\r\n")
-        if method == b"GET":
-            writer.write(body)
-        await writer.drain()
-        # The client closes first where possible: an early close can discard data in flight.
-        writer.write_eof()
+    return HttpPages(answer, max_open)

@@ -21,8 +21,8 @@ from typing import Any
 from bridge.planning.sharing import exchange_text
 from bridge.power.entry_log import Wish
 from bridge.rpc.operators.changes import Requester
-from bridge.rpc.operators.event_page import Carry, EventPage
-from bridge.rpc.operators.metrics_page import MetricsPage
+from bridge.rpc.operators.event_page import Carry, event_page
+from bridge.rpc.operators.metrics_page import metrics_page
 from bridge.rpc.operators.server import OperatorService, serve
 from bridge.rpc.transport.callers import Peers
 from bridge.rpc.transport.descriptors import affordable, raise_descriptor_limit
@@ -99,12 +99,11 @@ async def _serve(settings: dict[str, Any], asker: Asker) -> None:
         listener = socket.socket(fileno=settings["metrics"])
         listener.setblocking(False)
         readers = max(2, min(32, settings["descriptors"] // 8))
-        pages = await MetricsPage(_cached(asker), readers).serve(listener)
-        servers.append(pages)
+        servers.append(await metrics_page(_cached(asker), readers).serve(listener))
     if settings["events"] is not None:
         listener = socket.socket(fileno=settings["events"])
         listener.setblocking(False)
-        page = EventPage(_taking(asker, service), Path(settings["token_file"]))
+        page = event_page(_taking(asker, service), Path(settings["token_file"]))
         servers.append(await page.serve(listener))
     gate.start()
     asker.tell(MessageKind.READY)
