@@ -12,7 +12,7 @@ import pytest
 from schedbridge_contracts.crosses import each
 from tests.mutants import __main__ as trial
 from tests.mutants import running
-from tests.mutants.mutants import FILE, Unfit, read
+from tests.mutants.mutants import FILE, ROOT, Unfit, read
 
 SUITES, MUTANTS = read(FILE.read_text(encoding="utf-8"))
 SMALL_TREE = {
@@ -51,6 +51,15 @@ def test_a_mutant_applies_and_is_a_program(mutant):
     text = mutant.text()
     if mutant.file.endswith(".py"):
         compile(text, mutant.file, "exec")
+
+
+def test_what_the_suites_run_is_there():
+    """A suite that moved would notice nothing, which only a whole run would tell."""
+    named = {
+        word for words in SUITES.values() for word in words if word.startswith(("tests/", "sch"))
+    }
+    assert len(named) > 20
+    assert sorted(name for name in named if not (ROOT / name).exists()) == []
 
 
 def test_a_patch_that_does_not_apply_is_loud():
