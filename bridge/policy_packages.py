@@ -18,6 +18,8 @@ from bridge.policies.catalogue import PACKAGE
 GROUP: Final = "schedbridge.policies"
 _MAX_NAME: Final = 60
 """The length of a name, characters."""
+_MAX_SUMMARY: Final = 120
+"""The length of a summary, characters."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class Known:
         presets: by name.
         package_of: from the name of a preset to that of the package that it comes from; without
             those of schedbridge itself.
+        summaries: a line for each preset that a site may choose in production.
         problems: a sentence for each package, or name of one, that was left out.
     """
 
@@ -37,6 +40,7 @@ class Known:
     )
     presets: dict[str, PolicySpec] = field(default_factory=dict)
     package_of: dict[str, str] = field(default_factory=dict)
+    summaries: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
 
@@ -70,6 +74,8 @@ def _add(found: Known, package_name: str, package: PolicyPackage) -> None:
     for spec in package.presets:
         if is_free("preset", spec.name, found.presets):
             found.presets[spec.name] = spec
+            if spec.name in package.summaries:
+                found.summaries[spec.name] = package.summaries[spec.name]
             if package_name:
                 found.package_of[spec.name] = package_name
 
@@ -95,6 +101,13 @@ def _check(_: str, package: PolicyPackage) -> None:
         if not isinstance(spec, PolicySpec):
             raise ValueError(f"a preset must be a PolicySpec, not {type(spec).__name__}")
         _check_name(spec.name)
+    if not isinstance(package.summaries, Mapping):
+        raise ValueError("'summaries' must be a mapping")
+    for name, line in package.summaries.items():
+        if not isinstance(line, str) or not line.isprintable() or len(line) > _MAX_SUMMARY:
+            raise ValueError(
+                f"the summary of {name!r:.80} must be at most {_MAX_SUMMARY} printable characters"
+            )
 
 
 def _check_name(name: object) -> None:

@@ -65,6 +65,11 @@ SIMULATION_ONLY: Final = frozenset({"oracle"})
 """Predictors for simulations only."""
 
 
+def summaries() -> Mapping[str, str]:
+    """A line for each preset that a site may choose in production, by its name."""
+    return known().summaries
+
+
 def choices() -> dict[str, list[str]]:
     """Names of all presets, and of the algorithms of each stage."""
     return {"preset": list(PRESETS)} | {

@@ -52,10 +52,13 @@ class PolicyPackage:
         algorithms: from a stage to names and algorithms.
         presets: policies that can be run by one name; made of the package's own algorithms and
             of those that come with schedbridge.
+        summaries: a line for each preset that a site may choose in production, by its name; the
+            others are listed by `schedbridge policy show --all`.
     """
 
     algorithms: Mapping[str, Mapping[str, Algorithm]] = field(default_factory=dict)
     presets: tuple[PolicySpec, ...] = ()
+    summaries: Mapping[str, str] = field(default_factory=dict)
 
 
 def preset(

@@ -73,4 +73,17 @@ PACKAGE: Final = PolicyPackage(
         preset("power-plan", "fcfs", "conservative", "sequential", reshape="power-plan"),
         preset("pairs", "fcfs", "easy", "sequential", share="pairs"),
     ),
+    summaries={
+        DEFAULT: "Slurm's priorities; every job has a planned start",
+        "easy": "first come, first served; only the first waiting job has a reserved start",
+        "conservative": "first come, first served; every job has a planned start",
+        "pbs": "PBS's order and node_sort_key; every job has a planned start",
+        "openccs": "Slurm's priorities; announced starts only move earlier",
+        "responsive": "short waits for short jobs; run times are predicted",
+        "search": "least mean slowdown; long and wide jobs may wait longer",
+        "recommended": "short mean waits; no class of jobs should wait much longer than under easy",
+        "malleable": "as conservative; running malleable jobs lend nodes to waiting jobs",
+        "power-plan": "as malleable, within a power corridor",
+        "pairs": "as easy; jobs that consent share nodes, within a bound on their slowdown",
+    },
 )

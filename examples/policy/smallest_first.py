@@ -43,4 +43,7 @@ class SmallestFirst:
 PACKAGE = PolicyPackage(
     algorithms={"order": {"smallest-first": Algorithm("smallest_first:SmallestFirst")}},
     presets=(preset("smallest-first", "smallest-first", "easy", "best-fit"),),
+    summaries={
+        "smallest-first": "the fewest nodes first; no job is passed for more than four hours"
+    },
 )

@@ -2,7 +2,7 @@
 import pytest
 
 from bridge.errors import ConfigError
-from bridge.registry import PRESETS, build, choices, describe, parse_policy
+from bridge.registry import PRESETS, build, choices, describe, parse_policy, summaries
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -63,3 +63,10 @@ def test_choices_name_every_stage():
         "reshape",
         "share",
     }
+
+
+def test_a_site_chooses_from_few_presets_and_each_has_a_line():
+    assert set(summaries()) <= set(PRESETS)
+    assert len(summaries()) <= 12
+    assert {"recommended", "slurm-like"} <= set(summaries())
+    assert not {"pcp19", "asax"} & set(summaries())

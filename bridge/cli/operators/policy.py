@@ -24,11 +24,17 @@ app = typer.Typer(add_completion=False, help="Show or change the policy.", no_ar
 
 @app.command()
 def show(
-    config: ConfigOption = None, socket: SocketOption = None, as_json: JsonOption = False
+    every: Annotated[
+        bool,
+        typer.Option("--all", help="Also presets for research, and the choices of each stage."),
+    ] = False,
+    config: ConfigOption = None,
+    socket: SocketOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Show the policy in force, and the available ones."""
+    """Show the policy in force, and what a site chooses from."""
     with ask(config, socket) as service:
-        _print(service.policy(), as_json)
+        _print(service.policy(), as_json, every=every)
 
 
 @app.command("set")
@@ -53,7 +59,7 @@ def set_policy(
         _print(service.policy(text), as_json)
 
 
-def _print(reply: pb.PolicyReply, as_json: bool) -> None:
+def _print(reply: pb.PolicyReply, as_json: bool, *, every: bool = False) -> None:
     if as_json:
         print_json(reply)
         return
@@ -62,6 +68,11 @@ def _print(reply: pb.PolicyReply, as_json: bool) -> None:
         say(f"# the cluster has no resource {shown(name)}: rules on it have no effect")
     for problem in reply.left_out:
         say(f"# left out: {shown(problem)}")
-    say("# choices")
-    for line in reply.choices:
-        say(f"#   {line}")
+    say("# presets; all choices: schedbridge policy show --all")
+    width = max((len(shown(preset.name)) for preset in reply.presets), default=0)
+    for preset in reply.presets:
+        say(f"#   {shown(preset.name):{width}}  {shown(preset.summary)}")
+    if every:
+        say("# choices")
+        for line in reply.choices:
+            say(f"#   {line}")

@@ -12,7 +12,7 @@ import grpc
 from google.protobuf.message import Message
 
 from bridge.planning.site_rules.lowered_rules import unknown_to
-from bridge.registry import SIMULATION_ONLY, choices, left_out
+from bridge.registry import SIMULATION_ONLY, choices, left_out, summaries
 from bridge.rpc.controller.cycles import Published
 from bridge.rpc.operators.explain import WhatIf, explain, planned_jobs
 from bridge.rpc.operators.power_view import power_reply
@@ -140,6 +140,7 @@ def policy(view: View, request: pb.PolicyRequest, asking: Asking) -> pb.PolicyRe
         choices=_told(choices()),
         unknown_resources=() if view.published is None else _unknown(view),
         left_out=left_out(),
+        presets=[pb.PresetSummary(name=name, summary=line) for name, line in summaries().items()],
     )
 
 

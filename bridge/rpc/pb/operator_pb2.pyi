@@ -348,17 +348,27 @@ class PolicyRequest(_message.Message):
     set: str
     def __init__(self, set: _Optional[str] = ...) -> None: ...
 
+class PresetSummary(_message.Message):
+    __slots__ = ("name", "summary")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SUMMARY_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    summary: str
+    def __init__(self, name: _Optional[str] = ..., summary: _Optional[str] = ...) -> None: ...
+
 class PolicyReply(_message.Message):
-    __slots__ = ("yaml", "choices", "unknown_resources", "left_out")
+    __slots__ = ("yaml", "choices", "unknown_resources", "left_out", "presets")
     YAML_FIELD_NUMBER: _ClassVar[int]
     CHOICES_FIELD_NUMBER: _ClassVar[int]
     UNKNOWN_RESOURCES_FIELD_NUMBER: _ClassVar[int]
     LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
+    PRESETS_FIELD_NUMBER: _ClassVar[int]
     yaml: str
     choices: _containers.RepeatedScalarFieldContainer[str]
     unknown_resources: _containers.RepeatedScalarFieldContainer[str]
     left_out: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, yaml: _Optional[str] = ..., choices: _Optional[_Iterable[str]] = ..., unknown_resources: _Optional[_Iterable[str]] = ..., left_out: _Optional[_Iterable[str]] = ...) -> None: ...
+    presets: _containers.RepeatedCompositeFieldContainer[PresetSummary]
+    def __init__(self, yaml: _Optional[str] = ..., choices: _Optional[_Iterable[str]] = ..., unknown_resources: _Optional[_Iterable[str]] = ..., left_out: _Optional[_Iterable[str]] = ..., presets: _Optional[_Iterable[_Union[PresetSummary, _Mapping]]] = ...) -> None: ...
 
 class ReserveRequest(_message.Message):
     __slots__ = ("name", "start_s", "duration_s", "nodes", "chunks", "partition", "users", "accounts", "displace", "dry_run", "licences")
