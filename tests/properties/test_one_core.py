@@ -9,22 +9,28 @@ import pytest
 from bridge.model.job_columns import objects
 from bridge.planning.scheduler.list_scheduler import ListScheduler
 from bridge.ports import Conditions, Preference, Selection
+from bridge.registry import build, choices, parse_policy
 from bridge.units import NEVER, UNPLANNED
+from schedbridge_contracts.builders import a_running_job, a_snapshot
 from schedbridge_contracts.crosses import each
 from schedbridge_contracts.cycles import check
 from schedbridge_contracts.test_plan_stage import with_bounds
 from schedbridge_contracts.worlds import random_world
 
 DEPTHS = (None, 1, 3)
+PLACES = tuple(build(parse_policy({"place": name})).place for name in choices()["place"])
 
 
-def schedulers(snapshot, selection):
-    """The same rows for both: one that chose the fast path, one that is made to use the book."""
-    order = np.argsort(snapshot.jobs.submit_s, kind="stable")
+def preference_by(selection, snapshot):
     rank = np.arange(len(snapshot.nodes), dtype=np.int32)
     if selection == Selection.BEST_FIT:
         rank %= 3
-    preference = Preference(selection, rank)
+    return Preference(selection, rank)
+
+
+def schedulers(snapshot, preference):
+    """The same rows for both: one that chose the fast path, one that is made to use the book."""
+    order = np.argsort(snapshot.jobs.submit_s, kind="stable")
     fast = ListScheduler(snapshot, order, preference, Conditions())
     book = ListScheduler(snapshot, order, preference, Conditions(), by_book=True)
     assert (fast.by_book, book.by_book) == (False, True)
@@ -56,7 +62,7 @@ def test_they_give_the_same_starts_and_nodes(seed, selection):
     snapshot = by_name(random_world(seed))
     if seed % 2:
         snapshot = with_bounds(snapshot, seed)
-    fast, book = schedulers(snapshot, selection)
+    fast, book = schedulers(snapshot, preference_by(selection, snapshot))
     for depth in DEPTHS:
         one, other = fast.schedule(depth=depth), book.schedule(depth=depth)
         assert one.start_s.tolist() == other.start_s.tolist()
@@ -96,19 +102,47 @@ def tasks_alone(snapshot):
     )
 
 
-@each(seed=range(100))
-def test_tasks_get_the_same_nodes_by_best_fit(seed):
-    snapshot = tasks_alone(random_world(seed))
-    fast, book = schedulers(snapshot, Selection.BEST_FIT)
-    for depth in DEPTHS:
-        assert fast.schedule(depth=depth).start_s.tolist() == (
-            book.schedule(depth=depth).start_s.tolist()
-        )
-        mine, theirs = fast.plan("one"), book.plan("other")
-        assert check(snapshot, theirs) == ()
-        assert mine.indptr.tolist() == theirs.indptr.tolist()
-        assert mine.nodes.tolist() == theirs.nodes.tolist()
-        assert mine.tasks.tolist() == theirs.tasks.tolist()
+def as_it_is(snapshot):
+    return snapshot
+
+
+def half_filled(snapshot):
+    """The same world; one running job after the other holds half of every second node's CPUs."""
+    cpus = snapshot.nodes.capacity[:, 0]
+    running = [
+        a_running_job((node,), end_s=30 * (node + 1), shared=True, cpus=int(cpus[node]) // 2)
+        for node in range(0, len(cpus), 2)
+    ]
+    licences = [(name, 0) for name in snapshot.licences]
+    held = a_snapshot(nodes=len(cpus), running=running, licences=licences)().running
+    return dataclasses.replace(snapshot, running=held)
+
+
+def empty(snapshot):
+    nobody = a_snapshot(licences=[(name, 0) for name in snapshot.licences])().running
+    return dataclasses.replace(snapshot, running=nobody)
+
+
+def preferences(snapshot):
+    """Those of all place policies, each once."""
+    found = [place.preference(snapshot) for place in PLACES]
+    return {(one.selection, one.rank.tobytes()): one for one in found}.values()
+
+
+@each(seed=range(30), filled=(as_it_is, half_filled, empty))
+def test_tasks_get_the_same_nodes_by_every_place_policy(seed, filled):
+    snapshot = filled(tasks_alone(random_world(seed)))
+    for preference in preferences(snapshot):
+        fast, book = schedulers(snapshot, preference)
+        for depth in DEPTHS:
+            assert fast.schedule(depth=depth).start_s.tolist() == (
+                book.schedule(depth=depth).start_s.tolist()
+            )
+            mine, theirs = fast.plan("one"), book.plan("other")
+            assert check(snapshot, theirs) == ()
+            assert mine.indptr.tolist() == theirs.indptr.tolist()
+            assert mine.nodes.tolist() == theirs.nodes.tolist()
+            assert mine.tasks.tolist() == theirs.tasks.tolist()
 
 
 @each(seed=range(40))

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Order of the nodes that can hold a request at its start: Select::BEST_FIT of
-// python/single_pass/nodes.cpp.
+// Which of the nodes that can hold a request at its start it takes.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +8,6 @@
 #include "book/search/search.hpp"
 
 namespace bridge {
-
-// A node that holds chunks of a group during a job.
-struct Seat {
-    int32_t position;
-    int64_t room; // capacity in chunks, at least one
-};
 
 // Sorts seats of equal rank, given in node order. Shared chunks: the node with the least left over
 // when filled comes first. Exclusive chunks: the smallest node, then the one that is used again

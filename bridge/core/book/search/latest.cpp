@@ -4,7 +4,6 @@
 #include "book/search/search.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 namespace bridge {
 
@@ -141,73 +140,79 @@ int64_t BookSearch::room(const Group &sought, size_t position, int64_t start, in
     return state_.lines.room(position, shape.line_need(), start, length, most).times;
 }
 
-bool BookSearch::map_one(const Request &request, int64_t start, int64_t length,
-                         std::vector<Placed> &placed) {
-    const Group &sought = request.sought.front();
-    const bool known = found_.start == start && found_.length == length && found_.sought == sought;
-    int64_t missing = sought.count;
-    const auto take = [&](int32_t position, int64_t chunks) {
-        missing -= chunks;
-        if (request.arrangement != Arrangement::PACK) {
-            placed.push_back({position, 0, static_cast<int32_t>(chunks)});
-            return;
+// The first nodes in order that hold a chunk each.
+bool BookSearch::seat_first(const Group &sought, int64_t start, int64_t length) {
+    seats_.clear();
+    const auto full = [&](int32_t position, int64_t fits) {
+        if (fits > 0) {
+            seats_.push_back({position, 1});
         }
-        for (size_t g = 0; g < request.groups.size(); ++g) {
-            placed.push_back(
-                {position, static_cast<int32_t>(g), static_cast<int32_t>(request.groups[g].count)});
-        }
+        return static_cast<int64_t>(seats_.size()) == sought.count;
     };
-    if (state_.nodes.best_fit()) {
-        const Shape &shape = state_.requests.shape(sought.shape);
-        std::vector<Seat> seats;
-        for (const int32_t p : shape.positions()) {
-            const int64_t fits = room(sought, static_cast<size_t>(p), start, length, sought.count);
-            if (fits > 0) {
-                seats.push_back({p, fits});
-            }
-        }
-        sort_by_fit(state_, shape, start, length, seats);
-        const int64_t held =
-            std::accumulate(seats.begin(), seats.end(), int64_t{0},
-                            [](int64_t sum, const Seat &seat) { return sum + seat.room; });
-        if (held < sought.count) {
-            return false;
-        }
-        const std::vector<Seat> taken = fewest_seats(state_, seats, sought.count);
-        int64_t left = sought.count - static_cast<int64_t>(taken.size()); // beyond one on each
-        for (const Seat &seat : taken) {
-            const int64_t more = std::min(left, seat.room - 1);
-            take(seat.position, 1 + more);
-            left -= more;
-        }
-        return true;
+    if (found_.start == start && found_.length == length && found_.sought == sought) {
+        return sought.count == 1 ? full(found_.position, 1)
+                                 : std::any_of(parts_.begin(), parts_.end(), [&](const Part &part) {
+                                       return full(part.position, part.room);
+                                   });
     }
-    if (known && sought.count == 1) {
-        take(found_.position, 1);
-        return true;
-    }
-    if (known) {
-        for (const Part &part : parts_) {
-            const int64_t chunks = std::min(part.room, missing);
-            if (chunks > 0) {
-                take(part.position, chunks);
-            }
-            if (missing == 0) {
-                return true;
-            }
+    const std::vector<int32_t> &positions = state_.requests.shape(sought.shape).positions();
+    return std::any_of(positions.begin(), positions.end(), [&](int32_t p) {
+        return full(p, room(sought, static_cast<size_t>(p), start, length, 1));
+    });
+}
+
+// The fewest nodes that hold all chunks, as NodeChoice of the single pass takes them.
+bool BookSearch::seat_fewest(const Group &sought, int64_t start, int64_t length) {
+    const Shape &shape = state_.requests.shape(sought.shape);
+    const BookNodes &nodes = state_.nodes;
+    seats_.clear();
+    int64_t held = 0;
+    for (const int32_t position : shape.positions()) {
+        const auto p = static_cast<size_t>(position);
+        const int64_t fits = room(sought, p, start, length, sought.count);
+        if (fits == 0) {
+            continue;
         }
-    }
-    for (const int32_t p : state_.requests.shape(sought.shape).positions()) {
-        const int64_t chunks = room(sought, static_cast<size_t>(p), start, length, missing);
-        if (chunks > 0) {
-            take(p, chunks);
-        }
-        if (missing == 0) {
+        seats_.push_back({position, fits});
+        held += fits;
+        const auto lowest = static_cast<size_t>(seats_.front().position);
+        if (!nodes.best_fit() && fits == sought.count && nodes.rank(p) == nodes.rank(lowest)) {
+            seats_ = {seats_.back()}; // nothing precedes the first node that holds all
             return true;
         }
     }
-    placed.clear();
-    return false;
+    if (held < sought.count) {
+        return false;
+    }
+    if (nodes.best_fit()) {
+        sort_by_fit(state_, shape, start, length, seats_);
+    }
+    seats_ = fewest_seats(state_, seats_, sought.count);
+    return true;
+}
+
+bool BookSearch::map_one(const Request &request, int64_t start, int64_t length,
+                         std::vector<Placed> &placed) {
+    const Group &sought = request.sought.front();
+    const bool in_order =
+        !state_.nodes.best_fit() && std::min(sought.count, sought.most_per_node) == 1;
+    if (!(in_order ? seat_first(sought, start, length) : seat_fewest(sought, start, length))) {
+        return false;
+    }
+    int64_t left = sought.count - static_cast<int64_t>(seats_.size()); // beyond one on each
+    for (const Seat &seat : seats_) {
+        const int64_t more = std::min(left, seat.room - 1);
+        left -= more;
+        if (request.arrangement != Arrangement::PACK) {
+            placed.push_back({seat.position, 0, static_cast<int32_t>(1 + more)});
+            continue;
+        }
+        for (size_t g = 0; g < request.groups.size(); ++g) {
+            placed.push_back({seat.position, static_cast<int32_t>(g),
+                              static_cast<int32_t>(request.groups[g].count)});
+        }
+    }
+    return true;
 }
 
 bool BookSearch::map(int32_t id, int64_t start, int64_t length, std::vector<Placed> &placed) {

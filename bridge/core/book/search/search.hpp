@@ -5,8 +5,8 @@
 // 1. Exact: a start is skipped only if no mapping exists there. Candidates are the first start
 //    allowed and the times at which something ends or opens (for the latest start: the last one
 //    allowed, and those from which the job ends as something begins).
-// 2. Nodes are taken in order of rank, then index; a node takes as many chunks as fit (FREE). By
-//    best fit, one group of chunks takes the fewest nodes that hold it.
+// 2. Nodes are taken in order of rank, then by fit (best fit) or index. One group of chunks takes
+//    the fewest nodes that hold it, as in the single pass.
 // 3. Several groups on shared nodes are a packing problem: first greedily, with the most demanding
 //    chunks (largest share of the system) on the first nodes; if that fails, exactly
 //    (packing.cpp).
@@ -40,6 +40,12 @@ struct Terms {
 
     const Term *begin() const { return at; }
     const Term *end() const { return at + n; }
+};
+
+// A node that holds chunks of a group during a job.
+struct Seat {
+    int32_t position;
+    int64_t room; // capacity in chunks, at least one
 };
 
 // Chunks of one group on one node; group RAW: amounts without a request.
@@ -209,6 +215,7 @@ class BookSearch {
     Due due_;
     std::vector<std::pair<int64_t, int64_t>> gains_;
     std::vector<int64_t> first_;
+    std::vector<Seat> seats_;    // scratch: of the last mapping of one group
     SearchCache::Answer answer_; // of one sought group
 
     int64_t summary_worth_ = 0;   // how much more often spans would have helped than not
@@ -250,6 +257,8 @@ class BookSearch {
     int64_t last_on_nodes(int32_t request, int64_t length, int64_t from, int64_t earliest);
     int64_t change_after(const Request &request, int64_t time) const;
     int64_t change_before(const Request &request, int64_t time, int64_t length) const;
+    bool seat_first(const Group &sought, int64_t start, int64_t length);
+    bool seat_fewest(const Group &sought, int64_t start, int64_t length);
     bool map_one(const Request &request, int64_t start, int64_t length,
                  std::vector<Placed> &placed);
     bool map_groups(const Request &request, int64_t start, int64_t length,

@@ -60,8 +60,9 @@ Rules:
 
 1. A search is exact: a start is skipped only if no mapping exists there. (Packings of many
    groups may be too many to try all: ``given_up`` counts the starts skipped for that.)
-2. Nodes are taken in order of rank, then index, each with as many chunks as fit (FREE). Of
-   several groups, those with the largest chunks (share of the system) are placed first.
+2. Nodes are taken in order of rank, then index. One group takes the fewest nodes that hold it,
+   but none of higher rank to save one of lower rank. Of several groups, those with the largest
+   chunks (share of the system) are placed first, as many on each node as fit (FREE).
 3. Booking a job never moves or changes another booking.
 4. A node without any resource (all capacities 0) is not used. An exclusive job has a node to
    itself for its whole length; its chunks are then limited by the capacity only.
@@ -88,9 +89,8 @@ Args:
         keeps for chunks that request it, (n_nodes, n_res) int64: all other chunks together
         get no more of the other resources than the capacity less that, and cannot have
         such a node exclusively. (PACK: unless a chunk of the same job requests it.)
-    select: a ``Select`` code. By BEST_FIT a request of one group takes the fewest nodes
-        that hold it, but none of higher rank to save one of lower rank. Requests of several
-        groups that request different chunks take nodes as by SEQUENTIAL.)")
+    select: a ``Select`` code. Requests of several groups that request different chunks take
+        nodes as by SEQUENTIAL.)")
         .def_prop_ro("now", &PyBook::now, "The present, s.")
         .def_prop_ro("n_nodes", &PyBook::n_nodes, "Number of nodes.")
         .def_prop_ro("given_up", &PyBook::given_up,
