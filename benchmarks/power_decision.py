@@ -27,9 +27,8 @@ from bridge.lab.sim.workloads.esp import esp
 from bridge.lab.sim.workloads.job_power import drawn_around
 from bridge.lab.sim.workloads.malleable_jobs import with_malleable
 from bridge.lab.sim.workloads.system import pool_of
-from bridge.model.rules.limits import Rules
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import Corridor, NodePower, PowerRules
+from bridge.model.rules.power import Corridor, NodePower, PowerRules, with_power
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.power.estimates import system_power
@@ -95,7 +94,7 @@ def site(world: Snapshot, lower: float, upper: float) -> Site:
         (int(idle_w + lower * (least_w - idle_w)) if lower else 0,),
         (int(idle_w + upper * (most_w - idle_w)),),
     )
-    return Site(Rules(power=PowerRules(bounds, (NODE,))))
+    return with_power(Site(), PowerRules(bounds, (NODE,)))
 
 
 def measure(world: Snapshot, where: Site, preset: str, repeats: int) -> tuple[list[float], int]:

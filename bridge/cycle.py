@@ -87,7 +87,7 @@ def run_cycle(
     prediction = predicting.prediction
     predicted = snapshot
     if prediction is not None:
-        prediction = drop_unsafe(snapshot, prediction, site.rules, site.cron_s)
+        prediction = drop_unsafe(snapshot, prediction, site)
         predicted = guests_counted_once(apply_predictions(snapshot, prediction))
 
     # 2. Order: which job is considered first? Jobs that are not yet eligible are considered last.

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every plan policy must obey: chunks of any kinds, the rules of the site, protections."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from bridge.model.reasons import ReasonCode
-from bridge.model.rules.limits import Rules
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import Corridor, NodePower, PowerRules
+from bridge.model.rules.power import Corridor, NodePower, PowerRules, with_power
+from bridge.model.rules.site import Site
 from bridge.model.snapshot import Reservation
 from bridge.planning.site_rules.lowered_rules import lower, stranded
 from bridge.registry import build, parse_policy
@@ -55,7 +53,7 @@ PROTECT = {"gpu": {"cpus": 1, "mem_mib": 300}}
 def decide(snapshot, plan, *, rules=None, protect=None, power=None):
     policy = {"plan": plan, **subject.beside(order="fcfs", place="sequential")}
     site = a_site(rules, protect)
-    site = replace(site, rules=replace(site.rules, power=power))
+    site = with_power(site, power)
     made = run(snapshot, Memory(), build(parse_policy(policy)), site=site)
     assert check(snapshot, made, site) == (), gantt(snapshot, made)
     return made
@@ -82,7 +80,8 @@ class TestEveryPlan:
     def test_rules_hold_at_every_second(self, plan, seed):
         snapshot = random_world(seed, chunks=bool(seed % 2))
         made = decide(snapshot, plan, rules=RULES)
-        assert stranded(lower(parse_rules(RULES, "rules"), snapshot, DAY_S), made) == []
+        lowered = lower(Site(parse_rules(RULES, "rules"), cron_s=DAY_S), snapshot)
+        assert stranded(lowered, made) == []
 
     @each(seed=SEEDS)
     def test_protections_hold(self, plan, seed):
@@ -135,7 +134,7 @@ class TestEveryPlan:
     def test_the_bound_of_power_holds_at_every_second(self, plan, seed):
         snapshot = random_world(seed, chunks=bool(seed % 2))
         made = decide(snapshot, plan, power=POWER)
-        assert stranded(lower(Rules(power=POWER), snapshot, DAY_S), made) == []
+        assert stranded(lower(with_power(Site(), POWER), snapshot), made) == []
 
     def test_power_is_told(self, plan):
         upper = Corridor((0,), (0,), (4 * 70 + 300,))

@@ -45,6 +45,7 @@ from bridge.model.rules.limits import (
     FreePool,
     Limit,
 )
+from bridge.model.rules.power import power_of
 from bridge.model.rules.site import Protection, Site
 from bridge.model.snapshot import Snapshot
 from bridge.units import NEVER, UNPLANNED
@@ -63,13 +64,14 @@ def broken_rules(snapshot: Snapshot, site: Site, plan: Plan) -> list[tuple[int, 
     """
     rules = site.rules
     keeps = any(reservation.licences.any() for reservation in snapshot.reservations)
-    if not (rules.limits or rules.free_pools or rules.power or site.protect or keeps):
+    if not (rules.limits or rules.free_pools or site.protect or site.parts or keeps):
         return []
     rows = np.flatnonzero(
         (plan.start_s != NEVER) & (plan.start_s != UNPLANNED) & (plan.partition >= 0)
     )
     if not len(rows):
         return []
+    power = power_of(site)
     world = CheckedAmounts(snapshot, plan, rows, rules.timezone, site.cron_s)
     found = [
         *_limits(world, rules.limits),
@@ -77,7 +79,7 @@ def broken_rules(snapshot: Snapshot, site: Site, plan: Plan) -> list[tuple[int, 
         *kept_nodes(world, [pool for pool in rules.free_pools if pool.nodes is not None]),
         *_protections(world, site.protect),
         *_reserved_licences(world),
-        *(() if rules.power is None else broken_power(world, rules.power)),
+        *(() if power is None else broken_power(world, power)),
     ]
     return list(dict.fromkeys(found))
 

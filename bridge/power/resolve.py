@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.rules.corridor_entries import CalendarEntry, OperatorEntry
-from bridge.model.rules.power import NO_UPPER_W, Corridor
+from bridge.model.rules.power import NO_UPPER_W, Corridor, power_of, with_power
 from bridge.model.rules.site import Site
 from bridge.planning.site_rules.validity import windows
 from bridge.units import DAY_S, NEVER
@@ -87,10 +87,8 @@ def resolve(entries: Entries, from_s: int, until_s: int) -> Corridor:
 
 def bounded_by(site: Site, corridor: Corridor) -> Site:
     """A site with another corridor; one that does not bound power stays as it is."""
-    if site.rules.power is None:
-        return site
-    power = replace(site.rules.power, corridor=corridor)
-    return replace(site, rules=replace(site.rules, power=power))
+    power = power_of(site)
+    return site if power is None else with_power(site, replace(power, corridor=corridor))
 
 
 def sources_at(

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from bridge.model.rules.power import NO_UPPER_W, Corridor
+from bridge.model.rules.power import NO_UPPER_W, Corridor, power_of
 from bridge.model.rules.site import Site
 from bridge.planning.site_rules.corridor_text import MAX_ENTRIES
 from bridge.planning.site_rules.rules_text import PlanningSection, parse_site
@@ -32,7 +32,7 @@ def site_at(planning: Mapping[str, Any] | None, from_s: int, until_s: int | None
         ConfigError: the first error, with its key.
     """
     site = parse_site(planning)
-    if site.rules.power is None:
+    if power_of(site) is None:
         return site
     calendar = PlanningSection.model_validate(planning).calendar()
     entries = Entries(calendar, (), site.rules.timezone, site.cron_s)

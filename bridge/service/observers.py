@@ -7,7 +7,7 @@ from functools import partial
 from math import inf
 from typing import Final
 
-from bridge.model.rules.power import NO_UPPER_W
+from bridge.model.rules.power import NO_UPPER_W, power_of
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.malleable.observing import NAME as SPEED_UPS
@@ -109,7 +109,7 @@ class PowerGauges:
         metrics.watch("power_estimate_watts", self._estimate)
 
     def _bounds(self) -> tuple[int, int]:
-        power = self._site().rules.power
+        power = power_of(self._site())
         if power is None or self._snapshot is None:
             return 0, NO_UPPER_W
         return power.corridor.at(self._snapshot.now_s)
@@ -119,7 +119,7 @@ class PowerGauges:
         return inf if upper_w == NO_UPPER_W else float(upper_w)
 
     def _estimate(self) -> float:
-        power = self._site().rules.power
+        power = power_of(self._site())
         if power is None or self._snapshot is None:
             return 0.0
         return float(system_power(power, self._snapshot)[1])

@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 
 from bridge.model.plan import Plan
+from bridge.model.rules.power import power_of
 from bridge.model.snapshot import Snapshot
 from bridge.ports import Environment, Solver
 from bridge.recording.recorder import Recorder, Tap
@@ -81,7 +82,7 @@ class Scheduling:
         self._service = service
         self.tap = Tap()
         resizes = ResizeMemory(store.state())
-        power = PowerMemory(hub, lambda: self.decider.site.rules.power)
+        power = PowerMemory(hub, lambda: power_of(self.decider.site))
         self.decider = Decider(
             build(config.policy_spec),
             power.take(resizes.others),

@@ -15,7 +15,9 @@ from croniter import croniter
 from bridge.model.job import WidthRule
 from bridge.model.plan import Plan
 from bridge.model.resources import Arrangement
-from bridge.model.rules.limits import TIME, Access, Bound, FreePool, Limit, Rules, Validity
+from bridge.model.rules.limits import TIME, Access, Bound, FreePool, Limit, Validity
+from bridge.model.rules.power import power_of
+from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.units import NEVER, UNLIMITED_S, UNPLANNED
 from tests.properties.naive_power import broken_power
@@ -61,11 +63,10 @@ class Naive:
     def __init__(
         self,
         snapshot: Snapshot,
-        rules: Rules,
-        protect: Mapping[str, Mapping[str, int]],
-        cron_s: int,
+        site: Site,
     ) -> None:
-        self.snapshot, self.rules, self.protect, self.cron_s = snapshot, rules, protect, cron_s
+        self.snapshot, self.site, self.rules = snapshot, site, site.rules
+        self.protect, self.cron_s = site.protect, site.cron_s
         self.resources = list(snapshot.resources)
         self.capacity = [
             dict(zip(self.resources, row, strict=True)) for row in snapshot.nodes.capacity.tolist()
@@ -273,8 +274,9 @@ class Naive:
                     ):
                         found.append(f"row {held.row}: pool {pool.name} keeps node {node}")
             found += self._protections(there, held)
-        if self.rules.power is not None:
-            found += broken_power(self.rules.power, self.snapshot, second, there)
+        power = power_of(self.site)
+        if power is not None:
+            found += broken_power(power, self.snapshot, second, there)
         return found
 
     def _limits(self, second, there, held, resource, amount) -> list[str]:

@@ -18,7 +18,8 @@ from bridge.model.rules.limits import (
     Validity,
 )
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import NO_UPPER_W, Corridor, NodePower, PowerRules
+from bridge.model.rules.power import NO_UPPER_W, Corridor, NodePower, PowerRules, with_power
+from bridge.model.rules.site import Site
 from bridge.units import NEVER
 from schedbridge_contracts.builders import a_job, a_node, a_partition, a_running_job, a_snapshot
 
@@ -139,10 +140,13 @@ rules = st.builds(
         st.lists(pools_of_resources, max_size=1), st.lists(pools_of_nodes, max_size=1)
     ).map(lambda pair: (*pair[0], *pair[1])),
     timezone=st.sampled_from(["UTC", "Europe/Berlin"]),
-    power=st.none() | powers,
 )
-power_alone = st.builds(Rules, power=powers)
 protections = st.sampled_from([{}, {}, {"gpu": {"cpus": 1}}, {"gpu": {"cpus": 2, "mem_mib": 512}}])
+power_sites = powers.map(lambda power: with_power(Site(cron_s=CRON_S), power))
+sites = st.builds(
+    lambda given, protect, power: with_power(Site(given, protect, CRON_S), power),
+    rules, protections, st.none() | powers,
+)  # fmt: skip
 
 
 @st.composite

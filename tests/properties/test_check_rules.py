@@ -18,7 +18,7 @@ from bridge.ports import Conditions, Preference, Selection
 from bridge.units import NEVER, UNPLANNED
 from schedbridge_contracts.builders import a_job, a_reservation, a_snapshot
 from tests.properties.naive_rules import Naive
-from tests.properties.rule_worlds import CRON_S, protections, rules, worlds
+from tests.properties.rule_worlds import sites, worlds
 
 SLOW = [HealthCheck.too_slow]  # beside a load it says nothing of the generator
 
@@ -42,24 +42,24 @@ def shifted(plan: Plan, by: list[int]) -> Plan:
 
 
 @settings(max_examples=120, deadline=None, suppress_health_check=SLOW)
-@given(worlds(), rules, protections, st.lists(st.integers(0, 40), min_size=1, max_size=6))
-def test_the_judge_finds_what_a_reading_by_hand_finds(snapshot, given_rules, protect, by):
+@given(worlds(), sites, st.lists(st.integers(0, 40), min_size=1, max_size=6))
+def test_the_judge_finds_what_a_reading_by_hand_finds(snapshot, site, by):
     """Slow: reading by hand compares each job with each, at every event."""
     plan = shifted(without_rules(snapshot), by)
-    found = broken_rules(snapshot, Site(given_rules, protect, CRON_S), plan)
-    by_hand = Naive(snapshot, given_rules, protect, CRON_S).broken(plan)
+    found = broken_rules(snapshot, site, plan)
+    by_hand = Naive(snapshot, site).broken(plan)
     assert bool(found) == bool(by_hand), (found, by_hand[:5])
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=SLOW)
-@given(worlds(), rules, protections, st.lists(st.integers(0, 40), min_size=1, max_size=6))
-def test_without_those_who_are_blamed_nothing_is_broken(snapshot, given_rules, protect, by):
+@given(worlds(), sites, st.lists(st.integers(0, 40), min_size=1, max_size=6))
+def test_without_those_who_are_blamed_nothing_is_broken(snapshot, site, by):
     plan = shifted(without_rules(snapshot), by)
-    found = broken_rules(snapshot, Site(given_rules, protect, CRON_S), plan)
+    found = broken_rules(snapshot, site, plan)
     start_s = plan.start_s.copy()
     start_s[[row for row, _ in found]] = UNPLANNED
     left = dataclasses.replace(plan, start_s=start_s)
-    assert Naive(snapshot, given_rules, protect, CRON_S).broken(left) == []
+    assert Naive(snapshot, site).broken(left) == []
 
 
 @pytest.mark.parametrize(("now", "later", "broken"), [(3, 0, [0]), (2, 2, []), (2, 3, [1])])

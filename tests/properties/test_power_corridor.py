@@ -6,9 +6,8 @@ import itertools
 import numpy as np
 import pytest
 
-from bridge.model.rules.limits import Rules
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import Corridor, NodePower, PowerRules
+from bridge.model.rules.power import Corridor, NodePower, PowerRules, with_power
 from bridge.model.rules.site import Site
 from bridge.registry import build, parse_policy
 from schedbridge_contracts.builders import a_job, a_running_job, a_snapshot
@@ -100,7 +99,7 @@ def test_a_violation_that_some_configuration_ends_is_ended(preset, seed):
     possible = ended_by_some(running, waiting, bounds_w)
     for step in range(6):
         world = a_world(running, waiting, 1000 + 10 * step)
-        plan = run(world, memory, policy, site=Site(Rules(power=rules)))
+        plan = run(world, memory, policy, site=with_power(Site(), rules))
         running, waiting = a_round(running, waiting, world, plan)
     now_w = drawn_w(running, [job["width"] for job in running])
     assert now_w <= bounds_w[1] or not possible
@@ -119,7 +118,7 @@ def test_a_bound_that_some_widths_keep_holds_at_its_first_second(seed):
     possible = ended_by_some(running, [], (0, upper_w))
     for now_s in (comes_s - 10, comes_s - 5):
         world = a_world(running, [], now_s)
-        plan = run(world, memory, policy, site=Site(Rules(power=rules)))
+        plan = run(world, memory, policy, site=with_power(Site(), rules))
         running, _ = a_round(running, [], world, plan)
     first_w = drawn_w(running, [job["width"] for job in running])
     assert first_w <= upper_w or not possible
@@ -138,6 +137,6 @@ def test_two_waiting_jobs_start_together_where_one_is_not_enough(preset, watts, 
     policy, memory = build(parse_policy(preset)), Memory()
     for now_s in (1000, 1010):
         world = a_world(running, waiting, now_s)
-        plan = run(world, memory, policy, site=Site(Rules(power=rules)))
+        plan = run(world, memory, policy, site=with_power(Site(), rules))
         running, waiting = a_round(running, waiting, world, plan)
     assert waiting == []

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from bridge.cycle import run_cycle
-from bridge.model.rules.limits import Rules
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import Corridor, NodePower, PowerRules
+from bridge.model.rules.power import Corridor, NodePower, PowerRules, power_of, with_power
 from bridge.model.rules.site import Site
 from bridge.ports import State
 from bridge.registry import build, choices, parse_policy
@@ -88,7 +87,7 @@ def bounded(seed):
     upper = tuple(max(rest_w + now_w + int(rng.integers(-100, 300)), 0) for _ in range(2))
     corridor = Corridor((0, world.now_s + int(rng.integers(1, 60))), (0, 0), upper)
     power = PowerRules(corridor, (NodePower("all", NodeSet(), IDLE_W, 400),))
-    return world, Site(Rules(power=power))
+    return world, with_power(Site(), power)
 
 
 @each(seed=range(60))
@@ -100,7 +99,7 @@ def test_the_bound_holds_at_every_second(stage, seed):
     if stage == "random":
         policy = replace(policy, reshape=RandomReshape(seed))
     plan = run_cycle(world, site, State(), policy, np.random.default_rng(0)).plan
-    assert exceeded(world, plan, site.rules.power.corridor) == []
+    assert exceeded(world, plan, power_of(site).corridor) == []
 
 
 def test_without_the_bound_it_would_be_exceeded():
@@ -110,5 +109,5 @@ def test_without_the_bound_it_would_be_exceeded():
     for seed in range(20):
         world, site = bounded(seed)
         free = run_cycle(world, Site(), State(), policy, np.random.default_rng(0)).plan
-        binds += bool(exceeded(world, free, site.rules.power.corridor))
+        binds += bool(exceeded(world, free, power_of(site).corridor))
     assert binds > 6

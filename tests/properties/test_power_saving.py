@@ -12,9 +12,15 @@ from bridge.cycle import run_cycle
 from bridge.extensions.power.changes import changes_of
 from bridge.extensions.power.closing import with_powered_off
 from bridge.extensions.power.columns import NAME, PowerSaving, saving_of
-from bridge.model.rules.limits import Rules
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import NO_UPPER_W, Corridor, NodePower, PowerDown, PowerRules
+from bridge.model.rules.power import (
+    NO_UPPER_W,
+    Corridor,
+    NodePower,
+    PowerDown,
+    PowerRules,
+    with_power,
+)
 from bridge.model.rules.site import Site
 from bridge.ports import State
 from bridge.registry import build, parse_policy
@@ -91,7 +97,7 @@ def test_nodes_are_powered_as_the_rules_say(name, world, corridor, down):
     kinds = (NodePower("all", NodeSet(), IDLE_W, MAX_W),)
     rules = PowerRules(corridor, kinds, 0, 10, down)
     world = stated(world)
-    site = Site(rules=Rules(power=rules))
+    site = with_power(Site(), rules)
     policy = build(parse_policy(name))
     plan = run_cycle(world, site, State(), policy, np.random.default_rng(0)).plan
     saving = saving_of(world.nodes)
@@ -153,7 +159,7 @@ def test_under_a_tight_bound_only_nodes_that_nobody_needs_are_powered_down(seed)
     world, bound_w = a_tight_world(seed)
     kinds = (NodePower("all", NodeSet(), IDLE_W, MAX_W),)
     rules = PowerRules(Corridor((0,), (0,), (bound_w,)), kinds, 0, 10, PowerDown((), 30))
-    site = Site(rules=Rules(power=rules))
+    site = with_power(Site(), rules)
     policy = build(parse_policy("conservative"))
     plan = run_cycle(world, site, State(), policy, np.random.default_rng(0)).plan
     saving, down = saving_of(world.nodes), set(changes_of(plan).down.tolist())

@@ -17,6 +17,7 @@ from bridge.model.rules.limits import (
     Rules,
     Validity,
 )
+from bridge.model.rules.site import Site
 from bridge.planning.site_rules.lowered_rules import Extent, Sums, lower
 from bridge.units import NEVER
 from schedbridge_contracts.builders import a_job, a_node, a_partition, a_running_job, a_snapshot
@@ -204,7 +205,7 @@ def world(waiting: list, held: list):
 
 
 def lowered_terms(rules: Rules, snapshot):
-    lowered = lower(rules, snapshot, 10 * END)
+    lowered = lower(Site(rules, cron_s=10 * END), snapshot)
     table = snapshot.jobs
     rows = np.arange(len(table))
     where = np.array([parts[0] for parts in table.partitions], dtype=np.int64)

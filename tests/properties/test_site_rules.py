@@ -22,7 +22,7 @@ from bridge.registry import build, choices, parse_policy
 from bridge.safe_cycle.decider import Decider
 from bridge.units import UNPLANNED
 from tests.properties.naive_rules import Naive
-from tests.properties.rule_worlds import CRON_S, power_alone, protections, rules, worlds
+from tests.properties.rule_worlds import power_sites, sites, worlds
 
 EXAMPLES = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 SETTINGS = {
@@ -33,12 +33,10 @@ SETTINGS = {
 PLACES = st.sampled_from(
     ["sequential", "best-fit", "weighted", {"name": "compact", "budget_ms": 0}]
 )
-sites = st.builds(Site, rules=rules, protect=protections, cron_s=st.just(CRON_S))
-power_sites = st.builds(Site, rules=power_alone, cron_s=st.just(CRON_S))
 
 
 def assert_kept(snapshot: Snapshot, site: Site, plan) -> None:
-    naive = Naive(snapshot, site.rules, site.protect, site.cron_s)
+    naive = Naive(snapshot, site)
     if plan.predicted is None:
         assert naive.broken(plan) == []
     else:  # whatever they take, what starts now must be right

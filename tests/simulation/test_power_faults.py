@@ -11,6 +11,7 @@ import math
 import pytest
 
 from bridge.model.reasons import ReasonCode
+from bridge.model.rules.power import power_of
 from bridge.planning.power.estimates import system_power
 from bridge.rpc.agents.power_use import STALE_S
 from bridge.rpc.clients.operator_client import OperatorClient
@@ -129,7 +130,7 @@ def test_the_clocks_of_nodes_and_controller_do_not_matter(home, behind_s):
 
 def drawn_w(service):
     """System power by the upper estimate, in the last cycle."""
-    return system_power(service.decider.site.rules.power, service.cycles.published.snapshot)[1]
+    return system_power(power_of(service.decider.site), service.cycles.published.snapshot)[1]
 
 
 @pytest.mark.parametrize(("draws_w", "starts"), [(100, True), (200, False)])

@@ -7,6 +7,7 @@ import socket
 
 import pytest
 
+from bridge.model.rules.power import power_of
 from bridge.rpc.clients.operator_client import OperatorClient
 from bridge.rpc.operators.event_page import MAX_BODY
 from tests.simulation.services import a_home, a_service, operator_of
@@ -55,7 +56,7 @@ def served():
 
 def upper(service, world):
     world.cycle(1)
-    return service.scheduling.cycles.site.rules.power.corridor.at(world.now_s)[1]
+    return power_of(service.scheduling.cycles.site).corridor.at(world.now_s)[1]
 
 
 def test_an_event_comes_is_changed_and_goes(served):

@@ -10,7 +10,7 @@ import yaml
 
 from bridge.cli.main import main
 from bridge.errors import BridgeError, ControllerError
-from bridge.model.rules.power import NO_UPPER_W
+from bridge.model.rules.power import NO_UPPER_W, power_of
 from bridge.planning.site_rules.rules_text import parse_site
 from bridge.rpc.clients.operator_client import OperatorClient
 from bridge.rpc.pb import operator_pb2 as pb
@@ -36,7 +36,7 @@ def home():
 
 def bounds(service):
     """The bounds by which the last cycle planned."""
-    power = service.scheduling.cycles.site.rules.power
+    power = power_of(service.scheduling.cycles.site)
     return power.corridor.at(service.scheduling.cycles.published.snapshot.now_s)
 
 
@@ -205,7 +205,7 @@ def test_the_configuration_is_read_again(home):
             service._reread = lambda: parse(a_config(home, planning=planning), "test")
             service.reload()
             world.cycle(1)
-            return service.scheduling.cycles.site.rules.power and bounds(service)
+            return power_of(service.scheduling.cycles.site) and bounds(service)
 
         assert after(PLANNING) == (10, 2000)
         assert after({"power": {**POWER, "corridor": [{"upper": "1kW"}]}}) == (10, 1000)

@@ -16,6 +16,7 @@ from bridge.model.decisions.resizes import NO_RESIZES, Resizes
 from bridge.model.decisions.start_widths import NO_START_WIDTHS, StartWidths
 from bridge.model.job import Hold
 from bridge.model.plan import Plan, planned_world
+from bridge.model.rules.power import power_of
 from bridge.model.snapshot import Snapshot
 from bridge.planning.sharing.guest_rows import with_guests
 from bridge.ports import Context, Planned, Policy, Preference
@@ -70,7 +71,7 @@ class QueueReplan:
         if len(allowed) < len(resizes):
             return self(allowed, returns, planned.plan.start_widths)
         found = replace(planned, plan=replace(planned.plan, resizes=resizes, returns=returns))
-        if self.context.site.rules.power is None:
+        if power_of(self.context.site) is None:
             return found
         if len(resizes):
             found = self._within_power(found, resizes, returns)

@@ -18,7 +18,7 @@ import numpy as np
 from bridge.extensions.power.changes import PowerChanges, changes_of
 from bridge.extensions.power.columns import PowerSaving, saving_of
 from bridge.model.plan import Plan
-from bridge.model.rules.power import PowerDown, PowerRules
+from bridge.model.rules.power import PowerDown, PowerRules, power_of
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 
@@ -28,7 +28,7 @@ class PowerChangesCheck:
 
     def broken(self, snapshot: Snapshot, site: Site, plan: Plan) -> Iterator[tuple[str, str]]:
         """The violations, all of the plan as a whole."""
-        for text in broken_power_changes(snapshot, site.rules.power, plan):
+        for text in broken_power_changes(snapshot, power_of(site), plan):
             yield "", text
 
     def faults(self, snapshot: Snapshot, part: PowerChanges) -> Iterator[tuple[str, str]]:

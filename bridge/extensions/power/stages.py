@@ -13,6 +13,7 @@ from bridge.extensions.power.awake import awake_first
 from bridge.extensions.power.changes import with_changes
 from bridge.extensions.power.closing import with_powered_off
 from bridge.extensions.power.saving import power_changes
+from bridge.model.rules.power import power_of
 from bridge.model.snapshot import Snapshot
 from bridge.ports import Planned, Preference
 
@@ -30,7 +31,7 @@ class PowerStages:
 
     def after_plan(self, planned: Planned, cycle: CycleView) -> Planned:
         """Decides which nodes are powered down and up."""
-        changes = power_changes(cycle.world(), cycle.context.site.rules.power, planned.plan)
+        changes = power_changes(cycle.world(), power_of(cycle.context.site), planned.plan)
         plan = with_changes(planned.plan, changes)
         again_s = min(plan.again_s, changes.again_s)
         return replace(planned, plan=replace(plan, again_s=again_s))

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import PowerRules
 from bridge.units import NEVER
 
 EACH = "*"
@@ -193,14 +192,12 @@ class FreePool:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """All limits and FreePools of a site, and its bounds of power.
+    """All limits and FreePools of a site.
 
     Attributes:
         timezone: IANA name; local time of `Validity.cron`.
-        power: None: power is not bounded.
     """
 
     limits: tuple[Limit, ...] = ()
     free_pools: tuple[FreePool, ...] = ()
     timezone: str = "UTC"
-    power: PowerRules | None = None

@@ -12,10 +12,14 @@ All powers are whole watts.
 from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Final
 
 from bridge.model.rules.node_set import NodeSet
+from bridge.model.rules.site import Site
 from bridge.units import NEVER
 
+NAME: Final = "power"
+"""Of the part of a site's rules."""
 NO_UPPER_W = NEVER
 """An upper bound that is never reached."""
 
@@ -54,6 +58,12 @@ class Corridor:
         """When the next step after an instant starts; NEVER: there is none."""
         step = bisect_right(self.starts_s, instant_s)
         return self.starts_s[step] if step < len(self.starts_s) else NEVER
+
+    def falls_s(self, instant_s: int) -> int:
+        """When the upper bound next decreases after an instant; NEVER: it does not."""
+        steps = zip(self.starts_s[1:], pairwise(self.upper_w), strict=True)
+        falls = (at_s for at_s, (before, after) in steps if at_s > instant_s and after < before)
+        return next(falls, NEVER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,3 +118,22 @@ class PowerRules:
     base_w: int = 0
     grace_s: int = 10
     power_down: PowerDown | None = None
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """See `SitePart.resources`."""
+        return tuple(kind.nodes.having for kind in self.node_types)
+
+    def tightens_s(self, now_s: int) -> int:
+        """See `SitePart.tightens_s`."""
+        return self.corridor.falls_s(now_s)
+
+
+def power_of(site: Site) -> PowerRules | None:
+    """Returns the bounds of power of a site; None: power is not bounded."""
+    return site.parts.get(NAME)
+
+
+def with_power(site: Site, rules: PowerRules | None) -> Site:
+    """Returns a site with other bounds of power."""
+    return site.having(NAME, rules)

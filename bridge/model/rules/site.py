@@ -2,8 +2,10 @@
 """The rules of a site, which hold for every plan under any policy."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
+from bridge.model.parts import NO_PARTS, Parts
 from bridge.model.rules.coscheduling import CoschedulingRules
 from bridge.model.rules.limits import Rules
 from bridge.model.rules.resize_limits import ResizeLimit
@@ -16,6 +18,17 @@ Protection = Mapping[str, Mapping[str, int]]
 """Protected resource to the amounts, by resource, that a node with it keeps for jobs using it."""
 
 
+class SitePart(Protocol):
+    """What an extension adds to the rules of a site: a frozen dataclass."""
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """Names of resources that its rules mention; empty texts do not count."""
+
+    def tightens_s(self, now_s: int) -> int:
+        """When it next permits less than before, whatever jobs do; NEVER: not later than now."""
+
+
 @dataclass(frozen=True)
 class Site:
     """The rules for every start and every announced start.
@@ -26,6 +39,7 @@ class Site:
         cron_s: how far from now repeated validities are expanded, s.
         resizes: how often, and how far, running jobs are resized.
         coscheduling: in which partitions jobs share nodes; empty: in none.
+        parts: further rules, of extensions, by their names; each is a `SitePart`.
     """
 
     rules: Rules = field(default_factory=Rules)
@@ -33,6 +47,11 @@ class Site:
     cron_s: int = CRON_HORIZON_S
     resizes: tuple[ResizeLimit, ...] = ()
     coscheduling: tuple[CoschedulingRules, ...] = ()
+    parts: Parts = NO_PARTS
+
+    def having(self, name: str, part: SitePart | None) -> "Site":
+        """Returns the same with another part of one extension; None: without one."""
+        return replace(self, parts=self.parts.having(name, part))
 
 
 NO_RULES = Site()

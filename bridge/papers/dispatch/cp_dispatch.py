@@ -279,7 +279,7 @@ class _Decision:
         self.planner = BookPlanner(
             self.rows,
             preference,
-            lowered=lower(site.rules, self.snapshot, site.cron_s),
+            lowered=lower(site, self.snapshot),
             protect=site.protect,
         )
         everyone = np.arange(len(self.rows.plannable))

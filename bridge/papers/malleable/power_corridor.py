@@ -34,6 +34,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.model.rules.power import power_of
 from bridge.model.snapshot import Snapshot
 from bridge.planning.malleable.drawn_power import DrawnPower
 from bridge.planning.malleable.expand_shrink import Malleables
@@ -61,7 +62,7 @@ class PowerCorridor(Effort):
         context: Context,
     ) -> Planned:
         """Resizes running jobs; see `bridge.ports.ReshapePolicy`."""
-        rules, running = context.site.rules.power, snapshot.running
+        rules, running = power_of(context.site), snapshot.running
         if rules is None:
             return planned
         before = context.state.learnt_by(_NAME)

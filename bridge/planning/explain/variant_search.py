@@ -67,7 +67,7 @@ class VariantSearch:
         self.variants = Variants(snapshot, job)
         self._with = self.variants.snapshot
         self._eligibility = Eligibility(self._with)
-        self._lowered = lower(conditions.site.rules, self._with, conditions.site.cron_s)
+        self._lowered = lower(conditions.site, self._with)
         self._cluster = ClusterBook(
             self._with,
             self._eligibility,

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from bridge.model.hop_tree import HopTree, csr
 from bridge.model.node import CPUS
 from bridge.model.plan import Plan
+from bridge.model.rules.power import power_of
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.model.topology import PlacementSavings
@@ -80,9 +81,10 @@ def _paid(hop_tree: HopTree, plan: Plan, rows: NDArray[np.intp]) -> NDArray[np.f
 
 def _power_kinds(snapshot: Snapshot, site: Site) -> NDArray[np.int64] | None:
     """(n_nodes,) equal for nodes on which any job draws the same power; None: not bounded."""
-    if site.rules.power is None:
+    power = power_of(site)
+    if power is None:
         return None
-    powers = node_powers(site.rules.power, snapshot)
+    powers = node_powers(power, snapshot)
     cpus = snapshot.nodes.capacity[:, CPUS]
     columns = np.column_stack((powers.floor_w, powers.max_w, cpus))
     _, kind = np.unique(columns, axis=0, return_inverse=True)

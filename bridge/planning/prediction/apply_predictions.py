@@ -22,7 +22,6 @@ Rules
 """
 
 import dataclasses
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +30,8 @@ from bridge.model.decisions.prediction import Prediction
 from bridge.model.decisions.resizes import NO_RESIZES
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason
-from bridge.model.rules.limits import ALWAYS, EACH, ConsumerKind, Rules
-from bridge.model.rules.power import Corridor
+from bridge.model.rules.limits import ALWAYS, EACH, ConsumerKind
+from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.site_rules.validity import windows
 from bridge.units import NEVER, UNLIMITED_S, UNPLANNED
@@ -64,21 +63,18 @@ def apply_predictions(snapshot: Snapshot, prediction: Prediction) -> Snapshot:
     )
 
 
-def drop_unsafe(
-    snapshot: Snapshot, prediction: Prediction, rules: Rules, cron_s: int
-) -> Prediction:
+def drop_unsafe(snapshot: Snapshot, prediction: Prediction, site: Site) -> Prediction:
     """Removes predictions that could break a rule which comes into force later (rule 5).
 
     Args:
         snapshot: as the controller reported it.
         prediction: for its jobs.
-        rules: limits, FreePools and bounds of power.
-        cron_s: how far from now repeated validities are expanded, s.
+        site: its rules.
 
     Returns:
         The prediction, with 0 in the entries that were removed.
     """
-    edges = _Edges(rules, snapshot.now_s, cron_s)
+    edges = _Edges(site, snapshot.now_s)
     if edges.none:
         return prediction
     jobs, running = snapshot.jobs, snapshot.running
@@ -119,7 +115,8 @@ class _Edges:
         none: no rule comes into force within the horizon.
     """
 
-    def __init__(self, rules: Rules, now_s: int, cron_s: int) -> None:
+    def __init__(self, site: Site, now_s: int) -> None:
+        rules, cron_s = site.rules, site.cron_s
         self._first: dict[tuple[ConsumerKind, str], int] = {}
         self._everybody = NEVER
         for limit in rules.limits:
@@ -134,8 +131,8 @@ class _Edges:
             if pool.validity != ALWAYS:
                 opened = windows(pool.validity, rules.timezone, now_s, now_s + cron_s)
                 self._everybody = min(self._everybody, _next(opened[:, 0], now_s))
-        if rules.power is not None:
-            self._everybody = min(self._everybody, _next_fall(rules.power.corridor, now_s))
+        for part in site.parts.values():
+            self._everybody = min(self._everybody, part.tightens_s(now_s))
         self.none = min([self._everybody, *self._first.values()]) == NEVER
 
     def first(self, user: str, account: str, partitions: list[str]) -> int:
@@ -152,13 +149,6 @@ class _Edges:
 def _next(instants: NDArray[np.int64], now_s: int) -> int:
     later = instants[instants > now_s]
     return int(later.min()) if len(later) else NEVER
-
-
-def _next_fall(corridor: Corridor, now_s: int) -> int:
-    """When the upper bound next decreases; NEVER: not within the horizon."""
-    steps = zip(corridor.starts_s[1:], pairwise(corridor.upper_w), strict=True)
-    later = (start_s for start_s, (before, after) in steps if start_s > now_s and after < before)
-    return next(later, NEVER)
 
 
 def as_planned(snapshot: Snapshot, plan: Plan) -> Snapshot:

@@ -31,7 +31,7 @@ from bridge.model.node import MEMORY_MIB
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason
 from bridge.model.resources import ChunkRequest, LoweredChunks
-from bridge.model.rules.limits import Rules
+from bridge.model.rules.site import NO_RULES
 from bridge.model.snapshot import Partition, Snapshot
 from bridge.planning.eligibility.alternatives import Eligibility
 from bridge.planning.queue.layouts import layouts
@@ -179,7 +179,7 @@ class _Finder:
         found = eligibility.alternatives(np.array([row], dtype=np.int64))[0]
         if isinstance(found, Reason):
             raise ConfigError("reservation", found.text)
-        lowered = lower(Rules(), world, 1)
+        lowered = lower(NO_RULES, world)
         cluster = ClusterBook(world, eligibility, rank, lowered=lowered)
         book_plan(cluster, lowered, world, plan, without=row)
         self._book = cluster.book

@@ -118,7 +118,7 @@ class ListScheduler:
         self._early = early[self.rows.job[self.rows.plannable]] if np.count_nonzero(early) else None
         site = conditions.site
         rules = site.rules
-        bound = bool(rules.limits or rules.free_pools or rules.power)
+        bound = bool(rules.limits or rules.free_pools or site.parts)
         self.by_book = bool(
             by_book
             or site.protect
@@ -220,7 +220,7 @@ class ListScheduler:
     @cached_property
     def _lowered(self) -> LoweredRules:
         site = self._conditions.site
-        return lower(site.rules, self.rows.snapshot, site.cron_s)
+        return lower(site, self.rows.snapshot)
 
     def _new_book_planner(self) -> BookPlanner:
         return BookPlanner(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A site's limits, FreePools and bound of power, lowered for one snapshot.
 
-    lowered = lower(rules, snapshot, horizon_s)
+    lowered = lower(site, snapshot)
     lowered.constraints                 the constraints of the book
     lowered.running                     the terms of running jobs
     lowered.terms(rows, ...)            the terms of jobs, or why a job can never run
@@ -13,7 +13,7 @@ Rules
        (`bridge.planning.requests.amounts`): the terms are those of the nodes it is planned on.
     2. Absolute validities are exact. Cron is evaluated up to the horizon; later times are found in
        later cycles.
-    3. A rule on a resource that the cluster does not have has no effect (`unknown_resources`).
+    3. A rule on a resource that the cluster does not have has no effect (`unknown_to`).
 """
 
 from dataclasses import dataclass
@@ -27,6 +27,7 @@ from bridge.model.node import MEMORY_MIB
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason
 from bridge.model.rules.limits import COUNTED, EACH, TIME, Rules
+from bridge.model.rules.power import power_of
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.alternatives import Eligibility
@@ -54,25 +55,21 @@ from bridge.planning.site_rules.usage_vector import UsageVector
 from bridge.units import UNPLANNED
 
 
-def unknown_resources(rules: Rules, snapshot: Snapshot) -> tuple[str, ...]:
-    """Names the resources in rules that a cluster does not have; those rules have no effect."""
-    names = {limit.resource for limit in rules.limits}
-    for pool in rules.free_pools:
+def unknown_to(site: Site, snapshot: Snapshot) -> tuple[str, ...]:
+    """Names the resources in the rules of a site that a cluster does not have."""
+    kept = {name for resource, keeps in site.protect.items() for name in (resource, *keeps)}
+    missing = {name for name in kept if plain_name(name) not in snapshot.resources}
+    names = {limit.resource for limit in site.rules.limits}
+    for pool in site.rules.free_pools:
         names.add(pool.resource)
         names.add(pool.nodes.having if pool.nodes else "")
         for access in pool.access:
             names.update(bound.what for bound in (*access.bounds, *access.chunk))
-    if rules.power is not None:
-        names.update(kind.nodes.having for kind in rules.power.node_types)
+    for part in site.parts.values():
+        names.update(part.resources)
     known = {*snapshot.resources, *snapshot.licences, *COUNTED, "", EACH, TIME}
-    return tuple(sorted(name for name in names if plain_name(name) not in known))
-
-
-def unknown_to(site: Site, snapshot: Snapshot) -> tuple[str, ...]:
-    """Names the resources in all rules of a site that a cluster does not have."""
-    kept = {name for resource, keeps in site.protect.items() for name in (resource, *keeps)}
-    missing = {name for name in kept if plain_name(name) not in snapshot.resources}
-    return tuple(sorted(missing.union(unknown_resources(site.rules, snapshot))))
+    missing.update(name for name in names if plain_name(name) not in known)
+    return tuple(sorted(missing))
 
 
 @dataclass(frozen=True)
@@ -111,7 +108,6 @@ class LoweredRules:
         constraints: all of them.
         running: terms of the running jobs; they only count.
         closures: nodes closed to jobs without access.
-        unknown: resources in rules that this cluster does not have.
         any: there are rules; otherwise nothing is summed.
         bounds_least: a FreePool gives access to large requests: on more nodes a job may have
             access that it does not have on few.
@@ -121,11 +117,12 @@ class LoweredRules:
         power: the upper bound of power; None: there is none.
     """
 
-    def __init__(self, rules: Rules, snapshot: Snapshot, horizon_s: int) -> None:
+    def __init__(self, site: Site, snapshot: Snapshot) -> None:
+        rules = site.rules
         self.snapshot = snapshot
         self._amounts = Amounts(snapshot)
         self._consumers = Consumers(snapshot)
-        horizon = Horizon(snapshot.now_s, snapshot.now_s + horizon_s, rules.timezone)
+        horizon = Horizon(snapshot.now_s, snapshot.now_s + site.cron_s, rules.timezone)
         constraints = CapacityConstraintList()
         self._limits = LoweredLimits(
             rules.limits, self._amounts, self._consumers, horizon, constraints
@@ -139,11 +136,11 @@ class LoweredRules:
             constraints=constraints,
         )
         self.power: LoweredPower | None = None
-        if rules.power is not None and binds(rules.power, snapshot.now_s):
-            self.power = LoweredPower(rules.power, snapshot, constraints)
+        power = power_of(site)
+        if power is not None and binds(power, snapshot.now_s):
+            self.power = LoweredPower(power, snapshot, constraints)
         self.constraints: CapacityConstraints = constraints.done()
         self.closures: tuple[Closure, ...] = self._pools.closures
-        self.unknown = unknown_resources(rules, snapshot)
         self._counts = bool(rules.limits or rules.free_pools)
         self.any = self._counts or self.power is not None
         self.bounds_least = self._pools.bounds_least
@@ -235,15 +232,9 @@ def weighs_nodes(rules: Rules) -> bool:
     return bool({plain_name(name) for name in names} & {"cpus", "mem_mib", EACH})
 
 
-def lower(rules: Rules, snapshot: Snapshot, horizon_s: int) -> LoweredRules:
-    """Lowers the rules for a snapshot.
-
-    Args:
-        rules: of the site.
-        snapshot: the cluster; running jobs count.
-        horizon_s: how far ahead cron is evaluated, from the snapshot's clock on.
-    """
-    return LoweredRules(rules, snapshot, horizon_s)
+def lower(site: Site, snapshot: Snapshot) -> LoweredRules:
+    """Lowers the rules of a site for a snapshot, whose running jobs count."""
+    return LoweredRules(site, snapshot)
 
 
 @dataclass(frozen=True, slots=True)

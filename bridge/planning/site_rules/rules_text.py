@@ -44,6 +44,7 @@ from bridge.model.rules.limits import (
     Limit,
     Rules,
 )
+from bridge.model.rules.power import with_power
 from bridge.model.rules.resize_limits import ResizeLimit
 from bridge.model.rules.site import CRON_HORIZON_S, Site
 from bridge.planning.site_rules.corridor_text import openings as corridor_openings
@@ -314,7 +315,6 @@ class PlanningSection(Section):
             limits=tuple(limit.limit(zone) for limit in self.limits),
             free_pools=tuple(pool.pool(zone) for pool in self.free_pools),
             timezone=self.timezone,
-            power=None if self.power is None else self.power.rules(),
         )
 
     def calendar(self) -> tuple[CalendarEntry, ...]:
@@ -325,7 +325,9 @@ class PlanningSection(Section):
         """The same as nouns, protections and all."""
         resizes = tuple(each.limit() for each in self.resizes)
         sharing = tuple(each.rules() for each in self.coscheduling)
-        return Site(self.rules(), dict(self.protect), self.cron_days * DAY_S, resizes, sharing)
+        power = None if self.power is None else self.power.rules()
+        site = Site(self.rules(), dict(self.protect), self.cron_days * DAY_S, resizes, sharing)
+        return with_power(site, power)
 
 
 def parse_site(value: Mapping[str, Any] | None, key: str = "planning") -> Site:

@@ -102,7 +102,7 @@ class OpenCcs(QueuePlanner):
         """Books the kept plan first, then all other jobs."""
         site, promises = context.site, context.state.promised_by(self.name)
         rows = Rows(snapshot, expand_arrays(snapshot.jobs, order, self.array_depth))
-        lowered = lower(site.rules, snapshot, site.cron_s)
+        lowered = lower(site, snapshot)
         jobs, asked = snapshot.jobs, rows.job[rows.plannable]
         late = (jobs.deadline_s[asked] > 0) & (self.deadline == "late")
         latest = NEVER - 1 if self.horizon_s is None else snapshot.now_s + self.horizon_s

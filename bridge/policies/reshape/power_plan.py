@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.model.decisions.resizes import NO_RESIZES
-from bridge.model.rules.power import PowerRules
+from bridge.model.rules.power import PowerRules, power_of
 from bridge.model.snapshot import Snapshot
 from bridge.planning.malleable.drawn_power import DrawnPower
 from bridge.planning.malleable.expand_shrink import Malleables
@@ -59,7 +59,7 @@ class PowerPlan(Effort, LentNodes):
         context: Context,
     ) -> Planned:
         """Resizes running jobs; see `bridge.ports.ReshapePolicy`."""
-        rules, running = context.site.rules.power, snapshot.running
+        rules, running = power_of(context.site), snapshot.running
         if rules is None:
             return super().reshape(snapshot, order, planned, replan, context)
         lead_s = _LEAD * self.adaptation_s

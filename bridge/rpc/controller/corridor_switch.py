@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from bridge.errors import ConfigError
 from bridge.model.rules.corridor_entries import CalendarEntry, OperatorEntry
-from bridge.model.rules.power import Corridor
+from bridge.model.rules.power import Corridor, power_of
 from bridge.power.entry_log import Author, EntryLog, Wish
 from bridge.power.resolve import Entries, corridor_at
 from bridge.power.sentences import bounds_text, span_text
@@ -93,7 +93,7 @@ class CorridorSwitch:
     @property
     def bounded(self) -> bool:
         """Whether the site's rules bound power."""
-        return self._switch.site.rules.power is not None
+        return power_of(self._switch.site) is not None
 
     @property
     def now_s(self) -> int:

@@ -156,5 +156,5 @@ class PolicySwitch:
             return []
         plan = cycles.published.plan
         snapshot = as_planned(cycles.published.snapshot, plan)
-        found = stranded(lower(site.rules, snapshot, site.cron_s), plan)
+        found = stranded(lower(site, snapshot), plan)
         return [f"job {snapshot.jobs.id[plan.job[one.row]]}: {one.text}" for one in found]

@@ -18,7 +18,7 @@ from bridge.cycle import run_cycle
 from bridge.errors import ConfigError
 from bridge.model.plan import Plan
 from bridge.model.policy import PolicySpec
-from bridge.model.rules.power import Corridor
+from bridge.model.rules.power import Corridor, power_of
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.ports import State
@@ -62,7 +62,7 @@ def trial(
         PolicyError: the policy in force has no plan.
     """
     site, now_s = view.in_force.conditions.site, published.snapshot.now_s
-    if site.rules.power is None:
+    if power_of(site) is None:
         raise ConfigError("power corridor", NOT_BOUNDED)
     check_request(request)
     before = view.in_force.entries
@@ -197,7 +197,7 @@ def _spec(text: str) -> PolicySpec:
 
 
 def _warnings(site: Site, corridor: Corridor, now_s: int) -> list[str]:
-    power = site.rules.power
+    power = power_of(site)
     if power is None or power.node_types:
         return []
     upper = corridor.at(now_s)[1]

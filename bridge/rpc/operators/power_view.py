@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.model.rules.power import PowerRules
+from bridge.model.rules.power import PowerRules, power_of
 from bridge.model.snapshot import Snapshot
 from bridge.planning.malleable.violations import NOT_KEPT
 from bridge.planning.power.estimates import (
@@ -43,7 +43,7 @@ def power_reply(view: View, published: Published, request: pb.PowerRequest) -> p
         entries=(entry_message(entry, now_s) for entry in entries.entered),
         problems=view.live.power_problems,
     )
-    rules = view.in_force.conditions.site.rules.power
+    rules = power_of(view.in_force.conditions.site)
     reply.bounded = rules is not None
     if rules is not None:
         _fill(reply, rules, published, until_s, min(request.limit or USUAL_JOBS, MAX_JOBS))

@@ -17,6 +17,7 @@ from typing import Any
 import grpc
 from google.protobuf.message import Message
 
+from bridge.model.rules.power import power_of
 from bridge.planning.power.calibration import NodeReports
 from bridge.rpc.operators import queries
 from bridge.rpc.operators.accuracy import accuracy_reply
@@ -145,7 +146,7 @@ class ReadMethods:
         pb.CalibrateRequest.FromString(question)
         view = (await self.view()).view
         published = queries.published_of(view)
-        rules = view.in_force.conditions.site.rules.power
+        rules = power_of(view.in_force.conditions.site)
         parts = await self._asker.answer(MessageKind.CURVES)
         curves: dict[str, NodeReports] = unpack(parts)
         reply: pb.CalibrateReply = await self._queue.put(

@@ -10,9 +10,8 @@ from bridge.check.legality import check, permitted
 from bridge.model.decisions.resizes import Resizes
 from bridge.model.decisions.start_widths import StartWidths, with_start_widths
 from bridge.model.reasons import Reason, ReasonCode
-from bridge.model.rules.limits import Rules
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import Corridor, NodePower, PowerRules
+from bridge.model.rules.power import Corridor, NodePower, PowerRules, with_power
 from bridge.model.rules.site import NO_RULES, Site
 from bridge.registry import build, parse_policy
 from schedbridge_contracts.builders import a_job, a_running_job, a_snapshot
@@ -27,7 +26,7 @@ def bound(*upper_w, starts_s=(0,)):
     """Bounds on what is drawn beyond idle; every node can draw 100 W more."""
     upper = tuple(IDLE + one for one in upper_w)
     corridor = Corridor(tuple(starts_s), (0,) * len(starts_s), upper)
-    return Site(Rules(power=PowerRules(corridor, TYPES)))
+    return with_power(Site(), PowerRules(corridor, TYPES))
 
 
 def a_plan(world):

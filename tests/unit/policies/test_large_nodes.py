@@ -12,7 +12,8 @@ import pytest
 from bridge.dialect import dialect_named
 from bridge.model.reasons import ReasonCode
 from bridge.model.resources import Arrangement
-from bridge.planning.site_rules.lowered_rules import lower, stranded
+from bridge.model.rules.site import Site
+from bridge.planning.site_rules.lowered_rules import lower, stranded, unknown_to
 from bridge.registry import build, parse_policy
 from bridge.rpc.controller.cycles import Published
 from bridge.rpc.operators.explain import explain, nothing_helps
@@ -167,8 +168,8 @@ def test_a_resource_that_the_cluster_does_not_have_is_asked_for_by_nobody():
     pool = {**SMP, "access": [{"fpga": ">= 1"}, {"chunk": {"fpga": ">= 1"}}]}
     job = a_job(id="job", shared=True, cpus=1)
     assert planned(job, pool=pool, running=busy())["job"][0] == ["n1"]
-    lowered = lower(parse_rules({"free_pools": [pool]}), a_snapshot(nodes=NODES)(), DAY_S)
-    assert lowered.unknown == ("fpga",)
+    site = Site(parse_rules({"free_pools": [pool]}))
+    assert unknown_to(site, a_snapshot(nodes=NODES)()) == ("fpga",)
 
 
 def test_a_new_minimum_strands_the_small_chunks_that_are_planned_there():
@@ -182,7 +183,7 @@ def test_a_new_minimum_strands_the_small_chunks_that_are_planned_there():
     snapshot = a_snapshot(nodes=nodes, jobs=jobs, running=running)()
     plan = run(snapshot, Memory(), build(parse_policy("openccs")), np.random.default_rng(0))
     assert all(1 in plan.nodes_of(row) for row in range(3))
-    lowered = lower(parse_rules({"free_pools": [SMP]}), snapshot, DAY_S)
+    lowered = lower(Site(parse_rules({"free_pools": [SMP]}), cron_s=DAY_S), snapshot)
     assert [(snapshot.jobs.id[plan.job[one.row]], one.text) for one in stranded(lowered, plan)] == [
         ("small", "nodes that FreePool large memory keeps free")
     ]

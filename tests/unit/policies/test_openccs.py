@@ -8,6 +8,7 @@ import pytest
 
 from bridge.errors import ConfigError
 from bridge.model.reasons import ReasonCode
+from bridge.model.rules.site import Site
 from bridge.planning.queue.time_windows import not_yet_eligible
 from bridge.planning.site_rules.lowered_rules import lower, stranded
 from bridge.registry import build, parse_policy
@@ -307,7 +308,9 @@ class TestRules:
         snapshot = dataclasses.replace(snapshot, jobs=jobs)
         plan = decide(snapshot, rules=RULES)
         assert check(snapshot, plan) == (), f"seed {seed}\n{gantt(snapshot, plan)}"
-        assert stranded(lower(parse_rules(RULES), snapshot, 86_400), plan) == [], f"seed {seed}"
+        assert stranded(lower(Site(parse_rules(RULES), cron_s=86_400), snapshot), plan) == [], (
+            f"seed {seed}"
+        )
 
 
 @each(seed=range(100))

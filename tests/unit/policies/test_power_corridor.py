@@ -8,9 +8,8 @@ import pytest
 
 from bridge.errors import ConfigError
 from bridge.model.job import WidthRule
-from bridge.model.rules.limits import Rules
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import Corridor, NodePower, PowerRules
+from bridge.model.rules.power import Corridor, NodePower, PowerRules, with_power
 from bridge.model.rules.site import Site
 from bridge.ports import State
 from bridge.registry import build, parse_policy
@@ -24,7 +23,7 @@ PI, HEAT = 170, 250
 
 def site(*bounds, starts=(0,)):
     lower, upper = zip(*bounds, strict=True)
-    return Site(Rules(power=PowerRules(Corridor(starts, lower, upper), (NODE,))))
+    return with_power(Site(), PowerRules(Corridor(starts, lower, upper), (NODE,)))
 
 
 def job(first, width, watts, **more):

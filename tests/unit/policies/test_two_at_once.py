@@ -8,6 +8,7 @@ import pytest
 
 from bridge.model.coscheduling import counted_once
 from bridge.model.node import CPUS
+from bridge.model.rules.power import power_of
 from bridge.model.rules.site import NO_RULES
 from bridge.planning.power.estimates import system_power
 from bridge.registry import PRESETS, build, parse_policy
@@ -64,9 +65,9 @@ def test_the_power_that_two_shrinks_free_counts_once(over_w):
     world = a_powered_world(*running, jobs=[waits(4, PI)])
     plan = run(world, Memory(), build(parse_policy("malleable-power")), site=where)
     after = completed(world, plan)
-    _, drawn_w = system_power(where.rules.power, after)
-    assert where.rules.power.corridor.upper_w[0] - 179 < drawn_w
-    assert drawn_w <= where.rules.power.corridor.upper_w[0]
+    _, drawn_w = system_power(power_of(where), after)
+    assert power_of(where).corridor.upper_w[0] - 179 < drawn_w
+    assert drawn_w <= power_of(where).corridor.upper_w[0]
     assert not len(plan.starts_now)
     assert not len(
         run(after, Memory(), build(parse_policy("malleable-power")), site=where).starts_now

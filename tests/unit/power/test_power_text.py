@@ -4,14 +4,14 @@ import pytest
 from bridge.errors import ConfigError
 from bridge.model.rules.corridor_entries import CalendarEntry
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import Corridor, NodePower
+from bridge.model.rules.power import Corridor, NodePower, power_of
 from bridge.planning.site_rules.rules_text import PlanningSection, parse_site
 
 REST = {"name": "rest", "idle": "71W", "max": "250W"}
 
 
 def read(**power):
-    return parse_site({"power": {"nodes": [REST], **power}}).rules.power
+    return power_of(parse_site({"power": {"nodes": [REST], **power}}))
 
 
 def test_node_types_base_and_grace():
@@ -23,7 +23,7 @@ def test_node_types_base_and_grace():
     )
     assert (rules.base_w, rules.grace_s, rules.corridor) == (12_000, 30, Corridor())
     assert (read().base_w, read().grace_s) == (0, 10)
-    assert parse_site({}).rules.power is None
+    assert power_of(parse_site({})) is None
 
 
 def test_the_calendar_is_apart():

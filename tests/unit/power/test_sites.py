@@ -2,7 +2,7 @@
 import pytest
 
 from bridge.errors import ConfigError
-from bridge.model.rules.power import NO_UPPER_W, Corridor
+from bridge.model.rules.power import NO_UPPER_W, Corridor, power_of
 from bridge.power.sites import site_at, with_bounds
 from bridge.units import DAY_S, NEVER
 
@@ -12,11 +12,11 @@ NIGHT = {"upper": 5, "valid": {"cron": "0 22 * * *", "length": "8h"}}
 
 def test_the_calendar_is_resolved_for_a_span():
     planning = {"power": {**POWER, "corridor": [{"upper": 9}, NIGHT]}, "cron_days": 2}
-    power = site_at(planning, 100 * DAY_S, 130 * DAY_S).rules.power
+    power = power_of(site_at(planning, 100 * DAY_S, 130 * DAY_S))
     for day in (100, 130, 131):
         assert power.corridor.at(day * DAY_S + 23 * 3600) == (0, 5)
         assert power.corridor.at(day * DAY_S + 12 * 3600) == (0, 9)
-    assert site_at(None, 0).rules.power is None
+    assert power_of(site_at(None, 0)) is None
     with pytest.raises(ConfigError, match=r"power\.nodes"):
         site_at({"power": {}}, 0)
 
@@ -32,7 +32,7 @@ def test_the_calendar_is_resolved_for_a_span():
 def test_a_corridor_is_written_as_a_calendar_and_read_again(corridor):
     planning = with_bounds({"power": {**POWER, "corridor": [NIGHT]}}, corridor)
     for now_s in (0, 500, 1000):
-        found = site_at(planning, now_s).rules.power.corridor
+        found = power_of(site_at(planning, now_s)).corridor
         for instant in (now_s, 1999, 2000, 1_499_999_999, 1_500_000_000, NEVER - 1):
             assert instant < now_s or found.at(instant) == corridor.at(instant)
     assert with_bounds({"timezone": "UTC"}, corridor) == {"timezone": "UTC"}

@@ -3,9 +3,8 @@
 
 import json
 
-from bridge.model.rules.limits import Rules
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import NodePower, PowerRules
+from bridge.model.rules.power import NodePower, PowerRules, power_of, with_power
 from bridge.model.rules.site import Site
 from bridge.power.entry_log import Author, Wish
 from bridge.registry import PRESETS, build
@@ -30,7 +29,7 @@ class Memory:
         """That of a service that starts, and the rules that it obeys."""
         found = [self.text]
         rules = PowerRules(node_types=(NodePower("all", NodeSet(), 70, 250),))
-        decider = Decider(build(PRESETS["easy"]), site=Site(Rules(power=rules)))
+        decider = Decider(build(PRESETS["easy"]), site=with_power(Site(), rules))
         kept = EntryStore(lambda: found.pop() if found else None, self.keep)
         switch = PolicySwitch(PRESETS["easy"], decider)
         return CorridorSwitch(switch, kept, now_s=lambda: NOW_S), decider
@@ -39,7 +38,7 @@ class Memory:
 def upper_w(corridor, decider):
     """The upper bound that a cycle obeys."""
     corridor.bear(NOW_S)
-    return decider.site.rules.power.corridor.at(NOW_S)[1]
+    return power_of(decider.site).corridor.at(NOW_S)[1]
 
 
 def test_an_entry_that_is_damaged_leaves_the_others_in_force():

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
-from bridge.model.rules.limits import Rules
-from bridge.model.rules.power import Corridor, PowerRules
+from bridge.model.rules.power import Corridor, PowerRules, with_power
 from bridge.model.rules.site import NO_RULES, Site
 from bridge.rpc.controller.corridor_wake import corridor_change_s, listen_ms
 
-BOUNDED = Site(Rules(power=PowerRules(Corridor((0, 100, 200), (0, 1, 2), (9, 9, 9)))))
+BOUNDED = with_power(Site(), PowerRules(Corridor((0, 100, 200), (0, 1, 2), (9, 9, 9))))
 
 
 def test_the_controller_calls_when_the_bounds_change():

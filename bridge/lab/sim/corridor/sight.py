@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A simulated policy's view of the corridor: the bounds known at a cycle, as a site's rule."""
 
-from dataclasses import replace
 from enum import StrEnum
 
 from bridge.lab.sim.corridor.power import PowerSetting
 from bridge.model.plan import Plan
-from bridge.model.rules.power import PowerDown, PowerRules
+from bridge.model.rules.power import PowerDown, PowerRules, power_of, with_power
 from bridge.model.snapshot import Snapshot
 from bridge.ports import Decide
 from bridge.safe_cycle.decider import Decider
@@ -45,11 +44,11 @@ def under_corridor(
 
     def decide(snapshot: Snapshot) -> Plan:
         known = shown.known(origin_s, snapshot.now_s)
-        before = decider.site.rules.power
+        before = power_of(decider.site)
         if before is None or before.corridor != known:
             down = PowerDown(hold_s=HOLD_S) if setting.resume_s else None
             power = PowerRules(known, (setting.node,), setting.base_w, shown.grace_s, down)
-            decider.site = replace(site, rules=replace(site.rules, power=power))
+            decider.site = with_power(site, power)
         return decider.decide(snapshot)
 
     return decide

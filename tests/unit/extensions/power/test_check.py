@@ -11,9 +11,8 @@ from bridge.extensions.power.changes import PowerChanges, with_changes
 from bridge.extensions.power.check import broken_power_changes
 from bridge.extensions.power.columns import NAME, PowerSaving
 from bridge.model.plan import Plan
-from bridge.model.rules.limits import Rules
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import Corridor, NodePower, PowerDown, PowerRules
+from bridge.model.rules.power import Corridor, NodePower, PowerDown, PowerRules, with_power
 from bridge.model.rules.site import Site
 from bridge.registry import build, parse_policy
 from schedbridge_contracts.builders import a_job, a_running_job, a_snapshot
@@ -71,7 +70,7 @@ def test_nodes_that_are_powered_up_draw_beside_what_starts(upper_w, fits):
     snapshot = world(3, jobs=[a_job(1, max_power_w=300)])  # 300 W idle, 200 W beyond, 100 W more
     plan = run(snapshot, Memory(), build(parse_policy("conservative")))
     assert plan.starts_now.tolist() == [0]
-    site = Site(Rules(power=rules(upper_w)))
+    site = with_power(Site(), rules(upper_w))
     assert check(snapshot, site, plan) == ()
     up = with_changes(plan, PowerChanges(up=np.array([3], np.int32)))
     assert (check(snapshot, site, up) == ()) == fits

@@ -12,10 +12,9 @@ from bridge.extensions.power.changes import PowerChanges, changes_of, with_chang
 from bridge.extensions.power.closing import CLOSED, with_powered_off
 from bridge.extensions.power.columns import NAME, PowerSaving
 from bridge.model.reasons import ReasonCode
-from bridge.model.rules.limits import Rules
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import Corridor, NodePower, PowerDown, PowerRules
-from bridge.model.rules.site import NO_RULES
+from bridge.model.rules.power import Corridor, NodePower, PowerDown, PowerRules, with_power
+from bridge.model.rules.site import NO_RULES, Site
 from bridge.ports import State
 from bridge.registry import build, parse_policy
 from schedbridge_contracts.builders import a_job, a_node, a_partition, a_running_job, a_snapshot
@@ -51,7 +50,7 @@ def site(upper_w, *, lower_w=0, down=DOWN, steps=()):
     uppers = (upper_w, *(upper for _, upper in steps))
     corridor = Corridor(starts, (lower_w,) * len(starts), uppers)
     kinds = (NodePower("all", NodeSet(), 100, 300),)
-    return replace(NO_RULES, rules=Rules(power=PowerRules(corridor, kinds, 0, 10, down)))
+    return with_power(Site(), PowerRules(corridor, kinds, 0, 10, down))
 
 
 def planned(snapshot, rules, preset="conservative"):

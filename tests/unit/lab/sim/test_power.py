@@ -19,7 +19,7 @@ from bridge.lab.sim.workloads.system import pool_of, read_system
 from bridge.model.decisions.resizes import Resizes
 from bridge.model.node import CPUS
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import NO_UPPER_W, NodePower
+from bridge.model.rules.power import NO_UPPER_W, NodePower, power_of
 from bridge.model.rules.site import NO_RULES
 from bridge.ports import State
 from bridge.power_measures import power_measures
@@ -174,7 +174,7 @@ def test_a_policy_sees_what_is_known_of_the_corridor(sight, seen):
 
     def watching(snapshot):
         plan = decide(snapshot)
-        power = decider.site.rules.power
+        power = power_of(decider.site)
         found[snapshot.now_s] = None if power is None else list(power.corridor.upper_w)
         return plan
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bridge.model.rules.limits import EACH, ConsumerKind, Items, Limit, Rules
-from bridge.model.rules.power import PowerRules
+from bridge.model.rules.power import PowerRules, with_power
 from bridge.model.rules.site import NO_RULES, Site
 from bridge.model.topology import regular
 from bridge.planning.eligibility.controller_choice import Chooser
@@ -64,7 +64,7 @@ def test_whole_nodes_that_differ_in_size_are_the_controllers_choice():
 
 @each(
     settings=(
-        {"by_size": False}, {"sizes": (8, 8, 8, 8)}, {"site": Site(Rules(power=PowerRules()))}
+        {"by_size": False}, {"sizes": (8, 8, 8, 8)}, {"site": with_power(Site(), PowerRules())}
     )
 )  # fmt: skip
 def test_planned_nodes_stay_where_they_have_a_meaning_or_are_alike(settings):
@@ -141,7 +141,7 @@ def test_where_switches_are_known_several_nodes_are_the_planners(most, may):
 
 def test_where_power_is_bounded_there_is_no_choice():
     snapshot = a_snapshot(nodes=2, jobs=[a_job()])()
-    assert chosen(snapshot, 0, Site(Rules(power=PowerRules()))) is None
+    assert chosen(snapshot, 0, with_power(Site(), PowerRules())) is None
 
 
 def test_protected_sites_have_no_choice():

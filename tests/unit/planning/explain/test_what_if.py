@@ -486,7 +486,7 @@ def without(conditions, names):
 
 
 def judged(snapshot, plan, conditions):
-    return stranded(lower(conditions.site.rules, snapshot, conditions.site.cron_s), plan)
+    return stranded(lower(conditions.site, snapshot), plan)
 
 
 def test_the_variants_are_told_apart():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bridge.model.hop_tree import HopTree, csr
+from bridge.model.rules.site import Site
 from bridge.model.topology import regular
 from bridge.planning.placement.improvement import _named_by_rules
 from bridge.planning.placement.node_swap import NodeSwapper, SwapContext, node_types
@@ -128,7 +129,7 @@ def test_no_start_changes_and_the_plan_stays_legal(seed, plan, chunks, rules):
         assert np.array_equal(getattr(before, column), getattr(after, column))
     assert after.reasons == before.reasons
     assert check(snapshot, after) == ()
-    lowered = lower(parse_rules(rules, "rules"), snapshot, 10**6)
+    lowered = lower(Site(parse_rules(rules, "rules"), cron_s=10**6), snapshot)
     assert stranded(lowered, before) == []
     assert stranded(lowered, after) == []
     now = before.starts_now.tolist()

@@ -8,7 +8,7 @@ import pytest
 
 from bridge.model.hop_tree import HopTree
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import Corridor, NodePower, PowerRules
+from bridge.model.rules.power import Corridor, NodePower, PowerRules, with_power
 from bridge.model.topology import regular
 from bridge.planning.site_rules.lowered_rules import lower, stranded
 from bridge.registry import build, parse_policy
@@ -42,7 +42,7 @@ POWER = PowerRules(
 
 def site_of(rules=None, protect=None, power=None):
     site = a_site(rules, protect)
-    return dataclasses.replace(site, rules=dataclasses.replace(site.rules, power=power))
+    return with_power(site, power)
 
 
 def decided(
@@ -78,7 +78,7 @@ def test_no_start_changes_and_the_plan_stays_legal(seed, plan, parameters):
     assert before.reasons == after.reasons
     site = site_of(parameters.get("rules"), power=parameters.get("power"))
     assert check(snapshot, after, site) == ()
-    lowered = lower(site.rules, snapshot, 10**6)
+    lowered = lower(site, snapshot)
     assert stranded(lowered, after) == []
     now = before.starts_now.tolist()
     assert memory.placement.before == pytest.approx(hops(snapshot, before, now))

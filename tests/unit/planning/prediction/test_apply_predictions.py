@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.model.decisions.prediction import Prediction
+from bridge.model.rules.site import Site
 from bridge.planning.explain.blocking_chain import BlockingChains, LinkKind
 from bridge.planning.explain.what_if import what_if
 from bridge.planning.prediction.apply_predictions import (
@@ -196,7 +197,7 @@ class TestRules:
         snapshot = a_snapshot(jobs=jobs, running=running)()
         plan = decide(snapshot, guess([60, 60], [100] * 4), "openccs")
         assert plan.start_s.tolist() == [100, 100]
-        lowered = lower(parse_rules(AN_HOUR), as_planned(snapshot, plan), 10**6)
+        lowered = lower(Site(parse_rules(AN_HOUR), cron_s=10**6), as_planned(snapshot, plan))
         (found,) = stranded(lowered, plan)
         assert snapshot.jobs.id[plan.job[found.row]] == "long"
 

@@ -27,7 +27,7 @@ def booked(snapshot: Snapshot, rules: Rules) -> Plan:
     """All rows in their order, by the book."""
     preference = Preference(Selection.SEQUENTIAL, np.zeros(len(snapshot.nodes), dtype=np.int32))
     rows = Rows(snapshot, np.arange(len(snapshot.jobs)))
-    planner = BookPlanner(rows, preference, lowered=lower(rules, snapshot, DAY_S))
+    planner = BookPlanner(rows, preference, lowered=lower(Site(rules, cron_s=DAY_S), snapshot))
     everyone = np.arange(len(rows.plannable))
     planner.plan(everyone, not_before=None, latest=np.full(len(everyone), NEVER - 1))
     explain(planner.planned)

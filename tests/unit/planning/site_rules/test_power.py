@@ -7,15 +7,14 @@ import numpy as np
 import pytest
 
 from bridge.model.reasons import ReasonCode
-from bridge.model.rules.limits import Rules
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import NO_UPPER_W, Corridor, NodePower, PowerRules
+from bridge.model.rules.power import NO_UPPER_W, Corridor, NodePower, PowerRules, with_power
 from bridge.model.rules.site import Site
 from bridge.planning.explain.what_if import what_if
 from bridge.planning.site_rules.capacity_constraints import UNBOUNDED, Mode
-from bridge.planning.site_rules.lowered_rules import Extent, lower, stranded
+from bridge.planning.site_rules.lowered_rules import Extent, lower, stranded, unknown_to
 from bridge.registry import build, parse_policy
-from bridge.units import DAY_S, NEVER
+from bridge.units import NEVER
 from schedbridge_contracts.builders import a_job, a_node, a_running_job, a_snapshot
 from schedbridge_contracts.cycles import Memory, check, run
 
@@ -25,29 +24,30 @@ BIG = NodePower("big", NodeSet(features="gpu"), 300, 2000)
 
 def rules(*upper_w, starts_s=(0,), types=(REST,), base_w=0):
     corridor = Corridor(tuple(starts_s), (0,) * len(starts_s), upper_w)
-    return Rules(power=PowerRules(corridor, types, base_w))
+    return with_power(Site(), PowerRules(corridor, types, base_w))
 
 
 def planned(snapshot, given, plan="conservative"):
-    site = Site(given)
-    made = run(snapshot, Memory(), build(parse_policy(plan)), site=site)
-    assert check(snapshot, made, site) == ()
+    made = run(snapshot, Memory(), build(parse_policy(plan)), site=given)
+    assert check(snapshot, made, given) == ()
     return made
 
 
 def test_the_bound_is_what_base_and_idle_nodes_leave():
     world = a_snapshot(nodes=4, now_s=50)()
     given = rules(1000, NO_UPPER_W, 200, starts_s=(0, 100, 200), base_w=10)
-    lowered = lower(given, world, DAY_S)
+    lowered = lower(given, world)
     starts, left = lowered.constraints.steps(0)
     assert starts.tolist() == [50, 100, 200]
     assert left.tolist() == [1000 - 10 - 4 * 71, UNBOUNDED, 0]  # 200 W are less than idle
     assert (lowered.constraints.keys, lowered.any) == (("power",), True)
 
 
-@pytest.mark.parametrize("given", [None, PowerRules(), rules(5, NO_UPPER_W, starts_s=(0, 9)).power])
+@pytest.mark.parametrize(
+    "given", [Site(), with_power(Site(), PowerRules()), rules(5, NO_UPPER_W, starts_s=(0, 9))]
+)
 def test_without_a_bound_nothing_is_constrained(given):
-    lowered = lower(Rules(power=given), a_snapshot(nodes=4, now_s=9, jobs=[a_job()])(), DAY_S)
+    lowered = lower(given, a_snapshot(nodes=4, now_s=9, jobs=[a_job()])())
     assert not lowered.any
     assert lowered.power is None
     assert len(lowered.constraints) == 0
@@ -59,7 +59,7 @@ def test_running_jobs_count_and_are_not_refused():
         a_running_job((1, 2), measured_max_power_w=200),
         a_running_job((3,), max_power_w=50),
     ]
-    lowered = lower(rules(10), a_snapshot(nodes=4, running=held)(), DAY_S)
+    lowered = lower(rules(10), a_snapshot(nodes=4, running=held)())
     assert lowered.running.amount.tolist() == [29, 258]  # the third draws no more than idle
     assert set(lowered.running.mode.tolist()) == {Mode.COUNT}
 
@@ -67,7 +67,7 @@ def test_running_jobs_count_and_are_not_refused():
 def test_without_nodes_the_most_of_a_partition_is_assumed():
     nodes = [a_node(), a_node(features=("gpu",))]
     jobs = [a_job(), a_job(max_power_w=400), a_job(max_power_w=60)]
-    lowered = lower(rules(9000, types=(BIG, REST)), a_snapshot(nodes=nodes, jobs=jobs)(), DAY_S)
+    lowered = lower(rules(9000, types=(BIG, REST)), a_snapshot(nodes=nodes, jobs=jobs)())
     rows = np.arange(3)
     terms = lowered.terms(rows, rows * 0, rows + 100, Extent(rows * 0 + 2))
     assert terms.amount.tolist() == [3400, 658]
@@ -164,24 +164,23 @@ def test_what_if_keeps_the_bound():
     running = [a_running_job((0, 1, 2), end_s=70)]
     world = a_snapshot(nodes=8, running=running, jobs=[a_job(4)])()
     given = rules(1700)
-    policy, site = build(parse_policy("conservative")), Site(given)
+    policy, site = build(parse_policy("conservative")), given
     plan = planned(world, given)
     conditions = policy.plan.conditions(site)
     changes = what_if(world, plan, 0, conditions)
     assert [(change.size, change.start_s) for change in changes if change.size] == [(3, 0)]
     free = policy.plan.conditions(Site())
-    assert planned(world, Rules()).start_s.tolist() == [0]
+    assert planned(world, Site()).start_s.tolist() == [0]
     assert what_if(world, plan, 0, free) != changes
 
 
 def test_an_announced_start_that_a_new_bound_forbids_is_stranded():
     world = a_snapshot(nodes=8, jobs=[a_job(4), a_job(4)])()
-    plan = planned(world, Rules())
-    found = stranded(lower(rules(8 * 71 + 800), world, DAY_S), plan)
+    plan = planned(world, Site())
+    found = stranded(lower(rules(8 * 71 + 800), world), plan)
     assert [(one.row, one.text) for one in found] == [(1, "upper bound of power")]
 
 
 def test_a_resource_that_no_node_has_is_named():
     kind = NodePower("x", NodeSet(having="fpga"), 1, 2)
-    lowered = lower(rules(100, types=(kind, REST)), a_snapshot()(), DAY_S)
-    assert lowered.unknown == ("fpga",)
+    assert unknown_to(rules(100, types=(kind, REST)), a_snapshot()()) == ("fpga",)

@@ -12,10 +12,18 @@ from bridge.model.reasons import ReasonCode
 from bridge.model.resources import Chunk, ChunkRequest, LoweredChunks
 from bridge.model.rules.limits import ConsumerKind, FreePool, Items, Limit, Rules
 from bridge.model.rules.node_set import NodeSet
+from bridge.model.rules.site import Site
 from bridge.planning.requests.amounts import Amounts
 from bridge.planning.site_rules.capacity_constraints import UNBOUNDED, Mode, Terms
 from bridge.planning.site_rules.freepools import JobClosure
-from bridge.planning.site_rules.lowered_rules import Extent, LoweredRules, Sums, lower, stranded
+from bridge.planning.site_rules.lowered_rules import (
+    Extent,
+    LoweredRules,
+    Sums,
+    lower,
+    stranded,
+    unknown_to,
+)
 from bridge.units import DAY_S, NEVER, UNPLANNED
 from schedbridge_contracts.builders import a_job, a_node, a_partition, a_running_job, a_snapshot
 from schedbridge_contracts.cycles import parse_rules
@@ -83,7 +91,7 @@ def example_1(now_s: int, *jobs: a_job, running: tuple[a_running_job, ...] = ())
     nodes = [a_node(cpus=64, mem_mib=65536, gpus=4) for _ in range(20)]
     jobs = tuple(replace(job, user="alice") for job in jobs)
     snapshot = a_snapshot(nodes=nodes, jobs=jobs, running=running, now_s=now_s)()
-    return lower(EXAMPLE_1, snapshot, 365 * DAY_S)
+    return lower(Site(EXAMPLE_1, cron_s=365 * DAY_S), snapshot)
 
 
 def test_example_1_640_cores_in_august_and_any_number_before_and_after():
@@ -158,7 +166,7 @@ def test_example_1_jobs_and_tasks_of_arrays_at_once():
 def test_a_consumer_without_limits_may_use_everything_for_ever():
     nodes = [a_node(cpus=64)]
     snapshot = a_snapshot(nodes=nodes, jobs=[shared(cpus=64, limit_s=99 * DAY_S, user="bob")])()
-    lowered = lower(EXAMPLE_1, snapshot, DAY_S)
+    lowered = lower(Site(EXAMPLE_1, cron_s=DAY_S), snapshot)
     assert len(lowered.constraints) == 0
     assert told(lowered) == []
 
@@ -190,7 +198,7 @@ def free_pools(
 ) -> LoweredRules:
     cluster = [a_node(cpus=10, gpus=2 if index < 2 else 0) for index in range(nodes)]
     snapshot = a_snapshot(nodes=cluster, jobs=jobs, running=running, now_s=now_s)()
-    return lower(FREE_POOLS, snapshot, 365 * DAY_S)
+    return lower(Site(FREE_POOLS, cron_s=365 * DAY_S), snapshot)
 
 
 def test_free_pool_1_20_percent_of_the_cores_for_small_and_short_jobs():
@@ -212,7 +220,7 @@ def test_free_pool_1_but_at_minimum_10_cores():
     assert free_pools(shared(cpus=1), nodes=6).constraints.peak[0] == 60 - 12
     lost = [replace(a_node(cpus=10), usable=index > 1) for index in range(6)]
     snapshot = a_snapshot(nodes=lost, jobs=[shared(cpus=1)])()
-    assert lower(FREE_POOLS, snapshot, DAY_S).constraints.peak[0] == 40 - 10
+    assert lower(Site(FREE_POOLS, cron_s=DAY_S), snapshot).constraints.peak[0] == 40 - 10
 
 
 def test_free_pool_1_is_filled_by_those_with_access():
@@ -265,7 +273,7 @@ def test_free_pool_3_nodes_with_gpus_for_maintenance_every_two_months():
 
 def limited(*limits: Limit, jobs: tuple[a_job, ...], **world: object) -> LoweredRules:
     snapshot = a_snapshot(jobs=jobs, **world)()  # type: ignore[arg-type]
-    return lower(Rules(limits), snapshot, DAY_S)
+    return lower(Site(Rules(limits), cron_s=DAY_S), snapshot)
 
 
 def test_each_user_that_is_not_named_has_a_constraint_of_its_own():
@@ -329,9 +337,9 @@ def test_limits_of_user_account_and_partition_all_hold():
 
 def test_resources_that_the_cluster_does_not_have_are_named():
     limit = Limit(ConsumerKind.USER, "user", "fpga", Items(0))
-    lowered = limited(limit, jobs=(shared(cpus=1),))
-    assert lowered.unknown == ("fpga",)
-    assert told(lowered) == []
+    snapshot = a_snapshot(jobs=[shared(cpus=1)])()
+    assert unknown_to(Site(Rules((limit,))), snapshot) == ("fpga",)
+    assert told(limited(limit, jobs=(shared(cpus=1),))) == []
 
 
 def test_whole_nodes_count_as_the_largest_ones_of_their_partition_at_most():
@@ -370,7 +378,7 @@ def test_nodes_are_chosen_by_name_feature_and_resource():
 
     def members(**chosen: object) -> list[int]:
         pool = FreePool("p", nodes=NodeSet(**chosen))  # type: ignore[arg-type]
-        (closure,) = lower(Rules(free_pools=(pool,)), snapshot, DAY_S).closures
+        (closure,) = lower(Site(Rules(free_pools=(pool,)), cron_s=DAY_S), snapshot).closures
         return np.flatnonzero(closure.nodes).tolist()
 
     assert members(having="gpu") == [0, 2]
@@ -409,7 +417,7 @@ def test_access_for_long_jobs_is_not_for_those_that_may_be_cut_below_it(least_s:
     )  # fmt: skip
     job = shared(cpus=1, limit_s=1200, least_s=least_s)
     snapshot = a_snapshot(nodes=[a_node(cpus=4)], jobs=[job])()
-    ((_, amount, found),) = told(lower(rules, snapshot, DAY_S))
+    ((_, amount, found),) = told(lower(Site(rules, cron_s=DAY_S), snapshot))
     assert (amount, found) == (1, mode)
 
 
@@ -460,7 +468,7 @@ def test_a_new_closure_strands_jobs_on_its_nodes():
             "valid": {"cron": "0 8 * * *", "length": "2h"},
         }]}
     )  # fmt: skip
-    lowered = lower(rules, a_snapshot(nodes=nodes, jobs=jobs)(), 2 * DAY_S)
+    lowered = lower(Site(rules, cron_s=2 * DAY_S), a_snapshot(nodes=nodes, jobs=jobs)())
     seven = 7 * HOUR_S
     plan = planned(
         (0, seven, seven + 3 * HOUR_S, (0,)),  # reaches into it
@@ -479,7 +487,7 @@ def test_100_000_jobs_share_what_they_ask_alike():
     jobs = [shared(cpus=1 + n % 7, limit_s=60 + n, user=f"u{n % 50}") for n in range(1000)]
     snapshot = a_snapshot(jobs=jobs)()
     rules = replace(EXAMPLE_1, free_pools=FREE_POOLS.free_pools)
-    lowered = lower(rules, snapshot, 365 * DAY_S)
+    lowered = lower(Site(rules, cron_s=365 * DAY_S), snapshot)
     rows = np.tile(np.arange(1000), 100)
     zeros = np.zeros_like(rows)
     terms = lowered.terms(rows, zeros, snapshot.jobs.time_limit_s[rows], Extent(zeros + 1))

@@ -25,7 +25,8 @@ from bridge.model.rules.limits import (
 )
 from bridge.model.rules.node_set import NodeSet
 from bridge.model.rules.resize_limits import ResizeLimit
-from bridge.planning.site_rules.lowered_rules import lower
+from bridge.model.rules.site import Site
+from bridge.planning.site_rules.lowered_rules import lower, unknown_to
 from bridge.planning.site_rules.values_text import bounds, duration, items
 from bridge.service.config import parse, to_mapping
 from bridge.units import DAY_S, NEVER
@@ -316,9 +317,8 @@ def test_virtual_memory_is_memory_wherever_it_is_said():
     )
     assert rules.limits[0].items == Items(64 * 1024)
     snapshot = a_snapshot(nodes=1, jobs=[a_job(shared=True, mem_mib=512)])()
-    lowered = lower(rules, snapshot, DAY_S)
-    assert lowered.unknown == ()
-    assert len(lowered.constraints) == 2
+    assert unknown_to(Site(rules), snapshot) == ()
+    assert len(lower(Site(rules), snapshot).constraints) == 2
 
 
 @pytest.mark.parametrize(
