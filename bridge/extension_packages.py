@@ -22,6 +22,7 @@ from bridge.model.parts import NO_PARTS
 from bridge.model.plan import Plan
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
+from bridge.model.weighted_bound import WeightedBound
 from bridge.ports import Planned, Preference
 
 GROUP: Final = "schedbridge.extensions"
@@ -170,6 +171,20 @@ def overlaid(snapshot: Snapshot) -> Snapshot:
     for stages in active_stages(snapshot):
         snapshot = stages.face.made().overlay(snapshot)
     return snapshot
+
+
+def weighted_bounds(snapshot: Snapshot, site: Site) -> tuple[WeightedBound, ...]:
+    """Returns the bounds of the extensions that the site's rules have a part of.
+
+    None is survived that fails: plans without its bound would be illegal.
+    """
+    if site.parts is NO_PARTS:
+        return ()
+    found: list[WeightedBound] = []
+    for name, extension in installed().by_name.items():
+        if name in site.parts and extension.stages is not None:
+            found += extension.stages.made().bounds(snapshot, site)
+    return tuple(found)
 
 
 def broken_parts(snapshot: Snapshot, site: Site, plan: Plan) -> Iterator[tuple[str, str]]:

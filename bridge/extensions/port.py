@@ -13,7 +13,8 @@ Terms
             (`bridge.model.parts`): a frozen dataclass.
     face    a class without arguments that serves one side of the program. Its module is imported
             when it is first needed, so the cycle never imports what an extension does on the wire.
-    active  of an extension in a cycle: a table of the snapshot has its part.
+    active  of an extension in a cycle: a table of the snapshot has its part; for `bounds`: the
+            rules of the site have it.
 
 Rules
     1. Of an extension that is not active, no face is made and no code runs.
@@ -21,10 +22,10 @@ Rules
     3. A part of a plan is judged by the check of its extension; a part that nothing can judge
        makes the plan illegal. So none is forgotten.
     4. A plan stage knows no extension: what closes nodes is a reservation, what prefers nodes is
-       the rank of a `Preference`, what bounds a sum is a capacity constraint.
+       the rank of a `Preference`, what bounds a sum is a `WeightedBound`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -34,6 +35,7 @@ from bridge.model.node import NodeTable
 from bridge.model.plan import Plan
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
+from bridge.model.weighted_bound import WeightedBound
 from bridge.ports import Context, Planned, Preference
 
 T = TypeVar("T")
@@ -81,6 +83,9 @@ class Stages(Protocol):
 
     def overlay(self, snapshot: Snapshot) -> Snapshot:
         """The report as it is to be planned and explained, e.g. with more reservations."""
+
+    def bounds(self, snapshot: Snapshot, site: Site) -> Sequence[WeightedBound]:
+        """Bounds on sums that no start may exceed, by the extension's part of the site's rules."""
 
     def before_plan(self, snapshot: Snapshot, preference: Preference) -> Preference:
         """The preference of the place policy, or one that ranks nodes otherwise."""

@@ -23,7 +23,7 @@ from bridge.planning.scheduler.layout_choices import (
     layouts_to_try,
     varied,
 )
-from bridge.planning.scheduler.layout_power import LayoutPower
+from bridge.planning.scheduler.layout_weights import LayoutAmounts
 from bridge.planning.site_rules.capacity_constraints import Mode
 from bridge.planning.site_rules.freepools import Closure
 from bridge.planning.site_rules.lowered_rules import Extent, lower
@@ -92,9 +92,7 @@ class VariantSearch:
         self._only_now = not conditions.whole_queue and conditions.period_s is None
         self._layouts: dict[tuple[int, int], tuple[Layout, ...]] = {}
         self._nodes = WholeNodes(self._with, self._eligibility, self._lowered)
-        self._power = None
-        if self._lowered.power is not None:
-            self._power = LayoutPower(self._with, self._eligibility, self._lowered.power)
+        self._amounts = LayoutAmounts(self._with, self._eligibility, self._lowered.bounds)
 
     def present_s(self, planned_s: int) -> int:
         """The start that a change must improve on (rule 4).
@@ -192,13 +190,10 @@ class VariantSearch:
 
     def _extent(self, row: int, alternative: Alternative, layout: Layout) -> Extent:
         """The extent of one layout."""
-        one, power = (np.array([row]), np.array([alternative.partition])), self._lowered.power
+        one = np.array([row]), np.array([alternative.partition])
         whole = self._lowered.takes_whole(*one)
         weighed = self._nodes if self._lowered.weighs_nodes and whole[0] else None
-        drawing = None
-        if power is not None and self._power is not None:
-            drawing = self._power, power.waiting[one[0]], whole
-        return extent_of([layout], weighed, drawing)
+        return extent_of([layout], weighed, self._amounts.most([layout], one[0], whole))
 
     def _latest_s(self, row: int, length_s: int) -> int:
         """The latest start that horizon, reservation, deadline and fixed start allow."""

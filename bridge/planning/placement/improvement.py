@@ -8,7 +8,7 @@ Rules
        now, then those of the next announced starts.
     3. Jobs that start now move to cheaper nodes that no other job needs
        (`bridge.planning.placement.relocation`).
-    4. If power is bounded, no job gets nodes on which it would draw a different power.
+    4. No job gets nodes on which it would add another amount to a bound with weights of nodes.
 """
 
 from dataclasses import replace
@@ -16,16 +16,15 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.extension_packages import weighted_bounds
 from bridge.model.hop_tree import HopTree, csr
 from bridge.model.node import CPUS
 from bridge.model.plan import Plan
-from bridge.model.rules.power import power_of
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.model.topology import PlacementSavings
 from bridge.planning.placement.node_swap import NodeSwapper, SwapContext, node_types
 from bridge.planning.placement.relocation import relocate
-from bridge.planning.power.estimates import node_powers
 from bridge.planning.requests.amounts import plain_name
 from bridge.planning.requests.node_sets import members
 from bridge.planning.scheduler.kept_plan import KeptPlan
@@ -55,14 +54,14 @@ def improve_placement(
     assert snapshot.topology is not None, "placement is improved on a tree of switches"
     plan, promises = planned.plan, planned.promises
     hop_tree = HopTree.of(snapshot.topology)
-    shut, power = _named_by_rules(snapshot, site), _power_kinds(snapshot, site)
-    told_apart = shut if power is None else [*shut, *(power == kind for kind in np.unique(power))]
+    shut, kinds = _named_by_rules(snapshot, site), _kinds_by_weight(snapshot, site)
+    told_apart = shut if kinds is None else [*shut, *(kinds == kind for kind in np.unique(kinds))]
     types = node_types(snapshot, hop_tree, told_apart)
     context = SwapContext(snapshot, hop_tree, types, place, rng)
     swapper = NodeSwapper(context, plan)
     swapper.swap_all()
     ruled = np.logical_or.reduce([np.zeros(len(snapshot.nodes), bool), *shut])
-    relocate(context, swapper, ruled, weighed=weighs_nodes(site.rules), power=power)
+    relocate(context, swapper, ruled, weighed=weighs_nodes(site.rules), kinds=kinds)
     improved = swapper.plan()
     if isinstance(promises.kept_plan, KeptPlan):
         kept = promises.kept_plan.relocated(snapshot.jobs.id[plan.job], plan, swapper.image)
@@ -79,15 +78,14 @@ def _paid(hop_tree: HopTree, plan: Plan, rows: NDArray[np.intp]) -> NDArray[np.f
     return hop_tree.costs(csr([plan.nodes_of(row) for row in rows.tolist()]))
 
 
-def _power_kinds(snapshot: Snapshot, site: Site) -> NDArray[np.int64] | None:
-    """(n_nodes,) equal for nodes on which any job draws the same power; None: not bounded."""
-    power = power_of(site)
-    if power is None:
+def _kinds_by_weight(snapshot: Snapshot, site: Site) -> NDArray[np.int64] | None:
+    """(n_nodes,) equal for nodes on which any job adds the same to all bounds; None: no bound."""
+    bounds = weighted_bounds(snapshot, site)
+    if not bounds:
         return None
-    powers = node_powers(power, snapshot)
-    cpus = snapshot.nodes.capacity[:, CPUS]
-    columns = np.column_stack((powers.floor_w, powers.max_w, cpus))
-    _, kind = np.unique(columns, axis=0, return_inverse=True)
+    columns = [column for bound in bounds for column in (bound.floor, bound.weight)]
+    columns.append(snapshot.nodes.capacity[:, CPUS])
+    _, kind = np.unique(np.column_stack(columns), axis=0, return_inverse=True)
     return kind.reshape(-1).astype(np.int64)
 
 

@@ -15,8 +15,8 @@ Rules
        than its heaviest, or with more generic resources that it does not request than its own
        have; a job that shares nodes never to more idle ones than it has.
        Where limits or FreePools count CPUs or memory, a job on whole nodes never moves to nodes
-       with more of these in total, as it would count more. Where power is bounded, it moves
-       between nodes of one power only.
+       with more of these in total, as it would count more. Where bounds have weights of nodes,
+       it moves between nodes of equal weights only.
     5. Jobs on one node, jobs that require nodes, and jobs with chunks of several kinds stay. No job
        moves to nodes that FreePools or protections name.
 """
@@ -42,7 +42,7 @@ def relocate(
     shut: NDArray[np.bool_],
     *,
     weighed: bool = False,
-    power: NDArray[np.int64] | None = None,
+    kinds: NDArray[np.int64] | None = None,
 ) -> None:
     """Moves jobs of a plan that start now.
 
@@ -51,14 +51,14 @@ def relocate(
         swapper: the current nodes of all jobs; jobs are moved there.
         shut: (n_nodes,) nodes that FreePools or protections name.
         weighed: limits or FreePools count CPUs or memory.
-        power: (n_nodes,) equal for nodes on which any job draws as much; None: not bounded.
+        kinds: (n_nodes,) equal for nodes on which any job adds the same to bounds; None: no bound.
     """
     plan, snapshot = swapper.given, context.snapshot
     rows = plan.starts_now[_movable(snapshot, plan)]
     if not len(rows):
         return
     state = _NodeState(context, swapper)
-    candidates = _candidates(context, swapper, rows, shut, weighed=weighed, power=power)
+    candidates = _candidates(context, swapper, rows, shut, weighed=weighed, kinds=kinds)
     together: dict[bytes, list[_Candidate]] = {}
     for candidate in candidates:
         if candidate.whole:
@@ -111,7 +111,7 @@ def _candidates(
     shut: NDArray[np.bool_],
     *,
     weighed: bool,
-    power: NDArray[np.int64] | None,
+    kinds: NDArray[np.int64] | None,
 ) -> list[_Candidate]:
     """The jobs that can move, widest first."""
     snapshot, plan = context.snapshot, swapper.given
@@ -129,10 +129,10 @@ def _candidates(
         else:  # planned under another constraint than it seems: leave it alone
             continue
         open_ = mask & enterable
-        if power is not None:
-            if (power[held] != power[held[0]]).any():
-                continue  # it may draw more on nodes of one kind
-            open_ = open_ & (power == power[held[0]])
+        if kinds is not None:
+            if (kinds[held] != kinds[held[0]]).any():
+                continue  # it may add more on nodes of one kind
+            open_ = open_ & (kinds == kinds[held[0]])
         for start_s, until_s, closed in eligibility.classes.closed(alternative.class_):
             if start_s < end_s and until_s > plan.now_s:
                 open_ = open_ & ~closed

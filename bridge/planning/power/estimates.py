@@ -37,6 +37,7 @@ from bridge.model.job import JobTable, RunningTable
 from bridge.model.node import CPUS, state_flags
 from bridge.model.rules.power import PowerRules
 from bridge.model.snapshot import Snapshot
+from bridge.planning.requests.cpu_shares import part_of
 from bridge.planning.requests.node_sets import members
 
 Watts = NDArray[np.int64]
@@ -177,12 +178,6 @@ def draws_on(
         upper_w=np.where(upper_w > 0, np.maximum(upper_w - floor_w, 0), span_w),
         lower_w=np.where(lower_w > 0, np.maximum(lower_w - floor_w, 0), 0),
     )
-
-
-def part_of(watts: Watts, cpus: Watts, of: Watts) -> Watts:
-    """The part of powers that some of a number of CPUs draw, rounded up."""
-    of = np.maximum(of, 1)
-    return -(-watts * np.clip(cpus, 1, of) // of)
 
 
 def running_shares(snapshot: Snapshot) -> tuple[Watts, Watts]:

@@ -17,8 +17,8 @@ Rules
        count CPUs or memory and nodes differ, smaller nodes are tried, too: nodes up to each size,
        with some of the next larger size; and, where several of its tasks or chunks may share a
        node, fewer nodes.
-    5. Likewise for what a job draws at most, where power is bounded: nodes up to each power, if
-       they differ, without mixtures; and fewer nodes.
+    5. Likewise for what a job adds at most to bounds with weights of nodes, as that of power: nodes
+       up to each weight, if they differ, without mixtures; and fewer nodes.
 
 Deviates: rules 4 and 5 try at most `MAX_TIERS` mixtures, of two sizes each. A job may be planned
 later than some other mixture would allow; the rules always hold.
@@ -39,7 +39,7 @@ from bridge.planning.queue.columns import by_appearance
 from bridge.planning.queue.layout_options import Group, Layout, LayoutOptions
 from bridge.planning.queue.layouts import CandidateLayouts, even_parts
 from bridge.planning.requests.amounts import largest
-from bridge.planning.scheduler.layout_power import LayoutPower
+from bridge.planning.scheduler.layout_weights import LayoutAmounts
 from bridge.planning.site_rules.capacity_constraints import Terms
 from bridge.planning.site_rules.freepools import JobClosures
 from bridge.planning.site_rules.lowered_rules import Extent, LoweredRules
@@ -55,10 +55,11 @@ class WholeNodes:
     def __init__(self, snapshot: Snapshot, eligibility: Eligibility, lowered: LoweredRules) -> None:
         self._capacity = snapshot.nodes.capacity[:, : MEMORY_MIB + 1]
         self._size = self._capacity
-        if lowered.power is not None:
+        if lowered.bounds:
             own = (self._capacity,) if lowered.weighs_nodes else ()
-            self._size = np.column_stack((*own, lowered.power.nodes.span_w))
-        self._mixes = lowered.weighs_nodes or lowered.power is None
+            weights = (bound.given.weight for bound in lowered.bounds)
+            self._size = np.column_stack((*own, *weights))
+        self._mixes = lowered.weighs_nodes or not lowered.bounds
         self._eligibility = eligibility
         self._largest: dict[int, NDArray[np.int64]] = {}
 
@@ -182,10 +183,10 @@ def varied(
     whole = lowered.takes_whole(job, partition) if lowered.any and len(job) else found
     if lowered.weighs_nodes:
         found |= whole
-    if lowered.power is not None:
-        span_w = lowered.power.nodes.span_w
-        differ = bool((span_w != span_w[:1]).any())
-        stated = lowered.power.waiting[job] > 0
+    for bound in lowered.bounds:
+        weight = bound.given.weight
+        differ = bool((weight != weight[:1]).any())
+        stated = bound.given.stated[job] > 0
         found |= np.where(stated, lowered.snapshot.jobs.tasks[job] > 0, whole | differ)
         chunks = lowered.snapshot.jobs.chunks[job]
         found |= stated & chunks.astype(bool)
@@ -195,21 +196,15 @@ def varied(
 def extent_of(
     layouts: list[Layout],
     whole: WholeNodes | None,
-    drawing: tuple[LayoutPower, NDArray[np.int64], NDArray[np.bool_]] | None = None,
+    amounts: tuple[NDArray[np.int64], ...] = (),
 ) -> Extent:
     """The extent of some layouts.
 
     Args:
         layouts: n of them.
         whole: None: not needed, as no job takes whole nodes or no rule counts CPUs or memory.
-        drawing: what layouts draw, (n,) the estimates of their jobs, (n,) whether these hold whole
-            nodes; None: power is not bounded.
+        amounts: for each bound with weights of nodes, (n,) what they add at most.
     """
-    watts = None
-    if drawing is not None:
-        power, stated_w, holds = drawing
-        asked = zip(layouts, stated_w.tolist(), holds.tolist(), strict=True)
-        watts = np.array([power.most(one, w, whole=own) for one, w, own in asked], dtype=np.int64)
     have = None
     if whole is not None:
         known = {id(layout): layout for layout in layouts}  # equal requests share one
@@ -219,7 +214,7 @@ def extent_of(
         nodes=np.array([layout.nodes for layout in layouts], dtype=np.int64),
         fewest=np.array([fewest_nodes(layout) for layout in layouts], dtype=np.int64),
         have=have,
-        watts=watts,
+        amounts=amounts,
     )
 
 
@@ -315,15 +310,14 @@ class LayoutChoices:
         self._first = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
         self.owner = np.repeat(np.arange(len(given)), counts)
         asked = (job[self.owner], partition[self.owner], time_limit_s[self.owner])
-        drawing = None
-        if lowered.power is not None:
-            drawing = (
-                LayoutPower(snapshot, eligibility, lowered.power),
-                lowered.power.waiting[asked[0]],
-                lowered.takes_whole(asked[0], asked[1]),
-            )
         each = [] if self.shared else self._layout_of_each()
-        extent = extent_of(each, whole if lowered.weighs_nodes else None, drawing)
+        amounts: tuple[NDArray[np.int64], ...] = ()
+        if lowered.bounds:
+            holds = lowered.takes_whole(asked[0], asked[1])
+            amounts = LayoutAmounts(snapshot, eligibility, lowered.bounds).most(
+                each, asked[0], holds
+            )
+        extent = extent_of(each, whole if lowered.weighs_nodes else None, amounts)
         self.terms: Terms = lowered.terms(*asked, extent)
         self.job_closures: list[JobClosures] = lowered.closed_to(*asked, extent)
         self._refuse(self.terms.reasons)

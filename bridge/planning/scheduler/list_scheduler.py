@@ -38,6 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.core import NodeProblem
+from bridge.model.parts import NO_PARTS
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
 from bridge.planning.queue.rows import Rows, expand_arrays
@@ -118,7 +119,7 @@ class ListScheduler:
         self._early = early[self.rows.job[self.rows.plannable]] if np.count_nonzero(early) else None
         site = conditions.site
         rules = site.rules
-        bound = bool(rules.limits or rules.free_pools or site.parts)
+        bound = bool(rules.limits or rules.free_pools or site.parts is not NO_PARTS)
         self.by_book = bool(
             by_book
             or site.protect
@@ -219,8 +220,7 @@ class ListScheduler:
 
     @cached_property
     def _lowered(self) -> LoweredRules:
-        site = self._conditions.site
-        return lower(site, self.rows.snapshot)
+        return lower(self._conditions.site, self.rows.snapshot)
 
     def _new_book_planner(self) -> BookPlanner:
         return BookPlanner(
@@ -273,7 +273,7 @@ def _binds(lowered: LoweredRules, rows: Rows) -> bool:
     """Whether a limit or a FreePool can bind any of the rows, on any number of nodes."""
     if not len(lowered.constraints) and not lowered.closures:
         return False
-    if lowered.power is not None:
+    if lowered.bounds:
         return True
     alternatives = rows.alternatives
     jobs = rows.snapshot.jobs

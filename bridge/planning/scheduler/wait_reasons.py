@@ -11,7 +11,6 @@ Rules
 """
 
 from collections.abc import Iterator
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +20,8 @@ from bridge.dialect import dialect_of
 from bridge.model.reasons import Reason, ReasonCode
 from bridge.planning.queue.columns import by_appearance, packed
 from bridge.planning.queue.readable_reasons import Explainer
+from bridge.planning.scheduler.bound_reasons import BoundReasons
 from bridge.planning.scheduler.planned_rows import PlannedRows
-from bridge.planning.scheduler.power_reasons import PowerReasons
 from bridge.planning.site_rules.freepools import Closure
 from bridge.units import NEVER, format_duration, format_instant
 
@@ -54,7 +53,9 @@ class _Waiting:
         self._row = self._rows.plannable[self._waiting.index]
         self._job = self._rows.job[self._row]
         self._alone = np.isin(self._waiting.blocked, JUDGED_ALONE)
-        self._needs = self._power_needs()
+        self._bounds = {one.constraint: one for one in planned.cluster.lowered.bounds}
+        self._needs = self._needs_of_bounds()
+        self._reasons_of: dict[int, BoundReasons] = {}
 
     def reasons(self) -> Iterator[tuple[list[int], list[Reason]]]:
         """Rows that wait, and why."""
@@ -82,24 +83,26 @@ class _Waiting:
             reasons_of[group] = reason
         yield self._row[common].tolist(), reasons_of[which].tolist()
 
-    @cached_property
-    def _power_reasons(self) -> PowerReasons:
-        lowered = self._planned.cluster.lowered
-        assert lowered.power is not None
-        return PowerReasons(self._planned, lowered, lowered.power)
+    def _bound_reasons(self, constraint: int) -> BoundReasons:
+        """The reasons of rows that wait because of one of the bounds with weights of nodes."""
+        if constraint not in self._reasons_of:
+            lowered, bound = self._planned.cluster.lowered, self._bounds[constraint]
+            self._reasons_of[constraint] = BoundReasons(self._planned, lowered, bound)
+        return self._reasons_of[constraint]
 
-    def _power_needs(self) -> NDArray[np.int64] | None:
-        """(n, 2) for how many watts each row waits, and for how long, s; 0: not for power.
+    def _needs_of_bounds(self) -> NDArray[np.int64] | None:
+        """(n, 2) what each row adds to the bound for which it waits, and for how long, s.
 
-        None: power is not bounded.
+        0: it waits for none of them. None: there is none.
         """
-        waiting, power = self._waiting, self._planned.cluster.lowered.power
-        if power is None:
+        if not self._bounds:
             return None
-        waits = (waiting.constraint == power.constraint) & (waiting.blocked == Blocked.COUNTER)
-        at = np.flatnonzero(waits & ~waiting.refused)
+        waiting = self._waiting
         found = np.zeros((len(waiting), 2), dtype=np.int64)
-        found[at] = self._planned.counts_on(waiting.candidate[at], power.constraint)
+        for constraint in self._bounds:
+            waits = (waiting.constraint == constraint) & (waiting.blocked == Blocked.COUNTER)
+            at = np.flatnonzero(waits & ~waiting.refused)
+            found[at] = self._planned.counts_on(waiting.candidate[at], constraint)
         return found
 
     def _kept(self) -> dict[tuple[object, ...], Reason]:
@@ -188,7 +191,7 @@ class _Waiting:
             return ReasonCode.RESOURCES
         licence, _ = self._planned.cluster.constraint_label(constraint)
         if self._needs is not None and self._needs[at].any():
-            return ReasonCode.POWER
+            return self._bounds[constraint].given.code
         return ReasonCode.LICENCES if licence else ReasonCode.LIMIT
 
     def _reason(self, at: int) -> Reason:
@@ -201,8 +204,9 @@ class _Waiting:
             if licence:
                 return self._explainer.licence_in_use(snapshot.licences.index(label))
             if self._needs is not None and self._needs[at].any():
-                watts, length_s = self._needs[at].tolist()
-                return self._power_reasons.reason(int(waiting.index[at]), watts, length_s)
+                needs, length_s = self._needs[at].tolist()
+                reasons = self._bound_reasons(constraint)
+                return reasons.reason(int(waiting.index[at]), needs, length_s)
             until = "" if passed_over else " until then"
             return Reason(ReasonCode.LIMIT, f"the {label} is reached{until}")
         if nowhere and self._horizon_s is not None and blocked not in JUDGED_ALONE:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from bridge.core import NEVER, TermMode
 from bridge.model.reasons import Reason, ReasonCode
+from bridge.model.weighted_bound import WeightedBound
 
 UNBOUNDED = NEVER
 """A bound that is never reached."""
@@ -42,9 +43,8 @@ class CapacityConstraints:
         labels: (n,) names for users: "limit of user alice on cpus".
         peak: (n,) int64 the most that each ever allows.
         refusals: (n,) reason for a job that never fits; empty: that it requests too much.
-        units: (n,) of the amounts, as users read them; empty: what the label says.
-        rise: (n,) by how much the peak may grow without a change of the rules: what idle nodes
-            draw that can be powered down.
+        bounds: (n,) the bound that it is lowered from, if that has weights of nodes; None: it is
+            of another rule.
     """
 
     indptr: NDArray[np.int64]
@@ -54,8 +54,7 @@ class CapacityConstraints:
     labels: tuple[str, ...]
     peak: NDArray[np.int64]
     refusals: tuple[str, ...]
-    units: tuple[str, ...]
-    rise: tuple[int, ...]
+    bounds: tuple[WeightedBound | None, ...]
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -68,10 +67,11 @@ class CapacityConstraints:
     def never(self, constraint: int, amount: int) -> Reason:
         """Describes an amount larger than a constraint ever allows."""
         peak, label = self.peak[constraint], self.labels[constraint]
-        if unit := self.units[constraint]:
+        if (bound := self.bounds[constraint]) is not None:
+            unit, rise = bound.unit, bound.rise
             text = f"needs {amount:,} {unit}, more than the {peak:,} {unit} that the {label} leaves"
-            if amount <= peak + self.rise[constraint]:
-                return Reason(ReasonCode.POWER, f"{text} while idle nodes are on")
+            if amount <= peak + rise.amount:
+                return Reason(bound.code, f"{text} {rise.until}")
             return Reason(ReasonCode.NEVER, text)
         text = (
             self.refusals[constraint] or f"requests {amount}, more than the {peak} of the {label}"
@@ -114,8 +114,7 @@ class CapacityConstraintList:
         self._keys: list[str] = []
         self._labels: list[str] = []
         self._refusals: list[str] = []
-        self._units: list[str] = []
-        self._rise: list[int] = []
+        self._bounds: list[WeightedBound | None] = []
 
     def add(
         self,
@@ -125,7 +124,7 @@ class CapacityConstraintList:
         key: str,
         label: str,
         refusal: str = "",
-        unit: str = "",
+        bound: WeightedBound | None = None,
     ) -> int:
         """Adds a constraint; returns its number."""
         self._starts.append(starts)
@@ -133,13 +132,8 @@ class CapacityConstraintList:
         self._keys.append(key)
         self._labels.append(label)
         self._refusals.append(refusal)
-        self._units.append(unit)
-        self._rise.append(0)
+        self._bounds.append(bound)
         return len(self._labels) - 1
-
-    def may_rise(self, constraint: int, rise: int) -> None:
-        """Notes by how much the peak of a constraint may grow (`CapacityConstraints.rise`)."""
-        self._rise[constraint] = rise
 
     def done(self) -> CapacityConstraints:
         """Returns all of them."""
@@ -153,8 +147,7 @@ class CapacityConstraintList:
             labels=tuple(self._labels),
             peak=np.array(peaks, dtype=np.int64),
             refusals=tuple(self._refusals),
-            units=tuple(self._units),
-            rise=tuple(self._rise),
+            bounds=tuple(self._bounds),
         )
 
 

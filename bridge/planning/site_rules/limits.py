@@ -135,21 +135,18 @@ def _bounds(limit: Limit, available: int) -> Iterator[tuple[Sort, int, int]]:
         yield Sort.AREA, limit.area, 0
 
 
-def _words(shape: _Shape, kind: ConsumerKind, name: str, amounts: Amounts) -> dict[str, str]:
+def _words(shape: _Shape, kind: ConsumerKind, name: str, amounts: Amounts) -> tuple[str, str, str]:
     """Key, label and refusal of a constraint."""
     who, what = f"{kind} {name}", amounts.names[shape.column]
-    words = {
-        "key": f"{kind}/{name}/{what}/{shape.sort.name.lower()}/{shape.most}",
-        "label": f"limit of {who} on {what}",
-    }
+    key = f"{kind}/{name}/{what}/{shape.sort.name.lower()}/{shape.most}"
+    label = f"limit of {who} on {what}"
     if shape.sort is Sort.ITEMS:
-        return words
+        return key, label, ""
     if shape.sort is Sort.DURATION:
         bound = f"{what} for {format_duration(shape.most)} at most"
     else:
         bound = f"{shape.most / 3600:g} hours times {what} in one job at most"
-    words["label"] += f": {bound}"
-    return words | {"refusal": f"{who} may use {bound}"}
+    return key, f"{label}: {bound}", f"{who} may use {bound}"
 
 
 @dataclass(frozen=True)
@@ -261,8 +258,9 @@ class LoweredLimits:
                         layer = _Layer(kind, *key, none, np.zeros(size + 1, dtype=np.int64))
                         layers[kind, *key, counts[key]] = layer
                     counts[key] += 1
+                    name_of, label, refusal = _words(shape, kind, name, amounts)
                     layer.constraint[index] = constraints.add(
-                        shape.starts, shape.amounts, **_words(shape, kind, name, amounts)
+                        shape.starts, shape.amounts, key=name_of, label=label, refusal=refusal
                     )
                     layer.most[index] = shape.most
         self._layers = [layers[key] for key in sorted(layers)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A site's limits, FreePools and bound of power, lowered for one snapshot.
+"""A site's limits, FreePools and further bounds, lowered for one snapshot.
 
     lowered = lower(site, snapshot)
     lowered.constraints                 the constraints of the book
@@ -23,15 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.core import NEVER
+from bridge.extension_packages import weighted_bounds
 from bridge.model.node import MEMORY_MIB
 from bridge.model.plan import Plan
 from bridge.model.reasons import Reason
 from bridge.model.rules.limits import COUNTED, EACH, TIME, Rules
-from bridge.model.rules.power import power_of
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.alternatives import Eligibility
-from bridge.planning.power.planned import planned_draws
 from bridge.planning.queue.layouts import layouts
 from bridge.planning.queue.time_windows import requested_time_limit_s, shortest_s
 from bridge.planning.requests.amounts import Amounts, plain_name
@@ -50,8 +49,8 @@ from bridge.planning.site_rules.freepools import (
     LoweredFreePools,
 )
 from bridge.planning.site_rules.limits import Consumers, Horizon, LoweredLimits
-from bridge.planning.site_rules.power import LoweredPower, binds
 from bridge.planning.site_rules.usage_vector import UsageVector
+from bridge.planning.site_rules.weighted_bounds import LoweredBound, binds
 from bridge.units import UNPLANNED
 
 
@@ -81,24 +80,23 @@ class Extent:
         fewest: (n,) fewest nodes; None: the same.
         have: (n, 2) most CPUs and memory of these nodes; for jobs with whole nodes. None: those of
             the largest nodes of the partition.
-        watts: (n,) the most that they draw for their jobs, beyond idle; None: not known.
+        amounts: (n,) the maximum that they add to each of `LoweredRules.bounds`; empty: not known.
     """
 
     nodes: NDArray[np.int64]
     fewest: NDArray[np.int64] | None = None
     have: NDArray[np.int64] | None = None
-    watts: NDArray[np.int64] | None = None
+    amounts: tuple[NDArray[np.int64], ...] = ()
 
     @classmethod
     def of_plan(cls, lowered: "LoweredRules", plan: Plan, rows: NDArray[np.intp]) -> "Extent":
         """The nodes of some rows of a plan, ascending."""
-        snapshot, power = lowered.snapshot, lowered.power
-        width = np.diff(plan.indptr)
+        snapshot, width = lowered.snapshot, np.diff(plan.indptr)
         have = np.zeros((len(plan), MEMORY_MIB + 1), dtype=np.int64)
         owner = np.repeat(np.arange(len(plan)), width)
         np.add.at(have, owner, snapshot.nodes.capacity[plan.nodes, : MEMORY_MIB + 1])
-        watts = None if power is None else planned_draws(snapshot, power.nodes, plan, rows).upper_w
-        return cls(width[rows], have=have[rows], watts=watts)
+        amounts = tuple(bound.of_plan(plan, rows) for bound in lowered.bounds)
+        return cls(width[rows], have=have[rows], amounts=amounts)
 
 
 class LoweredRules:
@@ -114,7 +112,7 @@ class LoweredRules:
         bounds_chunks: a FreePool gives access to chunks.
         weighs_nodes: rules count CPUs or memory, of which jobs with whole nodes take as much as
             their nodes have.
-        power: the upper bound of power; None: there is none.
+        bounds: those with weights of nodes, of extensions.
     """
 
     def __init__(self, site: Site, snapshot: Snapshot) -> None:
@@ -135,14 +133,15 @@ class LoweredRules:
             horizon=horizon,
             constraints=constraints,
         )
-        self.power: LoweredPower | None = None
-        power = power_of(site)
-        if power is not None and binds(power, snapshot.now_s):
-            self.power = LoweredPower(power, snapshot, constraints)
+        self.bounds = tuple(
+            LoweredBound(bound, snapshot, constraints)
+            for bound in weighted_bounds(snapshot, site)
+            if binds(bound, snapshot.now_s)
+        )
         self.constraints: CapacityConstraints = constraints.done()
         self.closures: tuple[Closure, ...] = self._pools.closures
         self._counts = bool(rules.limits or rules.free_pools)
-        self.any = self._counts or self.power is not None
+        self.any = self._counts or bool(self.bounds)
         self.bounds_least = self._pools.bounds_least
         self.bounds_chunks = any(a.chunk for pool in rules.free_pools for a in pool.access)
         self.weighs_nodes = weighs_nodes(rules)
@@ -151,8 +150,8 @@ class LoweredRules:
             used = self._amounts.of_running()
             self._limits.count_running(counted, self._consumers.running, used)
             self._pools.count_running(counted, used)
-        if self.power is not None:
-            self.power.count_running(counted)
+        for bound in self.bounds:
+            bound.count_running(counted)
         self.running: Terms = counted.done(self.constraints)
 
     def _access_requests(
@@ -203,11 +202,10 @@ class LoweredRules:
             requests = self._access_requests(rows, partition, time_limit_s, extent)
             self._limits.add_terms(terms, requests.who, requests.used, time_limit_s)
             self._pools.add_terms(terms, requests)
-        if self.power is not None:
-            watts = extent.watts
-            if watts is None:
-                watts = self.power.most(rows, partition, extent.nodes)
-            self.power.add_terms(terms, watts)
+        for at, bound in enumerate(self.bounds):
+            known = extent.amounts
+            most = known[at] if known else bound.most(rows, partition, extent.nodes)
+            bound.add_terms(terms, most)
         return terms.done(self.constraints)
 
     def closed_to(

@@ -9,7 +9,8 @@ import numpy as np
 from bridge.model.job import RunningTable
 from bridge.model.rules.power import PowerRules
 from bridge.model.snapshot import Snapshot
-from bridge.planning.power.estimates import node_powers, part_of, running_shares
+from bridge.planning.power.estimates import node_powers, running_shares
+from bridge.planning.requests.cpu_shares import part_of
 from bridge.rpc.agents.job_readings import JobReadings
 from bridge.rpc.agents.lost_power import Claim
 from bridge.rpc.agents.power_use import PowerUse, Watts

@@ -49,7 +49,7 @@ def test_the_bound_is_what_base_and_idle_nodes_leave():
 def test_without_a_bound_nothing_is_constrained(given):
     lowered = lower(given, a_snapshot(nodes=4, now_s=9, jobs=[a_job()])())
     assert not lowered.any
-    assert lowered.power is None
+    assert lowered.bounds == ()
     assert len(lowered.constraints) == 0
 
 
