@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
-from typing import Final
+from typing import Any, Final
 
 from bridge.entry_points import loaded, mending
 from bridge.errors import ExtensionError, Overtime
@@ -85,11 +85,13 @@ def _check(name: str, extension: Extension) -> None:
         isinstance(extension.after, tuple) and all(isinstance(n, str) for n in extension.after)
     ):
         raise ValueError("'after' must be a tuple of names")
-    for kind in (extension.nodes, extension.plan):
+    for kind in (extension.nodes, extension.plan, extension.site):
         if kind is not None and not dataclasses.is_dataclass(kind):
             raise ValueError(f"a part must be a dataclass, not {kind!r:.60}")
     if extension.plan is not None and extension.check is None:
         raise ValueError("it has a part of plans, but no check of it")
+    if extension.site is not None and extension.check is None:
+        raise ValueError("it has a part of the site's rules, but no check of it")
     for face in (extension.stages, extension.check, extension.wire):
         if face is not None and not (isinstance(face, Face) and _is_there(face.path)):
             raise ValueError(f"there is no module for {face!r:.120}")
@@ -185,6 +187,25 @@ def weighted_bounds(snapshot: Snapshot, site: Site) -> tuple[WeightedBound, ...]
         if name in site.parts and extension.stages is not None:
             found += extension.stages.made().bounds(snapshot, site)
     return tuple(found)
+
+
+def broken_rows(world: Any, site: Site) -> Iterator[tuple[int, str]]:
+    """Checks the rows of a plan by the parts of the site's rules; a part needs one that checks it.
+
+    Args:
+        world: a `bridge.check.amounts.CheckedAmounts`.
+        site: the rules.
+    """
+    for name, part in site.parts.items():
+        extension = installed().by_name.get(name)
+        if extension is None or extension.check is None or extension.site is None:
+            text = f"is under rules of the extension '{name:.60}', which nothing checks"
+            yield from ((row, text) for row in world.rows.tolist())
+        elif not isinstance(part, extension.site):
+            text = f"is under rules of the extension '{name:.60}' of another type than it has"
+            yield from ((row, text) for row in world.rows.tolist())
+        else:
+            yield from extension.check.made().rows(world, site)
 
 
 def broken_parts(snapshot: Snapshot, site: Site, plan: Plan) -> Iterator[tuple[str, str]]:

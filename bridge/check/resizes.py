@@ -24,8 +24,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.check.estimates import running_lower_w, running_upper_w
 from bridge.check.fabrics import fabrics
+from bridge.check.known_power import running_lower_w, running_upper_w
 from bridge.model.decisions.resizes import Resizes
 from bridge.model.job import JobTable, RunningTable, WidthRule
 from bridge.model.job_columns import objects

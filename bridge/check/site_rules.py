@@ -22,7 +22,7 @@ Rules
        none of it, stay within what a node does not keep for others. They never hold a node whole
        that keeps anything.
     6. Licences held by a reservation are not available to other jobs during its time.
-    7. The upper bound of power holds (`bridge.check.power`).
+    7. Further rules, of extensions, hold by their own checks (`bridge.extensions.port.Check`).
     8. If several rows break a rule together, the last ones in the plan are blamed
        (`bridge.check.sums`).
 """
@@ -35,8 +35,8 @@ from numpy.typing import NDArray
 
 from bridge.check.amounts import CheckedAmounts, Ints
 from bridge.check.kept_nodes import kept_nodes
-from bridge.check.power import broken_power
 from bridge.check.sums import OPEN, Found, Sum, meets, overrun
+from bridge.extension_packages import broken_rows
 from bridge.model.parts import NO_PARTS
 from bridge.model.plan import Plan
 from bridge.model.resources import Arrangement
@@ -46,7 +46,6 @@ from bridge.model.rules.limits import (
     FreePool,
     Limit,
 )
-from bridge.model.rules.power import power_of
 from bridge.model.rules.site import Protection, Site
 from bridge.model.snapshot import Snapshot
 from bridge.units import NEVER, UNPLANNED
@@ -74,7 +73,6 @@ def broken_rules(snapshot: Snapshot, site: Site, plan: Plan) -> list[tuple[int, 
     )
     if not len(rows):
         return []
-    power = power_of(site)
     world = CheckedAmounts(snapshot, plan, rows, rules.timezone, site.cron_s)
     found = [
         *_limits(world, rules.limits),
@@ -82,7 +80,7 @@ def broken_rules(snapshot: Snapshot, site: Site, plan: Plan) -> list[tuple[int, 
         *kept_nodes(world, [pool for pool in rules.free_pools if pool.nodes is not None]),
         *_protections(world, site.protect),
         *_reserved_licences(world),
-        *(() if power is None else broken_power(world, power)),
+        *broken_rows(world, site),
     ]
     return list(dict.fromkeys(found))
 

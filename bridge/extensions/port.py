@@ -19,8 +19,8 @@ Terms
 Rules
     1. Of an extension that is not active, no face is made and no code runs.
     2. Extensions act one after the other: after those that they name in `after`, then by name.
-    3. A part of a plan is judged by the check of its extension; a part that nothing can judge
-       makes the plan illegal. So none is forgotten.
+    3. A part of a plan or of the site's rules is judged by the check of its extension; a part that
+       nothing can judge makes the plan illegal. So none is forgotten.
     4. A plan stage knows no extension: what closes nodes is a reservation, what prefers nodes is
        the rank of a `Preference`, what bounds a sum is a `WeightedBound`.
 """
@@ -95,7 +95,15 @@ class Stages(Protocol):
 
 
 class Check(Protocol):
-    """Judges an extension's part of a plan, without code of its stages."""
+    """Judges plans by an extension's parts, without code of its stages."""
+
+    def rows(self, world: Any, site: Site) -> Iterator[tuple[int, str]]:
+        """Each row of a plan that breaks the extension's part of the site's rules; and a sentence.
+
+        Args:
+            world: a `bridge.check.amounts.CheckedAmounts`: the rows, and the running jobs.
+            site: the rules, with the part.
+        """
 
     def broken(self, snapshot: Snapshot, site: Site, plan: Plan) -> Iterator[tuple[str, str]]:
         """Each violation: the id of a job, or an empty text; and a sentence."""
@@ -113,6 +121,7 @@ class Extension:
         after: names of the extensions that act before it.
         nodes: type of its part of `NodeTable`: columns with a row for each node.
         plan: type of its part of a `Plan`.
+        site: type of its part of a `Site`, a `SitePart`; its check judges each row by it.
         stages: what it does in cycles.
         check: judges its part of a plan.
         wire: a `bridge.rpc.extension_wire.Wire`: its fields and actions in messages.
@@ -123,6 +132,7 @@ class Extension:
     after: tuple[str, ...] = ()
     nodes: type | None = None
     plan: type | None = None
+    site: type | None = None
     stages: Face[Stages] | None = None
     check: Face[Check] | None = None
     wire: Face[Any] | None = None

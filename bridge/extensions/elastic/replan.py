@@ -15,8 +15,8 @@ from bridge.model.coscheduling import GuestStart
 from bridge.model.decisions.resizes import NO_RESIZES, Resizes
 from bridge.model.decisions.start_widths import NO_START_WIDTHS, StartWidths
 from bridge.model.job import Hold
+from bridge.model.parts import NO_PARTS
 from bridge.model.plan import Plan, planned_world
-from bridge.model.rules.power import power_of
 from bridge.model.snapshot import Snapshot
 from bridge.planning.sharing.guest_rows import with_guests
 from bridge.ports import Context, Planned, Policy, Preference
@@ -71,17 +71,17 @@ class QueueReplan:
         if len(allowed) < len(resizes):
             return self(allowed, returns, planned.plan.start_widths)
         found = replace(planned, plan=replace(planned.plan, resizes=resizes, returns=returns))
-        if power_of(self.context.site) is None:
+        if self.context.site.parts is NO_PARTS:
             return found
         if len(resizes):
-            found = self._within_power(found, resizes, returns)
+            found = self._within_bounds(found, resizes, returns)
         if self._breaks_a_rule(found.plan):  # jobs that keep their nodes longer draw longer
             plan = found.plan
             return self(plan.resizes, plan.returns, plan.start_widths)
         return found
 
-    def _within_power(self, planned: Planned, resizes: Resizes, returns: Resizes) -> Planned:
-        """The same rows with those growths whose power the rows leave; O(growths) checks."""
+    def _within_bounds(self, planned: Planned, resizes: Resizes, returns: Resizes) -> Planned:
+        """The same rows with those growths that the rows leave room for; O(growths) checks."""
         if not check(self.predicted, self.context.site, planned.plan):
             return planned
         width = np.diff(self.predicted.running.indptr)[resizes.job]

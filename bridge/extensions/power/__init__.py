@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Electric power: nodes that the controller powers down and up.
+"""Electric power: the upper bound of system power, and nodes that are powered down and up.
 
 `EXTENSION` is what the entry point names. Imports the port, and each face what it serves: only
 `wire.py` and `requests.py` import rpc. Start with `README.md`, then `stages.py`.
@@ -10,13 +10,15 @@ from typing import Final
 from bridge.extensions.port import Extension, Face
 from bridge.extensions.power.changes import PowerChanges
 from bridge.extensions.power.columns import NAME, PowerSaving
+from bridge.model.rules.power import PowerRules
 
 EXTENSION: Final = Extension(
     NAME,
     after=("elastic", "topology", "sharing"),
     nodes=PowerSaving,
     plan=PowerChanges,
+    site=PowerRules,
     stages=Face("bridge.extensions.power.stages:PowerStages"),
-    check=Face("bridge.extensions.power.check:PowerChangesCheck"),
+    check=Face("bridge.extensions.power.check:PowerCheck"),
     wire=Face("bridge.extensions.power.wire:PowerWire"),
 )

@@ -8,14 +8,17 @@ Rules
        (`PowerRules.power_down`).
     3. A node that is powered up is off, and not already powering up.
     4. The idle power of nodes that are powered up fits within the upper bound until they are on:
-       `bridge.check.power`.
+       `check_bound.py`.
 """
 
 from collections.abc import Iterator
 
 import numpy as np
 
+from bridge.check.amounts import CheckedAmounts
+from bridge.check.sums import Found
 from bridge.extensions.power.changes import PowerChanges, changes_of
+from bridge.extensions.power.check_bound import broken_power
 from bridge.extensions.power.columns import PowerSaving, saving_of
 from bridge.model.plan import Plan
 from bridge.model.rules.power import PowerDown, PowerRules, power_of
@@ -23,8 +26,13 @@ from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 
 
-class PowerChangesCheck:
-    """The check of the extension's part of a plan; see `bridge.extensions.port.Check`."""
+class PowerCheck:
+    """The check of the extension's parts; see `bridge.extensions.port.Check`."""
+
+    def rows(self, world: CheckedAmounts, site: Site) -> Found:
+        """The rows that exceed the upper bound of power."""
+        rules = power_of(site)
+        return iter(()) if rules is None else broken_power(world, rules)
 
     def broken(self, snapshot: Snapshot, site: Site, plan: Plan) -> Iterator[tuple[str, str]]:
         """The violations, all of the plan as a whole."""

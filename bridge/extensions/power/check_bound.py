@@ -4,7 +4,7 @@
 Rules
     1. At every second the base, the idle power of all nodes that are on, and the power of rows and
        running jobs beyond idle stay together within the upper bound of that second.
-    2. `bridge.check.estimates` states the assumed power of nodes and jobs.
+    2. `checked_powers.py` and `bridge.check.known_power` state the assumed power of nodes and jobs.
     3. Running jobs, and nodes that they are giving back, count until their expected ends. A
        violation by them alone is not a fault of the plan, but no further power may be added to it.
     4. Added nodes of running jobs are rows here (`bridge.check.resizes.added_nodes`).
@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.check.amounts import CheckedAmounts, Ints
-from bridge.check.estimates import CheckedPowers, node_powers, running_upper_w, waiting_upper_w
+from bridge.check.known_power import running_upper_w
 from bridge.check.sums import Found, Sum, overrun
 from bridge.extensions.power.changes import changes_of
+from bridge.extensions.power.checked_powers import CheckedPowers, node_powers, waiting_upper_w
 from bridge.extensions.power.columns import saving_of
 from bridge.model.node import CPUS
 from bridge.model.rules.power import NO_UPPER_W, PowerRules

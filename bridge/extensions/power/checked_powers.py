@@ -4,8 +4,8 @@
 Rules
     1. A node has the first type that matches it; without one it draws nothing.
     2. A node draws its idle power unless it is powered off.
-    3. The power of a job on each node is the measured one, else the learnt, else the stated; 0: it
-       is unknown.
+    3. The power of a waiting job on each node is the learnt one, else the stated; 0: it is unknown.
+       For running ones see `bridge.check.known_power`.
 """
 
 from dataclasses import dataclass
@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from bridge.check.amounts import CheckedAmounts, Ints
 from bridge.check.kept_nodes import nodes_meant
+from bridge.check.known_power import known
 from bridge.extensions.power.columns import saving_of
-from bridge.model.job import JobTable, RunningTable
+from bridge.model.job import JobTable
 from bridge.model.node import state_flags
 from bridge.model.rules.power import PowerRules
 
@@ -55,22 +56,4 @@ def node_powers(world: CheckedAmounts, rules: PowerRules) -> CheckedPowers:
 
 def waiting_upper_w(jobs: JobTable) -> Ints:
     """(n_jobs,) rule 3."""
-    return _known(jobs.learnt_max_power_w, jobs.max_power_w)
-
-
-def running_upper_w(running: RunningTable) -> Ints:
-    """(n_running,) rule 3."""
-    return _known(running.measured_max_power_w, running.learnt_max_power_w, running.max_power_w)
-
-
-def running_lower_w(running: RunningTable) -> Ints:
-    """(n_running,) rule 3."""
-    return _known(running.measured_min_power_w, running.learnt_min_power_w, running.min_power_w)
-
-
-def _known(*columns: Ints) -> Ints:
-    """The first of them that is known, for each job."""
-    found = np.zeros_like(columns[0])
-    for column in columns:
-        found = np.where((found <= 0) & (column > 0), column, found)
-    return found
+    return known(jobs.learnt_max_power_w, jobs.max_power_w)
