@@ -7,7 +7,7 @@ Where two packages use a name, the one whose entry point comes first by value wi
 
 import dataclasses
 import graphlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -148,6 +148,11 @@ class StagesInCycle:
     name: str
     face: Face[Stages]
 
+    def bounds(self, snapshot: Snapshot, site: Site) -> Sequence[WeightedBound]:
+        """See `Stages.bounds`."""
+        with self._named():
+            return self.face.made().bounds(snapshot, site)
+
     def before_plan(self, snapshot: Snapshot, preference: Preference) -> Preference:
         """See `Stages.before_plan`."""
         with self._named():
@@ -178,14 +183,15 @@ def overlaid(snapshot: Snapshot) -> Snapshot:
 def weighted_bounds(snapshot: Snapshot, site: Site) -> tuple[WeightedBound, ...]:
     """Returns the bounds of the extensions that the site's rules have a part of.
 
-    None is survived that fails: plans without its bound would be illegal.
+    Raises:
+        ExtensionError: one failed. No plan is made without it: it would be illegal.
     """
     if site.parts is NO_PARTS:
         return ()
     found: list[WeightedBound] = []
     for name, extension in installed().by_name.items():
         if name in site.parts and extension.stages is not None:
-            found += extension.stages.made().bounds(snapshot, site)
+            found += StagesInCycle(name, extension.stages).bounds(snapshot, site)
     return tuple(found)
 
 

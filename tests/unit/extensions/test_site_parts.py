@@ -9,7 +9,7 @@ import pytest
 from bridge import extension_packages
 from bridge.check.legality import check
 from bridge.cycle import run_cycle
-from bridge.errors import InvalidPlan
+from bridge.errors import ExtensionError, InvalidPlan
 from bridge.extension_packages import gathered
 from bridge.extensions.port import Extension, Face
 from bridge.model.reasons import ReasonCode
@@ -18,6 +18,7 @@ from bridge.model.weighted_bound import Rise, WeightedBound
 from bridge.planning.site_rules.lowered_rules import lower, unknown_to
 from bridge.ports import State
 from bridge.registry import PRESETS, build
+from bridge.safe_cycle.decider import Decider
 from bridge.units import NEVER
 from schedbridge_contracts.builders import a_job, a_snapshot
 from tests.unit.extensions.test_extension_packages import points
@@ -115,6 +116,16 @@ def test_a_bound_that_is_never_in_force_is_not_lowered(liquids):
     snapshot = a_snapshot(nodes=4, jobs=[a_job(), a_job()])()
     assert lower(liquids(NEVER, NEVER), snapshot).bounds == ()
     assert [one.given.key for one in lower(liquids(NEVER, 3), snapshot).bounds] == ["air"]
+
+
+def test_one_whose_bounds_fail_is_named_and_every_job_waits(liquids, monkeypatch):
+    monkeypatch.setattr(Plumber, "bounds", lambda _, snapshot, site: site.parts["ink"])
+    site, jobs = liquids(MANY, MANY), [a_job(), a_job()]
+    with pytest.raises(ExtensionError, match=r"liquids.*KeyError"):
+        planned(site, jobs)
+    plan = Decider(build(PRESETS["easy"]), site=site).decide(a_snapshot(jobs=jobs)())
+    assert not len(plan.starts_now)
+    assert len(plan) == len(jobs)
 
 
 def test_resources_in_its_rules_that_the_cluster_does_not_have_are_named(liquids):
