@@ -92,7 +92,7 @@ def _check(name: str, extension: Extension) -> None:
         raise ValueError("it has a part of plans, but no check of it")
     if extension.site is not None and extension.check is None:
         raise ValueError("it has a part of the site's rules, but no check of it")
-    for face in (extension.stages, extension.check, extension.wire):
+    for face in (extension.stages, extension.check, extension.wire, extension.gauges):
         if face is not None and not (isinstance(face, Face) and _is_there(face.path)):
             raise ValueError(f"there is no module for {face!r:.120}")
 

@@ -25,7 +25,7 @@ Rules
        the rank of a `Preference`, what bounds a sum is a `WeightedBound`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -125,6 +125,7 @@ class Extension:
         stages: what it does in cycles.
         check: judges its part of a plan.
         wire: a `bridge.rpc.extension_wire.Wire`: its fields and actions in messages.
+        gauges: what it shows on the page of metrics.
         simulated: a function that makes a `SimulatedNodes`, with arguments of its own.
     """
 
@@ -136,7 +137,21 @@ class Extension:
     stages: Face[Stages] | None = None
     check: Face[Check] | None = None
     wire: Face[Any] | None = None
+    gauges: Face["Gauges"] | None = None
     simulated: Callable[..., "SimulatedNodes"] | None = None
+
+
+class Gauges(Protocol):
+    """Present values on the service's page of metrics.
+
+    Attributes:
+        texts: name of each, without the prefix `schedbridge_`, and what it is.
+    """
+
+    texts: Mapping[str, str]
+
+    def value(self, name: str, snapshot: Snapshot | None, site: Site) -> float:
+        """A value by the last snapshot, or before the first; and by the rules in force."""
 
 
 class SimulatedNodes(Protocol):

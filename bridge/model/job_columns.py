@@ -87,6 +87,8 @@ class Unit(Enum):
 
 
 VECTORS: Final = frozenset({Unit.RESOURCES, Unit.LICENCES})
+AMOUNTS: Final = frozenset({Unit.COUNT, Unit.SECONDS, Unit.WATTS, *VECTORS})
+"""Units whose values are never negative, and small enough to be summed."""
 
 ELEMENT: Final = MappingProxyType(
     {

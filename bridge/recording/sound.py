@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bridge.core import Tree
 from bridge.extension_packages import installed
 from bridge.model.job import COLUMNS, RUNNING_COLUMNS, Coschedule, Ending, Hold, WidthRule
-from bridge.model.job_columns import VECTORS, Column, Unit
+from bridge.model.job_columns import AMOUNTS, VECTORS, Column, Unit
 from bridge.model.plan import Plan
 from bridge.model.resources import LoweredChunks
 from bridge.model.snapshot import Snapshot
@@ -166,7 +166,7 @@ def _columns(
                     yield f"{name}[{row}]", f"points outside of {rows[each.unit]}"
         elif each.unit in (Unit.INSTANT, Unit.DEADLINE):
             yield from _amounts(name, column, past=True)
-        elif each.unit in (Unit.COUNT, Unit.SECONDS, Unit.WATTS) or each.unit in VECTORS:
+        elif each.unit in AMOUNTS:
             if each.unit in VECTORS:
                 yield from _width(name, column, widths[each.unit])
             yield from _amounts(name, column)

@@ -4,14 +4,14 @@
 import logging
 from collections.abc import Callable
 from functools import partial
-from math import inf
+from math import nan
 from typing import Final
 
-from bridge.model.rules.power import NO_UPPER_W, power_of
+from bridge.extension_packages import installed
+from bridge.extensions.port import Gauges
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.malleable.observing import NAME as SPEED_UPS
-from bridge.planning.power.estimates import system_power
 from bridge.planning.scheduler.kept_plan import KeptPlan
 from bridge.rpc.agents.share_orders import ShareOrders, hosts_of, shares_of
 from bridge.rpc.controller.cycles import CycleReport
@@ -98,31 +98,31 @@ def count_starts(metrics: Metrics, changes: RecordChanges) -> None:
             metrics.started(record.partition, record.at_s - record.promise.last_start_s)
 
 
-class PowerGauges:
-    """Computes bounds and estimate of system power when the page of metrics is read."""
+class ExtensionGauges:
+    """Shows the gauges of extensions; each is computed when the page of metrics is read."""
 
     def __init__(self, metrics: Metrics, site: Callable[[], Site]) -> None:
         self._site = site
         self._snapshot: Snapshot | None = None
-        metrics.watch("power_lower_watts", lambda: float(self._bounds()[0]))
-        metrics.watch("power_upper_watts", self._upper)
-        metrics.watch("power_estimate_watts", self._estimate)
+        self._failed: set[str] = set()
+        for extension in installed().by_name.values():
+            if extension.gauges is None:
+                continue
+            try:
+                gauges = extension.gauges.made()
+                for name, text in gauges.texts.items():
+                    metrics.add(name, text, partial(self._value, gauges, name))
+            except Exception:  # a stranger's code
+                _log.exception("gauges of the extension %s are missing", extension.name)
 
-    def _bounds(self) -> tuple[int, int]:
-        power = power_of(self._site())
-        if power is None or self._snapshot is None:
-            return 0, NO_UPPER_W
-        return power.corridor.at(self._snapshot.now_s)
-
-    def _upper(self) -> float:
-        upper_w = self._bounds()[1]
-        return inf if upper_w == NO_UPPER_W else float(upper_w)
-
-    def _estimate(self) -> float:
-        power = power_of(self._site())
-        if power is None or self._snapshot is None:
-            return 0.0
-        return float(system_power(power, self._snapshot)[1])
+    def _value(self, gauges: Gauges, name: str) -> float:
+        try:
+            return gauges.value(name, self._snapshot, self._site())
+        except Exception:  # a stranger's code; the others are shown
+            if name not in self._failed:
+                self._failed.add(name)
+                _log.exception("the gauge %s cannot be computed", name)
+            return nan
 
     def cycle(self, report: CycleReport) -> None:
         """Records a cycle."""

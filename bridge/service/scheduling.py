@@ -26,7 +26,7 @@ from bridge.safe_cycle.watchdog import Watchdog
 from bridge.service.config import ServiceConfig
 from bridge.service.observers import (
     CycleMeter,
-    PowerGauges,
+    ExtensionGauges,
     Sharer,
     StartRecorder,
     UnknownResourceLog,
@@ -130,7 +130,7 @@ class Scheduling:
             telemetry=lambda: self.decider.telemetry,
             observers=(
                 CycleMeter(metrics, self.decider),
-                PowerGauges(metrics, lambda: self.decider.site),
+                ExtensionGauges(metrics, lambda: self.decider.site),
                 SharingMeter(metrics, lambda: self.decider.site, lambda: self.decider.state),
                 StartRecorder(store),
                 self._reader,

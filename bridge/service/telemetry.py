@@ -37,8 +37,6 @@
 | schedbridge_power_switches_total{before, after} | counter | changes of a node's source |
 | schedbridge_power_refusals_total{agent, reason} | counter | impossible values of agents |
 | schedbridge_report_refusals_total{node, reason} | counter | reports on jobs placed elsewhere |
-| schedbridge_power_lower_watts, _power_upper_watts | gauge | bounds of system power; +Inf: none |
-| schedbridge_power_estimate_watts | gauge | system power in the last snapshot, upper estimate |
 | schedbridge_power_signal_up | gauge | 1 while power.signal_file is read, or none is configured |
 | schedbridge_coschedule_guests | gauge | guests that run beside their hosts |
 | schedbridge_coschedule_starts_total | counter | guests that have started |
@@ -54,6 +52,8 @@
 | schedbridge_controller_fallbacks, _controller_fallback_seconds | gauge | fallback to Slurm |
 | schedbridge_controller_lock_ms | gauge | longest lock of the plugin since its last call |
 | schedbridge_controller_round_trip_ms | gauge | the last call, seen by the controller |
+
+Further gauges are those of extensions (`bridge.extensions.port.Gauges`).
 """
 
 import time
@@ -93,9 +93,6 @@ _GAUGES: Final = (
     ("solver_gap", "(found - bound) / found over the last dispatch's window"),
     ("solver_window_jobs", "Jobs in the last dispatch's window"),
     ("solver_saved_ratio", "(greedy - found) / greedy of its objective"),
-    ("power_lower_watts", "Lower bound of system power; 0: none"),
-    ("power_upper_watts", "Upper bound of system power; +Inf: none"),
-    ("power_estimate_watts", "System power in the last snapshot, upper estimate"),
     ("power_signal_up", "1 while power.signal_file is read, or none is configured"),
     ("coschedule_guests", "Guests that run beside their hosts"),
     ("coschedule_hosts_above_bound", "Hosts that are slowed down by more than their bound"),
@@ -321,6 +318,15 @@ class Metrics:
     def watch(self, name: str, value: Callable[[], float]) -> None:
         """Computes one of the plain gauges when the page is read."""
         self._gauges[name].set_function(value)
+
+    def add(self, name: str, text: str, value: Callable[[], float]) -> None:
+        """Adds a gauge that is computed when the page is read.
+
+        Raises:
+            ValueError: there is such a metric, or the name is not one.
+        """
+        gauge = Gauge(f"schedbridge_{name}", text, registry=self.registry)
+        gauge.set_function(value)
 
     def page(self) -> bytes:
         """The page /metrics."""

@@ -20,5 +20,6 @@ EXTENSION: Final = Extension(
     site=PowerRules,
     stages=Face("bridge.extensions.power.stages:PowerStages"),
     check=Face("bridge.extensions.power.check:PowerCheck"),
+    gauges=Face("bridge.extensions.power.gauges:PowerGauges"),
     wire=Face("bridge.extensions.power.wire:PowerWire"),
 )
