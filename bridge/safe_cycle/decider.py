@@ -22,7 +22,8 @@ Rules
        in rule 4.
     7. If the policy fails with its state but not without, the state is discarded: promises first,
        then what was learnt. That jobs may not share nodes at present is kept.
-    8. If a stage of an extension fails without any culprit, the same policy plans without it. If
+    8. If a stage of an extension fails without any culprit, the same policy plans without it; not
+       if it still fails, because its bounds do, which are never left out. If
        the conservative plan fails, it is made once more without the stages of any extension. What
        an extension did not decide stays as it is, and every plan is checked under the same rules.
 """
@@ -251,7 +252,7 @@ class Decider:
             self._failure_log.write(attempt.policy.name, "failed in the search for culprits", error)
             return _Tried(None, _as_policy_error(attempt.policy, error), snapshot)
         problem = tried.problem
-        if not isinstance(problem, ExtensionError):
+        if not isinstance(problem, ExtensionError) or problem.extension in attempt.left_out:
             return tried
         _log.error("%s; it is left out of this cycle", _one_line(str(problem)))
         left_out = attempt.left_out | {problem.extension}
