@@ -8,6 +8,7 @@ Rules
        often: cycles take at most a `SHARE` of its time.
 """
 
+from bridge.model.parts import NO_PARTS
 from bridge.model.rules.power import power_of
 from bridge.model.rules.site import Site
 from bridge.power.resolve import next_change_s
@@ -18,6 +19,8 @@ SHARE = 20
 
 def corridor_change_s(site: Site, now_s: int) -> int | None:
     """When the bounds change next; None: never, or power is not bounded."""
+    if site.parts is NO_PARTS:
+        return None
     power = power_of(site)
     return None if power is None else next_change_s(power.corridor, now_s)
 
@@ -29,6 +32,6 @@ def listen_ms(site: Site, wall_s: float) -> int:
         site: the rules in force.
         wall_s: duration of the last cycle.
     """
-    if power_of(site) is None:
+    if site.parts is NO_PARTS or power_of(site) is None:
         return 0
     return min(max(int(1000 * SHARE * wall_s), LISTEN_MS), MAX_LISTEN_MS)
