@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from bridge.entry_points import loaded, mending
 from bridge.errors import ExtensionError, Overtime
-from bridge.extensions.port import CycleView, Extension, Face, Stages
+from bridge.extensions.port import CycleView, Extension, Face, SiteRules, Stages
 from bridge.model.parts import NO_PARTS
 from bridge.model.plan import Plan
 from bridge.model.rules.site import Site
@@ -79,8 +79,10 @@ def _check(name: str, extension: Extension) -> None:
     """Raises ValueError unless an extension has the types that it should have."""
     if extension.name != name:
         raise ValueError(f"its name is {extension.name!r:.60}: it must be that of the entry point")
-    if not name.isidentifier():
-        raise ValueError("its name must be a word of letters, digits and underscores")
+    if not name.isidentifier() or name.startswith("_"):
+        raise ValueError(
+            "its name must be a word of letters, digits and underscores, first a letter"
+        )
     if not (
         isinstance(extension.after, tuple) and all(isinstance(n, str) for n in extension.after)
     ):
@@ -92,7 +94,11 @@ def _check(name: str, extension: Extension) -> None:
         raise ValueError("it has a part of plans, but no check of it")
     if extension.site is not None and extension.check is None:
         raise ValueError("it has a part of the site's rules, but no check of it")
-    for face in (extension.stages, extension.check, extension.wire, extension.gauges):
+    if extension.rules is not None and extension.site is None:
+        raise ValueError("it has a section of planning, but no part of the site's rules")
+    for face in (
+        extension.stages, extension.check, extension.wire, extension.rules, extension.gauges,
+    ):  # fmt: skip
         if face is not None and not (isinstance(face, Face) and _is_there(face.path)):
             raise ValueError(f"there is no module for {face!r:.120}")
 
@@ -118,6 +124,37 @@ def require(name: str) -> None:
 def hint() -> str:
     """Returns the end of a message about an unknown name: it may be that of a broken extension."""
     return mending(installed().problems)
+
+
+def site_rules(taken: Collection[str]) -> dict[str, SiteRules]:
+    """Returns how the rules of extensions are written, by the names of their sections.
+
+    Args:
+        taken: names of other sections.
+    """
+    found: dict[str, SiteRules] = {}
+    for name, extension in installed().by_name.items():
+        if extension.rules is None:
+            continue
+        try:
+            if name in taken:
+                raise ValueError("the name is taken")
+            rules = extension.rules.made()
+            _check_rules(rules)
+            found[name] = rules
+        except Exception as error:  # a stranger's code
+            problem = f"{type(error).__name__}: {error}"
+            installed().problems.append(
+                f"the section of the extension '{name}' in planning is left out: {problem}"
+            )
+    return found
+
+
+def _check_rules(rules: SiteRules) -> None:
+    """Raises ValueError unless a section can be a field of `planning`."""
+    needed = ("model_fields", "check", "repeated", "openings", "part")
+    if missing := [name for name in needed if not hasattr(rules.section, name)]:
+        raise ValueError(f"its class {rules.section!r:.60} has no {', '.join(missing)}")
 
 
 # ------------------------------------------------------------ in a cycle

@@ -30,10 +30,11 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import Any, Generic, Protocol, TypeVar, cast
+from zoneinfo import ZoneInfo
 
 from bridge.model.node import NodeTable
 from bridge.model.plan import Plan
-from bridge.model.rules.site import Site
+from bridge.model.rules.site import Site, SitePart
 from bridge.model.snapshot import Snapshot
 from bridge.model.weighted_bound import WeightedBound
 from bridge.ports import Context, Planned, Preference
@@ -125,6 +126,7 @@ class Extension:
         stages: what it does in cycles.
         check: judges its part of a plan.
         wire: a `bridge.rpc.extension_wire.Wire`: its fields and actions in messages.
+        rules: its section of `planning:`, which has its name and makes its part of a `Site`.
         gauges: what it shows on the page of metrics.
         simulated: a function that makes a `SimulatedNodes`, with arguments of its own.
     """
@@ -137,8 +139,37 @@ class Extension:
     stages: Face[Stages] | None = None
     check: Face[Check] | None = None
     wire: Face[Any] | None = None
+    rules: Face["SiteRules"] | None = None
     gauges: Face["Gauges"] | None = None
     simulated: Callable[..., "SimulatedNodes"] | None = None
+
+
+class SiteSection(Protocol):
+    """What an extension's section of `planning:` can do, beside being a pydantic model."""
+
+    def check(self, zone: ZoneInfo) -> None:
+        """Raises ValueError unless each of its times is in force at some time."""
+
+    def repeated(self) -> set[tuple[str | None, str | None]]:
+        """Cron and length of its times that repeat."""
+
+    def openings(self) -> int:
+        """The maximum number of times per day at which these come into force."""
+
+    def part(self) -> SitePart:
+        """The extension's part of a `Site`."""
+
+
+class SiteRules(Protocol):
+    """How an extension's rules are written in the configuration.
+
+    Attributes:
+        section: the class of its section, a pydantic model and `SiteSection`.
+        description: of the section, a sentence.
+    """
+
+    section: Any
+    description: str
 
 
 class Gauges(Protocol):

@@ -7,8 +7,10 @@ The section `planning` alone has a calendar, not the bounds of an instant.
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
-from bridge.model.rules.power import NO_UPPER_W, Corridor, power_of
+from bridge.model.rules.corridor_entries import CalendarEntry
+from bridge.model.rules.power import NAME, NO_UPPER_W, Corridor, power_of
 from bridge.model.rules.site import Site
 from bridge.planning.site_rules.corridor_text import MAX_ENTRIES
 from bridge.planning.site_rules.rules_text import PlanningSection, parse_site
@@ -34,11 +36,17 @@ def site_at(planning: Mapping[str, Any] | None, from_s: int, until_s: int | None
     site = parse_site(planning)
     if power_of(site) is None:
         return site
-    calendar = PlanningSection.model_validate(planning).calendar()
+    calendar = calendar_of(PlanningSection.model_validate(planning))
     entries = Entries(calendar, (), site.rules.timezone, site.cron_s)
     day_s = from_s // DAY_S * DAY_S
     last_s = (from_s if until_s is None else until_s) + DAY_S + site.cron_s
     return bounded_by(site, resolve(entries, day_s, last_s))
+
+
+def calendar_of(planning: PlanningSection) -> tuple[CalendarEntry, ...]:
+    """The calendar of the corridor in a section `planning`."""
+    power = planning.section(NAME)
+    return () if power is None else power.calendar(ZoneInfo(planning.timezone))
 
 
 def with_bounds(planning: Mapping[str, Any], corridor: Corridor) -> Mapping[str, Any]:

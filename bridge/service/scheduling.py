@@ -9,6 +9,7 @@ from bridge.model.plan import Plan
 from bridge.model.rules.power import power_of
 from bridge.model.snapshot import Snapshot
 from bridge.ports import Environment, Solver
+from bridge.power.sites import calendar_of
 from bridge.recording.recorder import Recorder, Tap
 from bridge.recording.recordings import encode
 from bridge.registry import build
@@ -101,7 +102,7 @@ class Scheduling:
         self.corridor = CorridorSwitch(
             self.switch,
             EntryStore(store.corridor, store.keep_corridor, lambda: _unkept(store)),
-            calendar=config.planning.calendar(),
+            calendar=calendar_of(config.planning),
             now_s=clock_of(lambda: self.cycles),
         )
         self._reader = UnknownResourceLog(self.switch)
@@ -168,7 +169,7 @@ class Scheduling:
         Raises:
             ConfigError: it is wrong; nothing has changed.
         """
-        self.corridor.plan_with(config.planning.calendar())
+        self.corridor.plan_with(calendar_of(config.planning))
         sentences = self.switch.obey(config.planning, self.cycles)
         for sentence in sentences:
             _log.warning("no longer valid under the new rules, planned again: %s", sentence)

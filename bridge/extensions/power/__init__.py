@@ -20,6 +20,7 @@ EXTENSION: Final = Extension(
     site=PowerRules,
     stages=Face("bridge.extensions.power.stages:PowerStages"),
     check=Face("bridge.extensions.power.check:PowerCheck"),
+    rules=Face("bridge.extensions.power.section:PowerSiteRules"),
     gauges=Face("bridge.extensions.power.gauges:PowerGauges"),
     wire=Face("bridge.extensions.power.wire:PowerWire"),
 )

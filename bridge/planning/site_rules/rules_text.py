@@ -13,7 +13,7 @@
       - {partition: debug, never: true}
     coscheduling:
       - {partition: batch, consent: both}         (bridge/planning/site_rules/sharing_text.py)
-    power: {nodes: [...], corridor: [...]}      (bridge/planning/site_rules/power_text.py)
+    power: {nodes: [...], corridor: [...]}    (of bridge/extensions/power/section.py)
 
 `PlanningSection.model_validate(mapping).site()` gives the site; `parse_site` does both and raises
 a ConfigError that names the key. docs/LIMITS.md describes the section for administrators.
@@ -22,20 +22,21 @@ a ConfigError that names the key. docs/LIMITS.md describes the section for admin
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Annotated, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self, TypeVar
 from zoneinfo import ZoneInfo
 
 from pydantic import (
     Field,
     ValidationError,
     ValidationInfo,
+    create_model,
     field_validator,
     model_validator,
 )
 
-from bridge.extension_packages import require
+from bridge.extension_packages import require, site_rules
+from bridge.extensions.port import SiteSection
 from bridge.input_problems import problems_of
-from bridge.model.rules.corridor_entries import CalendarEntry
 from bridge.model.rules.limits import (
     ALWAYS,
     EACH,
@@ -44,12 +45,9 @@ from bridge.model.rules.limits import (
     Limit,
     Rules,
 )
-from bridge.model.rules.power import with_power
 from bridge.model.rules.resize_limits import ResizeLimit
 from bridge.model.rules.site import CRON_HORIZON_S, Site
-from bridge.planning.site_rules.corridor_text import openings as corridor_openings
 from bridge.planning.site_rules.pools_text import FreePoolSection
-from bridge.planning.site_rules.power_text import PowerSection
 from bridge.planning.site_rules.sharing_text import MAX_SHARING, CoschedulingSection
 from bridge.planning.site_rules.validity import openings_a_day
 from bridge.planning.site_rules.validity_text import Valid, ValidSection
@@ -186,7 +184,7 @@ class ResizeSection(Section):
         )
 
 
-class PlanningSection(Section):
+class PlanningFields(Section):
     """Limits and FreePools, in force under every policy; see docs/LIMITS.md."""
 
     timezone: str = Field(default="UTC", description="IANA time zone of dates and cron.")
@@ -211,10 +209,6 @@ class PlanningSection(Section):
         max_length=MAX_LIMITS,
         description="How often, and how far, running jobs are resized.",
     )
-    power: PowerSection | None = Field(
-        default=None,
-        description="Power of nodes, and bounds of system power; null: no bounds.",
-    )
     coscheduling: tuple[CoschedulingSection, ...] = Field(
         default=(),
         max_length=MAX_SHARING,
@@ -236,13 +230,6 @@ class PlanningSection(Section):
     @classmethod
     def _nothing(cls, value: object) -> object:
         return {} if value is None else value
-
-    @field_validator("power", mode="before")
-    @classmethod
-    def _extension_usable(cls, value: object, field: ValidationInfo) -> object:
-        if value is not None:
-            require(str(field.field_name))
-        return value
 
     @field_validator("timezone")
     @classmethod
@@ -275,8 +262,8 @@ class PlanningSection(Section):
     @model_validator(mode="after")
     def _validities_last(self) -> Self:
         zone = ZoneInfo(self.timezone)
-        if self.power is not None:
-            self.power.check(zone)
+        for _, section in self._of_extensions():
+            section.check(zone)
         for each in self._valid():  # one of the two may have a timezone of its own, the other this
             if (when := each.validity(zone)).start_s >= when.end_s:
                 raise ValueError(f"valid ends ({each.until}) before it begins ({each.from_})")
@@ -284,20 +271,29 @@ class PlanningSection(Section):
 
     @model_validator(mode="after")
     def _repetitions_are_few(self) -> Self:
-        entries = () if self.power is None else self.power.corridor
         repeat = {(each.cron, each.length) for each in self._valid()}
-        repeat |= {(each.valid.cron, each.valid.length) for each in entries if each.valid}
+        for _, section in self._of_extensions():
+            repeat |= section.repeated()
         if len(repeat) > MAX_CRONS:
             raise ValueError(f"has more than {MAX_CRONS} different times that repeat (cron)")
         crons = Counter(each.cron for each in self._valid() if each.cron is not None)
         openings = sum(count * openings_a_day(cron) for cron, count in crons.items())
-        openings += corridor_openings(entries)
+        openings += sum(section.openings() for _, section in self._of_extensions())
         if openings * self.cron_days > MAX_OPENINGS:
             raise ValueError(
                 f"rules that repeat (cron) may come into force {openings * self.cron_days} times in"
                 f" {self.cron_days} days, more than {MAX_OPENINGS}: give a smaller cron_days"
             )
         return self
+
+    def section(self, name: str) -> Any:
+        """The section of an extension; None: there is none, or it is null."""
+        return getattr(self, name) if name in _OF_EXTENSIONS else None
+
+    def _of_extensions(self) -> list[tuple[str, SiteSection]]:
+        """Names and sections of extensions."""
+        found = ((name, self.section(name)) for name in _OF_EXTENSIONS)
+        return [(name, section) for name, section in found if section is not None]
 
     def _valid(self) -> list[ValidSection]:
         """The stated validities of limits and FreePools."""
@@ -317,17 +313,41 @@ class PlanningSection(Section):
             timezone=self.timezone,
         )
 
-    def calendar(self) -> tuple[CalendarEntry, ...]:
-        """The calendar of the corridor of power."""
-        return () if self.power is None else self.power.calendar(ZoneInfo(self.timezone))
-
     def site(self) -> Site:
         """The same as nouns, protections and all."""
         resizes = tuple(each.limit() for each in self.resizes)
         sharing = tuple(each.rules() for each in self.coscheduling)
-        power = None if self.power is None else self.power.rules()
         site = Site(self.rules(), dict(self.protect), self.cron_days * DAY_S, resizes, sharing)
-        return with_power(site, power)
+        for name, section in self._of_extensions():
+            site = site.having(name, section.part())
+        return site
+
+
+def _usable(value: object, field: ValidationInfo) -> object:
+    """A section of an extension, if the extension can be used."""
+    if value is not None:
+        require(str(field.field_name))
+    return value
+
+
+# A section is a field for each extension that is installed when this module is imported.
+_OF_EXTENSIONS: Final = site_rules(taken={*PlanningFields.model_fields, *dir(PlanningFields)})
+if TYPE_CHECKING:
+    PlanningSection = PlanningFields
+else:
+    PlanningSection = create_model(
+        "PlanningSection",
+        __base__=PlanningFields,
+        __doc__=PlanningFields.__doc__,
+        __validators__={
+            f"_usable_{name}": field_validator(name, mode="before")(_usable)
+            for name in _OF_EXTENSIONS
+        },
+        **{
+            name: (rules.section | None, Field(default=None, description=rules.description))
+            for name, rules in _OF_EXTENSIONS.items()
+        },
+    )
 
 
 def parse_site(value: Mapping[str, Any] | None, key: str = "planning") -> Site:

@@ -6,6 +6,7 @@ from bridge.model.rules.corridor_entries import CalendarEntry
 from bridge.model.rules.node_set import NodeSet
 from bridge.model.rules.power import Corridor, NodePower, power_of
 from bridge.planning.site_rules.rules_text import PlanningSection, parse_site
+from bridge.power.sites import calendar_of
 
 REST = {"name": "rest", "idle": "71W", "max": "250W"}
 
@@ -29,9 +30,9 @@ def test_node_types_base_and_grace():
 def test_the_calendar_is_apart():
     said = {"power": {"nodes": [REST], "corridor": [{"name": "c", "upper": "2kW"}]}}
     section = PlanningSection.model_validate(said)
-    assert section.calendar() == (CalendarEntry("c", None, 2000),)
+    assert calendar_of(section) == (CalendarEntry("c", None, 2000),)
     assert section.plain() == said
-    assert PlanningSection.model_validate({}).calendar() == ()
+    assert calendar_of(PlanningSection.model_validate({})) == ()
 
 
 @pytest.mark.parametrize(

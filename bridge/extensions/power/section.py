@@ -20,7 +20,12 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from bridge.model.rules.corridor_entries import CalendarEntry
 from bridge.model.rules.node_set import NodeSet
 from bridge.model.rules.power import NodePower, PowerDown, PowerRules
-from bridge.planning.site_rules.corridor_text import CorridorCalendar, check_calendar, power_text
+from bridge.planning.site_rules.corridor_text import (
+    CorridorCalendar,
+    check_calendar,
+    openings,
+    power_text,
+)
 from bridge.planning.site_rules.pools_text import NodesSection
 from bridge.planning.site_rules.values_text import MAX_NODES, Duration, Section, seconds
 from bridge.planning.site_rules.watts_text import watts
@@ -127,7 +132,15 @@ class PowerSection(Section):
         """The calendar as nouns."""
         return tuple(entry.entry(zone) for entry in self.corridor)
 
-    def rules(self) -> PowerRules:
+    def repeated(self) -> set[tuple[str | None, str | None]]:
+        """Cron and length of the times that repeat."""
+        return {(each.valid.cron, each.valid.length) for each in self.corridor if each.valid}
+
+    def openings(self) -> int:
+        """The maximum number of times per day at which recurring entries come into force."""
+        return openings(self.corridor)
+
+    def part(self) -> PowerRules:
         """The same as nouns, but for the corridor."""
         grace_s = seconds(self.grace)
         return PowerRules(
@@ -136,3 +149,10 @@ class PowerSection(Section):
             grace_s=_GRACE_S if grace_s is None else grace_s,
             power_down=None if self.power_down is None else self.power_down.power_down(),
         )
+
+
+class PowerSiteRules:
+    """Reads the section; see `bridge.extensions.port.SiteRules`."""
+
+    section = PowerSection
+    description = "Power of nodes, and bounds of system power; null: no bounds."
