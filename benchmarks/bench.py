@@ -387,7 +387,7 @@ def power(
     """Compare policies in a corridor of power, in simulations: violations, makespan, energy."""
     from policy_bench import power as bench_power  # noqa: PLC0415
 
-    from bridge.cli.simulation.power import PowerOptions  # noqa: PLC0415 (likewise)
+    from bridge.lab.sim.runs.power_options import PowerOptions  # noqa: PLC0415 (likewise)
 
     chosen = bench_power.entries(policies)
     options = PowerOptions(corridor, node_power, power_error, sensors)

@@ -30,12 +30,12 @@ from about import ROOT, about
 from policy_bench.power import JobSource, entries, lines, outcome_of, run_on, summary
 from results_file import write
 
-from bridge.cli.simulation.power import POWER_PAPER, PowerOptions, end_s
 from bridge.lab.report.line_styles import LINE_COLOURS
 from bridge.lab.report.power_plot import draw_power
 from bridge.lab.sim.corridor.power import PowerSetting
 from bridge.lab.sim.corridor.steps import CorridorStep, CorridorSteps
 from bridge.lab.sim.runs.engine import simulate
+from bridge.lab.sim.runs.power_options import POWER_PAPER, PowerOptions, end_s
 from bridge.lab.sim.workloads.job_power import by_application
 from bridge.lab.sim.workloads.malleable_jobs import with_malleable
 from bridge.lab.sim.workloads.swf import read_swf

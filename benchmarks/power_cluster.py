@@ -38,9 +38,9 @@ from power_bench.rig import NodeMeters
 from power_bench.run import run
 from progress import say
 
-from bridge.cli.simulation.power import end_s
 from bridge.lab.sim.corridor.paper import PAPER_NODE
 from bridge.lab.sim.corridor.sight import Sight
+from bridge.lab.sim.runs.power_options import end_s
 from bridge.registry import parse_policy
 
 STRATEGIES = ("static", "scenario-2", "scenario-3", "power-plan")

@@ -19,7 +19,7 @@
 | changes | times a job's promised start changed, per promised start | 1 |
 | churn | sum of abs(new - old promised start), later and earlier apart, per promised start | s |
 
-Measures of electric power are those of `bridge.power_measures`.
+An extension may add measures, as that of power does (`bridge.extensions.power.measures`).
 
 Runtime is end - start of the run that counted. Jobs that never started or never ended are counted
 in `unfinished` and enter no other measure. A promised start is an announced planned start
@@ -46,7 +46,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bridge.power_measures import PowerMeasures
+from bridge.model.parts import NO_PARTS, Parts
 from bridge.units import BOUND_S, NEVER
 
 PERCENTILES = (50, 90, 95, 99)
@@ -341,8 +341,8 @@ def start_accuracy(
 class Measures:
     """All measures of one schedule; units as in the module's table.
 
-    `starts` is None if announcements were not recorded, `run_times` if predictions are unknown,
-    `power` if it was not computed.
+    `starts` is None if announcements were not recorded, `run_times` if predictions are unknown;
+    `parts` are the measures of extensions, by their names.
     """
 
     jobs: int
@@ -358,7 +358,7 @@ class Measures:
     by_size: tuple[SizeClass, ...]
     starts: StartAccuracy | None = None
     run_times: RunTimeErrors | None = None
-    power: PowerMeasures | None = None
+    parts: Parts = NO_PARTS
 
 
 def measure(
@@ -366,7 +366,7 @@ def measure(
     decision_ms: NDArray[np.float64],
     starts: StartAccuracy | None = None,
     predicted_s: NDArray[np.int64] | None = None,
-    power: PowerMeasures | None = None,
+    parts: Parts = NO_PARTS,
 ) -> Measures:
     """Judges a schedule.
 
@@ -375,7 +375,7 @@ def measure(
         decision_ms: (n_decisions,) float64, ms.
         starts: the accuracy of its announced starts, if known.
         predicted_s: (n_jobs,) int64, predicted run times; 0: unknown.
-        power: of the run, if it was computed.
+        parts: the measures of extensions.
     """
     done = schedule.finished
     ended = ExecutedSchedule(
@@ -404,7 +404,7 @@ def measure(
         run_times=None
         if predicted_s is None
         else run_time_errors(predicted_s[done], ended.end_s - ended.start_s),
-        power=power,
+        parts=parts,
     )
 
 

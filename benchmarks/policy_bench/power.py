@@ -14,7 +14,8 @@ Policies
 
 Measures of a run
     makespan_s, wait_s, response_s, energy_kwh, energy_delay_js, mean_w, peak_w
-                        as in `bridge.measures` and `bridge.power_measures`; mean wait and response.
+                        as in `bridge.measures` and `bridge.extensions.power.measures`; mean wait
+                        and response.
     violations          times that the corridor, of both bounds, was not restored within the grace,
                         as the paper counts them; seconds and watt_seconds: theirs after the grace.
     avoidable, avoidable_s
@@ -35,18 +36,19 @@ from typing import Any, Final
 import numpy as np
 
 from bridge.cli.simulation.policies import read_policy
-from bridge.cli.simulation.power import (
+from bridge.errors import ConfigError
+from bridge.extensions.power.measures import Violations
+from bridge.lab.sim.corridor.power import PowerSetting
+from bridge.lab.sim.corridor.sight import Sight, under_corridor
+from bridge.lab.sim.runs.engine import simulate
+from bridge.lab.sim.runs.outcome import Outcome
+from bridge.lab.sim.runs.power_options import (
     POWER_PAPER,
     PowerOptions,
     measured,
     paper_workload,
     powered,
 )
-from bridge.errors import ConfigError
-from bridge.lab.sim.corridor.power import PowerSetting
-from bridge.lab.sim.corridor.sight import Sight, under_corridor
-from bridge.lab.sim.runs.engine import simulate
-from bridge.lab.sim.runs.outcome import Outcome
 from bridge.lab.sim.workloads.swf import read_swf
 from bridge.lab.sim.workloads.system import pool_of
 from bridge.lab.sim.workloads.workload import Workload, workload_from
@@ -54,7 +56,6 @@ from bridge.measures import measure
 from bridge.model.plan import Plan
 from bridge.model.policy import PolicySpec, StageSpec
 from bridge.model.snapshot import Snapshot
-from bridge.power_measures import Violations
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
 from policy_bench.elastic import interval

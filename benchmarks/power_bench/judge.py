@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The measures of power of a run on a real cluster, as `bridge.power_measures` defines them."""
+"""The measures of power of a run on a real cluster; see `bridge.extensions.power.measures`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from bridge.extensions.power.measures import PowerMeasures, power_measures
 from bridge.lab.sim.corridor.power import PowerLog
 from bridge.lab.sim.runs.power_oracle import Configurations
-from bridge.power_measures import PowerMeasures, power_measures
 from power_bench.jobs import Experiment
 from power_bench.rig import Truth
 

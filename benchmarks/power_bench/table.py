@@ -12,9 +12,9 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
+from bridge.extensions.power.measures import PowerBounds, SystemPower
 from bridge.lab.report.line_styles import DASHES, LINE_COLOURS
 from bridge.lab.report.power_plot import draw_power
-from bridge.power_measures import PowerBounds, SystemPower
 from power_bench.jobs import Experiment
 
 _MEASURES = (

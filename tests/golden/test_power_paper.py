@@ -7,10 +7,10 @@ SCHEDBRIDGE_GOLDEN=write writes the run again; read the difference before you co
 import os
 from pathlib import Path
 
-from bridge.cli.simulation.power import measured
 from bridge.lab.sim.corridor.paper import PAPER_CORRIDOR, PAPER_NODE, PAPER_NODES, power_paper
 from bridge.lab.sim.corridor.power import PowerSetting
 from bridge.lab.sim.runs.engine import simulate
+from bridge.lab.sim.runs.power_options import measured
 from bridge.lab.sim.workloads.system import pool_of
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider

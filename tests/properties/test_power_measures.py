@@ -7,9 +7,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bridge.extensions.power.measures import Amount, PowerBounds, SystemPower, power_measures
 from bridge.lab.sim.runs.power_oracle import reachable
 from bridge.model.rules.power import NO_UPPER_W, Corridor
-from bridge.power_measures import Amount, PowerBounds, SystemPower, power_measures
 
 END_S = 40
 

@@ -11,17 +11,19 @@ import numpy as np
 from rich.table import Table
 from rich.text import Text
 
-from bridge.cli.simulation.power import end_s, measured
 from bridge.cli.simulation.sharing import shared
 from bridge.errors import ConfigError
+from bridge.extensions.power.columns import NAME
 from bridge.extras import has
 from bridge.lab.report.columns import columns_of
 from bridge.lab.report.html import write_html
 from bridge.lab.report.run import Run, figures, file_word, write_jobs_csv
 from bridge.lab.sim.runs.backlog import Growing, growing
 from bridge.lab.sim.runs.outcome import Outcome
+from bridge.lab.sim.runs.power_options import end_s, measured
 from bridge.lab.sim.workloads.swf import Field, Trace, write_swf
 from bridge.measures import measure
+from bridge.model.parts import NO_PARTS
 from bridge.units import NEVER
 
 
@@ -47,7 +49,7 @@ def run_of(
             outcome.decision_ms,
             outcome.starts.accuracy(),
             outcome.predicted_s,
-            measured(outcome),
+            NO_PARTS.having(NAME, measured(outcome)),
         ),
         outcome.system.nodes.names,
         outcome.workload.id,

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from bridge.cli.simulation.policies import SiteOption
-from bridge.cli.simulation.power import POWER_PAPER, PowerOptions
 from bridge.cli.simulation.replays import Engine
 from bridge.cli.simulation.sharing import SharingOptions
+from bridge.lab.sim.runs.power_options import POWER_PAPER, PowerOptions
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isnan, nan
 
+from bridge.extensions.power.columns import NAME
+from bridge.extensions.power.measures import KWH_J, PowerMeasures
 from bridge.lab.report.run import Run
 from bridge.measures import Measures, RunTimeErrors, StartAccuracy
-from bridge.power_measures import KWH_J, PowerMeasures
 from bridge.units import format_duration
 
 
@@ -67,7 +68,7 @@ def _run_times(take: Callable[[RunTimeErrors], float]) -> Callable[[Measures], f
 
 
 def _power(take: Callable[[PowerMeasures], float]) -> Callable[[Measures], float]:
-    return lambda m: nan if m.power is None else take(m.power)
+    return lambda m: nan if NAME not in m.parts else take(m.parts[NAME])
 
 
 def _outside(side: str, part: str, key: str) -> Callable[[Measures], float]:

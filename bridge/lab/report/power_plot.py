@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
+from bridge.extensions.power.measures import PowerBounds, SystemPower
 from bridge.lab.report.series import corridor_steps, means_of
-from bridge.power_measures import PowerBounds, SystemPower
 
 _CORRIDOR_COLOUR = "#999999"
 _MOST_STEPS = 20_000

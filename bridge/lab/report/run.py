@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.core import HostlistFolder
+from bridge.extensions.power.measures import PowerBounds, SystemPower
 from bridge.line_text import on_one_line
 from bridge.measures import (
     ExecutedSchedule,
@@ -22,7 +23,6 @@ from bridge.measures import (
     turnaround_s,
     wait_s,
 )
-from bridge.power_measures import PowerBounds, SystemPower
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def figures(run: Run) -> dict[str, object]:
         ],
         "starts": None if m.starts is None else asdict(m.starts),
         "run_times": None if m.run_times is None else asdict(m.run_times),
-        **({} if m.power is None else {"power": asdict(m.power)}),
+        **{name: asdict(part) for name, part in m.parts.items()},
         **run.extra,
     }
 

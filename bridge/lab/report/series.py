@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.extensions.power.measures import PowerBounds
 from bridge.measures import ExecutedSchedule, steps
 from bridge.model.rules.power import NO_UPPER_W
-from bridge.power_measures import PowerBounds
 from bridge.units import NEVER
 
 

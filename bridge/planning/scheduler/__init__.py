@@ -12,7 +12,7 @@ Where to look
     the kept plan       `kept_plan.py`, of `placements.py`; `former_placements.py` finds which rows
                         can keep theirs.
     what was planned    `planned_rows.py`, as a plan by `plan_columns.py`; `wait_reasons.py` and
-                        `power_reasons.py` say why a row waits.
-    choices of a row    `candidates.py`, `layout_choices.py`, `layout_power.py`.
+                        `bound_reasons.py` say why a row waits.
+    choices of a row    `candidates.py`, `layout_choices.py`, `layout_weights.py`.
     other questions     `advance_reservation.py`, `book_without_job.py`.
 """

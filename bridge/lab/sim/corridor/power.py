@@ -20,6 +20,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from bridge.extensions.power.measures import PowerBounds, SystemPower
 from bridge.extensions.power.simulated_nodes import SimulatedPower
 from bridge.lab.sim.cluster.allocation import Allocation
 from bridge.lab.sim.cluster.controller import Controller
@@ -27,7 +28,6 @@ from bridge.lab.sim.corridor.steps import CorridorSteps
 from bridge.lab.sim.workloads.job_power import JobPower
 from bridge.model.node import CPUS
 from bridge.model.rules.power import NodePower
-from bridge.power_measures import PowerBounds, SystemPower
 from bridge.units import NEVER
 
 SENSOR_S: Final = 5

@@ -7,7 +7,7 @@ A file, YAML or JSON, is a list of steps, or a mapping; with all keys:
       - {at: 0, lower: 1700W, upper: 2500W}
       - {at: 5m, lower: 1kW, upper: 1.7kW}              # not known before
       - {at: 1h, upper: 3500, announced: true}          # known from the start
-    grace_s: 10         # how long the system may be outside; see `bridge.power_measures`
+    grace_s: 10         # how long the system may be outside; see `bridge.extensions.power.measures`
     base: 200W          # in addition to nodes and jobs
 
 A step lasts until the next one, the last one forever. Before the first step there are no bounds. A
@@ -45,7 +45,7 @@ class CorridorSteps:
     """The steps of a run, ascending.
 
     Attributes:
-        grace_s: see `bridge.power_measures`.
+        grace_s: see `bridge.extensions.power.measures`.
         base_w: in addition to nodes and jobs.
     """
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bridge.extensions.power.measures import PowerBounds, SystemPower, power_measures
 from bridge.lab.report.ascii import ascii_gantt
 from bridge.lab.report.columns import COLUMNS, columns_of, milliseconds
 from bridge.lab.report.gantt import bars_of
@@ -16,8 +17,8 @@ from bridge.lab.report.promises import StartErrorCurve, Track, draw_accuracy
 from bridge.lab.report.run import Run, figures, file_word, write_jobs_csv
 from bridge.lab.report.series import busy_share, queue_length, time_span_s
 from bridge.measures import ExecutedSchedule, Spells, measure
+from bridge.model.parts import NO_PARTS
 from bridge.model.rules.power import Corridor
-from bridge.power_measures import PowerBounds, SystemPower, power_measures
 from bridge.state.accuracy import PROMISE, StartColumns
 from bridge.units import NEVER
 
@@ -55,6 +56,7 @@ def some_power():
 def a_run(policy="easy", placed=True, starts=None, predicted=None, power=None):
     """Job a on nodes 0, 1 and 3, job b on node 2 after a wait of 5 s, job c never."""
     judged = None if starts is None else starts.accuracy()
+    parts = NO_PARTS.having("power", power)
     schedule = ExecutedSchedule(
         4, ints(0, 0, 3), ints(0, 5, NEVER), ints(10, 15, NEVER), ints(3, 1, 4)
     )
@@ -62,7 +64,7 @@ def a_run(policy="easy", placed=True, starts=None, predicted=None, power=None):
         policy=policy,
         engine="cycle",
         schedule=schedule,
-        measures=measure(schedule, np.array([1.0, 2.0]), judged, predicted, power),
+        measures=measure(schedule, np.array([1.0, 2.0]), judged, predicted, parts),
         node_names=("n0", "n1", "n2", "n3"),
         id=np.array(["a", "b", "c"], dtype=object),
         time_limit_s=ints(20, 20, 20),

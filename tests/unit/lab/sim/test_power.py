@@ -8,6 +8,7 @@ import pytest
 
 from bridge.cycle import run_cycle
 from bridge.errors import ConfigError
+from bridge.extensions.power.measures import power_measures
 from bridge.lab.sim.corridor.power import SENSOR_S, PowerSetting
 from bridge.lab.sim.corridor.sight import Sight, under_corridor
 from bridge.lab.sim.corridor.steps import parse_corridor
@@ -22,7 +23,6 @@ from bridge.model.rules.node_set import NodeSet
 from bridge.model.rules.power import NO_UPPER_W, NodePower, power_of
 from bridge.model.rules.site import NO_RULES
 from bridge.ports import State
-from bridge.power_measures import power_measures
 from bridge.registry import PRESETS, build
 from bridge.safe_cycle.decider import Decider
 from schedbridge_contracts.reshaping import RandomReshape
