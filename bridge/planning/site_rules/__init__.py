@@ -3,5 +3,6 @@
 
 `rules_text.py` reads them from YAML, with `pools_text.py`, `validity_text.py`, `values_text.py`;
 `lowered_rules.py` lowers them, and the bounds of extensions (`weighted_bounds.py`), to capacity
-constraints for one snapshot. Imports queue and the packages below it. Start with `lowered_rules.py`.
+constraints for one snapshot. Imports queue and the packages below it. Start with
+`lowered_rules.py`.
 """
