@@ -109,11 +109,6 @@ def in_force(entry: CorridorEntry, timezone: str, instant_s: int) -> bool:
     return bool(((found[:, 0] <= instant_s) & (instant_s < found[:, 1])).any())
 
 
-def next_change_s(corridor: Corridor, now_s: int) -> int | None:
-    """When the bounds change next after an instant; None: never."""
-    return next((at for at in corridor.starts_s if at > now_s), None)
-
-
 def steps(corridor: Corridor, from_s: int, until_s: int) -> Iterator[tuple[int, int, int, int]]:
     """The steps within a span: start, end, lower and upper bound.
 

@@ -5,6 +5,7 @@ The section `planning` alone has a calendar, not the bounds of an instant.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -67,6 +68,21 @@ def with_bounds(planning: Mapping[str, Any], corridor: Corridor) -> Mapping[str,
         bounds = {"lower": str(lower), "upper": NONE if upper == NO_UPPER_W else str(upper)}
         found.append({**bounds, **({"valid": valid} if valid else {})})
     return {**planning, "power": {**power, "corridor": found}}
+
+
+@dataclass(frozen=True)
+class ResolvedCorridor:
+    """The corridor of an instant; a `bridge.rpc.controller.policy_switch.Resolved`."""
+
+    corridor: Corridor
+
+    def site(self, site: Site) -> Site:
+        """The rules with these bounds."""
+        return bounded_by(site, self.corridor)
+
+    def section(self, planning: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The section `planning` with these bounds."""
+        return with_bounds(planning, self.corridor)
 
 
 def _text(at_s: int) -> str:

@@ -16,7 +16,6 @@ from bridge.power.resolve import (
     Entries,
     corridor_at,
     in_force,
-    next_change_s,
     resolve,
     sources_at,
     steps,
@@ -92,8 +91,8 @@ def test_steps_are_as_few_as_can_be_and_tell_the_next_change(calendar, operators
     pairs = list(zip(corridor.lower_w, corridor.upper_w, strict=True))
     assert all(one != other for one, other in pairwise(pairs))
     now_s = FROM_S + 100
-    following = next_change_s(corridor, now_s)
-    if following is None:
+    following = corridor.next_change_s(now_s)
+    if following == NEVER:
         assert corridor.at(now_s) == corridor.at(NEVER - 1)
     else:
         assert following > now_s

@@ -124,6 +124,15 @@ class PowerRules:
         """See `SitePart.resources`."""
         return tuple(kind.nodes.having for kind in self.node_types)
 
+    @property
+    def unannounced(self) -> bool:
+        """See `SitePart.unannounced`: operators and programs enter bounds at any time."""
+        return True
+
+    def changes_s(self, now_s: int) -> int:
+        """See `SitePart.changes_s`."""
+        return self.corridor.next_change_s(now_s)
+
     def tightens_s(self, now_s: int) -> int:
         """See `SitePart.tightens_s`."""
         return self.corridor.falls_s(now_s)

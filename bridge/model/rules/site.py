@@ -25,6 +25,13 @@ class SitePart(Protocol):
     def resources(self) -> tuple[str, ...]:
         """Names of resources that its rules mention; empty texts do not count."""
 
+    @property
+    def unannounced(self) -> bool:
+        """Whether they may change between two calls of the controller, e.g. by an operator."""
+
+    def changes_s(self, now_s: int) -> int:
+        """When they next change after an instant; NEVER: they do not."""
+
     def tightens_s(self, now_s: int) -> int:
         """When it next permits less than before, whatever jobs do; NEVER: not later than now."""
 

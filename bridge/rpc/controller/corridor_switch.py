@@ -20,6 +20,7 @@ from bridge.model.rules.power import Corridor, power_of
 from bridge.power.entry_log import Author, EntryLog, Wish
 from bridge.power.resolve import Entries, corridor_at
 from bridge.power.sentences import bounds_text, span_text
+from bridge.power.sites import ResolvedCorridor
 from bridge.rpc.controller.cycles import Cycles
 from bridge.rpc.controller.policy_switch import PolicySwitch
 
@@ -153,7 +154,7 @@ class CorridorSwitch:
                 return
             corridor = corridor_at(entries, now_s)
             self._in_force = state
-        self._switch.bound(corridor)
+        self._switch.resolve(ResolvedCorridor(corridor))
 
     def enter(
         self, wishes: Sequence[Wish], author: Author, group: str = ""

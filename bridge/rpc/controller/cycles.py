@@ -33,9 +33,9 @@ from bridge.resizing.states import Deadlines
 from bridge.rpc.controller.actions import DECIDED
 from bridge.rpc.controller.adjustments import Adjustments
 from bridge.rpc.controller.announcements import Announcements, Decisions, OpenStart, wake_after_s
-from bridge.rpc.controller.corridor_wake import corridor_change_s, listen_ms
 from bridge.rpc.controller.offers import MOST, NodesToChoose, Offers
 from bridge.rpc.controller.orders import PendingOrders
+from bridge.rpc.controller.rule_changes import listen_ms, rules_change_s
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.extension_wire import ExtensionRequests
 from bridge.rpc.reported.features import Feature
@@ -298,7 +298,7 @@ class Cycles:
             decisions.by_kind["start"] = decisions.by_kind.get("start", 0) + len(offered)
             again_s = min((at for at in (again_s, self._offers.next_s) if at), default=None)
         site = self._site()
-        change_s = corridor_change_s(site, snapshot.now_s)
+        change_s = rules_change_s(site, snapshot.now_s)
         again_s = min((at for at in (again_s, change_s) if at), default=None)
         reply.wake_after_s = wake_after_s(snapshot, plan, again_s, decisions.again_s)
         wakes_ms = self.resizing.wake_ms(), listen_ms(site, time.perf_counter() - began)

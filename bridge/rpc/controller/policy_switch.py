@@ -3,21 +3,19 @@
 
 import logging
 from collections.abc import Callable, Mapping
+from typing import Protocol
 
 import yaml
 
 from bridge import yaml_text
 from bridge.errors import ConfigError
 from bridge.model.policy import PolicySpec
-from bridge.model.rules.power import Corridor
 from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.planning.prediction.apply_predictions import as_planned
 from bridge.planning.site_rules.lowered_rules import lower, stranded, unknown_to
 from bridge.planning.site_rules.rules_text import PlanningSection
 from bridge.ports import Conditions, conditions_of, ranks_by_size
-from bridge.power.resolve import bounded_by
-from bridge.power.sites import with_bounds
 from bridge.registry import build, describe, for_live, parse_policy, within
 from bridge.rpc.controller.cycles import Cycles
 from bridge.safe_cycle.decider import Decider
@@ -28,13 +26,35 @@ _LONGER = 1.1
 """A controller timeout that is longer than before by this factor gives a policy more time."""
 
 
+class Resolved(Protocol):
+    """What replaces a part of the site's rules that is resolved for each cycle."""
+
+    def site(self, site: Site) -> Site:
+        """The rules with what is resolved."""
+
+    def section(self, planning: Mapping[str, object]) -> Mapping[str, object]:
+        """The section `planning` from which the same rules are read, e.g. by a replay."""
+
+
+class Unresolved:
+    """Leaves the rules as they are."""
+
+    def site(self, site: Site) -> Site:
+        """The same."""
+        return site
+
+    def section(self, planning: Mapping[str, object]) -> Mapping[str, object]:
+        """The same."""
+        return planning
+
+
 class PolicySwitch:
     """The policy and the site's rules from the next cycle on.
 
     Attributes:
         spec: the policy in force.
         planning: the rules of the site in the form of the section `planning`.
-        changes: how often the policy, the rules or the entries of the corridor were replaced.
+        changes: how often the policy, the rules or what is resolved for them were replaced.
     """
 
     def __init__(
@@ -58,7 +78,7 @@ class PolicySwitch:
         self.changes = 0
         self._changed = changed
         self._decider = decider
-        self._corridor = Corridor()
+        self._resolved: Resolved = Unresolved()
         self._borne: tuple[PolicySpec, float] = spec, 0.0
 
     def name(self) -> str:
@@ -74,15 +94,15 @@ class PolicySwitch:
         """The rules of the site in force."""
         return self._decider.site
 
-    def bound(self, corridor: Corridor) -> None:
-        """Puts another corridor of power in force; before a cycle, under its lock."""
-        self._corridor = corridor
-        self._decider.site = bounded_by(self._decider.site, corridor)
+    def resolve(self, resolved: Resolved) -> None:
+        """Puts what was resolved in force; before a cycle, under its lock."""
+        self._resolved = resolved
+        self._decider.site = resolved.site(self._decider.site)
         self.changes += 1
 
     def recorded(self) -> Mapping[str, object]:
-        """The rules of the site, with the corridor of power in force."""
-        return with_bounds(self.planning, self._corridor)
+        """The rules of the site, with what is resolved for each cycle."""
+        return self._resolved.section(self.planning)
 
     def conditions(self) -> Conditions:
         """The rules in force."""
@@ -147,7 +167,7 @@ class PolicySwitch:
             The jobs stranded in the plan of the last cycle, a sentence for each; the next cycle
             plans them again.
         """
-        site = bounded_by(planning.site(), self._corridor)
+        site = self._resolved.site(planning.site())
         with cycles.lock:
             self._decider.site = site
             self.planning = planning.plain()

@@ -31,6 +31,10 @@ class Liquids:
     water: int
     air: int
     resources: tuple[str, ...] = ("pipes",)
+    unannounced: bool = False
+
+    def changes_s(self, now_s):
+        return NEVER
 
     def tightens_s(self, now_s):
         return NEVER
