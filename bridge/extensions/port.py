@@ -37,7 +37,7 @@ from bridge.model.plan import Plan
 from bridge.model.rules.site import Site, SitePart
 from bridge.model.snapshot import Snapshot
 from bridge.model.weighted_bound import WeightedBound
-from bridge.ports import Context, Planned, Preference
+from bridge.ports import Context, Planned, Preference, State
 
 T = TypeVar("T")
 
@@ -127,6 +127,7 @@ class Extension:
         check: judges its part of a plan.
         wire: a `bridge.rpc.extension_wire.Wire`: its fields and actions in messages.
         rules: its section of `planning:`, which has its name and makes its part of a `Site`.
+        memory: what it learns over reports.
         gauges: what it shows on the page of metrics.
         simulated: a function that makes a `SimulatedNodes`, with arguments of its own.
     """
@@ -140,6 +141,7 @@ class Extension:
     check: Face[Check] | None = None
     wire: Face[Any] | None = None
     rules: Face["SiteRules"] | None = None
+    memory: Face["Memories"] | None = None
     gauges: Face["Gauges"] | None = None
     simulated: Callable[..., "SimulatedNodes"] | None = None
 
@@ -170,6 +172,31 @@ class SiteRules(Protocol):
 
     section: Any
     description: str
+
+
+class Memory(Protocol):
+    """What an extension learns over reports; the memory file keeps it beside that of predictors."""
+
+    def take(self, state: State) -> State:
+        """Merges its part of a stored state; returns the state without it."""
+
+    def put(self, state: State) -> State:
+        """A state for the store, with its part; the same object if it has none."""
+
+    def overlay(self, snapshot: Snapshot) -> Snapshot:
+        """A report with what it knows of its jobs; learns from the report."""
+
+
+class Memories(Protocol):
+    """Makes the memory of one service."""
+
+    def memory(self, hub: Any, site: Callable[[], Site]) -> Memory:
+        """An empty memory.
+
+        Args:
+            hub: a `bridge.rpc.agents.hub.Hub`; None: the service has no agents.
+            site: the rules in force.
+        """
 
 
 class Gauges(Protocol):

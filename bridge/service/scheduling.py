@@ -6,7 +6,6 @@ import time
 from dataclasses import replace
 
 from bridge.model.plan import Plan
-from bridge.model.rules.power import power_of
 from bridge.model.snapshot import Snapshot
 from bridge.ports import Environment, Solver
 from bridge.power.sites import calendar_of
@@ -25,6 +24,7 @@ from bridge.rpc.reported.session import Session
 from bridge.safe_cycle.decider import Decider
 from bridge.safe_cycle.watchdog import Watchdog
 from bridge.service.config import ServiceConfig
+from bridge.service.extension_memories import ExtensionMemories
 from bridge.service.observers import (
     CycleMeter,
     ExtensionGauges,
@@ -32,7 +32,6 @@ from bridge.service.observers import (
     StartRecorder,
     UnknownResourceLog,
 )
-from bridge.service.power_memory import PowerMemory
 from bridge.service.resize_memory import ResizeMemory
 from bridge.service.sharing_meter import SharingMeter
 from bridge.service.telemetry import Metrics
@@ -83,16 +82,16 @@ class Scheduling:
         self._service = service
         self.tap = Tap()
         resizes = ResizeMemory(store.state())
-        power = PowerMemory(hub, lambda: power_of(self.decider.site))
+        memories = ExtensionMemories(hub, lambda: self.decider.site)
         self.decider = Decider(
             build(config.policy_spec),
-            power.take(resizes.others),
+            memories.take(resizes.others),
             site=config.planning.site(),
             environment=Environment(solver=solver),
             clock=time.monotonic,
             guard=Watchdog(OVERTIME_S),
         )
-        store.watch(lambda: power.put(resizes.put(self.decider.state)))
+        store.watch(lambda: memories.put(resizes.put(self.decider.state)))
         self.switch = PolicySwitch(
             config.policy_spec,
             self.decider,
@@ -117,7 +116,7 @@ class Scheduling:
         def decide(snapshot: Snapshot) -> Plan:
             self.switch.bear(self.cycles.patience_s)
             self.corridor.bear(snapshot.now_s)
-            self.decider.state = power.take(resizes.take(store.catch_up(self.decider.state)))
+            self.decider.state = memories.take(resizes.take(store.catch_up(self.decider.state)))
             return recorder.decide(snapshot)
 
         self.cycles = Cycles(
@@ -139,7 +138,7 @@ class Scheduling:
             ),
             launchers=launchers,
             deadlines=Deadlines(**config.resizing.model_dump(exclude={"trust_launchers"})),
-            overlay=power.overlay,
+            overlay=memories.overlay,
         )
         resizing = self.cycles.resizing
         resizes.of(resizing.resize_times)

@@ -21,6 +21,7 @@ EXTENSION: Final = Extension(
     stages=Face("bridge.extensions.power.stages:PowerStages"),
     check=Face("bridge.extensions.power.check:PowerCheck"),
     rules=Face("bridge.extensions.power.section:PowerSiteRules"),
+    memory=Face("bridge.extensions.power.memory:PowerMemories"),
     gauges=Face("bridge.extensions.power.gauges:PowerGauges"),
     wire=Face("bridge.extensions.power.wire:PowerWire"),
 )

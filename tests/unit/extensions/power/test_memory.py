@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bridge.extensions.power.draws import NAME
+from bridge.extensions.power.memory import PowerMemory
 from bridge.model.rules.node_set import NodeSet
 from bridge.model.rules.power import NodePower, PowerRules
 from bridge.ports import State
 from bridge.rpc.agents.hub import Hub
-from bridge.service.power_memory import PowerMemory
-from bridge.state.power_draws import NAME
 from bridge.state.store import Store
 from schedbridge_contracts import builders
 from schedbridge_contracts.builders import a_job, a_running_job

@@ -6,8 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from bridge.model.learnt import Learnt
-from bridge.state.power_draws import (
+from bridge.extensions.power.draws import (
     HIGH,
     LOW,
     MOST_NAMES,
@@ -20,6 +19,7 @@ from bridge.state.power_draws import (
     observed,
     to_numbers,
 )
+from bridge.model.learnt import Learnt
 from schedbridge_contracts.builders import a_running_job, a_snapshot
 from schedbridge_contracts.crosses import each
 

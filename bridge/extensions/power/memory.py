@@ -9,15 +9,16 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from bridge.errors import BridgeError
+from bridge.extensions.power.draws import NAME, learnt_bounds, observed
 from bridge.model.job import JobTable
 from bridge.model.layers import Layers
 from bridge.model.learnt import Learnt
-from bridge.model.rules.power import PowerRules
+from bridge.model.rules.power import PowerRules, power_of
+from bridge.model.rules.site import Site
 from bridge.model.snapshot import Snapshot
 from bridge.ports import State
 from bridge.rpc.agents.hub import Hub
 from bridge.rpc.agents.measured import measured, node_types, used
-from bridge.state.power_draws import NAME, learnt_bounds, observed
 
 _log = logging.getLogger(__name__)
 
@@ -98,3 +99,11 @@ class PowerMemory:
         except BridgeError as error:
             _log.error("the nodes' types are not known to the agents: %s", error)
         self._typed = rules, snapshot.nodes
+
+
+class PowerMemories:
+    """See `bridge.extensions.port.Memories`."""
+
+    def memory(self, hub: Hub | None, site: Callable[[], Site]) -> PowerMemory:
+        """A memory without knowledge."""
+        return PowerMemory(hub, lambda: power_of(site()))
