@@ -109,7 +109,9 @@ def test_same(once, seed):
 def pytest_says(folder, text, wanted=""):
     (folder / "test_some.py").write_text(text)
     (folder / "pytest.ini").write_text("[pytest]\n")
-    plugins = ["-p", "no:cacheprovider", "-p", "tests.conftest"]
+    # The warning is of an editable installation, as in pyproject.toml.
+    in_place = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
+    plugins = ["-p", "no:cacheprovider", "-p", "tests.conftest", "-W", in_place]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", *plugins, "test_some.py"],
         cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT), "SCHEDBRIDGE_CASE": wanted},

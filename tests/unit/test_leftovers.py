@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+IN_PLACE = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
+"""Of an editable installation, as in pyproject.toml."""
 LEAVES = """
 import socket
 
@@ -35,7 +37,7 @@ def test_what_was_not_closed_fails_its_own_file(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text(ini)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-rEf", "-p", "tests.conftest", "-p",
-         "no:cacheprovider"],
+         "no:cacheprovider", "-W", IN_PLACE],
         cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
         check=False,
     )  # fmt: skip
