@@ -275,31 +275,44 @@ def test_nodes_that_were_refused_are_avoided_one_after_the_other():
     assert tried == ["n0", "n1", "n2", "n3", "n0", "n0"]  # then it has been refused on all
 
 
-def test_planned_nodes_among_which_the_controller_finds_none_are_avoided():
-    """Under a limit it may take these alone; they may break a request that is not modelled."""
-    cycles = choosing_cycles(LIMITED)
-    nodes = [a_node(f"n{at}", cpus=2 + 2 * at) for at in range(3)]
-    reply = cycles.run(a_full([one(controller_chooses=True)], nodes))
+def refused_again_and_again(cycles, jobs, nodes, times):
+    """Where each job is to start, or is to be given nodes, while all starts are refused."""
+    reply = cycles.run(a_full(jobs, nodes))
     tried = []
-    for number in range(1, 5):
-        tried += [choice for _, _, choice in starts(reply)]
+    for number in range(1, times + 1):
+        tried.append({job_id: choice or nodes for job_id, nodes, choice in starts(reply)})
         now_s = NOW_S + 40 * number
         cycles.run(a_delta(2 * number - 1, fates=results(reply), now_s=now_s))
         reply = cycles.run(a_delta(2 * number, now_s=now_s + 35))
-    assert tried == ["n0", "n1", "n2", "n0"]
+    return tried
+
+
+def test_planned_nodes_among_which_the_controller_finds_none_are_avoided():
+    """Under a limit it may take these alone; they may break a request that is not modelled.
+
+    Each of two jobs avoids its own refused nodes and gets those of the other; the last node has
+    room for both.
+    """
+    wish = {"controller_chooses": True, "min_cpus_per_node": 2}
+    nodes = [a_node(f"n{at}", cpus=2 + 2 * at) for at in range(3)]
+    tried = refused_again_and_again(
+        choosing_cycles(LIMITED), [one("1", **wish), one("2", **wish)], nodes, 4
+    )
+    assert tried == [
+        {"1": "n0", "2": "n1"}, {"1": "n1", "2": "n0"}, {"1": "n2", "2": "n2"},
+        {"1": "n0", "2": "n1"},
+    ]  # fmt: skip
 
 
 def test_whole_nodes_by_size_among_which_the_controller_finds_none_are_avoided():
+    """Each of two jobs avoids its own; neither may be given the node planned for the other."""
     cycles = choosing_cycles(LIMITED, places_by_size=lambda: True)
-    nodes = [a_node(f"n{at}", cpus=cpus) for at, cpus in enumerate((4, 4, 8, 8))]
-    reply = cycles.run(a_full([one(exclusive=True)], nodes))
-    tried = []
-    for number in range(1, 4):
-        tried += [choice or nodes for _, nodes, choice in starts(reply)]
-        now_s = NOW_S + 40 * number
-        cycles.run(a_delta(2 * number - 1, fates=results(reply), now_s=now_s))
-        reply = cycles.run(a_delta(2 * number, now_s=now_s + 35))
-    assert tried == ["n[0-1]", "n1", "n[2-3]"]
+    nodes = [a_node(f"n{at}", cpus=cpus) for at, cpus in enumerate((4, 4, 4, 8, 8, 8))]
+    jobs = [one("1", exclusive=True), one("2", exclusive=True)]
+    assert refused_again_and_again(cycles, jobs, nodes, 4) == [
+        {"1": "n[0,2]", "2": "n[1-2]"}, {"1": "n[1-2]", "2": "n[0,2]"},
+        {"1": "n2", "2": "n[3-5]"}, {"1": "n[3-5]", "2": "n2"},
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
