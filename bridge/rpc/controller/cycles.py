@@ -35,6 +35,7 @@ from bridge.rpc.controller.adjustments import Adjustments
 from bridge.rpc.controller.announcements import Announcements, Decisions, OpenStart, wake_after_s
 from bridge.rpc.controller.offers import MOST, NodesToChoose, Offers
 from bridge.rpc.controller.orders import PendingOrders
+from bridge.rpc.controller.refused_places import tried_again
 from bridge.rpc.controller.rule_changes import listen_ms, rules_change_s
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.extension_wire import ExtensionRequests
@@ -276,6 +277,7 @@ class Cycles:
         before = time.perf_counter()
         plan = self._decide(snapshot)
         plan_s = time.perf_counter() - before
+        plan = tried_again(snapshot, plan, session) if session.avoiding else plan
         applied, self._applied = self._applied, {}
         telemetry = self._telemetry()  # of this very cycle: the next one waits for the lock
         chooser = None
@@ -287,8 +289,10 @@ class Cycles:
         # Orders first: the controller then refuses starts on nodes that it has just reserved.
         for at, order in enumerate(self.orders.take(self._announcements.take_id)):
             reply.decisions.insert(at, order)
-        changes = self._adjustments.decide(snapshot, plan, self._site(), session.nodes, features)
-        changes += self._extensions.decide(snapshot, plan, session.nodes, features)
+        changes = [
+            *self._adjustments.decide(snapshot, plan, self._site(), session.nodes, features),
+            *self._extensions.decide(snapshot, plan, session.nodes, features),
+        ]
         decisions.by_kind.update(Counter(change.WhichOneof("action") or "" for change in changes))
         reply.decisions.extend(changes)
         again_s = session.next_retry_s()

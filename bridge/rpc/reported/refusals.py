@@ -14,7 +14,9 @@ Rules
        others could hold the job: it may have a problem that the model does not cover; so nodes are
        tried one after the other. This does not apply if a limit refuses the job. The same holds for
        the partition of a job that named several.
-    5. A refusal recorded later than the present is dropped: the clock has been set.
+    5. Whether others could hold it is judged by its request alone. If the plan finds that the rules
+       of the site leave it no other place, it is tried again where it was refused, a second later.
+    6. A refusal recorded later than the present is dropped: the clock has been set.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -83,10 +85,15 @@ class RefusedStart:
 
 
 class Refusals:
-    """The refused starts by job id."""
+    """The refused starts by job id.
+
+    Attributes:
+        avoiding: ids of the jobs that the last table keeps from where they were refused.
+    """
 
     def __init__(self, retry_s: int) -> None:
         self.retry_s = retry_s
+        self.avoiding: set[str] = set()
         self._refused: dict[str, RefusedStart] = {}
 
     def add(
@@ -150,6 +157,19 @@ class Refusals:
             busy_from_s=busy_from_s,
         )
 
+    def retry_there(self, job_id: str, *, changes: int, now_s: int) -> RefusedStart:
+        """Avoids nothing for a job that can run nowhere else (5); returns its refusal."""
+        refusal = self._refused[job_id]
+        self._refused[job_id] = replace(
+            refusal,
+            changes=changes,
+            retry_from_s=now_s,
+            retry_at_s=now_s + 1,
+            avoid=frozenset(),
+            partitions=frozenset(),
+        )
+        return refusal
+
     def nodes_awaited(self, now_s: int) -> bool:
         """Whether some job is about to get nodes that were busy a moment ago.
 
@@ -165,10 +185,12 @@ class Refusals:
     def forget(self, job_id: str) -> None:
         """Removes a job that is gone or runs."""
         self._refused.pop(job_id, None)
+        self.avoiding.discard(job_id)
 
     def clear(self) -> None:
         """Removes all, so that every refused start may be retried."""
         self._refused.clear()
+        self.avoiding.clear()
 
     def next_retry_s(self, changes: int, now_s: int) -> int | None:
         """When the next refused start may be retried, even without a change."""
@@ -215,6 +237,9 @@ class Refusals:
                     held.append(row)
                 elif refusal.avoid and avoids:
                     avoiding[row] = others(row, refusal.avoid)
+        shunned = (row for rows in (avoiding, left) for row, found in rows.items() if found)
+        self.avoiding.clear()
+        self.avoiding.update(jobs.id[row] for row in shunned)
         if not held and not avoiding and not left:
             return jobs
         hold: NDArray[np.int8] = jobs.hold.copy()

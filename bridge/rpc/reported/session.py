@@ -25,7 +25,7 @@ Rules
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Sequence, Set
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,7 @@ from bridge.rpc.reported.ended import read_ended
 from bridge.rpc.reported.fence import Fence
 from bridge.rpc.reported.hostlist import NodeIndex
 from bridge.rpc.reported.irregularities import Doubts
-from bridge.rpc.reported.refusals import Refusals
+from bridge.rpc.reported.refusals import Refusals, RefusedStart
 from bridge.rpc.reported.safe_text import printable
 from bridge.state.accuracy import Began
 
@@ -70,6 +70,7 @@ class Session:
         gone: waiting jobs that it removed.
         whole: it named all jobs: a full one that left out no more than the one before.
         ended: jobs that ended with it.
+        avoiding: ids of jobs that the last snapshot keeps from where the controller refused them.
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class Session:
         self._clock = ControllerClock()
         self.retry_s = retry_s
         self._refusals = Refusals(retry_s)
+        self.avoiding: Set[str] = self._refusals.avoiding
         self.generation = self.now_s = 0
         self._cluster = ReportedCluster(self.hello, self._refusals, changes=0)
 
@@ -254,6 +256,10 @@ class Session:
             job_id, version, words, changes=self._cluster.changes, now_s=now_s, busy=busy,
             nodes=nodes, partition=partition,
         )  # fmt: skip
+
+    def retry_there(self, job_id: str) -> RefusedStart:
+        """Tries one of these again where it was refused; returns that refusal."""
+        return self._refusals.retry_there(job_id, changes=self._cluster.changes, now_s=self.now_s)
 
     @property
     def changes(self) -> int:

@@ -130,6 +130,26 @@ def test_a_refusal_told_by_a_clock_that_ran_wild_holds_nobody():
     assert session.snapshot()[0].jobs.excluded[0] == ()
 
 
+def test_who_can_run_nowhere_else_is_tried_there_again_after_a_second():
+    """One of two jobs that avoid a node each; the other one goes on to avoid its own."""
+    jobs = [a_job("1"), a_job("2")]
+    session = a_session(a_full(jobs))
+    session.refuse("1", 1, "no", NOW_S, nodes=["n0"])
+    session.refuse("2", 1, "no", NOW_S, nodes=["n1"])
+    assert session.apply(a_delta(1, now_s=NOW_S + RETRY_S))
+    assert session.snapshot()[0].jobs.excluded.tolist() == [(0,), (1,)]
+    assert session.avoiding == {"1", "2"}
+    assert session.retry_there("1").avoid == {"n0"}
+    assert session.next_retry_s() == NOW_S + RETRY_S + 1
+    assert session.apply(a_delta(2, now_s=NOW_S + RETRY_S + 1))
+    assert session.snapshot()[0].jobs.excluded.tolist() == [(), (1,)]
+    assert session.avoiding == {"2"}
+    assert session.apply(a_delta(3, now_s=NOW_S + 40, removed_jobs=["1", "2"]))
+    assert session.apply(a_delta(4, now_s=NOW_S + 41, jobs=jobs))  # others of the same ids
+    assert session.snapshot()[0].jobs.excluded.tolist() == [(), ()]
+    assert not session.avoiding
+
+
 def test_a_job_held_by_its_owner_shows_that_hold():
     session = a_session(a_full([a_job("1", hold=pb.HOLD_HELD, hold_text="held")]))
     session.refuse("1", 1, "no", NOW_S)
