@@ -3,7 +3,8 @@
 
 Rules
     1. A row uses the total of its nodes, tasks and chunks; with whole nodes, all CPUs and all
-       memory of these nodes, if that is more. A running job uses what it holds.
+       memory of these nodes, if that is more. A running job uses what it holds, also on nodes that
+       are not known.
     2. No code of the planners is used, not even to expand validities (`bridge.check.validity`).
 """
 
@@ -155,6 +156,7 @@ class CheckedAmounts:
         n_resources = len(self.snapshot.resources)
         holder = np.repeat(np.arange(len(running)), np.diff(running.indptr))
         np.add.at(found[:, :n_resources], holder, running.use)
+        found[:, :n_resources] += running.use_elsewhere
         found[:, n_resources:-2] = running.licences
         found[:, -2] = 1
         found[:, -1] = dialect_of(self.snapshot).are_array_tasks(running.id.tolist())

@@ -267,7 +267,9 @@ def _with_guests(snapshot: Snapshot, plan: Plan, rows: NDArray[np.intp]) -> Runn
     jobs, running = snapshot.jobs, snapshot.running
     job, more = plan.job[rows], len(rows)
     columns: dict[str, NDArray[Any]] = {
-        each.name: each.left_out(more) for each in RUNNING_COLUMNS if each.name != "licences"
+        each.name: each.left_out(more, running.use.shape[1])
+        for each in RUNNING_COLUMNS
+        if each.name != "licences"
     }
     columns |= {
         "id": objects(f"{jobs.id[at]} (guest {row})" for row, at in zip(rows, job, strict=True)),

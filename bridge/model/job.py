@@ -302,6 +302,8 @@ class RunningTable:
     indptr: Ints
     nodes: NDArray[np.int32]
     use: Ints
+    use_elsewhere: Annotated[Ints, Column(ALLOCATION, Unit.RESOURCES)] = LEFT_OUT
+    """What it holds in total on nodes that `Snapshot.nodes` does not have. It counts to limits."""
     account: Annotated[Objects, Column(MESSAGE, Unit.TEXT)] = LEFT_OUT
     version: Annotated[NDArray[np.uint64], Column(MESSAGE, Unit.VERSION)] = LEFT_OUT
     """Changes with the request."""
@@ -388,7 +390,7 @@ class RunningTable:
     """When `cpu_s` and the columns after it were measured; 0: they were not."""
 
     def __post_init__(self) -> None:
-        fill_left_out(self, RUNNING_COLUMNS, len(self.id))
+        fill_left_out(self, RUNNING_COLUMNS, len(self.id), self.use.shape[1])
 
     def __len__(self) -> int:
         return len(self.id)
@@ -414,7 +416,7 @@ class RunningTable:
             columns: all but those that may be left out.
         """
         table = cls.__new__(cls)
-        table.__dict__.update(_running_left_out(len(columns["id"])))
+        table.__dict__.update(_running_left_out(len(columns["id"]), columns["use"].shape[1]))
         table.__dict__.update(columns)
         return table
 
@@ -432,14 +434,14 @@ _RUNNING_LEFT_OUT: Final = tuple(
 
 
 @lru_cache(maxsize=512)
-def _running_left_out(n_running: int) -> dict[str, NDArray[Any]]:
+def _running_left_out(n_running: int, n_resources: int) -> dict[str, NDArray[Any]]:
     """The columns of `RunningTable` that may be left out, as they are then; not to be changed."""
-    return {each.name: each.left_out(n_running) for each in _RUNNING_LEFT_OUT}
+    return {each.name: each.left_out(n_running, n_resources) for each in _RUNNING_LEFT_OUT}
 
 
 def left_out_of(running: RunningTable) -> Mapping[str, NDArray[Any]]:
     """The columns that `RunningTable.of_columns` fills in if they are left out, of this length."""
-    return _running_left_out(len(running))
+    return _running_left_out(len(running), running.use.shape[1])
 
 
 @dataclass(frozen=True)

@@ -147,8 +147,15 @@ class Column:
         """The replacement of a negative number on the wire."""
         return _BELOW.get(self.unit, 0)
 
-    def left_out(self, n_rows: int) -> NDArray[Any]:
-        """The column where it is left out: of one value, read-only, shared by all tables."""
+    def left_out(self, n_rows: int, width: int = 0) -> NDArray[Any]:
+        """The column where it is left out: of one value, read-only, shared by all tables.
+
+        Args:
+            n_rows: of the table.
+            width: number of amounts in a row, if the column is one of amounts.
+        """
+        if self.unit in VECTORS:
+            return np.broadcast_to(np.zeros(1, self.dtype), (n_rows, width))
         value = _NEUTRAL.get(self.unit, 0)
         key = (value, self.dtype.char)
         found = _SHARED.get(key)
@@ -201,16 +208,22 @@ def dtype_of(hint: Any) -> np.dtype[Any] | None:
     return found
 
 
-def fill_left_out(table: object, declared: Iterable[Column], n_rows: int) -> None:
+def fill_left_out(table: object, declared: Iterable[Column], n_rows: int, width: int = 0) -> None:
     """Fills the columns of a new table that were left out, with their neutral value.
 
     Ratios come from measurements on nodes and from applications, which are not trusted: what is no
     number, or out of bounds, is unknown.
+
+    Args:
+        table: with `LEFT_OUT` for each column that was left out.
+        declared: its columns.
+        n_rows: its rows.
+        width: number of amounts in a row of a column of amounts.
     """
     for column in declared:
         given = getattr(table, column.name)
         if given is LEFT_OUT:
-            object.__setattr__(table, column.name, column.left_out(n_rows))
+            object.__setattr__(table, column.name, column.left_out(n_rows, width))
         elif column.unit is Unit.RATIO and not _is_sound(given):
             sound = (given >= 0) & (given <= MAX_RATIO)
             object.__setattr__(table, column.name, np.where(sound, given, -1.0))

@@ -170,9 +170,11 @@ def _quiet_running(snapshot: Snapshot, rows: NDArray[np.intp], closed: NDArray[n
         quiet[name] = getattr(running, name).copy()
         quiet[name][rows] = 0
     quiet["licences"][rows] = np.clip(running.licences[rows], 0, snapshot.licence_total)
+    everywhere, elsewhere = snapshot.nodes.capacity.sum(axis=0), running.use_elsewhere.copy()
+    elsewhere[rows] = np.clip(elsewhere[rows], 0, everywhere)
     use = running.use.copy()
     use[own] = np.clip(use[own], 0, snapshot.nodes.capacity[held])
-    return replace(running, **quiet, use=use)
+    return replace(running, **quiet, use=use, use_elsewhere=elsewhere)
 
 
 def whole(snapshot: Snapshot, plan: Plan, reasons: Mapping[int, Reason]) -> Plan:

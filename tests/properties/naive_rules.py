@@ -86,6 +86,8 @@ class Naive:
                 nodes[int(table.nodes[entry])] = use
                 for name, amount in use.items():
                     taken[name] += amount
+            for name, amount in zip(self.resources, table.use_elsewhere[at].tolist(), strict=True):
+                taken[name] += amount
             taken |= dict(zip(self.snapshot.licences, table.licences[at].tolist(), strict=True))
             taken |= {"jobs": 1, "arrayjobs": int("_" in table.id[at])}
             who = {

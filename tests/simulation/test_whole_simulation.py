@@ -10,13 +10,14 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.simulation.whole.checker import judge
 from tests.simulation.whole.run import play
-from tests.simulation.whole.script import WINDS, draw
+from tests.simulation.whole.script import STORM_MS, WINDS, Step, draw
 from tests.simulation.whole.shrink import report, shrink
 
 GIVEN = os.environ.get("SCHEDBRIDGE_SEED")
@@ -99,3 +100,24 @@ def test_a_script_is_shortened_to_what_breaks_the_rule():
         return all(step in shorter.steps for step in culprits)
 
     assert list(shrink(script, "any", 200, breaks).steps) == culprits
+
+
+def test_limits_hold_while_jobs_are_on_unknown_nodes():
+    """Of some users' jobs the reports name nodes that there are not; others of theirs wait.
+
+    Slow: whole histories, in each of which a limit is broken if nothing counts there.
+    """
+    limits = {"limits": [{"user": "*", "resource": "cpus", "items": "4"}]}
+    for seed in (1, 2):
+        script = draw(seed)
+        steps = [step for step in script.steps if step.kind not in ("untrue", "rules")]
+        steps += [
+            Step(at_ms, "untrue", {"which": "unknown node", "times": 3})
+            for at_ms in range(10_000, STORM_MS, 30_000)
+        ]
+        steps.sort(key=lambda step: step.at_ms)
+        outcome = play(replace(script, rules=limits, steps=tuple(steps)))
+        events = outcome.history.events
+        untrue = {event["untrue"] for event in events if event.kind == "report"}
+        assert untrue == {"", "unknown node"}
+        assert judge(events) == [], seed

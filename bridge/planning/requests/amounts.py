@@ -10,7 +10,7 @@ Rules
     2. A job with whole nodes uses their CPUs and memory, and no less than it requests. If its nodes
        are not known, it is assumed to get the largest ones that its layout allows, or those of its
        partition. Generic resources count only as requested.
-    3. A running job uses what the controller reports.
+    3. A running job uses what the controller reports, also on nodes that are not known.
     4. Each job, and each task of an array, counts as one of "jobs"; a task also as one of
        "arrayjobs".
     5. Available are the resources of usable nodes, and the licences this cluster may use.
@@ -164,6 +164,7 @@ class Amounts:
         n_running = len(running)
         used = np.zeros((n_running, len(self._snapshot.resources)), dtype=np.int64)
         np.add.at(used, np.repeat(np.arange(n_running), np.diff(running.indptr)), running.use)
+        used += running.use_elsewhere
         array = dialect_of(self._snapshot).are_array_tasks(running.id.tolist())
         jobs = ~running.releasing
         return np.column_stack((used, running.licences, jobs, array & jobs)).astype(np.int64)

@@ -22,12 +22,7 @@ from bridge.model.snapshot import Partition, Reservation, Snapshot
 from bridge.model.topology import Topology
 from bridge.planning.eligibility.substitutes import Substitutes
 from bridge.rpc.pb import scheduler_pb2 as pb
-from bridge.rpc.reported.decode_allocation import (
-    Allocated,
-    is_id,
-    read_allocation,
-    unread_allocation,
-)
+from bridge.rpc.reported.decode_allocation import Allocated, is_id, read_allocation
 from bridge.rpc.reported.decode_request import Lowered, lower
 from bridge.rpc.reported.features import Feature
 from bridge.rpc.reported.irregularities import MAX_ODD, irregularities
@@ -42,6 +37,7 @@ from bridge.rpc.reported.refusals import Others, Refusals
 from bridge.rpc.reported.safe_text import printable
 from bridge.rpc.reported.table_columns import TableColumns
 from bridge.rpc.reported.tables import read_licences, read_partitions, read_reservations
+from bridge.rpc.reported.unread_allocation import unread_allocation
 from bridge.state.accuracy import Began
 
 MAX_JOBS = 2_000_000

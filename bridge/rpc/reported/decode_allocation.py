@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decodes allocations of running jobs to the columns of `bridge.model.job.RunningTable`."""
 
-import contextlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +29,7 @@ class Allocated:
     Attributes:
         nodes: (n,) int32, ascending.
         use: (n, R) int64: what is held on each.
+        use_elsewhere: (R,) int64: what is held in total on nodes that the cluster does not have.
         head: the node that it cannot release; -1: its first one.
         kept: (k,) int32: the nodes that the job is not releasing; None: all.
         until_s: when the others are expected to be free.
@@ -54,6 +54,7 @@ class Allocated:
     max_power_w: int
     nodes: NDArray[np.int32]
     use: NDArray[np.int64]
+    use_elsewhere: NDArray[np.int64]
     kept: NDArray[np.int32] | None
     until_s: int
 
@@ -112,29 +113,19 @@ def read_allocation(
         max_power_w=min(allocation.max_power_w, MAX_POWER_W),
         nodes=nodes,
         use=used,
+        use_elsewhere=np.zeros(len(layout.resources), dtype=np.int64),
         kept=kept,
         until_s=until_s,
     )
 
 
-def unread_allocation(job: pb.Job, layout: TableColumns, capacity: NDArray[np.int64]) -> Allocated:
-    """For an allocation that cannot be read: all of the nodes that it names, and its licences.
-
-    Args:
-        job: running or completing.
-        layout: names of the cluster.
-        capacity: (n_nodes, R) of its nodes.
-    """
-    nodes: set[int] = set()
-    for use in job.allocation.uses[: len(layout.nodes)]:
-        with contextlib.suppress(RequestError):
-            nodes.update(layout.nodes.parse(use.nodes, unknown_ok=True).tolist())
-    sound = pb.Job(state=pb.JOB_STATE_RUNNING)
-    sound.allocation.partition = job.allocation.partition
-    sound.allocation.licences.extend(job.allocation.licences)
-    sound.allocation.start_s = min(max(job.allocation.start_s, 0), LATEST_S - 1)
-    named = np.array(sorted(nodes), dtype=np.int32)
-    return replace(read_allocation(sound, layout), exclusive=True, nodes=named, use=capacity[named])
+def held_on_each(use: pb.NodeUse, layout: TableColumns) -> list[int]:
+    """What a job holds on each node of a group, of each resource, as stated."""
+    vector = [0] * len(layout.resources)
+    vector[CPUS] = use.cpus
+    vector[MEMORY_MIB] = use.memory_mib if layout.memory_consumable else 0
+    layout.gres(use.gres, vector)
+    return vector
 
 
 def _head(allocation: pb.Allocation, layout: TableColumns, nodes: NDArray[np.int32]) -> int:
@@ -168,12 +159,8 @@ def _held(
             raise SnapshotError(f"jobs[{job_id}].allocation", str(error)) from error
         if use.cpus > MAX_COUNT or use.memory_mib > MAX_AMOUNT:
             raise SnapshotError(f"jobs[{job_id}].allocation", "impossible size")
-        vector = [0] * len(layout.resources)
-        vector[CPUS] = use.cpus
-        vector[MEMORY_MIB] = use.memory_mib if layout.memory_consumable else 0
-        layout.gres(use.gres, vector)
         parts.append(nodes)
-        vectors.append(vector)
+        vectors.append(held_on_each(use, layout))
     if len(parts) == 1:
         return parts[0], np.repeat(np.array(vectors, np.int64), len(parts[0]), axis=0)
     if not parts:

@@ -87,6 +87,17 @@ class NodeIndex:
             raise found.with_traceback(None)
         return found
 
+    def split(self, text: str) -> tuple[NDArray[np.int32], int]:
+        """Returns the indexes of a hostlist's nodes, ascending, and how many other nodes it names.
+
+        Raises:
+            RequestError: it is not a hostlist, or names more than `MAX_UNKNOWN` other nodes.
+        """
+        if len(text) > MAX_TEXT:
+            raise RequestError(text[:60] + "...", MAX_TEXT, "hostlist too long")
+        reading = _Reading(self.index, self._run, text, unknown_ok=True)
+        return reading.nodes(), len(reading.unknown)
+
     def _read(self, text: str, unknown_ok: bool) -> NDArray[np.int32]:
         single = self.index.get(text)
         if single is not None:
@@ -118,7 +129,11 @@ def _stem(name: str) -> tuple[str, str]:
 
 
 class _Reading:
-    """Parses one text: collects index ranges, then merges them into a set (rule 4)."""
+    """Parses one text: collects index ranges, then merges them into a set (rule 4).
+
+    Attributes:
+        unknown: names that the cluster does not have, where they are left out.
+    """
 
     def __init__(
         self, index: dict[str, int], run: NDArray[np.int64], text: str, unknown_ok: bool
@@ -129,10 +144,13 @@ class _Reading:
         self._left = 4 * self._limit + MAX_UNKNOWN
         self._first: list[int] = []
         self._last: list[int] = []
+        self.unknown: set[str] = set()
 
     def nodes(self) -> NDArray[np.int32]:
         for item in items(self._text):
             self._take(item)
+        if not self._first:
+            return _EMPTY
         marks = np.zeros(len(self._index) + 1, dtype=np.int64)
         np.add.at(marks, np.array(self._first, dtype=np.int64), 1)
         np.add.at(marks, np.array(self._last, dtype=np.int64) + 1, -1)
@@ -179,7 +197,9 @@ class _Reading:
         if found is not None:
             self._first.append(found)
             self._last.append(found)
-        elif not self._unknown_ok:
+        elif self._unknown_ok:
+            self.unknown.add(name)
+        else:
             raise RequestError(
                 shown(self._text), position, f"no node '{name[:64]}' in this cluster"
             )

@@ -192,7 +192,7 @@ class ReportedRunningJobs(RowStore):
     def __init__(self, n_resources: int, n_licences: int) -> None:
         super().__init__(
             _of(RUNNING_COLUMNS, Source.MESSAGE, Source.ALLOCATION),
-            {Unit.LICENCES: n_licences},
+            {Unit.RESOURCES: n_resources, Unit.LICENCES: n_licences},
             own_numbers=("size",),
             own_objects=("raw",),
         )

@@ -164,7 +164,7 @@ class SiteRules(Rule):
     name = "rules"
 
     def __init__(self) -> None:
-        self.belief = Belief(only=("two exclusive", "unknown node"))  # they tell of less
+        self.belief = Belief(only=("two exclusive",))  # the only one that tells of less
 
     def before(self, index: int, event: Seen, truth: Truth) -> Iterable[str]:
         self.belief.see(index, event)

@@ -4,6 +4,10 @@
 import pytest
 
 from bridge.errors import SnapshotError
+from bridge.model.rules.limits import Rules
+from bridge.model.rules.node_set import NodeSet
+from bridge.model.rules.power import Corridor, NodePower, PowerRules
+from bridge.model.rules.site import Site
 from bridge.registry import PRESETS, build
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.safe_cycle.decider import Decider
@@ -13,6 +17,7 @@ from tests.unit.rpc.worlds import (
     a_full,
     a_job,
     a_node,
+    a_request,
     a_running_job,
     a_session,
     jobs_of,
@@ -125,6 +130,26 @@ def test_an_allocation_that_cannot_be_read_holds_its_licences():
     licences = pb.Licences(items=[pb.Licence(name="l", total=4)])
     running = running_of(a_session(a_full(jobs, licences=licences)))
     assert {name: held["licences"] for name, held in running.items()} == {"8": [2], "9": [1]}
+
+
+def test_an_allocation_that_cannot_be_read_draws_its_stated_power():
+    """Two such jobs, each on a node of its own, and one that waits, for which nothing is stated."""
+    jobs = [
+        a_running_job("8", "n[0,7]", min_power_w=90, max_power_w=150),
+        a_running_job("9", "n1", cpus=1 << 31, min_power_w=95, max_power_w=200),
+        a_job("1", request=a_request(max_nodes=1, exclusive=True)),
+    ]
+    session = a_session(a_full(jobs))
+    running = running_of(session)
+    watts = {at: (job["min_power_w"], job["max_power_w"]) for at, job in running.items()}
+    assert watts == {"8": (90, 150), "9": (95, 200)}
+    needed_w = 150 + 200 + 250 + 71
+    for upper_w, starts in ((needed_w, True), (needed_w - 1, False)):
+        corridor = Corridor((0,), (0,), (upper_w,))
+        power = PowerRules(corridor, (NodePower("any", NodeSet(), 71, 250),), 0)
+        decider = Decider(build(PRESETS["conservative"]), site=Site(Rules(power=power)))
+        plan = decider.decide(session.snapshot()[0])
+        assert (plan.start_s[0] == NOW_S) == starts
 
 
 def test_a_waiting_job_that_cannot_be_read_any_more_is_not_planned():

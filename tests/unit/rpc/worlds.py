@@ -5,7 +5,7 @@ import dataclasses
 
 import numpy as np
 
-from bridge.model.job import Hold
+from bridge.model.job import RUNNING_COLUMNS, Hold
 from bridge.model.rules.site import NO_RULES
 from bridge.model.snapshot import Snapshot
 from bridge.rpc.controller.announcements import Announcements
@@ -113,7 +113,7 @@ def canonical(snapshot: Snapshot) -> dict:
         job_id: {name: _plain(getattr(jobs, name)[row]) for name in columns}
         for row, job_id in enumerate(jobs.id)
     }
-    scalars = ("name", "user", "account", "start_s", "end_s", "partition", "exclusive", "licences")
+    scalars = [each.name for each in RUNNING_COLUMNS if each.name != "id"]
     holding = {}
     for row, job_id in enumerate(running.id):
         held = slice(running.indptr[row], running.indptr[row + 1])
