@@ -16,7 +16,13 @@ from bridge.planning.scheduler.list_scheduler import ListScheduler
 from bridge.planning.site_rules.rules_text import parse_site
 from bridge.ports import Conditions, Preference, Selection
 from bridge.units import NEVER, UNPLANNED
-from schedbridge_contracts.builders import a_job, a_reservation, a_snapshot
+from schedbridge_contracts.builders import (
+    a_job,
+    a_node,
+    a_reservation,
+    a_running_job,
+    a_snapshot,
+)
 from tests.properties.naive_rules import Naive
 from tests.properties.rule_worlds import sites, worlds
 
@@ -91,3 +97,16 @@ def test_a_limit_that_is_cut_for_a_deadline_counts_as_it_is_cut():
     for most_s, broken in ((500, 0), (499, 1)):
         given = {"limits": [{"partition": "*", "resource": "cpus", "duration": f"{most_s}s"}]}
         assert len(broken_rules(snapshot, parse_site(given), plan)) == broken
+
+
+@pytest.mark.parametrize(("most", "broken"), [(4, [0, 1]), (5, [0]), (6, [])])
+def test_cpus_on_nodes_that_are_not_known_count(most, broken):
+    """Of two users, each with a job on a known node and on others, and one that is planned."""
+    jobs = [a_job(shared=True, cpus=2, user="ann"), a_job(shared=True, cpus=1, user="bob")]
+    running = [
+        a_running_job((0,), shared=True, cpus=1, cpus_elsewhere=3, user="ann"),
+        a_running_job((1,), shared=True, cpus=2, cpus_elsewhere=2, user="bob"),
+    ]
+    snapshot = a_snapshot(nodes=[a_node(cpus=8)] * 2, jobs=jobs, running=running)()
+    site = parse_site({"limits": [{"user": "*", "resource": "cpus", "items": str(most)}]})
+    assert [row for row, _ in broken_rules(snapshot, site, without_rules(snapshot))] == broken

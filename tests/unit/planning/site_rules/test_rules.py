@@ -494,3 +494,12 @@ def test_100_000_jobs_share_what_they_ask_alike():
     assert len(terms) == 100_000
     distinct = {id(reason) for reason in terms.reasons if reason is not None}
     assert len(distinct) < 1000
+
+
+def test_running_jobs_use_what_they_hold_on_nodes_that_are_not_known():
+    running = [
+        a_running_job((0,), shared=True, cpus=1, cpus_elsewhere=3),
+        a_running_job((0, 1), shared=True, cpus=2, cpus_elsewhere=2),
+    ]
+    snapshot = a_snapshot(nodes=2, running=running)()
+    assert Amounts(snapshot).of_running()[:, 0].tolist() == [4, 6]
