@@ -4,9 +4,8 @@
 import pytest
 
 from bridge.errors import SnapshotError
-from bridge.model.rules.limits import Rules
 from bridge.model.rules.node_set import NodeSet
-from bridge.model.rules.power import Corridor, NodePower, PowerRules
+from bridge.model.rules.power import Corridor, NodePower, PowerRules, with_power
 from bridge.model.rules.site import Site
 from bridge.registry import PRESETS, build
 from bridge.rpc.pb import scheduler_pb2 as pb
@@ -147,7 +146,7 @@ def test_an_allocation_that_cannot_be_read_draws_its_stated_power():
     for upper_w, starts in ((needed_w, True), (needed_w - 1, False)):
         corridor = Corridor((0,), (0,), (upper_w,))
         power = PowerRules(corridor, (NodePower("any", NodeSet(), 71, 250),), 0)
-        decider = Decider(build(PRESETS["conservative"]), site=Site(Rules(power=power)))
+        decider = Decider(build(PRESETS["conservative"]), site=with_power(Site(), power))
         plan = decider.decide(session.snapshot()[0])
         assert (plan.start_s[0] == NOW_S) == starts
 
