@@ -26,7 +26,7 @@ from about import about
 from results_file import write
 
 from bridge.model.learnt import Learnt
-from bridge.planning.dispatch.account import MOST_KNOWN, Account
+from bridge.planning.dispatch.account import MAX_KNOWN, Account
 
 PROCESSORS = 1024
 RUNNING = 200
@@ -86,7 +86,7 @@ def measured(waiting: int, cycles: int) -> dict[str, Any]:
         queue.step()
     return {
         "waiting": waiting,
-        "full": waiting > MOST_KNOWN,
+        "full": waiting > MAX_KNOWN,
         "cycles": cycles,
         "median_ms": round(float(np.median(took_ms)), 2),
         "mean_ms": round(float(np.mean(took_ms)), 2),

@@ -172,7 +172,7 @@ class Dialect(Protocol):
     def are_array_tasks(self, job_ids: Sequence[str]) -> NDArray[np.bool_]:
         """Tells which ids are those of array tasks, (len(job_ids),) bool."""
 
-    def least_nodes(self, stated: StatedRequest) -> int:
+    def min_nodes(self, stated: StatedRequest) -> int:
         """Returns the fewest nodes that the tasks of a request fit on; 0: any number."""
 
     def node_demand(

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 MIB: Final = 1 << 20
-TEXT_MOST: Final = MIB
+MAX_TEXT: Final = MIB
 """Largest size of files written by hand: configurations, policies, certificates. Bytes."""
 HISTORY_MIN_BYTES: Final = 4 << 30
 """What a history may need on any machine: the records of some two million jobs."""
@@ -46,31 +46,31 @@ def opened(path: Path | str) -> io.FileIO:
     raise OSError(errno.EINVAL, "Is not a regular file", str(path))
 
 
-def read_bytes(path: Path | str, most: int = TEXT_MOST) -> bytes:
+def read_bytes(path: Path | str, maximum: int = MAX_TEXT) -> bytes:
     """Reads a plain file.
 
     Raises:
-        OSError: there is none, it cannot be read, it is longer than `most` bytes, or it is a
+        OSError: there is none, it cannot be read, it is longer than `maximum` bytes, or it is a
             device, a pipe or a directory.
     """
     with opened(path) as file:
-        pieces, left = [], most + 1
+        pieces, left = [], maximum + 1
         while left and (piece := file.read(min(left, _PIECE))):
             pieces.append(piece)
             left -= len(piece)
         if not left:
-            raise OSError(errno.EFBIG, f"Is longer than {size(most)}", str(path))
+            raise OSError(errno.EFBIG, f"Is longer than {size(maximum)}", str(path))
         return b"".join(pieces)
 
 
-def read_text(path: Path | str, most: int = TEXT_MOST) -> str:
+def read_text(path: Path | str, maximum: int = MAX_TEXT) -> str:
     """Reads a plain text file.
 
     Raises:
         OSError: as `read_bytes`.
         UnicodeDecodeError: it is not UTF-8.
     """
-    return read_bytes(path, most).decode("utf-8")
+    return read_bytes(path, maximum).decode("utf-8")
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from bridge.policies.catalogue import DEFAULT
 from bridge.policy_packages import known
 from bridge.ports import Policy
 
-_MOST: Final = 2**31 - 1
+_MAX: Final = 2**31 - 1
 _LONGEST_NAME: Final = 200
 _LONGEST_WAIT_MS: Final = 3600 * 1000
 """The largest bridge_silence_s of the plugin."""
@@ -209,15 +209,15 @@ def within(spec: PolicySpec, patience_s: float) -> tuple[PolicySpec, list[str]]:
     """
     sentences = []
     for stage, budget_ms in budgets_ms(spec).items():
-        most_ms = max(int(patience_s * 1000 * _SHARES[stage]), 1)
-        if budget_ms <= most_ms:
+        max_ms = max(int(patience_s * 1000 * _SHARES[stage]), 1)
+        if budget_ms <= max_ms:
             continue
         sentences.append(
             f"{stage}.budget_ms is {budget_ms:g}, but the controller waits for {patience_s:.1f} s "
-            f"(bridge_silence_s): {most_ms} is used"
+            f"(bridge_silence_s): {max_ms} is used"
         )
         chosen: StageSpec = getattr(spec, stage)
-        shorter = StageSpec(chosen.name, {**chosen.parameters, "budget_ms": most_ms})
+        shorter = StageSpec(chosen.name, {**chosen.parameters, "budget_ms": max_ms})
         spec = dataclasses.replace(spec, **{stage: shorter})  # type: ignore[arg-type]
     return spec, sentences
 
@@ -336,5 +336,5 @@ def _check_kind(where: str, value: object, annotation: str) -> None:
         raise ConfigError(where, f"must be {' or '.join(wanted)}, not {value!r:.60}")
     if isinstance(value, float) and not math.isfinite(value):
         raise ConfigError(where, "must be a finite number")
-    if isinstance(value, int) and not -_MOST <= value <= _MOST:  # the range of the core's numbers
-        raise ConfigError(where, f"must lie between -{_MOST} and {_MOST}")
+    if isinstance(value, int) and not -_MAX <= value <= _MAX:  # the range of the core's numbers
+        raise ConfigError(where, f"must lie between -{_MAX} and {_MAX}")

@@ -85,10 +85,10 @@ class ChildSolver:
         elif self._replaced and self._spare is None:
             self._spare = self._new()
 
-    def wait_ready(self, most_s: float) -> None:
+    def wait_ready(self, max_s: float) -> None:
         """Waits until the process, if one was started, is ready."""
         if self._child is not None:
-            self._child.wait_ready(time.monotonic() + most_s)
+            self._child.wait_ready(time.monotonic() + max_s)
 
     def close(self) -> None:
         """Ends the process."""

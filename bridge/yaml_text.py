@@ -15,7 +15,7 @@ import yaml
 from bridge import files
 from bridge.errors import ConfigError
 
-MOST_VALUES: Final = 200_000
+MAX_VALUES: Final = 200_000
 MAX_DEPTH: Final = 50
 MAX_CHARACTERS: Final = 1 << 20
 
@@ -69,8 +69,8 @@ def load(text: str) -> Any:
         # Events are not kept; nodes, which come next, need hundreds of bytes each.
         for event in yaml.parse(text, Loader=_Base):
             values += isinstance(event, yaml.NodeEvent)
-            if values > MOST_VALUES:
-                raise NoYaml(f"more than {MOST_VALUES} values", _where(event.start_mark))
+            if values > MAX_VALUES:
+                raise NoYaml(f"more than {MAX_VALUES} values", _where(event.start_mark))
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)
             if depth > MAX_DEPTH:
@@ -127,8 +127,8 @@ def _measure(root: yaml.Node) -> None:
         for part in inner:
             more, below = measure(part)
             size, depth = size + more, max(depth, below + 1)
-        if size > MOST_VALUES:
-            raise NoYaml(f"more than {MOST_VALUES} values", _where(node.start_mark))
+        if size > MAX_VALUES:
+            raise NoYaml(f"more than {MAX_VALUES} values", _where(node.start_mark))
         if depth > MAX_DEPTH:
             raise NoYaml("nested too deeply", _where(node.start_mark))
         within.discard(id(node))

@@ -59,15 +59,15 @@ class a_job:  # noqa: N801
     user: str = "user"
     account: str = "account"
     deadline_s: int = 0
-    least_s: int = 0
+    min_s: int = 0
     fixed: bool = False
     eligible_s: int | None = None
     switches: int = 0
     switches_wait_s: int = 0
     controller_chooses: bool = False
     no_place: bool = False
-    least_start: int = 0
-    most_start: int = 0
+    min_start: int = 0
+    max_start: int = 0
     min_power_w: int = 0
     max_power_w: int = 0
     learnt_min_power_w: int = 0
@@ -237,7 +237,7 @@ class a_snapshot:  # noqa: N801
             ).reshape(-1, 3),
             exclusive=_ints([not job.shared for job in jobs], bool),
             licences=self._licences([job.licences for job in jobs]),
-            least_time_s=_ints([job.least_s for job in jobs]),
+            least_time_s=_ints([job.min_s for job in jobs]),
         )
         return table.rows(np.arange(n))  # columns that tests may change
 

@@ -34,8 +34,8 @@ def malleable(snapshot, rng):
         ),
         jobs=replace(
             snapshot.jobs,
-            least_start=np.ones(len(snapshot.jobs), dtype=np.int64),
-            most_start=np.where(rng.random(len(snapshot.jobs)) < 0.5, 9, 0),
+            min_start=np.ones(len(snapshot.jobs), dtype=np.int64),
+            max_start=np.where(rng.random(len(snapshot.jobs)) < 0.5, 9, 0),
         ),
     )
 
@@ -71,9 +71,11 @@ def random_resizes(snapshot, rng, *, wild=False):
             rule = WidthRule(int(running.width_rule[job]))
             in_partition = set(snapshot.partitions[int(running.partition[job])].nodes.tolist())
             free = sorted(idle & in_partition)
-            least, most = int(running.min_nodes[job]), int(running.max_nodes[job])
-            most = min(most, len(held) + len(free))
-            width = [w for w in range(max(least, 1), most + 1) if rule.allows(w) and w != len(held)]
+            minimum, maximum = int(running.min_nodes[job]), int(running.max_nodes[job])
+            maximum = min(maximum, len(held) + len(free))
+            width = [
+                w for w in range(max(minimum, 1), maximum + 1) if rule.allows(w) and w != len(held)
+            ]
             if not width or running.adapting[job] or running.releasing[job] or rng.random() < 0.3:
                 continue
             if (w := int(rng.choice(width))) < len(held):

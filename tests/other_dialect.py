@@ -46,7 +46,7 @@ class OtherDialect:
     def are_array_tasks(self, job_ids):
         return np.array([job_id[-len(ARRAY) :] != ARRAY and "[" in job_id for job_id in job_ids])
 
-    def least_nodes(self, stated):
+    def min_nodes(self, stated):
         return 0
 
     def node_demand(self, stated, min_nodes, max_nodes, accounting):

@@ -18,11 +18,11 @@ from schedbridge_contracts.reference_problem import Alternative, Job, Problem, R
 from schedbridge_contracts.workloads import a_workload
 
 
-def malleable(workload: Workload, least: int = 1, most: int = 8) -> Workload:
+def malleable(workload: Workload, minimum: int = 1, maximum: int = 8) -> Workload:
     """The same jobs, all of them malleable between two widths."""
     n = len(workload)
     widths = Malleable(
-        np.full(n, least), np.full(n, most), np.zeros(n, dtype=np.int8), workload.processors,
+        np.full(n, minimum), np.full(n, maximum), np.zeros(n, dtype=np.int8), workload.processors,
         np.full(n, None),
     )  # fmt: skip
     return dataclasses.replace(workload, malleable=widths)

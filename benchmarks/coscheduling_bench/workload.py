@@ -74,10 +74,10 @@ class StageJob:
         return self.workflow.kind, self.stage, self.workflow.nodes
 
 
-def workflows(seed: int, count: int, most_nodes: int) -> Sequence[Workflow]:
+def workflows(seed: int, count: int, max_nodes: int) -> Sequence[Workflow]:
     """A set of `count` workflows in a random order."""
     kinds = [
-        (KINDS[at % len(KINDS)], 2 if at in WIDE and most_nodes >= 2 else 1) for at in range(count)
+        (KINDS[at % len(KINDS)], 2 if at in WIDE and max_nodes >= 2 else 1) for at in range(count)
     ]
     random.Random(seed).shuffle(kinds)
     return [Workflow(number, *each) for number, each in enumerate(kinds)]

@@ -29,7 +29,7 @@ from bridge.model.hop_tree import NodeSets
 
 NODES = 1000
 PERIOD_S = 60
-MOST_JOBS = 5
+MAX_JOBS = 5
 RUN_S = (10, 1800)
 WIDTH = (1, 40)
 APART_S = (5, 30)
@@ -146,7 +146,7 @@ def _select(queue: list[_Waiting], room: int) -> tuple[list[_Waiting], list[_Wai
     wide = end = 0
     while end < len(queue):
         nodes = queue[end].nodes
-        if nodes > room or (nodes > 1 and wide == MOST_JOBS):
+        if nodes > room or (nodes > 1 and wide == MAX_JOBS):
             break
         room -= nodes
         wide += nodes > 1

@@ -48,7 +48,7 @@ from bridge.lab.sim.runs.sharing_measures import BOUND, sharing_measures
 from bridge.lab.sim.sharing.interference import Interference, read_interference
 from bridge.lab.sim.workloads.coscheduling_paper import (
     CORES,
-    MOST_CORES,
+    MAX_CORES,
     SET,
     WORKFLOWS,
     paper_model,
@@ -127,7 +127,7 @@ def cases(policies: str, cores: str, seeds: Sequence[int]) -> list[SharingCase]:
 
 def _cores(text: str) -> int:
     """A number of cores; 0, of which there is no cluster: it is none, or too large."""
-    return int(text) if text.isdecimal() and len(text) <= len(str(MOST_CORES)) else 0
+    return int(text) if text.isdecimal() and len(text) <= len(str(MAX_CORES)) else 0
 
 
 def run_case(model: Interference, case: SharingCase, repeats: int) -> dict[str, Any]:

@@ -35,7 +35,7 @@ PlaceFunction = Callable[
 _PODS: Final = {Metric.PAPER: 100, Metric.CODE: 40}
 _SWITCH: Final = 10
 _NODES: Final = 1000
-MOST_NODES: Final = 1 << 20
+MAX_NODES: Final = 1 << 20
 MOST_EFFORT: Final = 1_000_000
 SAMPLE: Final = (
     Path(__file__).parents[2].joinpath("bridge", "lab", "sim", "data", "placement-windows.jsonl")
@@ -82,7 +82,7 @@ class PlacementWindow:
     left_out: int
 
 
-MOST_BYTES = 64 << 20
+MAX_BYTES = 64 << 20
 
 
 def read_instances(path: Path) -> Iterator[PlacementWindow]:
@@ -92,7 +92,7 @@ def read_instances(path: Path) -> Iterator[PlacementWindow]:
         TraceError: a line is malformed; the message says which and why.
     """
     try:
-        text = files.read_text(path, MOST_BYTES)
+        text = files.read_text(path, MAX_BYTES)
     except (OSError, UnicodeDecodeError) as error:
         raise TraceError(str(path), None, f"cannot be read: {error}") from None
     if not text.strip():
@@ -150,9 +150,9 @@ def _numbers(path: Path, number: int, row: dict[str, Any], key: str, least: int)
     for value in values:
         if isinstance(value, bool) or not isinstance(value, int):
             raise TraceError(str(path), number, f"{key}: {value!r} is not a whole number")
-        if not least <= value < MOST_NODES:
+        if not least <= value < MAX_NODES:
             raise TraceError(
-                str(path), number, f"{key}: {value} is not from {least} to {MOST_NODES - 1}"
+                str(path), number, f"{key}: {value} is not from {least} to {MAX_NODES - 1}"
             )
     return values
 

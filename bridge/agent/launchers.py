@@ -4,7 +4,7 @@
 Rules
     1. The kernel tells which user and which process is at the other end. The process must belong to
        a job of this user (`bridge.agent.processes`); its launcher is accepted for that job only.
-    2. A user has at most `MAX_OF_USER` connections, all users together `MOST`. As many further
+    2. A user has at most `MAX_OF_USER` connections, all users together `MAX`. As many further
        callers can at the same time be told that they are refused.
     3. Of a user's lines, `BURST` at once and `LINES_S` per second are read. A user who sends more
        waits, and delays no other user.
@@ -31,7 +31,7 @@ from bridge.errors import ConfigError
 
 _log = logging.getLogger(__name__)
 
-MAX_OF_USER, MOST = 64, 256
+MAX_OF_USER, MAX = 64, 256
 ATTACH_S, REFUSED_S = 10.0, 1.0
 """Time for the first line, also of a refused caller."""
 LINES_S, BURST = 20.0, 100.0
@@ -150,7 +150,7 @@ class LauncherSocket:
     async def _refuse(
         self, problem: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        if self._refused >= MOST:
+        if self._refused >= MAX:
             return  # not logged: any user can connect any number of times
         writer.write(encode(Error(problem)))
         self._refused += 1
@@ -161,8 +161,8 @@ class LauncherSocket:
             self._refused -= 1
 
     def _unwelcome(self, uid: int) -> str:
-        if len(self._writers) >= MOST:
-            return f"{MOST} launchers are attached on this node already"
+        if len(self._writers) >= MAX:
+            return f"{MAX} launchers are attached on this node already"
         if self._of_user[uid] >= MAX_OF_USER:
             return f"{MAX_OF_USER} launchers of this user are attached on this node already"
         return ""

@@ -213,12 +213,12 @@ class CheckedAmounts:
         for bound in access.bounds:
             column = self.column(bound.what)
             if bound.what == TIME:
-                least = most = self.limit_s
+                minimum = maximum = self.limit_s
             elif column < 0:
-                least = most = np.zeros(len(self.rows), dtype=np.int64)
+                minimum = maximum = np.zeros(len(self.rows), dtype=np.int64)
             else:
                 # No job gets access by taking more than it requests, or by requesting less than it
                 # takes.
-                least, most = self.requested[:, column], self.taken[:, column]
-            meets &= (least >= bound.least) & (most <= bound.most)
+                minimum, maximum = self.requested[:, column], self.taken[:, column]
+            meets &= (minimum >= bound.minimum) & (maximum <= bound.maximum)
         return meets

@@ -53,7 +53,7 @@ def _chunkmeets(world: CheckedAmounts, bounds: Sequence[Bound], chunk: tuple[int
     for bound in bounds:
         column = world.column(bound.what)
         amount = chunk[column] if 0 <= column < len(chunk) else 0
-        if not bound.least <= amount <= bound.most:
+        if not bound.minimum <= amount <= bound.maximum:
             return False
     return True
 

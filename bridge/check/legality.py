@@ -77,7 +77,7 @@ class Violation:
 _OF_JOBS = frozenset({Fault.NO_ROW, Fault.TOO_MANY_STARTS})
 _TEXTS: dict[Fault, str | Callable[[Snapshot, int, int], str]] = {
     Fault.NO_ROW: "has no row in the plan",
-    Fault.TOO_MANY_STARTS: lambda _, found, most: f"started {found} times, {most} allowed",
+    Fault.TOO_MANY_STARTS: lambda _, found, maximum: f"started {found} times, {maximum} allowed",
     Fault.NODES_WITHOUT_START: "has nodes but no start",
     Fault.NO_REASON: "waits without a reason",
     Fault.IN_THE_PAST: "starts in the past",
@@ -367,9 +367,9 @@ class _Bench:
         waits = plan.start_s[several] < since_s + jobs.switches_wait_s[job]
         for row in several[(jobs.switches[job] > 0) & waits].tolist():
             held = len(np.unique(topology.leaf_of_node[plan.nodes_of(row)]))
-            most = int(jobs.switches[self.job[row]])
-            if held > most:
-                text = f"is on {held} leaf switches before it has waited for {most}"
+            maximum = int(jobs.switches[self.job[row]])
+            if held > maximum:
+                text = f"is on {held} leaf switches before it has waited for {maximum}"
                 self.blame(np.array([row]), text)
 
     def _kinds_match(

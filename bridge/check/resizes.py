@@ -101,10 +101,10 @@ def _beyond_limits(
         if why := bounds.never(job):
             yield str(running.id[job]), why
         elif width > held:
-            most, why = bounds.most(job)
+            maximum, why = bounds.maximum(job)
             left, user = bounds.left(job), str(running.user[job])
             grown[user] += 1
-            if width > most and why:
+            if width > maximum and why:
                 yield str(running.id[job]), why
             elif left is not None and grown[user] > left:
                 yield str(running.id[job]), f"grows with too many other jobs of {user}"
@@ -182,8 +182,8 @@ def _problems(snapshot: Snapshot, resizes: Resizes, row: int, job: int) -> Itera
     running = snapshot.running
     before = running.nodes[running.indptr[job] : running.indptr[job + 1]]
     after = resizes.nodes_of(row)
-    least, most = int(running.min_nodes[job]), int(running.max_nodes[job])
-    if most == 0 or running.releasing[job]:
+    minimum, maximum = int(running.min_nodes[job]), int(running.max_nodes[job])
+    if maximum == 0 or running.releasing[job]:
         yield "is resized but not malleable"
         return
     if running.adapting[job]:
@@ -199,7 +199,7 @@ def _problems(snapshot: Snapshot, resizes: Resizes, row: int, job: int) -> Itera
     if running.head_of(job) not in after:
         yield "loses the node of its batch script"
     rule = WidthRule(int(running.width_rule[job]))
-    if not least <= len(after) <= most or not rule.allows(len(after)):
+    if not minimum <= len(after) <= maximum or not rule.allows(len(after)):
         yield f"is resized to {len(after)} nodes, which it does not allow"
     partition = int(running.partition[job])
     if partition >= 0 and len(added):

@@ -146,8 +146,8 @@ def _limits_of(
             what = f"{who.kind} {who.name} on {world.columns[column]}"
             if limit.items is not None:
                 there = world.available(who.number if who.kind is ConsumerKind.PARTITION else -1)
-                most = min(limit.items.of(int(there[column])), OPEN)
-                bounds.append(np.column_stack((times, np.full(len(times), most))))
+                maximum = min(limit.items.of(int(there[column])), OPEN)
+                bounds.append(np.column_stack((times, np.full(len(times), maximum))))
             over = np.zeros(len(rows), dtype=bool)
             if limit.duration_s is not None:
                 over |= world.limit_s[rows] > limit.duration_s
@@ -240,14 +240,14 @@ def _protections(world: CheckedAmounts, protect: Protection) -> Found:
             held_of = _members(running.nodes[held].astype(np.int64), len(capacity))
             for node in np.unique(world.node[entries]).tolist():
                 own, beside = entries[of_node[node]], held[held_of[node]]
-                most = int(capacity[node, column] - keep[node])
+                maximum = int(capacity[node, column] - keep[node])
                 sums.append(
                     Sum(
                         world.entry_row[own],
                         outside[own, column],
                         holder[beside],
                         running.use[beside, column],
-                        np.array([[world.now_s, NEVER, most]], dtype=np.int64),
+                        np.array([[world.now_s, NEVER, maximum]], dtype=np.int64),
                         text,
                     )
                 )

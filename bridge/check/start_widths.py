@@ -51,7 +51,7 @@ def broken_start_widths(snapshot: Snapshot, widths: StartWidths) -> list[tuple[s
             continue
         job_id = str(jobs.id[job])
         if (
-            not jobs.most_start[job]
+            not jobs.max_start[job]
             or jobs.tasks[job]
             or jobs.chunks[job]
             or jobs.required[job]
@@ -60,7 +60,7 @@ def broken_start_widths(snapshot: Snapshot, widths: StartWidths) -> list[tuple[s
             found.append((job_id, "is planned on another width but not moldable"))
             continue
         allowed = WidthRule(int(jobs.width_rule[job])).allows(nodes)
-        if not max(jobs.least_start[job], 1) <= nodes <= jobs.most_start[job] or not allowed:
+        if not max(jobs.min_start[job], 1) <= nodes <= jobs.max_start[job] or not allowed:
             found.append((job_id, f"is planned on {nodes} nodes, which it does not allow"))
         asked, asked_s = int(jobs.min_nodes[job]), int(jobs.time_limit_s[job])
         perfect_s = -(-asked_s * asked // max(nodes, 1))
@@ -72,8 +72,8 @@ def broken_start_widths(snapshot: Snapshot, widths: StartWidths) -> list[tuple[s
 def _fine(snapshot: Snapshot, widths: StartWidths) -> list[bool]:
     """Which of them break no rule, by columns; False: one may be broken."""
     jobs, job = snapshot.jobs, widths.job
-    fine = (widths.nodes >= np.maximum(jobs.least_start[job], 1)) & ~jobs.fixed[job]
-    fine &= (widths.nodes <= jobs.most_start[job]) & (jobs.tasks[job] == 0)
+    fine = (widths.nodes >= np.maximum(jobs.min_start[job], 1)) & ~jobs.fixed[job]
+    fine &= (widths.nodes <= jobs.max_start[job]) & (jobs.tasks[job] == 0)
     fine &= jobs.width_rule[job] == WidthRule.ANY
     for column in (jobs.chunks[job], jobs.required[job]):
         if np.count_nonzero(column):

@@ -299,12 +299,12 @@ def _parse(kinds: Mapping[str, type[Message]], content: object) -> Any:
 T = TypeVar("T")
 
 
-def text(most: int, least: int = 1) -> Check:
-    """A text without control characters, of `least` to `most` characters."""
+def text(maximum: int, minimum: int = 1) -> Check:
+    """A text without control characters, of `minimum` to `maximum` characters."""
 
     def check(key: str, value: object) -> str:
-        if not isinstance(value, str) or not least <= len(value) <= most:
-            raise ValueError(f"{key} must be a text of {least} to {most} characters")
+        if not isinstance(value, str) or not minimum <= len(value) <= maximum:
+            raise ValueError(f"{key} must be a text of {minimum} to {maximum} characters")
         if not value.isprintable():
             raise ValueError(f"{key} has characters that cannot be shown")
         return value
@@ -375,7 +375,7 @@ def _pending(_: str, value: object) -> Change | None:
 CHECKS: Final[Mapping[str, Check]] = {
     "id": text(128),
     "job": text(64),
-    "reason": text(500, least=0),
+    "reason": text(500, minimum=0),
     "engine": one_of(ENGINES),
     "stage": one_of(STAGES),
     "outcome": one_of(OUTCOMES),
@@ -390,9 +390,9 @@ CHECKS: Final[Mapping[str, Check]] = {
     # between launcher and application
     "size": whole(0, 100_000_000),
     "left": whole(0, 100_000_000),
-    "port": text(4096, least=0),
-    "token": text(256, least=0),
-    "step": text(64, least=0),
+    "port": text(4096, minimum=0),
+    "token": text(256, minimum=0),
+    "step": text(64, minimum=0),
     "again": truth,
     "joined": truth,
 }

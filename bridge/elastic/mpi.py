@@ -148,10 +148,10 @@ class Elastic:
             self._id, self._park = self._asked["id"], self._asked["park"]
         return self._asked is not None
 
-    def need(self, least: int, most: int) -> None:
+    def need(self, minimum: int, maximum: int) -> None:
         """Tells the scheduler how many nodes the program can use from now on."""
         if self.comm.rank == 0 and self._link is not None:
-            self._link.say(op="bounds", min=least, max=most)
+            self._link.say(op="bounds", min=minimum, max=maximum)
 
     # ------------------------------------------------------------------ the window
 

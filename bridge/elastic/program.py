@@ -74,10 +74,10 @@ class Program:
         add, remove = request.get("add", []), request.get("remove", [])
         return Change(request["kind"], request["nodes"], add, remove, self._link, request["id"])
 
-    def need(self, least: int, most: int) -> None:
+    def need(self, minimum: int, maximum: int) -> None:
         """Tells the scheduler how many nodes the program can use from now on."""
         if self._link is not None:
-            self._link.say(op="bounds", min=least, max=most)
+            self._link.say(op="bounds", min=minimum, max=maximum)
 
     def fileno(self) -> int:
         """For select: readable when there may be a change. -1 without a launcher."""

@@ -110,13 +110,13 @@ def counted_once(running: RunningTable) -> RunningTable:
         return running
     found = pairs(running)
     host_id, own_cpus = running.host_id.copy(), running.own_cpus.copy()
-    use, most = running.use.copy(), running.max_nodes.copy()
+    use, maximum = running.use.copy(), running.max_nodes.copy()
     lonely = [row for row in host_id.nonzero()[0].tolist() if row not in found]
     host_id[lonely] = ""
     for guest, host in found.items():
         _count_pair(running, guest, host, use, own_cpus)
-        most[[guest, host]] = 0
-    return replace(running, host_id=host_id, own_cpus=own_cpus, use=use, max_nodes=most)
+        maximum[[guest, host]] = 0
+    return replace(running, host_id=host_id, own_cpus=own_cpus, use=use, max_nodes=maximum)
 
 
 def guests_counted_once(snapshot: Snapshot) -> Snapshot:

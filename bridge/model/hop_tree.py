@@ -72,9 +72,9 @@ class HopTree:
         """The number of leaf switches of some nodes."""
         return len(np.unique(self.topology.leaf_of_node[nodes]))
 
-    def within(self, most: int, new: NDArray[np.int32], old: NDArray[np.int32]) -> bool:
+    def within(self, maximum: int, new: NDArray[np.int32], old: NDArray[np.int32]) -> bool:
         """Whether a job with a maximum number of leaf switches (0: any) may move to some nodes."""
-        return most == 0 or self.leaves(new) <= max(most, self.leaves(old))
+        return maximum == 0 or self.leaves(new) <= max(maximum, self.leaves(old))
 
 
 def csr(sets: list[NDArray[np.int32]]) -> NodeSets:
@@ -87,22 +87,22 @@ def in_groups(
     place: Callable[[NDArray[np.int32], NDArray[np.int32]], NodeSets],
     idle: NDArray[np.int32],
     sizes: NDArray[np.int32],
-    most: int,
+    maximum: int,
 ) -> NodeSets:
-    """Places jobs `most` at a time, largest first, each group on the remaining nodes.
+    """Places jobs `maximum` at a time, largest first, each group on the remaining nodes.
 
     Args:
         place: given idle nodes and sizes, finds sets.
         idle: ascending.
         sizes: (n_jobs,).
-        most: jobs in a group.
+        maximum: jobs in a group.
     """
-    if len(sizes) <= most:
+    if len(sizes) <= maximum:
         return place(idle, sizes)
     sets: list[NDArray[np.int32]] = [np.zeros(0, dtype=np.int32)] * len(sizes)
     order = np.argsort(-sizes.astype(np.int64), kind="stable")
-    for first in range(0, len(order), most):
-        group = order[first : first + most]
+    for first in range(0, len(order), maximum):
+        group = order[first : first + maximum]
         indptr, nodes = place(idle, np.ascontiguousarray(sizes[group]))
         for i, job in enumerate(group.tolist()):
             sets[job] = nodes[indptr[i] : indptr[i + 1]]

@@ -22,7 +22,7 @@ from typing import Final
 
 from bridge.errors import RequestError
 
-MOST_NAMES: Final = 1_000_000
+MAX_NAMES: Final = 1_000_000
 """Maximum number of names that `expand` makes."""
 
 MAX_DIGITS: Final = 18
@@ -130,7 +130,7 @@ def expand(text: str) -> list[str]:
     """Reads a list from files and options; each name once, sorted, numbers as numbers.
 
     Raises:
-        ValueError: it is something else, or names more than `MOST_NAMES`.
+        ValueError: it is something else, or names more than `MAX_NAMES`.
     """
     if not text:
         return []
@@ -140,8 +140,8 @@ def expand(text: str) -> list[str]:
         found = list(items(text))
     except RequestError as error:
         raise ValueError(error.problem) from None
-    if sum(item.count for item in found) > MOST_NAMES:
-        raise ValueError(f"it has more than {MOST_NAMES:,} names")
+    if sum(item.count for item in found) > MAX_NAMES:
+        raise ValueError(f"it has more than {MAX_NAMES:,} names")
     return sorted({name for item in found for name in item}, key=_natural)
 
 

@@ -51,22 +51,22 @@ class WidthRule(IntEnum):
     ODD = 3
     CUBIC = 4
 
-    def next_width(self, least: int) -> int:
-        """The least number of nodes, of at least `least` and 1, that a job can run on."""
-        least = max(least, 1)
+    def next_width(self, minimum: int) -> int:
+        """The least number of nodes, of at least `minimum` and 1, that a job can run on."""
+        minimum = max(minimum, 1)
         match self:
             case WidthRule.POF2:
-                return 1 << (least - 1).bit_length()
+                return 1 << (minimum - 1).bit_length()
             case WidthRule.EVEN:
-                return least + least % 2
+                return minimum + minimum % 2
             case WidthRule.ODD:
-                return least + 1 - least % 2
+                return minimum + 1 - minimum % 2
             case WidthRule.CUBIC:
-                root: int = max(round(least ** (1 / 3)) - 1, 1)
-                while root**3 < least:
+                root: int = max(round(minimum ** (1 / 3)) - 1, 1)
+                while root**3 < minimum:
                     root += 1
                 return root**3
-        return least
+        return minimum
 
     def allows(self, nodes: int) -> bool:
         """Tells whether a job of this rule can run on that many nodes."""
@@ -188,17 +188,17 @@ class JobTable:
     kill_limit_s: Annotated[Ints, Column(SERVICE, Unit.SECONDS)] = LEFT_OUT
     """Its kill limit, if `time_limit_s` is its predicted run time
     (`bridge.planning.prediction.apply_predictions`); 0: `time_limit_s`."""
-    switches: Annotated[NDArray[np.int32], Column(REQUEST, Unit.COUNT, most=1 << 20)] = LEFT_OUT
+    switches: Annotated[NDArray[np.int32], Column(REQUEST, Unit.COUNT, maximum=1 << 20)] = LEFT_OUT
     """Maximum number of leaf switches (`--switches`), while it waits for that; 0: any number."""
-    switches_wait_s: Annotated[Ints, Column(REQUEST, Unit.SECONDS, most=1 << 32)] = LEFT_OUT
+    switches_wait_s: Annotated[Ints, Column(REQUEST, Unit.SECONDS, maximum=1 << 32)] = LEFT_OUT
     """Maximum wait for `switches` after it became eligible."""
     controller_chooses: Annotated[Flags, Column(LOWERED, Unit.FLAG)] = LEFT_OUT
     """These columns lack parts of its request; the controller chooses its nodes at its start."""
     no_place: Annotated[Flags, Column(REQUEST, Unit.FLAG)] = LEFT_OUT
     """Starts now or is not planned: no later start is reserved for it."""
-    least_start: Annotated[Ints, Column(LOWERED, Unit.COUNT)] = LEFT_OUT
+    min_start: Annotated[Ints, Column(LOWERED, Unit.COUNT)] = LEFT_OUT
     """The minimum number of nodes on which a moldable job may start."""
-    most_start: Annotated[Ints, Column(LOWERED, Unit.COUNT)] = LEFT_OUT
+    max_start: Annotated[Ints, Column(LOWERED, Unit.COUNT)] = LEFT_OUT
     """The maximum; 0: it starts on the requested number (`bridge.model.decisions.start_widths`)."""
     min_power_w: Annotated[Ints, Column(LOWERED, Unit.WATTS)] = LEFT_OUT
     """Minimum draw on each node, as stated by its user; 0: not stated; so for the next."""
@@ -208,7 +208,7 @@ class JobTable:
     """Draw of earlier runs on each node, a low quantile; 0: nothing learnt; so for the next."""
     learnt_max_power_w: Annotated[Ints, Column(SERVICE, Unit.WATTS)] = LEFT_OUT
     """Likewise a high quantile."""
-    coschedule: Annotated[Codes, Column(MESSAGE, Unit.CODE, most=4)] = LEFT_OUT
+    coschedule: Annotated[Codes, Column(MESSAGE, Unit.CODE, maximum=4)] = LEFT_OUT
     """`Coschedule`."""
     max_slowdown_permille: Annotated[Ints, Column(MESSAGE, Unit.COUNT)] = LEFT_OUT
     """Maximum slowdown by sharing, in thousandths; 0: the site's value."""
@@ -353,7 +353,7 @@ class RunningTable:
     """When the oldest of them was measured; 0: unknown."""
     power_lost_s: Annotated[Ints, Column(SERVICE, Unit.INSTANT)] = LEFT_OUT
     """Since when the measurement of one of its nodes is lost; 0: none is."""
-    coschedule: Annotated[Codes, Column(MESSAGE, Unit.CODE, most=4)] = LEFT_OUT
+    coschedule: Annotated[Codes, Column(MESSAGE, Unit.CODE, maximum=4)] = LEFT_OUT
     """`Coschedule`."""
     max_slowdown_permille: Annotated[Ints, Column(MESSAGE, Unit.COUNT)] = LEFT_OUT
     """Maximum slowdown by sharing, in thousandths; 0: the site's value."""

@@ -121,14 +121,14 @@ class Column:
         source: of its values.
         unit: of its values.
         field: of the message or request on the wire; empty: named as the column.
-        most: the largest number accepted from the wire, if the unit allows larger ones.
+        maximum: the largest number accepted from the wire, if the unit allows larger ones.
         name, dtype: of the column, filled in by `columns`.
     """
 
     source: Source
     unit: Unit
     field: str = ""
-    most: int = (1 << 64) - 1
+    maximum: int = (1 << 64) - 1
     name: str = ""
     dtype: np.dtype[Any] = _OBJECT
 
@@ -138,9 +138,9 @@ class Column:
         return self.dtype != object and self.unit not in VECTORS
 
     @property
-    def most_taken(self) -> int:
+    def max_accepted(self) -> int:
         """The number to which larger ones on the wire are clipped."""
-        return min(self.most, _MAX.get(self.unit, (1 << 63) - 1))
+        return min(self.maximum, _MAX.get(self.unit, (1 << 63) - 1))
 
     @property
     def for_negative(self) -> int:

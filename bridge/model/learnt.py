@@ -7,7 +7,7 @@ from typing import Any
 
 from bridge.model.layers import Draft, Layers
 
-MOST_KNOWN = 200_000
+MAX_KNOWN = 200_000
 """Largest number of keys of a predictor; the least recently changed are dropped first."""
 _FORGOTTEN = 16
 """When the limit is reached, this fraction of the keys is dropped at a time: 1 / 16."""
@@ -64,8 +64,8 @@ class Learning:
         if user in self.guesses:
             self.guesses = {name: made for name, made in self.guesses.items() if name != user}
         self.known[key] = value
-        if len(self.known) > MOST_KNOWN:
-            many = len(self.known) - MOST_KNOWN + MOST_KNOWN // _FORGOTTEN
+        if len(self.known) > MAX_KNOWN:
+            many = len(self.known) - MAX_KNOWN + MAX_KNOWN // _FORGOTTEN
             oldest = self.known.in_order()[:many]
             for each in oldest:
                 self.known.pop(each)

@@ -99,8 +99,8 @@ def fat_tree(ports: int, n_nodes: int | None = None) -> Topology:
     """
     if ports < 2 or ports % 2:
         raise ValueError(f"a fat tree's switches have an even number of ports, not {ports}")
-    half, most = ports // 2, ports**3 // 4
-    n_nodes = most if n_nodes is None else n_nodes
-    if not 1 <= n_nodes <= most:
-        raise ValueError(f"switches of {ports} ports carry 1 to {most} nodes, not {n_nodes}")
+    half, maximum = ports // 2, ports**3 // 4
+    n_nodes = maximum if n_nodes is None else n_nodes
+    if not 1 <= n_nodes <= maximum:
+        raise ValueError(f"switches of {ports} ports carry 1 to {maximum} nodes, not {n_nodes}")
     return regular(n_nodes, half, half * half)

@@ -57,7 +57,7 @@ class PbsDialect:
         """Returns (len(job_ids),) bool."""
         return np.array(["[" in job and _ARRAY not in job for job in job_ids], dtype=bool)
 
-    def least_nodes(self, stated: StatedRequest) -> int:
+    def min_nodes(self, stated: StatedRequest) -> int:
         """Returns 0: chunks may share vnodes."""
         return 0
 

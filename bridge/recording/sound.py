@@ -25,7 +25,7 @@ from bridge.units import NEVER
 ColumnFault = tuple[str, str]
 """Field and problem."""
 
-MOST = 1 << 53
+MAX = 1 << 53
 """Largest amount and latest instant that is accepted; exact in every kernel."""
 
 
@@ -52,7 +52,7 @@ def _nodes(snapshot: Snapshot) -> Iterator[ColumnFault]:
     nodes, count = snapshot.nodes, len(snapshot.nodes.names)
     if len(snapshot.resources) < 2:
         yield "snapshot.resources", "must begin with cpus and mem_mib"
-    if not 0 <= snapshot.now_s < MOST:
+    if not 0 <= snapshot.now_s < MAX:
         yield "snapshot.now_s", "is not a possible instant"
     if not 0 <= snapshot.generation < 1 << 64:
         yield "snapshot.generation", "is not a possible count"
@@ -76,11 +76,11 @@ def _partitions_and_reservations(snapshot: Snapshot) -> Iterator[ColumnFault]:
     for i, partition in enumerate(snapshot.partitions):
         yield from _indexes(f"snapshot.partitions[{i}].nodes", partition.nodes, count)
         for name in ("min_nodes", "max_nodes", "max_time_s", "default_time_s", "priority_tier"):
-            if not 0 <= getattr(partition, name) < MOST:
+            if not 0 <= getattr(partition, name) < MAX:
                 yield f"snapshot.partitions[{i}].{name}", "is not a possible amount"
     for i, kept in enumerate(snapshot.reservations):
         yield from _indexes(f"snapshot.reservations[{i}].nodes", kept.nodes, count)
-        if not -MOST < kept.start_s <= kept.end_s <= NEVER:
+        if not -MAX < kept.start_s <= kept.end_s <= NEVER:
             yield f"snapshot.reservations[{i}].end_s", "is before its start, or no instant"
         if len(kept.licences) not in (0, len(snapshot.licences)):
             yield f"snapshot.reservations[{i}].licences", "does not fit the snapshot's licences"
@@ -124,8 +124,8 @@ def _fits(asked: LoweredChunks, width: int) -> bool:
     rows = (*asked.wants, asked.per_node)
     return (
         len(kinds) == len(asked.wants) == len(asked.features) > 0
-        and all(len(row) == width and 0 <= min(row) <= max(row) < MOST for row in rows)
-        and all(0 < chunk.count < MOST for chunk in asked.request.chunks)
+        and all(len(row) == width and 0 <= min(row) <= max(row) < MAX for row in rows)
+        and all(0 < chunk.count < MAX for chunk in asked.request.chunks)
     )
 
 
@@ -240,17 +240,17 @@ def _width(field: str, column: NDArray[np.int64], width: int) -> Iterator[Column
 
 def _amounts(field: str, column: NDArray[np.int64], *, past: bool = False) -> Iterator[ColumnFault]:
     """Amounts must not be negative; with `past`, times before 1970 are allowed."""
-    if column.size and (int(column.max()) >= MOST or int(column.min()) < (-MOST if past else 0)):
+    if column.size and (int(column.max()) >= MAX or int(column.min()) < (-MAX if past else 0)):
         yield field, "has an impossible amount"
 
 
 def _indexes(
-    field: str, column: NDArray[Any], most: int, *, none: bool = False
+    field: str, column: NDArray[Any], maximum: int, *, none: bool = False
 ) -> Iterator[ColumnFault]:
-    if column.size and not (-1 if none else 0) <= int(column.min()) <= int(column.max()) < most:
-        yield field, f"points outside of {most} rows"
+    if column.size and not (-1 if none else 0) <= int(column.min()) <= int(column.max()) < maximum:
+        yield field, f"points outside of {maximum} rows"
 
 
-def _offsets(field: str, column: NDArray[np.int64], most: int) -> Iterator[ColumnFault]:
-    if column[0] != 0 or column[-1] != most or (np.diff(column) < 0).any():
-        yield field, f"must rise from 0 to {most}"
+def _offsets(field: str, column: NDArray[np.int64], maximum: int) -> Iterator[ColumnFault]:
+    if column[0] != 0 or column[-1] != maximum or (np.diff(column) < 0).any():
+        yield field, f"must rise from 0 to {maximum}"

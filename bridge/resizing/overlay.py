@@ -122,7 +122,7 @@ def overlaid(
     """
     running = snapshot.running
     adapting = running.adapting.copy()
-    least, most = running.min_nodes.copy(), running.max_nodes.copy()
+    minimum, maximum = running.min_nodes.copy(), running.max_nodes.copy()
     mtct, resized_s = running.mtct.copy(), running.resized_s.copy()
     begun = running.user_resizes.copy()
     rows, end_s = [], {}
@@ -143,16 +143,16 @@ def overlaid(
             by_s = max(change.by_s, world.now_s + 1)
             rows.append((row, by_s, world.indexes(change.target), change.reason))
         elif attached is None or job.job_id in changes.resting or job.held or job.strays:
-            most[row], changed = 0, True
+            maximum[row], changed = 0, True
         elif attached.min_nodes or attached.max_nodes:
-            least[row] = max(least[row], attached.min_nodes)
-            most[row] = min(most[row], attached.max_nodes or most[row])
-            most[row] = most[row] if least[row] <= most[row] else 0
+            minimum[row] = max(minimum[row], attached.min_nodes)
+            maximum[row] = min(maximum[row], attached.max_nodes or maximum[row])
+            maximum[row] = maximum[row] if minimum[row] <= maximum[row] else 0
             changed = True
     if not changed:
         return snapshot
     table = replace(
-        running, adapting=adapting, min_nodes=least, max_nodes=most, mtct=mtct,
+        running, adapting=adapting, min_nodes=minimum, max_nodes=maximum, mtct=mtct,
         resized_s=resized_s, user_resizes=begun,
     )  # fmt: skip
     return resized(replace(snapshot, running=table), Resizes.of(rows, end_s))

@@ -3,7 +3,7 @@
 
 Rules
     1. For a user, the instants within the last hour are kept (`planning.resizes`: `per_hour`), the
-       last `MOST_OF_USER`; for a running job, the last one (`apart`).
+       last `MAX_OF_USER`; for a running job, the last one (`apart`).
     2. They are an immutable mapping, which the memory file keeps with the knowledge of predictors.
        Its keys are a letter followed by a user name or a job id.
     3. Instants in the future are dropped. They come from a file written while the clock was ahead,
@@ -18,7 +18,7 @@ from bridge.model.rules.resize_limits import WITHIN_S
 
 NAME: Final = "resizes"
 """Its name in the memory file."""
-MOST_OF_USER: Final = 10_000
+MAX_OF_USER: Final = 10_000
 _USER, _JOB = "u ", "j "
 
 
@@ -36,14 +36,14 @@ class ResizeTimes:
         """Adds the instants of a file to those since."""
         draft = Draft(known if isinstance(known, Layers) else Layers(known))
         for key, own in self.known.items():
-            draft[key] = sorted({*(draft.get(key) or ()), *own})[-MOST_OF_USER:]
+            draft[key] = sorted({*(draft.get(key) or ()), *own})[-MAX_OF_USER:]
         self.known = draft.done()
 
     def begun(self, job_id: str, user: str, now_s: int) -> None:
         """Records the begin of a change."""
         draft = Draft(self.known)
         draft[_JOB + job_id] = [now_s]
-        draft[_USER + user] = [*(draft.get(_USER + user) or ()), now_s][-MOST_OF_USER:]
+        draft[_USER + user] = [*(draft.get(_USER + user) or ()), now_s][-MAX_OF_USER:]
         self.known = draft.done()
 
     def of_job(self, job_id: str) -> int:

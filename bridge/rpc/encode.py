@@ -154,10 +154,10 @@ class Messages:
         )
         if rule is not WidthRule.ANY:
             request.malleable.node_constraint = rule.name.lower()
-        if jobs.most_start[row]:
+        if jobs.max_start[row]:
             request.malleable.moldable = True
-            request.malleable.min_nodes = int(jobs.least_start[row])
-            request.malleable.max_nodes = int(jobs.most_start[row])
+            request.malleable.min_nodes = int(jobs.min_start[row])
+            request.malleable.max_nodes = int(jobs.max_start[row])
         _state_power(request, jobs, row)
         return request
 
@@ -212,11 +212,11 @@ class Messages:
         """The request of a malleable job, as far as it matters while it runs."""
         running, reservation = snapshot.running, int(snapshot.running.reservation[row])
         partition = int(running.partition[row])
-        least, most = int(running.min_nodes[row]), int(running.max_nodes[row])
-        request.malleable.min_nodes, request.malleable.max_nodes = least, most
+        minimum, maximum = int(running.min_nodes[row]), int(running.max_nodes[row])
+        request.malleable.min_nodes, request.malleable.max_nodes = minimum, maximum
         request.malleable.no_resize = bool(running.keeps_nodes[row])
-        request.min_nodes = int(running.requested_nodes[row]) or least
-        request.max_nodes = int(running.requested_nodes[row]) or most
+        request.min_nodes = int(running.requested_nodes[row]) or minimum
+        request.max_nodes = int(running.requested_nodes[row]) or maximum
         rule = WidthRule(int(running.width_rule[row]))
         request.malleable.node_constraint = "" if rule is WidthRule.ANY else rule.name.lower()
         request.features = running.features[row]

@@ -18,7 +18,7 @@ Rules
     3. Waiting jobs that the check named are tested first, then those left open by the last search,
        then the others, sorted by user, so that all jobs of one user can be excluded together.
     4. If a group fails but none of its parts does, no job is a culprit by itself. Then the first
-       job with which those before it fail is taken as one, at most `most_together` times. If that
+       job with which those before it fail is taken as one, at most `max_together` times. If that
        is not enough, the policy is at fault.
 """
 
@@ -48,7 +48,7 @@ class CulpritSearch:
     Attributes:
         run: plans a snapshot.
         over: tells whether the time is up.
-        most_together: limit on the culprits of rule 4.
+        max_together: limit on the culprits of rule 4.
         culprits: found so far, rows by kind.
         open: groups of waiting jobs that could not be tested in time, in the order of testing.
         general: the cycle fails whatever is excluded.
@@ -58,7 +58,7 @@ class CulpritSearch:
 
     run: PlanCycle
     over: Callable[[], bool]
-    most_together: int = 0
+    max_together: int = 0
     culprits: dict[RowKind, set[int]] = field(
         default_factory=lambda: {kind: set() for kind in RowKind}
     )
@@ -143,7 +143,7 @@ class CulpritSearch:
     def _pending(self, snapshot: Snapshot, group: list[int]) -> None:
         found = self.culprits[RowKind.PENDING]
         self._halve(group, lambda rows: self._fails(snapshot, set(rows)), RowKind.PENDING)
-        for _ in range(self.most_together + 1):
+        for _ in range(self.max_together + 1):
             rest = [row for row in group if row not in found]
             if not rest or not self._fails(snapshot, set(rest)):
                 return

@@ -14,7 +14,7 @@ Rules
     3. A conservative plan is used for this cycle if the policy fails without any culprit, if most
        waiting jobs are culprits, or if the search did not finish in time. That plan is made under
        the same rules. If it fails, too, the plan is empty: every job waits, with a reason.
-    4. After a search without result, the next one waits for 2, 4, ... at most `MOST_SKIPPED`
+    4. After a search without result, the next one waits for 2, 4, ... at most `MAX_SKIPPED`
        failures. A search that ran out of time continues in the next cycle.
     5. The state changes only if a plan of the policy is used. Ended jobs are reported once; so if
        the policy has no plan, its predict stage is run alone and what it learns is kept.
@@ -60,9 +60,9 @@ _log = logging.getLogger(__name__)
 PATIENCE_S = 2.0
 """Time limit of the search for culprits in one cycle, by the clock passed to the decider."""
 _SHARE = 4
-"""Culprits in combination (`CulpritSearch.most_together`): at most one waiting job in so many."""
+"""Culprits in combination (`CulpritSearch.max_together`): at most one waiting job in so many."""
 _CLOSED = (RowKind.RUNNING, RowKind.RESERVATION, RowKind.NODE)
-_MOST_TEXT = 160
+_MAX_TEXT = 160
 _WORDS = {
     RowKind.PENDING: "job",
     RowKind.ENDED: "ended job",
@@ -285,7 +285,7 @@ class Decider:
         search = CulpritSearch(
             lambda some: self._run(failed.attempt, some, failed.state, solver=False),
             over,
-            most_together=len(jobs) if failed.attempt.net else len(jobs) // _SHARE,
+            max_together=len(jobs) if failed.attempt.net else len(jobs) // _SHARE,
         )
         doubtful = [_rows_of(world, group) for group in aside.open]
         search.look(world, [_named(world, failed.problem), *doubtful])
@@ -433,8 +433,8 @@ def _as_policy_error(policy: Policy, error: Exception) -> PolicyError:
 
 
 def _one_line(text: str) -> str:
-    shown = "".join(char if char.isprintable() else "?" for char in text[: 2 * _MOST_TEXT])
-    return shown if len(shown) <= _MOST_TEXT else f"{shown[: _MOST_TEXT - 3]}..."
+    shown = "".join(char if char.isprintable() else "?" for char in text[: 2 * _MAX_TEXT])
+    return shown if len(shown) <= _MAX_TEXT else f"{shown[: _MAX_TEXT - 3]}..."
 
 
 def _named(world: Snapshot, problem: PolicyError) -> list[int]:

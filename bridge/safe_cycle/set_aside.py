@@ -4,7 +4,7 @@
 Rules
     1. What was set aside is tried again when it or its partition changes (`mark_of`), and after
        `RETRY_S`.
-    2. After a search without result, the next one waits for 2, 4, ... at most `MOST_SKIPPED`
+    2. After a search without result, the next one waits for 2, 4, ... at most `MAX_SKIPPED`
        failures. A policy that was interrupted is not run for as many cycles.
 """
 
@@ -16,7 +16,7 @@ from bridge.model.snapshot import Snapshot
 from bridge.safe_cycle.exclusion import RowKind, mark_of, name_of
 
 RETRY_S = 3600
-MOST_SKIPPED = 64
+MAX_SKIPPED = 64
 
 
 class TookTooLong(PolicyError):
@@ -79,7 +79,7 @@ class SetAside:
 
     def search_failed(self) -> None:
         """Doubles the number of failures until the next search."""
-        self.skipped = min(2 * self.skipped, MOST_SKIPPED)
+        self.skipped = min(2 * self.skipped, MAX_SKIPPED)
         self.skip = self.skipped
 
 

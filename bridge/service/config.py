@@ -31,7 +31,7 @@ from bridge.policies.catalogue import DEFAULT
 from bridge.registry import PRESETS, describe, for_live, parse_policy
 from bridge.service import default_sockets
 
-MOST_USERS = 1000
+MAX_USERS = 1000
 """Users or certificates in one list."""
 
 """Errors that are listed; the others are counted."""
@@ -72,7 +72,7 @@ class TlsSection(_Section):
     key: Path = Field(description="PEM file of its private key.")
     subjects: tuple[str, ...] = Field(
         min_length=1,
-        max_length=MOST_USERS,
+        max_length=MAX_USERS,
         description="Common names or DNS alternative names of the controllers that may connect.",
     )
     revoked: Path | None = Field(
@@ -92,7 +92,7 @@ class ControllerSection(_Section):
     users: tuple[str | int, ...] | None = Field(
         default=None,
         min_length=1,
-        max_length=MOST_USERS,
+        max_length=MAX_USERS,
         description="Users that may connect, by name or number. Default: slurm (if it exists), "
         "root, and the user the service runs as.",
     )
@@ -117,7 +117,7 @@ class OperatorSection(_Section):
     )
     admins: tuple[str | int, ...] = Field(
         default=(),
-        max_length=MOST_USERS,
+        max_length=MAX_USERS,
         description="Users that may change the policy and the corridor of power, besides root and "
         "the user the service runs as.",
     )
@@ -152,7 +152,7 @@ class AgentsSection(TlsSection):
     subjects: tuple[str, ...] = Field(
         default=("schedbridge-agent",),
         min_length=1,
-        max_length=MOST_USERS,
+        max_length=MAX_USERS,
         description="Common names or DNS alternative names of the agents' certificates. All agents "
         "may share one.",
     )

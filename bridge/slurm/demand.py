@@ -33,7 +33,7 @@ from bridge.errors import BadRequest
 from bridge.model.job_columns import MAX_COUNT
 
 
-def least_nodes(stated: StatedRequest) -> int:
+def min_nodes(stated: StatedRequest) -> int:
     """Returns the minimum number of nodes for the tasks with --ntasks-per-node; 0: any number."""
     if stated.tasks_per_node and stated.tasks:
         return _ceil(stated.tasks, stated.tasks_per_node)
@@ -52,7 +52,7 @@ def node_demand(stated: StatedRequest, low: int, high: int, accounting: Accounti
     Raises:
         BadRequest: more CPUs than there could be, or memory both per node and per CPU.
     """
-    most, cpus_node, units, cpus_unit, on_node = _shape(stated, low, high, accounting.core_cpus)
+    maximum, cpus_node, units, cpus_unit, on_node = _shape(stated, low, high, accounting.core_cpus)
     memory_node, memory_unit = stated.memory_per_node_mib, 0
     if per_cpu := stated.memory_per_cpu_mib:
         if memory_node:
@@ -60,7 +60,7 @@ def node_demand(stated: StatedRequest, low: int, high: int, accounting: Accounti
         memory_node, memory_unit = cpus_node * per_cpu, cpus_unit * per_cpu
     min_cpus = max(stated.min_cpus_per_node, stated.cpus_per_task, 1)
     return NodeDemand(
-        max_nodes=most,
+        max_nodes=maximum,
         cpus_per_node=cpus_node,
         tasks=units,
         cpus_per_task=cpus_unit,
@@ -106,21 +106,21 @@ _Shape = tuple[int, int, int, int, int]
 
 def _shape(stated: StatedRequest, low: int, high: int, threads: int) -> _Shape:
     tasks, each, on_node = stated.tasks, max(stated.cpus_per_task, 1), stated.tasks_per_node
-    least, wanted = stated.min_cpus_per_node, stated.min_cpus
-    if max(tasks * each, on_node * each, least, wanted) > MAX_COUNT:
+    minimum, wanted = stated.min_cpus_per_node, stated.min_cpus
+    if max(tasks * each, on_node * each, minimum, wanted) > MAX_COUNT:
         raise BadRequest("asks for more CPUs than any cluster can have")
     total = max(tasks * each, wanted)
     alike = on_node if on_node and tasks in (0, low * on_node) else 1
-    share = _ceil(max(alike * each, least), threads) * threads
+    share = _ceil(max(alike * each, minimum), threads) * threads
     if low == 1 and (high == 1 or (high == 0 and total <= share)):
         return 1, _ceil(max(total, share), threads) * threads, 0, 0, 0
     if tasks <= low * alike:
         if total <= share * low:
             return high or low, share, 0, 0, 0
-        unit = _ceil(max(least, 1), threads) * threads
+        unit = _ceil(max(minimum, 1), threads) * threads
         return _units(max(_ceil(total, unit), low), unit, low, high)
     whole = threads // gcd(threads, each)  # tasks that fill whole cores
-    group = _ceil(max(_ceil(least, each), 1), whole) * whole
+    group = _ceil(max(_ceil(minimum, each), 1), whole) * whole
     units, unit = max(_ceil(tasks, group), low), group * each
     if wanted > units * unit:
         unit = _ceil(_ceil(wanted, units), threads) * threads

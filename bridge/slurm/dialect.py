@@ -48,9 +48,9 @@ class SlurmDialect:
         """Returns (len(job_ids),) bool."""
         return np.array([_TASK_MARK in job_id for job_id in job_ids], dtype=bool)
 
-    def least_nodes(self, stated: StatedRequest) -> int:
+    def min_nodes(self, stated: StatedRequest) -> int:
         """Returns the nodes for --ntasks and --ntasks-per-node."""
-        return demand.least_nodes(stated)
+        return demand.min_nodes(stated)
 
     def node_demand(
         self, stated: StatedRequest, min_nodes: int, max_nodes: int, accounting: Accounting
@@ -123,9 +123,9 @@ class SlurmDialect:
         elif change.tasks:
             options.append(f"-n {change.tasks}")
         if change.nodes is not None:
-            least, most = change.nodes
-            span = f"{least}-{most}" if most > least else f"{least}"
-            options.append(f"--malleable={least}-{most}" if change.malleable else f"-N {span}")
+            minimum, maximum = change.nodes
+            span = f"{minimum}-{maximum}" if maximum > minimum else f"{minimum}"
+            options.append(f"--malleable={minimum}-{maximum}" if change.malleable else f"-N {span}")
         return " ".join(options)
 
     def reserve_command(self, reservation: ReservationText) -> str:

@@ -183,8 +183,8 @@ static void say_need(long per_node) {
     long all = 0;
     for (int b = 0; b < BLOCKS; b++)
         all += size_of(b);
-    int most = (int)((all + per_node - 1) / per_node);
-    bridge_need(1, most > 1 ? most : 1);
+    int maximum = (int)((all + per_node - 1) / per_node);
+    bridge_need(1, maximum > 1 ? maximum : 1);
 }
 
 int main(int argc, char **argv) {

@@ -112,8 +112,8 @@ def _both(
     if any(failed):
         return Outcome(failed=failed[0]), Outcome(failed=failed[1])
     ids = [one for one in begun if isinstance(one, int)]
-    least_s = ENDED_S if case.watch == "ended" else 0.0
-    bound_s = max(case.settle_s, least_s) * patience
+    min_s = ENDED_S if case.watch == "ended" else 0.0
+    bound_s = max(case.settle_s, min_s) * patience
     seen = list(pool.map(lambda a: _watch(case, *a, bound_s), zip(stands, ids, strict=True)))
     if seen[0]["settled"] != seen[1]["settled"]:
         # One of them may only be slow: both get the same time.

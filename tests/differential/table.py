@@ -91,8 +91,8 @@ def _line(row: Row) -> str:
     return "| " + " | ".join(_cell(cell) for cell in cells) + " |"
 
 
-def _short(text: str, most: int = 160) -> str:
-    return text if len(text) <= most else text[: most - 3] + "..."
+def _short(text: str, maximum: int = 160) -> str:
+    return text if len(text) <= maximum else text[: maximum - 3] + "..."
 
 
 def _cell(text: str) -> str:

@@ -200,8 +200,8 @@ class Stream:
         for record in self._of(by_id, "array"):
             tasks[record.job_id.partition("_")[0]].append(record)
         for array, records in tasks.items():
-            most = most_at_once(records, lambda _: 1)
-            assert most <= ARRAY_AT_ONCE, f"{most} tasks of array {array} ran at once"
+            maximum = most_at_once(records, lambda _: 1)
+            assert maximum <= ARRAY_AT_ONCE, f"{maximum} tasks of array {array} ran at once"
 
     def _chains(self, by_id: dict[str, Record]) -> None:
         ends: dict[str, list[int]] = defaultdict(list)
@@ -213,12 +213,12 @@ class Stream:
                 assert start_s >= max(ends[one.after]), f"{one.name} did not wait for {one.after}"
 
     def _capped(self, by_id: dict[str, Record]) -> None:
-        most = most_at_once(self._of(by_id, "capped"), lambda record: record.cpus)
-        assert most <= CAPPED_CPUS, f"account {CAPPED_ACCOUNT} used {most} CPUs at once"
+        maximum = most_at_once(self._of(by_id, "capped"), lambda record: record.cpus)
+        assert maximum <= CAPPED_CPUS, f"account {CAPPED_ACCOUNT} used {maximum} CPUs at once"
 
     def _licensed(self, by_id: dict[str, Record]) -> None:
-        most = most_at_once(self._of(by_id, "licensed"), lambda _: 1)
-        assert most <= self.licences, f"{most} of {self.licences} licences in use at once"
+        maximum = most_at_once(self._of(by_id, "licensed"), lambda _: 1)
+        assert maximum <= self.licences, f"{maximum} of {self.licences} licences in use at once"
 
     def _widths(self, by_id: dict[str, Record]) -> None:
         for record in self._of(by_id, "range"):
@@ -234,11 +234,11 @@ def most_at_once(records: Iterable[Record], amount) -> int:  # type: ignore[no-u
     for record in records:
         if record.start_s is not None and record.end_s is not None:
             changes += [(record.start_s, amount(record)), (record.end_s, -amount(record))]
-    most = held = 0
+    maximum = held = 0
     for _, change in sorted(changes):
         held += change
-        most = max(most, held)
-    return most
+        maximum = max(maximum, held)
+    return maximum
 
 
 def starts_between(records: Iterable[Record], from_s: float, to_s: float) -> list[int]:

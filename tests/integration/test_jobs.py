@@ -114,10 +114,10 @@ def _all(values: list[int]) -> list[int]:
 
 def test_an_array_keeps_its_own_limit(cluster: Cluster) -> None:
     array = cluster.sbatch("--array=0-5%2", "-n1", "-t1", run="sleep 2")
-    most = 0
+    maximum = 0
     while queue := cluster.queue():
-        most = max(most, sum(state == "RUNNING" for state in queue.values()))
-    assert most == 2
+        maximum = max(maximum, sum(state == "RUNNING" for state in queue.values()))
+    assert maximum == 2
     tasks = [f"{array}_{task}" for task in range(6)]
     records = cluster.assert_sound(tasks, cpus_per_node=CPUS)
     changes = sorted([(r.start_s, 1) for r in records] + [(r.end_s, -1) for r in records])

@@ -262,8 +262,8 @@ def test_a_host_that_its_guest_delays_ends_after_its_own_limit(sharing: Decider)
 def falls_back(cluster: Cluster, guest: str, lost: str) -> None:
     """Waits until the guest has the least share, and says how long that took."""
     began = time.monotonic()
-    least = "10000", "10"  # 5 % of two CPUs
-    cluster.wait_for(f"the least share, {lost}", lambda: shown(cluster, guest) == least)
+    minimum = "10000", "10"  # 5 % of two CPUs
+    cluster.wait_for(f"the least share, {lost}", lambda: shown(cluster, guest) == minimum)
     print(f"{lost}: the least share after {time.monotonic() - began:.1f} s")
 
 

@@ -76,9 +76,11 @@ def test_every_process_of_both_jobs_starts_in_its_cgroup(sharing: Decider) -> No
         guest = submit(cluster, "--coschedule=guest", run=CHAINS)
         said = sharing.start_guest(guest, host)
         assert said["outcome"] == "OUTCOME_APPLIED", said
-        for job, least in ((host, 5), (guest, 60)):
+        for job, minimum in ((host, 5), (guest, 60)):
             cluster.wait_for(
-                "its processes", lambda job=job, least=least: outside(cluster, job)[0] >= least, 60
+                "its processes",
+                lambda job=job, minimum=minimum: outside(cluster, job)[0] >= minimum,
+                60,
             )
             assert outside(cluster, job)[1] == 0
             assert shown(cluster, job) == FULL_SHARE

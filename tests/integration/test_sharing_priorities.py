@@ -20,7 +20,7 @@ for folder in /proc/[0-9]*; do
 done
 """
 """Niceness and policy of each process of a job: fields 19 and 41 of stat, behind two others."""
-USUAL, LEAST = (0, os.SCHED_OTHER), (19, os.SCHED_IDLE)
+USUAL, MIN = (0, os.SCHED_OTHER), (19, os.SCHED_IDLE)
 
 
 @pytest.fixture(scope="module")
@@ -51,9 +51,7 @@ def test_without_cgroups_a_guest_has_the_lowest_priority_until_its_host_ends(
     host, guest = a_pair(sharing, guest_runs=SPIN)
     cluster.wait_for("all processes", lambda: len(priorities(cluster, guest)) >= 5)
     sharing.tell_agents(job=guest, node="n1", milli_cpus=250, weight=1, guest=True)
-    cluster.wait_for(
-        "the lowest priority of all", lambda: set(priorities(cluster, guest)) == {LEAST}
-    )
+    cluster.wait_for("the lowest priority of all", lambda: set(priorities(cluster, guest)) == {MIN})
     assert set(priorities(cluster, host)) == {USUAL}
     cluster.root("scancel", host)
     cluster.wait_for("a report", lambda: sharing.reported(guest)["host"] == "")
@@ -76,7 +74,7 @@ def test_neither_a_name_nor_an_environment_says_whose_process_it_is(sharing: Dec
         sharing.tell_agents(job=guest, node="n1", milli_cpus=250, weight=1, guest=True)
         cluster.wait_for(
             "the lowest priority of all but one",
-            lambda: sorted(priorities(cluster, guest)) == [USUAL, *[LEAST] * 5],
+            lambda: sorted(priorities(cluster, guest)) == [USUAL, *[MIN] * 5],
         )
         assert cluster.inside("n1", "ps", "-o", "ni=", stranger) == "0"
         cluster.inside("n1", "kill", stranger)
@@ -90,12 +88,12 @@ def test_without_an_agent_a_guest_falls_to_the_lowest_priority(sharing: Decider)
     cluster.wait_for("all processes", lambda: len(priorities(cluster, guest)) >= 5)
     # Two orders, because the second one cannot be seen but by what it changes of the first.
     sharing.tell_agents(job=guest, node="n1", milli_cpus=250, weight=1, guest=True)
-    cluster.wait_for("the first order", lambda: set(priorities(cluster, guest)) == {LEAST})
+    cluster.wait_for("the first order", lambda: set(priorities(cluster, guest)) == {MIN})
     sharing.tell_agents(job=guest, node="n1", milli_cpus=1500, weight=100, guest=True)
-    cluster.wait_for("the second order", lambda: LEAST not in priorities(cluster, guest))
+    cluster.wait_for("the second order", lambda: MIN not in priorities(cluster, guest))
     cluster.inside("n1", "role", "signal", "KILL", "agent")
     try:
-        cluster.wait_for("the least share", lambda: set(priorities(cluster, guest)) == {LEAST})
+        cluster.wait_for("the least share", lambda: set(priorities(cluster, guest)) == {MIN})
         assert set(priorities(cluster, host)) == {USUAL}
     finally:
         cluster.inside("n1", "role", "start", "agent")
@@ -105,9 +103,7 @@ def test_after_a_reboot_of_its_node_no_job_has_the_share_of_one_before(sharing: 
     cluster = sharing.cluster
     host, guest = a_pair(sharing, guest_runs=SPIN)
     sharing.tell_agents(job=guest, node="n1", milli_cpus=250, weight=1, guest=True)
-    cluster.wait_for(
-        "the lowest priority of all", lambda: set(priorities(cluster, guest)) == {LEAST}
-    )
+    cluster.wait_for("the lowest priority of all", lambda: set(priorities(cluster, guest)) == {MIN})
     reboot(cluster, host, guest)
     # Both have lost their processes; Slurm puts them back into the queue, with the same numbers.
     for job in (host, guest):

@@ -17,7 +17,7 @@ class Group(NamedTuple):
     count: int
     want: tuple[int, ...]
     cls: int
-    most: int  # on a node; 0: no limit
+    maximum: int  # on a node; 0: no limit
 
 
 class Request(NamedTuple):
@@ -113,7 +113,7 @@ class NaiveBook:
         for n, group in zip(chunks, request.groups, strict=True):
             if n and node not in self.classes[group.cls]:
                 return False
-            if n and group.most and n > group.most:
+            if n and group.maximum and n > group.maximum:
                 return False
             if n and any(
                 cls == group.cls and node in nodes and a < start + length and start < b

@@ -226,14 +226,14 @@ class Naive:
         for bound in access.bounds:
             name = ALSO.get(bound.what, bound.what)
             if bound.what == TIME:
-                if not bound.least <= held.limit_s <= bound.most:
+                if not bound.minimum <= held.limit_s <= bound.maximum:
                     return False
-            elif held.asked.get(name, 0) < bound.least or held.taken.get(name, 0) > bound.most:
+            elif held.asked.get(name, 0) < bound.minimum or held.taken.get(name, 0) > bound.maximum:
                 return False
         return True
 
     def chunk_meets(self, bounds: tuple[Bound, ...], chunk: Mapping[str, int]) -> bool:
-        return all(b.least <= chunk.get(ALSO.get(b.what, b.what), 0) <= b.most for b in bounds)
+        return all(b.minimum <= chunk.get(ALSO.get(b.what, b.what), 0) <= b.maximum for b in bounds)
 
     def kept(self, pool: FreePool, node: int) -> bool:
         nodes, table = pool.nodes, self.snapshot.nodes
@@ -291,10 +291,10 @@ class Naive:
                     found.append(f"row {held.row}: {limit} area")
                 if limit.items is not None:
                     total = self.available(resource, name if kind == "partition" else "")
-                    most = limit.items.of(total)
+                    maximum = limit.items.of(total)
                     used = sum(one.taken[resource] for one in there if one.who[kind] == name)
-                    if used > most:
-                        found.append(f"row {held.row}: {limit} {used} > {most}")
+                    if used > maximum:
+                        found.append(f"row {held.row}: {limit} {used} > {maximum}")
         return found
 
     def _pools(self, second, there, held, resource) -> list[str]:

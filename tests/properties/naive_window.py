@@ -94,8 +94,8 @@ class Grid:
             nodes = [n for n, _ in where]
             if job.scatter and len(set(nodes)) < len(nodes):
                 continue
-            most = job.most_per_node[0]
-            if most and any(nodes.count(n) > most for n in nodes):
+            maximum = job.max_per_node[0]
+            if maximum and any(nodes.count(n) > maximum for n in nodes):
                 continue
             if list(where) == sorted(where):
                 yield where
@@ -138,7 +138,7 @@ def greedy(instance):
     return Instance(
         tuple(
             WindowJob(
-                j.submit_s, j.release_s, j.length_s, j.units, j.scatter, j.most_per_node, at, nodes
+                j.submit_s, j.release_s, j.length_s, j.units, j.scatter, j.max_per_node, at, nodes
             )
             for j, at, nodes in jobs
         ),
@@ -146,15 +146,15 @@ def greedy(instance):
     )  # fmt: skip
 
 
-def small_instance(seed, *, most=3):
+def small_instance(seed, *, maximum=3):
     """Two nodes or three, three jobs, one or two resources, something that runs.
 
-    `most` bounds nodes and amounts: with 2 all positions can be tried.
+    `maximum` bounds nodes and amounts: with 2 all positions can be tried.
     """
     dice = np.random.default_rng(seed)
-    n_nodes, n_resources = int(dice.integers(2, most + 1)), int(dice.integers(1, 3))
-    capacity = dice.integers(1, most + 1, (n_nodes, n_resources))
-    capacity[0] = most
+    n_nodes, n_resources = int(dice.integers(2, maximum + 1)), int(dice.integers(1, 3))
+    capacity = dice.integers(1, maximum + 1, (n_nodes, n_resources))
+    capacity[0] = maximum
     used = []
     for n in range(n_nodes):
         amount = dice.integers(0, capacity[n] + 1)

@@ -48,28 +48,28 @@ def limits(draw: st.DrawFn) -> Limit:
     kind = draw(st.sampled_from(ConsumerKind))
     names = {"user": USERS, "account": ACCOUNTS, "partition": PARTITIONS}[kind.value]
     resource = draw(st.sampled_from(["cpus", "cpus", "cpus", EACH, EACH, *RESOURCES]))
-    least = None if resource == EACH else draw(st.none() | st.integers(0, 16))
-    if resource == "mem" and least is not None:
-        least *= 256
+    minimum = None if resource == EACH else draw(st.none() | st.integers(0, 16))
+    if resource == "mem" and minimum is not None:
+        minimum *= 256
     percent = None if resource in ("jobs", "arrayjobs") else draw(st.none() | percents)
     return Limit(
         kind,
         draw(st.sampled_from([names[0], EACH, EACH])),
         resource,
-        None if least is None and percent is None else Items(least, percent),
+        None if minimum is None and percent is None else Items(minimum, percent),
         draw(st.sampled_from([None, None, None, 15, 35])),
         draw(st.sampled_from([None, None, None, 60, 240])),
         draw(validities),
     )
 
 
-def bounds(names: list[str], most: int) -> st.SearchStrategy[tuple[Bound, ...]]:
+def bounds(names: list[str], maximum: int) -> st.SearchStrategy[tuple[Bound, ...]]:
     def one(name: str) -> st.SearchStrategy[Bound]:
         scale = 256 if name == "mem" else 5 if name == TIME else 1
-        least = st.integers(0, most).map(lambda n: n * scale)
+        minimum = st.integers(0, maximum).map(lambda n: n * scale)
         return st.one_of(
-            st.builds(Bound, st.just(name), least),
-            st.builds(Bound, st.just(name), st.just(0), least),
+            st.builds(Bound, st.just(name), minimum),
+            st.builds(Bound, st.just(name), st.just(0), minimum),
         )
 
     return st.lists(st.sampled_from(names).flatmap(one), min_size=1, max_size=2).map(tuple)
@@ -151,13 +151,13 @@ sites = st.builds(
 
 @st.composite
 def jobs(draw: st.DrawFn, n_nodes: int) -> a_job:
-    least = draw(st.integers(1, n_nodes))
-    most = draw(st.integers(least, n_nodes))
+    minimum = draw(st.integers(1, n_nodes))
+    maximum = draw(st.integers(minimum, n_nodes))
     tasks = draw(st.sampled_from([0, 0, 0, 1, 3, 6]))
     array = draw(st.sampled_from([0, 0, 0, 0, 3]))
     job = a_job(
-        nodes=1 if tasks else least,
-        max_nodes=most,
+        nodes=1 if tasks else minimum,
+        max_nodes=maximum,
         limit_s=draw(st.sampled_from([10, 20, 30, LONGEST_S])),
         priority=draw(st.integers(1, 3)),
         partitions=draw(st.sampled_from([(0,), (1,), (0, 1)])),
@@ -173,7 +173,7 @@ def jobs(draw: st.DrawFn, n_nodes: int) -> a_job:
         user=draw(st.sampled_from(USERS)),
         account=draw(st.sampled_from(ACCOUNTS)),
         deadline_s=draw(st.sampled_from([0, 0, 0, 0, 60, 120])),
-        least_s=draw(st.sampled_from([0, 0, 10])),
+        min_s=draw(st.sampled_from([0, 0, 10])),
         max_power_w=draw(watts),
         learnt_max_power_w=draw(watts),
     )

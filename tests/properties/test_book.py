@@ -97,8 +97,8 @@ class Pair:
         for _ in range(rng.choice([1, 1, 1, 2, 3])):
             want = tuple(rng.choice([0, 1, 1, 2, 3]) for _ in range(self.n_res))
             count = rng.choice([1, 1, 2, 3])
-            most = rng.choice([0, 0, 0, 1, 2])
-            groups.append(Group(count, want, rng.randrange(len(self.naive.classes)), most))
+            maximum = rng.choice([0, 0, 0, 1, 2])
+            groups.append(Group(count, want, rng.randrange(len(self.naive.classes)), maximum))
         arrangement = int(rng.choice(list(Arrangement)))
         request = Request(tuple(groups), arrangement, rng.random() < 0.25)
         number = self.book.add_request(
@@ -107,7 +107,7 @@ class Pair:
             ints([g.cls for g in groups], np.int32),
             arrangement,
             request.exclusive,
-            ints([g.most for g in groups]),
+            ints([g.maximum for g in groups]),
         )
         self.requests.append((number, request))
         return number, request

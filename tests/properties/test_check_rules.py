@@ -91,11 +91,11 @@ def test_licences_that_a_reservation_keeps_are_for_its_own_jobs(now, later, brok
 
 def test_a_limit_that_is_cut_for_a_deadline_counts_as_it_is_cut():
     """A job that states no limit and must have ended soon; what the fuzzer found."""
-    snapshot = a_snapshot(jobs=[a_job(limit_s=0, deadline_s=500, least_s=60)])()
+    snapshot = a_snapshot(jobs=[a_job(limit_s=0, deadline_s=500, min_s=60)])()
     plan = without_rules(snapshot)
     assert (plan.start_s[0], plan.end_s[0]) == (0, 500)
-    for most_s, broken in ((500, 0), (499, 1)):
-        given = {"limits": [{"partition": "*", "resource": "cpus", "duration": f"{most_s}s"}]}
+    for max_s, broken in ((500, 0), (499, 1)):
+        given = {"limits": [{"partition": "*", "resource": "cpus", "duration": f"{max_s}s"}]}
         assert len(broken_rules(snapshot, parse_site(given), plan)) == broken
 
 

@@ -11,8 +11,8 @@ from schedbridge_contracts.reference_problem import Alternative, Job, Problem, R
 from tests.properties.node_tables import kernel
 
 
-def subset(rng: random.Random, n: int, least: int = 0) -> set[int]:
-    return set(rng.sample(range(n), rng.randint(least, n)))
+def subset(rng: random.Random, n: int, minimum: int = 0) -> set[int]:
+    return set(rng.sample(range(n), rng.randint(minimum, n)))
 
 
 def random_case(rng: random.Random) -> Problem:
@@ -69,11 +69,11 @@ def random_case(rng: random.Random) -> Problem:
     for i in range(rng.randint(1, 9) + rng.randint(0, pooled)):
         alternatives = []
         for _ in range(rng.choice([1, 1, 1, 2, 3])):
-            least = rng.randint(1, max(1, n_nodes // rng.choice([1, 2])))
-            most = least + rng.choice([0, 0, 1, n_nodes])
+            minimum = rng.randint(1, max(1, n_nodes // rng.choice([1, 2])))
+            maximum = minimum + rng.choice([0, 0, 1, n_nodes])
             latest = rng.choice([-1, 0, 0, 2, 5, 9, 15]) if rng.random() < bound else NEVER
             alternatives.append(
-                Alternative(rng.randrange(n_class), rng.choice(lengths), least, most, latest)
+                Alternative(rng.randrange(n_class), rng.choice(lengths), minimum, maximum, latest)
             )
         tasks = 0 if plain or rng.random() < 0.5 else rng.randint(1, 8)
         jobs.append(

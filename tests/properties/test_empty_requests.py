@@ -25,7 +25,7 @@ PLANS = [
 
 def empty_handed(dice: random.Random) -> a_job:
     """A job that asks for little, and of most things for nothing."""
-    zero_or = lambda most: dice.choice((0, 0, dice.randint(1, most)))  # noqa: E731
+    zero_or = lambda maximum: dice.choice((0, 0, dice.randint(1, maximum)))  # noqa: E731
     tasks = zero_or(4)
     return a_job(
         nodes=1,

@@ -56,7 +56,7 @@ def started(plan):
     return bool(len(plan)) and not np.isin(plan.start_s, (NEVER, UNPLANNED)).any()
 
 
-def least(snapshot, preference):
+def minimum(snapshot, preference):
     """The least objective of any order, each job at its earliest start."""
     costs = []
     for order in itertools.permutations(range(len(snapshot.jobs))):
@@ -86,7 +86,7 @@ def test_nothing_costs_less_than_a_stated_gap_allows(name):
         waited = float((1 + (snapshot.now_s - snapshot.jobs.submit_s[plan.job]) / length_s).sum())
         fixed = 0.0 if name == "search" else waited
         bound = fixed + (done.found - fixed) * (1 - done.gap)
-        assert least(snapshot, preference) >= bound - 1e-4 * done.found, f"seed {seed}"
+        assert minimum(snapshot, preference) >= bound - 1e-4 * done.found, f"seed {seed}"
     assert seen[False] or name == "pcp20", "no gap was ever known"
     assert seen[True] or name == "search", "all gaps were known"
 

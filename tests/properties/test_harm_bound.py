@@ -22,9 +22,9 @@ from tests.workloads import ReferenceBackfill
 HOUR = 3600.0
 
 
-def cost(asked, start, least, waited, halves):
+def cost(asked, start, minimum, waited, halves):
     """The cost without breaches, in floating point."""
-    has = (least != NEVER) & (start != NEVER)
+    has = (minimum != NEVER) & (start != NEVER)
     late = np.maximum(start - asked.due, 0)[has]
     before = waited[has]
     more = ((before + late) / HOUR) ** (halves / 2) - (before / HOUR) ** (halves / 2)
@@ -77,17 +77,17 @@ def test_few_units_get_the_best_order_within_the_bounds(seed):
             orders=asked.orders, lead=asked.lead, effort=0, steps=0, patience=20, seed=1,
             latest=latest, waited=waited, halves=halves,
         )  # fmt: skip
-        least = np.array(
+        minimum = np.array(
             [starts(asked.problem, np.array([j, *np.delete(np.arange(n), j)]))[j] for j in range(n)]
         )
         costs = []
         for order in itertools.permutations(range(len(asked.indptr) - 1)):
             start = starts(asked.problem, asked.jobs(np.array(order)))
-            missed = (start == NEVER) & (least != NEVER)
+            missed = (start == NEVER) & (minimum != NEVER)
             if (start <= latest).all() and not missed.any():
-                costs.append(cost(asked, start, least, waited, halves))
-        if costs and not ((found.start == NEVER) & (least != NEVER)).any():
-            assert cost(asked, found.start, least, waited, halves) == pytest.approx(
+                costs.append(cost(asked, start, minimum, waited, halves))
+        if costs and not ((found.start == NEVER) & (minimum != NEVER)).any():
+            assert cost(asked, found.start, minimum, waited, halves) == pytest.approx(
                 min(costs), rel=1e-6, abs=1.0
             )
             assert found.bound <= min(costs) * (1 + 1e-6) + n

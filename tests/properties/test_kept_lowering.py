@@ -61,7 +61,7 @@ def jobs(draw: st.DrawFn) -> a_job:
         array_tasks=draw(st.sampled_from((0, 0, 3))),
         array_startable=2,
         deadline_s=draw(st.sampled_from((0, 0, 0, 1200))),
-        least_s=draw(st.sampled_from((0, 0, 0, 0, 30))),
+        min_s=draw(st.sampled_from((0, 0, 0, 0, 30))),
         no_place=draw(st.sampled_from((False, False, False, True))),
         reservation=draw(st.sampled_from((-1, -1, 0))),
         switches=draw(st.sampled_from((0, 0, 0, 1))),

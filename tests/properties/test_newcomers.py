@@ -38,8 +38,8 @@ class Crowd:
 
     def __init__(self, seed):
         self.dice, self.now = np.random.default_rng(seed), 50.0
-        self.most = int(self.dice.integers(3, 9))
-        self.places, self.here = Newcomers(self.most), []
+        self.maximum = int(self.dice.integers(3, 9))
+        self.places, self.here = Newcomers(self.maximum), []
         self.sent_away = Counter()
 
     def first_to_go(self):
@@ -49,8 +49,8 @@ class Crowd:
 
     def judge(self):
         assert list(self.places) == [name for name, _, _ in self.here]
-        assert len(self.places) <= self.most
-        if len(self.here) < self.most:
+        assert len(self.places) <= self.maximum
+        if len(self.here) < self.maximum:
             assert self.places.in_the_way(self.now) is None
             assert self.places.room_at(self.now) == self.now
             return
@@ -67,7 +67,7 @@ class Crowd:
             (gone,) = [each for each in self.here if each[0] == other]
             self.sent_away[gone[1]] += 1
             self.leave(gone)
-        if self.places.room_at(self.now) <= self.now and len(self.here) < self.most:
+        if self.places.room_at(self.now) <= self.now and len(self.here) < self.maximum:
             self.places.add(name, source_of(address), self.now)
             self.here.append((name, naive_source(address), self.now))
 

@@ -53,10 +53,10 @@ def starts(problem: NodeProblem, jobs: np.ndarray) -> np.ndarray:
     return found
 
 
-def cost(weight: np.ndarray, due: np.ndarray, start: np.ndarray, least: np.ndarray) -> float:
+def cost(weight: np.ndarray, due: np.ndarray, start: np.ndarray, minimum: np.ndarray) -> float:
     late = np.where(start == NEVER, 0, np.maximum(start - due, 0))
-    missed = (start == NEVER) & (least != NEVER)
-    return float((weight * late)[least != NEVER].sum()) + MISS * int(missed.sum())
+    missed = (start == NEVER) & (minimum != NEVER)
+    return float((weight * late)[minimum != NEVER].sum()) + MISS * int(missed.sum())
 
 
 @dataclasses.dataclass
@@ -150,12 +150,12 @@ def test_costs_what_it_says(seed: int) -> None:
         asked = Asked.of(random_case(rng), rng)
         found = asked.search()
         n = len(found.start)
-        least = np.array(
+        minimum = np.array(
             [starts(asked.problem, np.array([j, *np.delete(np.arange(n), j)]))[j] for j in range(n)]
         )
-        assert found.cost == cost(asked.weight, asked.due, found.start, least)
+        assert found.cost == cost(asked.weight, asked.due, found.start, minimum)
         given = starts(asked.problem, asked.jobs(asked.orders[0]))
-        assert found.given_cost == cost(asked.weight, asked.due, given, least)
+        assert found.given_cost == cost(asked.weight, asked.due, given, minimum)
 
 
 @each(seed=range(20))

@@ -111,10 +111,10 @@ def test_one_resize_is_judged_as_the_oracle_judges_it(seed, rules, data):
     width = data.draw(st.sampled_from(choices))
     asked = Resizes.of([(row, NOW_S + 5, to_width(world, row, width), "")])
     assert bool(len(permitted(world, site, asked))) == naive(world, rules, row, width)
-    most, why = ResizeBounds(world, rules).most(row)
+    maximum, why = ResizeBounds(world, rules).maximum(row)
     if width > held:
-        assert (width <= most) == naive(world, rules, row, width)
-        assert width <= most or why
+        assert (width <= maximum) == naive(world, rules, row, width)
+        assert width <= maximum or why
 
 
 @given(seed=st.integers(0, 10_000), rules=limits())
@@ -138,12 +138,12 @@ def test_a_stage_that_knows_no_limits_keeps_them(seed, rules):
 def test_what_policies_see_is_what_the_check_allows(seed, rules):
     world = a_world(seed)
     seen = bounded(world, rules)
-    for row, most in enumerate(seen.running.max_nodes.tolist()):
+    for row, maximum in enumerate(seen.running.max_nodes.tolist()):
         held = int(np.diff(world.running.indptr)[row])
         widths = range(held + 1, int(world.running.max_nodes[row]) + 1)
         allowed = [width for width in widths if naive(world, rules, row, width)]
-        assert most <= max([held, *allowed])
-        assert most == 0 or not allowed or most == max(allowed)
+        assert maximum <= max([held, *allowed])
+        assert maximum == 0 or not allowed or maximum == max(allowed)
     again = bounded(seen, rules)
     assert again.running.max_nodes.tolist() == seen.running.max_nodes.tolist()
 

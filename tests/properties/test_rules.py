@@ -43,9 +43,9 @@ def limits(draw: st.DrawFn, kinds: tuple[ConsumerKind, ...]) -> Limit:
     kind = draw(st.sampled_from(kinds))
     names = {"user": USERS, "account": ACCOUNTS, "partition": PARTITIONS}[kind.value]
     resource = draw(st.sampled_from(["cpus", "cpus", EACH, EACH, *RESOURCES]))
-    least = None if resource == EACH else draw(st.none() | st.integers(0, 12))
+    minimum = None if resource == EACH else draw(st.none() | st.integers(0, 12))
     percent = None if resource in ("jobs", "arrayjobs") else draw(st.none() | percents)
-    items = None if least is None and percent is None else Items(least, percent)
+    items = None if minimum is None and percent is None else Items(minimum, percent)
     return Limit(
         kind,
         draw(st.sampled_from([names[0], EACH])),
@@ -159,7 +159,7 @@ class Seconds:
             (access.users is None or who[ConsumerKind.USER] in access.users)
             and (access.accounts is None or who[ConsumerKind.ACCOUNT] in access.accounts)
             and (access.partitions is None or who[ConsumerKind.PARTITION] in access.partitions)
-            and all(bound.least <= asked[bound.what] <= bound.most for bound in access.bounds)
+            and all(bound.minimum <= asked[bound.what] <= bound.maximum for bound in access.bounds)
             for access in pool.access
         )
 
@@ -180,8 +180,8 @@ class Seconds:
                         return False
                     if limit.items is not None:
                         total = AVAILABLE.get(resource, 0) // half
-                        most = limit.items.of(total)
-                        if self.sum_at(t, resource, kind, name) + amount > most:
+                        maximum = limit.items.of(total)
+                        if self.sum_at(t, resource, kind, name) + amount > maximum:
                             return False
             for pool in self.rules.free_pools:
                 if pool.resource != resource or self.lets_in(pool, job):

@@ -55,7 +55,7 @@ class Fabric:
 
 
 @st.composite
-def fabrics(draw: st.DrawFn, most_leaves: int = 5, most_nodes: int = 9) -> Fabric:
+def fabrics(draw: st.DrawFn, most_leaves: int = 5, max_nodes: int = 9) -> Fabric:
     """Up to three levels, unequal switches, one or two roots."""
     leaves = draw(st.integers(1, most_leaves))
     roots = draw(st.integers(1, 2))
@@ -70,7 +70,7 @@ def fabrics(draw: st.DrawFn, most_leaves: int = 5, most_nodes: int = 9) -> Fabri
     for root in range(top, top + roots):  # a switch that nothing hangs on is a leaf without nodes
         if root not in parent and draw(st.booleans()):
             parent[draw(st.integers(0, leaves - 1))] = root
-    n_nodes = draw(st.integers(1, most_nodes))
+    n_nodes = draw(st.integers(1, max_nodes))
     leaf_of_node = [draw(st.integers(0, leaves - 1)) for _ in range(n_nodes)]
     idle = sorted(draw(st.sets(st.integers(0, n_nodes - 1), min_size=1)))
     return Fabric(parent, leaf_of_node, idle)
@@ -110,7 +110,7 @@ def test_cost_from_counts_is_the_cost_pair_by_pair(
 
 
 @st.composite
-def tall_fabrics(draw: st.DrawFn, most_nodes: int = 10) -> Fabric:
+def tall_fabrics(draw: st.DrawFn, max_nodes: int = 10) -> Fabric:
     """Three or four levels, unequal switches of unequal heights, one fabric or two."""
     widths = [draw(st.integers(2, 4)), 3, 2][: draw(st.integers(2, 3))]
     widths.append(draw(st.integers(1, 2)))
@@ -124,7 +124,7 @@ def tall_fabrics(draw: st.DrawFn, most_nodes: int = 10) -> Fabric:
             parent.append(first[above] + draw(st.integers(0, widths[above] - 1)))
     parent += [-1] * widths[-1]
     with_nodes = [v for v in range(len(parent)) if v not in parent]
-    n_nodes = draw(st.integers(2, most_nodes))
+    n_nodes = draw(st.integers(2, max_nodes))
     leaf_of_node = [draw(st.sampled_from(with_nodes)) for _ in range(n_nodes)]
     idle = sorted(draw(st.sets(st.integers(0, n_nodes - 1), min_size=2)))
     return Fabric(parent, leaf_of_node, idle)
@@ -198,7 +198,7 @@ def test_compact_is_legal_and_between_its_bound_and_contiguous(
 
 
 @settings(deadline=None)
-@given(fabrics(most_nodes=7), st.data())
+@given(fabrics(max_nodes=7), st.data())
 def test_the_bound_holds_for_every_placement(fabric: Fabric, data: st.DataObject) -> None:
     sizes = data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=2))
     ways = [
@@ -265,16 +265,16 @@ class Seats:
     nodes: list[int]
     kind: list[int]
     holder: list[int]
-    most: list[int]
+    maximum: list[int]
 
     def after(self, moves: int) -> list[int]:
-        columns = (ints(self.nodes), ints(self.kind), ints(self.holder), ints(self.most))
+        columns = (ints(self.nodes), ints(self.kind), ints(self.holder), ints(self.maximum))
         found: list[int] = self.fabric.tree.exchange(PAPER, *columns, moves, 3).tolist()
         return found
 
     def cost(self, holder: list[int]) -> float:
         return sum(
-            self.fabric.cost(self.held(holder, job), "paper") for job in range(len(self.most))
+            self.fabric.cost(self.held(holder, job), "paper") for job in range(len(self.maximum))
         )
 
     def held(self, holder: list[int], job: int) -> tuple[int, ...]:
@@ -295,8 +295,8 @@ def seats(draw: st.DrawFn) -> Seats:
         for node in fabric.idle
         for at in [roots.index(fabric.path(node)[-1])]
     ]  # no job across two fabrics
-    most = draw(st.lists(st.integers(0, 3), min_size=jobs, max_size=jobs))
-    return Seats(fabric, fabric.idle, kind, holder, most)
+    maximum = draw(st.lists(st.integers(0, 3), min_size=jobs, max_size=jobs))
+    return Seats(fabric, fabric.idle, kind, holder, maximum)
 
 
 @settings(deadline=None)
@@ -306,7 +306,7 @@ def test_an_exchange_leaves_everybody_as_many_of_each_kind_and_costs_no_more(
 ) -> None:
     after = given_.after(moves)
     before = given_.holder
-    for job in range(-1, len(given_.most)):
+    for job in range(-1, len(given_.maximum)):
         for kind in (-1, 0, 1):
             had, has = (
                 [k for k, who in zip(given_.kind, holders, strict=True) if who == job and k == kind]
@@ -316,8 +316,8 @@ def test_an_exchange_leaves_everybody_as_many_of_each_kind_and_costs_no_more(
     stay = [who for who, kind in zip(before, given_.kind, strict=True) if kind < 0]
     assert stay == [who for who, kind in zip(after, given_.kind, strict=True) if kind < 0]
     assert given_.cost(after) <= given_.cost(before) + 1e-6
-    for job, most in enumerate(given_.most):
-        allowed = max(most, given_.leaves(before, job)) if most else len(given_.nodes)
+    for job, maximum in enumerate(given_.maximum):
+        allowed = max(maximum, given_.leaves(before, job)) if maximum else len(given_.nodes)
         assert given_.leaves(after, job) <= allowed
 
 
@@ -332,8 +332,9 @@ def test_no_exchange_of_two_is_left_that_gains(given_: Seats) -> None:
         other = list(after)
         other[a], other[b] = after[b], after[a]
         if all(
-            not most or given_.leaves(other, job) <= max(most, given_.leaves(given_.holder, job))
-            for job, most in enumerate(given_.most)
+            not maximum
+            or given_.leaves(other, job) <= max(maximum, given_.leaves(given_.holder, job))
+            for job, maximum in enumerate(given_.maximum)
         ):
             assert given_.cost(other) >= cost - 1e-6
 
@@ -343,7 +344,7 @@ def test_no_exchange_of_two_is_left_that_gains(given_: Seats) -> None:
 def test_annealing_finds_the_best_exchange_of_small_ones(given_: Seats) -> None:
     # Between fabrics that are not connected no single exchange may pay, though two would.
     assume(given_.fabric.parent.count(-1) == 1)
-    free = replace(given_, most=[0] * len(given_.most))
+    free = replace(given_, maximum=[0] * len(given_.maximum))
     kinds = [[at for at, kind in enumerate(free.kind) if kind == which] for which in (0, 1)]
     if max(map(len, kinds)) > 5:
         return
@@ -359,7 +360,12 @@ def test_annealing_finds_the_best_exchange_of_small_ones(given_: Seats) -> None:
 
 def test_exchange_refuses_what_it_cannot_read() -> None:
     tree = Tree(ints([1, -1]), ints([0, 0, -1]))
-    good = {"nodes": ints([0, 1]), "kind": ints([0, 0]), "holder": ints([0, -1]), "most": ints([0])}
+    good = {
+        "nodes": ints([0, 1]),
+        "kind": ints([0, 0]),
+        "holder": ints([0, -1]),
+        "most": ints([0]),
+    }
     for name, bad, word in (
         ("nodes", ints([0, 2]), "nodes"),
         ("kind", ints([0]), "kind"),

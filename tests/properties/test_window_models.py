@@ -54,7 +54,7 @@ def test_pcp19_finds_the_least_slowdown_there_is(seed):
 
 @each(seed=SEEDS)
 def test_pcp20_finds_the_least_slowdown_there_is_on_positions(seed):
-    instance = small_instance(seed, most=2)
+    instance = small_instance(seed, maximum=2)
     weights = slowdown(instance)
     schedule, answer = pcp20.Pcp20().solve(instance, weights, ask)
     assert answer.proved
@@ -74,9 +74,9 @@ def test_hcp19_is_no_better_than_the_least_and_its_bound_holds(seed):
     instance = small_instance(seed)
     weights = slowdown(instance)
     schedule, answer = hcp19.Hcp19().solve(instance, weights, ask)
-    least = best(instance, weights, positions=False)
-    assert answer.bound <= least + 1e-6
-    assert cost(weights, schedule.start_s) >= least
+    minimum = best(instance, weights, positions=False)
+    assert answer.bound <= minimum + 1e-6
+    assert cost(weights, schedule.start_s) >= minimum
 
 
 def wide_instance(n_nodes, n_jobs=4, units=3):

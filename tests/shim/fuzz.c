@@ -107,7 +107,7 @@ static unsigned decode(const unsigned char *bytes, size_t count) {
     pb_cycle_reply_t *reply =
         reply_cycle(&scale, exact, count, &allocator, problem, sizeof(problem));
     EXPECT(!reply == (problem[0] != 0));
-    EXPECT(memory.most <= 4096 + 256 * count);
+    EXPECT(memory.maximum <= 4096 + 256 * count);
     if (reply) {
         EXPECT(reply->n_decisions <= 2 * scale.jobs + scale.cpus + 1024);
         look_at(reply, &results);
@@ -119,7 +119,7 @@ static unsigned decode(const unsigned char *bytes, size_t count) {
         EXPECT(strlen(problem) > 10);
     }
     pb_hello_reply_t *hello = reply_hello(exact, count, &allocator, problem, sizeof(problem));
-    EXPECT(memory.most <= 8192 + 256 * count);
+    EXPECT(memory.maximum <= 8192 + 256 * count);
     if (hello)
         schedbridge__v1__hello_reply__free_unpacked(hello, &allocator);
     EXPECT_NUMBER(memory.now, 0);
@@ -155,8 +155,8 @@ static void read_requests(void) {
     }
     text[length] = 0;
     snprintf(place, sizeof(place), "%s", text + random_below((unsigned)length + 1));
-    size_t most = 1 + random_below(1000), names = names_count(text, most);
-    EXPECT(names <= most);
+    size_t maximum = 1 + random_below(1000), names = names_count(text, maximum);
+    EXPECT(names <= maximum);
     EXPECT(strlen(plain(line, sizeof(line), text)) < sizeof(line));
     arena_t arena = {0};
     EXPECT(strlen(arena_cut(&arena, text, 30)) <= 30);

@@ -18,10 +18,10 @@
 #include "slurm_mock.h"
 
 #define NODES 8
-#define MOST_JOBS 24
-#define MOST_DECISIONS 40
+#define MAX_JOBS 24
+#define MAX_DECISIONS 40
 #define WORLD_ROUNDS 3000
-#define MOST_MEMORY ((size_t)64 * 1024 * 1024)
+#define MAX_MEMORY ((size_t)64 * 1024 * 1024)
 
 size_t __sanitizer_get_current_allocated_bytes(void); // of the sanitizers
 
@@ -124,7 +124,7 @@ static job_record_t *any_job(void) {
 }
 
 static void new_job(void) {
-    if (job_list->count >= MOST_JOBS)
+    if (job_list->count >= MAX_JOBS)
         return;
     uint32_t id = next_id++;
     job_record_t *job = one_in(4) ? mock_array(id, 1 + random_below(5)) : mock_job(id);
@@ -311,18 +311,18 @@ static void happen(void) {
 
 // ---------------------------------------------------------------- a service that says anything
 
-static pb_decision_t decisions[MOST_DECISIONS], *list[MOST_DECISIONS];
-static pb_start_t starts[MOST_DECISIONS];
-static pb_planned_start_t planned[MOST_DECISIONS];
-static pb_pending_t reasons[MOST_DECISIONS];
-static pb_node_use_t uses[MOST_DECISIONS], *use_list[MOST_DECISIONS];
+static pb_decision_t decisions[MAX_DECISIONS], *list[MAX_DECISIONS];
+static pb_start_t starts[MAX_DECISIONS];
+static pb_planned_start_t planned[MAX_DECISIONS];
+static pb_pending_t reasons[MAX_DECISIONS];
+static pb_node_use_t uses[MAX_DECISIONS], *use_list[MAX_DECISIONS];
 static pb_reserve_t reserve;
 static pb_unreserve_t unreserve;
-static pb_resize_t resizes[MOST_DECISIONS];
+static pb_resize_t resizes[MAX_DECISIONS];
 static pb_progress_t progress;
 static pb_requeue_t requeue;
 static pb_extend_t extension;
-static char texts[MOST_DECISIONS][4][64];
+static char texts[MAX_DECISIONS][4][64];
 
 static const char *some_nodes(char *text, size_t bytes) {
     static const char *const odd[] = {
@@ -429,7 +429,7 @@ static void decide(size_t n) {
 static void script(const pb_cycle_request_t *request, pb_cycle_reply_t *reply) {
     (void)request;
     reply->decisions = list;
-    for (unsigned wanted = random_below(one_in(20) ? MOST_DECISIONS : 12); wanted; wanted--)
+    for (unsigned wanted = random_below(one_in(20) ? MAX_DECISIONS : 12); wanted; wanted--)
         decide(reply->n_decisions++);
     reply->wake_after_s = one_in(10) ? any32(1) : 0;
     if (one_in(40))
@@ -444,7 +444,7 @@ static void script(const pb_cycle_request_t *request, pb_cycle_reply_t *reply) {
 
 // What has arrived, for the judge of starts.
 static pb_cycle_reply_t *arrived;
-static uint64_t decided_before, started_by[MOST_DECISIONS];
+static uint64_t decided_before, started_by[MAX_DECISIONS];
 static size_t n_started;
 
 static void note_arrival(const unsigned char *bytes, size_t count) {
@@ -503,7 +503,7 @@ static void judge_start(job_record_t *job) {
         allowed = bits_print(nodes) == bits_print(given) &&
                   (uint32_t)bit_set_count(given) == job->details->min_nodes;
         FREE_NULL_BITMAP(nodes);
-        if (allowed && n_started < MOST_DECISIONS)
+        if (allowed && n_started < MAX_DECISIONS)
             started_by[n_started++] = decision->id;
     }
     if (!allowed)
@@ -625,7 +625,7 @@ int main(int count, char **arguments) {
         if (round % WORLD_ROUNDS == 0) {
             if (round)
                 end_world();
-            EXPECT(__sanitizer_get_current_allocated_bytes() < MOST_MEMORY);
+            EXPECT(__sanitizer_get_current_allocated_bytes() < MAX_MEMORY);
             begin_world();
         }
         play();
@@ -634,7 +634,7 @@ int main(int count, char **arguments) {
                    __sanitizer_get_current_allocated_bytes());
             fflush(stdout);
         }
-        EXPECT(round % 100 || __sanitizer_get_current_allocated_bytes() < MOST_MEMORY);
+        EXPECT(round % 100 || __sanitizer_get_current_allocated_bytes() < MAX_MEMORY);
     }
     end_world();
     printf("fuzz_cycle: %lu starts, %lu stale decisions; replies understood %lu, refused %lu; "

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 typedef struct {
-    size_t now, most;
+    size_t now, maximum;
 } memory_t;
 
 static void *memory_take(void *context, size_t bytes) {
@@ -16,8 +16,8 @@ static void *memory_take(void *context, size_t bytes) {
     size_t *piece = malloc(bytes + 16);
     *piece = bytes + 16;
     memory->now += bytes + 16;
-    if (memory->now > memory->most)
-        memory->most = memory->now;
+    if (memory->now > memory->maximum)
+        memory->maximum = memory->now;
     return (char *)piece + 16;
 }
 

@@ -486,7 +486,7 @@ static void a_node_that_the_user_excluded_stays_so(void) {
 
 static void time_limits_are_cut_as_far_as_the_job_allows(void) {
     static const struct {
-        uint32_t least, limit, most; // minutes; the last one of the partition
+        uint32_t minimum, limit, maximum; // minutes; the last one of the partition
         int64_t wanted_s;
         uint32_t given; // 0: invalid
     } cases[] = {{5, 60, INFINITE, 600, 10},
@@ -503,9 +503,9 @@ static void time_limits_are_cut_as_far_as_the_job_allows(void) {
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         begin();
         job_record_t *job = waiting_array(1, 2);
-        job->time_min = cases[i].least;
+        job->time_min = cases[i].minimum;
         job->time_limit = cases[i].limit;
-        job->part_ptr->max_time = cases[i].most;
+        job->part_ptr->max_time = cases[i].maximum;
         start(job, "n1")->time_limit_s = cases[i].wanted_s;
         EXPECT(apply());
         if (cases[i].given) {

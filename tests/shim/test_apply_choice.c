@@ -92,7 +92,7 @@ static void preferred_features_are_tried_first(void) {
 
 static void the_width_between_two_bounds_is_slurms(void) {
     static const struct {
-        uint32_t least, most, tasks;
+        uint32_t minimum, maximum, tasks;
         const char *devices;
         bool unmodelled;
     } cases[] = {{1, 3, 1, "gres/gpu:4", true},  {2, 2, 2, "gres/gpu:4", false},
@@ -104,8 +104,8 @@ static void the_width_between_two_bounds_is_slurms(void) {
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         begin();
         job_record_t *job = waiting(1);
-        job->details->min_nodes = cases[i].least;
-        job->details->max_nodes = cases[i].most;
+        job->details->min_nodes = cases[i].minimum;
+        job->details->max_nodes = cases[i].maximum;
         job->details->num_tasks = cases[i].tasks;
         job->tres_per_job = xstrdup(cases[i].devices);
         EXPECT(job_is_unmodelled(job) == cases[i].unmodelled);

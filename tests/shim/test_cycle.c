@@ -326,7 +326,7 @@ static void a_number_that_leaps_locks_nobody_out(void) {
 
 // ---------------------------------------------------------------- silence
 
-static void expect_fallback(const char *words, unsigned most_errors) {
+static void expect_fallback(const char *words, unsigned max_errors) {
     int64_t began_us = mock.now_us;
     while (!cycle.fallback.active && mock.now_us < began_us + 60000000)
         live(10);
@@ -337,7 +337,7 @@ static void expect_fallback(const char *words, unsigned most_errors) {
     EXPECT(!slurmctld_config.scheduling_disabled);
     EXPECT_NUMBER(mock.schedules, 1);
     live(600000); // ten minutes
-    EXPECT(mock.errors <= most_errors);
+    EXPECT(mock.errors <= max_errors);
     EXPECT_NUMBER(cycle.fallback.times, 1);
 }
 

@@ -82,7 +82,7 @@ static void wrong_values_are_named_and_mended(void) {
 static void a_number_of_nodes_that_is_not_allowed_is_refused(void) {
     static const struct {
         const char *words;
-        uint32_t least, most;
+        uint32_t minimum, maximum;
         const char *rather; // NULL: it is allowed
     } cases[] = {
         {"malleable=1-8 node-constraints=pof2", 3, 3, "give --nodes=2 or --nodes=4, or leave"},
@@ -112,7 +112,8 @@ static void a_number_of_nodes_that_is_not_allowed_is_refused(void) {
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         malleable_t found;
         EXPECT(accept(cases[i].words, &found));
-        bool good = malleable_fits(&found, cases[i].least, cases[i].most, problem, sizeof(problem));
+        bool good =
+            malleable_fits(&found, cases[i].minimum, cases[i].maximum, problem, sizeof(problem));
         EXPECT(good == (cases[i].rather == NULL));
         if (cases[i].rather)
             EXPECT_SAYS(problem, cases[i].rather);

@@ -183,7 +183,7 @@ static void a_longer_time_stays_within_the_wall_limits(void) {
     static const struct {
         uint32_t of_part, of_job, of_assoc;
         bool over;
-        uint32_t longest, least;
+        uint32_t longest, minimum;
     } cases[] = {
         {INFINITE, INFINITE, INFINITE, false, INFINITE, 1},
         {INFINITE, INFINITE, 20, false, 20, 2},
@@ -207,9 +207,9 @@ static void a_longer_time_stays_within_the_wall_limits(void) {
         uint64_t version = job_version(job);
         accounting_enforce = ACCOUNTING_ENFORCE_LIMITS;
         EXPECT_NUMBER(longest_minutes(job, part), cases[i].longest);
-        EXPECT_NUMBER(molded_least_nodes(job), cases[i].least);
+        EXPECT_NUMBER(molded_min_nodes(job), cases[i].minimum);
         EXPECT_NUMBER(molded_minutes(job, part, 1), MIN(40, cases[i].longest));
-        EXPECT((job_version(job) != version) == (cases[i].least > 1));
+        EXPECT((job_version(job) != version) == (cases[i].minimum > 1));
         part->max_time = 12;
         EXPECT_NUMBER(longest_minutes(job, part), MIN(12, cases[i].longest));
         job->limit_set.time = ADMIN_SET_LIMIT;
@@ -226,9 +226,9 @@ static void a_job_whose_partition_is_gone_can_be_reported(void) {
     part_record_t *part = job->part_ptr;
     accounting_enforce = ACCOUNTING_ENFORCE_LIMITS;
     job->part_ptr = NULL;
-    EXPECT_NUMBER(molded_least_nodes(job), 1);
+    EXPECT_NUMBER(molded_min_nodes(job), 1);
     job->time_limit = NO_VAL;
-    EXPECT_NUMBER(molded_least_nodes(job), 1);
+    EXPECT_NUMBER(molded_min_nodes(job), 1);
     accounting_enforce = 0;
     job->part_ptr = part;
     end();

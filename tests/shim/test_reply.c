@@ -56,7 +56,7 @@ static pb_cycle_reply_t *read_reply(const reply_scale_t *scale) {
 static void refused(const reply_scale_t *scale, const char *words) {
     EXPECT(!read_reply(scale));
     EXPECT_SAYS(problem, words);
-    EXPECT_NUMBER(memory.most, 0);
+    EXPECT_NUMBER(memory.maximum, 0);
     count = 0;
 }
 
@@ -187,9 +187,9 @@ static void what_is_no_message_is_refused(void) {
 static void scales_of_any_size_do_no_harm(void) {
     const reply_scale_t endless = {SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX};
     const reply_scale_t none = {0};
-    EXPECT_NUMBER(reply_most_bytes(&endless), FRAME_MAX_REPLY);
-    EXPECT(reply_most_bytes(&none) >= KIB * KIB);
-    EXPECT(reply_most_bytes(&large) == FRAME_MAX_REPLY);
+    EXPECT_NUMBER(reply_max_bytes(&endless), FRAME_MAX_REPLY);
+    EXPECT(reply_max_bytes(&none) >= KIB * KIB);
+    EXPECT(reply_max_bytes(&large) == FRAME_MAX_REPLY);
     empty_decisions(1000);
     understood(&endless);
     empty_decisions(1000);
@@ -220,7 +220,7 @@ static void memory_is_a_small_multiple_of_the_reply(void) {
     reply.n_decisions = 20000;
     count = protobuf_c_message_pack(&reply.base, bytes);
     EXPECT(read_reply(&large));
-    size_t real = memory.most / 20000;
+    size_t real = memory.maximum / 20000;
     EXPECT(real < 2000);
     count = 0;
     free(decisions);
@@ -228,7 +228,7 @@ static void memory_is_a_small_multiple_of_the_reply(void) {
     // The worst that is let through, for so many jobs.
     empty_decisions(2 * large.jobs + large.cpus + 1024);
     EXPECT(read_reply(&large));
-    EXPECT(memory.most < (2 * large.jobs + large.cpus + 1024) * real);
+    EXPECT(memory.maximum < (2 * large.jobs + large.cpus + 1024) * real);
     count = 0;
 }
 

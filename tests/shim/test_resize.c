@@ -7,8 +7,8 @@
 #include "resize/resize.h"
 #include "rules/raised_limit.h"
 
-static Schedbridge__V1__Resize resizes[MOST];
-static Schedbridge__V1__Progress said_so[MOST];
+static Schedbridge__V1__Resize resizes[MAX];
+static Schedbridge__V1__Progress said_so[MAX];
 
 // A job that runs on the second node and may have one to eight.
 static job_record_t *running_with(uint32_t id, const char *option) {
@@ -380,7 +380,7 @@ static void unlimited(job_record_t *job) {
 static void limits_in_accounting_are_on_all_nodes_of_a_job(void) {
     static const struct {
         int kind;
-        uint64_t most, minutes; // that two nodes more just have
+        uint64_t maximum, minutes; // that two nodes more just have
         const char *words;
     } cases[] = {{TRES_ARRAY_CPU, 12, 120, "it would have cpu=12"},
                  {TRES_ARRAY_MEM, 3000, 30000, "it would have mem=3000"},
@@ -390,7 +390,7 @@ static void limits_in_accounting_are_on_all_nodes_of_a_job(void) {
     uint16_t admin[TRES_COUNT] = {ADMIN_SET_LIMIT, ADMIN_SET_LIMIT, ADMIN_SET_LIMIT};
     begin();
     job_record_t *job = limited(&qos, &assoc);
-    mock.most_nodes = 2;
+    mock.max_nodes = 2;
     expect_none(job, "n[2-4]", LIMITED, "lets the job have 2");
     unlimited(job);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -401,7 +401,7 @@ static void limits_in_accounting_are_on_all_nodes_of_a_job(void) {
             bool minutes = by & 1;
             uint64_t *of_assoc = minutes ? assoc.max_tres_mins_ctld : assoc.max_tres_ctld;
             uint64_t *of_qos = minutes ? qos.max_tres_mins_pj_ctld : qos.max_tres_pj_ctld;
-            uint64_t enough = minutes ? cases[i].minutes : cases[i].most;
+            uint64_t enough = minutes ? cases[i].minutes : cases[i].maximum;
             (by & 2 ? of_qos : of_assoc)[kind] = enough - 1;
             expect_none(job, "n[2-4]", LIMITED, cases[i].words);
             expect_none(job, "n[2-4]", LIMITED, minutes ? "MaxTRESMins" : "(MaxTRES)");

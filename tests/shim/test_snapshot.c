@@ -272,7 +272,7 @@ static void nodes_that_a_group_has_already_count_once(void) {
         if (i == 6)
             bit_clear(job->part_ptr->node_bitmap, node_record_count - 1);
         mock.group = group;
-        mock.group_most = 2;
+        mock.group_max = 2;
         accounting_enforce = ACCOUNTING_ENFORCE_LIMITS;
         scan();
         EXPECT_NUMBER(told("1")->hold, cases[i].held ? PB(HOLD__HOLD_LIMIT) : PB(HOLD__HOLD_NONE));

@@ -45,10 +45,12 @@ class Tale:
         return self.add("service_up", life=life, epoch=epoch, policy="openccs",
                         on_disk=disk(promises), carried=carried)  # fmt: skip
 
-    def submit(self, job="1", user="alice", *, begin_s=0, held=False, array=0, most=0, **changes):
+    def submit(
+        self, job="1", user="alice", *, begin_s=0, held=False, array=0, maximum=0, **changes
+    ):
         return self.add(
             "submit", job=job, user=user, account="phys", priority=1, begin_s=begin_s, held=held,
-            array_tasks=array, array_most=most, version=1, ask=ask(**changes),
+            array_tasks=array, array_most=maximum, version=1, ask=ask(**changes),
         )  # fmt: skip
 
     def start(self, job="1", nodes=(("n1", 2),), by="service", limit_s=100, **changes):
@@ -154,7 +156,7 @@ BAD = {
     "a node without the feature": ("over", Tale().submit(features="x").start()),
     "a partition that is down": ("over", Tale().submit().add("partition", name="all", up=False,
                                  nodes=["n1", "n2"], most_s=0, exclusive=False).start()),
-    "more tasks of an array than may": ("over", Tale().submit(array=3, most=1).start("1_1")
+    "more tasks of an array than may": ("over", Tale().submit(array=3, maximum=1).start("1_1")
                                         .start("1_2")),
     # rules
     "a limit of a user": ("rules", Tale(limits=[{"user": "*", "resource": "cpus", "items": "3"}])

@@ -115,6 +115,6 @@ def _left_out(group: LeftOut) -> str:
     return f"| {group.suite} | {len(group.numbers)}: {names} | {_cell(group.why)} |"
 
 
-def _cell(text: str, most: int = 200) -> str:
+def _cell(text: str, maximum: int = 200) -> str:
     text = " ".join(text.split()).replace("|", "\\|")
-    return text if len(text) <= most else text[: most - 3] + "..."
+    return text if len(text) <= maximum else text[: maximum - 3] + "..."

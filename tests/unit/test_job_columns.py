@@ -63,7 +63,7 @@ def test_a_type_holds_what_its_unit_lets_in():
     for each in COLUMNS:
         if each.source in (Source.MESSAGE, Source.REQUEST) and each.dtype.kind == "i":
             code = each.unit is Unit.CODE  # the session compares it with the members
-            assert code or each.most_taken <= np.iinfo(each.dtype).max
+            assert code or each.max_accepted <= np.iinfo(each.dtype).max
 
 
 def test_rows_and_joined_tables_keep_every_column():

@@ -248,7 +248,7 @@ def test_accounting_is_counted_by_its_records(tmp_path, machine, text):
 
 @pytest.mark.parametrize("unit", ["[],", "{},", "a,", "&b [],"])
 def test_yaml_is_counted_before_its_nodes_are_made(monkeypatch, unit):
-    monkeypatch.setattr(yaml_text, "MOST_VALUES", 1000)
+    monkeypatch.setattr(yaml_text, "MAX_VALUES", 1000)
     error, held = peak_of(lambda: yaml_text.load(f"[{unit * 20_000}a]"))
     assert "more than 1000 values" in str(error)
     assert held < MIB

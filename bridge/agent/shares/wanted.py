@@ -72,8 +72,8 @@ def bounded(share: Share, cpus: float) -> Share:
         share: as ordered.
         cpus: of the node.
     """
-    least = floor_milli(cpus)
-    quota = 0 if share.milli_cpus <= 0 else max(share.milli_cpus, least)
+    minimum = floor_milli(cpus)
+    quota = 0 if share.milli_cpus <= 0 else max(share.milli_cpus, minimum)
     if quota >= 1000 * cpus:
         quota = 0
     weight = min(max(share.weight, MIN_WEIGHT), MAX_WEIGHT)

@@ -17,7 +17,7 @@ from bridge.lab.experiments.results import CellResult
 from bridge.lab.experiments.run import RunStatus
 from bridge.units import format_duration
 
-_MOST_ROWS: Final = 24
+_MAX_ROWS: Final = 24
 _REDRAW_S: Final = 0.5
 _BAR: Final = 30
 
@@ -120,7 +120,7 @@ class Board:
         for heading in ("cells", "mean wait, s", "bounded slowdown"):
             table.add_column(heading, justify="right")
         rows = list(self._rows.items())
-        for names, row in rows[:_MOST_ROWS]:
+        for names, row in rows[:_MAX_ROWS]:
             failed = f", {row.failed} failed" if row.failed else ""
             table.add_row(
                 *names,
@@ -129,8 +129,8 @@ class Board:
                 f"{row.slowdown / row.done:,.2f}" if row.done else "",
             )
         parts: list[Table | Text] = [table]
-        if len(rows) > _MOST_ROWS:
-            parts.append(Text(f"and {len(rows) - _MOST_ROWS} more"))
+        if len(rows) > _MAX_ROWS:
+            parts.append(Text(f"and {len(rows) - _MAX_ROWS} more"))
         done = self._whole - len(self._left)
         full = _BAR * done // max(self._whole, 1)
         line = f"{'━' * full}{'╌' * (_BAR - full)} {done}/{self._whole}"

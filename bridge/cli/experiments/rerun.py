@@ -24,8 +24,8 @@ from bridge.lab.experiments.rerun import Difference, differences, differing_jobs
 from bridge.lab.experiments.results import read_cell, read_columns, unpacked
 from bridge.registry import budgets_ms, parse_policy
 
-_MOST_BYTES: Final = 512 * files.MIB
-_MOST_SHOWN: Final = 20
+_MAX_BYTES: Final = 512 * files.MIB
+_MAX_SHOWN: Final = 20
 _KEYS: Final = ("results", "left_out", "jobs", "processors", "policies")
 """Of the JSON of `simulate`: what must come out again."""
 
@@ -67,7 +67,7 @@ def rerun(
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        value = json_text.load(files.read_bytes(path, _MOST_BYTES))
+        value = json_text.load(files.read_bytes(path, _MAX_BYTES))
     except OSError as error:
         raise ResultError(str(path), f"cannot be read: {error.strerror}") from None
     except ValueError as error:
@@ -188,7 +188,7 @@ def _show(
         print("  it came out the same")
         return
     print(f"  it did not come out the same: {len(found):,} values differ")
-    for each in found[:_MOST_SHOWN]:
+    for each in found[:_MAX_SHOWN]:
         print(f"    {each}")
-    if len(found) > _MOST_SHOWN:
-        print(f"    and {len(found) - _MOST_SHOWN:,} more (--json has them all)")
+    if len(found) > _MAX_SHOWN:
+        print(f"    and {len(found) - _MAX_SHOWN:,} more (--json has them all)")

@@ -17,7 +17,7 @@ from bridge.lab.experiments.cost import Estimates
 from bridge.lab.experiments.provenance import provenance, sources
 from bridge.lab.experiments.results import CellResult
 from bridge.lab.experiments.run import interruptible, run
-from bridge.lab.experiments.until_sure import MOST_SEEDS, until_sure
+from bridge.lab.experiments.until_sure import MAX_SEEDS, until_sure
 
 
 class RunSession:
@@ -109,9 +109,9 @@ class RunSession:
         if not progress.more_seeds:
             return False
         # Seeds whose cells failed count, too: otherwise failing cells would go on without end.
-        more = min(progress.more_seeds, MOST_SEEDS - len(self.grid.definition.seeds))
+        more = min(progress.more_seeds, MAX_SEEDS - len(self.grid.definition.seeds))
         if more <= 0:
-            self.words = f"{progress.words.partition(';')[0]}; {MOST_SEEDS} seeds were tried"
+            self.words = f"{progress.words.partition(';')[0]}; {MAX_SEEDS} seeds were tried"
             return False
         self._board.tell(progress.words)
         self.grid = self.grid.with_more_seeds(more)

@@ -184,8 +184,8 @@ def _cells(line: pb.AccuracyLine) -> tuple[str, ...]:
 
 
 def _errors(errors: pb.StartErrors) -> tuple[str, str]:
-    half, most = format_duration(errors.absolute_p50_s), format_duration(errors.absolute_p90_s)
-    return f"{half} / {most}", f"{errors.kept:.0%}"
+    half, maximum = format_duration(errors.absolute_p50_s), format_duration(errors.absolute_p90_s)
+    return f"{half} / {maximum}", f"{errors.kept:.0%}"
 
 
 def _remark(reply: pb.AccuracyReply, anything: bool) -> str:

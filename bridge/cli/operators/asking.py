@@ -26,7 +26,7 @@ from bridge.service import default_sockets
 from bridge.units import format_duration, format_instant
 from bridge.words import words_named
 
-MOST = 2**32 - 1
+MAX = 2**32 - 1
 """The largest number in a request to the service."""
 
 ConfigOption = Annotated[

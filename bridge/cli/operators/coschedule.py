@@ -20,7 +20,7 @@ from bridge.cli.operators.asking import (
     when,
 )
 from bridge.errors import ConfigError
-from bridge.planning.sharing.exchange_text import MOST_BYTES
+from bridge.planning.sharing.exchange_text import MAX_BYTES
 from bridge.rpc.pb import coscheduling_pb2 as pb
 
 app = typer.Typer(
@@ -104,7 +104,7 @@ def import_(
 ) -> None:
     """Replace what was learnt by a file's contents (administrators)."""
     try:
-        text = files.read_bytes(file, MOST_BYTES).decode()
+        text = files.read_bytes(file, MAX_BYTES).decode()
     except UnicodeDecodeError:
         raise ConfigError(str(file), "is not text in UTF-8") from None
     except OSError as error:
@@ -115,8 +115,8 @@ def import_(
         print_json(reply)
     else:
         count = len(reply.pairs)
-        least = "at least " if count == MAX_PAIRS else ""  # the reply holds no more
-        console().print(f"imported: {least}{count} pairs of applications")
+        minimum = "at least " if count == MAX_PAIRS else ""  # the reply holds no more
+        console().print(f"imported: {minimum}{count} pairs of applications")
 
 
 def _order(

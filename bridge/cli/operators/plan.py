@@ -7,7 +7,7 @@ import typer
 from rich.table import Table
 
 from bridge.cli.operators.asking import (
-    MOST,
+    MAX,
     ConfigOption,
     JsonOption,
     SocketOption,
@@ -25,7 +25,7 @@ from bridge.cli.operators.asking import (
 def plan(
     limit: Annotated[
         int,
-        typer.Option("--limit", "-n", help="Jobs shown at most; 0: all.", min=0, max=MOST),
+        typer.Option("--limit", "-n", help="Jobs shown at most; 0: all.", min=0, max=MAX),
     ] = 50,
     config: ConfigOption = None,
     socket: SocketOption = None,

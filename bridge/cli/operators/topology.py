@@ -47,7 +47,7 @@ app = typer.Typer(
 )
 
 _WIDTH = 80
-_MOST_NAMED = 8
+_MAX_NAMED = 8
 
 SourceArgument = Annotated[
     Path | None,
@@ -175,10 +175,11 @@ def check(
             )
         )
         raise typer.Exit(1 if on_none else 0)
-    least, most = min(widths), max(widths)
+    minimum, maximum = min(widths), max(widths)
     say(
         f"{file}: {_some(len(cluster), 'node')}, {_some(len(leaves), 'leaf switch', 'es')} of "
-        f"{least:,}{f' to {most:,}' if most > least else ''}, {_some(occupancy.levels, 'level')}"
+        f"{minimum:,}{f' to {maximum:,}' if maximum > minimum else ''}, "
+        f"{_some(occupancy.levels, 'level')}"
     )
     if len(roots) > 1:
         say(
@@ -334,5 +335,5 @@ def _some(count: int, what: str, plural: str = "s") -> str:
 
 
 def _list(names: list[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(names[:_MOST_NAMED]) + more
+    more = f" and {len(names) - _MAX_NAMED:,} more" if len(names) > _MAX_NAMED else ""
+    return ", ".join(names[:_MAX_NAMED]) + more

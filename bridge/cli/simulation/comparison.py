@@ -186,16 +186,16 @@ def _result(
     )
 
 
-def load_instances(directory: Path, least: int) -> tuple[list[Recording], list[str]]:
+def load_instances(directory: Path, minimum: int) -> tuple[list[Recording], list[str]]:
     """Reads all instances of a directory, and the sub-directory that each lies in.
 
     Raises:
         RecordingError: there is none, or one is damaged.
     """
     found = [(path, read_recording(path)) for path in find_recordings(directory)]
-    found = [(path, one) for path, one in found if len(one.snapshot.jobs) >= least]
+    found = [(path, one) for path, one in found if len(one.snapshot.jobs) >= minimum]
     if not found:
-        raise ConfigError("min-queue", f"no instance in {directory} has {least} waiting jobs")
+        raise ConfigError("min-queue", f"no instance in {directory} has {minimum} waiting jobs")
     groups = [str(path.parent.relative_to(directory)) for path, _ in found]
     return [one for _, one in found], ["all" if group == "." else group for group in groups]
 

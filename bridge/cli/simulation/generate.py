@@ -14,7 +14,7 @@ from rich.table import Table
 
 from bridge.cli.bundled import bundled
 from bridge.errors import ConfigError, TraceError
-from bridge.lab.sim.workloads.generation.fitted import MOST_JOBS, fit
+from bridge.lab.sim.workloads.generation.fitted import MAX_JOBS, fit
 from bridge.lab.sim.workloads.generation.lublin import PROCESSORS, lublin
 from bridge.lab.sim.workloads.generation.mixes import (
     load_of,
@@ -37,7 +37,7 @@ from bridge.lab.sim.workloads.workload import machine_size
 
 LUBLIN = "lublin"
 QUANTILES = (10, 25, 50, 75, 90, 95, 99)
-_MOST_MIB = 1 << 30
+_MAX_MIB = 1 << 30
 
 
 def generate(
@@ -107,7 +107,7 @@ def generate(
         raise ConfigError("out", "is there already; give --force to replace it", file=str(out))
     if load is not None and not 0 < load <= 100:
         raise ConfigError("load", f"is a share of the machine, 0.8 for example, not {load}")
-    amounts = _pair("memory", memory, int, 1, _MOST_MIB)
+    amounts = _pair("memory", memory, int, 1, _MAX_MIB)
     share = _pair("gpus", gpus, float, 0, 1024)
     if share is not None and (node_cpus is None or not is_site_workload(out)):
         raise ConfigError("gpus", "needs --node-cpus, and a --out with .workload.jsonl")
@@ -162,8 +162,8 @@ def _lublin(jobs: int | None, weeks: float | None, procs: int | None, seed: int)
     if weeks is not None:
         raise ConfigError("weeks", "the model draws a number of jobs: give --jobs")
     count, processors = jobs or 10_000, procs or PROCESSORS
-    if count > MOST_JOBS or processors > LARGEST_POOL:
-        raise ConfigError("jobs", f"at most {MOST_JOBS:,}, on at most {LARGEST_POOL:,} processors")
+    if count > MAX_JOBS or processors > LARGEST_POOL:
+        raise ConfigError("jobs", f"at most {MAX_JOBS:,}, on at most {LARGEST_POOL:,} processors")
     drawn = records_of(lublin(count, processors, seed))
     return _Source("lublin", "Lublin and Feitelson 2003", drawn, processors)
 

@@ -32,7 +32,7 @@ from bridge.units import format_instant
 
 _AGO = re.compile(r"([0-9]{1,5})([hdw])")
 _UNIT_S = {"h": 3600, "d": 86_400, "w": 604_800}
-_MOST = 256 * files.MIB
+_MAX = 256 * files.MIB
 
 
 @takes(ImportOptions)
@@ -146,7 +146,7 @@ def _time(text: str, option: str, now_s: int) -> int:
 
 def _text(path: Path) -> bytes:
     try:
-        return files.read_bytes(path, _MOST)
+        return files.read_bytes(path, _MAX)
     except OSError as error:
         raise TraceError(str(path), None, f"cannot be read: {error.strerror}") from None
 

@@ -19,7 +19,7 @@ import typer
 from rich.console import Console
 
 from bridge.cli.bundled import bundled
-from bridge.cli.operators.asking import MOST, ConfigOption, SocketOption
+from bridge.cli.operators.asking import MAX, ConfigOption, SocketOption
 from bridge.cli.simulation.policies import SiteOption, read_planning, read_policy
 from bridge.errors import ConfigError, RecordingError
 from bridge.lab.sim.recorded.anonymous import Pseudonyms
@@ -59,7 +59,7 @@ def record(
     out: Annotated[Path, typer.Option(help="Directory for the files; created if it is missing.")],
     cycles: Annotated[int, typer.Option(min=1, help="Cycles recorded at most.")] = 10,
     min_queue: Annotated[
-        int, typer.Option(min=0, max=MOST, help="Only cycles with at least this many waiting jobs.")
+        int, typer.Option(min=0, max=MAX, help="Only cycles with at least this many waiting jobs.")
     ] = 1,
     anonymise: Annotated[
         bool,

@@ -25,7 +25,7 @@ from bridge.recording.recordings import Recording, find_recordings, read_recordi
 from bridge.solver_process import ChildSolver
 from bridge.units import NEVER, UNPLANNED, format_duration
 
-_MOST_NODES, _MOST_JOBS, _MOST_SHOWN = 40, len(LETTERS), 20
+_MAX_NODES, _MAX_JOBS, _MAX_SHOWN = 40, len(LETTERS), 20
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def _show(one: _Compared) -> None:
     for note in one.again.plan.notes:
         print(f"  note: {note}")
     _show_moved(one.moved, snapshot)
-    if len(snapshot.nodes) <= _MOST_NODES:
+    if len(snapshot.nodes) <= _MAX_NODES:
         print(_gantt(snapshot, one.again.plan))
 
 
@@ -196,12 +196,12 @@ def _show_moved(jobs: Sequence[Moved], snapshot: Snapshot) -> None:
         print("  the same starts")
         return
     print(f"  {len(jobs):,} of {len(snapshot.jobs):,} jobs start at other times:")
-    for job in jobs[:_MOST_SHOWN]:
+    for job in jobs[:_MAX_SHOWN]:
         before = ", ".join(_start(at, snapshot.now_s) for at in job.before_s[:3]) or "no row"
         after = ", ".join(_start(at, snapshot.now_s) for at in job.after_s[:3]) or "no row"
         print(f"    {job.job:<14}{before:>22} -> {after}")
-    if len(jobs) > _MOST_SHOWN:
-        print(f"    and {len(jobs) - _MOST_SHOWN:,} more (--json has them all)")
+    if len(jobs) > _MAX_SHOWN:
+        print(f"    and {len(jobs) - _MAX_SHOWN:,} more (--json has them all)")
 
 
 def _start(at_s: int, now_s: int) -> str:
@@ -217,7 +217,7 @@ def _gantt(snapshot: Snapshot, plan: Plan) -> str:
     running = snapshot.running
     rows = np.flatnonzero((plan.start_s != NEVER) & (plan.start_s != UNPLANNED))
     rows = rows[np.argsort(plan.start_s[rows], kind="stable")]
-    rows = rows[: max(_MOST_JOBS - len(running), 0)]
+    rows = rows[: max(_MAX_JOBS - len(running), 0)]
     names = [*running.id.tolist(), *snapshot.jobs.id[plan.job[rows]].tolist()]
     start = [*[snapshot.now_s] * len(running), *plan.start_s[rows].tolist()]
     end = [*np.maximum(running.end_s, snapshot.now_s + 1).tolist(), *plan.end_s[rows].tolist()]
@@ -232,6 +232,6 @@ def _gantt(snapshot: Snapshot, plan: Plan) -> str:
         origin_s=snapshot.now_s,
     )
     words = " ".join(
-        f"{LETTERS[at % len(LETTERS)]}={name}" for at, name in enumerate(names[:_MOST_JOBS])
+        f"{LETTERS[at % len(LETTERS)]}={name}" for at, name in enumerate(names[:_MAX_JOBS])
     )
     return f"{chart}\n{words}"

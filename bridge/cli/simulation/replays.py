@@ -39,7 +39,7 @@ from bridge.safe_cycle.decider import Decider
 
 SILENT_S = 30.0
 """Without a terminal, progress is one line each so many seconds."""
-MOST_PLACED = 50_000_000
+MAX_PLACED = 50_000_000
 """Most node assignments computed after a fast replay; a Gantt chart shows fewer anyway."""
 
 
@@ -102,7 +102,7 @@ class Replays:
                 of = f"{number} of {len(specs)}: {spec.name}"
                 observe = _say_now_and_then(of) if bars.disable else _advance(bars, task)
                 if replayed is not None:
-                    few = int(self.workload.processors.sum()) <= MOST_PLACED
+                    few = int(self.workload.processors.sum()) <= MAX_PLACED
                     placed = self.placed and few
                     outcome = replayed(self.workload, self.machine, placed, observe)
                     run = run_of(spec.name, "fast", outcome, because=because)

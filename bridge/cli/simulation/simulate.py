@@ -17,7 +17,7 @@ from bridge.cli.options import takes
 from bridge.cli.simulation.collected import Collected
 from bridge.cli.simulation.outcomes import backlog_of, results_table, write_files
 from bridge.cli.simulation.policies import read_planning, read_policy
-from bridge.cli.simulation.replays import MOST_PLACED, Replays
+from bridge.cli.simulation.replays import MAX_PLACED, Replays
 from bridge.cli.simulation.simulate_options import SimulateOptions
 from bridge.errors import ConfigError
 from bridge.lab.experiments.provenance import provenance, sha256_of
@@ -278,7 +278,7 @@ def _facts(swf: Trace, workload: Workload, runs: Sequence[Run], seed: int) -> Ma
         "seed": str(seed),
         "not shown": None
         if all(run.placed for run in runs)
-        else f"the nodes of jobs: together they hold more than {MOST_PLACED:,} nodes",
+        else f"the nodes of jobs: together they hold more than {MAX_PLACED:,} nodes",
     }
     return {key: value for key, value in facts.items() if value}
 

@@ -10,7 +10,7 @@ from bridge.model.policy import PolicySpec
 from bridge.recording.recordings import Recording
 from bridge.solver_process import ChildSolver
 
-_MOST_STARTING_S = 60.0
+_MAX_STARTING_S = 60.0
 
 
 @contextmanager
@@ -35,6 +35,6 @@ def rerun_warm(
     again = rerun(recording, spec, seed=seed, solver=solver, planning=planning)
     done = again.telemetry.dispatched
     if done is not None and done.fallback == STARTING:
-        solver.wait_ready(_MOST_STARTING_S)
+        solver.wait_ready(_MAX_STARTING_S)
         again = rerun(recording, spec, seed=seed, solver=solver, planning=planning)
     return again

@@ -12,7 +12,7 @@ from bridge.files import MemoryBudget, held_bytes, history_budget
 from bridge.lab.sim.workloads.records.job_record import JobRecord, Outage, ReservationRecord
 from bridge.line_text import on_one_line
 
-MOST_MESSAGES = 20
+MAX_MESSAGES = 20
 
 _T = TypeVar("_T")
 
@@ -88,7 +88,7 @@ class AccountingRecords:
     def fault(self, where: str, what: object) -> None:
         """Counts an entry that cannot be read."""
         self.faults += 1
-        if len(self.messages) < MOST_MESSAGES:
+        if len(self.messages) < MAX_MESSAGES:
             text = f"{where}: {str(what)[:200]}".encode("utf-8", "backslashreplace").decode()
             self.messages.append(on_one_line(text))
 
@@ -101,5 +101,5 @@ class AccountingRecords:
         for reservation in other.reservations:
             self.add_reservation(reservation)
         self.faults += other.faults
-        self.messages = (self.messages + other.messages)[:MOST_MESSAGES]
+        self.messages = (self.messages + other.messages)[:MAX_MESSAGES]
         self.repeated += other.repeated

@@ -95,13 +95,13 @@ def _job(row: Mapping[str, str]) -> JobRecord:
     allocated, requested = tres_of(text("AllocTRES")), tres_of(text("ReqTRES"))
     line = submission_of(text("SubmitLine"))
     cpus = allocated.cpus or _count(text("AllocCPUS"))
-    asked = requested.cpus or _count(text("ReqCPUS"))
+    req_cpus = requested.cpus or _count(text("ReqCPUS"))
     nodes = allocated.nodes or _count(text("NNodes")) or requested.nodes
     start_s, end_s = instant_s(text("Start")), instant_s(text("End"))
     elapsed = text("ElapsedRaw")
     runtime_s = bounded(int(elapsed[:20])) if elapsed.isdigit() else duration_s(text("Elapsed"))
     per_cpu = "--mem-per-cpu" in row.get(_LAST, "")
-    memory, per = _memory(text("ReqMem"), max(nodes, 1), per_cpu, asked)
+    memory, per = _memory(text("ReqMem"), max(nodes, 1), per_cpu, req_cpus)
     gres = allocated.gres or requested.gres
     if not gres:
         each = {name: amount * max(nodes, 1) for name, amount in line.gres_per_node.items()}

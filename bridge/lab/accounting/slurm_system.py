@@ -170,11 +170,11 @@ def _partition(entry: Any, known: Container[str], before: Container[str]) -> dic
     if "name" in entry:
         name = str(entry["name"])
         nodes = str((entry.get("nodes") or {}).get("configured") or "")
-        most = entry.get("maximums") or {}
-        limit_s, width = whole(most.get("time")) * 60, whole(most.get("nodes"))
-        shares = whole(most.get("shares"))
-        flags = [str(each) for each in (most.get("oversubscribe") or {}).get("flags") or []]
-        exclusive = shares == 0 and "shares" in most and "force" not in map(str.lower, flags)
+        maximum = entry.get("maximums") or {}
+        limit_s, width = whole(maximum.get("time")) * 60, whole(maximum.get("nodes"))
+        shares = whole(maximum.get("shares"))
+        flags = [str(each) for each in (maximum.get("oversubscribe") or {}).get("flags") or []]
+        exclusive = shares == 0 and "shares" in maximum and "force" not in map(str.lower, flags)
         tier = whole((entry.get("priority") or {}).get("tier"))
     else:
         name, nodes = str(entry.get("PartitionName", "")), str(entry.get("Nodes", ""))

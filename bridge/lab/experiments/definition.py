@@ -37,7 +37,7 @@ from bridge.input_problems import ConfigProblems, problems_of
 from bridge.lab.experiments.cell import UNPERTURBED
 from bridge.lab.experiments.perturb import LEAST_LOAD, MOST_LOAD, STEPS
 
-MOST_SEEDS: Final = 100_000
+MAX_SEEDS: Final = 100_000
 _SHORT: Final = ("ties", "weeks", "users")
 """Perturbations that need no value: their name alone is enough."""
 ESP: Final = "esp:"
@@ -216,11 +216,11 @@ class ExperimentDefinition(_Section):
     @classmethod
     def _counted(cls, value: Any) -> Any:
         if isinstance(value, int) and not isinstance(value, bool):
-            if not 1 <= value <= MOST_SEEDS:
-                raise ValueError(f"must be 1 to {MOST_SEEDS} seeds, or a list of them")
+            if not 1 <= value <= MAX_SEEDS:
+                raise ValueError(f"must be 1 to {MAX_SEEDS} seeds, or a list of them")
             return tuple(range(value))
         if not isinstance(value, list | tuple):
-            raise ValueError(f"must be 1 to {MOST_SEEDS} seeds, or a list of them")
+            raise ValueError(f"must be 1 to {MAX_SEEDS} seeds, or a list of them")
         return value
 
     @field_validator("baseline", mode="before")

@@ -28,7 +28,7 @@ from bridge.units import format_instant
 PACKAGE: Final = Path(bridge.__file__).parent
 _DIGITS: Final = 12
 _VERSIONS: Final = ("numpy", "ortools")
-_MOST_BYTES: Final = 8 << 30
+_MAX_BYTES: Final = 8 << 30
 
 
 def provenance(arguments: Sequence[str]) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def sha256_of(path: Path | str) -> str:
     Raises:
         OSError: it cannot be read.
     """
-    return hashlib.sha256(files.read_bytes(path, _MOST_BYTES)).hexdigest()
+    return hashlib.sha256(files.read_bytes(path, _MAX_BYTES)).hexdigest()
 
 
 def _git(*arguments: str) -> bytes | None:

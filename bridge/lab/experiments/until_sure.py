@@ -21,7 +21,7 @@ from bridge.lab.experiments.statistics.jobs import AS_USUAL, Trim
 from bridge.lab.experiments.statistics.quantities import BY_NAME, MEAN_WAIT
 from bridge.lab.experiments.statistics.reading import Contestant, Scenario, read_bench
 
-MOST_SEEDS = 100
+MAX_SEEDS = 100
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def until_sure(
     baseline: str | None = None,
     measure: str = MEAN_WAIT.name,
     trim: Trim = AS_USUAL,
-    most_seeds: int = MOST_SEEDS,
+    max_seeds: int = MAX_SEEDS,
     wanted: Callable[[Cell], bool] = lambda _: True,
 ) -> NextStep:
     """Decides whether an experiment goes on.
@@ -77,7 +77,7 @@ def until_sure(
         baseline: its name; None: as `Bench.baseline` chooses it.
         measure: by name, see `statistics/quantities.py`.
         trim: which jobs are judged.
-        most_seeds: the cap on the seeds of a scenario.
+        max_seeds: the cap on the seeds of a scenario.
         wanted: which cells of the folder belong to the experiment.
 
     Raises:
@@ -102,7 +102,7 @@ def until_sure(
         if now is None or now > width:
             more = _more(now, width, len(faced.seeds), faced.distinct)
             wide.append(Wide(one.scenario, one.contestant, now, len(faced.seeds), more))
-    return _progress(tuple(wide), len(judged), width, most_seeds)
+    return _progress(tuple(wide), len(judged), width, max_seeds)
 
 
 def _width(one: ComparisonRow) -> float | None:
@@ -122,7 +122,7 @@ def _more(width: float | None, wanted: float, seeds: int, distinct: int) -> int:
     return min(max(ceil(seeds * (width / wanted) ** 2) - seeds, 1), seeds)
 
 
-def _progress(wide: tuple[Wide, ...], judged: int, width: float, most_seeds: int) -> NextStep:
+def _progress(wide: tuple[Wide, ...], judged: int, width: float, max_seeds: int) -> NextStep:
     if not wide:
         words = f"sure: the intervals of all {judged} comparisons are at most {_share(width)} wide"
         return NextStep(0, sure=True, wide=wide, words=words)
@@ -136,10 +136,10 @@ def _progress(wide: tuple[Wide, ...], judged: int, width: float, most_seeds: int
             0, sure=False, wide=wide,
             words=f"{found}; further seeds change nothing there: add a perturbation, such as ties",
         )  # fmt: skip
-    room = most_seeds - max(one.seeds for one in wide if one.more)
+    room = max_seeds - max(one.seeds for one in wide if one.more)
     more = min(more, room)
     if more <= 0:
-        words = f"{found}; the cap of {most_seeds} seeds is reached"
+        words = f"{found}; the cap of {max_seeds} seeds is reached"
         return NextStep(0, sure=False, wide=wide, words=words)
     return NextStep(more, sure=False, wide=wide, words=f"{found}; {more} more seeds follow")
 

@@ -20,7 +20,7 @@ from bridge.lab.report.templates import page_of
 from bridge.units import format_duration
 
 _POINTS = 1000
-_MOST_JOBS = 3000
+_MAX_JOBS = 3000
 _DASHES: tuple[list[int], ...] = ([], [6, 3], [2, 2], [8, 3, 2, 3])
 
 
@@ -129,7 +129,7 @@ def _corridor(runs: Sequence[Run], span_s: tuple[int, int]) -> list[list[int | N
 
 
 def _gantt(run: Run, origin_s: int) -> dict[str, object]:
-    bars, schedule = bars_of(run, _MOST_JOBS), run.schedule
+    bars, schedule = bars_of(run, _MAX_JOBS), run.schedule
     position = {job: index for index, job in enumerate(bars.jobs.tolist())}
     note = "" if bars.complete else f" (the {len(bars.jobs):,} jobs that waited most in a row)"
     jobs = zip(

@@ -24,7 +24,7 @@ from bridge.measures import ExecutedSchedule, wait_s
 from bridge.units import DAY_S
 
 _POINTS = 600
-_MOST_JOBS = 20_000
+_MAX_JOBS = 20_000
 
 
 def save_plots(directory: Path, runs: Sequence[Run]) -> list[Path]:
@@ -145,7 +145,7 @@ def _waits(runs: Sequence[Run]) -> Figure:
 
 def _gantt(run: Run, origin_s: int, scale_s: int, unit: str) -> Figure:
     figure, axes = _axes(5.5)
-    bars = bars_of(run, _MOST_JOBS)
+    bars = bars_of(run, _MAX_JOBS)
     left = (bars.from_s - origin_s) / scale_s
     right = (bars.until_s - origin_s) / scale_s
     low, high = bars.first_node - 0.5, bars.last_node + 0.5

@@ -22,7 +22,7 @@ from bridge.lab.report.occupancy import Compactness, TreeOccupancy, hops_text
 
 _SIZES: Final = ((150, 26.0), (600, 16.0), (3000, 11.0), (1 << 62, 7.0))
 """Trees with fewer nodes than this get cells of this size."""
-_MOST_IN_ROW: Final = 48
+_MAX_IN_ROW: Final = 48
 _GAP, _PAD, _LINE = 12.0, 9.0, 15.0
 _LEGEND: Final = 24
 _COLUMN: Final = 450
@@ -102,7 +102,7 @@ class _Sheet:
             )
 
     def leaf(self, name: str, nodes: list[int]) -> _Box:
-        row = max(1, min(_MOST_IN_ROW, len(nodes)))
+        row = max(1, min(_MAX_IN_ROW, len(nodes)))
         height = max(self.cell * -(-max(len(nodes), 1) // row), 12.0)
 
         def draw(x: float, y: float, wide: float) -> None:
@@ -204,11 +204,11 @@ def topology_svg(occupancy: TreeOccupancy, title: str) -> str:
         title: above it.
     """
     count = len(occupancy.names)
-    cell = next(side for most, side in _SIZES if count <= most)
+    cell = next(side for maximum, side in _SIZES if count <= maximum)
     leaves = {leaf for leaf in occupancy.nodes_of_leaf if leaf >= 0}
     longest = max((len(_short(occupancy.topology.names[leaf], 14)) for leaf in leaves), default=0)
     sheet = _Sheet(occupancy, cell, 6.0 * longest + 8)
-    row = max(min(_MOST_IN_ROW, len(occupancy.nodes_of_leaf[leaf])) for leaf in leaves or {-1})
+    row = max(min(_MAX_IN_ROW, len(occupancy.nodes_of_leaf[leaf])) for leaf in leaves or {-1})
     # A screen is wider than high.
     area = 1.6 * count * cell * (cell + 4) * (1 + sheet.label / (row * cell))
     wide = max(1200.0, (3.0 * area) ** 0.5)
@@ -280,8 +280,8 @@ def _spread(nodes: int, how: Compactness) -> str:
     return f"{nodes:,} nodes, {switches}{far}"
 
 
-def _short(name: str, most: int) -> str:
-    return name if len(name) <= most else name[: most - 1] + "…"
+def _short(name: str, maximum: int) -> str:
+    return name if len(name) <= maximum else name[: maximum - 1] + "…"
 
 
 def _clean(text: str) -> str:

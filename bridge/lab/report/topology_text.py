@@ -36,7 +36,7 @@ _COLOURS: Final = (
     "#8dd3c7", "#fdb462", "#bebada", "#b3de69", "#80b1d3", "#fb8072", "#fccde5", "#ffed6f",
     "#bc80bd", "#ccebc5", "#a6cee3", "#e5c494",
 )  # fmt: skip
-_MOST_LABEL = 24
+_MAX_LABEL = 24
 
 Cells = tuple[tuple[str, int], ...]
 """The character for each node, and its job's position; -1: none, or several."""
@@ -111,7 +111,7 @@ def _leaves(
 
 def _label(name: str) -> str:
     shown = "".join(c if c.isprintable() else "?" for c in name)
-    return shown if len(shown) <= _MOST_LABEL else shown[: _MOST_LABEL - 1] + "…"
+    return shown if len(shown) <= _MAX_LABEL else shown[: _MAX_LABEL - 1] + "…"
 
 
 def _cells(occupancy: TreeOccupancy, nodes: list[int]) -> Cells:
@@ -146,12 +146,12 @@ def _styled(cell: tuple[str, int]) -> tuple[str, str]:
     return shown, {DOWN: "bold red", SEVERAL: "reverse"}.get(shown, "dim")
 
 
-def jobs_table(occupancy: TreeOccupancy, most: int) -> Table:
+def jobs_table(occupancy: TreeOccupancy, maximum: int) -> Table:
     """The largest jobs: letter, nodes, leaf switches, hops.
 
     Args:
         occupancy: the tree.
-        most: maximum number of jobs in the table.
+        maximum: maximum number of jobs in the table.
     """
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("")
@@ -161,7 +161,7 @@ def jobs_table(occupancy: TreeOccupancy, most: int) -> Table:
     for name in ("nodes", "leaf switches", "hops per pair"):
         table.add_column(name, justify="right")
     table.add_column("")
-    for at, job in enumerate(occupancy.jobs[:most]):
+    for at, job in enumerate(occupancy.jobs[:maximum]):
         how = occupancy.compactness[at]
         mark = Text(*_styled((letter(at), at)))
         words = (_label(job.id), _label(job.user), _label(job.name), f"{len(job.nodes):,}")

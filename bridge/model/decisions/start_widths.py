@@ -61,8 +61,8 @@ def with_start_widths(snapshot: Snapshot, widths: StartWidths) -> Snapshot:
         return snapshot
     jobs = snapshot.jobs
     nodes, time_limit_s = jobs.min_nodes.copy(), jobs.time_limit_s.copy()
-    most_nodes = jobs.max_nodes.copy()
-    nodes[widths.job] = most_nodes[widths.job] = widths.nodes
+    max_nodes = jobs.max_nodes.copy()
+    nodes[widths.job] = max_nodes[widths.job] = widths.nodes
     time_limit_s[widths.job] = widths.time_limit_s
-    changed = {"min_nodes": nodes, "max_nodes": most_nodes, "time_limit_s": time_limit_s}
+    changed = {"min_nodes": nodes, "max_nodes": max_nodes, "time_limit_s": time_limit_s}
     return snapshot.with_jobs(jobs.with_columns(**changed))

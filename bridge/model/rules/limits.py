@@ -42,11 +42,11 @@ class Items:
     """A number of items: the larger of a number and a percentage of the available items.
 
     Attributes:
-        least: a number of items; None: not stated.
+        minimum: a number of items; None: not stated.
         percent: of the available items; None: not stated.
     """
 
-    least: int | None = None
+    minimum: int | None = None
     percent: float | None = None
 
     def of(self, available: int, *, round_up: bool = False) -> int:
@@ -55,12 +55,12 @@ class Items:
         if self.percent is not None:
             scaled = round(self.percent * 1_000_000) * available
             share = -(-scaled // 100_000_000) if round_up else scaled // 100_000_000
-        return max(self.least or 0, share)
+        return max(self.minimum or 0, share)
 
     def __str__(self) -> str:
-        least = "" if self.least is None else str(self.least)
+        minimum = "" if self.minimum is None else str(self.minimum)
         percent = "" if self.percent is None else f"{self.percent:g}%"
-        return "/".join(part for part in (least, percent) if part)
+        return "/".join(part for part in (minimum, percent) if part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,21 +108,21 @@ class Bound:
 
     Attributes:
         what: a resource, or `TIME` (s).
-        least, most: both included; `NEVER`: any amount.
+        minimum, maximum: both included; `NEVER`: any amount.
     """
 
     what: str
-    least: int = 0
-    most: int = NEVER
+    minimum: int = 0
+    maximum: int = NEVER
 
     def __str__(self) -> str:
-        if self.least == self.most:
-            return f"{self.what} = {self._shown(self.least)}"
+        if self.minimum == self.maximum:
+            return f"{self.what} = {self._shown(self.minimum)}"
         parts = []
-        if self.least > 0 or self.most == NEVER:
-            parts.append(f">= {self._shown(self.least)}")
-        if self.most < NEVER:
-            parts.append(f"<= {self._shown(self.most)}")
+        if self.minimum > 0 or self.maximum == NEVER:
+            parts.append(f">= {self._shown(self.minimum)}")
+        if self.maximum < NEVER:
+            parts.append(f"<= {self._shown(self.maximum)}")
         return f"{self.what} {', '.join(parts)}"
 
     def _shown(self, amount: int) -> str:
@@ -135,7 +135,7 @@ class Bound:
 
 def _duration(seconds: int) -> str:
     """Writes a duration as in the configuration: `12h`, `1h30m`."""
-    parts = [(seconds // size % most, unit) for size, most, unit in _UNITS]
+    parts = [(seconds // size % maximum, unit) for size, maximum, unit in _UNITS]
     return "".join(f"{count}{unit}" for count, unit in parts if count) or "0s"
 
 

@@ -112,7 +112,7 @@ class ResizeBounds:
             for limit in self._limits_of(str(jobs.user[job]), partitions[at].name)
         )
 
-    def most(self, row: int) -> tuple[int, str]:
+    def maximum(self, row: int) -> tuple[int, str]:
         """The maximum number of nodes of a job after a change that begins now.
 
         Returns:
@@ -122,33 +122,33 @@ class ResizeBounds:
         running, now_s = self._snapshot.running, self._snapshot.now_s
         if why := self.never(row):
             return 0, why
-        most, why = int(running.max_nodes[row]), ""
+        maximum, why = int(running.max_nodes[row]), ""
         if self._order or not self._named:
-            return most, why
+            return maximum, why
         width = int(running.indptr[row + 1] - running.indptr[row])
         asked = int(running.requested_nodes[row]) or width
         user = str(running.user[row])
         for limit in self._limits(row):
             calm_s = int(running.resized_s[row]) + limit.apart_s
             if running.resized_s[row] and now_s < calm_s:
-                most, why = min(most, width), (
+                maximum, why = min(maximum, width), (
                     f"has changed its width {now_s - int(running.resized_s[row])} s ago, and grows "
                     f"after {limit.apart_s} s (planning.resizes: apart): ask again in "
                     f"{calm_s - now_s} s"
                 )  # fmt: skip
             if limit.per_hour is not None and running.user_resizes[row] >= limit.per_hour:
-                most, why = min(most, width), (
+                maximum, why = min(maximum, width), (
                     f"cannot grow: jobs of {user} have changed their widths "
                     f"{int(running.user_resizes[row])} times within an hour, of "
                     f"{limit.per_hour} (planning.resizes: per_hour): ask again later"
                 )  # fmt: skip
-            if limit.extra_nodes is not None and asked + limit.extra_nodes < most:
-                most = max(asked + limit.extra_nodes, width)
+            if limit.extra_nodes is not None and asked + limit.extra_nodes < maximum:
+                maximum = max(asked + limit.extra_nodes, width)
                 why = (
                     f"asked for {asked} nodes and may have {limit.extra_nodes} more "
-                    f"(planning.resizes: extra_nodes): ask for {most} at most"
+                    f"(planning.resizes: extra_nodes): ask for {maximum} at most"
                 )
-        return min(most, int(running.max_nodes[row])), why
+        return min(maximum, int(running.max_nodes[row])), why
 
     def left(self, row: int) -> int | None:
         """How many more of the user's jobs may grow now, this one among them; None: any number."""
@@ -173,12 +173,12 @@ def bounded(snapshot: Snapshot, limits: Sequence[ResizeLimit]) -> Snapshot:
     if not len(rows):
         return snapshot
     bounds = ResizeBounds(snapshot, limits)
-    most: NDArray[np.int64] = running.max_nodes.copy()
-    most[rows] = [bounds.most(row)[0] for row in rows.tolist()]
-    most[most < running.min_nodes] = 0
-    if (most == running.max_nodes).all():
+    maximum: NDArray[np.int64] = running.max_nodes.copy()
+    maximum[rows] = [bounds.maximum(row)[0] for row in rows.tolist()]
+    maximum[maximum < running.min_nodes] = 0
+    if (maximum == running.max_nodes).all():
         return snapshot
-    return replace(snapshot, running=replace(running, max_nodes=most))
+    return replace(snapshot, running=replace(running, max_nodes=maximum))
 
 
 def _started_as_asked(snapshot: Snapshot, limits: Sequence[ResizeLimit]) -> Snapshot:
@@ -186,14 +186,14 @@ def _started_as_asked(snapshot: Snapshot, limits: Sequence[ResizeLimit]) -> Snap
     if not any(limit.never for limit in limits):
         return snapshot
     jobs = snapshot.jobs
-    rows = np.flatnonzero(jobs.most_start > 0)
+    rows = np.flatnonzero(jobs.max_start > 0)
     if not len(rows):
         return snapshot
     bounds = ResizeBounds(snapshot, limits)
     stay = [row for row in rows.tolist() if bounds.starts_as_asked(row)]
     if not stay:
         return snapshot
-    least, most = jobs.least_start.copy(), jobs.most_start.copy()
-    least[stay] = most[stay] = 0
-    columns = {**vars(jobs), "least_start": least, "most_start": most}
+    minimum, maximum = jobs.min_start.copy(), jobs.max_start.copy()
+    minimum[stay] = maximum[stay] = 0
+    columns = {**vars(jobs), "min_start": minimum, "max_start": maximum}
     return replace(snapshot, jobs=JobTable.of_columns(columns))

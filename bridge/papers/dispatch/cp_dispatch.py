@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel
 
 DEFAULT_EFFORT = 1.0
-LEAST_BUDGET_S = 0.005
+MIN_BUDGET_S = 0.005
 """The solver is not called with less time left than this, s."""
 SPARE = 0.08
 """Share of the budget that is kept as a margin."""
@@ -189,7 +189,7 @@ class CpDispatcher(QueuePlanner):
             settled = Dispatched(0, *_same(goal, snapshot, greedy), gap, SETTLED)
             return Planned(greedy, dispatched=settled)
         asking = _Asking(self, solver, seed, alone=alone)
-        if asking.left_s(AHEAD) < LEAST_BUDGET_S:
+        if asking.left_s(AHEAD) < MIN_BUDGET_S:
             late = Dispatched(0, *_same(goal, snapshot, greedy), None, LATE)
             return Planned(greedy, dispatched=late)
         decision = _Decision(self, scheduler, preference, greedy, goal, site=context.site)
@@ -229,7 +229,7 @@ class _Asking:
             work_s = now_s - self._answered_s if self._answered_s >= 0 else 0.0
             spare_s = SLACK * (self._reserve_s + work_s)
             left_s = (self._budget_s - spare_s - now_s) * share
-            if left_s < LEAST_BUDGET_S:
+            if left_s < MIN_BUDGET_S:
                 return Answer(None, problem=LATE)
         answer = self._solver.solve(
             SolverRequest(model, left_s, self._effort * share, self._seed, search)

@@ -102,10 +102,10 @@ class _FreeOverTime:
         want = np.array(unit.want, dtype=np.int64)
         wanted = want > 0
         units = sum(other.group == unit.group for other in job.units)
-        most = 1 if job.scatter else job.most_per_node[unit.group] or units
+        maximum = 1 if job.scatter else job.max_per_node[unit.group] or units
         first = self._row(start_s)
         nodes = np.flatnonzero(self._may(unit.nodes))
-        fit = np.full((len(self._at) - first, len(nodes)), most, dtype=np.int64)
+        fit = np.full((len(self._at) - first, len(nodes)), maximum, dtype=np.int64)
         if wanted.any():
             held = (self._left[first:, nodes][:, :, wanted] // want[wanted]).min(axis=2)
             fit = np.minimum(fit, held)
@@ -133,8 +133,8 @@ class _FreeOverTime:
             units = sum(other.group == unit.group for other in job.units)
             want = np.array(unit.want, dtype=np.int64)
             wanted = want > 0
-            most = 1 if job.scatter else job.most_per_node[unit.group] or units
-            fit = np.full(len(left), most, dtype=np.int64)
+            maximum = 1 if job.scatter else job.max_per_node[unit.group] or units
+            fit = np.full(len(left), maximum, dtype=np.int64)
             if wanted.any():
                 fit = np.minimum(fit, (left[:, wanted] // want[wanted]).min(axis=1))
             fit[~(self._may(unit.nodes) & free)] = 0
@@ -194,7 +194,7 @@ class Hcp19(CpDispatcher):
         instance, at_nodes = instance.without_spares(len(instance.used))
         best: WindowSchedule | None = None
         first: Answer | None = None
-        least, pushed, hint = np.inf, instance, None
+        minimum, pushed, hint = np.inf, instance, None
         for number in range(ROUNDS):
             made = build(pushed, weights, hint)
             answer = ask(made.model, 0.5 if number < ROUNDS - 1 else 1.0, SEARCH)
@@ -204,8 +204,8 @@ class Hcp19(CpDispatcher):
             wished = [int(answer.values[s.index]) for s in made.start]
             schedule = allocate(instance, wished)
             cost = sum(w * s for w, s in zip(weights, schedule.start_s, strict=True))
-            if cost < least:
-                best, least = schedule, cost
+            if cost < minimum:
+                best, minimum = schedule, cost
             if list(schedule.start_s) == wished:
                 break
             hint = list(schedule.start_s)
@@ -219,7 +219,7 @@ class Hcp19(CpDispatcher):
         assert first is not None
         if best is None or first.values is None:
             return None, first
-        proved = first.proved and least <= first.objective
+        proved = first.proved and minimum <= first.objective
         nodes = [None if own is None else at_nodes[own].tolist() for own in best.nodes]
         best = replace(best, nodes=nodes)
-        return best, replace(first, objective=float(least), proved=proved)
+        return best, replace(first, objective=float(minimum), proved=proved)

@@ -52,7 +52,7 @@ class WindowJob:
         length_s: expected, >= 1.
         units: at least one; those of a group are adjacent.
         scatter: at most one unit on a node.
-        most_per_node: maximum number of units of each group on a node; 0: no bound.
+        max_per_node: maximum number of units of each group on a node; 0: no bound.
         place_s: greedy start.
         place: node of each unit there, ascending within a group.
     """
@@ -62,7 +62,7 @@ class WindowJob:
     length_s: int
     units: tuple[ResourceUnit, ...]
     scatter: bool
-    most_per_node: tuple[int, ...]
+    max_per_node: tuple[int, ...]
     place_s: int
     place: tuple[int, ...]
 
@@ -124,14 +124,14 @@ class Instance:
         each = [(a, b, tuple(n * x for x in amount)) for (a, b, amount), n in spans.items()]
         return capacity, summed(each, capacity.tolist())
 
-    def without_spares(self, most: int) -> tuple["Instance", NDArray[np.int64]]:
+    def without_spares(self, maximum: int) -> tuple["Instance", NDArray[np.int64]]:
         """Drops nodes: first those that no solution needs, then those that become free last.
 
         Nodes are equal if they have the same capacity, suit the same units and are used at the same
         times. As many of equal nodes are kept as there are units that could use them.
 
         Args:
-            most: nodes to keep, unless the greedy placement needs more.
+            maximum: nodes to keep, unless the greedy placement needs more.
 
         Returns:
             The smaller instance, and the positions of its nodes in this one.
@@ -147,10 +147,10 @@ class Instance:
             need = sum(len(self.jobs[i].units) for i in {i for i, _ in serves[nodes[0]]})
             nodes.sort(key=lambda node: (node not in taken, int(self.rank[node]), node))
             keep.extend(nodes[:need])
-        if len(keep) > most:
+        if len(keep) > maximum:
             free_s = [max((u.end_s for u in used), default=0) for used in self.used]
             keep.sort(key=lambda node: (node not in taken, free_s[node], int(self.rank[node])))
-            del keep[max(most, len(taken)) :]
+            del keep[max(maximum, len(taken)) :]
         keep.sort()
         return self._only(keep), np.array(keep, dtype=np.int64)
 
@@ -178,8 +178,8 @@ class Instance:
             if id(serves) not in known:
                 wants = np.array([self.jobs[i].units[j].want for i, j in serves], dtype=np.int64)
                 wants = wants.reshape(len(serves), len(self.resources))
-                least = np.where(wants > 0, wants, NEVER).min(axis=0, initial=NEVER)
-                known[id(serves)] = least, np.flatnonzero((wants > 0).all(axis=0)).tolist()
+                minimum = np.where(wants > 0, wants, NEVER).min(axis=0, initial=NEVER)
+                known[id(serves)] = minimum, np.flatnonzero((wants > 0).all(axis=0)).tolist()
             used.append(_coarse(pieces, self.capacity[node], *known[id(serves)]))
         return replace(self, used=tuple(used))
 
@@ -208,22 +208,22 @@ class Instance:
         )
 
 
-def summed(spans: Sequence[Span], most: Sequence[int]) -> tuple[Unavailable, ...]:
-    """Sums of amounts over time, at most `most`; pieces without any are left out."""
+def summed(spans: Sequence[Span], maximum: Sequence[int]) -> tuple[Unavailable, ...]:
+    """Sums of amounts over time, at most `maximum`; pieces without any are left out."""
     change: dict[int, list[int]] = {}
     for start_s, end_s, amount in spans:
-        up = change.setdefault(start_s, [0] * len(most))
-        down = change.setdefault(end_s, [0] * len(most))
+        up = change.setdefault(start_s, [0] * len(maximum))
+        down = change.setdefault(end_s, [0] * len(maximum))
         for r, number in enumerate(amount):
             bounded = min(number, ALL)
             up[r] += bounded
             down[r] -= bounded
     pieces: list[Unavailable] = []
-    level = [0] * len(most)
+    level = [0] * len(maximum)
     instants = sorted(change)
     for start_s, end_s in pairwise(instants):
         level = [a + b for a, b in zip(level, change[start_s], strict=True)]
-        amount = tuple(map(min, level, most))
+        amount = tuple(map(min, level, maximum))
         if not any(amount):
             continue
         if pieces and pieces[-1].end_s == start_s and pieces[-1].amount == amount:
@@ -236,7 +236,7 @@ def summed(spans: Sequence[Span], most: Sequence[int]) -> tuple[Unavailable, ...
 def _coarse(
     pieces: tuple[Unavailable, ...],
     capacity: NDArray[np.int64],
-    least: NDArray[np.int64],
+    minimum: NDArray[np.int64],
     all_: list[int],
 ) -> tuple[Unavailable, ...]:
     """See `Instance.coarsened`.
@@ -244,7 +244,7 @@ def _coarse(
     Args:
         pieces: of one node.
         capacity: (K,) of it.
-        least: (K,) the minimum that any unit requests.
+        minimum: (K,) the minimum that any unit requests.
         all_: resources that all units request.
     """
     if not pieces or not all_:
@@ -253,13 +253,13 @@ def _coarse(
     found: list[Unavailable] = []
     after: tuple[int, ...] = (0,) * len(capacity)
     after_s = NEVER
-    has, smallest = capacity.tolist(), least.tolist()
+    has, smallest = capacity.tolist(), minimum.tolist()
     for piece in reversed(pieces):
         if piece.end_s != after_s:
             after = (0,) * len(has)
         amount = [
-            most if most - now < one else now
-            for now, most, one in zip(piece.amount, has, smallest, strict=True)
+            maximum if maximum - now < one else now
+            for now, maximum, one in zip(piece.amount, has, smallest, strict=True)
         ]
         if any(amount[r] == has[r] for r in all_):
             amount = list(after)

@@ -58,13 +58,13 @@ def build(instance: Instance, weights: list[int]) -> Copies:
     on_node: list[list[tuple[IntervalVar, tuple[int, ...]]]] = [[] for _ in instance.used]
     copies = [_copies(made, instance, i, job, on_node) for i, job in enumerate(instance.jobs)]
     for n, (used, there) in enumerate(zip(instance.used, on_node, strict=True)):
-        for r, most in enumerate(instance.capacity[n].tolist()):
+        for r, maximum in enumerate(instance.capacity[n].tolist()):
             wanting = [(interval, want[r]) for interval, want in there if want[r]]
             if wanting:
                 intervals, demands = taken(made, used, r)
                 intervals += [interval for interval, _ in wanting]
                 demands += [want for _, want in wanting]
-                made.model.add_cumulative(intervals, demands, most)
+                made.model.add_cumulative(intervals, demands, maximum)
     pool(made, instance)
     order = sorted(range(len(instance.jobs)), key=lambda i: -instance.jobs[i].slowdown_now)
     made.model.add_decision_strategy(
@@ -88,7 +88,7 @@ def _copies(
         groups.setdefault(unit.group, []).append(j)
     for group, members in groups.items():
         unit = job.units[members[0]]
-        most = 1 if job.scatter else job.most_per_node[group] or len(members)
+        maximum = 1 if job.scatter else job.max_per_node[group] or len(members)
         present: list[IntVar] = []
         for n in unit.nodes:
             fit = min(
@@ -101,7 +101,7 @@ def _copies(
             )
             here = sum(job.place[j] == n for j in members)
             previous: IntVar | None = None
-            for copy in range(min(fit, most, len(members))):
+            for copy in range(min(fit, maximum, len(members))):
                 x = model.new_bool_var(f"x{i}_{n}_{group}_{copy}")
                 model.add_hint(x, copy < here)
                 interval = model.new_optional_fixed_size_interval_var(

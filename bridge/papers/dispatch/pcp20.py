@@ -131,12 +131,12 @@ def _nodes(model: CpModel, i: int, job: WindowJob) -> list[IntVar]:
     for j, unit in enumerate(job.units):
         if j and unit.group != job.units[j - 1].group:
             first = j
-        most = 1 if job.scatter else job.most_per_node[unit.group]
+        maximum = 1 if job.scatter else job.max_per_node[unit.group]
         if j > first:
-            apart = 1 if most == 1 else 0
+            apart = 1 if maximum == 1 else 0
             model.add(found[j - 1] + apart <= found[j])
-        if most > 1 and j - most >= first:
-            model.add(found[j - most] + 1 <= found[j])
+        if maximum > 1 and j - maximum >= first:
+            model.add(found[j - maximum] + 1 <= found[j])
     if job.scatter and len({unit.group for unit in job.units}) > 1:
         model.add_all_different(found)
     return found

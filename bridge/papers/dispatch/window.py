@@ -194,8 +194,8 @@ class Present:
                 room = np.minimum(room, (free // wanted[here]).min(axis=1))
             if layout.arrangement is Arrangement.SCATTER:
                 room = np.minimum(room, 1)
-            elif group.most_per_node:
-                room = np.minimum(room, group.most_per_node)
+            elif group.max_per_node:
+                room = np.minimum(room, group.max_per_node)
             needed = 1 if layout.arrangement is Arrangement.PACK else group.count
             if int(room.sum()) < needed:
                 return False
@@ -216,7 +216,7 @@ def _expressible(planned: PlannedRows, asked: NDArray[np.intp]) -> list[int]:
 def _sayable(planned: PlannedRows, row: int, choice: int, layout: Layout) -> bool:
     """Whether the models can represent its layout (rule 2)."""
     options = planned.options(row)
-    if options.wider or choice >= len(options.least):
+    if options.wider or choice >= len(options.minimum):
         return False
     alone = layout.arrangement is Arrangement.FREE and layout.exclusive
     return not alone or (len(layout.groups) == 1 and layout.groups[0].count == 1)
@@ -290,11 +290,11 @@ class _Builder:
         by = scale.tolist()
         known: dict[tuple[object, ...], tuple[Unavailable, ...]] = {}
         used: list[tuple[Unavailable, ...]] = []
-        for spans, most in zip(taken, capacity.tolist(), strict=True):
-            key = (*spans, *most)
+        for spans, maximum in zip(taken, capacity.tolist(), strict=True):
+            key = (*spans, *maximum)
             if key not in known:
                 scaled = [(a, b, tuple(map(floordiv, amount, by))) for a, b, amount in spans]
-                known[key] = summed(scaled, most)
+                known[key] = summed(scaled, maximum)
             used.append(known[key])
         jobs = tuple(
             self._job(row, placement, scale)
@@ -403,9 +403,9 @@ class _Builder:
             )
             unit = self._unit(0, np.asarray(want), mask, layout, scale)
             units, chosen = [unit], [where[0][0]]
-            most: tuple[int, ...] = (0,)
+            maximum: tuple[int, ...] = (0,)
         else:
-            most = tuple(group.most_per_node for group in layout.groups)
+            maximum = tuple(group.max_per_node for group in layout.groups)
             for number, group in enumerate(layout.groups):
                 mask = planned.rows.eligibility.classes.mask(group.class_)
                 unit = self._unit(number, np.array(group.want), mask, layout, scale)
@@ -417,7 +417,7 @@ class _Builder:
             length_s=planned.length_s(row),
             units=tuple(units),
             scatter=layout.arrangement is Arrangement.SCATTER,
-            most_per_node=most,
+            max_per_node=maximum,
             place_s=placement.start_s - now_s,
             place=tuple(chosen),
         )

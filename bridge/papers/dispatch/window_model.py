@@ -78,13 +78,13 @@ def started(
 def pool(made: Started, instance: Instance) -> None:
     """Adds the constraint that no resource is used beyond the total of all nodes."""
     capacity, used = instance.pooled()
-    for r, most in enumerate(capacity.tolist()):
+    for r, maximum in enumerate(capacity.tolist()):
         intervals, demands = taken(made, used, r)
         for job, interval in zip(instance.jobs, made.interval, strict=True):
             if demand := int(job.demand()[r]):
                 intervals.append(interval)
                 demands.append(demand)
-        made.model.add_cumulative(intervals, demands, most)
+        made.model.add_cumulative(intervals, demands, maximum)
 
 
 def taken(

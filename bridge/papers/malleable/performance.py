@@ -37,13 +37,13 @@ class Performance(Reshaper):
         running = snapshot.running
         ratio = np.maximum(running.mtct, 0.0)
         rank = rank_of_ids(running)
-        most_first = np.lexsort((-rank, -running.start_s, -ratio))
-        least_first = np.lexsort((rank, running.start_s, ratio))
+        largest_first = np.lexsort((-rank, -running.start_s, -ratio))
+        smallest_first = np.lexsort((rank, running.start_s, ratio))
         return expand_shrink(
             snapshot,
             planned,
             replan,
-            shrink_order=most_first.tolist(),
-            expand_order=least_first.tolist(),
+            shrink_order=largest_first.tolist(),
+            expand_order=smallest_first.tolist(),
             adaptation_s=self.adaptation_s,
         )

@@ -25,7 +25,7 @@ from bridge.errors import ConfigError
 from bridge.model.hop_tree import HopTree, NodeSets, in_groups
 from bridge.policies.place.sequential import Sequential
 
-MOST_JOBS = 8
+MAX_JOBS = 8
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class ContiguousExact(Sequential):
         most_jobs: placed together, 1 to 8.
     """
 
-    most_jobs: int = MOST_JOBS
+    most_jobs: int = MAX_JOBS
 
     def __post_init__(self) -> None:
-        if not 1 <= self.most_jobs <= MOST_JOBS:
-            raise ConfigError("most_jobs", f"must be 1 to {MOST_JOBS}, not {self.most_jobs}")
+        if not 1 <= self.most_jobs <= MAX_JOBS:
+            raise ConfigError("most_jobs", f"must be 1 to {MAX_JOBS}, not {self.most_jobs}")
 
     def place_jobs(
         self,

@@ -38,7 +38,7 @@ NUMBERS: Final = 5.0
 """Divisor of the numbers of switches."""
 LARGEST: Final = 40
 """Nodes of the largest job that the networks were trained with."""
-MOST_BYTES: Final = 16 << 20
+MAX_BYTES: Final = 16 << 20
 """Maximum size of all arrays of a file, unpacked."""
 SHIPPED: Final = Path(__file__).parent / "weights"
 
@@ -110,7 +110,7 @@ def read_weights(path: Path) -> tuple[str, Weights]:
         ConfigError: it cannot be read, or does not hold one of the networks.
     """
     try:
-        arrays = npz.read(files.read_bytes(path, MOST_BYTES), MOST_BYTES)
+        arrays = npz.read(files.read_bytes(path, MAX_BYTES), MAX_BYTES)
     except npz.UNREADABLE as error:
         why = getattr(error, "strerror", None) or error
         raise ConfigError("weights", f"{path}: no file of weights: {why}") from None

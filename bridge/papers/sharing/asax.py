@@ -65,7 +65,7 @@ from bridge.units import NEVER
 
 NAME: Final = ASAX
 _HOST, _GUEST, _ASKED = "host", "guest", "asked"
-_LEAST_PERCENT: Final = QUOTAS_PERCENT[1]
+_MIN_PERCENT: Final = QUOTAS_PERCENT[1]
 
 
 @dataclass(frozen=True)
@@ -178,11 +178,11 @@ class _Cycle:
         for row in sorted(guests):
             job_id, key = str(running.id[row]), _key(_GUEST, str(running.id[row]))
             numbers = self.learning.running.get(key)
-            percent = numbers[2] if numbers else _LEAST_PERCENT
+            percent = numbers[2] if numbers else _MIN_PERCENT
             seen = self._seen(host_of[row]) if self.learnt or numbers is None else None
             if seen is not None:
                 choice = self.learner.choose(self.experts, seen, self.rng)
-                percent = max(choice.quota_percent, _LEAST_PERCENT)
+                percent = max(choice.quota_percent, _MIN_PERCENT)
                 self._note(str(running.id[host_of[row]]), job_id, choice, percent)
             self.orders.limit(job_id, cpus_of(self.snapshot, row), percent / 100)
 

@@ -147,9 +147,9 @@ class FreeVnodes:
             "max_user_run": users[job.owner.user],
             "max_group_run": groups[job.owner.group],
         }
-        for limit, most in vnode.limits.items():
-            if counts[limit] >= most:
-                return f"runs {counts[limit]} jobs, its {limit} is {most}"
+        for limit, maximum in vnode.limits.items():
+            if counts[limit] >= maximum:
+                return f"runs {counts[limit]} jobs, its {limit} is {maximum}"
         return ""
 
 

@@ -203,9 +203,9 @@ def _on_host(want: Mapping[str, float], vnodes: Sequence[Vnode], at: _Attempt) -
         for name, value in missing.items():
             key = _owner(vnode, name), name
             room = _free(vnode, name, at) - taken_now.get(key, 0.0)
-            if (most := min(value, max(room, 0.0))) > 0:
-                taken[name] = most
-                taken_now[key] = taken_now.get(key, 0.0) + most
+            if (maximum := min(value, max(room, 0.0))) > 0:
+                taken[name] = maximum
+                taken_now[key] = taken_now.get(key, 0.0) + maximum
         if taken:
             parts.append((vnode.name, taken))
             missing = {

@@ -98,9 +98,9 @@ def _pools_match(at: RuleInput) -> str:
 
 
 def _array_may_run_more(at: RuleInput) -> str:
-    most, running = at.job.most_tasks, at.running.get(at.job.id, 0)
-    if at.job.is_array and most and running >= most:
-        return f"{running} tasks of the array run, its max_run_subjobs is {most}"
+    maximum, running = at.job.max_tasks, at.running.get(at.job.id, 0)
+    if at.job.is_array and maximum and running >= maximum:
+        return f"{running} tasks of the array run, its max_run_subjobs is {maximum}"
     return ""
 
 

@@ -116,9 +116,9 @@ class Backlog:
         for job_id in [j for j in self._later if now - self._written[j][1] >= REWRITE_S]:
             self._ready[job_id] = self._later.pop(job_id)
 
-    def take(self, most: int, now: float) -> list[tuple[str, Attributes]]:
+    def take(self, maximum: int, now: float) -> list[tuple[str, Attributes]]:
         """Returns what is to be written next, and counts it as written."""
-        batch = [(job_id, self._ready[job_id]) for job_id in itertools.islice(self._ready, most)]
+        batch = [(job_id, self._ready[job_id]) for job_id in itertools.islice(self._ready, maximum)]
         self.written_again = sum(job_id in self._written for job_id, _ in batch)
         for job_id, attributes in batch:
             del self._ready[job_id]

@@ -57,9 +57,9 @@ _SHARE = 5
 
 @dataclass
 class Interval:
-    """Spaces queries: not before `least_s`, and not more than a fifth of the time."""
+    """Spaces queries: not before `min_s`, and not more than a fifth of the time."""
 
-    least_s: float
+    min_s: float
     due_s: float = 0.0
     cheap_s: float = 0.0
 
@@ -74,7 +74,7 @@ class Interval:
     def took(self, began: float, ended: float) -> None:
         """Records the duration of a query."""
         self.cheap_s = ended + (_SHARE - 1) * (ended - began)
-        self.due_s = max(ended + self.least_s, self.cheap_s)
+        self.due_s = max(ended + self.min_s, self.cheap_s)
 
     def force(self) -> None:
         """Makes it due."""
@@ -147,7 +147,7 @@ class Mirror:
 
     def settle(self, poll_s: float) -> None:
         """Sets the least time between two queries for vnodes."""
-        self._nodes.least_s = poll_s
+        self._nodes.min_s = poll_s
 
     def expect_change(self) -> None:
         """Reads definitions and reservations again with the next refresh."""

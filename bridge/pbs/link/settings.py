@@ -44,7 +44,7 @@ class LinkSettings:
         Raises:
             ConfigError: one is out of range.
         """
-        for name, least, most in (
+        for name, minimum, maximum in (
             ("silence_s", 1.0, 3600.0),
             ("watchdog_s", 2.0, 3600.0),
             ("tick_s", 1.0, 3600.0),
@@ -52,8 +52,8 @@ class LinkSettings:
             ("write_share", 0.0, 0.9),
         ):
             value = getattr(self, name)
-            if not least <= value <= most:
-                raise ConfigError(name, f"{value:g} is not from {least:g} to {most:g}")
+            if not minimum <= value <= maximum:
+                raise ConfigError(name, f"{value:g} is not from {minimum:g} to {maximum:g}")
         if self.watchdog_s <= self.silence_s:
             raise ConfigError(
                 "watchdog_s", f"{self.watchdog_s:g} s must be longer than silence_s, which a call "

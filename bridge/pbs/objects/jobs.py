@@ -68,7 +68,7 @@ class PbsJob:
     array: str = ""
     is_array: bool = False
     remaining: str = ""
-    most_tasks: int = 0
+    max_tasks: int = 0
     version: int = 1
     problem: str = ""
 
@@ -143,7 +143,7 @@ def read_job(job_id: str, job: Attributes, definitions: Mapping[str, ResourceDef
         array=array,
         is_array="[]" in job_id and not array,
         remaining=text(job, "array_indices_remaining"),
-        most_tasks=_count(text(job, "max_run_subjobs")),
+        max_tasks=_count(text(job, "max_run_subjobs")),
         version=version_of(job),
         problem=problem,
     )

@@ -144,11 +144,11 @@ class _Reader:
         if resource and (known is None or not known.kind.is_amount):
             return
         try:
-            most = amount(known.kind, value) if known else float(whole(value))
+            maximum = amount(known.kind, value) if known else float(whole(value))
         except BadRequest as error:
             self.problems.append(f"{self.place}: limit of {entity[:60]}: {error}")
             return
-        into.setdefault(resource, {})[entity] = most
+        into.setdefault(resource, {})[entity] = maximum
 
 
 def exceeded(
@@ -166,17 +166,17 @@ def exceeded(
         definitions: of the resources.
     """
     for place, used in limits:
-        for entity, resource, most in _of(place.hard, owner):
+        for entity, resource, maximum in _of(place.hard, owner):
             more = 1.0 if resource == RUNS else wanted.get(resource, 0.0)
             present = used.get((entity, resource), 0.0)
-            if more and present + more > most:
+            if more and present + more > maximum:
                 known = definitions.get(resource)
                 kind = known.kind if known else Kind.LONG
                 used_up = (
-                    f"{int(present)} of at most {int(most)} jobs run"
+                    f"{int(present)} of at most {int(maximum)} jobs run"
                     if resource == RUNS
-                    else f"{format_amount(kind, present)} of at most {format_amount(kind, most)} "
-                    f"{resource} in use"
+                    else f"{format_amount(kind, present)} of at most "
+                    f"{format_amount(kind, maximum)} {resource} in use"
                 )
                 return f"limit of {place.place} for {_who(entity)}: {used_up}"
     return ""
@@ -201,9 +201,9 @@ def runs_left(limits: Iterable[tuple[Limits, Used]], owner: Owner) -> int:
     """Returns how many more jobs of an owner may run; -1: no limit says."""
     left = -1
     for place, used in limits:
-        for entity, resource, most in _of(place.hard, owner):
+        for entity, resource, maximum in _of(place.hard, owner):
             if resource == RUNS:
-                room = max(int(most - used.get((entity, RUNS), 0.0)), 0)
+                room = max(int(maximum - used.get((entity, RUNS), 0.0)), 0)
                 left = room if left < 0 else min(left, room)
     return left
 
@@ -211,9 +211,9 @@ def runs_left(limits: Iterable[tuple[Limits, Used]], owner: Owner) -> int:
 def is_above_soft(limits: Iterable[tuple[Limits, Used]], owner: Owner) -> bool:
     """Tells whether an entity of a job uses more than its soft limit."""
     return any(
-        used.get((entity, resource), 0.0) > most
+        used.get((entity, resource), 0.0) > maximum
         for place, used in limits
-        for entity, resource, most in _of(place.soft, owner)
+        for entity, resource, maximum in _of(place.soft, owner)
     )
 
 
@@ -230,11 +230,11 @@ def _of(
 ) -> Iterable[tuple[str, str, float]]:
     for resource, by_entity in limits.items():
         for entity in owner.entities:
-            most = by_entity.get(entity)
-            if most is None and entity[0] != "o":
-                most = by_entity.get(f"{entity[0]}:PBS_GENERIC")
-            if most is not None:
-                yield entity, resource, most
+            maximum = by_entity.get(entity)
+            if maximum is None and entity[0] != "o":
+                maximum = by_entity.get(f"{entity[0]}:PBS_GENERIC")
+            if maximum is not None:
+                yield entity, resource, maximum
 
 
 def _who(entity: str) -> str:

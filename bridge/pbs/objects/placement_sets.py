@@ -98,11 +98,11 @@ def _may_fit(
 def _count(
     vnode: Vnode,
     want: Mapping[str, float],
-    most: int,
+    maximum: int,
     definitions: Mapping[str, ResourceDefinition],
 ) -> int:
     """How many chunks fit on an empty vnode."""
-    found = most
+    found = maximum
     for name, value in want.items():
         if value > 0 and name not in vnode.counted_on and definitions[name].compared:
             found = min(found, int(vnode.amounts.get(name, 0.0) // value))

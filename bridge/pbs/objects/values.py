@@ -14,7 +14,7 @@ from enum import Enum
 
 from bridge.errors import BadRequest
 
-MOST = 1 << 50
+MAX = 1 << 50
 """Largest number that is accepted."""
 WORD_B = 8
 
@@ -152,6 +152,6 @@ def instant(text: str) -> int:
 
 
 def _bounded(value: int, text: str) -> int:
-    if abs(value) > MOST:
+    if abs(value) > MAX:
         raise BadRequest(f"'{text[:_SHOWN]}' is impossibly large")
     return value

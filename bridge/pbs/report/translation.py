@@ -505,8 +505,8 @@ def _standing(
     if job.is_array:
         tasks = startable = indices.count(job.remaining)
         left = limits.runs_left(bounds, job.owner)
-        if job.most_tasks:
-            startable = min(startable, max(job.most_tasks - parsed.tasks_running.get(job.id, 0), 0))
+        if job.max_tasks:
+            startable = min(startable, max(job.max_tasks - parsed.tasks_running.get(job.id, 0), 0))
         startable = startable if left < 0 else min(startable, left)
     begin_s, late = _begin(job, parsed)
     hold, words = _hold(job, request, parsed, below or late or beyond, startable)

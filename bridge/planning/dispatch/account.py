@@ -12,8 +12,8 @@ Terms
 
 Rules
     1. A job enters when it is first planned, and is told to end by the controller, or by being
-       neither waiting nor running any more. The `MOST` newest are kept, and those that have not
-       ended; while there are `MOST_KNOWN`, none enters. Rows of arrays are left out: their tasks
+       neither waiting nor running any more. The `MAX` newest are kept, and those that have not
+       ended; while there are `MAX_KNOWN`, none enters. Rows of arrays are left out: their tasks
        have other names once they run.
     2. After each `EVERY` arrivals EASY is simulated anew; once in `FULL_S` while no job may enter,
        as then nothing arrives. Waits of a class, real and simulated, begin when a job is eligible,
@@ -42,8 +42,8 @@ from bridge.model.snapshot import Snapshot
 NAME: Final = "search"
 """Of the account in `bridge.ports.State.learnt`: the name of its plan stage."""
 HOUR_S: Final = 3600
-MOST: Final = 2000
-MOST_KNOWN: Final = 2 * MOST
+MAX: Final = 2000
+MAX_KNOWN: Final = 2 * MAX
 EVERY: Final = 5
 FULL_S: Final = 60
 GAIN: Final = 4
@@ -168,7 +168,7 @@ class Account:
 
     @property
     def _is_full(self) -> bool:
-        return len(self._known) >= MOST_KNOWN
+        return len(self._known) >= MAX_KNOWN
 
     def done(self) -> Learnt:
         """What the next cycle is to know."""
@@ -188,7 +188,7 @@ class Account:
             if id_ == _TOTALS:
                 continue
             after = entry if entry[_END] else _followed(entry, id_, now_s, waiting, running)
-            if after is None or (after[_END] and after[0] <= self._arrivals - MOST):
+            if after is None or (after[_END] and after[0] <= self._arrivals - MAX):
                 self._known.pop(id_)
                 continue
             if after is not entry:

@@ -105,9 +105,9 @@ class Objective:
     ) -> NDArray[np.float64]:
         """(n,) of jobs that start then; arguments as above."""
         late_s = np.maximum(start_s - self.due_s(snapshot, job, length_s), 0)
-        least = 1.0 if self.name in ("slowdown", "bounded-slowdown") else 0.0
+        minimum = 1.0 if self.name in ("slowdown", "bounded-slowdown") else 0.0
         weight = self.weights(snapshot, job, length_s)
-        cost: NDArray[np.float64] = least + weight * self.raised(late_s)
+        cost: NDArray[np.float64] = minimum + weight * self.raised(late_s)
         return cost
 
     def raised(self, wait_s: NDArray[np.int64]) -> NDArray[np.float64]:

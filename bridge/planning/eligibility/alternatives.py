@@ -165,8 +165,8 @@ class Eligibility:
                 f"{words.node} count is outside {words.partition} {part.name}'s",
             )
         rule = WidthRule(int(jobs.width_rule[row]))
-        most = min(width[1], max(width[0], len(snapshot.nodes)))
-        if rule.next_width(width[0]) > most:
+        maximum = min(width[1], max(width[0], len(snapshot.nodes)))
+        if rule.next_width(width[0]) > maximum:
             return Reason(
                 ReasonCode.BAD_REQUEST,
                 f"no {words.node} count from {width[0]} to {width[1]} is {rule.name.lower()}",
@@ -237,24 +237,24 @@ class Eligibility:
         ]
 
     def _unions_of(
-        self, row: int, nodes: NDArray[np.bool_], least: int, length_s: int
+        self, row: int, nodes: NDArray[np.bool_], minimum: int, length_s: int
     ) -> list[int]:
         """The classes of a job's unions; equal requests share them."""
         jobs, snapshot, leaves = self._snapshot.jobs, self._snapshot, self._leaves
         assert leaves is not None
-        most, required = int(jobs.switches[row]), jobs.required[row]
-        needs = (least, *self._needs(row))
+        maximum, required = int(jobs.switches[row]), jobs.required[row]
+        needs = (minimum, *self._needs(row))
         reservation = int(jobs.reservation[row])
         class_ = self.classes.of(nodes, reservation)
         closed = self.classes.closed(class_)
-        key = (class_, most, required, length_s if closed else 0, needs)
+        key = (class_, maximum, required, length_s if closed else 0, needs)
         found = self._unions.get(key)
         if found is None:
             asked = self._requests.get(needs)
             if asked is None:
-                asked = self._requests[needs] = self._load.request(row, least)
+                asked = self._requests[needs] = self._load.request(row, minimum)
             masks = unions(
-                leaves, nodes, asked, most=most, required=required, load=self._load,
+                leaves, nodes, asked, maximum=maximum, required=required, load=self._load,
                 now_s=snapshot.now_s, length_s=length_s, closed=closed,
             )  # fmt: skip
             found = self._unions[key] = [self.classes.of(mask, reservation) for mask in masks]

@@ -12,7 +12,7 @@ Rules
     1. Jobs that need one node only have no wish; without a topology no job has.
     2. The wait starts when the job becomes eligible (begin time, dependencies).
     3. A job with a pending wish starts on a union now, or anywhere after the wait. The
-       `MOST_UNIONS` unions on which it fits earliest are tried, considering running jobs and
+       `MAX_UNIONS` unions on which it fits earliest are tried, considering running jobs and
        announced downtime; of these first the ones below the fewest switches, then those with the
        least to spare. For one leaf switch, all are tried if there are at most that many.
     4. Nodes without a switch belong to no fabric and run jobs of one node only.
@@ -34,7 +34,7 @@ from bridge.model.snapshot import Snapshot
 from bridge.model.topology import Topology
 from bridge.units import format_instant
 
-MOST_UNIONS = 16
+MAX_UNIONS = 16
 """Maximum number of sets of leaf switches tried for a job."""
 
 MAX_INSTANTS = 64
@@ -225,11 +225,11 @@ def _units(room: NDArray[np.int64], jobs: JobTable, job: int) -> NDArray[np.int6
     if not tasks:
         return np.where(fits, 1, 0)
     want = jobs.per_task[job]
-    most = np.full(len(room), int(jobs.max_tasks_per_node[job]) or tasks, dtype=np.int64)
+    maximum = np.full(len(room), int(jobs.max_tasks_per_node[job]) or tasks, dtype=np.int64)
     if (want > 0).any():
         each = left[:, want > 0] // want[want > 0]
-        most = np.minimum(most, each.min(axis=1))
-    units: NDArray[np.int64] = np.where(fits, np.clip(most, 0, tasks), 0)
+        maximum = np.minimum(maximum, each.min(axis=1))
+    units: NDArray[np.int64] = np.where(fits, np.clip(maximum, 0, tasks), 0)
     return units
 
 
@@ -238,7 +238,7 @@ def unions(
     mask: NDArray[np.bool_],
     asked: SwitchRequest,
     *,
-    most: int,
+    maximum: int,
     required: Sequence[int],
     load: SwitchLoad,
     now_s: int,
@@ -251,7 +251,7 @@ def unions(
         leaves: of the topology.
         mask: (n_nodes,) that the job may use.
         asked: what it needs.
-        most: maximum number of leaf switches.
+        maximum: maximum number of leaf switches.
         required: nodes that it must have.
         load: what runs.
         now_s: now.
@@ -259,7 +259,7 @@ def unions(
         closed: times during which nodes are closed.
     """
     fixed = np.unique(leaves.of_node[list(required)])
-    if len(fixed) > most or (fixed < 0).any() or len(np.unique(leaves.fabric[fixed])) > 1:
+    if len(fixed) > maximum or (fixed < 0).any() or len(np.unique(leaves.fabric[fixed])) > 1:
         return []
     free, release_s = np.where(mask, asked.on_free, 0), load.release_s.copy()
     for start_s, end_s, shut in closed:
@@ -272,9 +272,9 @@ def unions(
         if len(fixed) and leaves.fabric[fixed[0]] != fabric:
             continue
         members = np.flatnonzero((leaves.fabric == fabric) & capacity.ever)
-        for union, rank in capacity.choose(members, fixed, most, asked):
+        for union, rank in capacity.choose(members, fixed, maximum, asked):
             found.setdefault(union, rank)
-    ranked = sorted(found, key=lambda union: (found[union], union))[:MOST_UNIONS]
+    ranked = sorted(found, key=lambda union: (found[union], union))[:MAX_UNIONS]
     chosen = np.zeros((len(ranked), len(leaves.fabric) + 1), dtype=bool)
     for at, union in enumerate(ranked):
         chosen[at, list(union)] = True
@@ -314,14 +314,18 @@ class _LeafCapacity:
         self.ever = self.units[-1] > 0
 
     def choose(
-        self, members: NDArray[np.int64], fixed: NDArray[np.int64], most: int, asked: SwitchRequest
+        self,
+        members: NDArray[np.int64],
+        fixed: NDArray[np.int64],
+        maximum: int,
+        asked: SwitchRequest,
     ) -> Iterator[tuple[tuple[int, ...], tuple[int, int, int]]]:
         """Unions within one fabric: when the job fits, below how many switches, and the rest.
 
         One is searched around every leaf switch, at the first instant at which there is one.
         """
         others = members[~np.isin(members, fixed)]
-        left = most - len(fixed)
+        left = maximum - len(fixed)
         if not left or len(others) <= left:
             whole = np.sort(np.concatenate((fixed, others[:left])))
             if (enough := self._enough(whole, asked)).any():
@@ -344,7 +348,7 @@ class _LeafCapacity:
                 if union not in unions:
                     yield union, self._rank(union, when, asked)
                     unions.add(union)
-                if len(unions) == MOST_UNIONS:
+                if len(unions) == MAX_UNIONS:
                     return
 
     def _around(

@@ -149,22 +149,22 @@ def _sizes(snapshot: Snapshot, row: int) -> Sizes:
         generic = frozenset(snapshot.resources[MEMORY_MIB + 1 :])
         return _fewer_chunks(asked, generic, dialect_of(snapshot))
     named = len(jobs.required[row])
-    least, most, tasks = (
+    minimum, maximum, tasks = (
         int(column[row]) for column in (jobs.min_nodes, jobs.max_nodes, jobs.tasks)
     )
     if tasks:
-        values = _spread(max(least, named, 1), tasks, MAX_SIZES)
-        columns = {"tasks": values, "max_nodes": np.minimum(values, most)}
+        values = _spread(max(minimum, named, 1), tasks, MAX_SIZES)
+        columns = {"tasks": values, "max_nodes": np.minimum(values, maximum)}
         return Sizes(SizeKind.TASKS, tasks, values, columns)
     rule = WidthRule(int(jobs.width_rule[row]))
-    values = _spread(max(named, 1), least, MAX_SIZES)
+    values = _spread(max(named, 1), minimum, MAX_SIZES)
     if rule:
-        allowed = [n for n in range(max(named, 1), least) if rule.allows(n)]
+        allowed = [n for n in range(max(named, 1), minimum) if rule.allows(n)]
         values = np.array(allowed, dtype=np.int64)[_spread(0, len(allowed), MAX_SIZES)]
     columns = {"min_nodes": values}
-    if most == least:
+    if maximum == minimum:
         columns["max_nodes"] = values
-    return Sizes(SizeKind.NODES, least, values, columns)
+    return Sizes(SizeKind.NODES, minimum, values, columns)
 
 
 def _fewer_chunks(asked: LoweredChunks, generic: frozenset[str], dialect: Dialect) -> Sizes:
@@ -202,13 +202,13 @@ def _can_hold(dialect: Dialect, request: ChunkRequest, generic: frozenset[str]) 
     return True
 
 
-def _spread(first: int, end: int, most: int) -> NDArray[np.int64]:
+def _spread(first: int, end: int, maximum: int) -> NDArray[np.int64]:
     """At most this many of the numbers from `first` up to, not including, `end`, ascending.
 
     The largest and (nearly) the smallest are among them. The others are never generated: a job may
     request a billion tasks.
     """
-    step = max(-(-(end - first) // most), 1)
+    step = max(-(-(end - first) // maximum), 1)
     return np.arange(end - 1, first - 1, -step, dtype=np.int64)[::-1].copy()
 
 
@@ -282,9 +282,9 @@ def _smaller(
             dataclasses.replace(asked, tasks=size, cpus=size * cpus),
             f"with tasks for {size * cpus} CPUs in place of {sizes.own * cpus}",
         )
-    most, rule = int(jobs.max_nodes[row]), bool(jobs.width_rule[row])
-    most = most if most > sizes.own or (rule and most > size) else size
-    changed = dataclasses.replace(asked, nodes=(size, most), malleable=rule)
+    maximum, rule = int(jobs.max_nodes[row]), bool(jobs.width_rule[row])
+    maximum = maximum if maximum > sizes.own or (rule and maximum > size) else size
+    changed = dataclasses.replace(asked, nodes=(size, maximum), malleable=rule)
     return changed, _fewer(
         size, sizes.own, dialect_of(snapshot).words.node
     ) + " and the tasks of as many"

@@ -160,8 +160,8 @@ class VariantSearch:
             return None
         best: VariantPlacement | None = None
         for at, alternative in enumerate(alternatives):
-            most_s = self.snapshot.partitions[alternative.partition].max_time_s
-            if limit_s and most_s and limit_s > most_s:
+            max_s = self.snapshot.partitions[alternative.partition].max_time_s
+            if limit_s and max_s and limit_s > max_s:
                 continue
             length_s = limit_s or alternative.time_limit_s
             for layout in self._layouts_of(row, at, alternative):

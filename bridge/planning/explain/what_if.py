@@ -42,7 +42,7 @@ from bridge.planning.prediction.apply_predictions import as_planned
 from bridge.planning.queue.rows import plannable
 from bridge.ports import Conditions
 
-MOST_CHANGES = 5
+MAX_CHANGES = 5
 
 
 def can_change(snapshot: Snapshot, plan: Plan, row: int) -> bool:
@@ -69,7 +69,7 @@ def what_if(
         step_s: new time limits are multiples of this; None: as users state them.
 
     Returns:
-        At most `MOST_CHANGES`, best first, and FreePools; empty: none helps, or none is searched.
+        At most `MAX_CHANGES`, best first, and FreePools; empty: none helps, or none is searched.
     """
     if not can_change(snapshot, plan, row):
         return ()
@@ -80,7 +80,7 @@ def what_if(
     changes = _single(search, below_s, step_s) or _pairs(search, below_s, step_s)
     ordered = sorted(changes, key=lambda c: (c.start_s, c.partition < 0, c.size, -c.time_limit_s))
     start_s, pools = search.pools(below_s)
-    return (*ordered[:MOST_CHANGES], *((let_in(start_s, pools),) if pools else ()))
+    return (*ordered[:MAX_CHANGES], *((let_in(start_s, pools),) if pools else ()))
 
 
 def _single(search: VariantSearch, below_s: int, step_s: int) -> list[JobChange]:

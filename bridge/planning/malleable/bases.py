@@ -76,9 +76,9 @@ def elastic_jobs(snapshot: Snapshot, costs: Costs, learnt: Learnt | None = None)
     running, now_s = snapshot.running, snapshot.now_s
     rows = elastic_rows(running)
     width = running.indptr[rows + 1] - running.indptr[rows]
-    requested, mtct = running.requested_nodes[rows], running.mtct[rows]
+    stated, mtct = running.requested_nodes[rows], running.mtct[rows]
     adapting, resized_s = running.adapting[rows], running.resized_s[rows]
-    asked = np.where(requested > 0, requested, width)
+    asked = np.where(stated > 0, stated, width)
     left_s = np.maximum(running.end_s[rows] - now_s, 0)
     calm_s = np.where(resized_s > 0, resized_s + costs.between_s, 0)
     back_s = now_s + costs.adaptation_s * np.where(adapting, 2, 1)
@@ -98,7 +98,7 @@ def elastic_jobs(snapshot: Snapshot, costs: Costs, learnt: Learnt | None = None)
         straight=straight,
         base=np.where(keeps, width, np.minimum(narrow, width)),
         asked=asked,
-        most=most_nodes(snapshot)[rows],
+        maximum=max_nodes(snapshot)[rows],
         rule=rule,
         serial=serial,
         left_s=left_s,
@@ -137,26 +137,26 @@ def _heads_first(
     return np.concatenate(([0], sizes.cumsum())), np.concatenate(sets), False
 
 
-def allowed(rule: NDArray[np.int8], least: NDArray[np.int64]) -> NDArray[np.int64]:
+def allowed(rule: NDArray[np.int8], minimum: NDArray[np.int64]) -> NDArray[np.int64]:
     """The smallest widths of at least the given numbers of nodes that the rules allow."""
-    found = np.maximum(least, 1)
+    found = np.maximum(minimum, 1)
     for at in np.flatnonzero(rule != WidthRule.ANY).tolist():
         found[at] = RULES[int(rule[at])].next_width(int(found[at]))
     return found
 
 
-def most_nodes(snapshot: Snapshot) -> NDArray[np.int64]:
+def max_nodes(snapshot: Snapshot) -> NDArray[np.int64]:
     """(n_running,) the maximum number of nodes by each job's bounds and its partition."""
     running = snapshot.running
     bounds = np.array([one.max_nodes or MAX_COUNT for one in snapshot.partitions] + [MAX_COUNT])
-    most = np.minimum(bounds[running.partition], len(snapshot.nodes))
-    found: NDArray[np.int64] = np.minimum(running.max_nodes, most)
+    maximum = np.minimum(bounds[running.partition], len(snapshot.nodes))
+    found: NDArray[np.int64] = np.minimum(running.max_nodes, maximum)
     return found
 
 
 def _bases(
     rule: NDArray[np.int8],
-    least: NDArray[np.int64],
+    minimum: NDArray[np.int64],
     asked: NDArray[np.int64],
     serial: NDArray[np.float64],
     stretch: float,
@@ -164,7 +164,7 @@ def _bases(
     """The narrowest widths that jobs and `stretch` allow."""
     nodes = np.maximum(asked, 1)
     fewest = widths_for(serial, speeds(serial, nodes) / stretch)
-    return allowed(rule, np.maximum(np.minimum(fewest, nodes), least))
+    return allowed(rule, np.maximum(np.minimum(fewest, nodes), minimum))
 
 
 def at_bases(jobs: ElasticJobs, ends_s: NDArray[np.int64]) -> Resizes:
@@ -217,29 +217,29 @@ def start_widths_at_bases(
 ) -> StartWidths:
     """The waiting moldable jobs at their bases (rule 1); the arguments are as of `elastic_jobs`."""
     jobs = snapshot.jobs
-    rows = np.flatnonzero((jobs.most_start > 0) & (jobs.time_limit_s > 0))
+    rows = np.flatnonzero((jobs.max_start > 0) & (jobs.time_limit_s > 0))
     if not len(rows):
         return NO_START_WIDTHS
     asked, limit_s = jobs.min_nodes[rows], jobs.time_limit_s[rows]
     serial = np.full(len(rows), UNKNOWN_SERIAL)
     if learnt is not None and learnt.known:
         serial = learnt_serials(learnt, jobs.user[rows], jobs.name[rows])
-    least = np.maximum(jobs.least_start[rows], _least_in_time(snapshot, rows))
-    base = _bases(jobs.width_rule[rows], least, asked, serial, stretch)
+    minimum = np.maximum(jobs.min_start[rows], _min_in_time(snapshot, rows))
+    base = _bases(jobs.width_rule[rows], minimum, asked, serial, stretch)
     narrow = base < asked
     return StartWidths(rows[narrow], base[narrow], -(-limit_s * asked // base)[narrow])
 
 
-def _least_in_time(snapshot: Snapshot, rows: NDArray[np.intp]) -> NDArray[np.int64]:
+def _min_in_time(snapshot: Snapshot, rows: NDArray[np.intp]) -> NDArray[np.int64]:
     """The fewest nodes on which jobs end within the limits of all their partitions."""
     jobs = snapshot.jobs
     bound = [one.max_time_s for one in snapshot.partitions]
     if not any(bound):
         return np.ones(len(rows), dtype=np.int64)
     limit_s = np.maximum(jobs.kill_limit_s[rows], jobs.time_limit_s[rows])
-    most_s = np.array(
+    max_s = np.array(
         [min((bound[at] for at in jobs.partitions[row] if bound[at]), default=0) for row in rows]
     )
-    fewest = -(-limit_s * jobs.min_nodes[rows] // np.maximum(most_s, 1))
-    found: NDArray[np.int64] = np.where(most_s > 0, fewest, 1)
+    fewest = -(-limit_s * jobs.min_nodes[rows] // np.maximum(max_s, 1))
+    found: NDArray[np.int64] = np.where(max_s > 0, fewest, 1)
     return found

@@ -26,7 +26,7 @@ class MalleableJob:
         nodes: those that it holds; it keeps the first `base` of them.
         base: the number of nodes that it is planned with; its width, if it keeps its nodes.
         asked: the number of nodes that it requested; its present number, if it states none.
-        most: the maximum number of nodes that it allows.
+        maximum: the maximum number of nodes that it allows.
         rule: which numbers of nodes it allows up to that.
         serial: its serial fraction.
         left_s: its maximum remaining time at its width.
@@ -38,7 +38,7 @@ class MalleableJob:
     nodes: NDArray[np.int32]
     base: int
     asked: int
-    most: int
+    maximum: int
     rule: WidthRule
     serial: float
     left_s: int
@@ -74,7 +74,7 @@ class ElasticJobs:
     straight: bool
     base: NDArray[np.int64]
     asked: NDArray[np.int64]
-    most: NDArray[np.int64]
+    maximum: NDArray[np.int64]
     rule: NDArray[np.int8]
     serial: NDArray[np.float64]
     left_s: NDArray[np.int64]
@@ -102,7 +102,7 @@ class ElasticJobs:
             nodes=self.nodes[self.indptr[at] : self.indptr[at + 1]],
             base=int(self.base[at]),
             asked=int(self.asked[at]),
-            most=int(self.most[at]),
+            maximum=int(self.maximum[at]),
             rule=RULES[int(self.rule[at])],
             serial=float(self.serial[at]),
             left_s=int(self.left_s[at]),

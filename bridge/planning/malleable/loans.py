@@ -88,13 +88,13 @@ def growths(
     """
     idle = idle_nodes(snapshot, plan) & (used_s >= snapshot.now_s + costs.between_s)
     free = np.flatnonzero(idle).astype(np.int32)
-    may = np.flatnonzero((worth <= jobs.most) & (worth - jobs.width <= len(free)))
+    may = np.flatnonzero((worth <= jobs.maximum) & (worth - jobs.width <= len(free)))
     if not len(free) or not len(may):
         return []
     free = free[np.argsort(-used_s[free], kind="stable")]
     usable = Usable(snapshot, free)
     group = dict(zip(may.tolist(), usable.groups(jobs.row[may]), strict=True))
-    held, most, serial = jobs.width.tolist(), jobs.most.tolist(), jobs.serial.tolist()
+    held, maximum, serial = jobs.width.tolist(), jobs.maximum.tolist(), jobs.serial.tolist()
     rules = jobs.rule.tolist()
     roots = _Roots(jobs, costs.fairness)
     steps = roots.first_steps(may, worth[may])
@@ -110,7 +110,7 @@ def growths(
         after = width + max(width // _STEP, 1)
         if (rule := rules[at]) != WidthRule.ANY:
             after = RULES[rule].next_width(after)
-        if after <= most[at]:
+        if after <= maximum[at]:
             faster = speed(serial[at], after)
             gained = (faster - fast) / (after - width)
             heapq.heappush(steps, (-gained / roots.of(at, width), at, width, after, faster))
@@ -124,14 +124,14 @@ def growths(
     return found
 
 
-def least_growths(jobs: ElasticJobs, costs: Costs) -> NDArray[np.int64]:
+def min_growths(jobs: ElasticJobs, costs: Costs) -> NDArray[np.int64]:
     """(n,) the next width of each that recovers the cost of a change (rule 3); `NONE`: none."""
     counted_s = costs.between_s - 2 * costs.adaptation_s
     if counted_s <= 0:
         return np.full(len(jobs), NONE)
     wanted = speeds(jobs.serial, jobs.width) * (1 + 2 * costs.adaptation_s / counted_s)
-    least = allowed(jobs.rule, np.maximum(widths_for(jobs.serial, wanted), jobs.width + 1))
-    return np.where(jobs.left_s <= costs.between_s, NONE, least)
+    minimum = allowed(jobs.rule, np.maximum(widths_for(jobs.serial, wanted), jobs.width + 1))
+    return np.where(jobs.left_s <= costs.between_s, NONE, minimum)
 
 
 class _Roots:

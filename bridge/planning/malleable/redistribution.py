@@ -79,10 +79,10 @@ class Redistribution:
             job, (group,) = self.jobs[row], usable.groups(np.array([row]))
             wanted = self.widths[job.id]
             at = np.flatnonzero(left & usable.masks[group])
-            most = min(wanted, job.width + len(at))
+            maximum = min(wanted, job.width + len(at))
             if job.upper_w:
-                most = min(most, job.width + max(room_w, 0) // job.upper_w)
-            width = max(each for each in job.widths if each <= max(most, job.width))
+                maximum = min(maximum, job.width + max(room_w, 0) // job.upper_w)
+            width = max(each for each in job.widths if each <= max(maximum, job.width))
             if width == job.width:
                 continue
             left[at[: width - job.width]] = False

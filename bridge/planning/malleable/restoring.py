@@ -172,12 +172,12 @@ class Restoring:
 
     def _choices(self, planned: Planned) -> Iterator[dict[int, Scalable]]:
         """The sets of waiting jobs for configurations to start, in the order of rule 2."""
-        most = self.effort.tried
+        maximum = self.effort.tried
         if self.effort.waiting:
-            waiting = self.power.waiting(planned.plan, most)
+            waiting = self.power.waiting(planned.plan, maximum)
             rows = range(1, self.effort.waiting + 1)
             every = (chosen for n in rows for chosen in combinations(waiting, n))
-            for chosen in islice(every, most):
+            for chosen in islice(every, maximum):
                 yield {row: waiting[row] for row in chosen}
         yield {}
 

@@ -19,7 +19,7 @@ Rules
        differ in their input.
     3. Means forget: a further job counts at least 1 / `MEMORY`.
     4. All numbers are clamped when they arrive and when they are read. A user's jobs change that
-       user's entry only, which is bounded (`MOST_NAMES`, `MOST_WIDTHS`), as is the number of
+       user's entry only, which is bounded (`MAX_NAMES`, `MAX_WIDTHS`), as is the number of
        users (`MAX_USERS`): the least recently changed is dropped first.
 
 Source: G. Amdahl, AFIPS 1967. Serial fractions from measured speed-ups: A. Karp
@@ -38,8 +38,8 @@ from bridge.planning.malleable.speed import UNKNOWN_SERIAL, speed
 
 VERSION: Final = 1
 MAX_USERS: Final = 2_000
-MOST_NAMES: Final = 32
-MOST_WIDTHS: Final = 8
+MAX_NAMES: Final = 32
+MAX_WIDTHS: Final = 8
 MAX_COUNTED: Final = 4
 MEMORY: Final = 8
 LEVERAGE: Final = 1.5
@@ -113,7 +113,7 @@ def _taken(kept: Kept, width: int) -> tuple[AtWidth, Kept]:
 
 
 def _bounded(rest: Kept, last: AtWidth) -> Kept:
-    return (*rest, last)[-MOST_WIDTHS:]
+    return (*rest, last)[-MAX_WIDTHS:]
 
 
 def serial_of(kept: Kept) -> float:
@@ -131,11 +131,11 @@ def serial_of(kept: Kept) -> float:
 
 def _by_run_times(ran: Sequence[AtWidth]) -> float:
     """Least squares of 1 = a / T + b / (w T) over the widths, a, b >= 0: a / (a + b)."""
-    least = min(at.log_run for at in ran)
+    minimum = min(at.log_run for at in ran)
     rows = []
     for at in ran:
         root = math.sqrt(min(at.ended, MAX_COUNTED))
-        inverse = math.exp(least - at.log_run)  # in units of the shortest
+        inverse = math.exp(minimum - at.log_run)  # in units of the shortest
         rows.append((root * inverse, root * inverse / at.width, root))
     aa, ab, bb = (sum(row[i] * row[j] for row in rows) for i, j in ((0, 0), (0, 1), (1, 1)))
     ay, by = (sum(row[i] * row[2] for row in rows) for i in (0, 1))
@@ -180,7 +180,7 @@ Entry = dict[int, Kept]
 def with_kept(entry: Entry, code: int, kept: Kept) -> Entry:
     """The entry with a changed application (rule 4)."""
     rest = [(other, its) for other, its in entry.items() if other != code]
-    return dict([*rest, (code, kept)][-MOST_NAMES:])
+    return dict([*rest, (code, kept)][-MAX_NAMES:])
 
 
 def to_numbers(entry: Entry) -> list[int]:
@@ -202,10 +202,10 @@ def from_numbers(numbers: Sequence[int]) -> Entry:
         return {}
     found: Entry = {}
     at = 1
-    while at + 1 < len(numbers) and len(found) < MOST_NAMES:
+    while at + 1 < len(numbers) and len(found) < MAX_NAMES:
         code, count = numbers[at : at + 2]
         rows = numbers[at + 2 : at + 2 + _FIELDS * max(count, 0)]
-        if not 0 <= count <= MOST_WIDTHS or len(rows) < _FIELDS * count:
+        if not 0 <= count <= MAX_WIDTHS or len(rows) < _FIELDS * count:
             break
         found[code] = tuple(_read(rows))
         at += 2 + _FIELDS * count

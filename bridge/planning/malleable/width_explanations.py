@@ -20,7 +20,7 @@ from bridge.model.decisions.start_widths import NO_START_WIDTHS, StartWidths
 from bridge.model.decisions.width_reasons import WidthCode, WidthReason
 from bridge.model.plan import Plan
 from bridge.model.snapshot import Snapshot
-from bridge.planning.malleable.bases import allowed, most_nodes
+from bridge.planning.malleable.bases import allowed, max_nodes
 from bridge.planning.malleable.expand_shrink import MIN_LEFT, idle_nodes
 from bridge.planning.malleable.loans import used_from_s
 from bridge.planning.malleable.usable import Usable
@@ -67,14 +67,14 @@ class Demands:
         between_s: minimum time between two changes of a job, and for which an idle node must be
             free.
         one_at_a_time: nothing is decided while a job adapts.
-        least: (n_running,) the next width that is worth a change; very large: none is; 0, or
+        minimum: (n_running,) the next width that is worth a change; very large: none is; 0, or
             None for all: any allowed one is.
     """
 
     adaptation_s: int
     between_s: int = 0
     one_at_a_time: bool = False
-    least: NDArray[np.int64] | None = None
+    minimum: NDArray[np.int64] | None = None
 
 
 def with_reasons(
@@ -114,22 +114,22 @@ class _Reasons:
     def for_no_growth(self) -> None:
         """Sets the reasons for what is missing, for all of them."""
         snapshot, rows, demands = self._snapshot, self._rows, self._demands
-        most = most_nodes(snapshot)[rows]
+        maximum = max_nodes(snapshot)[rows]
         following = allowed(snapshot.running.width_rule[rows], self._width + 1)
         wanted = following
-        if demands.least is not None:
-            wanted = np.maximum(wanted, demands.least[rows])
+        if demands.minimum is not None:
+            wanted = np.maximum(wanted, demands.minimum[rows])
         free = np.flatnonzero(idle_nodes(snapshot, self._plan)).astype(np.int32)
         if len(free):
             count, calm = self._counts(free)
             more = wanted - self._width
             self._code[calm < more] = WidthCode.PLANNED_NODES
             self._code[count < more] = WidthCode.TOO_FEW_NODES
-            self._code[wanted > most] = WidthCode.NO_GAIN
+            self._code[wanted > maximum] = WidthCode.NO_GAIN
             self._code[count == 0] = WidthCode.NO_IDLE_NODES
         else:
             self._code[:] = WidthCode.NO_IDLE_NODES
-        self._code[following > most] = WidthCode.WIDEST
+        self._code[following > maximum] = WidthCode.WIDEST
         self._nodes = np.where(self._code == WidthCode.TOO_FEW_NODES, wanted, 0)
 
     def _counts(self, free: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

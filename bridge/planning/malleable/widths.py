@@ -16,15 +16,15 @@ def allowed_widths(snapshot: Snapshot, job: int) -> Sequence[int]:
         job: row of `snapshot.running`; a malleable job.
     """
     running = snapshot.running
-    least, most = max(int(running.min_nodes[job]), 1), int(running.max_nodes[job])
-    most = min(most, len(snapshot.nodes))
+    minimum, maximum = max(int(running.min_nodes[job]), 1), int(running.max_nodes[job])
+    maximum = min(maximum, len(snapshot.nodes))
     if (partition := int(running.partition[job])) >= 0 and snapshot.partitions[partition].max_nodes:
-        most = min(most, snapshot.partitions[partition].max_nodes)
+        maximum = min(maximum, snapshot.partitions[partition].max_nodes)
     rule = WidthRule(int(running.width_rule[job]))
     if rule is WidthRule.ANY:
-        return range(least, most + 1)
-    found, width = [], rule.next_width(least)
-    while width <= most:
+        return range(minimum, maximum + 1)
+    found, width = [], rule.next_width(minimum)
+    while width <= maximum:
         found.append(width)
         width = rule.next_width(width + 1)
     return found

@@ -45,7 +45,7 @@ MAX_TIMES = 3
 """Announced starts considered in one cycle."""
 MAX_EXCHANGES = 50_000
 """Number of exchanges that are tried for jobs with nodes of several types."""
-MOST_COUNTS = 1 << 26
+MAX_COUNTS = 1 << 26
 """Product of jobs and switches beyond which nothing is exchanged; the core has a count for each."""
 
 
@@ -135,7 +135,7 @@ class NodeSwapper:
     Attributes:
         given: the plan, legal.
         image: (nnz,) the node of each of its entries.
-        most: (n_rows,) the most leaf switches that each may use; 0: any number.
+        maximum: (n_rows,) the most leaf switches that each may use; 0: any number.
     """
 
     def __init__(self, context: SwapContext, plan: Plan) -> None:
@@ -148,7 +148,7 @@ class NodeSwapper:
         self._row = np.repeat(np.arange(len(plan)), width)
         self._start_s, self._end_s = plan.start_s[self._row], plan.end_s[self._row]
         wishes = (width > 1) & (plan.start_s < waits_until_s(snapshot.jobs)[plan.job])
-        self.most = np.where(wishes, snapshot.jobs.switches[plan.job], 0).astype(np.int32)
+        self.maximum = np.where(wishes, snapshot.jobs.switches[plan.job], 0).astype(np.int32)
         held_s = np.repeat(np.maximum(running.end_s, snapshot.now_s + 1), np.diff(running.indptr))
         self._running_s = np.zeros(self._n_nodes, dtype=np.int64)
         np.maximum.at(self._running_s, running.nodes, held_s)
@@ -194,7 +194,7 @@ class NodeSwapper:
         """Swaps nodes of the jobs that start at an instant."""
         image = self.image.copy()
         self._swap_at(at_s, ())
-        wishing = np.flatnonzero((self.most > 0) & (self.given.start_s > at_s))
+        wishing = np.flatnonzero((self.maximum > 0) & (self.given.start_s > at_s))
         if any(self._scattered(row, image) for row in wishing.tolist()):
             self.image = image
             self._swap_at(at_s, image[np.isin(self._row, wishing)])
@@ -202,7 +202,7 @@ class NodeSwapper:
     def _scattered(self, row: int, image: NDArray[np.int32]) -> bool:
         """Whether a row is on too many leaf switches, and on more than with the nodes `image`."""
         own = slice(int(self.given.indptr[row]), int(self.given.indptr[row + 1]))
-        return not self._hop_tree.within(int(self.most[row]), self.image[own], image[own])
+        return not self._hop_tree.within(int(self.maximum[row]), self.image[own], image[own])
 
     def _swap_at(self, at_s: int, stay: Sequence[int] | NDArray[np.int32]) -> None:
         """Swaps nodes of the jobs that start at an instant, except the nodes `stay`."""
@@ -247,7 +247,7 @@ class NodeSwapper:
         wide = [row for row in held if len(held[row]) > 1]
         pinned = [row for row in np.unique(there).tolist() if row in mixed]
         left = idle[~np.isin(there, pinned)] if pinned else idle
-        sets = self._sets(left, [held[row] for row in wide], self.most[wide]) if wide else []
+        sets = self._sets(left, [held[row] for row in wide], self.maximum[wide]) if wide else []
         single = [row for row in held if len(held[row]) == 1]
         holder[left] = -1
         for row, nodes in zip(wide, sets, strict=True):
@@ -259,7 +259,7 @@ class NodeSwapper:
             holder[rest[np.lexsort((rest, leaf, size))[: len(single)]]] = single
 
     def _sets(
-        self, idle: NDArray[np.int32], held: list[NDArray[np.int32]], most: NDArray[np.int32]
+        self, idle: NDArray[np.int32], held: list[NDArray[np.int32]], maximum: NDArray[np.int32]
     ) -> list[NDArray[np.int32]]:
         """Sets for jobs of two or more nodes; the present ones unless there are cheaper ones."""
         costs = self._hop_tree.costs(csr(held))
@@ -275,7 +275,7 @@ class NodeSwapper:
             proposed = [found[a:b] for a, b in itertools.pairwise(indptr)]
             legal = np.array(
                 [
-                    self._hop_tree.within(int(most[at]), nodes, held[at])
+                    self._hop_tree.within(int(maximum[at]), nodes, held[at])
                     for at, nodes in zip(open_, proposed, strict=True)
                 ]
             )
@@ -294,7 +294,7 @@ class NodeSwapper:
         nodes = np.flatnonzero(free).astype(np.int32)
         fixed = here[~free[self.image[here]] & (self._leaf[self.image[here]] >= 0)]
         rows = np.unique(self._row[here])
-        if len(rows) * len(self._hop_tree.topology) > MOST_COUNTS:
+        if len(rows) * len(self._hop_tree.topology) > MAX_COUNTS:
             return
         number = np.full(len(self.given) + 1, -1, dtype=np.int32)  # the last: no job
         number[rows] = np.arange(len(rows))
@@ -305,7 +305,7 @@ class NodeSwapper:
                 np.int32
             ),
             np.concatenate((number[holder[nodes]], number[self._row[fixed]])),
-            self.most[rows],
+            self.maximum[rows],
             MAX_EXCHANGES,
             int(self._context.rng.integers(1 << 62)),
         )[: len(nodes)]

@@ -79,7 +79,7 @@ class _Candidate:
             of no more weight.
         whole: it holds whole nodes.
         use: (R,) its maximum on one of its nodes.
-        most: maximum number of leaf switches; 0: any number.
+        maximum: maximum number of leaf switches; 0: any number.
         had: (R,) what its nodes have of the generic resources that it does not request and of the
             counted resources; of others a bound that never binds.
     """
@@ -89,7 +89,7 @@ class _Candidate:
     whole: bool
     use: NDArray[np.int64]
     end_s: int
-    most: int
+    maximum: int
     had: NDArray[np.int64]
 
 
@@ -144,10 +144,10 @@ def _candidates(
         had = np.where(unwanted, capacity[held].sum(axis=0), NEVER)
         open_ = open_ & (weight <= weight[held].max())
         open_ = open_ & (capacity >= use).all(axis=1) & (capacity <= had).all(axis=1)
-        whole, most = _whole(snapshot, plan, row), int(swapper.most[row])
+        whole, maximum = _whole(snapshot, plan, row), int(swapper.maximum[row])
         if whole and not _differ(context.node_type[open_]) and open_[held].all():
             continue  # it has already swapped with all of them
-        found.append(_Candidate(row, open_, whole, use, end_s, most, had))
+        found.append(_Candidate(row, open_, whole, use, end_s, maximum, had))
     width = np.diff(plan.indptr)
     return sorted(found, key=lambda candidate: (-int(width[candidate.row]), candidate.row))
 
@@ -195,7 +195,7 @@ def _try(
             np.array_equal(np.diff(indptr), sizes)
             and hop_tree.costs((indptr, found)).sum() < old
             and all(
-                hop_tree.within(candidate.most, new, had)
+                hop_tree.within(candidate.maximum, new, had)
                 and (candidate.whole or state.idle(new) <= state.idle(had))
                 and (capacity[new].sum(axis=0) <= candidate.had).all()
                 for candidate, new, had in zip(candidates, proposed, held, strict=True)

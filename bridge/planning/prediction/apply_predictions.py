@@ -217,10 +217,10 @@ def _limits(
         its partitions have different defaults; and whether it is too long for one of them.
     """
     jobs = snapshot.jobs
-    default_s, most_s = [], []
+    default_s, max_s = [], []
     for part in snapshot.partitions:
         default_s.append(part.default_time_s or part.max_time_s or UNLIMITED_S)
-        most_s.append(part.max_time_s or NEVER)
+        max_s.append(part.max_time_s or NEVER)
     distinct: dict[tuple[int, ...], int] = {}
     which = _numbered(jobs.partitions, distinct)
     default = np.array(
@@ -231,14 +231,14 @@ def _limits(
         or [(0, 0)],
         dtype=np.int64,
     )[which]
-    most = np.array(
-        [min((most_s[at] for at in named), default=NEVER) for named in distinct] or [0],
+    maximum = np.array(
+        [min((max_s[at] for at in named), default=NEVER) for named in distinct] or [0],
         dtype=np.int64,
     )
     stated = jobs.time_limit_s > 0
     limit_s = np.where(stated, jobs.time_limit_s, default[:, 0])
     longest_s = np.where(stated, jobs.time_limit_s, default[:, 1])
-    return limit_s, longest_s, limit_s > most[which]
+    return limit_s, longest_s, limit_s > maximum[which]
 
 
 def _reaches_closed_time(snapshot: Snapshot, limit_s: NDArray[np.int64]) -> NDArray[np.bool_]:

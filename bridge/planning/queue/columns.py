@@ -17,14 +17,14 @@ def by_appearance(key: NDArray[np.integer]) -> tuple[NDArray[np.intp], NDArray[n
 def packed(*columns: NDArray[np.integer] | NDArray[np.bool_]) -> NDArray[np.int64]:
     """(n,) one number per row of columns of numbers >= 0; equal rows have equal numbers."""
     key = np.zeros(len(columns[0]), dtype=np.int64)
-    most = 1
+    maximum = 1
     for column in columns:
         span = int(column.max(initial=0)) + 1
-        if most > _MAX // span:
+        if maximum > _MAX // span:
             _, inverse = np.unique(key, return_inverse=True)
-            key, most = inverse.reshape(-1).astype(np.int64), len(key)
+            key, maximum = inverse.reshape(-1).astype(np.int64), len(key)
         key = key * span + column
-        most *= span
+        maximum *= span
     return key
 
 

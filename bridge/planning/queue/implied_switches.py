@@ -35,14 +35,14 @@ def imply(snapshot: Snapshot, wait_s: int) -> Snapshot:
     if not len(rows):
         return snapshot
     switches, waits_s = jobs.switches.copy(), jobs.switches_wait_s.copy()
-    switches[rows] = _Least(snapshot, Leaves.of(snapshot.topology)).of(rows)
+    switches[rows] = _Fewest(snapshot, Leaves.of(snapshot.topology)).of(rows)
     waits_s[rows] = np.where(switches[rows] > 0, wait_s, 0)
     return dataclasses.replace(
         snapshot, jobs=dataclasses.replace(jobs, switches=switches, switches_wait_s=waits_s)
     )
 
 
-class _Least:
+class _Fewest:
     """The least number of leaf switches for the jobs of a snapshot."""
 
     def __init__(self, snapshot: Snapshot, leaves: Leaves) -> None:
@@ -66,8 +66,8 @@ class _Least:
                 jobs.per_node[row].tobytes(), jobs.per_task[row].tobytes(),
             )  # fmt: skip
             if key not in known:
-                least = [self._on(row, alternative) for alternative in answer]
-                known[key] = min((count for count in least if count), default=0)
+                minimum = [self._on(row, alternative) for alternative in answer]
+                known[key] = min((count for count in minimum if count), default=0)
             found.append(known[key])
         return np.array(found, dtype=np.int32)
 

@@ -19,7 +19,7 @@ class Group:
         class_: of `Eligibility`.
         count: chunks.
         want: (R,) amounts of each chunk.
-        most_per_node: chunks of this group on one node; 0: no bound.
+        max_per_node: chunks of this group on one node; 0: no bound.
         tasks: number of tasks in each chunk; 0 for jobs without tasks.
         kind: position in the job's `ChunkRequest.kinds`; -1: the job does not request chunks.
     """
@@ -27,14 +27,14 @@ class Group:
     class_: int
     count: int
     want: tuple[int, ...]
-    most_per_node: int = 0
+    max_per_node: int = 0
     tasks: int = 0
     kind: int = -1
 
     @property
     def asks(self) -> tuple[object, ...]:
         """All fields but the class."""
-        return (self.count, self.want, self.most_per_node, self.tasks, self.kind)
+        return (self.count, self.want, self.max_per_node, self.tasks, self.kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +87,10 @@ class LayoutOptions:
     """The layouts of one alternative of a job.
 
     Attributes:
-        least: tried in this order, the earliest start wins; empty: no allowed number of nodes
+        minimum: tried in this order, the earliest start wins; empty: no allowed number of nodes
             holds the job's tasks.
-        wider: for a start now, widest first; without `least`.
+        wider: for a start now, widest first; without `minimum`.
     """
 
-    least: tuple[Layout, ...]
+    minimum: tuple[Layout, ...]
     wider: tuple[Layout, ...] = ()

@@ -71,7 +71,7 @@ def layouts(
         ]
         return LayoutOptions((made[0],), tuple(reversed(made[1:])))
     free = not asked.per_node.any() and alternative.min_nodes == 1 and not rule and not required
-    least_nodes = -(-tasks // asked.max_per_node) if asked.max_per_node else 1
+    min_nodes = -(-tasks // asked.max_per_node) if asked.max_per_node else 1
     if free and alternative.max_nodes >= tasks:
         group = Group(alternative.class_, tasks, _ints(asked.wants[0]), asked.max_per_node, tasks=1)
         return LayoutOptions(
@@ -81,7 +81,7 @@ def layouts(
                 ),
             )
         )
-    wide_enough = [w for w in widths if least_nodes <= w <= tasks]
+    wide_enough = [w for w in widths if min_nodes <= w <= tasks]
     if not wide_enough:
         return LayoutOptions(())
     large = _large(snapshot, eligibility.classes.mask(alternative.class_), asked)
@@ -238,8 +238,8 @@ def _spread(tasks: int, room: list[int], width: int) -> list[int] | None:
     if len(room) < width or room[-1] < 1 or sum(room) < tasks:
         return None
     spread, left = [], tasks
-    for nodes_left, most in zip(range(width, 0, -1), reversed(room), strict=True):
-        spread.append(min(most, left // nodes_left))
+    for nodes_left, maximum in zip(range(width, 0, -1), reversed(room), strict=True):
+        spread.append(min(maximum, left // nodes_left))
         left -= spread[-1]
     return spread
 
@@ -259,7 +259,7 @@ def _chunks(
                 if several else alternative.class_,
                 int(asked.counts[kind]),
                 _ints(asked.wants[kind] + asked.per_node),
-                most_per_node=asked.max_per_node,
+                max_per_node=asked.max_per_node,
                 tasks=int(counted),
                 kind=kind,
             )

@@ -271,8 +271,8 @@ class Explainer:
         if gone:
             return Reason(ReasonCode.NODES_DOWN, self._of_nodes(jobs.required[row], gone))
         if jobs.tasks[row]:  # its nodes may be fewer than the alternative that was judged has
-            least = self._snapshot.partitions[partition].min_nodes
-            min_nodes = max(int(jobs.min_nodes[row]), least)
+            minimum = self._snapshot.partitions[partition].min_nodes
+            min_nodes = max(int(jobs.min_nodes[row]), minimum)
         members = self._members(row, partition)
         large = members[(nodes.capacity[members] >= self._need(row)).all(axis=1)]
         up = large[nodes.usable[large]]

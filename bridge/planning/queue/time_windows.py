@@ -84,8 +84,8 @@ def shortest_s(
     jobs: JobTable, job: NDArray[np.int64], time_limit_s: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """(n,) the least time limit to which each job may be cut for its deadline; see above."""
-    least_s = jobs.least_time_s[job]
-    return np.where(least_s > 0, np.minimum(least_s, time_limit_s), time_limit_s)
+    min_s = jobs.least_time_s[job]
+    return np.where(min_s > 0, np.minimum(min_s, time_limit_s), time_limit_s)
 
 
 def end_s(
@@ -129,11 +129,11 @@ def too_late(
             text += f"; earliest start after that would be {format_instant(start_s)}"
         over = fixed_s + FIXED_GRACE_S < now_s
     elif deadline_s:
-        least_s = int(shortest_s(jobs, np.array([job]), np.array([time_limit_s]))[0])
+        min_s = int(shortest_s(jobs, np.array([job]), np.array([time_limit_s]))[0])
         text = f"{MISSED[1]} {format_instant(deadline_s)}"
         if start_s != NEVER:
-            text += f"; earliest end would be {format_instant(start_s + least_s)}"
-        over = max(now_s, int(jobs.begin_s[job])) + least_s > deadline_s
+            text += f"; earliest end would be {format_instant(start_s + min_s)}"
+        over = max(now_s, int(jobs.begin_s[job])) + min_s > deadline_s
     if jobs.no_place[job] and not over:
         text = "no place is kept for it, as its QOS says: it starts when there is room"
     return Reason(ReasonCode.NEVER if over else code, text) if text else None

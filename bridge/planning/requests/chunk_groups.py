@@ -190,9 +190,9 @@ def chunk_columns(lowered: LoweredChunks) -> ChunkColumns:
     request, kinds = lowered.request, lowered.request.kinds
     n_chunks, arrangement = request.n_chunks, request.place.arrangement
     by_resource = list(zip(*lowered.wants, strict=True))
-    most = tuple(max(column) for column in by_resource)
-    zero = (0,) * len(most)
-    nodes, tasks, per_node, per_task = n_chunks, 0, most, zero
+    maximum = tuple(max(column) for column in by_resource)
+    zero = (0,) * len(maximum)
+    nodes, tasks, per_node, per_task = n_chunks, 0, maximum, zero
     if arrangement is Arrangement.PACK or n_chunks == 1 or kinds[0].host:
         nodes = 1
         per_node = tuple(
@@ -200,7 +200,7 @@ def chunk_columns(lowered: LoweredChunks) -> ChunkColumns:
             for column in by_resource
         )
     elif arrangement is Arrangement.FREE:
-        tasks, per_node, per_task = n_chunks, zero, most
+        tasks, per_node, per_task = n_chunks, zero, maximum
     return ChunkColumns(
         min_nodes=nodes if arrangement is Arrangement.SCATTER else 1,
         max_nodes=nodes,

@@ -227,10 +227,10 @@ class _Reader:
         if _NUMBER.fullmatch(word):
             if name in group.amounts:
                 self._fail(f"'{name}' is given twice; leave out one of them", at)
-            least = 1 if name == "gpu" else 0
+            minimum = 1 if name == "gpu" else 0
             found = _NUMBER.match(self.text, value_at)
             assert found is not None
-            group.amounts[name] = self._bounded(found, least, MAX_CHUNKS, name)
+            group.amounts[name] = self._bounded(found, minimum, MAX_CHUNKS, name)
         elif name == "gpu":
             self._fail("a number of GPUs is missing; write ngpus=2", value_at)
         elif word.lower() == "true":
@@ -336,19 +336,19 @@ class _Reader:
         self.position = found.end()
         return found.group()
 
-    def _number(self, least: int, most: int, what: str) -> int:
+    def _number(self, minimum: int, maximum: int, what: str) -> int:
         found = _DIGITS.match(self.text, self.position)
         if found is None:
             self._unexpected(f"a whole number, as in {what}=4")
-        number = self._bounded(found, least, most, what)
+        number = self._bounded(found, minimum, maximum, what)
         if _VALUE.match(self.text, self.position):
             self._unexpected(f"a whole number, as in {what}={number}")
         return number
 
-    def _bounded(self, found: re.Match[str], least: int, most: int, what: str) -> int:
+    def _bounded(self, found: re.Match[str], minimum: int, maximum: int, what: str) -> int:
         number = int(found.group())
-        if not least <= number <= most:
-            self._fail(f"{what} must be from {least} to {most}", found.start())
+        if not minimum <= number <= maximum:
+            self._fail(f"{what} must be from {minimum} to {maximum}", found.start())
         self.position = found.end()
         return number
 

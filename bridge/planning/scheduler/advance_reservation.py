@@ -190,7 +190,7 @@ class _Finder:
         self._requests = [
             cluster.request(layout)
             for alternative in found
-            for layout in layouts(world, eligibility, row, alternative).least
+            for layout in layouts(world, eligibility, row, alternative).minimum
         ]
 
     def find(self, earliest_s: int, latest_s: int) -> tuple[int, NDArray[np.int32]] | None:

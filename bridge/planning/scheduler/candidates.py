@@ -186,5 +186,5 @@ class Candidates:
 
     def requested_nodes(self, candidate: NDArray[np.int64]) -> NDArray[np.int64]:
         """(n,) how many nodes the first layout of some candidates has; 0: it has no layout."""
-        nodes = [one.least[0].nodes if one.least else 0 for one in self.layouts.options]
+        nodes = [one.minimum[0].nodes if one.minimum else 0 for one in self.layouts.options]
         return np.array(nodes, dtype=np.int64)[self.layouts.which[candidate]]

@@ -141,7 +141,7 @@ class FormerPlacements:
         """The positions of the layouts of placements; -1: no longer valid (rule 1)."""
         choices, former = self._candidates.choices, self._former
         position = former.layout_index[row].copy()
-        still = position < choices.n_least[candidate]
+        still = position < choices.n_min[candidate]
         still[still] = ~choices.hopeless[choices.numbers(candidate[still], position[still])]
         layout, kept = (choices.which[candidate] + position)[still], former.layout[row[still]]
         pair, which = by_appearance(packed(layout, kept))

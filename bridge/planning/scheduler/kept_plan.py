@@ -127,7 +127,7 @@ def to_bytes(plan: KeptPlan) -> bytes:
 
 def _layout_words(layout: Layout) -> tuple[object, ...]:
     groups = tuple(
-        (group.count, group.want, group.most_per_node, group.tasks, group.kind)
+        (group.count, group.want, group.max_per_node, group.tasks, group.kind)
         for group in layout.groups
     )
     return (int(layout.arrangement), layout.exclusive, layout.nodes, groups)
@@ -171,11 +171,11 @@ def _read(head: dict[str, Any], body: bytes) -> KeptPlan:
     if (width < 1).any() or int(width.sum()) != len(column["nodes"]):
         raise ValueError("its placements do not add up")
     groups = np.array([len(layout.groups) for layout in layouts], dtype=np.int64)
-    for name, most in (
+    for name, maximum in (
         ("nodes", len(names)), ("layout", len(layouts)), ("constraint", len(constraints)),
         ("late", 2), ("blocked", max(Blocked) + 1), ("alternative", 1 << 20), ("choice", 1 << 20),
     ):  # fmt: skip
-        _within(name, column[name], most)
+        _within(name, column[name], maximum)
     _within("groups", column["groups"], np.repeat(groups[column["layout"]], width))
     _within("chunks", column["chunks"] - 1, 1 << 30)
     _within("start_s", column["start_s"], 1 << 40)
@@ -212,8 +212,8 @@ def _columns(body: bytes, n_jobs: int, n_entries: int) -> dict[str, NDArray[Any]
     return found
 
 
-def _within(name: str, column: NDArray[Any], most: int | NDArray[np.int64]) -> None:
-    if ((column < 0) | (column >= most)).any():
+def _within(name: str, column: NDArray[Any], maximum: int | NDArray[np.int64]) -> None:
+    if ((column < 0) | (column >= maximum)).any():
         raise ValueError(f"its column {name} has a number that refers to nothing")
 
 
@@ -229,15 +229,15 @@ def _layout(arrangement: int, exclusive: bool, nodes: int, groups: list[list[Any
             class_=0,  # classes are renumbered in every cycle
             count=int(count),
             want=tuple(int(amount) for amount in want),
-            most_per_node=int(most_per_node),
+            max_per_node=int(max_per_node),
             tasks=int(tasks),
             kind=int(kind),
         )
-        for count, want, most_per_node, tasks, kind in groups
+        for count, want, max_per_node, tasks, kind in groups
     )
     if not read:
         raise ValueError("it has a layout without chunks")
-    counts = [count for one in read for count in (one.count, one.most_per_node, one.tasks)]
+    counts = [count for one in read for count in (one.count, one.max_per_node, one.tasks)]
     if not all(0 <= count < _MAX for count in (*counts, nodes)):
         raise ValueError("it has a layout with a number that refers to nothing")
     if not all(0 <= amount < _MAX_WANTED for one in read for amount in one.want):

@@ -67,18 +67,18 @@ class WholeNodes:
         """Upper bounds of the CPUs and the memory of its nodes."""
         if layout.arrangement is Arrangement.SCATTER:
             parts = [(group.class_, group.count) for group in layout.groups]
-            most = sum((self._most(*part) for part in parts), np.zeros(2, dtype=np.int64))
+            maximum = sum((self._maximum(*part) for part in parts), np.zeros(2, dtype=np.int64))
         elif len(layout.groups) == 1:
-            most = self._most(layout.groups[0].class_, layout.nodes)
+            maximum = self._maximum(layout.groups[0].class_, layout.nodes)
         else:
             union = np.zeros(len(self._capacity), dtype=bool)
             for group in layout.groups:
                 union |= self._eligibility.classes.mask(group.class_)
             table = largest(self._capacity[union])
-            most = table[min(layout.nodes, len(table) - 1)]
-        return int(most[CPUS]), int(most[MEMORY_MIB])
+            maximum = table[min(layout.nodes, len(table) - 1)]
+        return int(maximum[CPUS]), int(maximum[MEMORY_MIB])
 
-    def _most(self, class_: int, count: int) -> NDArray[np.int64]:
+    def _maximum(self, class_: int, count: int) -> NDArray[np.int64]:
         """An upper bound of what `count` nodes of a class have together."""
         table = self._table(class_)
         found: NDArray[np.int64] = table[min(count, len(table) - 1)]
@@ -109,7 +109,7 @@ class WholeNodes:
         (group,) = layout.groups
         for nodes in range(min(layout.nodes, MAX_TIERS) - 1, 0, -1):
             fewest = -(-tasks // nodes)
-            if group.most_per_node and fewest > group.most_per_node:
+            if group.max_per_node and fewest > group.max_per_node:
                 break
             groups = tuple(
                 Group(group.class_, count, tuple(n * want for want in group.want), 1, n)
@@ -228,16 +228,16 @@ def layouts_to_try(
         lowered: the rules.
         whole: None: it takes no whole nodes, or no rule counts CPUs or memory.
     """
-    least, wider = given.least, given.wider
-    if lowered.bounds_least:
-        least += wider[::-1]
+    minimum, wider = given.minimum, given.wider
+    if lowered.bounds_minimum:
+        minimum += wider[::-1]
     if whole is not None:
         share = not lowered.bounds_chunks
-        least, wider = (
+        minimum, wider = (
             tuple(each for one in some for each in _with_smaller(one, whole, share=share))
-            for some in (least, wider)
+            for some in (minimum, wider)
         )
-    return least, wider
+    return minimum, wider
 
 
 def _with_smaller(layout: Layout, whole: WholeNodes, *, share: bool) -> list[Layout]:
@@ -272,7 +272,7 @@ class LayoutChoices:
     Attributes:
         layouts: of all choices; candidates with equal requests share them.
         which: (n_candidates,) the first of its layouts: those for any start, then the wider ones.
-        n_least: (n_candidates,) how many are for any start.
+        n_min: (n_candidates,) how many are for any start.
         job_closures: of each choice.
         simple: (n_candidates,) it has one layout only.
         refused: (n_candidates,) it can never run; see `refusal`.
@@ -329,12 +329,12 @@ class LayoutChoices:
             options: each once.
             option: (n_candidates,) which of them each candidate has.
         """
-        sizes = np.array([(len(one.least), len(one.wider)) for one in options], dtype=np.int64)
+        sizes = np.array([(len(one.minimum), len(one.wider)) for one in options], dtype=np.int64)
         sizes = sizes.reshape(-1, 2)
         total = sizes.sum(axis=1)
-        self.layouts = [layout for one in options for layout in (*one.least, *one.wider)]
+        self.layouts = [layout for one in options for layout in (*one.minimum, *one.wider)]
         self.which: NDArray[np.int64] = (np.cumsum(total) - total)[option]
-        self.n_least: NDArray[np.int64] = sizes[option, 0]
+        self.n_min: NDArray[np.int64] = sizes[option, 0]
         self._count: NDArray[np.int64] = total[option]
         self.simple: NDArray[np.bool_] = self._count == 1
 
@@ -353,16 +353,16 @@ class LayoutChoices:
         self.hopeless = np.zeros(len(self.owner), dtype=bool)
         if not self.shared:
             self.hopeless[[at for at, reason in enumerate(reasons) if reason is not None]] = True
-        self.refused: NDArray[np.bool_] = self.n_least == 0
+        self.refused: NDArray[np.bool_] = self.n_min == 0
         for candidate in np.unique(self.owner[self.hopeless]).tolist():
             self.refused[candidate] = self.refusal(candidate) is not None
 
     def refusal(self, candidate: int) -> Reason | None:
         """Why a candidate can never run; None: it can."""
-        if not self.n_least[candidate]:
+        if not self.n_min[candidate]:
             return _NO_WIDTH
         first = int(self._first[candidate])
-        reasons = self._reasons[first : first + (1 if self.shared else self.n_least[candidate])]
+        reasons = self._reasons[first : first + (1 if self.shared else self.n_min[candidate])]
         return reasons[0] if all(reason is not None for reason in reasons) else None
 
     def numbers(
@@ -382,7 +382,7 @@ class LayoutChoices:
 
     def index(self, candidate: int, position: int) -> int:
         """Which of the choices for any start it is; one past the last: a wider one."""
-        return min(position, int(self.n_least[candidate]))
+        return min(position, int(self.n_min[candidate]))
 
     def first(self, candidate: int) -> LayoutChoice:
         """The first choice of a candidate that is not refused."""
@@ -394,11 +394,11 @@ class LayoutChoices:
 
     def to_plan(self, candidate: int) -> Iterator[LayoutChoice]:
         """The choices to be tried for any start, in this order; the earliest start wins."""
-        return self._among(candidate, range(self.n_least[candidate]))
+        return self._among(candidate, range(self.n_min[candidate]))
 
     def to_start(self, candidate: int) -> Iterator[LayoutChoice]:
         """The wider choices for a start now, widest first."""
-        return self._among(candidate, range(self.n_least[candidate], self._count[candidate]))
+        return self._among(candidate, range(self.n_min[candidate], self._count[candidate]))
 
 
 def _options_to_try(
@@ -415,7 +415,7 @@ def _options_to_try(
         takes: (n_candidates,) which take whole nodes that differ.
         whole: these nodes; None: no candidate does.
     """
-    if not lowered.bounds_least and whole is None:
+    if not lowered.bounds_minimum and whole is None:
         return given.options, given.which
     first, option = by_appearance(2 * given.which + takes)
     tried = [

@@ -149,7 +149,7 @@ class ListScheduler:
         return alternatives.time_limit_s[alternatives.indptr[:-1]]
 
     @cached_property
-    def least_nodes(self) -> NDArray[np.int64]:
+    def min_nodes(self) -> NDArray[np.int64]:
         """(n,) the smallest width on the first alternative, by position."""
         alternatives = self.rows.alternatives
         return alternatives.min_nodes[alternatives.indptr[:-1]]
@@ -280,10 +280,10 @@ def _binds(lowered: LoweredRules, rows: Rows) -> bool:
     job = np.repeat(rows.job[rows.plannable], np.diff(alternatives.indptr))
     limit_s = requested_time_limit_s(jobs, job, alternatives.time_limit_s)
     # Amounts grow with the nodes: if neither the fewest nor the most are bound, no number is.
-    least = alternatives.min_nodes
-    most = np.maximum(np.minimum(alternatives.max_nodes, len(rows.snapshot.nodes)), least)
+    minimum = alternatives.min_nodes
+    maximum = np.maximum(np.minimum(alternatives.max_nodes, len(rows.snapshot.nodes)), minimum)
     shared = (jobs.tasks[job] > 0) | jobs.chunks[job].astype(bool)
-    for extent in (Extent(least, np.where(shared, 1, least)), Extent(most)):
+    for extent in (Extent(minimum, np.where(shared, 1, minimum)), Extent(maximum)):
         asked = (job, alternatives.partition, limit_s, extent)
         terms = lowered.terms(*asked)
         if (

@@ -237,7 +237,7 @@ class PlannedRows:
         return PlacementColumns(
             start_s=found.start,
             alternative=booked.alternative[asked],
-            layout_index=np.minimum(position, choices.n_least[candidate]).astype(np.int32),
+            layout_index=np.minimum(position, choices.n_min[candidate]).astype(np.int32),
             layout=layout,
             late=booked.late[asked],
             blocked=booked.blocked[asked],

@@ -63,15 +63,15 @@ class SinglePassPlanner:
         """The same, for callers that only need the plan."""
         self._order = order
         rows, lowered = self._rows, self._rows.lowered
-        most = UNLIMITED if depth is None else depth
+        maximum = UNLIMITED if depth is None else depth
         if order is not None or lowered is None or not rows.plain:
-            self._found = plan_nodes(self.problem(order, most))
+            self._found = plan_nodes(self.problem(order, maximum))
             return
         assert rows.kept is not None
         class_nodes = rows.kept.class_nodes(lowered.classes)
         self._found = lowered.plan(
             snapshot=rows.snapshot,
-            depth=most,
+            depth=maximum,
             select=int(self._preference.selection),
             rank=self._preference.rank,
             class_nodes=class_nodes,

@@ -135,8 +135,8 @@ class Comparison:
         if not turns:
             return GOES_ON
         low_used, high_used = _split(self.used[: 2 * turns])
-        least, most = sum(low_used), sum(high_used)
-        if min(*low_used, *high_used) < 0 or not most or least > MAX_RATIO * most:
+        minimum, maximum = sum(low_used), sum(high_used)
+        if min(*low_used, *high_used) < 0 or not maximum or minimum > MAX_RATIO * maximum:
             return UNKNOWN
         if not max(self.rates[: 2 * turns]):
             return UNKNOWN
@@ -144,7 +144,7 @@ class Comparison:
             return GOES_ON
         low, high = _split(self.rates[: 2 * turns])
         mean, below, above = _interval(low, high)
-        scale = 1 / (1 - least / most)
+        scale = 1 / (1 - minimum / maximum)
         harm, at_least, at_most = (
             math.expm1(min(each * scale, math.log(LARGEST)))
             for each in (mean, mean - below, mean + above)
@@ -209,8 +209,8 @@ def _split(phases: Sequence[int]) -> tuple[list[int], list[int]]:
 
 def _interval(low: Sequence[int], high: Sequence[int]) -> tuple[float, float, float]:
     """Mean of the turns' logarithms, and its interval's width below and above (rule 2)."""
-    least = max(*low, *high) / LARGEST / 10
-    harms = [math.log(max(a, least) / max(b, least)) for a, b in zip(low, high, strict=True)]
+    minimum = max(*low, *high) / LARGEST / 10
+    harms = [math.log(max(a, minimum) / max(b, minimum)) for a, b in zip(low, high, strict=True)]
     turns = len(harms)
     mean = math.fsum(harms) / turns
     variance = math.fsum((each - mean) ** 2 for each in harms) / (turns - 1)

@@ -31,7 +31,7 @@ from bridge.planning.sharing.histories import (
     history_key,
     is_plain,
 )
-from bridge.planning.sharing.kept_keys import EVERY, MOST
+from bridge.planning.sharing.kept_keys import EVERY, MAX
 from bridge.planning.sharing.kept_learner import COUNTS, RISK, TINY
 from bridge.planning.sharing.pair_knowledge import (
     CEILINGS,
@@ -46,7 +46,7 @@ from bridge.planning.sharing.pair_knowledge import (
 )
 
 FORMAT, VERSION = "schedbridge coscheduling", 1
-_MAX_ITEMS: Final = MOST + EVERY
+_MAX_ITEMS: Final = MAX + EVERY
 """Of applications and pairs together; no service has more."""
 _MAX_NUMBER: Final = 1e12
 _MAX_USER: Final = 1000
@@ -196,22 +196,22 @@ def _items(found: Mapping[str, Any], key: str) -> list[Any]:
 
 
 def _number(
-    one: Mapping[str, Any], key: str, where: str, least: float = 0, most: float = _MAX_NUMBER
+    one: Mapping[str, Any], key: str, where: str, minimum: float = 0, maximum: float = _MAX_NUMBER
 ) -> float:
     value = one[key]
     wrong = isinstance(value, bool) or not isinstance(value, int | float)
-    if wrong or not least <= value <= most:
-        raise ConfigError(f"{where}.{key}", f"must be a number from {least:g} to {most:g}")
+    if wrong or not minimum <= value <= maximum:
+        raise ConfigError(f"{where}.{key}", f"must be a number from {minimum:g} to {maximum:g}")
     return float(value)
 
 
 def _whole(
-    one: Mapping[str, Any], key: str, where: str, least: int = 0, most: float = _MAX_NUMBER
+    one: Mapping[str, Any], key: str, where: str, minimum: int = 0, maximum: float = _MAX_NUMBER
 ) -> int:
     value = one[key]
     wrong = isinstance(value, bool) or not isinstance(value, int)
-    if wrong or not least <= value <= most:
-        raise ConfigError(f"{where}.{key}", f"must be a whole number from {least} to {most:g}")
+    if wrong or not minimum <= value <= maximum:
+        raise ConfigError(f"{where}.{key}", f"must be a whole number from {minimum} to {maximum:g}")
     return int(value)
 
 

@@ -2,7 +2,7 @@
 """Writes what was learnt as JSON with an entry a line, and reads it, or YAML, again.
 
 Rules
-    1. Texts may have `MOST_BYTES`: sufficient for all that a service keeps (`kept_keys.MOST`), with
+    1. Texts may have `MAX_BYTES`: sufficient for all that a service keeps (`kept_keys.MAX`), with
        names of full length in ASCII.
     2. JSON is read as such: YAML reads some of its escapes otherwise, is slow, and has lower bounds
        (`bridge.yaml_text`).
@@ -16,7 +16,7 @@ from bridge.errors import ConfigError
 from bridge.model.learnt import Learnt
 from bridge.planning.sharing.exchange import exported, imported
 
-MOST_BYTES: Final = 48 << 20
+MAX_BYTES: Final = 48 << 20
 
 
 def written(pairs: Learnt, asax: Learnt) -> str:
@@ -41,8 +41,8 @@ def read(text: str) -> tuple[Learnt, Learnt]:
     Raises:
         ConfigError: it is too long, is no JSON and no YAML, or does not fit.
     """
-    if len(text) > MOST_BYTES:
-        raise ConfigError("file", f"is longer than {MOST_BYTES >> 20} MiB")
+    if len(text) > MAX_BYTES:
+        raise ConfigError("file", f"is longer than {MAX_BYTES >> 20} MiB")
     return imported(_value(text))
 
 

@@ -152,9 +152,9 @@ def _condition(value: Any, key: str) -> tuple[int, Callable[[float, float], bool
     name, sign, number = match.groups()
     if name not in FEATURES:
         raise ConfigError(key, f"unknown feature '{name}'; there are {', '.join(FEATURES)}")
-    least, most = FEATURES[name]
-    if not least <= float(number) <= most:
-        raise ConfigError(key, f"{name} lies between {least:g} and {most:g}")
+    minimum, maximum = FEATURES[name]
+    if not minimum <= float(number) <= maximum:
+        raise ConfigError(key, f"{name} lies between {minimum:g} and {maximum:g}")
     return _NAMES.index(name), _COMPARE[sign], float(number)
 
 

@@ -91,9 +91,9 @@ class Entry:
         )
         if guest_cpus < 0:
             return Entry(seen, self.guest_cpus)
-        most = max(each.count for each in seen)
+        maximum = max(each.count for each in seen)
         before = self.guest_cpus if self.guest_cpus >= 0 else guest_cpus
-        return Entry(seen, before + (guest_cpus - before) / max(most, 1.0))
+        return Entry(seen, before + (guest_cpus - before) / max(maximum, 1.0))
 
     def numbers(self) -> list[int]:
         """For the state: whole numbers."""

@@ -32,9 +32,9 @@ def short_of_memory(slots: Slots, guest: int, host: int) -> str:
         return NO_MEMORY
     nodes = running.nodes[running.indptr[host] : running.indptr[host + 1]]
     rules = slots.rules(int(running.partition[host]))
-    least_mib = int(slots.snapshot.nodes.capacity[nodes, MEMORY_MIB].min())
+    min_mib = int(slots.snapshot.nodes.capacity[nodes, MEMORY_MIB].min())
     margin = 0.0 if rules is None else rules.memory_margin
-    if int(running.peak_mib[host] + running.peak_mib[guest]) > least_mib * (1 - margin):
+    if int(running.peak_mib[host] + running.peak_mib[guest]) > min_mib * (1 - margin):
         return NO_ROOM
     return ""
 

@@ -28,13 +28,13 @@ def observed(snapshot: Snapshot, row: int, history: History | None) -> Observati
     running, now_s = snapshot.running, snapshot.now_s
     nodes = running.nodes[running.indptr[row] : running.indptr[row + 1]]
     capacity = snapshot.nodes.capacity[nodes].sum(axis=0)
-    least_mib = int(snapshot.nodes.capacity[nodes, MEMORY_MIB].min())
+    min_mib = int(snapshot.nodes.capacity[nodes, MEMORY_MIB].min())
     elapsed_s = max(now_s - int(running.start_s[row]), 0)
     limit_s = max(int(running.end_s[row] - running.start_s[row]), 1)
     busy = float(running.busy_cpus[row])
     return Observation(
         cpu_percent=min(100 * busy / max(int(capacity[0]), 1), 100.0),
-        memory_percent=min(100 * int(running.peak_mib[row]) / max(least_mib, 1), 100.0),
+        memory_percent=min(100 * int(running.peak_mib[row]) / max(min_mib, 1), 100.0),
         parallel=float(busy >= _SEVERAL_CPUS),
         elapsed_percent=min(100 * elapsed_s / limit_s, 100.0),
         happiness=happiness(

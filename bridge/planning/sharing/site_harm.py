@@ -6,7 +6,7 @@ Rules
        weighted by the time it covers, so that 10 s of harm count less than an hour of it. The mean
        covers about the user's last `MEMORY` observations. Their number is the effective one, (sum
        of weights)^2 / sum of squared weights: a single long observation is not sufficient.
-    2. A user's jobs are no longer hosts when the mean of at least `LEAST` observations of the user
+    2. A user's jobs are no longer hosts when the mean of at least `MIN` observations of the user
        exceeds the limit by its confidence interval.
     3. Sharing ends on the whole site when the mean over users exceeds the limit by its confidence
        interval: over at least `USERS` users with `MIN_OF_USER` observations or more. Each counts
@@ -25,7 +25,7 @@ from bridge.model.learnt import Learning, Learnt
 from bridge.planning.sharing.kept_keys import APART, keep
 from bridge.planning.sharing.slowdown import SURE
 
-LEAST: Final = 10
+MIN: Final = 10
 MIN_OF_USER: Final = 3
 USERS: Final = 3
 MEMORY: Final = 100
@@ -79,7 +79,7 @@ class SiteHarm:
         found = []
         for user in self._users():
             count, mean, _ = self._of(user)
-            if count >= LEAST and mean - SURE * math.sqrt(self._variance(user) / count) > limit:
+            if count >= MIN and mean - SURE * math.sqrt(self._variance(user) / count) > limit:
                 found.append(user)
         for user in found:
             self._learning.known.pop(_SITE + user)

@@ -319,11 +319,11 @@ class Slots:
             may: (n,) which of the host's nodes it may use.
         """
         jobs, part = self.snapshot.jobs, self.snapshot.partitions[self._partition(host)]
-        most = min(int(jobs.max_nodes[job]), int(may.sum()), part.max_nodes or len(may))
+        maximum = min(int(jobs.max_nodes[job]), int(may.sum()), part.max_nodes or len(may))
         required = np.isin(host.nodes, jobs.required[job])
         if required.sum() < len(set(jobs.required[job])):
             return None
-        for width in range(most, max(int(jobs.min_nodes[job]), part.min_nodes, 1) - 1, -1):
+        for width in range(maximum, max(int(jobs.min_nodes[job]), part.min_nodes, 1) - 1, -1):
             tasks = self._tasks(job, width)
             if tasks is None or not WidthRule(int(jobs.width_rule[job])).allows(width):
                 continue
@@ -388,9 +388,9 @@ class Slots:
     def _tasks(self, job: int, width: int) -> NDArray[np.int32] | None:
         """The job's tasks, spread over so many nodes evenly; None: they do not fit."""
         jobs = self.snapshot.jobs
-        tasks, most = int(jobs.tasks[job]), int(jobs.max_tasks_per_node[job])
+        tasks, maximum = int(jobs.tasks[job]), int(jobs.max_tasks_per_node[job])
         found = np.full(width, tasks // width, dtype=np.int32)
         found[: tasks % width] += 1
-        if tasks and (tasks < width or (most and found[0] > most)):
+        if tasks and (tasks < width or (maximum and found[0] > maximum)):
             return None
         return found

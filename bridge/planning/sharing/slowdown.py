@@ -67,14 +67,14 @@ class Rate:
     variance: float = 0.0
     moved: float = 0.0
 
-    def after(self, at_s: int, work: int, most: int) -> "Rate":
+    def after(self, at_s: int, work: int, maximum: int) -> "Rate":
         """Returns the mean after another measurement; starts again if the job differs."""
         if at_s < self.at_s or work < self.work:
             return Rate(self.unit, at_s, work)
         if at_s - self.at_s < APART_S:
             return self
         rate = min((work - self.work) / (at_s - self.at_s), _MAX_RATE)
-        samples = min(self.samples + 1, most)
+        samples = min(self.samples + 1, maximum)
         off = rate - self.mean
         mean = self.mean + off / samples
         variance = (1 - 1 / samples) * (self.variance + off * off / samples)

@@ -69,8 +69,8 @@ class JobClosure:
         """Whether it excludes a chunk with this request."""
         return not any(
             all(
-                least <= (want[column] if 0 <= column < len(want) else 0) <= most
-                for column, least, most in condition
+                minimum <= (want[column] if 0 <= column < len(want) else 0) <= maximum
+                for column, minimum, maximum in condition
             )
             for condition in self.chunks
         )
@@ -103,7 +103,7 @@ class LoweredFreePools:
 
     Attributes:
         closures: those of nodes.
-        bounds_least: a condition states the least of something.
+        bounds_minimum: a condition states the least of something.
     """
 
     def __init__(
@@ -120,8 +120,8 @@ class LoweredFreePools:
         self._consumers = consumers
         self._kept: list[tuple[FreePool, int, int]] = []  # pool, column, constraint
         self._closing: list[FreePool] = []
-        self.bounds_least = any(
-            bound.least for pool in pools for access in pool.access for bound in access.bounds
+        self.bounds_minimum = any(
+            bound.minimum for pool in pools for access in pool.access for bound in access.bounds
         )
         closures = []
         for pool in pools:
@@ -199,7 +199,7 @@ class LoweredFreePools:
         found = []
         for bound in access.chunk:
             column = self._amounts.column(bound.what)
-            found.append((-1 if column is None else column, bound.least, bound.most))
+            found.append((-1 if column is None else column, bound.minimum, bound.maximum))
         return tuple(found)
 
     def _lets_in(self, conditions: Sequence[Access], requests: AccessRequests) -> NDArray[np.bool_]:
@@ -223,12 +223,12 @@ class LoweredFreePools:
         for bound in access.bounds:
             column = self._amounts.column(bound.what)
             if bound.what == TIME:
-                least, most = requests.shortest_s, requests.time_limit_s
+                minimum, maximum = requests.shortest_s, requests.time_limit_s
             elif column is not None:
-                least, most = requests.requested[:, column], requests.used[:, column]
+                minimum, maximum = requests.requested[:, column], requests.used[:, column]
             else:
-                least = most = np.zeros(len(meets), dtype=np.int64)
-            meets &= (least >= bound.least) & (most <= bound.most)
+                minimum = maximum = np.zeros(len(meets), dtype=np.int64)
+            meets &= (minimum >= bound.minimum) & (maximum <= bound.maximum)
         return meets
 
 

@@ -85,11 +85,11 @@ def simplified(
 
 @dataclass(frozen=True)
 class _Shape:
-    """One constraint of a consumer; `most` of a job's duration or area."""
+    """One constraint of a consumer; `maximum` of a job's duration or area."""
 
     sort: Sort
     column: int
-    most: int
+    maximum: int
     starts: NDArray[np.int64]
     amounts: NDArray[np.int64]
 
@@ -113,13 +113,13 @@ def _shapes(
         force[len(own) :] &= ~force[: len(own)].any(axis=0)
         bounds: dict[tuple[Sort, int], NDArray[np.int64]] = {}
         for limit, on in zip(held, force, strict=True):
-            for sort, most, amount in _bounds(limit, int(available[column])):
+            for sort, maximum, amount in _bounds(limit, int(available[column])):
                 unbounded = np.full(len(starts), UNBOUNDED, dtype=np.int64)
-                function = bounds.setdefault((sort, most), unbounded)
+                function = bounds.setdefault((sort, maximum), unbounded)
                 function[on] = np.minimum(function[on], amount)
         found += [
-            _Shape(sort, column, most, *simplified(starts, function))
-            for (sort, most), function in bounds.items()
+            _Shape(sort, column, maximum, *simplified(starts, function))
+            for (sort, maximum), function in bounds.items()
             if (function != UNBOUNDED).any()
         ]
     return found
@@ -138,14 +138,14 @@ def _bounds(limit: Limit, available: int) -> Iterator[tuple[Sort, int, int]]:
 def _words(shape: _Shape, kind: ConsumerKind, name: str, amounts: Amounts) -> tuple[str, str, str]:
     """Key, label and refusal of a constraint."""
     who, what = f"{kind} {name}", amounts.names[shape.column]
-    key = f"{kind}/{name}/{what}/{shape.sort.name.lower()}/{shape.most}"
+    key = f"{kind}/{name}/{what}/{shape.sort.name.lower()}/{shape.maximum}"
     label = f"limit of {who} on {what}"
     if shape.sort is Sort.ITEMS:
         return key, label, ""
     if shape.sort is Sort.DURATION:
-        bound = f"{what} for {format_duration(shape.most)} at most"
+        bound = f"{what} for {format_duration(shape.maximum)} at most"
     else:
-        bound = f"{shape.most / 3600:g} hours times {what} in one job at most"
+        bound = f"{shape.maximum / 3600:g} hours times {what} in one job at most"
     return key, f"{label}: {bound}", f"{who} may use {bound}"
 
 
@@ -157,7 +157,7 @@ class _Layer:
     sort: Sort
     column: int
     constraint: NDArray[np.int64]
-    most: NDArray[np.int64]
+    maximum: NDArray[np.int64]
 
 
 class Consumers:
@@ -262,7 +262,7 @@ class LoweredLimits:
                     layer.constraint[index] = constraints.add(
                         shape.starts, shape.amounts, key=name_of, label=label, refusal=refusal
                     )
-                    layer.most[index] = shape.most
+                    layer.maximum[index] = shape.maximum
         self._layers = [layers[key] for key in sorted(layers)]
 
     def add_terms(
@@ -285,11 +285,11 @@ class LoweredLimits:
             bound = (constraint >= 0) & (amount > 0)
             mode = Mode.BOTH
             if layer.sort is not Sort.ITEMS:
-                most = layer.most[who[layer.kind]]
+                maximum = layer.maximum[who[layer.kind]]
                 if layer.sort is Sort.AREA:
-                    over = amount > most // np.maximum(time_limit_s, 1)
+                    over = amount > maximum // np.maximum(time_limit_s, 1)
                 else:
-                    over = time_limit_s > most
+                    over = time_limit_s > maximum
                 bound &= over
                 amount, mode = np.ones_like(amount), Mode.CHECK
             jobs = np.flatnonzero(bound)

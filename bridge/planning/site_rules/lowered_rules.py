@@ -107,7 +107,7 @@ class LoweredRules:
         running: terms of the running jobs; they only count.
         closures: nodes closed to jobs without access.
         any: there are rules; otherwise nothing is summed.
-        bounds_least: a FreePool gives access to large requests: on more nodes a job may have
+        bounds_minimum: a FreePool gives access to large requests: on more nodes a job may have
             access that it does not have on few.
         bounds_chunks: a FreePool gives access to chunks.
         weighs_nodes: rules count CPUs or memory, of which jobs with whole nodes take as much as
@@ -142,7 +142,7 @@ class LoweredRules:
         self.closures: tuple[Closure, ...] = self._pools.closures
         self._counts = bool(rules.limits or rules.free_pools)
         self.any = self._counts or bool(self.bounds)
-        self.bounds_least = self._pools.bounds_least
+        self.bounds_minimum = self._pools.bounds_minimum
         self.bounds_chunks = any(a.chunk for pool in rules.free_pools for a in pool.access)
         self.weighs_nodes = weighs_nodes(rules)
         counted = TermList(len(snapshot.running))
@@ -166,7 +166,7 @@ class LoweredRules:
         return AccessRequests(
             who=self._consumers.of_jobs(rows, partition),
             used=used,
-            requested=self._amounts.requested(rows, fewest) if self.bounds_least else used,
+            requested=self._amounts.requested(rows, fewest) if self.bounds_minimum else used,
             time_limit_s=time_limit_s,
             shortest_s=shortest_s(self.snapshot.jobs, rows, time_limit_s),
         )
@@ -204,8 +204,8 @@ class LoweredRules:
             self._pools.add_terms(terms, requests)
         for at, bound in enumerate(self.bounds):
             known = extent.amounts
-            most = known[at] if known else bound.most(rows, partition, extent.nodes)
-            bound.add_terms(terms, most)
+            maximum = known[at] if known else bound.maximum(rows, partition, extent.nodes)
+            bound.add_terms(terms, maximum)
         return terms.done(self.constraints)
 
     def closed_to(
@@ -359,7 +359,7 @@ class _AccessCheck:
         if isinstance(found, Reason):
             return []
         here = [each for each in found if each.partition == plan.partition[row]] or found
-        options = layouts(snapshot, self._eligibility, job, here[0]).least
+        options = layouts(snapshot, self._eligibility, job, here[0]).minimum
         if not options:
             return []
         wants = options[0].together()

@@ -118,7 +118,7 @@ class LimitSection(Section):
         bound = self.bound
         if bound is None and self.duration is None and self.area is None:
             return self  # it lifts what '*' says
-        if self.resource == EACH and bound is not None and bound.least is not None:
+        if self.resource == EACH and bound is not None and bound.minimum is not None:
             raise ValueError("items of resource '*' must be a percentage or unlimited")
         return self
 

@@ -111,8 +111,8 @@ def items(value: str, resource: str) -> Items | None:
         raise ValueError("is more than 100%")
     if percent is not None and resource in COUNTED:
         raise ValueError(f"must be a number: there is no percentage of {resource}")
-    least = None if number is None else _size(number, suffix or "", resource)
-    return Items(least, None if percent is None else float(percent))
+    minimum = None if number is None else _size(number, suffix or "", resource)
+    return Items(minimum, None if percent is None else float(percent))
 
 
 def hostnames(texts: Sequence[str]) -> tuple[str, ...]:
@@ -141,7 +141,7 @@ def bounds(value: object, what: str) -> Bound:
     Raises:
         ValueError: it is something else, or nothing meets it.
     """
-    least, most = 0, NEVER
+    minimum, maximum = 0, NEVER
     for part in str(value).split(","):
         found = _BOUND.fullmatch(part.strip())
         if found is None:
@@ -149,12 +149,12 @@ def bounds(value: object, what: str) -> Bound:
         sign, text = found.groups()
         amount = _amount(text, what, value)
         if sign in (">", ">=", "="):
-            least = max(least, amount + (sign == ">"))
+            minimum = max(minimum, amount + (sign == ">"))
         if sign not in (">", ">="):
-            most = min(most, amount - (sign == "<"))
-    if least > most:
+            maximum = min(maximum, amount - (sign == "<"))
+    if minimum > maximum:
         raise ValueError(f"'{value!s:.60}' can never be met")
-    return Bound(what, least, most)
+    return Bound(what, minimum, maximum)
 
 
 def _amount(text: str, what: str, value: object) -> int:

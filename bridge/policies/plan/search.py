@@ -207,7 +207,7 @@ class SearchQueue(Protocol):
         """(n,) predicted run time on the first alternative."""
 
     @property
-    def least_nodes(self) -> NDArray[np.int64]:
+    def min_nodes(self) -> NDArray[np.int64]:
         """(n,) the smallest width on the first alternative."""
 
     def schedule(self, order: NDArray[np.int64] | None = None) -> RowStarts:
@@ -254,7 +254,7 @@ class SearchedCycle:
         self.promised: dict[str, int] = {}
         self._settings, self._snapshot, self._queue = settings, snapshot, queue
         self._goal = Objective(settings.objective, settings.ageing_s, settings.power)
-        self._most_eligible_s = NEVER
+        self._max_eligible_s = NEVER
         self._job = queue.job
         self._early = not_yet_eligible(snapshot.jobs, snapshot.now_s)[queue.job]
         self._length_s = queue.length_s
@@ -300,7 +300,7 @@ class SearchedCycle:
         settings, snapshot = self._settings, self._snapshot
         jobs = snapshot.jobs
         job, nodes = self._job, len(snapshot.nodes)
-        widths, total = counted(snapshot, job, self._queue.least_nodes)
+        widths, total = counted(snapshot, job, self._queue.min_nodes)
         single = np.flatnonzero((jobs.array_tasks[job] == 0) & ~self._early)
         account.arrive(
             jobs.id[job[single]].tolist(), _eligible_s(snapshot, job[single]),
@@ -313,7 +313,7 @@ class SearchedCycle:
             self._goal = replace(self._goal, factor=factor)
         if settings.longest_factor is not None:
             longest_s = max(int(settings.longest_factor * account.longest_s), MIN_LONGEST_S)
-            self._most_eligible_s = longest_s
+            self._max_eligible_s = longest_s
 
     def _elapsed_s(self) -> float:
         return 0.0 if self._clock is None else self._clock.elapsed_s()
@@ -356,7 +356,7 @@ class SearchedCycle:
         everyone = np.arange(len(job), dtype=np.int64)
         submit_s = jobs.submit_s[job]
         fixed = jobs.fixed[job]
-        late = self._snapshot.now_s - _eligible_s(self._snapshot, job) >= self._most_eligible_s
+        late = self._snapshot.now_s - _eligible_s(self._snapshot, job) >= self._max_eligible_s
         if self._settings.most_wait_s is not None:
             late |= self._snapshot.now_s - submit_s >= self._settings.most_wait_s
         late &= ~fixed & ~self._early
@@ -491,7 +491,7 @@ class _Window:
     def _shares(self) -> NDArray[np.float64]:
         """(n_rows,) the largest share of any of the cluster's resources that each row takes."""
         jobs, nodes, job = self._cycle._snapshot.jobs, self._cycle._snapshot.nodes, self._job
-        width = self._cycle._queue.least_nodes[self._rows][:, np.newaxis]
+        width = self._cycle._queue.min_nodes[self._rows][:, np.newaxis]
         wants = width * jobs.per_node[job] + jobs.tasks[job][:, np.newaxis] * jobs.per_task[job]
         share = (wants / np.maximum(nodes.capacity.sum(axis=0), 1)).max(axis=1, initial=0.0)
         whole = np.where(jobs.exclusive[job], width[:, 0] / max(len(nodes), 1), 0.0)

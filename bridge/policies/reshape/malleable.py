@@ -52,7 +52,7 @@ from bridge.planning.malleable.loans import (
     NONE,
     growths,
     kept_now,
-    least_growths,
+    min_growths,
     used_from_s,
 )
 from bridge.planning.malleable.observing import NAME as SPEED_UPS
@@ -127,7 +127,7 @@ class LentNodes(Adapting):
         """Starts, widths and announced starts planned together (rules 1 to 3)."""
         jobs = elastic_jobs(snapshot, self._costs, learnt)
         widths = start_widths_at_bases(snapshot, self.stretch, learnt)
-        worth = least_growths(jobs, self._costs)
+        worth = min_growths(jobs, self._costs)
         if len(jobs) or len(widths):
             ends_s = base_ends_s(jobs, snapshot.now_s, self.adaptation_s)
             returns = at_bases(jobs, ends_s)
@@ -140,9 +140,9 @@ class LentNodes(Adapting):
                         planned = again
             planned = self._lend(snapshot, jobs, ends_s, worth, planned=planned, replan=replan)
             planned = replace(planned, promises=Promises(_NAME, _starts(snapshot, planned)))
-        least = np.zeros(len(snapshot.running), dtype=np.int64)
-        least[jobs.row] = worth
-        demands = Demands(self.adaptation_s, self.between_s, least=least)
+        minimum = np.zeros(len(snapshot.running), dtype=np.int64)
+        minimum[jobs.row] = worth
+        demands = Demands(self.adaptation_s, self.between_s, minimum=minimum)
         return with_reasons(snapshot, planned, replan.left_out, demands)
 
     @property

@@ -195,11 +195,11 @@ class _Cycle:
 
     def revert(self, site: Site) -> bool:
         """Rule 6, of the whole site."""
-        return self.monitor.learner.harm.passes(_most_harm(site))
+        return self.monitor.learner.harm.passes(_max_harm(site))
 
     def stop_users(self, site: Site) -> list[str]:
         """Rule 6, of single users; returns them."""
-        found = self.monitor.learner.harm.users_above(_most_harm(site))
+        found = self.monitor.learner.harm.users_above(_max_harm(site))
         self.stopped |= frozenset(found)
         return found
 
@@ -378,14 +378,14 @@ class _Cycle:
     def _best(self, host: Host, taken: set[int]) -> tuple[Guest, int] | None:
         """The guest for a host, and its ceiling (rule 2)."""
         end_s, best = int(self.snapshot.running.end_s[host.row]), None
-        most: tuple[bool, float, int] | None = None
+        maximum: tuple[bool, float, int] | None = None
         for guest, ceiling in self._admissible(host):
             if guest.row in taken:
                 continue
             gets = self._expected_share(guest, self._apps(host, guest), ceiling)
             score = self.now_s + guest.limit_s <= end_s, round(gets, 1), -guest.row
-            if gets >= self.policy.least_share and (most is None or score > most):
-                most, best = score, (guest, ceiling)
+            if gets >= self.policy.least_share and (maximum is None or score > maximum):
+                maximum, best = score, (guest, ceiling)
         return best
 
     def _expected_share(self, guest: Guest, apps: tuple[str, str], ceiling: int) -> float:
@@ -411,5 +411,5 @@ class _Cycle:
         return 0.0 if rules is None else rules.bound(int(running.max_slowdown_permille[host]))
 
 
-def _most_harm(site: Site) -> float:
+def _max_harm(site: Site) -> float:
     return min((rules.max_mean_harm for rules in site.coscheduling), default=1.0)

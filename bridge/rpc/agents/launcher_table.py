@@ -27,7 +27,7 @@ from bridge.rpc.reported.safe_text import printable
 MAX_RESULTS = 10_000
 """Results kept for the next cycle; the oldest are dropped, and their launchers get the order
 again."""
-MOST_LAUNCHERS = 256
+MAX_LAUNCHERS = 256
 """Launchers of one agent."""
 
 LauncherKey = tuple[str, str]
@@ -111,8 +111,8 @@ class LauncherTable:
         if event.version != lines.VERSION:
             return f"protocol version {event.version} is not supported, only {lines.VERSION}"
         key = (printable(event.job), printable(message.user))
-        if len(agent.launchers) >= MOST_LAUNCHERS and message.connection not in agent.launchers:
-            return f"there are {MOST_LAUNCHERS} launchers on this node already"
+        if len(agent.launchers) >= MAX_LAUNCHERS and message.connection not in agent.launchers:
+            return f"there are {MAX_LAUNCHERS} launchers on this node already"
         if event.job.isdigit() and event.job != message.job:
             return f"this process belongs to job {printable(message.job)}, not to {key[0]}"
         if problem := self._problem(agent, message.job, key):

@@ -25,7 +25,7 @@ SETTLE_S: Final = 10.0
 MIN_WALL_S: Final = 10.0
 LARGEST: Final = 100.0
 """Of jobs that do nothing but wait in MPI."""
-MOST_JOBS: Final = 10_000
+MAX_JOBS: Final = 10_000
 
 
 @dataclass
@@ -82,7 +82,7 @@ class MpiTimes:
     def _job(self, job: str) -> _Job:
         found = self._jobs.setdefault(job, _Job())
         self._jobs.move_to_end(job)
-        while len(self._jobs) > MOST_JOBS:
+        while len(self._jobs) > MAX_JOBS:
             self._jobs.popitem(last=False)
         return found
 

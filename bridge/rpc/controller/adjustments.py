@@ -273,9 +273,9 @@ class Adjustments:
 
 def _resizable(shown: Snapshot, reported: Snapshot, row: int) -> Snapshot:
     """A snapshot in which a held job may be resized on an operator's request."""
-    least, most = shown.running.min_nodes.copy(), shown.running.max_nodes.copy()
-    least[row], most[row] = reported.running.min_nodes[row], reported.running.max_nodes[row]
-    return replace(shown, running=replace(shown.running, min_nodes=least, max_nodes=most))
+    minimum, maximum = shown.running.min_nodes.copy(), shown.running.max_nodes.copy()
+    minimum[row], maximum[row] = reported.running.min_nodes[row], reported.running.max_nodes[row]
+    return replace(shown, running=replace(shown.running, min_nodes=minimum, max_nodes=maximum))
 
 
 def _pairs(running: RunningTable) -> Iterator[tuple[str, str]]:

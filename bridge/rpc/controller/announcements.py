@@ -17,7 +17,7 @@ Rules
        different jobs begin in different seconds, so that a busy queue renews a share of them in
        each reply, not all in one.
     4. A start is not repeated for the same version while it is open, for at most `OPEN_S`.
-    5. Starts come first, then announcements in the plan's order; at most `most` decisions in one
+    5. Starts come first, then announcements in the plan's order; at most `maximum` decisions in one
        reply. The rest is sent with the next reply.
     6. After `reset` everything is sent again.
 """
@@ -96,8 +96,8 @@ class Decisions:
 class Announcements:
     """The announcements sent to one controller."""
 
-    def __init__(self, most: int = 20_000) -> None:
-        self._most = most
+    def __init__(self, maximum: int = 20_000) -> None:
+        self._maximum = maximum
         self._next_id = 1
         self._open: dict[int, OpenStart] = {}
         self._serials: NDArray[np.int64] = np.empty(0, dtype=np.int64)
@@ -149,7 +149,7 @@ class Announcements:
             row_of=row_of,
             in_order=in_order,
         )
-        room = max(self._most - len(starts), 0)
+        room = max(self._maximum - len(starts), 0)
         if len(jobs) > room:
             again_s, jobs = 1, jobs[:room]
         promised = self._announce(
@@ -362,12 +362,12 @@ def _limit_s(snapshot: Snapshot, plan: Plan, row: int) -> int:
     jobs, job = snapshot.jobs, int(plan.job[row])
     asked, width = int(jobs.min_nodes[job]), int(plan.indptr[row + 1] - plan.indptr[row])
     limit_s = int(jobs.kill_limit_s[job] or jobs.time_limit_s[job])
-    if not jobs.most_start[job] or not limit_s or not 0 < width < asked:
+    if not jobs.max_start[job] or not limit_s or not 0 < width < asked:
         return _cut_s(snapshot, plan, row)
     step_s = dialect_of(snapshot).words.time_step_s
-    most_s = snapshot.partitions[plan.partition[row]].max_time_s
+    max_s = snapshot.partitions[plan.partition[row]].max_time_s
     wanted_s = -(-limit_s * asked // (width * step_s)) * step_s
-    return min(wanted_s, max(most_s // step_s * step_s, limit_s)) if most_s else wanted_s
+    return min(wanted_s, max(max_s // step_s * step_s, limit_s)) if max_s else wanted_s
 
 
 def _cut_s(snapshot: Snapshot, plan: Plan, row: int) -> int:

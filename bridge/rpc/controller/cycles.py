@@ -33,7 +33,7 @@ from bridge.resizing.states import Deadlines
 from bridge.rpc.controller.actions import DECIDED
 from bridge.rpc.controller.adjustments import Adjustments
 from bridge.rpc.controller.announcements import Announcements, Decisions, OpenStart, wake_after_s
-from bridge.rpc.controller.offers import MOST, NodesToChoose, Offers
+from bridge.rpc.controller.offers import MAX, NodesToChoose, Offers
 from bridge.rpc.controller.orders import PendingOrders
 from bridge.rpc.controller.refused_places import tried_again
 from bridge.rpc.controller.rule_changes import listen_ms, rules_change_s
@@ -47,7 +47,7 @@ from bridge.state.accuracy import Began, Happened
 
 _log = logging.getLogger(__name__)
 
-MOST_HEARD = 100_000
+MAX_HEARD = 100_000
 """Results remembered in order not to count them twice; those of several replies."""
 
 LARGEST_STATUS = 1e12
@@ -341,7 +341,7 @@ class Cycles:
             message = self._announcements.offer(snapshot, choice, session.nodes)
             if message is not None:
                 found.append(message)
-            if len(found) == MOST:
+            if len(found) == MAX:
                 break
         return found
 
@@ -387,7 +387,7 @@ class Cycles:
         for result in request.fates:
             if result.decision_id in self._heard:
                 continue
-            while len(self._heard) >= MOST_HEARD:
+            while len(self._heard) >= MAX_HEARD:
                 del self._heard[next(iter(self._heard))]
             self._heard[result.decision_id] = None
             name = OUTCOMES.get(result.outcome, "unknown")

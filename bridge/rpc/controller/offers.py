@@ -12,7 +12,7 @@ Rules
        changed, after 1 s, then twice as long each time up to `retry_s`; and after `ANYWAY_S` in any
        case. A start resets this: it was one task of an array, and the next may start, too.
     4. Full nodes, and nodes on which a job starts now, are not offered (`NodesToChoose`).
-    5. The first `FIRST` such rows of the plan are considered; at most `MOST` jobs are offered in
+    5. The first `FIRST` such rows of the plan are considered; at most `MAX` jobs are offered in
        one cycle.
 """
 
@@ -27,7 +27,7 @@ from bridge.model.reasons import ReasonCode
 from bridge.model.snapshot import Snapshot
 from bridge.planning.eligibility.controller_choice import beyond_model
 
-MOST = 16
+MAX = 16
 """For each offer the controller searches nodes under its locks."""
 
 FIRST = 1000
@@ -54,14 +54,14 @@ class NodesToChoose:
         used = np.bincount(running.nodes, weights=running.use[:, CPUS], minlength=size)
         free = usable & (used < nodes.capacity[:, CPUS])
         free[running.nodes[np.repeat(running.exclusive, np.diff(running.indptr))]] = False
-        self._least = snapshot.jobs.min_nodes
+        self._minimum = snapshot.jobs.min_nodes
         self._beyond = beyond_model(snapshot)
         self._usable, self._free = int(usable.sum()), int(free.sum())
 
     def __contains__(self, job: int) -> bool:
         """Whether a job that does not start now may find enough nodes."""
         there = self._usable if self._beyond[job] else self._free
-        return there >= max(int(self._least[job]), 1)
+        return there >= max(int(self._minimum[job]), 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class Offers:
                 self.next_s = at_s if self.next_s is None else min(self.next_s, at_s)
                 continue
             found[row] = None
-            if len(found) >= 4 * MOST:
+            if len(found) >= 4 * MAX:
                 break
         return list(found)
 

@@ -57,7 +57,7 @@ def elastic_reply(cycles: Cycles, agents: int, learnt: Learnt | None = None) -> 
         message.speed_ups.extend(
             speed_ups(
                 published.snapshot, row, learnt or Learnt(),
-                least=job.min_nodes, most=job.max_nodes, mtct=job.mtct,
+                minimum=job.min_nodes, maximum=job.max_nodes, mtct=job.mtct,
             )
         )  # fmt: skip
     return reply
@@ -120,7 +120,7 @@ def _within_limits(cycles: Cycles, job_id: str, wanted: int, user: str) -> None:
     may = running.max_nodes.copy()  # of a job that is held: what it may have by itself
     may[row] = next((job.max_nodes for job in cycles.resizing.shown if job.job_id == job_id), 0)
     world = replace(snapshot, running=replace(running, max_nodes=may))
-    most, why = ResizeBounds(world, cycles.site.resizes, order=not user).most(row)
+    maximum, why = ResizeBounds(world, cycles.site.resizes, order=not user).maximum(row)
     width = int(running.indptr[row + 1] - running.indptr[row])
-    if why and (not most or wanted > max(most, width)):
+    if why and (not maximum or wanted > max(maximum, width)):
         raise ControllerError(f"job {job_id} {why}")

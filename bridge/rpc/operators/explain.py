@@ -7,7 +7,7 @@ Rules
        and which change of the job would let it start earlier (`bridge.planning.explain.what_if`).
     3. Blockers are the running jobs on the nodes the job is planned on; for a job without a
        planned start those in its partitions. Then the waiting jobs that start before it there.
-       Earliest end first, at most `MOST_BLOCKERS`.
+       Earliest end first, at most `MAX_BLOCKERS`.
     4. About other users' jobs only what `squeue` shows is disclosed: id, name, user, partition,
        nodes, expected start and end.
 """
@@ -34,7 +34,7 @@ from bridge.rpc.pb import operator_pb2 as pb
 from bridge.units import NEVER, UNPLANNED, format_clock, format_duration
 from bridge.words import Words
 
-MOST_BLOCKERS = 20
+MAX_BLOCKERS = 20
 MAX_LINKS_TOLD = 3
 """In the sentence; the message has them all."""
 
@@ -366,8 +366,8 @@ def _blockers(published: Published, job: int, row: int, start_s: int) -> list[pb
     owner = np.repeat(np.arange(len(running)), np.diff(running.indptr))
     holders = np.unique(owner[wanted[running.nodes]])
     holders = holders[np.argsort(running.end_s[holders], kind="stable")]
-    found = [running_job(published, int(at)) for at in holders[:MOST_BLOCKERS]]
-    room = MOST_BLOCKERS - len(found)
+    found = [running_job(published, int(at)) for at in holders[:MAX_BLOCKERS]]
+    room = MAX_BLOCKERS - len(found)
     if start_s not in (NEVER, UNPLANNED):
         found += [planned_job(published, at) for at in _before(plan, wanted, start_s, row)[:room]]
     return found

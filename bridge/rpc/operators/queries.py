@@ -21,7 +21,7 @@ from bridge.rpc.operators.view import View
 from bridge.rpc.pb import operator_pb2 as pb
 from bridge.units import NEVER, UNPLANNED
 
-MOST_READ = 10_000
+MAX_READ = 10_000
 """Most jobs of the plan in one reply to an ordinary user."""
 
 
@@ -97,7 +97,7 @@ def plan(view: View, request: pb.PlanRequest, asking: Asking) -> pb.PlanReply:
     published = published_of(view)
     limit = request.limit
     if not asking.admin:
-        limit = min(limit or MOST_READ, MOST_READ)
+        limit = min(limit or MAX_READ, MAX_READ)
     return pb.PlanReply(
         now_s=published.snapshot.now_s,
         policy=published.plan.policy,
@@ -123,7 +123,7 @@ def explained(view: View, request: pb.ExplainRequest, asking: Asking) -> pb.Expl
 def topology(view: View, request: pb.TopologyRequest, asking: Asking) -> pb.TopologyReply:
     """The switches and their jobs."""
     del request
-    return topology_reply(published_of(view), 0 if asking.admin else MOST_READ)
+    return topology_reply(published_of(view), 0 if asking.admin else MAX_READ)
 
 
 def power(view: View, request: pb.PowerRequest, asking: Asking) -> pb.PowerReply:

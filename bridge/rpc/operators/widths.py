@@ -78,9 +78,9 @@ def width_reason(
         found = WidthReason(job.job_id, WidthCode.ELSEWHERE)
     else:
         found = decided or WidthReason(job.job_id, WidthCode.POLICY)
-        most, why = bounds.most(row)
+        maximum, why = bounds.maximum(row)
         if why and found.code in (WidthCode.WIDEST, WidthCode.POLICY):
-            return pb.WidthReason(code=pb.WIDTH_CODE_LIMIT, nodes=most, text=why)
+            return pb.WidthReason(code=pb.WIDTH_CODE_LIMIT, nodes=maximum, text=why)
     return _message(found, now_s)
 
 
@@ -133,7 +133,7 @@ def last_line(last: pb.LastResize, now_s: int) -> str:
 
 
 def speed_ups(
-    snapshot: Snapshot, row: int, learnt: Learnt, *, least: int, most: int, mtct: float
+    snapshot: Snapshot, row: int, learnt: Learnt, *, minimum: int, maximum: int, mtct: float
 ) -> Iterable[pb.SpeedUp]:
     """Speed-ups at some of the widths that a job may have, its own among them.
 
@@ -141,8 +141,8 @@ def speed_ups(
         snapshot: of the last cycle.
         row: of `Snapshot.running`.
         learnt: of speed-ups.
-        least: minimum number of nodes.
-        most: maximum number of nodes.
+        minimum: minimum number of nodes.
+        maximum: maximum number of nodes.
         mtct: as measured at its width; less than 0: not measured.
     """
     running = snapshot.running
@@ -151,10 +151,10 @@ def speed_ups(
     if mtct >= 0 and width > 1:  # present measurements come before earlier ones
         (serial,) = serial_fractions(np.array([mtct]), np.array([width])).tolist()
         kept = (*(at for at in kept if at.width != width), AtWidth(width, 1, serial))
-    powers = [1 << bit for bit in range(21) if least <= 1 << bit <= most]
-    known = [at.width for at in kept if least <= at.width <= most]
-    chosen = sorted({least, width, most, *known, *powers[:MAX_POINTS]})
+    powers = [1 << bit for bit in range(21) if minimum <= 1 << bit <= maximum]
+    known = [at.width for at in kept if minimum <= at.width <= maximum]
+    chosen = sorted({minimum, width, maximum, *known, *powers[:MAX_POINTS]})
     while len(chosen) > MAX_POINTS:
-        chosen.remove(next(each for each in chosen if each not in {least, width, most}))
+        chosen.remove(next(each for each in chosen if each not in {minimum, width, maximum}))
     for point in curve(kept, chosen):
         yield pb.SpeedUp(width=point.width, speed_up=point.speed_up, source=point.source)

@@ -401,7 +401,7 @@ class Chunks(_message.Message):
     def __init__(self, chunks: _Optional[str] = ..., place: _Optional[str] = ...) -> None: ...
 
 class Malleable(_message.Message):
-    __slots__ = ("min_nodes", "max_nodes", "node_constraint", "min_power_w", "max_power_w", "no_resize", "moldable", "least_start")
+    __slots__ = ("min_nodes", "max_nodes", "node_constraint", "min_power_w", "max_power_w", "no_resize", "moldable", "min_start")
     MIN_NODES_FIELD_NUMBER: _ClassVar[int]
     MAX_NODES_FIELD_NUMBER: _ClassVar[int]
     NODE_CONSTRAINT_FIELD_NUMBER: _ClassVar[int]
@@ -409,7 +409,7 @@ class Malleable(_message.Message):
     MAX_POWER_W_FIELD_NUMBER: _ClassVar[int]
     NO_RESIZE_FIELD_NUMBER: _ClassVar[int]
     MOLDABLE_FIELD_NUMBER: _ClassVar[int]
-    LEAST_START_FIELD_NUMBER: _ClassVar[int]
+    MIN_START_FIELD_NUMBER: _ClassVar[int]
     min_nodes: int
     max_nodes: int
     node_constraint: str
@@ -417,8 +417,8 @@ class Malleable(_message.Message):
     max_power_w: int
     no_resize: bool
     moldable: bool
-    least_start: int
-    def __init__(self, min_nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., node_constraint: _Optional[str] = ..., min_power_w: _Optional[int] = ..., max_power_w: _Optional[int] = ..., no_resize: bool = ..., moldable: bool = ..., least_start: _Optional[int] = ...) -> None: ...
+    min_start: int
+    def __init__(self, min_nodes: _Optional[int] = ..., max_nodes: _Optional[int] = ..., node_constraint: _Optional[str] = ..., min_power_w: _Optional[int] = ..., max_power_w: _Optional[int] = ..., no_resize: bool = ..., moldable: bool = ..., min_start: _Optional[int] = ...) -> None: ...
 
 class LicenceUse(_message.Message):
     __slots__ = ("name", "count")

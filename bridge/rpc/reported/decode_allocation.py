@@ -99,14 +99,14 @@ def read_allocation(
         partition=layout.partitions.get(allocation.partition, -1),
         exclusive=allocation.exclusive,
         licences=tuple(licences),
-        min_nodes=malleable.least_width,
-        max_nodes=malleable.most_width,
+        min_nodes=malleable.min_width,
+        max_nodes=malleable.max_width,
         width_rule=malleable.width_rule,
         features=malleable.features,
         reservation=malleable.reservation,
         head=_head(allocation, layout, nodes),
         adapting=allocation.adapting or kept is not None,
-        keeps_nodes=malleable.most_width > 0 and job.request.malleable.no_resize,
+        keeps_nodes=malleable.max_width > 0 and job.request.malleable.no_resize,
         requested_nodes=malleable.min_nodes,
         number=allocation.number,
         min_power_w=min(allocation.min_power_w, MAX_POWER_W),
@@ -149,8 +149,8 @@ def _held(
     """Nodes of an allocation, ascending, and what is held on each."""
     parts: list[NDArray[np.int32]] = []
     vectors: list[list[int]] = []
-    most = max(len(use.gres) for use in allocation.uses) if allocation.uses else 0
-    if len(allocation.uses) > max(len(layout.nodes), 1) or most > MAX_GRES_KINDS:
+    maximum = max(len(use.gres) for use in allocation.uses) if allocation.uses else 0
+    if len(allocation.uses) > max(len(layout.nodes), 1) or maximum > MAX_GRES_KINDS:
         raise SnapshotError(f"jobs[{job_id}].allocation", "holds more kinds than there are")
     for use in allocation.uses:
         try:

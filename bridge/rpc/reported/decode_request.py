@@ -10,7 +10,7 @@ Rules
     4. A malleable job may start with any allowed width in its own bounds. If the controller can
        resize it, it starts with its requested number of nodes (--nodes), and changes its width
        later. A moldable one may start with any allowed width if a policy decides so
-       (`least_start`, `most_start`). If its bounds do not allow the requested number, it does not
+       (`min_start`, `max_start`). If its bounds do not allow the requested number, it does not
        start (`start_problem`).
     5. For requests that these columns cannot express (`contiguous`, `controller_chooses`), and for
        demands that are too large for some of the nodes, the controller chooses the nodes when the
@@ -68,7 +68,7 @@ class Lowered:
 
     Attributes:
         copied: the columns that are plain fields of the request, in the order of `JobTable`.
-        least_width, most_width: of a malleable job while it runs.
+        min_width, max_width: of a malleable job while it runs.
         problem: the request is invalid, or only the controller can place it; empty: neither.
         start_problem: of a job that waits: its numbers of nodes exclude each other, although its
             widths while it runs are valid.
@@ -88,10 +88,10 @@ class Lowered:
     per_node: tuple[int, ...] = ()
     per_task: tuple[int, ...] = ()
     licences: tuple[int, ...] = ()
-    least_width: int = 0
-    most_width: int = 0
-    least_start: int = 0
-    most_start: int = 0
+    min_width: int = 0
+    max_width: int = 0
+    min_start: int = 0
+    max_start: int = 0
     problem: str = ""
     start_problem: str = ""
     problem_hold: Hold = Hold.BAD_REQUEST
@@ -187,7 +187,7 @@ def _lower(request: pb.Request, layout: TableColumns) -> Lowered:
         )
     # The tasks of a moldable job follow from its nodes, not the other way round.
     molds = layout.resizable and request.malleable.moldable
-    low, high, rule = _width(request, len(required), 0 if molds else dialect.least_nodes(request))
+    low, high, rule = _width(request, len(required), 0 if molds else dialect.min_nodes(request))
     widths, start_problem = (low, high), ""
     if _has_widths(request):
         first = _first_widths(request, low, high)
@@ -203,8 +203,8 @@ def _lower(request: pb.Request, layout: TableColumns) -> Lowered:
     if layout.memory_consumable:
         per_node[MEMORY_MIB], per_task[MEMORY_MIB] = memory_node, memory_task
     else:
-        least = min(demand.min_memory_mib, MAX_AMOUNT)
-        if too_small := np.flatnonzero(layout.memory_mib < least).tolist():
+        minimum = min(demand.min_memory_mib, MAX_AMOUNT)
+        if too_small := np.flatnonzero(layout.memory_mib < minimum).tolist():
             excluded = tuple(sorted({*excluded, *too_small}))
     stated = bool(memory_node or memory_task)
     exclusive |= dialect.takes_all_memory(accounting, memory_stated=stated)
@@ -214,10 +214,10 @@ def _lower(request: pb.Request, layout: TableColumns) -> Lowered:
     if max(*per_node, *per_task) > MAX_AMOUNT:
         raise BadRequest("asks for more than any node could ever have")
     rigid = not _has_widths(request)
-    least_start, most_start = 0, 0
+    min_start, max_start = 0, 0
     if molds and exclusive and not demand.tasks:
-        allowed = max(widths[0], request.malleable.least_start), widths[1]
-        least_start, most_start = _start_widths(layout, partitions, allowed, low)
+        allowed = max(widths[0], request.malleable.min_start), widths[1]
+        min_start, max_start = _start_widths(layout, partitions, allowed, low)
     return Lowered(
         partitions=partitions,
         min_nodes=low,
@@ -227,10 +227,10 @@ def _lower(request: pb.Request, layout: TableColumns) -> Lowered:
         exclusive=exclusive,
         width_rule=int(rule),
         start_problem=start_problem,
-        least_width=max(request.malleable.min_nodes, len(required)) or widths[0],
-        most_width=widths[1] or demand.max_nodes,
-        least_start=least_start,
-        most_start=most_start,
+        min_width=max(request.malleable.min_nodes, len(required)) or widths[0],
+        max_width=widths[1] or demand.max_nodes,
+        min_start=min_start,
+        max_start=max_start,
         features=constraint(request),
         required=required,
         excluded=excluded,
@@ -247,10 +247,10 @@ def _lower(request: pb.Request, layout: TableColumns) -> Lowered:
 
 def _power(request: pb.Request) -> tuple[int, int]:
     """Minimum and maximum power that a job states for a node."""
-    least, most = request.malleable.min_power_w, request.malleable.max_power_w
-    if most and least > most:
-        raise BadRequest(f"least power {least} W exceeds most power {most} W")
-    return min(least, MAX_POWER_W), min(most, MAX_POWER_W)
+    minimum, maximum = request.malleable.min_power_w, request.malleable.max_power_w
+    if maximum and minimum > maximum:
+        raise BadRequest(f"least power {minimum} W exceeds most power {maximum} W")
+    return min(minimum, MAX_POWER_W), min(maximum, MAX_POWER_W)
 
 
 def _is_laid_out_here(request: pb.Request) -> bool:
@@ -266,7 +266,7 @@ def _has_widths(request: pb.Request) -> bool:
 
 def _copied(request: pb.Request) -> tuple[int, ...]:
     """The columns that are plain fields of a request; none of these is negative."""
-    return tuple(min(getattr(request, each.field), each.most_taken) for each in _COPIED)
+    return tuple(min(getattr(request, each.field), each.max_accepted) for each in _COPIED)
 
 
 def _without_gres(
@@ -309,13 +309,13 @@ def _partitions(request: pb.Request, layout: TableColumns) -> tuple[int, ...]:
     return known
 
 
-def _width(request: pb.Request, n_required: int, least: int) -> tuple[int, int, WidthRule]:
+def _width(request: pb.Request, n_required: int, minimum: int) -> tuple[int, int, WidthRule]:
     """Bounds of the node count (upper 0: none), and the rule for counts between them (4).
 
     Args:
         request: the job's.
         n_required: nodes that it names.
-        least: nodes that its tasks need.
+        minimum: nodes that its tasks need.
     """
     malleable = request.malleable
     rule = _WIDTH_RULES.get(malleable.node_constraint)
@@ -325,7 +325,7 @@ def _width(request: pb.Request, n_required: int, least: int) -> tuple[int, int, 
         raise BadRequest(f"no node constraint '{shown}'; there are {known}")
     low = malleable.min_nodes or request.min_nodes
     high = malleable.max_nodes or request.max_nodes
-    low, high = max(low, least, n_required, 1), min(high, MAX_NODES)
+    low, high = max(low, minimum, n_required, 1), min(high, MAX_NODES)
     if low > MAX_NODES:
         raise BadRequest(f"asks for {low} nodes")
     if high and high < low:
@@ -357,9 +357,9 @@ def _start_widths(
 ) -> tuple[int, int]:
     """On how many nodes a moldable job may start, in all its partitions; 0, 0: as requested."""
     bounds = [layout.partition_widths[at] for at in partitions]
-    least = max(widths[0], *(low for low, _ in bounds))
-    most = min(widths[1], *(high or widths[1] for _, high in bounds))
-    return (least, most) if least <= asked <= most else (0, 0)
+    minimum = max(widths[0], *(low for low, _ in bounds))
+    maximum = min(widths[1], *(high or widths[1] for _, high in bounds))
+    return (minimum, maximum) if minimum <= asked <= maximum else (0, 0)
 
 
 def _reservation(request: pb.Request, layout: TableColumns) -> int:

@@ -19,7 +19,7 @@ from bridge.model.snapshot import Snapshot
 from bridge.rpc.pb import scheduler_pb2 as pb
 from bridge.rpc.reported.hostlist import NodeIndex
 
-MOST: Final = (1 << 63) - 1
+MAX: Final = (1 << 63) - 1
 
 
 class Requests(Protocol):
@@ -94,7 +94,7 @@ class NodeParts:
 
     def write(self, rows: NDArray[np.int64], nodes: Sequence[pb.Node]) -> None:
         """Takes the values of reported nodes."""
-        values = [[min(getattr(node, name), MOST) for name in self._fields] for node in nodes]
+        values = [[min(getattr(node, name), MAX) for name in self._fields] for node in nodes]
         self._values[rows] = np.array(values, dtype=np.int64).reshape(-1, len(self._fields))
 
     def parts(self) -> Parts:

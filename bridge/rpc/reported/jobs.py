@@ -33,7 +33,7 @@ class MessageFields:
         numbers = [each for each in fields if each.is_number]
         self.numbers = tuple(each.name for each in numbers)
         self.texts = tuple(each.name for each in fields if each.unit is Unit.TEXT)
-        self._most = [each.most_taken for each in numbers]
+        self._maximum = [each.max_accepted for each in numbers]
         self._for_negative = [each.for_negative for each in numbers]
         self._versions = [at for at, each in enumerate(numbers) if each.unit is Unit.VERSION]
         self._numbers = _fields(each.field for each in numbers)
@@ -42,9 +42,9 @@ class MessageFields:
     def read_numbers(self, job: pb.Job) -> list[int]:
         """The numbers of one job; a version is the int64 of the same bits."""
         found = list(self._numbers(job))
-        if found and (min(found) < 0 or any(map(gt, found, self._most))):
+        if found and (min(found) < 0 or any(map(gt, found, self._maximum))):
             for at, value in enumerate(found):
-                found[at] = self._for_negative[at] if value < 0 else min(value, self._most[at])
+                found[at] = self._for_negative[at] if value < 0 else min(value, self._maximum[at])
         for at in self._versions:
             if found[at] >> 63:
                 found[at] -= 1 << 64

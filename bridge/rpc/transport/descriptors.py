@@ -5,18 +5,18 @@ import contextlib
 import resource
 
 
-def affordable(most: int, kept: int, gates: int = 1) -> int:
+def affordable(maximum: int, kept: int, gates: int = 1) -> int:
     """The number of connections for which there are descriptors.
 
     Each takes three: the client's, the server's, and the one by which gRPC has it.
 
     Args:
-        most: upper bound of the result.
+        maximum: upper bound of the result.
         kept: descriptors for everything else.
         gates: that share the rest.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return max(2, min(most, (limit - kept) // (3 * gates)))
+    return max(2, min(maximum, (limit - kept) // (3 * gates)))
 
 
 def raise_descriptor_limit() -> int:

@@ -272,11 +272,11 @@ class Gate:
             return False
         if self._count.total() < self._bounds.total:
             return True
-        most, count = self._count.most_common(1)[0]
-        self._tell.complain("connections", most if count > held + 1 else owner, now)
+        maximum, count = self._count.most_common(1)[0]
+        self._tell.complain("connections", maximum if count > held + 1 else owner, now)
         if count <= held + 1:
             return False
-        theirs = [link for link in self._links if link.owner == most]
+        theirs = [link for link in self._links if link.owner == maximum]
         self._leave(min(theirs, key=lambda link: link.moved))
         return True
 

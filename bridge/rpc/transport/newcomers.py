@@ -80,8 +80,8 @@ class Newcomers(Generic[One]):
 
     def _first_to_go(self) -> One:
         """The oldest of the source that has most; of several such sources, the oldest of all."""
-        most = max(self._of_source.values())
-        return next(one for one in self._known if self._of_source[self.source(one)] == most)
+        maximum = max(self._of_source.values())
+        return next(one for one in self._known if self._of_source[self.source(one)] == maximum)
 
 
 def source_of(address: str) -> str:

@@ -37,7 +37,7 @@ void *arena_take(arena_t *arena, size_t bytes)
 // The length of the UTF-8 character that begins here; 0: none does.
 static size_t character(const unsigned char *at)
 {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    static const uint32_t minimum[] = {0, 0, 0x80, 0x800, 0x10000};
     size_t bytes = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
     if (bytes < 2)
         return bytes;
@@ -50,7 +50,7 @@ static size_t character(const unsigned char *at)
         code = code << 6 | (at[i] & 0x3f);
     }
     bool surrogate = code >= 0xd800 && code < 0xe000;
-    return code < least[bytes] || code > 0x10ffff || surrogate ? 0 : bytes;
+    return code < minimum[bytes] || code > 0x10ffff || surrogate ? 0 : bytes;
 }
 
 static char *readable(char *text)
@@ -72,9 +72,9 @@ char *arena_text(arena_t *arena, const char *text)
     return readable(memcpy(arena_take(arena, bytes), text, bytes));
 }
 
-char *arena_cut(arena_t *arena, const char *text, size_t most)
+char *arena_cut(arena_t *arena, const char *text, size_t maximum)
 {
-    size_t bytes = text ? strnlen(text, most) : 0;
+    size_t bytes = text ? strnlen(text, maximum) : 0;
     if (!bytes)
         return arena_text(arena, NULL);
     return readable(memcpy(arena_take(arena, bytes + 1), text, bytes)); // what is taken is zeroed

@@ -23,7 +23,7 @@ void *arena_take(arena_t *arena, size_t bytes);
 char *arena_text(arena_t *arena, const char *text);
 
 // The same, cut to this many bytes.
-char *arena_cut(arena_t *arena, const char *text, size_t most);
+char *arena_cut(arena_t *arena, const char *text, size_t maximum);
 
 // Formats into the arena.
 char *arena_format(arena_t *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));

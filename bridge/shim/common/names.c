@@ -7,14 +7,14 @@
 #include <string.h>
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
-#define MOST_DIGITS 18
+#define MAX_DIGITS 18
 
 static bool take_number(const char **at, uint64_t *number)
 {
     const char *begin = *at;
     *number = 0;
     for (; isdigit((unsigned char)**at); (*at)++) {
-        if (*at - begin == MOST_DIGITS)
+        if (*at - begin == MAX_DIGITS)
             return false;
         *number = 10 * *number + (uint64_t)(**at - '0');
     }
@@ -22,7 +22,7 @@ static bool take_number(const char **at, uint64_t *number)
 }
 
 // Reads "1-3,7]", after the opening bracket.
-static bool take_ranges(const char **at, size_t most, size_t *count)
+static bool take_ranges(const char **at, size_t maximum, size_t *count)
 {
     *count = 0;
     for (;; (*at)++) {
@@ -35,7 +35,7 @@ static bool take_ranges(const char **at, size_t most, size_t *count)
             if (!take_number(at, &last) || last < first)
                 return false;
         }
-        if (last - first >= most - *count)
+        if (last - first >= maximum - *count)
             return false;
         *count += (size_t)(last - first) + 1;
         if (**at != ',')
@@ -45,7 +45,7 @@ static bool take_ranges(const char **at, size_t most, size_t *count)
 }
 
 // Reads a name with its brackets, as in "r[1-2]n[01-64]".
-static bool take_name(const char **at, size_t most, size_t *count)
+static bool take_name(const char **at, size_t maximum, size_t *count)
 {
     const char *begin = *at;
     *count = 1;
@@ -55,21 +55,21 @@ static bool take_name(const char **at, size_t most, size_t *count)
             return *at > begin;
         size_t more;
         (*at)++;
-        if (!take_ranges(at, most, &more) || more > most / *count)
+        if (!take_ranges(at, maximum, &more) || more > maximum / *count)
             return false;
         *count *= more;
     }
 }
 
-size_t names_count(const char *hostlist, size_t most)
+size_t names_count(const char *hostlist, size_t maximum)
 {
     size_t total = 0;
     const char *at = hostlist;
-    if (strnlen(hostlist, NAMES_MAX_BYTES + 1) > NAMES_MAX_BYTES || !most)
+    if (strnlen(hostlist, NAMES_MAX_BYTES + 1) > NAMES_MAX_BYTES || !maximum)
         return 0;
     for (;; at++) {
         size_t count;
-        if (!take_name(&at, most, &count) || count > most - total)
+        if (!take_name(&at, maximum, &count) || count > maximum - total)
             return 0;
         total += count;
         if (*at != ',')

@@ -9,7 +9,7 @@
 #define NAMES_MAX_BYTES ((size_t)256 * 1024)
 
 // The number of names, with repetitions; 0: empty, not a hostlist, longer than NAMES_MAX_BYTES, or
-// more than `most` names.
-size_t names_count(const char *hostlist, size_t most);
+// more than `maximum` names.
+size_t names_count(const char *hostlist, size_t maximum);
 
 #endif

@@ -3,14 +3,14 @@
 
 #define MINUTE_MS 60000
 
-bool throttle_allows(throttle_t *throttle, unsigned most, int64_t now_ms, unsigned *hidden)
+bool throttle_allows(throttle_t *throttle, unsigned maximum, int64_t now_ms, unsigned *hidden)
 {
     *hidden = 0;
     if (now_ms >= throttle->until_ms) {
         *hidden = throttle->hidden;
         *throttle = (throttle_t){.until_ms = now_ms + MINUTE_MS};
     }
-    if (throttle->written < most) {
+    if (throttle->written < maximum) {
         throttle->written++;
         return true;
     }

@@ -13,9 +13,9 @@ typedef struct {
     unsigned written, hidden;
 } throttle_t;
 
-// True if a message may be logged now, at most `most` per minute. *hidden: messages suppressed
+// True if a message may be logged now, at most `maximum` per minute. *hidden: messages suppressed
 // since the last minute with messages.
-bool throttle_allows(throttle_t *throttle, unsigned most, int64_t now_ms, unsigned *hidden);
+bool throttle_allows(throttle_t *throttle, unsigned maximum, int64_t now_ms, unsigned *hidden);
 
 // Copies printable ASCII; other bytes become '?', and text beyond the space is cut. Returns `to`.
 char *plain(char *to, size_t room, const char *from);

@@ -16,7 +16,7 @@
 // If a newer controller has taken over, this one still retries, in case that one has ended.
 #define FENCED_RETRY_MS 5000
 // Maximum number of log messages per minute that a service or an impostor can cause.
-#define MOST_LINES 3
+#define MAX_LINES 3
 // After a scan there is a pause of this many times its duration, so that scans use at most a fifth
 // of one processor, whatever the rate of jobs.
 #define REST_FACTOR 4
@@ -37,7 +37,7 @@
 #define RECHECK_MS 50
 #define RECHECK_FACTOR 50
 #define SECOND_MS 1000
-#define CLAMP(value, least, most) MAX(least, MIN(most, value))
+#define CLAMP(value, minimum, maximum) MAX(minimum, MIN(maximum, value))
 
 void cycle_forget(cycle_t *cycle)
 {
@@ -74,7 +74,7 @@ static void note_silence(cycle_t *cycle, int64_t began_ms, silence_t kind, const
     int64_t now_ms = clock_ms();
     unsigned hidden;
     plain(why, sizeof(why), problem);
-    if (kind != ABSENT && throttle_allows(&cycle->refusals, MOST_LINES, now_ms, &hidden)) {
+    if (kind != ABSENT && throttle_allows(&cycle->refusals, MAX_LINES, now_ms, &hidden)) {
         if (hidden)
             error("bridge: %u more calls failed in the same way", hidden);
         error("bridge: %s failed: %s", what, why);
@@ -104,10 +104,10 @@ static void note_answer(cycle_t *cycle)
 // A call may take the rest of the silence time.
 static unsigned timeout_ms(const cycle_t *cycle)
 {
-    int64_t most = (int64_t)cycle->settings.silence_s * 1000;
+    int64_t maximum = (int64_t)cycle->settings.silence_s * 1000;
     int64_t left = cycle->silent_since_ms && !cycle->fallback.active
-                       ? most - (clock_ms() - cycle->silent_since_ms)
-                       : most;
+                       ? maximum - (clock_ms() - cycle->silent_since_ms)
+                       : maximum;
     return (unsigned)MAX(left, RETRY_MS);
 }
 
@@ -128,7 +128,7 @@ static ProtobufCMessage *call(cycle_t *cycle, const char *method, const Protobuf
     int64_t began_us = clock_us();
     ProtobufCMessage *message = NULL;
     silence_t silence = REFUSED;
-    if (!wire_call(cycle->wire, method, framed, bytes, reply_most_bytes(&cycle->scale),
+    if (!wire_call(cycle->wire, method, framed, bytes, reply_max_bytes(&cycle->scale),
                    timeout_ms(cycle), &reply, &reply_bytes, problem, sizeof(problem))) {
         wire_failure_t failure = wire_failure(cycle->wire);
         silence = failure == WIRE_FENCED ? FENCED : failure == WIRE_FAILED ? ABSENT : REFUSED;
@@ -150,7 +150,7 @@ static void greet(cycle_t *cycle, const pb_hello_reply_t *reply)
 {
     char service[65], policy[65];
     unsigned hidden;
-    if (throttle_allows(&cycle->greetings, MOST_LINES, clock_ms(), &hidden))
+    if (throttle_allows(&cycle->greetings, MAX_LINES, clock_ms(), &hidden))
         info("bridge: %s decides, policy %s", plain(service, sizeof(service), reply->service),
              plain(policy, sizeof(policy), reply->policy));
 }

@@ -10,7 +10,7 @@
 #include "resize/progress.h"
 #include "resize/resize.h"
 
-#define MOST_ACTIONS 16
+#define MAX_ACTIONS 16
 
 static verdict_t carry_out_start(job_record_t *job, sent_job_t *entry,
                                  const pb_decision_t *decision)
@@ -83,7 +83,7 @@ static verdict_t carry_out_power(job_record_t *job, sent_job_t *entry,
 
 #define ACTION(name) [PB(DECISION__ACTION_##name)]
 
-static const action_t actions[MOST_ACTIONS] = {
+static const action_t actions[MAX_ACTIONS] = {
     ACTION(START) = {"start", PENDING_JOB, carry_out_start},
     ACTION(PLANNED_START) = {"planned_start", PENDING_JOB, carry_out_planned_start},
     ACTION(PENDING) = {"pending_reason", PENDING_JOB, carry_out_pending},
@@ -102,14 +102,14 @@ static const char *const details[] = {"reserve_licences", "choice"};
 const action_t *action_of(const pb_decision_t *decision)
 {
     unsigned which = (unsigned)decision->action_case;
-    return which < MOST_ACTIONS && actions[which].carry_out ? &actions[which] : NULL;
+    return which < MAX_ACTIONS && actions[which].carry_out ? &actions[which] : NULL;
 }
 
 char **action_features(bool resizes, size_t *count)
 {
-    static char *features[MOST_ACTIONS + sizeof(details) / sizeof(details[0])];
+    static char *features[MAX_ACTIONS + sizeof(details) / sizeof(details[0])];
     *count = 0;
-    for (size_t i = 0; i < MOST_ACTIONS; i++) {
+    for (size_t i = 0; i < MAX_ACTIONS; i++) {
         const char *feature = actions[i].feature;
         bool known = *count && feature && !strcmp(features[*count - 1], feature);
         bool barred = !resizes && i == PB(DECISION__ACTION_RESIZE);

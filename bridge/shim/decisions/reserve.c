@@ -7,10 +7,10 @@
 #define MAX_WORDS 4096
 
 // Only text that Slurm's own tools would accept: it is written to slurmctld's state files.
-static bool is_clean(const char *text, size_t most, const char *more)
+static bool is_clean(const char *text, size_t maximum, const char *more)
 {
-    size_t length = strnlen(text, most + 1);
-    if (length > most)
+    size_t length = strnlen(text, maximum + 1);
+    if (length > maximum)
         return false;
     for (size_t i = 0; i < length; i++) {
         bool letter = (text[i] >= 'a' && text[i] <= 'z') || (text[i] >= 'A' && text[i] <= 'Z') ||

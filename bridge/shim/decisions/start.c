@@ -72,16 +72,16 @@ static verdict_t judge_count(const job_record_t *job, uint32_t nodes)
 {
     malleable_t malleable;
     char problem[sizeof(((verdict_t *)0)->text)];
-    uint32_t least = MAX(1, job->details->min_nodes);
-    uint32_t most = job->details->max_nodes ? job->details->max_nodes : NO_VAL;
+    uint32_t minimum = MAX(1, job->details->min_nodes);
+    uint32_t maximum = job->details->max_nodes ? job->details->max_nodes : NO_VAL;
     if (!job_malleable(job, &malleable, problem, sizeof(problem)))
         return INVALID("%s", problem);
     if (malleable.min_nodes)
-        least = malleable.min_nodes;
+        minimum = malleable.min_nodes;
     if (malleable.max_nodes)
-        most = malleable.max_nodes;
-    if (nodes < least || nodes > most)
-        return INVALID("%u nodes given, the job asks for %u to %u", nodes, least, most);
+        maximum = malleable.max_nodes;
+    if (nodes < minimum || nodes > maximum)
+        return INVALID("%u nodes given, the job asks for %u to %u", nodes, minimum, maximum);
     if (!malleable_allows(&malleable, nodes))
         return INVALID("%u nodes given, which is not %s", nodes, malleable.constraint);
     return APPLIED;
@@ -134,8 +134,8 @@ static verdict_t judge_limit(const job_record_t *job, const part_record_t *part,
     *minutes = job->time_limit;
     if (start->time_limit_s) {
         int64_t wanted = start->time_limit_s / 60;
-        uint32_t most = molded_minutes(job, part, nodes);
-        if (wanted > 0 && most && wanted <= most && (!may_cut || wanted >= job->time_limit)) {
+        uint32_t maximum = molded_minutes(job, part, nodes);
+        if (wanted > 0 && maximum && wanted <= maximum && (!may_cut || wanted >= job->time_limit)) {
             *minutes = *minutes == NO_VAL ? (uint32_t)wanted : MAX(*minutes, (uint32_t)wanted);
             return APPLIED;
         }

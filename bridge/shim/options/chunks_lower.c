@@ -279,7 +279,7 @@ static uint32_t common_divisor(uint32_t one, uint32_t other)
 
 // Sums and largest values over the chunks.
 typedef struct {
-    uint64_t chunks, cpus, mem_mib, most_mem_mib, most_mem_per_cpu_mib;
+    uint64_t chunks, cpus, mem_mib, max_mem_mib, max_mem_per_cpu_mib;
     uint32_t size; // CPUs of one of Slurm's tasks
     bool host;
 } sums_t;
@@ -303,10 +303,10 @@ static bool sum_up(const chunks_t *chunks, sums_t *sums, chunks_problem_t *probl
             __builtin_add_overflow(sums->mem_mib, per_cpu, &sums->mem_mib))
             return refuse(problem, "more memory than there could ever be; ask for less");
         per_cpu = (group->mem_mib + group->ncpus - 1) / group->ncpus;
-        if (group->mem_mib > sums->most_mem_mib)
-            sums->most_mem_mib = group->mem_mib;
-        if (per_cpu > sums->most_mem_per_cpu_mib)
-            sums->most_mem_per_cpu_mib = per_cpu;
+        if (group->mem_mib > sums->max_mem_mib)
+            sums->max_mem_mib = group->mem_mib;
+        if (per_cpu > sums->max_mem_per_cpu_mib)
+            sums->max_mem_per_cpu_mib = per_cpu;
         sums->host |= group->host.bytes > 0;
     }
     return true;
@@ -320,11 +320,11 @@ static void add_memory(const chunks_t *chunks, const sums_t *sums, bool one_node
     if (one_node)
         add(options, "mem", "%lluM", (unsigned long long)sums->mem_mib);
     else if (chunks->arrangement == CHUNKS_SCATTER)
-        add(options, "mem", "%lluM", (unsigned long long)sums->most_mem_mib);
+        add(options, "mem", "%lluM", (unsigned long long)sums->max_mem_mib);
     else if (chunks->exclusive)
         add(options, "mem", "0");
     else
-        add(options, "mem-per-cpu", "%lluM", (unsigned long long)sums->most_mem_per_cpu_mib);
+        add(options, "mem-per-cpu", "%lluM", (unsigned long long)sums->max_mem_per_cpu_mib);
 }
 
 static void add_licences(const chunks_t *chunks, chunks_options_t *options)

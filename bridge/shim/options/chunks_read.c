@@ -107,10 +107,10 @@ static bool take_word(reader_t *reader, const char *word)
     return true;
 }
 
-static chunks_span_t run(const reader_t *reader, const char *signs, size_t most)
+static chunks_span_t run(const reader_t *reader, const char *signs, size_t maximum)
 {
     size_t bytes = strspn(reader->at, signs);
-    return (chunks_span_t){reader->at, bytes < most ? bytes : most};
+    return (chunks_span_t){reader->at, bytes < maximum ? bytes : maximum};
 }
 
 static bool take_value(reader_t *reader, const char *what, chunks_span_t *value)
@@ -137,13 +137,13 @@ static uint64_t number_of(chunks_span_t digits)
     return number;
 }
 
-static bool bounded(reader_t *reader, chunks_span_t digits, uint64_t least, uint64_t most,
+static bool bounded(reader_t *reader, chunks_span_t digits, uint64_t minimum, uint64_t maximum,
                     chunks_span_t what, uint32_t *number)
 {
     uint64_t found = number_of(digits);
-    if (found < least || found > most)
+    if (found < minimum || found > maximum)
         return fail(reader, digits.at, "%.*s must be from %llu to %llu", (int)what.bytes, what.at,
-                    (unsigned long long)least, (unsigned long long)most);
+                    (unsigned long long)minimum, (unsigned long long)maximum);
     reader->at = digits.at + digits.bytes;
     *number = (uint32_t)found;
     return true;

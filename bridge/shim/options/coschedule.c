@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MOST_PERMILLE 1000
+#define MAX_PERMILLE 1000
 
 static const char *const names[] = {
     [COSCHEDULE_HOST] = "host",
@@ -41,7 +41,7 @@ static int64_t decimal(const char *text, const char *end, unsigned decimals)
             point = true;
             continue;
         }
-        if (!isdigit((unsigned char)*text) || places == decimals || number > MOST_PERMILLE * 100)
+        if (!isdigit((unsigned char)*text) || places == decimals || number > MAX_PERMILLE * 100)
             return -1;
         number = 10 * number + (*text - '0');
         places += point;
@@ -58,7 +58,7 @@ bool coschedule_read_slowdown(uint32_t *permille, const char *value, char *probl
     size_t length = strlen(text);
     bool percent = length && text[length - 1] == '%';
     int64_t found = decimal(text, text + length - percent, percent ? 1 : 3);
-    if (found > 0 && found <= MOST_PERMILLE) {
+    if (found > 0 && found <= MAX_PERMILLE) {
         *permille = (uint32_t)found;
         return true;
     }

@@ -21,7 +21,7 @@ const char *const malleable_names[MALLEABLE_OPTIONS] = {
 static const char *const constraints[] = {"pof2", "even", "odd", "cubic"};
 
 // A decimal number from 1 to most that ends exactly at `end`; 0: it is not.
-static uint32_t number(const char *text, const char *end, uint32_t most)
+static uint32_t number(const char *text, const char *end, uint32_t maximum)
 {
     uint64_t value = 0;
     if (text == end)
@@ -30,20 +30,20 @@ static uint32_t number(const char *text, const char *end, uint32_t most)
         if (!isdigit((unsigned char)*text))
             return 0;
         value = 10 * value + (uint64_t)(*text - '0');
-        if (value > most)
+        if (value > maximum)
             return 0;
     }
     return (uint32_t)value;
 }
 
-static bool take_number(uint32_t *to, malleable_option_t option, const char *value, uint32_t most,
-                        const char *what, char *problem, size_t bytes)
+static bool take_number(uint32_t *to, malleable_option_t option, const char *value,
+                        uint32_t maximum, const char *what, char *problem, size_t bytes)
 {
-    *to = number(value, value + strlen(value), most);
+    *to = number(value, value + strlen(value), maximum);
     if (!*to)
         snprintf(problem, bytes,
                  "--%s=%.40s: give a whole number of %s from 1 to %u, for instance --%s=4",
-                 malleable_names[option], value, what, most, malleable_names[option]);
+                 malleable_names[option], value, what, maximum, malleable_names[option]);
     return *to != 0;
 }
 
@@ -61,17 +61,17 @@ static bool take_flag(bool *to, malleable_option_t option, const char *value, ch
 static bool take_range(malleable_t *malleable, const char *value, char *problem, size_t bytes)
 {
     const char *dash = strchr(value, '-');
-    uint32_t least = dash ? number(value, dash, MALLEABLE_MAX_NODES) : 0;
-    uint32_t most = dash ? number(dash + 1, value + strlen(value), MALLEABLE_MAX_NODES) : 0;
-    if (!least || !most || least > most) {
+    uint32_t minimum = dash ? number(value, dash, MALLEABLE_MAX_NODES) : 0;
+    uint32_t maximum = dash ? number(dash + 1, value + strlen(value), MALLEABLE_MAX_NODES) : 0;
+    if (!minimum || !maximum || minimum > maximum) {
         snprintf(problem, bytes,
                  "--malleable=%.40s: give the least and the most nodes as MIN-MAX, from 1 to %u, "
                  "the smaller one first, for instance --malleable=2-8",
                  value, MALLEABLE_MAX_NODES);
         return false;
     }
-    malleable->range_min_nodes = least;
-    malleable->range_max_nodes = most;
+    malleable->range_min_nodes = minimum;
+    malleable->range_max_nodes = maximum;
     return true;
 }
 
@@ -157,8 +157,8 @@ static bool some_count_is_allowed(const malleable_t *malleable)
 {
     if (!malleable->constraint[0] || !malleable->max_nodes)
         return true;
-    uint32_t least = malleable->min_nodes ? malleable->min_nodes : 1;
-    for (uint32_t nodes = least; nodes <= malleable->max_nodes; nodes++) {
+    uint32_t minimum = malleable->min_nodes ? malleable->min_nodes : 1;
+    for (uint32_t nodes = minimum; nodes <= malleable->max_nodes; nodes++) {
         if (malleable_allows(malleable, nodes))
             return true;
     }
@@ -183,28 +183,30 @@ static const char *constraint_words(const malleable_t *malleable)
     return !strcmp(name, "pof2") ? "a power of two" : !strcmp(name, "cubic") ? "a cube" : name;
 }
 
-bool malleable_fits(const malleable_t *malleable, uint32_t least, uint32_t most, char *problem,
+bool malleable_fits(const malleable_t *malleable, uint32_t minimum, uint32_t maximum, char *problem,
                     size_t bytes)
 {
     uint32_t low = malleable->min_nodes ? malleable->min_nodes : 1;
     uint32_t high = malleable->max_nodes ? malleable->max_nodes : MALLEABLE_MAX_NODES;
-    uint32_t from = least > low ? least : low;
-    uint32_t to = most && most < high ? most : high;
+    uint32_t from = minimum > low ? minimum : low;
+    uint32_t to = maximum && maximum < high ? maximum : high;
     char given[32], range[64] = "", rather[64] = "";
     if (from <= to && allowed_between(malleable, from, to))
         return true;
-    if (least == most)
-        snprintf(given, sizeof(given), "%u", least);
+    if (minimum == maximum)
+        snprintf(given, sizeof(given), "%u", minimum);
     else
-        snprintf(given, sizeof(given), "%u-%u", least, most);
+        snprintf(given, sizeof(given), "%u-%u", minimum, maximum);
     if (malleable->max_nodes)
         snprintf(range, sizeof(range), "%u to %u%s", low, high,
                  malleable->constraint[0] ? ", " : "");
     else if (malleable->min_nodes)
         snprintf(range, sizeof(range), "at least %u%s", low, malleable->constraint[0] ? ", " : "");
-    uint32_t below = least > low ? allowed_between(malleable, least < high ? least : high, low) : 0;
-    uint32_t above =
-        most && most < high ? allowed_between(malleable, most > low ? most : low, high) : 0;
+    uint32_t below =
+        minimum > low ? allowed_between(malleable, minimum < high ? minimum : high, low) : 0;
+    uint32_t above = maximum && maximum < high
+                         ? allowed_between(malleable, maximum > low ? maximum : low, high)
+                         : 0;
     if (below && above)
         snprintf(rather, sizeof(rather), "--nodes=%u or --nodes=%u", below, above);
     else

@@ -45,9 +45,9 @@ bool malleable_settle(malleable_t *malleable, char *problem, size_t problem_byte
 bool malleable_allows(const malleable_t *malleable, uint32_t nodes);
 
 // Checks the number of nodes that a job requests (-N) against the settled options: it can start
-// only on a number from `least` to `most` (0: not bounded) that they allow. If there is none,
+// only on a number from `minimum` to `maximum` (0: not bounded) that they allow. If there is none,
 // prints one line for the user and returns false.
-bool malleable_fits(const malleable_t *malleable, uint32_t least, uint32_t most, char *problem,
+bool malleable_fits(const malleable_t *malleable, uint32_t minimum, uint32_t maximum, char *problem,
                     size_t problem_bytes);
 
 #define MALLEABLE_PLUGIN "schedbridge"

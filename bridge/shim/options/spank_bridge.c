@@ -234,7 +234,7 @@ static int check_widths(bool has_chunks)
 {
     char problem[512];
     malleable_t together = wanted;
-    uint32_t least, most;
+    uint32_t minimum, maximum;
     if (has_chunks &&
         (wanted.min_nodes || wanted.max_nodes || wanted.range_max_nodes || wanted.constraint[0])) {
         slurm_error("numbers of nodes beside --chunks: give --place=scatter or --place=pack");
@@ -242,8 +242,8 @@ static int check_widths(bool has_chunks)
     }
     bool good = malleable_settle(&together, problem, sizeof(problem));
     // A step inherits the options of its job, but not its number of nodes.
-    if (good && !is_step() && client_nodes(&least, &most))
-        good = malleable_fits(&together, least, most, problem, sizeof(problem));
+    if (good && !is_step() && client_nodes(&minimum, &maximum))
+        good = malleable_fits(&together, minimum, maximum, problem, sizeof(problem));
     if (!good) {
         slurm_error("%s", problem);
         return REFUSE;

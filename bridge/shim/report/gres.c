@@ -46,10 +46,10 @@ static uint64_t share(uint64_t total, uint64_t parts)
 }
 
 // The largest amount of a resource, or of one of its types, on any node.
-static uint64_t most_on_a_node(const gres_state_t *wanted)
+static uint64_t max_on_a_node(const gres_state_t *wanted)
 {
     const char *type = ((const gres_job_state_t *)wanted->gres_data)->type_name;
-    uint64_t most = 0;
+    uint64_t maximum = 0;
     for (int i = 0; i < node_record_count; i++) {
         const node_record_t *node = compat_node(i);
         if (!node || !node->gres_list)
@@ -60,15 +60,15 @@ static uint64_t most_on_a_node(const gres_state_t *wanted)
             if (gres->plugin_id != wanted->plugin_id)
                 continue;
             if (!type && state->gres_cnt_avail != NO_VAL64)
-                most = MAX(most, state->gres_cnt_avail);
+                maximum = MAX(maximum, state->gres_cnt_avail);
             for (uint16_t j = 0; type && j < state->type_cnt; j++) {
                 if (!xstrcmp(state->type_name[j], type))
-                    most = MAX(most, state->type_cnt_avail[j]);
+                    maximum = MAX(maximum, state->type_cnt_avail[j]);
             }
         }
         list_iterator_destroy(at);
     }
-    return most;
+    return maximum;
 }
 
 static uint64_t tasks_of(const job_record_t *job)
@@ -77,7 +77,7 @@ static uint64_t tasks_of(const job_record_t *job)
     return tasks && tasks != NO_VAL ? tasks : 1;
 }
 
-uint32_t gres_least_nodes(const job_record_t *job)
+uint32_t gres_min_nodes(const job_record_t *job)
 {
     uint64_t nodes = MAX(1, job->details->min_nodes);
     if (!job->gres_list_req)
@@ -87,18 +87,18 @@ uint32_t gres_least_nodes(const job_record_t *job)
         const gres_job_state_t *state = gres->gres_data;
         if (state->gres_per_node || (!state->gres_per_job && !state->gres_per_task))
             continue;
-        uint64_t most = most_on_a_node(gres);
-        if (state->gres_per_job && most)
-            nodes = MAX(nodes, share(state->gres_per_job, most));
-        if (state->gres_per_task && most >= state->gres_per_task)
-            nodes = MAX(nodes, share(tasks_of(job), most / state->gres_per_task));
+        uint64_t maximum = max_on_a_node(gres);
+        if (state->gres_per_job && maximum)
+            nodes = MAX(nodes, share(state->gres_per_job, maximum));
+        if (state->gres_per_task && maximum >= state->gres_per_task)
+            nodes = MAX(nodes, share(tasks_of(job), maximum / state->gres_per_task));
     }
     list_iterator_destroy(at);
     return (uint32_t)MIN(nodes, NO_VAL - 1);
 }
 
-static uint64_t least_on_a_node(const gres_job_state_t *state, const job_record_t *job,
-                                uint64_t nodes)
+static uint64_t min_on_a_node(const gres_job_state_t *state, const job_record_t *job,
+                              uint64_t nodes)
 {
     const job_details_t *details = job->details;
     if (state->gres_per_node)
@@ -116,17 +116,17 @@ static uint64_t least_on_a_node(const gres_job_state_t *state, const job_record_
 pb_gres_t **gres_per_node(arena_t *arena, const job_record_t *job, size_t *count)
 {
     arena_list_t found = {0};
-    uint32_t nodes = gres_least_nodes(job);
+    uint32_t nodes = gres_min_nodes(job);
     *count = 0;
     if (!job->gres_list_req)
         return NULL;
     list_itr_t *at = list_iterator_create(job->gres_list_req);
     for (gres_state_t *gres; (gres = list_next(at));) {
         const gres_job_state_t *state = gres->gres_data;
-        uint64_t least = least_on_a_node(state, job, nodes);
-        if (least)
+        uint64_t minimum = min_on_a_node(state, job, nodes);
+        if (minimum)
             arena_append(arena, &found,
-                         gres_message(arena, gres->gres_name, state->type_name, least));
+                         gres_message(arena, gres->gres_name, state->type_name, minimum));
     }
     list_iterator_destroy(at);
     *count = found.count;

@@ -11,7 +11,7 @@ pb_gres_t **gres_of_node(arena_t *arena, const node_record_t *node, size_t *coun
 
 // The fewest nodes that can satisfy the request over all nodes and tasks, at least the job's own
 // lower bound.
-uint32_t gres_least_nodes(const job_record_t *job);
+uint32_t gres_min_nodes(const job_record_t *job);
 
 // Per node. Requests per socket, task or job are lowered to the minimum that a node needs when the
 // job has these fewest nodes; Slurm checks the exact request at the start.

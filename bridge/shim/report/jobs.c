@@ -55,7 +55,7 @@ static void hash_malleable(bridge_hash_t *hash, const job_record_t *job)
     hash_text(hash, malleable.constraint);
     hash_number(hash, malleable.no_resize);
     bool moldable = malleable.max_nodes && job_is_moldable(job);
-    hash_number(hash, moldable ? molded_least_nodes(job) : 0);
+    hash_number(hash, moldable ? molded_min_nodes(job) : 0);
     if (malleable.max_nodes && job_wire_state(job) == PB(JOB_STATE__JOB_STATE_RUNNING))
         hash_text(hash, job->nodes);
     hash_text(hash, job_option(job, "chunks"));
@@ -247,7 +247,7 @@ static void set_malleable(arena_t *arena, pb_request_t *request, const job_recor
     message->max_power_w = wanted.max_power_w;
     message->no_resize = wanted.no_resize;
     message->moldable = job_is_moldable(job);
-    message->least_start = message->moldable ? molded_least_nodes(job) : 0;
+    message->min_start = message->moldable ? molded_min_nodes(job) : 0;
     request->malleable = message;
 }
 
@@ -322,7 +322,7 @@ static pb_request_t *request_message(arena_t *arena, const job_record_t *job)
     const job_details_t *details = job->details;
     pb_request_t *request = PB_NEW(arena, pb_request_t, request);
     set_partitions(arena, request, job);
-    request->min_nodes = gres_least_nodes(job);
+    request->min_nodes = gres_min_nodes(job);
     request->max_nodes = details->max_nodes == NO_VAL ? 0 : details->max_nodes;
     request->tasks = tasks_with_cpus(job);
     request->cpus_per_task = details->cpus_per_task == NO_VAL16 ? 0 : details->cpus_per_task;

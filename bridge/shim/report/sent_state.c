@@ -6,7 +6,7 @@
 
 #include "common/hash.h"
 
-#define LEAST_ROOM 1024
+#define MIN_ROOM 1024
 
 void sent_state_clear(sent_state_t *sent_state)
 {
@@ -51,7 +51,7 @@ sent_job_t *sent_state_find(sent_state_t *sent_state, uint32_t job_id)
 sent_job_t *sent_state_put(sent_state_t *sent_state, uint32_t job_id, bool *made)
 {
     if (2 * (sent_state->count + 1) > sent_state->room)
-        resize(sent_state, sent_state->room ? 2 * sent_state->room : LEAST_ROOM);
+        resize(sent_state, sent_state->room ? 2 * sent_state->room : MIN_ROOM);
     sent_job_t *job = &sent_state->jobs[slot(sent_state, job_id)];
     *made = !job->job_id;
     if (*made) {
@@ -91,7 +91,7 @@ void sent_state_sweep(sent_state_t *sent_state, sent_state_gone_t gone, void *co
     // Holes would end probe sequences: the table is rebuilt.
     sent_job_t *old = sent_state->jobs;
     size_t old_room = sent_state->room;
-    size_t room = LEAST_ROOM;
+    size_t room = MIN_ROOM;
     while (room < 4 * left)
         room *= 2;
     sent_state->jobs = calloc(room, sizeof(*sent_state->jobs));

@@ -26,25 +26,25 @@ bool resize_is_permitted(void)
 
 // A return to one is allowed even if its width breaks the job's own rule: after the loss of a node
 // it may be the only way back from a failed growth.
-#define MOST_FORMER 64
+#define MAX_FORMER 64
 
 static struct {
     uint32_t job;
     uint64_t nodes;
-} former[MOST_FORMER];
+} former[MAX_FORMER];
 static unsigned next_former;
 
 static void remember(const job_record_t *job)
 {
     former[next_former].job = compat_job_id(job);
     former[next_former].nodes = nodes_print(job->node_bitmap);
-    next_former = (next_former + 1) % MOST_FORMER;
+    next_former = (next_former + 1) % MAX_FORMER;
 }
 
 static bool had_before(const job_record_t *job, bitstr_t *nodes)
 {
     uint64_t print = nodes_print(nodes);
-    for (unsigned i = 0; i < MOST_FORMER; i++) {
+    for (unsigned i = 0; i < MAX_FORMER; i++) {
         if (former[i].job == compat_job_id(job) && former[i].nodes == print)
             return true;
     }
@@ -75,9 +75,9 @@ static verdict_t judge_width(const job_record_t *job, const malleable_t *malleab
 {
     if (change->removed && had_before(job, change->after))
         return APPLIED;
-    uint32_t least = MAX(1, malleable->min_nodes);
-    if (change->width < least || change->width > malleable->max_nodes)
-        return INVALID("%u nodes given, the job allows %u to %u", change->width, least,
+    uint32_t minimum = MAX(1, malleable->min_nodes);
+    if (change->width < minimum || change->width > malleable->max_nodes)
+        return INVALID("%u nodes given, the job allows %u to %u", change->width, minimum,
                        malleable->max_nodes);
     if (!malleable_allows(malleable, change->width))
         return INVALID("%u nodes given, which is not %s", change->width, malleable->constraint);
@@ -109,10 +109,10 @@ static bool is_switched_off(bitstr_t *nodes)
 
 static verdict_t judge_limits(job_record_t *job, const change_t *change)
 {
-    uint32_t reason = WAIT_NO_REASON, most = acct_policy_get_max_nodes(job, &reason);
-    if (change->width > most)
+    uint32_t reason = WAIT_NO_REASON, maximum = acct_policy_get_max_nodes(job, &reason);
+    if (change->width > maximum)
         return LIMITED("%u nodes given, a limit in accounting (%s) lets the job have %u",
-                       change->width, compat_reason_string(reason), most);
+                       change->width, compat_reason_string(reason), maximum);
     return job_limits_foresee(job, change->added);
 }
 
@@ -230,8 +230,8 @@ static uint32_t raised_minutes(const job_record_t *job, const change_t *change, 
     if (job->time_limit == NO_VAL || job->time_limit == INFINITE || left <= 0 ||
         end_s <= (int64_t)job->end_time)
         return NO_VAL;
-    int64_t most = left * (change->width + change->removed) / change->width;
-    int64_t minutes = job->time_limit + (MIN(end_s - now, most) - left + 59) / 60;
+    int64_t maximum = left * (change->width + change->removed) / change->width;
+    int64_t minutes = job->time_limit + (MIN(end_s - now, maximum) - left + 59) / 60;
     if (longest != INFINITE)
         minutes = MIN(minutes, longest);
     return minutes > job->time_limit && minutes < INFINITE ? (uint32_t)minutes : NO_VAL;

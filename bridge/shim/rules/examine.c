@@ -214,7 +214,7 @@ static void add_nodes_of_qos(bitstr_t *all, const job_record_t *job, slurmdb_qos
 // The nodes that already count for the limit that it has reached, and on which it could run beside
 // the running jobs. At most as many as the job needs, as Slurm's test ignores all of them if there
 // are more.
-static bitstr_t *shared_nodes(const job_record_t *job, uint32_t most)
+static bitstr_t *shared_nodes(const job_record_t *job, uint32_t maximum)
 {
     bitstr_t *found = bit_copy(job->part_ptr->node_bitmap);
     bitstr_t *group = bit_alloc(bit_size(found));
@@ -229,10 +229,10 @@ static bitstr_t *shared_nodes(const job_record_t *job, uint32_t most)
     bit_and(found, avail_node_bitmap);
     FREE_NULL_BITMAP(group);
     for (bitoff_t at = 0; (at = compat_next_bit(found, at)) >= 0; at++) {
-        if (!most)
+        if (!maximum)
             bit_clear(found, at);
         else
-            most--;
+            maximum--;
     }
     return found;
 }

@@ -29,7 +29,7 @@ static uint64_t scaled(uint64_t limit, double factor)
 }
 
 // Of the first of a job's QOSes that has one, else of its association; INFINITE64: none.
-static uint64_t most_of(const sources_t *from, int kind)
+static uint64_t max_of(const sources_t *from, int kind)
 {
     if (from->first && from->first->max_tres_pj_ctld[kind] != INFINITE64)
         return from->first->max_tres_pj_ctld[kind];
@@ -38,7 +38,7 @@ static uint64_t most_of(const sources_t *from, int kind)
     return from->assoc ? scaled(from->assoc->max_tres_ctld[kind], from->factor) : INFINITE64;
 }
 
-static uint64_t most_minutes_of(const sources_t *from, int kind)
+static uint64_t max_minutes_of(const sources_t *from, int kind)
 {
     if (from->first && from->first->max_tres_mins_pj_ctld[kind] != INFINITE64)
         return from->first->max_tres_mins_pj_ctld[kind];
@@ -80,11 +80,11 @@ verdict_t job_limits_judge(job_record_t *job, const uint64_t *added)
             continue;
         const char *name = assoc_mgr_tres_name_array[kind];
         unsigned long long wanted = job->tres_alloc_cnt[kind] + added[kind];
-        unsigned long long most = most_of(&from, kind), spent = most_minutes_of(&from, kind);
-        if (most != INFINITE64 && wanted > most)
+        unsigned long long maximum = max_of(&from, kind), spent = max_minutes_of(&from, kind);
+        if (maximum != INFINITE64 && wanted > maximum)
             verdict = LIMITED("it would have %s=%llu, a limit in accounting (MaxTRES) lets it have "
                               "%llu",
-                              name, wanted, most);
+                              name, wanted, maximum);
         else if (spent != INFINITE64 && minutes && wanted > spent / minutes)
             verdict = LIMITED("it would have %s=%llu for %llu minutes, a limit in accounting "
                               "(MaxTRESMins) lets it have %llu minutes",

@@ -66,12 +66,12 @@ uint32_t molded_minutes(const job_record_t *job, const part_record_t *part, uint
     uint32_t asked = MAX(1, job->details->min_nodes), minutes = asked_minutes(job, part);
     if (!nodes || nodes >= asked || minutes == INFINITE || !job_is_moldable(job))
         return 0;
-    uint64_t most = ((uint64_t)minutes * asked + nodes - 1) / nodes;
-    most = MIN(most, longest_minutes(job, part));
-    return (uint32_t)MIN(most, INFINITE - 1);
+    uint64_t maximum = ((uint64_t)minutes * asked + nodes - 1) / nodes;
+    maximum = MIN(maximum, longest_minutes(job, part));
+    return (uint32_t)MIN(maximum, INFINITE - 1);
 }
 
-uint32_t molded_least_nodes(const job_record_t *job)
+uint32_t molded_min_nodes(const job_record_t *job)
 {
     uint32_t longest = longest_minutes_anywhere(job), asked = MAX(1, job->details->min_nodes);
     // The partition may have been deleted.

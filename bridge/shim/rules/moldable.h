@@ -30,6 +30,6 @@ uint32_t molded_minutes(const job_record_t *job, const part_record_t *part, uint
 
 // The minimum number of nodes on which its QOS and association allow a moldable job these
 // node-minutes.
-uint32_t molded_least_nodes(const job_record_t *job);
+uint32_t molded_min_nodes(const job_record_t *job);
 
 #endif

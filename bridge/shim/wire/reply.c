@@ -16,8 +16,8 @@
 #define TEXT_BYTES NAMES_MAX_BYTES
 #define DECISION_BYTES (2 * TEXT_BYTES)
 // No message of the wire has more fields, or is nested deeper.
-#define MOST_FIELDS 64
-#define MOST_DEPTH 8
+#define MAX_FIELDS 64
+#define MAX_DEPTH 8
 // Most fields of a newer service that this plugin does not know, per message.
 #define UNKNOWN_FIELDS 2
 
@@ -44,16 +44,16 @@ static size_t times(size_t a, size_t b)
     return a && b > SIZE_MAX / a ? SIZE_MAX : a * b;
 }
 
-static size_t most_decisions(const reply_scale_t *scale)
+static size_t max_decisions(const reply_scale_t *scale)
 {
     // An announcement and a start for each job, a start for each CPU (tasks of arrays).
     return plus(plus(times(2, scale->jobs), scale->cpus), ORDERS);
 }
 
-size_t reply_most_bytes(const reply_scale_t *scale)
+size_t reply_max_bytes(const reply_scale_t *scale)
 {
     size_t each = plus(512, scale->name_bytes);
-    size_t all = plus(MIB, times(most_decisions(scale), each));
+    size_t all = plus(MIB, times(max_decisions(scale), each));
     return all < FRAME_MAX_REPLY ? all : FRAME_MAX_REPLY;
 }
 
@@ -166,7 +166,7 @@ static bool walk_message(walk_t *walk, const ProtobufCMessageDescriptor *kind, c
     const uint8_t *end = at + bytes;
     unsigned fields = 0;
     uint64_t seen = 0; // single messages by target: protobuf-c would merge repetitions
-    if (depth > MOST_DEPTH)
+    if (depth > MAX_DEPTH)
         return not_understood(walk);
     if (!count_message(walk, kind, bytes))
         return false;
@@ -197,7 +197,7 @@ static bool walk_message(walk_t *walk, const ProtobufCMessageDescriptor *kind, c
             return false;
         }
         bool many = field && field->label == PROTOBUF_C_LABEL_REPEATED;
-        if ((!many || field->type == PROTOBUF_C_TYPE_STRING) && ++fields > MOST_FIELDS)
+        if ((!many || field->type == PROTOBUF_C_TYPE_STRING) && ++fields > MAX_FIELDS)
             return not_understood(walk);
     }
     return true;
@@ -209,7 +209,7 @@ static ProtobufCMessage *unpack(walk_t *walk, const ProtobufCMessageDescriptor *
 {
     if (!walk_message(walk, kind, bytes, count, 0))
         return NULL;
-    if (walk->n_unknown > MOST_FIELDS + UNKNOWN_FIELDS * walk->n_messages) {
+    if (walk->n_unknown > MAX_FIELDS + UNKNOWN_FIELDS * walk->n_messages) {
         refuse(walk, "the reply holds %zu fields that this plugin does not know", walk->n_unknown);
         return NULL;
     }
@@ -222,14 +222,14 @@ static ProtobufCMessage *unpack(walk_t *walk, const ProtobufCMessageDescriptor *
 pb_cycle_reply_t *reply_cycle(const reply_scale_t *scale, const unsigned char *bytes, size_t count,
                               ProtobufCAllocator *allocator, char *problem, size_t problem_bytes)
 {
-    walk_t walk = {.decisions = most_decisions(scale), .problem = problem};
+    walk_t walk = {.decisions = max_decisions(scale), .problem = problem};
     walk.problem_bytes = problem_bytes;
     walk.decision_bytes =
         plus(DECISION_BYTES, plus(times(4, scale->name_bytes), times(64, scale->nodes)));
     walk.places = plus(scale->cpus, scale->nodes);
-    walk.messages = plus(MOST_FIELDS, plus(times(3, walk.decisions), times(2, walk.places)));
-    if (count > reply_most_bytes(scale)) {
-        refuse(&walk, "a reply of %zu bytes: longer than %zu", count, reply_most_bytes(scale));
+    walk.messages = plus(MAX_FIELDS, plus(times(3, walk.decisions), times(2, walk.places)));
+    if (count > reply_max_bytes(scale)) {
+        refuse(&walk, "a reply of %zu bytes: longer than %zu", count, reply_max_bytes(scale));
         return NULL;
     }
     return (pb_cycle_reply_t *)unpack(&walk, &schedbridge__v1__cycle_reply__descriptor, bytes,

@@ -18,7 +18,7 @@ typedef struct {
 } reply_scale_t;
 
 // The longest reply that is read.
-size_t reply_most_bytes(const reply_scale_t *scale);
+size_t reply_max_bytes(const reply_scale_t *scale);
 
 // NULL: refused, with the reason in `problem`. `allocator` NULL: malloc().
 pb_cycle_reply_t *reply_cycle(const reply_scale_t *scale, const unsigned char *bytes, size_t count,

@@ -15,7 +15,7 @@
 
 typedef struct {
     const char *name;
-    unsigned least, most, standard;
+    unsigned minimum, maximum, standard;
     size_t at;
 } number_t;
 
@@ -49,11 +49,11 @@ static bool take_number(settings_t *settings, const char *name, const char *valu
         char *end = NULL;
         errno = 0;
         unsigned long found = isdigit((unsigned char)value[0]) ? strtoul(value, &end, 10) : 0;
-        if (!end || *end || errno || found < number->least || found > number->most)
+        if (!end || *end || errno || found < number->minimum || found > number->maximum)
             complain_of(complain,
                         "SchedulerParameters: %s=%s is not a whole number from %u to %u; "
                         "using %u",
-                        name, value, number->least, number->most, number->standard);
+                        name, value, number->minimum, number->maximum, number->standard);
         else
             *(unsigned *)((char *)settings + number->at) = (unsigned)found;
         return true;

@@ -31,7 +31,7 @@ struct wire {
     unsigned char *reply;
     size_t reply_bytes;
     size_t reply_room;
-    size_t most_bytes;
+    size_t max_bytes;
     int64_t until_ms;
     int connect_error;
     wire_failure_t failure;
@@ -47,7 +47,7 @@ static size_t take_body(char *bytes, size_t size, size_t count, void *context)
 {
     wire_t *wire = context;
     size_t more = size * count;
-    if (more > wire->most_bytes - wire->reply_bytes) {
+    if (more > wire->max_bytes - wire->reply_bytes) {
         wire->overflow = true;
         return 0; // libcurl gives up
     }
@@ -55,8 +55,8 @@ static size_t take_body(char *bytes, size_t size, size_t count, void *context)
         size_t room = wire->reply_room ? wire->reply_room : 64 * 1024;
         while (room < wire->reply_bytes + more)
             room *= 2;
-        if (room > wire->most_bytes)
-            room = wire->most_bytes;
+        if (room > wire->max_bytes)
+            room = wire->max_bytes;
         unsigned char *grown = realloc(wire->reply, room);
         if (!grown)
             return 0;
@@ -328,7 +328,7 @@ static bool judge(wire_t *wire, CURLcode result, unsigned timeout_ms, const unsi
 {
     if (wire->overflow) {
         wire->failure = WIRE_TOO_LONG;
-        return fail(problem, bytes, "a reply of more than %zu bytes", wire->most_bytes);
+        return fail(problem, bytes, "a reply of more than %zu bytes", wire->max_bytes);
     }
     if (wire->failure == WIRE_UNTRUSTED)
         return fail(problem, bytes,
@@ -364,7 +364,7 @@ static bool judge(wire_t *wire, CURLcode result, unsigned timeout_ms, const unsi
 }
 
 bool wire_call(wire_t *wire, const char *method, unsigned char *framed, size_t message_bytes,
-               size_t most_bytes, unsigned timeout_ms, const unsigned char **reply,
+               size_t max_bytes, unsigned timeout_ms, const unsigned char **reply,
                size_t *reply_bytes, char *problem, size_t problem_bytes)
 {
     if (message_bytes > UINT32_MAX - FRAME_BYTES)
@@ -376,7 +376,7 @@ bool wire_call(wire_t *wire, const char *method, unsigned char *framed, size_t m
         wire->reply = NULL;
         wire->reply_room = 0;
     }
-    wire->most_bytes = (most_bytes < FRAME_MAX_REPLY ? most_bytes : FRAME_MAX_REPLY) + FRAME_BYTES;
+    wire->max_bytes = (max_bytes < FRAME_MAX_REPLY ? max_bytes : FRAME_MAX_REPLY) + FRAME_BYTES;
     wire->until_ms = now_ms() + timeout_ms;
     wire->connect_error = 0;
     wire->failure = WIRE_FAILED;

@@ -18,11 +18,11 @@ void wire_close(wire_t *wire);
 
 // Calls /schedbridge.v1.Scheduler/METHOD. Nothing is sent over a Unix socket before the kernel has
 // confirmed that root, SlurmUser or the configured user listens there. `framed` holds FRAME_BYTES
-// of space, filled in here, then the message. A reply of more than `most_bytes` is abandoned. On
+// of space, filled in here, then the message. A reply of more than `max_bytes` is abandoned. On
 // success *reply points into the wire until the next call. On failure returns false, with the
 // problem as text for a log.
 bool wire_call(wire_t *wire, const char *method, unsigned char *framed, size_t message_bytes,
-               size_t most_bytes, unsigned timeout_ms, const unsigned char **reply,
+               size_t max_bytes, unsigned timeout_ms, const unsigned char **reply,
                size_t *reply_bytes, char *problem, size_t problem_bytes);
 
 // How the last call failed, where that matters.

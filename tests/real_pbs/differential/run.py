@@ -22,7 +22,7 @@ from tests.real_pbs.differential.cases import CASES
 from tests.real_pbs.server import HOME, Server, wait_for
 from tests.real_pbs.service import Bridge
 
-STABLE_S, MOST_S = 1.5, 20.0
+STABLE_S, MAX_S = 1.5, 20.0
 BEGUN_S = 40.0
 RESOURCES = (
     "create resource scratch type=size,flag=hn", "create resource color type=string,flag=h",
@@ -149,7 +149,7 @@ class Case:
         self.server.qmgr("set server scheduling=True")
         began = changed = time.monotonic()
         before: object = None
-        while time.monotonic() - changed < STABLE_S and time.monotonic() - began < MOST_S:
+        while time.monotonic() - changed < STABLE_S and time.monotonic() - began < MAX_S:
             now = {
                 j: (a["job_state"], a.get("exec_vnode")) for j, a in self.server.jobs("-t").items()
             }

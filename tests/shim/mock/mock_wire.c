@@ -124,7 +124,7 @@ static size_t answer_cycle(unsigned char *to) {
 }
 
 bool wire_call(wire_t *wire, const char *method, unsigned char *framed, size_t message_bytes,
-               size_t most_bytes, unsigned timeout_ms, const unsigned char **reply,
+               size_t max_bytes, unsigned timeout_ms, const unsigned char **reply,
                size_t *reply_bytes, char *problem, size_t problem_bytes) {
     const unsigned char *message = framed + FRAME_BYTES;
     mock_nothing_held("a call to the service");
@@ -150,8 +150,8 @@ bool wire_call(wire_t *wire, const char *method, unsigned char *framed, size_t m
     free(wire->reply);
     wire->reply = malloc(count + 1); // as long as it is: a sanitizer sees who reads on
     memcpy(wire->reply, bytes, count);
-    if (count > most_bytes) {
-        snprintf(problem, problem_bytes, "a reply of more than %zu bytes", most_bytes);
+    if (count > max_bytes) {
+        snprintf(problem, problem_bytes, "a reply of more than %zu bytes", max_bytes);
         return false;
     }
     *reply = wire->reply;

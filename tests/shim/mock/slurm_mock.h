@@ -645,8 +645,8 @@ typedef struct {
     part_record_t *select_part;
     bool other_cluster; // of a federation has the job
     bitstr_t *group;    // nodes of the group that every job is of; NULL: it has no limit
-    uint64_t group_most;
-    uint32_t most_nodes;   // that limits in accounting let a job have; 0: any number
+    uint64_t group_max;
+    uint32_t max_nodes;    // that limits in accounting let a job have; 0: any number
     uint32_t group_reason; // 0: WAIT_ASSOC_GRP_NODE
     slurmdb_used_limits_t user_limits, account_limits;
     unsigned fed_locks;

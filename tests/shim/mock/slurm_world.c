@@ -87,7 +87,7 @@ uint32_t acct_policy_get_max_nodes(job_record_t *job, uint32_t *reason) {
     mock_needs("acct_policy_get_max_nodes", READ_LOCK, NO_LOCK);
     (void)job;
     *reason = WAIT_ASSOC_GRP_NODE;
-    return mock.most_nodes ? mock.most_nodes : INFINITE;
+    return mock.max_nodes ? mock.max_nodes : INFINITE;
 }
 
 void acct_policy_set_qos_order(job_record_t *job, slurmdb_qos_rec_t **first,
@@ -108,7 +108,7 @@ bool acct_policy_job_runnable_post_select(job_record_t *job, uint64_t *tres, boo
         for (bitoff_t i = 0; required && i < required->size; i++)
             there += required->bit[i] && mock.group->bit[i];
         wanted -= there <= wanted ? there : 0;
-        if (bit_set_count(mock.group) + wanted > mock.group_most) {
+        if (bit_set_count(mock.group) + wanted > mock.group_max) {
             mock_set_reason(job, mock.group_reason ? mock.group_reason : WAIT_ASSOC_GRP_NODE);
             return false;
         }

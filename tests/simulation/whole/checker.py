@@ -100,9 +100,9 @@ class Over(Rule):
             yield f"{who} gets {what['limit_s']} s, less than it can do with"
         if what["partition"] not in ask["partitions"]:
             yield f"{who} starts in partition {what['partition']}, which it did not name"
-        most = max(ask["most_nodes"], ask["nodes"])
-        if not ask["chunks"] and not ask["nodes"] <= len(nodes) <= most:
-            yield f"{who} gets {len(nodes)} nodes of {ask['nodes']} to {most}"
+        maximum = max(ask["most_nodes"], ask["nodes"])
+        if not ask["chunks"] and not ask["nodes"] <= len(nodes) <= maximum:
+            yield f"{who} gets {len(nodes)} nodes of {ask['nodes']} to {maximum}"
         if set(nodes) & set(ask["excluded"]):
             yield f"{who} gets a node that it excluded"
         wanted = ask["features"]
@@ -188,14 +188,14 @@ class SiteRules(Rule):
         if limit[kind] != own and (limit[kind] != "*" or own in named):
             return
         together = [other for other in truth.running() if getattr(other, kind) == own]
-        most = int(limit["items"])
+        maximum = int(limit["items"])
         if limit["resource"] == "jobs":
             used = len(together)
         else:  # who takes whole nodes counts an average node when it is planned: at least what
             used = sum(other.cpus for other in together if other is not job)  # it asked for
             used += least_cpus(job.ask) if truth.whole(job) else job.cpus
-        if used > most:
-            yield f"{own} uses {used} {limit['resource']} with job {job.id}, the limit is {most}"
+        if used > maximum:
+            yield f"{own} uses {used} {limit['resource']} with job {job.id}, the limit is {maximum}"
 
     def _pool(self, pool: dict[str, Any], job: Job, truth: Truth) -> Iterable[str]:
         if self._enters(pool, job) or any(not node["usable"] for node in truth.nodes.values()):
@@ -364,10 +364,10 @@ def _allowed(job: Job, truth: Truth) -> bool:
         job.ask["exclusive"] or truth.partitions[name]["exclusive"]
         for name in job.ask["partitions"]
     )
-    most = max(node["cpus"] for node in truth.nodes.values())
-    needs = job.ask["nodes"] * most if whole else least_cpus(job.ask)
+    maximum = max(node["cpus"] for node in truth.nodes.values())
+    needs = job.ask["nodes"] * maximum if whole else least_cpus(job.ask)
     if whole and job.ask["tasks"]:
-        needs = job.ask["most_nodes"] * most
+        needs = job.ask["most_nodes"] * maximum
     for limit in truth.rules.get("limits", ()):
         if limit["resource"] == "cpus" and needs > int(limit["items"]):
             return False

@@ -8,11 +8,11 @@ from tests.simulation.whole.checker import judge
 from tests.simulation.whole.run import Outcome, play
 from tests.simulation.whole.script import Script
 
-MOST_RUNS = 60
+MAX_RUNS = 60
 
 
 def shrink(
-    script: Script, rule: str, most_runs: int = MOST_RUNS,
+    script: Script, rule: str, most_runs: int = MAX_RUNS,
     breaks: Callable[[Script, str], bool] | None = None,
 ) -> Script:  # fmt: skip
     """Returns a script of fewer steps that breaks the rule, too, as far as some runs find one."""

@@ -24,12 +24,12 @@ from schedbridge_contracts.cycles import Memory, a_site, run
 NOW_S = 10
 
 
-def a_world(*, width_rule=WidthRule.ANY, most=6, adapting=False, **more):
+def a_world(*, width_rule=WidthRule.ANY, maximum=6, adapting=False, **more):
     return a_snapshot(
         nodes=8,
         now_s=NOW_S,
         running=[
-            a_running_job((1, 2, 3), id="m", min_nodes=2, max_nodes=most, width_rule=width_rule,
+            a_running_job((1, 2, 3), id="m", min_nodes=2, max_nodes=maximum, width_rule=width_rule,
                           adapting=adapting, end_s=100),
             a_running_job((6,), id="rigid", end_s=50),
         ],

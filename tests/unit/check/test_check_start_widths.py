@@ -19,7 +19,7 @@ NOW_S = 10
 
 
 def a_world(**job):
-    job = {"nodes": 4, "limit_s": 100, "least_start": 1, "most_start": 6, **job}
+    job = {"nodes": 4, "limit_s": 100, "min_start": 1, "max_start": 6, **job}
     return a_snapshot(nodes=8, now_s=NOW_S, jobs=[a_job(id="w", **job)])()
 
 
@@ -40,9 +40,9 @@ def test_widths_that_a_job_allows_for_possible_times(row):
         ((0, 2, 201), {}, "is planned for 201 s on 2 nodes"),
         ((0, 2, 99), {}, "is planned for 99 s on 2 nodes"),
         ((0, 7, 100), {}, "is planned on 7 nodes, which it does not allow"),
-        ((0, 2, 150), {"least_start": 3}, "is planned on 2 nodes, which it does not allow"),
+        ((0, 2, 150), {"min_start": 3}, "is planned on 2 nodes, which it does not allow"),
         ((0, 3, 110), {"width_rule": WidthRule.POF2}, "is planned on 3 nodes"),
-        ((0, 2, 150), {"most_start": 0}, "is planned on another width but not moldable"),
+        ((0, 2, 150), {"max_start": 0}, "is planned on another width but not moldable"),
         ((0, 2, 150), {"tasks": 4}, "is planned on another width but not moldable"),
         ((0, 2, 150), {"required": (1,)}, "is planned on another width but not moldable"),
     ],

@@ -164,7 +164,7 @@ def test_failing_cells_do_not_add_seeds_without_end(
         f"traces: [{{file: {EXCERPT}, jobs: 20}}]\n"
     )
     monkeypatch.setattr(workers, "local", _in_this_process)
-    monkeypatch.setattr(session, "MOST_SEEDS", 5)
+    monkeypatch.setattr(session, "MAX_SEEDS", 5)
 
     def without_narrowing(*_: object, **__: object) -> NextStep:
         return NextStep(1, sure=False, wide=(), words="1 of 1 is wide; 1 more seeds follow")

@@ -9,7 +9,7 @@ from bridge.core import NEVER, Book, TermMode, pack_nodes
 NONE = np.zeros(0, dtype=np.int64)
 
 
-def a_book(cores=(4, 4), most=None):
+def a_book(cores=(4, 4), maximum=None):
     """Nodes with so many cores; request 0 is a chunk of two, 1 one of all four."""
     book = Book(0, np.array([[n] for n in cores], dtype=np.int64), np.zeros(len(cores), np.int32))
     every = book.add_class(pack_nodes(np.ones(len(cores), dtype=bool)))
@@ -17,8 +17,8 @@ def a_book(cores=(4, 4), most=None):
         book.add_request(
             np.array([1]), np.array([[want]], dtype=np.int64), np.array([every], dtype=np.int32)
         )
-    if most is not None:
-        book.add_constraint(np.zeros(1, dtype=np.int64), np.array([most], dtype=np.int64))
+    if maximum is not None:
+        book.add_constraint(np.zeros(1, dtype=np.int64), np.array([maximum], dtype=np.int64))
     return book
 
 
@@ -68,7 +68,7 @@ def test_a_node_with_more_than_it_has_is_overbooked_until_it_is_given_back():
 
 
 def test_a_constraint_that_allows_less_than_there_is_is_overbooked():
-    book = a_book(most=3)
+    book = a_book(maximum=3)
     put(book, [0], [0], amount=3)
     assert not book.overbooked()
     book.set_constraint(0, np.zeros(1, dtype=np.int64), np.array([2], dtype=np.int64))
@@ -103,7 +103,7 @@ def test_a_booking_that_could_not_move_moves_when_its_own_or_another_node_is_giv
 
 
 def test_a_booking_that_could_not_move_moves_when_its_constraint_allows_more():
-    book = a_book(most=2)
+    book = a_book(maximum=2)
     assert plan(book, [0, 0], amount=2) == [0, 100]
     assert replanned(book, 1) == [100]
     book.set_constraint(0, np.zeros(1, dtype=np.int64), np.array([4], dtype=np.int64))

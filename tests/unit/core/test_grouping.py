@@ -13,8 +13,8 @@ from schedbridge_contracts.crosses import each
 @each(seed=range(50))
 def test_groups_are_numbered_as_they_appear(seed: int) -> None:
     chance = random.Random(seed)
-    most = chance.choice([3, 50, 1 << 62])
-    key = [chance.randrange(-most, most) for _ in range(chance.randrange(200))]
+    maximum = chance.choice([3, 50, 1 << 62])
+    key = [chance.randrange(-maximum, maximum) for _ in range(chance.randrange(200))]
     number: dict[int, int] = {}
     which = [number.setdefault(one, len(number)) for one in key]
     first, found = group_numbers(np.array(key, dtype=np.int64))

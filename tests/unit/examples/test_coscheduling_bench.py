@@ -40,14 +40,14 @@ def test_guests_are_those_that_start_beside_another_job():
 
 
 def test_a_set_is_the_papers():
-    found = workflows(seed=3, count=15, most_nodes=2)
+    found = workflows(seed=3, count=15, max_nodes=2)
     assert Counter(flow.kind for flow in found) == {
         "montage": 4, "blast": 4, "readings": 4, "synthetic": 3,
     }  # fmt: skip
     wide = sorted(flow.kind for flow in found if flow.nodes == 2)
     assert wide == ["montage", "readings", "synthetic"]
     assert {flow.number for flow in found} == set(range(15))
-    assert {flow.nodes for flow in workflows(3, 15, most_nodes=1)} == {1}
+    assert {flow.nodes for flow in workflows(3, 15, max_nodes=1)} == {1}
 
 
 def test_stages_are_those_of_the_workflows():

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bridge.errors import RequestError
-from bridge.model.hostlist import MOST_NAMES, expand, items
+from bridge.model.hostlist import MAX_NAMES, expand, items
 from schedbridge_contracts.crosses import each
 
 CASES = [
@@ -54,7 +54,7 @@ def test_what_only_clustershell_reads_is_refused(text: str) -> None:
     "text",
     [
         "n[0-99999999999]",
-        f"n[0-{MOST_NAMES}]",
+        f"n[0-{MAX_NAMES}]",
         "r[0-1999]n[0-1999]",
         "r[0-999999999999999999]n[0-999999999999999999]",
         "n[0-600000],m[0-600000]",

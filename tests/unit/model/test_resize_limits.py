@@ -22,7 +22,7 @@ USER, PARTITION = ConsumerKind.USER, ConsumerKind.PARTITION
 )
 @pytest.mark.parametrize("running", [[], [a_running_job()]])
 def test_a_job_that_could_never_grow_is_not_started_narrow(limits, widths, running):
-    jobs = [a_job(user=user, nodes=4, least_start=1, most_start=8) for user in ("ann", "bob")]
+    jobs = [a_job(user=user, nodes=4, min_start=1, max_start=8) for user in ("ann", "bob")]
     found = bounded(a_snapshot(jobs=jobs, running=running)(), limits).jobs
-    assert found.most_start.tolist() == widths
-    assert [bool(least) for least in found.least_start.tolist()] == [bool(w) for w in widths]
+    assert found.max_start.tolist() == widths
+    assert [bool(minimum) for minimum in found.min_start.tolist()] == [bool(w) for w in widths]

@@ -28,10 +28,10 @@ def test_the_table_has_every_rule():
 @RULES
 def test_the_model(rule, allowed):
     assert {width for width in range(65) if rule.allows(width)} == allowed
-    assert [rule.next_width(least) for least in range(1, 65) if max(allowed) >= least] == [
-        min(width for width in allowed if width >= least)
-        for least in range(1, 65)
-        if max(allowed) >= least
+    assert [rule.next_width(minimum) for minimum in range(1, 65) if max(allowed) >= minimum] == [
+        min(width for width in allowed if width >= minimum)
+        for minimum in range(1, 65)
+        if max(allowed) >= minimum
     ]
 
 
@@ -44,9 +44,9 @@ def test_large_cubes(root):
 
 @RULES
 def test_the_planner(rule, allowed):
-    for most in range(1, 65):
-        widest = max((width for width in allowed if width <= most), default=0)
-        job = a_job(nodes=1, max_nodes=most, width_rule=rule)
+    for maximum in range(1, 65):
+        widest = max((width for width in allowed if width <= maximum), default=0)
+        job = a_job(nodes=1, max_nodes=maximum, width_rule=rule)
         assert len(nodes(planned(a_snapshot(nodes=64, jobs=[job])()), 1)) == widest
 
 

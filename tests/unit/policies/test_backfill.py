@@ -57,13 +57,13 @@ def test_easy_starts_what_does_not_delay_the_first():
 
 @pytest.mark.parametrize("policy", ["slurm-like", "easy", "conservative", "openccs"])
 @pytest.mark.parametrize(
-    ("least_s", "start_s", "lasts_s"),
+    ("min_s", "start_s", "lasts_s"),
     [(300, 0, 1800), (1860, 0, 1860), (2040, 3000, 7200), (0, 3000, 7200)],
 )
-def test_a_limit_is_cut_where_the_job_starts_earlier_for_it(policy, least_s, start_s, lasts_s):
+def test_a_limit_is_cut_where_the_job_starts_earlier_for_it(policy, min_s, start_s, lasts_s):
     """--time-min without a deadline: the longest of some time limits with the earliest start."""
     head = a_job(nodes=4, limit_s=1000, priority=2)
-    job = a_job(nodes=1, limit_s=7200, least_s=least_s)
+    job = a_job(nodes=1, limit_s=7200, min_s=min_s)
     running = [a_running_job(nodes=(0, 1), end_s=2000)]
     snapshot = a_snapshot(nodes=4, running=running, jobs=[head, job])()
     plan = planned(snapshot, policy)
@@ -76,7 +76,7 @@ def test_a_limit_is_cut_where_the_job_starts_earlier_for_it(policy, least_s, sta
 
 def test_a_limit_is_cut_to_that_of_the_partition_where_the_job_allows_it():
     rooms = [a_partition(nodes=range(4), max_time_s=600)]
-    jobs = [a_job(limit_s=1800, least_s=120), a_job(limit_s=1800, least_s=1200)]
+    jobs = [a_job(limit_s=1800, min_s=120), a_job(limit_s=1800, min_s=1200)]
     snapshot = a_snapshot(nodes=4, jobs=jobs, partitions=rooms)()
     plan = planned(snapshot)
     assert (plan.start_s.tolist(), plan.end_s[0]) == ([0, UNPLANNED], 600)

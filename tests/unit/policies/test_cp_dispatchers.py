@@ -433,5 +433,5 @@ class TestWindow:
         jobs = [a_job(shared=True, tasks=3, max_nodes=3, cpus_per_task=2, max_tasks_per_node=2)]
         (job,) = self.window(a_snapshot(nodes=2, jobs=jobs)()).instance.jobs
         assert len(job.units) == 3
-        assert (job.scatter, job.most_per_node) == (False, (2,))
+        assert (job.scatter, job.max_per_node) == (False, (2,))
         assert job.place == (0, 0, 1)

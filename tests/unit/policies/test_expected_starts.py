@@ -64,7 +64,7 @@ def test_a_deadline_among_chunks_and_rules(plan):
     jobs = [
         a_job(chunks="1:ncpus=1+1:ncpus=2", limit_s=10, id="mixed"),
         a_job(2, limit_s=100, deadline_s=150, id="misses"),
-        a_job(2, limit_s=1000, deadline_s=300, least_s=60, id="cut"),
+        a_job(2, limit_s=1000, deadline_s=300, min_s=60, id="cut"),
     ]
     if plan == "in-order":  # of those that wait, only the first has a planned start
         jobs = jobs[1:]

@@ -54,13 +54,13 @@ class TestDeadline:
 
     @pytest.mark.parametrize("name", EVERY)
     def test_a_limit_that_may_be_cut_ends_at_the_deadline(self, name):
-        snapshot = a_snapshot(nodes=2, jobs=[a_job(2, limit_s=1000, deadline_s=300, least_s=60)])()
+        snapshot = a_snapshot(nodes=2, jobs=[a_job(2, limit_s=1000, deadline_s=300, min_s=60)])()
         plan = decide(snapshot, name=name)
         assert (plan.start_s.tolist(), plan.end_s.tolist()) == ([0], [300])
 
     @pytest.mark.parametrize("name", EVERY)
     def test_it_is_not_cut_below_the_least(self, name):
-        snapshot = a_snapshot(nodes=2, jobs=[a_job(2, limit_s=1000, deadline_s=59, least_s=60)])()
+        snapshot = a_snapshot(nodes=2, jobs=[a_job(2, limit_s=1000, deadline_s=59, min_s=60)])()
         assert decide(snapshot, name=name).start_s.tolist() == [NEVER]
 
     @pytest.mark.parametrize("name", ["openccs", "conservative"])

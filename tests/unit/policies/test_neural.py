@@ -17,7 +17,7 @@ from bridge.papers.placement.annealing import Annealing
 from bridge.papers.placement.neural import Neural
 from bridge.papers.placement.neural_weights import (
     CHANNELS,
-    MOST_BYTES,
+    MAX_BYTES,
     NETWORKS,
     SHIPPED,
     Q,
@@ -149,8 +149,8 @@ class TestFiles:
             Neural(weights=str(tmp_path / "w.npz"))
 
     def test_arrays_are_bounded_unpacked(self, tmp_path):
-        np.savez_compressed(tmp_path / "w.npz", network=np.zeros(MOST_BYTES, np.int8))
-        assert (tmp_path / "w.npz").stat().st_size < MOST_BYTES / 100
+        np.savez_compressed(tmp_path / "w.npz", network=np.zeros(MAX_BYTES, np.int8))
+        assert (tmp_path / "w.npz").stat().st_size < MAX_BYTES / 100
         with pytest.raises(ConfigError, match="more than 16 MiB of memory"):
             read_weights(tmp_path / "w.npz")
 

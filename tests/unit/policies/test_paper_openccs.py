@@ -53,13 +53,15 @@ def test_section_3_an_area_of_1024_h_is_any_combination_of_cores_and_time(cores,
     assert may or reason.code is ReasonCode.NEVER
 
 
-@pytest.mark.parametrize(("available", "most"), [(40, 30), (100, 45), (66, 30), (68, 30), (69, 31)])
-def test_section_3_30_45_percent_is_30_items_or_45_percent_of_what_is_available(available, most):
+@pytest.mark.parametrize(
+    ("available", "maximum"), [(40, 30), (100, 45), (66, 30), (68, 30), (69, 31)]
+)
+def test_section_3_30_45_percent_is_30_items_or_45_percent_of_what_is_available(available, maximum):
     rules = {"limits": [{"user": "*", "resource": "cpus", "items": "30/45%"}]}
-    jobs = [a_job(shared=True, tasks=n, max_nodes=n, id=str(n)) for n in (most, most + 1)]
+    jobs = [a_job(shared=True, tasks=n, max_nodes=n, id=str(n)) for n in (maximum, maximum + 1)]
     found = planned(a_snapshot(nodes=[a_node(available)], jobs=jobs)(), rules=rules)
-    assert found[str(most)][0] == 0
-    assert found[str(most + 1)][2].code is ReasonCode.NEVER
+    assert found[str(maximum)][0] == 0
+    assert found[str(maximum + 1)][2].code is ReasonCode.NEVER
 
 
 @each(seed=range(50))

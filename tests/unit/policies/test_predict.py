@@ -8,7 +8,7 @@ import pytest
 
 from bridge.errors import ConfigError, PolicyError
 from bridge.model.job import EndedTable, Ending, Hold
-from bridge.model.learnt import MOST_KNOWN, Learning, Learnt
+from bridge.model.learnt import MAX_KNOWN, Learning, Learnt
 from bridge.planning.prediction.run_times import extended
 from bridge.policies.predict.last_two import LastTwo
 from bridge.policies.predict.name_history import NameHistory
@@ -286,7 +286,7 @@ class TestRemembering:
         assert predict_alone(NameHistory(), snapshot, again).run_s.tolist() == [300]
 
     def test_what_has_not_changed_for_longest_is_forgotten_first(self, monkeypatch):
-        assert MOST_KNOWN >= 100_000
+        assert MAX_KNOWN >= 100_000
         monkeypatch.setattr("bridge.model.learnt.MOST_KNOWN", 2)
         learning = Learning(Learnt())
         for key in ("a", "b", "a", "c"):

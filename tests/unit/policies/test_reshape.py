@@ -31,9 +31,9 @@ def a_world(*running, jobs=(), nodes=16, mtct=None, **more):
     return world
 
 
-def malleable(nodes, *, least=1, most=16, rule=WidthRule.ANY, **more):
+def malleable(nodes, *, minimum=1, maximum=16, rule=WidthRule.ANY, **more):
     return a_running_job(
-        tuple(nodes), min_nodes=least, max_nodes=most, width_rule=rule, end_s=1000, **more
+        tuple(nodes), min_nodes=minimum, max_nodes=maximum, width_rule=rule, end_s=1000, **more
     )
 
 
@@ -47,7 +47,7 @@ def resized(world, preset="malleable-performance", site=NO_RULES):
 
 def test_a_job_of_eight_even_nodes_shrinks_to_two_where_six_are_needed():
     world = a_world(
-        malleable(range(8), rule=WidthRule.EVEN, least=2, id="m"),
+        malleable(range(8), rule=WidthRule.EVEN, minimum=2, id="m"),
         a_running_job(tuple(range(8, 16))),
         jobs=[a_job(nodes=6)],
     )
@@ -60,7 +60,7 @@ def test_a_job_of_eight_even_nodes_shrinks_to_two_where_six_are_needed():
 @pytest.mark.parametrize("preset", ["malleable-performance", "fpsma"])
 def test_a_job_whose_batch_host_is_not_its_first_node_keeps_it(preset):
     world = a_world(
-        malleable(range(8), rule=WidthRule.EVEN, least=2, id="m"),
+        malleable(range(8), rule=WidthRule.EVEN, minimum=2, id="m"),
         a_running_job(tuple(range(8, 16))),
         jobs=[a_job(nodes=2)],
     )
@@ -103,7 +103,7 @@ def test_fpsma_goes_by_start():
 
 
 def test_nothing_shrinks_where_it_would_not_be_enough_and_idle_nodes_are_given_away():
-    world = a_world(malleable(range(4), least=3, id="m"), jobs=[a_job(nodes=8)], nodes=10)
+    world = a_world(malleable(range(4), minimum=3, id="m"), jobs=[a_job(nodes=8)], nodes=10)
     found, plan = resized(world)
     assert found == {"m": list(range(10))}
     assert plan.start_s.tolist() == [1000]
@@ -207,7 +207,7 @@ class TestMalleable:
 
     def test_idle_nodes_are_lent_until_they_are_needed(self):
         blocker = a_running_job((4, 5), end_s=300)
-        job = malleable(range(4), id="m", requested_nodes=4, least=4, most=16)
+        job = malleable(range(4), id="m", requested_nodes=4, minimum=4, maximum=16)
         world = a_world(job, blocker, jobs=[a_job(nodes=4, limit_s=900)], nodes=8, mtct=[0.0, -1])
         found, plan = resized(world, "malleable")
         assert found == {"m": [0, 1, 2, 3, 6, 7]}
@@ -218,7 +218,7 @@ class TestMalleable:
 
     def test_nodes_that_are_needed_soon_are_not_lent(self):
         blocker = a_running_job((4, 5), end_s=40)
-        job = malleable(range(4), id="m", requested_nodes=4, least=4)
+        job = malleable(range(4), id="m", requested_nodes=4, minimum=4)
         world = a_world(job, blocker, jobs=[a_job(nodes=4, limit_s=900)], nodes=8, mtct=[0.0, -1])
         assert resized(world, "malleable")[0] == {}
 
@@ -229,7 +229,7 @@ class TestMalleable:
             assert bool(resized(world, "malleable")[0]) == grows
 
     def test_a_moldable_job_starts_on_its_base_and_is_planned_for_perfect_speed_up(self):
-        job = a_job(nodes=8, limit_s=100, least_start=1, most_start=16)
+        job = a_job(nodes=8, limit_s=100, min_start=1, max_start=16)
         world = a_world(a_running_job(tuple(range(13)), end_s=1000), jobs=[job])
         plan = run(world, Memory(), build(parse_policy("malleable")))
         assert plan.start_s.tolist() == [10]

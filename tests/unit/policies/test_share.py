@@ -60,7 +60,7 @@ def quota_of(plan):
 
 @pytest.mark.parametrize("share", ["asax", "pairs"])
 def test_ever_new_names_of_jobs_fill_no_memory(share, monkeypatch):
-    monkeypatch.setattr(kept_keys, "MOST_OF_USER", 50)
+    monkeypatch.setattr(kept_keys, "MAX_OF_USER", 50)
     cycles = Cycles(share)
 
     def run(*names, user):

@@ -81,8 +81,8 @@ def test_a_host_states_its_own_bound():
     assert machine.quota == 1.0
 
 
-@pytest.mark.parametrize(("compare", "most"), [(False, 4), (True, 0)])
-def test_noise_alone_costs_few_guests_their_ceiling(compare, most):
+@pytest.mark.parametrize(("compare", "maximum"), [(False, 4), (True, 0)])
+def test_noise_alone_costs_few_guests_their_ceiling(compare, maximum):
     """Of 20 guests that do no harm at 5 % of noise, watched for 5 minutes each."""
     lowered = 0
     for seed in range(20):
@@ -95,7 +95,7 @@ def test_noise_alone_costs_few_guests_their_ceiling(compare, most):
             assert quotas.count([200]) <= 30
         else:
             lowered += [200] in quotas
-    assert lowered <= most
+    assert lowered <= maximum
 
 
 def test_harm_above_the_bound_is_always_found():

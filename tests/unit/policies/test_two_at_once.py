@@ -25,7 +25,9 @@ from tests.unit.policies.test_reshape import a_world, malleable, resized
 @pytest.mark.parametrize("nodes", [5, 6])
 def test_as_many_jobs_shrink_as_the_waiting_one_needs(preset, nodes):
     """Each frees two of 5 or 6 nodes: with one of them counted twice, two would seem enough."""
-    running = [malleable(range(4 * n, 4 * n + 4), least=2, id=name) for n, name in enumerate("abc")]
+    running = [
+        malleable(range(4 * n, 4 * n + 4), minimum=2, id=name) for n, name in enumerate("abc")
+    ]
     world = a_world(*running, a_running_job(tuple(range(12, 16))), jobs=[a_job(nodes=nodes)])
     found, plan = resized(world, preset)
     left = {name: len(kept) for name, kept in found.items()}
@@ -37,7 +39,7 @@ def test_as_many_jobs_shrink_as_the_waiting_one_needs(preset, nodes):
 
 
 def test_two_jobs_that_free_too_little_together_keep_their_nodes():
-    running = [malleable(range(8), least=7, id="a"), malleable(range(8, 16), least=7, id="b")]
+    running = [malleable(range(8), minimum=7, id="a"), malleable(range(8, 16), minimum=7, id="b")]
     found, plan = resized(a_world(*running, jobs=[a_job(nodes=3)]))
     assert found == {}
     assert plan.start_s.tolist() == [1000]
@@ -48,7 +50,7 @@ def test_jobs_do_not_grow_onto_the_same_nodes(preset):
     """Three of four nodes, of which each may have six, beside fewer idle nodes than that."""
     for idle in range(1, 7):
         running = [
-            malleable(range(4 * n, 4 * n + 4), most=6, id=name) for n, name in enumerate("abc")
+            malleable(range(4 * n, 4 * n + 4), maximum=6, id=name) for n, name in enumerate("abc")
         ]
         found, _ = resized(a_world(*running, nodes=12 + idle), preset)
         added = [node for nodes in found.values() for node in nodes if node >= 12]

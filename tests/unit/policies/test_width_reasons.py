@@ -33,7 +33,7 @@ def full(*jobs, nodes=16, **more):
 @pytest.mark.parametrize("preset", POLICIES)
 class TestAllPolicies:
     def test_a_job_that_grows_says_to_how_many_nodes(self, preset):
-        reason = said(a_world(malleable(range(4), id="m", most=8)), preset)["m"]
+        reason = said(a_world(malleable(range(4), id="m", maximum=8)), preset)["m"]
         assert (reason.code, reason.nodes) == (WidthCode.GROWS, 8)
 
     def test_a_job_that_shrinks_says_so(self, preset):
@@ -49,8 +49,8 @@ class TestAllPolicies:
         ("job", "code"),
         [
             (malleable(range(4), id="m"), WidthCode.NO_IDLE_NODES),
-            (malleable(range(4), id="m", most=4), WidthCode.WIDEST),
-            (malleable(range(4), id="m", most=7, rule=WidthRule.POF2), WidthCode.WIDEST),
+            (malleable(range(4), id="m", maximum=4), WidthCode.WIDEST),
+            (malleable(range(4), id="m", maximum=7, rule=WidthRule.POF2), WidthCode.WIDEST),
             (malleable(range(4), id="m", adapting=True), WidthCode.ADAPTING),
             (
                 dataclasses.replace(malleable(range(4), id="m"), end_s=15),
@@ -62,7 +62,7 @@ class TestAllPolicies:
         assert said(full(job), preset)["m"].code == code
 
     def test_too_few_idle_nodes_for_the_next_width(self, preset):
-        job = malleable(range(4), id="m", most=8, rule=WidthRule.POF2)
+        job = malleable(range(4), id="m", maximum=8, rule=WidthRule.POF2)
         others = a_running_job(tuple(range(7, 16)), end_s=5000)
         reason = said(a_world(job, others), preset)["m"]
         assert (reason.code, reason.nodes) == (WidthCode.TOO_FEW_NODES, 8)
@@ -88,7 +88,7 @@ def test_a_job_that_has_just_changed_says_until_when():
 
 def test_nodes_that_waiting_jobs_are_promised_are_not_lent():
     blocker = a_running_job((4, 5), end_s=40)
-    job = malleable(range(4), id="m", requested_nodes=4, least=4)
+    job = malleable(range(4), id="m", requested_nodes=4, minimum=4)
     world = a_world(job, blocker, jobs=[a_job(nodes=4, limit_s=900)], nodes=8)
     assert said(world)["m"].code == WidthCode.PLANNED_NODES
 
@@ -99,8 +99,8 @@ def test_a_job_that_only_communicates_gains_nothing():
 
 
 def test_others_that_gain_more_go_first():
-    parallel = malleable(range(4), id="p", requested_nodes=4, most=8)
-    serial = malleable(range(4, 8), id="s", requested_nodes=4, most=8)
+    parallel = malleable(range(4), id="p", requested_nodes=4, maximum=8)
+    serial = malleable(range(4, 8), id="s", requested_nodes=4, maximum=8)
     found = said(a_world(parallel, serial, nodes=12, mtct=[0.0, 0.9]))
     assert found["p"].code == WidthCode.GROWS
     assert found["s"].code in {WidthCode.OTHERS_FIRST, WidthCode.NO_GAIN}

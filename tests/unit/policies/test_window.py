@@ -157,7 +157,7 @@ def test_nobody_who_fits_is_left_out(seed, now_s):
     assert started == set(behind.job[behind.start_s == world.now_s].tolist())
 
 
-def naive_windows(workload, period_s, most, pass_over):
+def naive_windows(workload, period_s, maximum, pass_over):
     """When each job starts, as plainly as can be: on counts, at the ends of periods."""
     n, free, now_s = len(workload), workload.processors_total, 0
     start_s, ends, waiting, last = np.zeros(n, dtype=np.int64), [], [], 0
@@ -176,7 +176,7 @@ def naive_windows(workload, period_s, most, pass_over):
         )  # fmt: skip
         taken = []
         for job in waiting:
-            if len(taken) == most:
+            if len(taken) == maximum:
                 break
             if workload.processors[job] <= free:
                 free -= workload.processors[job]
@@ -190,17 +190,17 @@ def naive_windows(workload, period_s, most, pass_over):
 
 
 @each(seed=range(6))
-@pytest.mark.parametrize(("period_s", "most", "pass_over"), [(60, None, True), (30, 5, False)])
-def test_a_simulated_stream_is_what_a_naive_one_is(seed, period_s, most, pass_over):
+@pytest.mark.parametrize(("period_s", "maximum", "pass_over"), [(60, None, True), (30, 5, False)])
+def test_a_simulated_stream_is_what_a_naive_one_is(seed, period_s, maximum, pass_over):
     workload = random_workload(seed, n_jobs=80, processors=16)
-    parameters = {"period_s": period_s, "most_jobs": most, "pass_over": pass_over}
+    parameters = {"period_s": period_s, "most_jobs": maximum, "pass_over": pass_over}
     policy = {
         "order": {"name": "waiting-periods", "period_s": period_s},
         "plan": {"name": "window", **parameters},
         "place": "sequential",
     }
     outcome = simulate(workload, pool_of(16), Decider(build(parse_policy(policy))).decide)
-    expected = naive_windows(workload, period_s, most, pass_over)
+    expected = naive_windows(workload, period_s, maximum, pass_over)
     assert outcome.schedule.start_s.tolist() == expected.tolist()
     assert not outcome.refusals
 

@@ -9,10 +9,15 @@ from bridge.units import UNLIMITED_S
 from schedbridge_contracts.builders import a_running_job, a_snapshot
 
 
-def world(width, now_s, end_s, start_s=0, job="7", most=8):
+def world(width, now_s, end_s, start_s=0, job="7", maximum=8):
     running = [
         a_running_job(
-            tuple(range(width)), id=job, start_s=start_s, end_s=end_s, min_nodes=1, max_nodes=most
+            tuple(range(width)),
+            id=job,
+            start_s=start_s,
+            end_s=end_s,
+            min_nodes=1,
+            max_nodes=maximum,
         )
     ]
     return a_snapshot(nodes=8, running=running, now_s=now_s)()
@@ -41,7 +46,7 @@ def test_no_other_change_moves_the_limit():
     assert Budgets().end_s(first, 0, 1) == 0
     endless = world(4, 0, UNLIMITED_S)
     assert seen(endless).end_s(endless, 0, 1) == 0
-    rigid = world(4, 0, 600, most=0)
+    rigid = world(4, 0, 600, maximum=0)
     assert seen(rigid).end_s(rigid, 0, 1) == 0
 
 

@@ -128,10 +128,10 @@ def test_a_result_of_another_change_hides_none():
 
 @pytest.mark.parametrize("bounds", [(100, 0), (100, 100), (0, 0)])
 def test_bounds_outside_of_the_jobs_make_it_rigid(bounds):
-    least, most = bounds
-    runtime = a_runtime(Planted(min_nodes=least, max_nodes=most))
+    minimum, maximum = bounds
+    runtime = a_runtime(Planted(min_nodes=minimum, max_nodes=maximum))
     runtime.see(a_world())
-    expected = 0 if least else 6
+    expected = 0 if minimum else 6
     assert runtime.overlay(a_world()).running.max_nodes.tolist() == [expected]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from bridge.ports import State
 from bridge.resizing.launchers import Willing
-from bridge.resizing.resize_times import MOST_OF_USER, NAME, ResizeTimes
+from bridge.resizing.resize_times import MAX_OF_USER, NAME, ResizeTimes
 from bridge.resizing.runtime import Runtime
 from bridge.resizing.world import World
 from bridge.service.resize_memory import ResizeMemory
@@ -39,9 +39,9 @@ def test_users_and_jobs_of_one_name_are_two():
 def test_one_user_fills_no_memory():
     resize_times = ResizeTimes()
     resize_times.begun("m", "ann", 1)
-    resize_times.recall({"u ann": list(range(2, 2 * MOST_OF_USER))})
-    resize_times.begun("m", "ann", 2 * MOST_OF_USER)
-    assert resize_times.of_user("ann") == MOST_OF_USER
+    resize_times.recall({"u ann": list(range(2, 2 * MAX_OF_USER))})
+    resize_times.begun("m", "ann", 2 * MAX_OF_USER)
+    assert resize_times.of_user("ann") == MAX_OF_USER
 
 
 def test_a_clock_that_is_set_back_and_one_that_was_ahead():

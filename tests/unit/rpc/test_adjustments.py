@@ -114,9 +114,13 @@ def test_after_a_failure_the_job_keeps_its_nodes_for_a_while(refused):
         assert link.close(message.id, pb.OUTCOME_REFUSED, since_s)
     else:
         since_s = 20 + WAITS.grant_s + 1
-    for now_s, most in ((since_s, 0), (since_s + WAITS.rest_s - 1, 0), (since_s + WAITS.rest_s, 6)):
+    for now_s, maximum in (
+        (since_s, 0),
+        (since_s + WAITS.rest_s - 1, 0),
+        (since_s + WAITS.rest_s, 6),
+    ):
         shown, _ = link.cycle(a_world(now_s=now_s))
-        assert shown.running.max_nodes.tolist() == [most]
+        assert shown.running.max_nodes.tolist() == [maximum]
         assert shown.running.nodes.tolist() == [1, 2, 3]
         assert not shown.running.adapting.any()
 

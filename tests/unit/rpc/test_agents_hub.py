@@ -8,7 +8,7 @@ import pytest
 from bridge.resizing.launchers import ChangeResult, GrowOrder, ShrinkOrder, WithdrawOrder
 from bridge.resizing.runtime import Runtime
 from bridge.rpc.agents.hub import RETURN_S, Hub
-from bridge.rpc.agents.launcher_table import MOST_LAUNCHERS
+from bridge.rpc.agents.launcher_table import MAX_LAUNCHERS
 from bridge.rpc.agents.process_counts import ASK_AGAIN_S
 from bridge.rpc.pb import agent_pb2 as pb
 from schedbridge_contracts.builders import a_running_job, a_snapshot
@@ -187,7 +187,7 @@ def test_another_version_is_refused(hub, node):
 
 
 def test_an_agent_has_a_bounded_number_of_launchers(hub, node):
-    for number in range(MOST_LAUNCHERS + 1):
+    for number in range(MAX_LAUNCHERS + 1):
         node.attach(job=str(number), connection=number)
     assert node.told()[-1]["op"] == "error"
     assert hub.attached("0", "ann") is not None

@@ -50,8 +50,8 @@ def a_plan(snapshot, *rows, policy="test"):
 class Told:
     """A controller's view: decides and shows what was said, shortly."""
 
-    def __init__(self, most=1000):
-        self.announcements = Announcements(most)
+    def __init__(self, maximum=1000):
+        self.announcements = Announcements(maximum)
         self.last = None
 
     def __call__(self, snapshot, *rows, serials=None):
@@ -233,11 +233,11 @@ def test_a_start_carries_the_tasks_of_its_nodes():
 @pytest.mark.parametrize(
     ("asked", "told_s"),
     [
-        ({"least_s": 60, "limit_s": 7200}, 100),
-        ({"least_s": 60, "limit_s": 0}, 100),
-        ({"least_s": 60, "limit_s": 100}, 0),
-        ({"least_s": 0, "limit_s": 7200}, 0),
-        ({"least_s": 60, "limit_s": 7200, "deadline_s": 100}, 0),  # the controller cuts it
+        ({"min_s": 60, "limit_s": 7200}, 100),
+        ({"min_s": 60, "limit_s": 0}, 100),
+        ({"min_s": 60, "limit_s": 100}, 0),
+        ({"min_s": 0, "limit_s": 7200}, 0),
+        ({"min_s": 60, "limit_s": 7200, "deadline_s": 100}, 0),  # the controller cuts it
     ],
 )
 def test_a_start_says_to_what_the_limit_is_cut(asked, told_s):
@@ -252,7 +252,7 @@ def test_a_start_says_to_what_the_limit_is_cut(asked, told_s):
 
 
 def test_what_does_not_fit_comes_with_the_next_reply():
-    told = Told(most=3)
+    told = Told(maximum=3)
     snapshot = a_snapshot(jobs=[a_job() for _ in range(6)])()
     rows = [(5, 0, [0]), *((job, 50 + job, [1]) for job in (4, 3, 2, 1, 0))]
     assert [said[:2] for said in told(snapshot, *rows)] == [
@@ -279,7 +279,7 @@ def test_a_job_that_moves_is_told_once_a_second():
 
 def test_when_very_many_move_far_starts_are_told_less_often():
     many = PROMPT + 100
-    told = Told(most=10**6)
+    told = Told(maximum=10**6)
 
     def world(now_s):
         return a_snapshot(jobs=[a_job() for _ in range(many)], now_s=now_s)()
@@ -298,7 +298,7 @@ def test_when_very_many_move_far_starts_are_told_less_often():
 
 def test_after_a_quiet_while_all_that_moved_is_told_at_once():
     many = PROMPT + 100
-    told = Told(most=10**6)
+    told = Told(maximum=10**6)
     for now_s, shift_s in ((0, 0), (CALM_S, 1)):
         world = a_snapshot(jobs=[a_job() for _ in range(many)], now_s=now_s)()
         assert len(told(world, *((job, 9_000 + job + shift_s, [0]) for job in range(many)))) == many
@@ -307,7 +307,7 @@ def test_after_a_quiet_while_all_that_moved_is_told_at_once():
 
 def test_far_starts_that_move_all_the_time_are_told_once_in_their_interval():
     many, seconds = PROMPT + 100, 4 * CALM_S
-    told = Told(most=10**6)
+    told = Told(maximum=10**6)
     said_s = {}
     for now_s in range(seconds):
         world = a_snapshot(jobs=[a_job() for _ in range(many)], now_s=now_s)()
@@ -333,7 +333,7 @@ def test_an_empty_queue_says_nothing():
 
 def test_a_large_queue_costs_columns():
     n = 50_000
-    told = Told(most=10**6)
+    told = Told(maximum=10**6)
     snapshot = a_snapshot(jobs=[a_job()])()
     columns = {
         name: np.repeat(getattr(snapshot.jobs, name), n, axis=0)
@@ -350,10 +350,10 @@ def test_a_large_queue_costs_columns():
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from([3, 1000]), st.sampled_from([1, 40]))
-def test_in_the_end_everything_was_told(seed, most, n_jobs):
+def test_in_the_end_everything_was_told(seed, maximum, n_jobs):
     """Whatever was put off: once nothing changes any more, what was told is what is planned."""
     rng = np.random.default_rng(seed)
-    announcements, told, now_s = Announcements(max(most, 1)), {}, 0
+    announcements, told, now_s = Announcements(max(maximum, 1)), {}, 0
     alive = list(range(n_jobs))
     for step in range(30):
         quiet = step > 8
@@ -371,7 +371,7 @@ def test_in_the_end_everything_was_told(seed, most, n_jobs):
         found = announcements.decide(
             snapshot, np.array(alive), a_plan(snapshot, *rows), NodeIndex(snapshot.nodes.names)
         )
-        assert len(found.messages) <= most
+        assert len(found.messages) <= maximum
         told |= {message.job_id: short(message) for message in found.messages}
         if quiet:
             if not found.again_s:

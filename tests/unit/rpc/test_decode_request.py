@@ -189,12 +189,12 @@ def test_malleable_bounds_replace_the_nodes():
 
 def test_requested_nodes_that_malleable_bounds_exclude_are_no_start():
     bounds = pb.Malleable(min_nodes=2, max_nodes=8, node_constraint="even")
-    for least, most in ((1, 1), (3, 3), (9, 12), (10, 0)):
-        found = ask(min_nodes=least, max_nodes=most, malleable=bounds)
+    for minimum, maximum in ((1, 1), (3, 3), (9, 12), (10, 0)):
+        found = ask(min_nodes=minimum, max_nodes=maximum, malleable=bounds)
         assert "(2 to 8, even)" in found.start_problem
         assert not found.problem
-    for least, most in ((1, 0), (1, 2), (3, 4), (8, 8), (7, 0)):
-        assert not ask(min_nodes=least, max_nodes=most, malleable=bounds).start_problem
+    for minimum, maximum in ((1, 0), (1, 2), (3, 4), (8, 8), (7, 0)):
+        assert not ask(min_nodes=minimum, max_nodes=maximum, malleable=bounds).start_problem
     assert not ask(min_nodes=3, max_nodes=3).start_problem
 
 

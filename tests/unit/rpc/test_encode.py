@@ -88,7 +88,7 @@ def jobs(draw, n_nodes):
         reservation=draw(st.integers(-1, 0)),
         array_tasks=draw(st.sampled_from([0, 5])),
         deadline_s=draw(st.sampled_from([0, 10**9])),
-        least_s=draw(st.sampled_from([0, 60])),
+        min_s=draw(st.sampled_from([0, 60])),
         fixed=draw(st.booleans()),
         switches=draw(st.sampled_from((0, 1, 3))),
         switches_wait_s=draw(st.sampled_from((0, 300))),

@@ -13,7 +13,7 @@ from bridge.ports import Conditions
 from bridge.rpc.controller.cycles import Published
 from bridge.rpc.operators import what_if_service
 from bridge.rpc.operators.explain import (
-    MOST_BLOCKERS,
+    MAX_BLOCKERS,
     UNKNOWN_CHANGES,
     explain,
     nothing_helps,
@@ -156,7 +156,7 @@ def test_an_unplanned_job_waits_for_those_in_its_partition():
         running=[a_running_job(nodes=(at % 4,), end_s=NOW_S + 99 - at) for at in range(50)],
     )
     reply = explain(found, "1")
-    assert len(reply.blockers) == MOST_BLOCKERS
+    assert len(reply.blockers) == MAX_BLOCKERS
     assert reply.blockers[0].job_id == "r50"  # ends first
 
 

@@ -27,16 +27,18 @@ def reported(*jobs, features=("start", "resize"), nodes=8):
     return session, request
 
 
-def malleable(job_id="7", nodes="n[1-3]", least=2, most=6, constraint="", **settings):
+def malleable(job_id="7", nodes="n[1-3]", minimum=2, maximum=6, constraint="", **settings):
     job = a_running_job(job_id, nodes, **settings)
     job.version = 5
     job.request.CopyFrom(
         pb.Request(
             partitions=["batch"],
-            min_nodes=least,
-            max_nodes=most,
+            min_nodes=minimum,
+            max_nodes=maximum,
             features="",
-            malleable=pb.Malleable(min_nodes=least, max_nodes=most, node_constraint=constraint),
+            malleable=pb.Malleable(
+                min_nodes=minimum, max_nodes=maximum, node_constraint=constraint
+            ),
         )
     )
     return job
@@ -68,7 +70,7 @@ def test_for_a_controller_that_cannot_resize_no_job_is_malleable():
 
 @pytest.mark.parametrize("constraint", ["nonsense", "cubic"])
 def test_a_job_whose_widths_make_no_sense_keeps_its_nodes(constraint):
-    session, _ = reported(malleable(least=2, most=7, constraint=constraint))
+    session, _ = reported(malleable(minimum=2, maximum=7, constraint=constraint))
     assert session.snapshot()[0].running.max_nodes.tolist() == [0]
 
 
@@ -87,9 +89,9 @@ def test_a_job_whose_widths_make_no_sense_keeps_its_nodes(constraint):
 )
 def test_a_number_of_nodes_that_is_not_allowed_is_refused(features, asked, told):
     """Two jobs: the one that may start is not held back by the other."""
-    least, most, constraint = asked
+    minimum, maximum, constraint = asked
     request = pb.Request(
-        partitions=["batch"], min_nodes=least, max_nodes=most, exclusive=True,
+        partitions=["batch"], min_nodes=minimum, max_nodes=maximum, exclusive=True,
         malleable=pb.Malleable(min_nodes=1, max_nodes=8, node_constraint=constraint),
     )  # fmt: skip
     right = pb.Request()
@@ -103,7 +105,7 @@ def test_a_number_of_nodes_that_is_not_allowed_is_refused(features, asked, told)
 
 def test_a_running_job_keeps_its_widths_whatever_its_request_has_become():
     """Slurm may change the requested numbers of a job when it is resized."""
-    job = malleable(least=2, most=6)
+    job = malleable(minimum=2, maximum=6)
     job.request.min_nodes, job.request.max_nodes = 7, 7
     running = reported(job)[0].snapshot()[0].running
     assert (running.min_nodes.tolist(), running.max_nodes.tolist()) == ([2], [6])

@@ -9,12 +9,12 @@ from tests.unit.rpc.test_announcements import a_plan
 from tests.unit.rpc.worlds import a_full, a_job, a_request, a_session, partitions, some_nodes
 
 
-def asked(least=1, most=8, *, moldable=True, rule="", **request):
+def asked(minimum=1, maximum=8, *, moldable=True, rule="", **request):
     request = {"min_nodes": 4, "max_nodes": 4, "exclusive": True, **request}
     return a_request(
         **request,
         malleable=pb.Malleable(
-            min_nodes=least, max_nodes=most, moldable=moldable, node_constraint=rule
+            min_nodes=minimum, max_nodes=maximum, moldable=moldable, node_constraint=rule
         ),
     )
 
@@ -29,15 +29,15 @@ def told(*requests, features=("start", "resize"), bounds=None, **partition):
 
 def start_widths(*requests, **settings):
     jobs = told(*requests, **settings).snapshot()[0].jobs
-    return list(zip(jobs.least_start.tolist(), jobs.most_start.tolist(), strict=True))
+    return list(zip(jobs.min_start.tolist(), jobs.max_start.tolist(), strict=True))
 
 
 def test_what_the_controller_calls_moldable_may_start_on_any_of_its_widths():
     per_node = asked(tasks=8, tasks_per_node=2, min_cpus=8)
     session = told(asked(), per_node, asked(2, 6, rule="even"))
     jobs = session.snapshot()[0].jobs
-    assert jobs.least_start.tolist() == [1, 1, 2]
-    assert jobs.most_start.tolist() == [8, 8, 6]
+    assert jobs.min_start.tolist() == [1, 1, 2]
+    assert jobs.max_start.tolist() == [8, 8, 6]
     assert jobs.min_nodes.tolist() == jobs.max_nodes.tolist() == [4, 4, 4]
     assert jobs.tasks.tolist() == [0, 0, 0]
 
@@ -61,9 +61,9 @@ def test_a_controller_that_cannot_resize_molds_nothing():
 
 def test_the_time_limit_that_accounting_allows_bounds_the_width():
     request = asked()
-    request.malleable.least_start = 3
+    request.malleable.min_start = 3
     assert start_widths(request) == [(3, 8)]
-    request.malleable.least_start = 5
+    request.malleable.min_start = 5
     assert start_widths(request) == [(0, 0)]
 
 

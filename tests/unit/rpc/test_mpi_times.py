@@ -15,7 +15,7 @@ from bridge.cli.operators.elastic import _mpi_time
 from bridge.resizing.launchers import Willing
 from bridge.resizing.runtime import Runtime
 from bridge.rpc.agents.hub import Hub
-from bridge.rpc.agents.mpi_times import LARGEST, MOST_JOBS, SETTLE_S, WINDOW_S, MpiTimes
+from bridge.rpc.agents.mpi_times import LARGEST, MAX_JOBS, SETTLE_S, WINDOW_S, MpiTimes
 from bridge.rpc.operators.elastic import _job
 from bridge.rpc.pb import agent_pb2 as pb
 from schedbridge_contracts.builders import a_running_job, a_snapshot
@@ -70,7 +70,7 @@ def test_what_was_before_the_window_is_forgotten(times):
 
 def test_the_number_of_jobs_is_bounded(times):
     times.add("old", 1, 20, 0)
-    for number in range(MOST_JOBS):
+    for number in range(MAX_JOBS):
         times.add(str(number), 1, 20, 1)
     assert times.mtct("old", 1) == -1
     assert times.mtct("0", 1) >= 0

@@ -110,7 +110,7 @@ def test_a_slow_disk_is_said(decider, cycles):
 def test_ordinary_users_get_a_bounded_part_of_the_plan(
     decider, cycles, monkeypatch, admin, limit, given
 ):
-    monkeypatch.setattr(queries, "MOST_READ", 4)
+    monkeypatch.setattr(queries, "MAX_READ", 4)
     cycles.run(a_full([a_job(str(job)) for job in range(6)]))
     view = a_view(decider, cycles)
     reply = queries.plan(view, pb.PlanRequest(limit=limit), Asking(admin))

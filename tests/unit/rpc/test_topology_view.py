@@ -58,7 +58,7 @@ def test_without_a_topology_there_are_nodes_and_jobs(ask):
 
 @pytest.mark.parametrize(("admin", "given"), [(True, 3), (False, 2)])
 def test_ordinary_users_get_a_bounded_part(ask, monkeypatch, admin, given):
-    monkeypatch.setattr(queries, "MOST_READ", 2)
+    monkeypatch.setattr(queries, "MAX_READ", 2)
     jobs = [a_running_job("5", "n0"), a_running_job("6", "n1"), a_job("7")]
     assert len(ask(*jobs, admin=admin).jobs) == given
 

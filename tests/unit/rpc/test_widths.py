@@ -22,8 +22,8 @@ from schedbridge_contracts.builders import a_running_job, a_snapshot
 NOW_S = 1000
 
 
-def a_world(width=2, most=8, **columns):
-    job = a_running_job(tuple(range(width)), id="m", user="ann", min_nodes=1, max_nodes=most)
+def a_world(width=2, maximum=8, **columns):
+    job = a_running_job(tuple(range(width)), id="m", user="ann", min_nodes=1, max_nodes=maximum)
     snapshot = a_snapshot(nodes=8, running=[job], now_s=NOW_S)()
     changed = {name: np.array([value]) for name, value in columns.items()}
     return replace(snapshot, running=replace(snapshot.running, **changed))
@@ -99,8 +99,8 @@ def test_the_last_resize_is_told_with_what_became_of_it():
     assert "nodes, was completed 15 s" in last_line(done, NOW_S)
 
 
-def points(world, learnt=None, mtct=-1.0, most=8):
-    found = speed_ups(world, 0, learnt or Learnt(), least=1, most=most, mtct=mtct)
+def points(world, learnt=None, mtct=-1.0, maximum=8):
+    found = speed_ups(world, 0, learnt or Learnt(), minimum=1, maximum=maximum, mtct=mtct)
     return [(point.width, round(point.speed_up, 6), point.source) for point in found]
 
 
@@ -118,7 +118,7 @@ def test_the_curve_says_what_is_measured_learnt_and_assumed():
 
 
 def test_the_curve_of_a_wide_job_is_short():
-    found = points(a_world(), most=1_000_000)
+    found = points(a_world(), maximum=1_000_000)
     assert len(found) == 12
     assert [width for width, _, _ in found][::11] == [1, 1_000_000]
     assert 2 in [width for width, _, _ in found]

@@ -23,7 +23,7 @@ from bridge.ports import Planned, Predicted, Promises, State
 from bridge.registry import PRESETS, build, parse_policy
 from bridge.safe_cycle.decider import Decider
 from bridge.safe_cycle.exclusion import RowKind, count, whole, without
-from bridge.safe_cycle.set_aside import MOST_SKIPPED, RETRY_S
+from bridge.safe_cycle.set_aside import MAX_SKIPPED, RETRY_S
 from bridge.units import NEVER
 from schedbridge_contracts.builders import a_job, a_reservation, a_running_job, a_snapshot
 from schedbridge_contracts.crosses import each
@@ -370,7 +370,7 @@ class TestPoliciesThatAlwaysFail:
             assert any(note.startswith("fell back: policy easy") for note in plan.notes)
         assert decider.failures == 200
         assert cycles < 200 + 10 * 10
-        assert MOST_SKIPPED <= 64
+        assert MAX_SKIPPED <= 64
 
     def test_even_the_conservative_plan(self, monkeypatch):
         def judge(snapshot, site, plan):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The busiest stretch of a run: who held which CPUs while jobs waited most, as inline SVG.
 
-The stretch is where `MOST_STARTS` successive starts under the baseline have the largest sum of
+The stretch is where `MAX_STARTS` successive starts under the baseline have the largest sum of
 waits; the other policy is shown over the same time. CPUs are given to jobs by a sweep over the
 counts, lowest free index first, as after a fast replay; they need not be those that a machine with
 partitions or switches would have given.
@@ -21,8 +21,8 @@ from bridge.lab.report.run import Run
 from bridge.measures import ExecutedSchedule, measure
 from bridge.units import format_duration
 
-MOST_STARTS: Final = 250
-_MOST_CPUS: Final = 5_000_000
+MAX_STARTS: Final = 250
+_MAX_CPUS: Final = 5_000_000
 """Most CPUs, over all jobs of the stretch, that are given to jobs one by one."""
 
 
@@ -38,7 +38,7 @@ def busiest_stretch(jobs: Jobs) -> Stretch:
     """Finds the stretch; jobs: at least one."""
     order = np.argsort(jobs.start_s, kind="stable")
     start_s, waits = jobs.start_s[order], jobs.wait_s[order]
-    width = min(MOST_STARTS, len(start_s))
+    width = min(MAX_STARTS, len(start_s))
     total = np.concatenate(([0.0], np.cumsum(waits)))
     first = int(np.argmax(total[width:] - total[:-width]))
     from_s = float(start_s[first])
@@ -52,7 +52,7 @@ def gantt(jobs: Jobs, stretch: Stretch, name: str) -> str:
     heading = f"<h3>{escape(name)}</h3>"
     if not jobs.capacity or not len(shown):
         return f'{heading}<p class="soft">No job ran, or the size of the machine is unknown.</p>'
-    if int(shown.width.sum()) > _MOST_CPUS:
+    if int(shown.width.sum()) > _MAX_CPUS:
         return f'{heading}<p class="soft">The jobs of this stretch hold too many CPUs to draw.</p>'
     placed = _placed(shown, jobs.capacity)
     if placed is None:

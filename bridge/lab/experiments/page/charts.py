@@ -109,13 +109,13 @@ def reach(estimates: Sequence[Estimate]) -> float:
     return min(max([0.05, *ends]), 2.0)
 
 
-def interval_bar(estimate: Estimate, kind: str, most: float) -> str:
+def interval_bar(estimate: Estimate, kind: str, maximum: float) -> str:
     """An interval on an axis from -most to +most, zero in the middle.
 
     Args:
         estimate: the difference.
         kind: class of the mark: better, worse, open.
-        most: see `reach`.
+        maximum: see `reach`.
     """
     if not estimate.relative:
         return ""
@@ -123,7 +123,7 @@ def interval_bar(estimate: Estimate, kind: str, most: float) -> str:
         (estimate.low, estimate.high) if estimate.has_interval else (estimate.difference,) * 2
     )
     left, right, dot = (
-        60 + 56 * max(-1.0, min(1.0, value / most)) for value in (low, high, estimate.difference)
+        60 + 56 * max(-1.0, min(1.0, value / maximum)) for value in (low, high, estimate.difference)
     )
     return (
         '<svg viewBox="0 0 120 24" preserveAspectRatio="none" aria-hidden="true">'

@@ -31,7 +31,7 @@ from bridge.lab.report.templates import page_of
 _POOLED = 5
 """Most runs whose waits make up one line."""
 _HEAT = ("wait_mean", "wait_p99", "bounded_slowdown")
-_MOST_NAMED = 3
+_MAX_NAMED = 3
 
 
 def write_page(path: Path, title: str, bench: Bench, findings: Findings, quantity: str) -> None:
@@ -128,7 +128,7 @@ def _all(bench: Bench) -> Iterable[tuple[Scenario, Contestant, StoredResult]]:
 def _counted(values: Iterable[Any]) -> str:
     """Different values, the most frequent first; a few of them are named."""
     found = Counter(str(value) for value in values if value not in (None, ""))
-    named = [f"{text} ({count} runs)" for text, count in found.most_common(_MOST_NAMED)]
+    named = [f"{text} ({count} runs)" for text, count in found.most_common(_MAX_NAMED)]
     more = len(found) - len(named)
     return "; ".join(named) + (f"; and {more} others" if more > 0 else "") or "unknown"
 

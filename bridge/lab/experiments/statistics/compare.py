@@ -44,7 +44,7 @@ from bridge.lab.experiments.statistics.verdict import Verdict, verdicts
 
 _RUN_ALIKE = 0.005
 """Difference of run times that is not worth a note."""
-_MOST_TOGETHER = 4
+_MAX_TOGETHER = 4
 """Most runs whose jobs are resampled by blocks together."""
 
 Values = dict[tuple[JobClass, str], tuple[float, float]]
@@ -211,7 +211,7 @@ class _Pairs:
             harm, units = self._harm(harms), len(self.seeds)
             name = "runs" if enough else ""
         else:
-            seeds = list(different.values())[:_MOST_TOGETHER]
+            seeds = list(different.values())[:_MAX_TOGETHER]
             both = enough and over is Over.AUTO
             estimates, harm, name, units = self._over_blocks(values, harms, seeds, over, both=both)
         found = [

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-_MOST_LENGTHS: Final = 512
+_MAX_LENGTHS: Final = 512
 
 
 class ColumnRows:
@@ -57,7 +57,7 @@ class ColumnRows:
     def _slices(self, count: int) -> dict[str, NDArray[Any]]:
         found = self._sliced.get(count)
         if found is None:
-            if len(self._sliced) >= _MOST_LENGTHS:
+            if len(self._sliced) >= _MAX_LENGTHS:
                 self._sliced.clear()
             found = {name: column[:count] for name, column in self._same.items()}
             self._sliced[count] = found

@@ -87,7 +87,7 @@ class PlanChecks:
         jobs = self._jobs
         if partition not in jobs.partitions[job]:
             return f"is started in partition {partition}, which it did not name"
-        _, _, limit_s, wanted, most_tasks = self._requests[job]
+        _, _, limit_s, wanted, max_tasks = self._requests[job]
         if (why := self._wrong_width(job, len(nodes))) is not None:
             return why
         listed = nodes.tolist()
@@ -100,7 +100,7 @@ class PlanChecks:
             return f"asks for more than the partition's {max_time_s} s"
         if wanted and (tasks.min() < 1 or tasks.sum() != wanted):
             return f"gets {int(tasks.sum())} tasks where {wanted} belong"
-        if 0 < most_tasks < tasks.max(initial=0):
+        if 0 < max_tasks < tasks.max(initial=0):
             return f"gets {int(tasks.max())} tasks on a node, more than it asked for"
         if (why := self._mismatch(job, nodes, table)) is not None:
             return why
@@ -159,12 +159,12 @@ class PlanChecks:
 
     def _wrong_width(self, job: int, nodes: int) -> str | None:
         """Why a job cannot start on that many nodes; None if it can."""
-        least, most, *_ = self._requests[job]
-        if least <= nodes <= most:
+        minimum, maximum, *_ = self._requests[job]
+        if minimum <= nodes <= maximum:
             return None
-        if self._jobs.most_start[job] and self._widths is not None:
+        if self._jobs.max_start[job] and self._widths is not None:
             return self._widths.objection(job, nodes)
-        return f"gets {nodes} nodes where {least} to {most} belong"
+        return f"gets {nodes} nodes where {minimum} to {maximum} belong"
 
     def _mismatch(self, job: int, nodes: NDArray[np.int32], table: NodeTable) -> str | None:
         """Why nodes do not match the names or features that the job requested; None if they do."""

@@ -5,10 +5,10 @@ Terms
     work        processors times actual run time, processor-seconds.
     backlog     the work of the jobs that wait, divided by the machine's processors: how long the
                 whole machine would need for it, s.
-    growing     the backlog at the last submission is `LEAST_S` or more; since it was last a tenth
+    growing     the backlog at the last submission is `MIN_S` or more; since it was last a tenth
                 of that, a quarter of the trace or more has passed, and more work arrived than the
                 machine could do.
-    hopeless    `MOST_WAITING` jobs wait, and the backlog exceeds `MOST_S`: the engines that make
+    hopeless    `MAX_WAITING` jobs wait, and the backlog exceeds `MAX_S`: the engines that make
                 every decision in Python stop there, as their time grows with the queue.
 """
 
@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from bridge.lab.sim.workloads.workload import Workload
 from bridge.units import DAY_S, NEVER
 
-LEAST_S = 7 * DAY_S
-MOST_S = 30 * DAY_S
-MOST_WAITING = 1_000
+MIN_S = 7 * DAY_S
+MAX_S = 30 * DAY_S
+MAX_WAITING = 1_000
 _BETWEEN = 64
 _ROOM = 0.9
 """The load at which a machine can still serve its queue."""
@@ -76,18 +76,18 @@ class Watch:
     def __init__(self, workload: Workload, processors: int) -> None:
         self.ended = False
         self._work = (workload.processors * workload.runtime_s).astype(np.float64)
-        self._most = float(processors) * MOST_S
+        self._maximum = float(processors) * MAX_S
         self._looks = 0
 
     def hopeless(self, waiting: Sequence[int]) -> bool:
         """Whether to stop; looks at a long queue at every 64th decision."""
-        if len(waiting) < MOST_WAITING:
+        if len(waiting) < MAX_WAITING:
             return False
         self._looks += 1
         if self._looks % _BETWEEN:
             return False
         rows = np.fromiter(waiting, np.int64, len(waiting))
-        self.ended = float(self._work[rows].sum()) > self._most
+        self.ended = float(self._work[rows].sum()) > self._maximum
         return self.ended
 
 
@@ -112,7 +112,7 @@ def growing(
     work = (workload.processors * workload.runtime_s).astype(np.float64) / processors
     left = came & (start_s > last_s)
     backlog_s = float(work[left].sum())
-    if backlog_s < LEAST_S and not ended:
+    if backlog_s < MIN_S and not ended:
         return None
     gone = came & ~left
     at_s = np.concatenate((submit_s[came], start_s[gone]))

@@ -8,7 +8,7 @@ Rules
        computes it from the reports of agents (`bridge.rpc.agents.mpi_times`). So a new phase shows
        gradually. It is computed every `LOOK_S` while the window contains two phases.
     3. A new ratio is reported to policies when it differs significantly from the last reported one:
-       by a tenth of the larger one and by `LEAST`, or when it becomes known or unknown. Then a
+       by a tenth of the larger one and by `MIN`, or when it becomes known or unknown. Then a
        decision is requested.
     4. Time in a phase whose ratio is not measured does not count.
 """
@@ -24,7 +24,7 @@ from bridge.units import NEVER
 WINDOW_S: Final = 300
 LOOK_S: Final = 30
 SIGNIFICANT: Final = 0.1
-LEAST: Final = 0.005
+MIN: Final = 0.005
 _UNKNOWN: Final = -1.0
 
 
@@ -134,4 +134,4 @@ def is_significant(reported: float, ratio: float) -> bool:
     if (reported < 0) != (ratio < 0):
         return True
     apart = abs(reported - ratio)
-    return apart > LEAST and apart > SIGNIFICANT * max(reported, ratio)
+    return apart > MIN and apart > SIGNIFICANT * max(reported, ratio)

@@ -234,7 +234,7 @@ class _CountedQueue:
         self._size = pool.size
         self.job = order
         self.length_s = view.jobs.time_limit_s[order]
-        self.least_nodes = view.jobs.min_nodes[order]
+        self.min_nodes = view.jobs.min_nodes[order]
         self._held = pool.held(now_s)
 
     def schedule(self, order: NDArray[np.int64] | None = None) -> _Planned:
@@ -246,7 +246,7 @@ class _CountedQueue:
         at: NDArray[np.int64] | slice = slice(None) if order is None else order
         start_s = np.empty(len(self.job), dtype=np.int64)
         start_s[at] = plan_counts(
-            self._now_s, self._size, *self._held, self.least_nodes[at], self.length_s[at],
+            self._now_s, self._size, *self._held, self.min_nodes[at], self.length_s[at],
             np.zeros(len(self.job), dtype=np.int64), depth,
         )  # fmt: skip
         return start_s
@@ -277,7 +277,7 @@ class _CountedQueue:
     def _nodes(self, order: NDArray[np.int64]) -> dict[str, Any]:
         """The machine and what jobs take of it, with a node for each processor."""
         widths, nodes = self._held[1], self._view.nodes
-        width = self.least_nodes[order].astype(np.int32)
+        width = self.min_nodes[order].astype(np.int32)
         held = int(widths.sum())
         return {
             **_machine(nodes.capacity),
@@ -293,7 +293,7 @@ class _CountedQueue:
     def _one_node(self, order: NDArray[np.int64]) -> dict[str, Any]:
         """The same with all processors on one node: the same starts."""
         widths, capacity = self._held[1], self._view.nodes.capacity
-        width = self.least_nodes[order]
+        width = self.min_nodes[order]
         return {
             **_machine(capacity.sum(axis=0, keepdims=True)),
             "run_indptr": np.arange(len(widths) + 1, dtype=np.int64),

@@ -35,7 +35,7 @@ from bridge import yaml_text
 from bridge.errors import ConfigError
 
 VERSION: Final = 1
-MOST_APPLICATIONS, MOST_STAGES, MOST_FACTOR = 1_000, 100, 10.0
+MAX_APPLICATIONS, MAX_STAGES, MAX_FACTOR = 1_000, 100, 10.0
 _SUM_TOLERANCE: Final = 1e-3
 
 
@@ -125,10 +125,8 @@ def parse_interference(value: Any) -> Interference:
     if not isinstance(source, str):
         raise ConfigError("source", "must be a text")
     listed = top.get("applications")
-    if not isinstance(listed, dict) or not 0 < len(listed) <= MOST_APPLICATIONS:
-        raise ConfigError(
-            "applications", f"must map 1 to {MOST_APPLICATIONS} names to applications"
-        )
+    if not isinstance(listed, dict) or not 0 < len(listed) <= MAX_APPLICATIONS:
+        raise ConfigError("applications", f"must map 1 to {MAX_APPLICATIONS} names to applications")
     return Interference(tuple(_application(name, each) for name, each in listed.items()), source)
 
 
@@ -138,8 +136,8 @@ def _application(name: Any, value: Any) -> Application:
     key = f"applications.{name}"
     found = _mapping(key, value, ("pressure", "sensitivity", "stages"))
     listed = found.get("stages")
-    if not isinstance(listed, list) or not 0 < len(listed) <= MOST_STAGES:
-        raise ConfigError(f"{key}.stages", f"must be a list of 1 to {MOST_STAGES} stages")
+    if not isinstance(listed, list) or not 0 < len(listed) <= MAX_STAGES:
+        raise ConfigError(f"{key}.stages", f"must be a list of 1 to {MAX_STAGES} stages")
     stages = tuple(_stage(f"{key}.stages.{at}", each) for at, each in enumerate(listed))
     total = math.fsum(stage.share for stage in stages)
     if abs(total - 1) > _SUM_TOLERANCE:
@@ -147,8 +145,8 @@ def _application(name: Any, value: Any) -> Application:
     return Application(
         name,
         stages,
-        _number(f"{key}.pressure", found.get("pressure", 0), 0, MOST_FACTOR),
-        _number(f"{key}.sensitivity", found.get("sensitivity", 0), 0, MOST_FACTOR),
+        _number(f"{key}.pressure", found.get("pressure", 0), 0, MAX_FACTOR),
+        _number(f"{key}.sensitivity", found.get("sensitivity", 0), 0, MAX_FACTOR),
     )
 
 
@@ -182,8 +180,10 @@ def _mapping(key: str, value: Any, names: tuple[str, ...]) -> dict[str, Any]:
     return value
 
 
-def _number(key: str, value: Any, least: float, most: float) -> float:
+def _number(key: str, value: Any, minimum: float, maximum: float) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not least <= value <= most:
-        raise ConfigError(key, f"must be a number from {least:g} to {most:g}, not {value!r:.40}")
+    if not number or not minimum <= value <= maximum:
+        raise ConfigError(
+            key, f"must be a number from {minimum:g} to {maximum:g}, not {value!r:.40}"
+        )
     return float(value)

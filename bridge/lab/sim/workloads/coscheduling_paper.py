@@ -43,7 +43,7 @@ from bridge.model.node import NodeTable
 from bridge.model.snapshot import Partition
 
 CORES: Final = (64, 128, 256)
-MOST_CORES: Final = 65_536
+MAX_CORES: Final = 65_536
 REPEATS: Final = 3
 NODE_CPUS: Final = 8
 NODE_MIB: Final = 31_500
@@ -94,9 +94,9 @@ def paper_system(cores: int) -> System:
     Raises:
         ConfigError: these are not whole nodes, too few for the largest job, or too many.
     """
-    if cores % NODE_CPUS or not max(size for _, size in _JOBS) <= cores <= MOST_CORES:
+    if cores % NODE_CPUS or not max(size for _, size in _JOBS) <= cores <= MAX_CORES:
         raise ConfigError(
-            "cores", f"must be a multiple of {NODE_CPUS} from 64 to {MOST_CORES}, not {cores}"
+            "cores", f"must be a multiple of {NODE_CPUS} from 64 to {MAX_CORES}, not {cores}"
         )
     count = cores // NODE_CPUS
     capacity = np.tile(np.array([NODE_CPUS, NODE_MIB], dtype=np.int64), (count, 1))

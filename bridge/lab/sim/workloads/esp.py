@@ -98,8 +98,8 @@ def esp(
         row=np.arange(n, dtype=np.int64),
         left_out={},
         malleable=Malleable(
-            min_nodes=np.where(chosen, [least for least, _, _ in bounds], 0),
-            max_nodes=np.where(chosen, [most for _, most, _ in bounds], 0),
+            min_nodes=np.where(chosen, [minimum for minimum, _, _ in bounds], 0),
+            max_nodes=np.where(chosen, [maximum for _, maximum, _ in bounds], 0),
             width_rule=np.array([rule for *_, rule in bounds], dtype=np.int8),
             nominal=np.minimum(size, nodes),
             speedup=drawn(serial) if speedup is None else np.full(n, speedup, dtype=object),

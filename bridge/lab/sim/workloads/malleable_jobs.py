@@ -52,12 +52,12 @@ def with_malleable(
     chosen[rng.permutation(n)[: round(n * percent / 100)]] = True
     serial = rng.uniform(0.0, SERIAL, n)
     asked = workload.processors
-    most = np.minimum(WIDER * asked, workload.processors_total)
+    maximum = np.minimum(WIDER * asked, workload.processors_total)
     return replace(
         workload,
         malleable=Malleable(
             min_nodes=np.where(chosen, -(-asked // WIDER), 0),
-            max_nodes=np.where(chosen, most, 0),
+            max_nodes=np.where(chosen, maximum, 0),
             width_rule=np.zeros(n, dtype=np.int8),
             nominal=asked,
             speedup=drawn(serial) if speedup is None else np.full(n, speedup, dtype=object),

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from bridge.errors import RequestError
 
-_MOST = 1 << 31
+_MAX = 1 << 31
 
 
 @dataclass(frozen=True)
@@ -32,14 +32,14 @@ class NodeRequest:
     Attributes:
         nodes: number, >= 1.
         processors: total, >= nodes.
-        most_per_node: most processors on one node.
+        max_per_node: most processors on one node.
         having, without: properties that all its nodes have, and that none has.
         exclusive: whole nodes.
     """
 
     nodes: int
     processors: int
-    most_per_node: int
+    max_per_node: int
     having: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     exclusive: bool = False
@@ -54,7 +54,7 @@ def parse_node_request(text: str) -> NodeRequest:
     body, hash_, flags = text.partition("#")
     if hash_ and flags != "excl":
         raise RequestError(text, len(body) + 1, f"'{flags}' is not known here; there is #excl")
-    nodes = processors = most = at = 0
+    nodes = processors = maximum = at = 0
     having: dict[str, None] = {}
     without: dict[str, None] = {}
     for part in body.split("+"):
@@ -72,15 +72,15 @@ def parse_node_request(text: str) -> NodeRequest:
             elif not equals or key == "host":
                 having[(value or word).split(".")[0]] = None
             at += len(word) + 1
-        nodes, processors, most = nodes + count, processors + count * each, max(most, each)
+        nodes, processors, maximum = nodes + count, processors + count * each, max(maximum, each)
     if nodes < 1:
         raise RequestError(text, 0, "asks for no node")
-    return NodeRequest(nodes, processors, most, tuple(having), tuple(without), bool(hash_))
+    return NodeRequest(nodes, processors, maximum, tuple(having), tuple(without), bool(hash_))
 
 
 def _number(text: str, position: int, word: str) -> int:
     """An integer; fractions are rounded down."""
     whole, _, fraction = word.partition(".")
-    if not whole.isdecimal() or not (fraction or "0").isdecimal() or int(whole) > _MOST:
+    if not whole.isdecimal() or not (fraction or "0").isdecimal() or int(whole) > _MAX:
         raise RequestError(text, position, f"'{word}' is not a number of nodes or processors")
     return int(whole)

@@ -84,7 +84,7 @@ def requests(workload: Workload, system: System) -> JobTable:
         per_node=per_node,
         per_task=per_task,
         tasks=tasks,
-        max_tasks_per_node=node_requests.most_per_node,
+        max_tasks_per_node=node_requests.max_per_node,
         exclusive=_exclusive(partitions, system, shared=workload.sharing is not None)
         | node_requests.exclusive,
         features=objects(node_requests.features),
@@ -117,8 +117,8 @@ def _moldable(widths: Malleable, requested: NDArray[np.int64]) -> dict[str, NDAr
     allows = np.array([WidthRule(rule).allows(nodes) for rule, nodes in rules], dtype=bool)
     may = (widths.max_nodes > 0) & allows
     return {
-        "least_start": np.where(may, widths.min_nodes, 0),
-        "most_start": np.where(may, widths.max_nodes, 0),
+        "min_start": np.where(may, widths.min_nodes, 0),
+        "max_start": np.where(may, widths.max_nodes, 0),
         "width_rule": np.where(may, widths.width_rule, 0).astype(np.int8),
     }
 
@@ -128,7 +128,7 @@ class _NodeRequests:
 
     Attributes:
         known: whether the trace has them.
-        nodes, most_per_node: int64; 0: unknown.
+        nodes, max_per_node: int64; 0: unknown.
         exclusive: bool.
         features, required, excluded: as in `JobTable`.
     """
@@ -137,7 +137,7 @@ class _NodeRequests:
         n_jobs = len(workload)
         self.known = workload.node_requests is not None and not system.pool
         self.nodes = np.zeros(n_jobs, dtype=np.int64)
-        self.most_per_node = np.zeros(n_jobs, dtype=np.int64)
+        self.max_per_node = np.zeros(n_jobs, dtype=np.int64)
         self.exclusive = np.zeros(n_jobs, dtype=bool)
         self.features: list[str] = [""] * n_jobs
         self.required: list[tuple[int, ...]] = [()] * n_jobs
@@ -156,7 +156,7 @@ class _NodeRequests:
                     f"job {workload.id[job]} asked for {request.processors} processors by '{text}'"
                     f" and for {workload.processors[job]} in the trace's own column",
                 )
-            self.nodes[job], self.most_per_node[job] = request.nodes, request.most_per_node
+            self.nodes[job], self.max_per_node[job] = request.nodes, request.max_per_node
             self.exclusive[job] = request.exclusive
             self.features[job], self.required[job] = features, required
             self.excluded[job] = excluded

@@ -29,7 +29,7 @@ from bridge.errors import ConfigError
 
 UNKNOWN: Final = -1.0
 """An MTCT that is not measured."""
-MOST_PHASES: Final = 100
+MAX_PHASES: Final = 100
 _SUM_ERROR: Final = 1e-4
 
 
@@ -153,8 +153,8 @@ class Phases(Speedup):
     phases: tuple[Phase, ...]
 
     def __post_init__(self) -> None:
-        if not 1 <= len(self.phases) <= MOST_PHASES:
-            raise ConfigError("speed-up", f"there must be 1 to {MOST_PHASES} phases")
+        if not 1 <= len(self.phases) <= MAX_PHASES:
+            raise ConfigError("speed-up", f"there must be 1 to {MAX_PHASES} phases")
         total = math.fsum(phase.share for phase in self.phases)
         if not abs(total - 1.0) <= _SUM_ERROR:
             raise ConfigError("speed-up", f"the shares of the phases add up to {total:g}, not to 1")

@@ -214,8 +214,8 @@ class _Applications:
             low, high = kind.mib_per_core
             mib = int(cores * np.exp(dice.uniform(np.log(low), np.log(high))))
             self.wants[at, :2] = cores, min(mib, int(largest[1]))
-            for resource, most in kind.extra:
-                self.wants[at, system.resources.index(resource)] = dice.integers(1, most + 1)
+            for resource, maximum in kind.extra:
+                self.wants[at, system.resources.index(resource)] = dice.integers(1, maximum + 1)
         # Serial units without accelerators also fit the ordinary node.
         ordinary = np.median(system.nodes.capacity, axis=0).astype(np.int64)
         plain = (self.wants[:, 2:] == 0).all(axis=1)
@@ -240,11 +240,11 @@ class _Applications:
         return np.maximum(took, 1).astype(np.int64)
 
 
-def _power(dice: np.random.Generator, least: int, most: int) -> int:
-    """`least` times a power of two up to `most`; smaller ones more often."""
-    steps = int(np.log2(most / least)) + 1
+def _power(dice: np.random.Generator, minimum: int, maximum: int) -> int:
+    """`minimum` times a power of two up to `maximum`; smaller ones more often."""
+    steps = int(np.log2(maximum / minimum)) + 1
     weights = 0.75 ** np.arange(steps)
-    drawn: int = least << int(dice.choice(steps, p=weights / weights.sum()))
+    drawn: int = minimum << int(dice.choice(steps, p=weights / weights.sum()))
     return drawn
 
 

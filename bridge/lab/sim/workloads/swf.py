@@ -317,8 +317,8 @@ def _parse_line(line: bytes, width: int) -> tuple[list[float], str | None]:
             value = float(word.replace(b"_", b"?"))  # float() reads 1_000, the format does not
         except ValueError:
             return [], f"{name} is '{shown}', not a number"
-        most = LATEST_S if field in _TIMES else _LARGEST
-        if not isfinite(value) or abs(value) > most:
+        maximum = LATEST_S if field in _TIMES else _LARGEST
+        if not isfinite(value) or abs(value) > maximum:
             return [], f"{name} is '{shown}', not a possible value"
         if field not in _MAY_BE_FRACTIONS and not value.is_integer():
             return [], f"{name} is '{shown}', not a whole number"

@@ -107,10 +107,10 @@ class Malleable:
 
     def objection(self, job: int, nodes: int) -> str | None:
         """Why a job cannot run on this many nodes; None if it can."""
-        least, most = int(self.min_nodes[job]), int(self.max_nodes[job])
-        if not most:
+        minimum, maximum = int(self.min_nodes[job]), int(self.max_nodes[job])
+        if not maximum:
             return "is given another width but is not malleable"
-        if least <= nodes <= most and WidthRule(int(self.width_rule[job])).allows(nodes):
+        if minimum <= nodes <= maximum and WidthRule(int(self.width_rule[job])).allows(nodes):
             return None
         return f"gets {nodes} nodes, which it does not allow"
 

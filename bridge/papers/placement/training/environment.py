@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bridge.papers.placement.neural_weights import LARGEST, NUMBERS, Q
-from bridge.papers.placement.training.windows import MOST_JOBS, TrainingWindow
+from bridge.papers.placement.training.windows import MAX_JOBS, TrainingWindow
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -70,8 +70,8 @@ class Boards:
         self._leaf = np.zeros((n, LONGEST), dtype=np.int64)
         self._pod = np.zeros((n, LONGEST), dtype=np.int64)
         self._owner = np.full((n, LONGEST), _OUTSIDE, dtype=np.int8)
-        self._sizes = np.zeros((n, MOST_JOBS), dtype=np.int64)
-        self._paid = np.zeros((n, MOST_JOBS))
+        self._sizes = np.zeros((n, MAX_JOBS), dtype=np.int64)
+        self._paid = np.zeros((n, MAX_JOBS))
         self._heat = np.zeros(n)
         self._out = np.full((n, 2), -1, dtype=np.int64)  # jobs removed, the larger first
         self._offset = np.zeros(n, dtype=np.int64)
@@ -98,7 +98,7 @@ class Boards:
             self._owner[b, : sizes.sum()] = np.repeat(np.arange(len(sizes)), sizes)
         heats = self._rng.uniform(np.log(COLDEST), np.log(HOTTEST), len(boards))
         self._heat[boards] = np.exp(heats)
-        for job in range(MOST_JOBS):
+        for job in range(MAX_JOBS):
             holds = self._owner[boards] == job
             self._paid[boards, job] = self._costs(boards, holds, self._sizes[boards, job])
 

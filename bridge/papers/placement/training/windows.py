@@ -25,7 +25,7 @@ from bridge.model.topology import regular
 
 NODES = 1000
 PERIOD_S = 60
-MOST_JOBS = 5
+MAX_JOBS = 5
 SWITCH = 10
 PODS = {Metric.PAPER: 100, Metric.CODE: 40}
 """Nodes below a pod, in the paper's text and in its program."""
@@ -75,7 +75,7 @@ def stream(hop_tree: HopTree, seed: int, periods: int) -> Iterator[TrainingWindo
         taken, room = 0, len(idle)
         for _, nodes, _ in queue:
             several = sum(job[1] > 1 for job in queue[: taken + 1])
-            if nodes > room or several > MOST_JOBS:
+            if nodes > room or several > MAX_JOBS:
                 break
             taken, room = taken + 1, room - nodes
         chosen, queue = queue[:taken], queue[taken:]

@@ -131,7 +131,7 @@ def test_what_is_given_back_later_counts_until_then():
 
 @pytest.mark.parametrize(("nodes", "fine"), [(4, True), (5, False)])
 def test_moldable_jobs_draw_on_the_nodes_that_they_start_on(nodes, fine):
-    job = a_job(2, limit_s=100, least_start=1, most_start=8)
+    job = a_job(2, limit_s=100, min_start=1, max_start=8)
     world = a_snapshot(nodes=8, jobs=[job])()
     widths = StartWidths(np.array([0]), np.array([nodes]), np.array([-(-200 // nodes)]))
     plan = replace(a_plan(with_start_widths(world, widths)), start_widths=widths)

@@ -39,9 +39,9 @@ def test_it_asks_for_seeds_until_the_intervals_are_narrow(tmp_path):
 
 def test_it_stops_at_the_cap(tmp_path):
     keep(tmp_path, range(6), noise=0.3)
-    found = until_sure(tmp_path, 0.01, most_seeds=8)
+    found = until_sure(tmp_path, 0.01, max_seeds=8)
     assert (found.more_seeds, found.sure) == (2, False)
-    assert "the cap of 6 seeds is reached" in until_sure(tmp_path, 0.01, most_seeds=6).words
+    assert "the cap of 6 seeds is reached" in until_sure(tmp_path, 0.01, max_seeds=6).words
 
 
 def test_it_stops_where_seeds_change_nothing(tmp_path):

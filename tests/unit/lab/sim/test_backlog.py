@@ -51,8 +51,8 @@ def test_what_it_says():
 
 
 def test_a_hopeless_queue_ends_the_run(monkeypatch):
-    monkeypatch.setattr(backlog, "MOST_WAITING", 100)
-    monkeypatch.setattr(backlog, "MOST_S", 7 * DAY_S)
+    monkeypatch.setattr(backlog, "MAX_WAITING", 100)
+    monkeypatch.setattr(backlog, "MAX_S", 7 * DAY_S)
     workload = arriving(0.5, 2.0)
     spec = parse_policy({"preset": "easy", "order": "shortest"})
     outcome = replay_ordered(workload, pool_of(4), spec, watch=Watch(workload, 4))

@@ -172,13 +172,13 @@ def test_whole_days_keep_who_avoids_whom():
         at = 86_400 * day + 9 * HOUR_S
         given += [record(len(given) + n, at + 60 * n, user) for n in range(size)]
     fitted = fit(given)
-    for load, most in ((1.0, 1), (0.5, 1), (2.0, 2)):
+    for load, maximum in ((1.0, 1), (0.5, 1), (2.0, 2)):
         drawn = fitted.draw(60, 3, load, whole_days=True)
         days = {}
         for job in drawn:
             days.setdefault((job.submit_s - fitted.origin_s) // 86_400, []).append(job)
         assert len(drawn) == pytest.approx(60 * 7 * 2 * load, rel=0.1)
-        assert max(len({job.user for job in each}) for each in days.values()) == most
+        assert max(len({job.user for job in each}) for each in days.values()) == maximum
         assert {len(each) for each in days.values()} <= {1, 3, 2, 4, 6}
     assert [job.plain() for job in fitted.draw(3, 1, whole_days=True)] == [
         job.plain() for job in fitted.draw(3, 1, whole_days=True)

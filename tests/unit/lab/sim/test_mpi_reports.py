@@ -24,10 +24,10 @@ from bridge.units import NEVER
 from schedbridge_contracts.workloads import a_workload
 
 
-def workload_of(jobs, speedups, least, most, nodes):
+def workload_of(jobs, speedups, minimum, maximum, nodes):
     n = len(jobs)
     widths = Malleable(
-        np.array(least), np.array(most), np.zeros(n, dtype=np.int8),
+        np.array(minimum), np.array(maximum), np.zeros(n, dtype=np.int8),
         np.array([job[3] for job in jobs]), np.array(speedups, dtype=object),
     )  # fmt: skip
     return replace(a_workload(jobs, nodes), malleable=widths)

@@ -26,8 +26,10 @@ def a_request(kinds, mib_per_cpu, place, limit_s):
 
     Slurm holds one amount of memory for a job: per node for `scatter`, else per CPU.
     """
-    most = max(cpus for _, cpus in kinds)
-    mem_mib = [(most if place.startswith("scatter") else cpus) * mib_per_cpu for _, cpus in kinds]
+    maximum = max(cpus for _, cpus in kinds)
+    mem_mib = [
+        (maximum if place.startswith("scatter") else cpus) * mib_per_cpu for _, cpus in kinds
+    ]
     select = "+".join(
         f"{n}:ncpus={cpus}" + (f":mem={mib}mb" if mib else "")
         for (n, cpus), mib in zip(kinds, mem_mib, strict=True)

@@ -108,8 +108,8 @@ def test_classes_weigh_what_they_wait_beyond_easy(seed, monkeypatch):
     for kind in range(4):  # all are shorter than an hour: of the other kind there is one class
         own_ids = [job[0] for job in jobs if size_class(job[4]) == kind]
         waited = sum(real[name] + 1 for name in own_ids)
-        least = sum(simulated[name] + 1 for name in own_ids)
-        expected = max(1.0, waited / (0.9 * least)) ** 4 if own_ids else 1.0
+        minimum = sum(simulated[name] + 1 for name in own_ids)
+        expected = max(1.0, waited / (0.9 * minimum)) ** 4 if own_ids else 1.0
         for name in own_ids:
             assert found[name] == pytest.approx(min(expected, 1e4) * min(by_length, 1e4))
     assert max(found.values()) > 1
@@ -146,7 +146,7 @@ def test_cancelled_jobs_leave_and_ends_nobody_told_are_noticed(monkeypatch):
 
 
 def test_old_jobs_are_forgotten(monkeypatch):
-    monkeypatch.setattr(account, "MOST", 5)
+    monkeypatch.setattr(account, "MAX", 5)
     own = Account(Learnt())
     for number in range(20):
         one(own, str(number), submit_s=10 + number)
@@ -165,7 +165,7 @@ def test_wider_than_the_machine_is_ignored(monkeypatch):
 
 
 def test_a_full_account_takes_no_more_until_jobs_have_left(monkeypatch):
-    monkeypatch.setattr(account, "MOST_KNOWN", 3)
+    monkeypatch.setattr(account, "MAX_KNOWN", 3)
     own = Account(Learnt())
     for number in range(5):
         one(own, str(number))

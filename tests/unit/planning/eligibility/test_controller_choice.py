@@ -73,7 +73,7 @@ def test_planned_nodes_stay_where_they_have_a_meaning_or_are_alike(settings):
 
 @each(
     job=(
-        {"shared": True, "cpus": 1}, {"nodes": 1, "max_nodes": 2}, {"least_s": 50, "limit_s": 100},
+        {"shared": True, "cpus": 1}, {"nodes": 1, "max_nodes": 2}, {"min_s": 50, "limit_s": 100},
         {"deadline_s": 10_000_000},
     )
 )  # fmt: skip
@@ -132,9 +132,9 @@ def test_who_may_be_limited_has_no_choice(limit, may):
     assert (chosen(snapshot, 0, site) is not None) == may
 
 
-@pytest.mark.parametrize(("most", "may"), [(1, True), (2, False)])
-def test_where_switches_are_known_several_nodes_are_the_planners(most, may):
-    snapshot = a_snapshot(nodes=4, jobs=[a_job(max_nodes=most)])()
+@pytest.mark.parametrize(("maximum", "may"), [(1, True), (2, False)])
+def test_where_switches_are_known_several_nodes_are_the_planners(maximum, may):
+    snapshot = a_snapshot(nodes=4, jobs=[a_job(max_nodes=maximum)])()
     snapshot = dataclasses.replace(snapshot, topology=regular(4, 2))
     assert (chosen(snapshot, 0) is not None) == may
 
@@ -186,7 +186,7 @@ def limits_of(snapshot, row, *, alone=False):
 @pytest.mark.parametrize("alone", [False, True])
 def test_a_limit_that_may_be_cut_ends_before_a_reservation(alone):
     """Slurm refuses a start that would last into it; nodes outside of it leave the whole limit."""
-    job = a_job(limit_s=HOUR_S, least_s=120, controller_chooses=True)
+    job = a_job(limit_s=HOUR_S, min_s=120, controller_chooses=True)
     everywhere = a_reservation(range(3), 600, 9000)
     snapshot = a_snapshot(nodes=3, jobs=[job, job], reservations=[everywhere])()
     for row in (0, 1):
@@ -199,7 +199,7 @@ def test_a_limit_that_may_be_cut_ends_before_a_reservation(alone):
 def test_a_limit_that_may_be_cut_ends_before_a_planned_start():
     holds = a_running_job((0,), 600, shared=True, cpus=1)
     wide = a_job(2, priority=9)
-    asks = a_job(shared=True, cpus=1, limit_s=HOUR_S, least_s=240, controller_chooses=True)
+    asks = a_job(shared=True, cpus=1, limit_s=HOUR_S, min_s=240, controller_chooses=True)
     snapshot = a_snapshot(nodes=2, jobs=[wide, asks], running=[holds])()
     assert limits_of(snapshot, 1) == [([0, 1], 420)]
     assert limits_of(snapshot, 1, alone=True) == [([0, 1], 420)]
@@ -207,9 +207,9 @@ def test_a_limit_that_may_be_cut_ends_before_a_planned_start():
 
 def test_a_limit_is_not_cut_below_its_minimum_nor_where_a_deadline_cuts_it():
     everywhere = a_reservation(range(2), 600, 9000)
-    too_long = a_job(limit_s=HOUR_S, least_s=660, controller_chooses=True)
+    too_long = a_job(limit_s=HOUR_S, min_s=660, controller_chooses=True)
     rigid = a_job(limit_s=HOUR_S, controller_chooses=True)
     snapshot = a_snapshot(nodes=2, jobs=[too_long, rigid], reservations=[everywhere])()
     assert limits_of(snapshot, 0) == limits_of(snapshot, 1) == [([0, 1], 0)]  # Slurm refuses
-    due = a_job(limit_s=HOUR_S, least_s=120, deadline_s=8000, controller_chooses=True)
+    due = a_job(limit_s=HOUR_S, min_s=120, deadline_s=8000, controller_chooses=True)
     assert limits_of(a_snapshot(nodes=2, jobs=[due])(), 0) == [([0, 1], 0)]

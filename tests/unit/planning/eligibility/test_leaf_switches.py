@@ -10,7 +10,7 @@ import pytest
 from bridge.model.topology import Topology, regular
 from bridge.planning.eligibility.alternatives import Eligibility
 from bridge.planning.eligibility.leaf_switches import (
-    MOST_UNIONS,
+    MAX_UNIONS,
     Leaves,
     SwitchLoad,
     next_change_s,
@@ -110,7 +110,7 @@ class TestUnions:
 
     def test_few_of_many_are_tried(self):
         world = on(regular(100, 2), a_wish(2), nodes=100)
-        assert len(ways(world)) == MOST_UNIONS + 1
+        assert len(ways(world)) == MAX_UNIONS + 1
 
     def test_as_many_as_there_are_is_no_wish(self):
         assert ways(on(regular(12, 4), a_wish(3, switches=3))) == [(list(range(12)), 0)]

@@ -11,7 +11,7 @@ from bridge.model.rules.limits import ConsumerKind, FreePool, Items, Limit, Rule
 from bridge.model.rules.site import Site
 from bridge.planning.explain.changes import SizeKind, Variants, fewer_chunks
 from bridge.planning.explain.variant_search import VariantSearch
-from bridge.planning.explain.what_if import MOST_CHANGES, what_if
+from bridge.planning.explain.what_if import MAX_CHANGES, what_if
 from bridge.planning.requests.chunk_groups import chunk_columns
 from bridge.planning.site_rules.lowered_rules import lower, stranded
 from bridge.ports import Conditions
@@ -266,7 +266,7 @@ def test_beyond_the_reservation_depth_only_a_start_now_is_told():
 
 
 def test_limits_are_kept():
-    limit = Limit(ConsumerKind.USER, "user", "cpus", items=Items(least=8))
+    limit = Limit(ConsumerKind.USER, "user", "cpus", items=Items(minimum=8))
     conditions = dataclasses.replace(WHOLE, site=Site(Rules(limits=(limit,))))
     snapshot = a_snapshot(
         nodes=4, running=[a_running_job(nodes=(3,), end_s=HOUR)], jobs=[a_job(nodes=3)]
@@ -282,7 +282,7 @@ def test_limits_are_kept():
 
 
 def test_a_free_pool_is_kept():
-    pool = FreePool("night", "cpus", keep=Items(least=4))
+    pool = FreePool("night", "cpus", keep=Items(minimum=4))
     conditions = dataclasses.replace(WHOLE, site=Site(Rules(free_pools=(pool,))))
     snapshot = a_snapshot(nodes=4, jobs=[a_job(nodes=4)])()
     plan = planned(a_snapshot(nodes=4, jobs=[a_job(nodes=5)])())
@@ -429,7 +429,7 @@ def assert_all_true(snapshot, plan, conditions, step_s=10):
     for row in range(len(plan)):
         job = int(plan.job[row])
         found = what_if(snapshot, plan, row, conditions, step_s=step_s)
-        assert sum(not change.free_pools for change in found) <= MOST_CHANGES
+        assert sum(not change.free_pools for change in found) <= MAX_CHANGES
         assert all(not change.free_pools for change in found[:-1])
         present_s = int(plan.start_s[row])
         for change in found:
@@ -521,10 +521,10 @@ def test_sizes_of_a_huge_job_are_few_and_cheap(job):
     tracemalloc.start()
     try:
         sizes = Variants(a_snapshot(jobs=[job])(), 0).sizes
-        _, most = tracemalloc.get_traced_memory()
+        _, maximum = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert most < 64 << 20
+    assert maximum < 64 << 20
     values = sizes.values.tolist()
     assert values == sorted(set(values))
     assert len(values) <= 1024

@@ -27,7 +27,7 @@ COSTS = Costs(adaptation_s=5, between_s=60, stretch=2.0, fairness=1.0)
 
 def a_lent_job(nodes, base, **more):
     values = {
-        "row": 0, "asked": base, "most": 16, "rule": WidthRule.ANY, "serial": 0.0, "left_s": 1000,
+        "row": 0, "asked": base, "maximum": 16, "rule": WidthRule.ANY, "serial": 0.0, "left_s": 1000,
         "back_s": 5, "resizable": True,
     }  # fmt: skip
     return MalleableJob(nodes=np.array(nodes, np.int32), base=base, **{**values, **more})
@@ -38,7 +38,7 @@ def columns_of(*jobs):
     sets = [job.nodes for job in jobs]
     columns = {
         name: np.array([getattr(job, name) for job in jobs])
-        for name in ("base", "asked", "most", "rule", "serial", "left_s", "back_s", "resizable")
+        for name in ("base", "asked", "maximum", "rule", "serial", "left_s", "back_s", "resizable")
     }
     return ElasticJobs(
         row=np.arange(len(jobs)),
@@ -61,8 +61,8 @@ def test_a_serial_fraction_is_what_makes_the_speed_up_fit():
 
 @pytest.mark.parametrize("serial", [0.0, 0.03, 0.5])
 def test_the_fewest_nodes_for_a_speed_up(serial):
-    most = 1 / serial if serial else 50.0
-    for wanted in (0.5, 1.0, 1.4, 0.9 * most):
+    maximum = 1 / serial if serial else 50.0
+    for wanted in (0.5, 1.0, 1.4, 0.9 * maximum):
         (width,) = widths_for(np.array([serial]), np.array([wanted])).tolist()
         assert speed(serial, width) >= wanted - 1e-6
         assert width == 1 or speed(serial, width - 1) < wanted
@@ -137,9 +137,9 @@ def test_what_is_given_back_leaves_ascending_nodes_and_the_head():
 
 def test_a_waiting_job_is_planned_for_perfect_speed_up():
     jobs = [
-        a_job(nodes=8, limit_s=100, least_start=1, most_start=8),
+        a_job(nodes=8, limit_s=100, min_start=1, max_start=8),
         a_job(nodes=8, limit_s=100),
-        a_job(nodes=1, limit_s=100, least_start=1, most_start=8),
+        a_job(nodes=1, limit_s=100, min_start=1, max_start=8),
     ]
     start_widths = start_widths_at_bases(a_snapshot(jobs=jobs)(), 2.0)
     assert start_widths.job.tolist() == [0]
@@ -149,7 +149,7 @@ def test_a_waiting_job_is_planned_for_perfect_speed_up():
 
 
 def test_a_waiting_job_is_planned_on_nodes_enough_to_end_within_what_its_partitions_allow():
-    job = a_job(nodes=8, limit_s=100, least_start=1, most_start=8)
+    job = a_job(nodes=8, limit_s=100, min_start=1, max_start=8)
     widths = []
     for max_time_s in (0, 800, 160, 100, 50):
         world = a_snapshot(nodes=8, jobs=[job])()

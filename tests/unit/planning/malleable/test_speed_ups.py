@@ -16,8 +16,8 @@ from bridge.model.learnt import Learnt
 from bridge.planning.malleable.observing import NAME, kept_of, learnt_serials, observed
 from bridge.planning.malleable.speed import UNKNOWN_SERIAL, speed
 from bridge.planning.malleable.speed_ups import (
-    MOST_NAMES,
-    MOST_WIDTHS,
+    MAX_NAMES,
+    MAX_WIDTHS,
     curve,
     from_numbers,
     name_code,
@@ -92,7 +92,7 @@ STEPS = st.lists(
 @given(STEPS)
 def test_whatever_comes_in_the_curve_rises_and_stays_below_perfect(steps):
     found = kept(*steps)
-    assert len(found) <= MOST_WIDTHS
+    assert len(found) <= MAX_WIDTHS
     serial = serial_of(found)
     assert 0 <= serial <= 1
     speeds = [speed(serial, width) for width in WIDTHS]
@@ -126,9 +126,9 @@ def test_an_entry_is_read_as_it_was_written(apps):
 
 def test_names_are_forgotten_that_were_changed_longest_ago():
     entry = {}
-    for code in range(MOST_NAMES + 5):
+    for code in range(MAX_NAMES + 5):
         entry = with_kept(entry, code, kept(("end", 2, 10)))
-    assert list(entry) == list(range(5, MOST_NAMES + 5))
+    assert list(entry) == list(range(5, MAX_NAMES + 5))
 
 
 # ---------------------------------------------------------------- from snapshots
@@ -153,9 +153,9 @@ def world(*jobs, ended=(), names=(), mtct=()):
     return dataclasses.replace(snapshot, running=running, ended=table)
 
 
-def a_job(width, user="ann", job="7", start_s=10, most=16):
+def a_job(width, user="ann", job="7", start_s=10, maximum=16):
     return a_running_job(
-        tuple(range(width)), id=job, user=user, start_s=start_s, min_nodes=1, max_nodes=most
+        tuple(range(width)), id=job, user=user, start_s=start_s, min_nodes=1, max_nodes=maximum
     )
 
 
@@ -188,8 +188,8 @@ def test_a_run_counts_that_completed_with_its_first_nodes(ending, start_s, count
 
 def test_rigid_jobs_teach_nothing_and_a_job_that_rests_is_followed_on():
     end = world(ended=[("7", 10, 510, Ending.COMPLETED)])
-    assert learn(world(a_job(4, most=0)), end) == Learnt()
-    rested = learn(world(a_job(4)), world(a_job(4, most=0)), end)
+    assert learn(world(a_job(4, maximum=0)), end) == Learnt()
+    rested = learn(world(a_job(4)), world(a_job(4, maximum=0)), end)
     assert [at.ended for at in kept_of(rested, "ann", "heat")] == [1]
 
 

@@ -251,11 +251,11 @@ class TestWhoDoesNot:
         assert len(set(node_type.tolist())) == 2
 
 
-def with_switches(snapshot, *most):
+def with_switches(snapshot, *maximum):
     jobs = dataclasses.replace(
         snapshot.jobs,
-        switches=np.array(most, np.int32),
-        switches_wait_s=np.full(len(most), 10**6, np.int64),
+        switches=np.array(maximum, np.int32),
+        switches_wait_s=np.full(len(maximum), 10**6, np.int64),
     )
     return dataclasses.replace(snapshot, jobs=jobs)
 
@@ -280,9 +280,9 @@ class TestSwitches:
         after = swap_at(context(snapshot), before).plan()
         leaves = HopTree.of(snapshot.topology).leaves
         for row in np.flatnonzero(np.diff(before.indptr) > 1).tolist():
-            most = int(snapshot.jobs.switches[before.job[row]])
-            if most:
-                bound = max(most, leaves(before.nodes_of(row)))
+            maximum = int(snapshot.jobs.switches[before.job[row]])
+            if maximum:
+                bound = max(maximum, leaves(before.nodes_of(row)))
                 assert leaves(after.nodes_of(row)) <= bound
 
     def test_sets_on_more_switches_are_refused_for_those_who_mind_alone(self):
@@ -310,8 +310,8 @@ def test_a_plan_that_is_kept_follows():
     assert again.nodes.tolist() == first.nodes.tolist()
 
 
-@pytest.mark.parametrize(("most", "asked"), [(0, False), (1 << 26, True)])
-def test_the_core_is_asked_for_exchanges_it_can_hold(monkeypatch, most, asked):
+@pytest.mark.parametrize(("maximum", "asked"), [(0, False), (1 << 26, True)])
+def test_the_core_is_asked_for_exchanges_it_can_hold(monkeypatch, maximum, asked):
     class Noted:
         exchanged = False
 
@@ -324,7 +324,7 @@ def test_the_core_is_asked_for_exchanges_it_can_hold(monkeypatch, most, asked):
 
     snapshot = a_world(3, chunks=True)
     before = planned(snapshot)
-    monkeypatch.setattr("bridge.planning.placement.node_swap.MOST_COUNTS", most)
+    monkeypatch.setattr("bridge.planning.placement.node_swap.MOST_COUNTS", maximum)
     land = context(snapshot)
     land = dataclasses.replace(
         land, hop_tree=dataclasses.replace(land.hop_tree, tree=Noted(land.hop_tree.tree))

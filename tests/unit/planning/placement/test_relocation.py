@@ -209,9 +209,9 @@ def test_a_job_moves_to_no_more_switches_than_it_may():
         before, after = decided(snapshot, "sequential"), decided(snapshot)
         leaves = HopTree.of(snapshot.topology).leaves
         for row in before.starts_now.tolist():
-            most = int(snapshot.jobs.switches[before.job[row]])
-            if most and len(before.nodes_of(row)) > 1:
-                assert leaves(after.nodes_of(row)) <= max(most, leaves(before.nodes_of(row)))
+            maximum = int(snapshot.jobs.switches[before.job[row]])
+            if maximum and len(before.nodes_of(row)) > 1:
+                assert leaves(after.nodes_of(row)) <= max(maximum, leaves(before.nodes_of(row)))
 
 
 def test_a_job_across_two_fabrics_is_brought_together():

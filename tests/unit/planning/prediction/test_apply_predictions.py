@@ -77,7 +77,7 @@ class TestApplyPredictions:
         assert predicted.running.end_s.tolist() == [40, 100, 100]
 
     def test_a_limit_that_may_be_cut_is_cut_as_without_predictions(self):
-        jobs, closed = [a_job(limit_s=600, least_s=60)], [a_reservation([0], 300, 1000)]
+        jobs, closed = [a_job(limit_s=600, min_s=60)], [a_reservation([0], 300, 1000)]
         snapshot = a_snapshot(nodes=1, jobs=jobs, reservations=closed)()
         plan = decide(snapshot, guess([5]))
         assert (plan.start_s.tolist(), plan.end_s.tolist()) == ([0], [300])
@@ -90,9 +90,9 @@ class TestApplyPredictions:
             a_job(fixed=True, begin_s=10),
             a_job(reservation=0),
             a_job(partitions=(0, 1)),
-            a_job(least_s=10),
+            a_job(min_s=10),
         ],
-        ids=["deadline", "fixed start", "reservation", "a partition that is too short", "least"],
+        ids=["deadline", "fixed start", "reservation", "a partition that is too short", "minimum"],
     )
     def test_some_jobs_take_their_whole_limit(self, job):
         parts = [a_partition("a", range(4)), a_partition("b", range(4), max_time_s=50)]

@@ -9,14 +9,14 @@ from bridge.units import NEVER
 from schedbridge_contracts.builders import a_job, a_node, a_snapshot
 
 
-def decided(sizes, tasks, most_nodes, preset="openccs"):
-    job = a_job(nodes=1, max_nodes=most_nodes, tasks=tasks, shared=True)
+def decided(sizes, tasks, max_nodes, preset="openccs"):
+    job = a_job(nodes=1, max_nodes=max_nodes, tasks=tasks, shared=True)
     snapshot = a_snapshot(nodes=[a_node(cpus=cpus) for cpus in sizes], jobs=[job])()
     return Decider(build(PRESETS[preset])).decide(snapshot)
 
 
 @pytest.mark.parametrize(
-    ("sizes", "tasks", "most_nodes", "spread"),
+    ("sizes", "tasks", "max_nodes", "spread"),
     [
         ((4, 2), 6, 2, [4, 2]),
         ((2, 4), 6, 2, [2, 4]),
@@ -25,9 +25,9 @@ def decided(sizes, tasks, most_nodes, preset="openccs"):
     ],
 )
 def test_tasks_that_only_fit_unevenly_lie_as_evenly_as_the_nodes_allow(
-    sizes, tasks, most_nodes, spread
+    sizes, tasks, max_nodes, spread
 ):
-    plan = decided(sizes, tasks, most_nodes)
+    plan = decided(sizes, tasks, max_nodes)
     assert plan.start_s.tolist() == [0]
     assert sorted(plan.tasks.tolist()) == sorted(spread)
 

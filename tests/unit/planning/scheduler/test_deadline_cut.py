@@ -18,14 +18,14 @@ class TestEveryPlan:
 
     def test_before_a_reservation(self, plan):
         """The whole limit would reach into the reservation; what is left of it does not."""
-        made = self.decide(plan, a_job(limit_s=200, deadline_s=90, least_s=50))
+        made = self.decide(plan, a_job(limit_s=200, deadline_s=90, min_s=50))
         assert (made.start_s.tolist(), made.end_s.tolist()) == ([0], [90])
 
     def test_the_deadline_lies_too_far_behind_it(self, plan):
-        made = self.decide(plan, a_job(limit_s=200, deadline_s=150, least_s=50))
+        made = self.decide(plan, a_job(limit_s=200, deadline_s=150, min_s=50))
         assert made.start_s[0] != 0
 
     def test_rules_speak_of_the_limit_that_was_asked_for(self, plan):
         site = a_site({"limits": [{"user": "*", "resource": "cpus", "duration": "100s"}]})
-        made = self.decide(plan, a_job(limit_s=200, deadline_s=90, least_s=50), site)
+        made = self.decide(plan, a_job(limit_s=200, deadline_s=90, min_s=50), site)
         assert made.start_s[0] != 0

@@ -79,24 +79,24 @@ def shares(own, harm, **settings) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize(
-    ("own", "noise", "most"),
+    ("own", "noise", "maximum"),
     [(steady, 0.05, 0.01), (steady, 0.1, 0.02), (jumps, 0.05, 0.07), (slow_jumps, 0.05, 0.04),
      (rises, 0.05, 0.01), (one_step, 0.05, 0.01)],
 )  # fmt: skip
-def test_a_harmless_guest_is_seldom_found_harmful(own, noise, most):
+def test_a_harmless_guest_is_seldom_found_harmful(own, noise, maximum):
     harmful, harmless = shares(own, 0.0, noise=noise)
-    assert harmful <= most
+    assert harmful <= maximum
     assert harmless >= (0.6 if own is steady else 0.05)
 
 
 @pytest.mark.parametrize(
-    ("own", "harm", "least"),
+    ("own", "harm", "minimum"),
     [(steady, 0.2, 0.5), (steady, 0.5, 0.99), (jumps, 1.0, 0.35), (slow_jumps, 1.0, 0.6),
      (rises, 0.5, 0.8), (one_step, 0.5, 0.6)],
 )  # fmt: skip
-def test_harm_is_found_and_never_called_none(own, harm, least):
+def test_harm_is_found_and_never_called_none(own, harm, minimum):
     harmful, harmless = shares(own, harm)
-    assert harmful >= least
+    assert harmful >= minimum
     assert harmless <= 0.03
 
 

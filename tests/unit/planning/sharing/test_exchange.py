@@ -185,7 +185,7 @@ def test_yaml_is_read_like_json():
         ('{"a": 1, "a": 2}', "listed twice"),
         ('{"a": 1, "a": 2}' + " " * (1 << 20), "is not JSON: a key is listed twice"),
         ('{"version": ' + "9" * 5000 + "}", "neither JSON nor YAML"),
-        (" " * (exchange_text.MOST_BYTES + 1), "is longer than 48 MiB"),
+        (" " * (exchange_text.MAX_BYTES + 1), "is longer than 48 MiB"),
     ],
 )
 def test_a_text_that_cannot_be_read_is_refused_in_a_line(text, words):
@@ -200,7 +200,7 @@ def test_all_that_a_service_keeps_can_be_exported_and_imported():
 
     Slow: that is 20 MB of text, checked as text of strangers is.
     """
-    known, count = {}, kept_keys.MOST + kept_keys.EVERY
+    known, count = {}, kept_keys.MAX + kept_keys.EVERY
     numbers = Entry().after(10, 0.012345, 1.23, bad=True).numbers()
     for number in range(count):
         letters = "".join("abcdefghij"[int(digit)] for digit in f"{number:05d}")

@@ -40,7 +40,7 @@ def test_a_tree_is_followed(known, expected):
 
 
 def test_the_experts_of_the_package_give_distributions_everywhere():
-    grid = [np.linspace(least, most, 5) for least, most in FEATURES.values()]
+    grid = [np.linspace(minimum, maximum, 5) for minimum, maximum in FEATURES.values()]
     for values in itertools.product(*grid):
         for expert in default_experts():
             found = expert.advise(Observation(*values))

@@ -13,8 +13,8 @@ from bridge.planning.sharing.pair_knowledge import host_key, pair_key
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    monkeypatch.setattr(kept_keys, "MOST_OF_USER", 100)
-    monkeypatch.setattr(kept_keys, "MOST", 1000)
+    monkeypatch.setattr(kept_keys, "MAX_OF_USER", 100)
+    monkeypatch.setattr(kept_keys, "MAX", 1000)
 
 
 def app(user, name):

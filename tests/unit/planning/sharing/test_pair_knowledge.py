@@ -40,11 +40,11 @@ from bridge.planning.sharing.slowdown import (
 RATES = st.lists(st.integers(100, 2000), min_size=2, max_size=30)
 
 
-def measured(rates, most, unit=CPU_MS):
+def measured(rates, maximum, unit=CPU_MS):
     """A mean of these rates, measured every 5 s."""
     found = Rate(unit, 0, 0)
     for rate in rates:
-        found = found.after(found.at_s + 5, found.work + 5 * rate, most)
+        found = found.after(found.at_s + 5, found.work + 5 * rate, maximum)
     return found
 
 
@@ -103,10 +103,10 @@ def test_a_rate_alone_is_measured_before_it_is_that_of_earlier_runs():
     assert alone_rate(here, CPU_MS, history) is here
 
 
-@pytest.mark.parametrize(("busy", "least"), [(0.0, 0.043), (1.0, 0.05)])
-def test_the_least_bound_with_new_pairs_is_that_of_the_documentation(busy, least):
-    assert highest_admissible({}, ("h", "g"), busy, least) == CEILINGS[0]
-    assert highest_admissible({}, ("h", "g"), busy, least - 0.001) is None
+@pytest.mark.parametrize(("busy", "minimum"), [(0.0, 0.043), (1.0, 0.05)])
+def test_the_least_bound_with_new_pairs_is_that_of_the_documentation(busy, minimum):
+    assert highest_admissible({}, ("h", "g"), busy, minimum) == CEILINGS[0]
+    assert highest_admissible({}, ("h", "g"), busy, minimum - 0.001) is None
 
 
 @pytest.mark.parametrize(

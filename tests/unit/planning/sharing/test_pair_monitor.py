@@ -11,7 +11,7 @@ from bridge.planning.sharing.histories import History, application, history_key
 from bridge.planning.sharing.interference.monitor import PairMonitor
 from bridge.planning.sharing.left_hosts import PAUSE_S, LeftHosts
 from bridge.planning.sharing.pair_knowledge import CEILINGS, Entry, pair_key
-from bridge.planning.sharing.site_harm import LEAST, SiteHarm
+from bridge.planning.sharing.site_harm import MIN, SiteHarm
 from bridge.planning.sharing.slowdown import Rate
 from bridge.ports import State
 from schedbridge_contracts.sharing import NOW_S, a_guest, a_host, a_waiting_job, a_world
@@ -113,7 +113,7 @@ def test_harm_counts_by_the_time_that_it_lasted():
         assert not SiteHarm(learning).users_above(0.05)
     sure = Learning(Learnt())
     SiteHarm(sure).add("eve", 0.2, 3600)
-    for _ in range(LEAST):
+    for _ in range(MIN):
         SiteHarm(sure).add("eve", 0.2, 1)
     assert SiteHarm(sure).count < 2  # one long observation and some short ones are one
     assert not SiteHarm(sure).users_above(0.05)

@@ -405,17 +405,15 @@ def test_constraints_are_steps_from_the_clock_on():
     assert amounts.tolist() == [UNBOUNDED, 640, UNBOUNDED]
 
 
-@pytest.mark.parametrize(
-    ("least_s", "mode"), [(0, Mode.COUNT), (900, Mode.COUNT), (600, Mode.BOTH)]
-)
-def test_access_for_long_jobs_is_not_for_those_that_may_be_cut_below_it(least_s: int, mode: Mode):
+@pytest.mark.parametrize(("min_s", "mode"), [(0, Mode.COUNT), (900, Mode.COUNT), (600, Mode.BOTH)])
+def test_access_for_long_jobs_is_not_for_those_that_may_be_cut_below_it(min_s: int, mode: Mode):
     """A deadline may cut the limit when the job starts; the cut limit counts."""
     rules = parse_rules(
         {"free_pools": [
             {"name": "long", "resource": "cpus", "keep": 2, "access": [{"time": ">= 15m"}]}
         ]}
     )  # fmt: skip
-    job = shared(cpus=1, limit_s=1200, least_s=least_s)
+    job = shared(cpus=1, limit_s=1200, min_s=min_s)
     snapshot = a_snapshot(nodes=[a_node(cpus=4)], jobs=[job])()
     ((_, amount, found),) = told(lower(Site(rules, cron_s=DAY_S), snapshot))
     assert (amount, found) == (1, mode)

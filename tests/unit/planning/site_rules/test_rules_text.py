@@ -124,8 +124,8 @@ def test_durations_items_and_bounds():
     assert items("64G", "mem") == Items(65536)
     assert items("512k", "mem") == Items(1)
     assert items("unlimited", "cpus") is None
-    assert [bounds(text, "cpus").most for text in ("< 4", "<=4", "4", 4)] == [3, 4, 4, 4]
-    assert [bounds(text, "time").most for text in ("< 1h", "<= 1h")] == [3599, 3600]
+    assert [bounds(text, "cpus").maximum for text in ("< 4", "<=4", "4", 4)] == [3, 4, 4, 4]
+    assert [bounds(text, "time").maximum for text in ("< 1h", "<= 1h")] == [3599, 3600]
     assert bounds("< 2g", "mem") == Bound("mem", 0, 2047)
     assert [bounds(text, "cpus") for text in (">= 4", "> 4", "= 4", ">= 4, < 8")] == [
         Bound("cpus", 4), Bound("cpus", 5), Bound("cpus", 4, 4), Bound("cpus", 4, 7),

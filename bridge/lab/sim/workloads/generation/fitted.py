@@ -40,7 +40,7 @@ GAP_S: Final = 1200
 HOUR_S: Final = 3600
 DAY_S: Final = 24 * HOUR_S
 WEEK_S: Final = 168 * HOUR_S
-MOST_JOBS: Final = 10_000_000
+MAX_JOBS: Final = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,8 @@ class Fitted:
         lengths = np.array([len(session) for session in self.sessions])
         share = load * weeks / self.weeks if whole_days else self._shares(weeks, load)
         expected = float(np.sum(share * lengths))
-        if expected > MOST_JOBS:
-            raise ConfigError("weeks", f"some {expected:,.0f} jobs are more than {MOST_JOBS:,}")
+        if expected > MAX_JOBS:
+            raise ConfigError("weeks", f"some {expected:,.0f} jobs are more than {MAX_JOBS:,}")
         drawn = self._days(weeks, load, dice) if whole_days else self._singly(weeks, load, dice)
         jobs: list[JobRecord] = []
         for number, begin_s in drawn:

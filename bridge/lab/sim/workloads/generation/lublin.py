@@ -60,7 +60,7 @@ LIMITS_S: Final = np.array(
     [60, 300, 600, 900, 1800, 3600, 7200, 14_400, 21_600, 28_800, 43_200, 64_800, 86_400, 129_600,
      172_800, 259_200, 432_000, 604_800, 1_209_600, 2_592_000, 5_184_000]
 )  # fmt: skip
-_LEAST_USED: Final = 0.05
+_MIN_USED: Final = 0.05
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def bucket_points() -> NDArray[np.float64]:
 
 def limits_s(runtime_s: NDArray[np.int64], dice: np.random.Generator) -> NDArray[np.int64]:
     """Time limits for run times, s (rule 4)."""
-    used = np.maximum(1.0 - dice.random(len(runtime_s)), _LEAST_USED)
+    used = np.maximum(1.0 - dice.random(len(runtime_s)), _MIN_USED)
     position = np.searchsorted(LIMITS_S, runtime_s / used)
     limits: NDArray[np.int64] = LIMITS_S[np.minimum(position, len(LIMITS_S) - 1)].astype(np.int64)
     bounded: NDArray[np.int64] = np.maximum(limits, runtime_s)

@@ -78,11 +78,11 @@ def with_memory(
 
 
 def with_gpus(
-    jobs: Sequence[JobRecord], share: float, most: int, node_cpus: int, dice: np.random.Generator
+    jobs: Sequence[JobRecord], share: float, maximum: int, node_cpus: int, dice: np.random.Generator
 ) -> list[JobRecord]:
     """The jobs, a share of them with GPUs (rule 2)."""
     asks = dice.random(len(jobs)) < share
-    steps = dice.integers(0, most.bit_length(), len(jobs))
+    steps = dice.integers(0, maximum.bit_length(), len(jobs))
     found = []
     for job, gets, step in zip(jobs, asks.tolist(), steps.tolist(), strict=True):
         nodes = max(-(-job.cpus // node_cpus), 1)

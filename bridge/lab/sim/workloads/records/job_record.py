@@ -24,7 +24,7 @@ MAX_COUNT: Final = (1 << 31) - 1
 LONGEST: Final = 4096
 """Maximum length of any text; lists of nodes may be longer."""
 _LONGEST_LIST: Final = 1 << 20
-_MOST_ITEMS: Final = 100_000
+_MAX_ITEMS: Final = 100_000
 
 
 class JobEnding(Enum):
@@ -234,8 +234,8 @@ def _checked(name: str, value: Any, kind: object) -> Any:  # noqa: PLR0912 - a b
         if not isinstance(value, bool):
             raise ValueError(f"{name} is {_shown(value)}, not true or false")
     elif kind is str:
-        most = _LONGEST_LIST if name in ("nodes", "node_list") else LONGEST
-        if not isinstance(value, str) or len(value) > most or (name == "id" and not value):
+        maximum = _LONGEST_LIST if name in ("nodes", "node_list") else LONGEST
+        if not isinstance(value, str) or len(value) > maximum or (name == "id" and not value):
             raise ValueError(f"{name} is {_shown(value)}, not a possible text")
     elif kind is JobEnding:
         if not isinstance(value, str) or value not in _STATES:
@@ -256,7 +256,7 @@ def _checked(name: str, value: Any, kind: object) -> Any:  # noqa: PLR0912 - a b
 
 
 def _items(name: str, value: Any) -> Sequence[Any]:
-    if not isinstance(value, list) or len(value) > _MOST_ITEMS:
+    if not isinstance(value, list) or len(value) > _MAX_ITEMS:
         raise ValueError(f"{name} is {_shown(value)}, not a list")
     return value
 

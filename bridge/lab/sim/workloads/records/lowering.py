@@ -166,9 +166,11 @@ def _dependencies(jobs: Sequence[JobRecord]) -> NDArray[np.object_]:
 def _columns(
     name: str, jobs: Sequence[JobRecord], processors: int, system: System | None
 ) -> Workload:
-    most = {part.name: part.max_time_s for part in system.partitions} if system is not None else {}
+    maximum = (
+        {part.name: part.max_time_s for part in system.partitions} if system is not None else {}
+    )
     runtime_s = np.array([job.runtime_s for job in jobs], dtype=np.int64)
-    limits = [_limit_s(job, most) for job in jobs]
+    limits = [_limit_s(job, maximum) for job in jobs]
     limit_s = np.where(np.array(limits) > 0, limits, runtime_s).astype(np.int64)
     return Workload(
         name=name,
@@ -188,8 +190,8 @@ def _columns(
     )
 
 
-def _limit_s(job: JobRecord, most: dict[str, int]) -> int:
-    bounds = [most[name] for name in job.partitions if name in most]
+def _limit_s(job: JobRecord, maximum: dict[str, int]) -> int:
+    bounds = [maximum[name] for name in job.partitions if name in maximum]
     bound = max(bounds) if bounds and all(bounds) else 0
     limit = min(filter(None, (job.time_limit_s, bound)), default=0)
     return max(limit, 0)
