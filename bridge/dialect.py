@@ -190,7 +190,7 @@ class Dialect(Protocol):
             BadRequest: it contradicts itself, or exceeds any machine.
         """
 
-    def state_demand(self, asked: NodeDemand, min_nodes: int) -> ControllerRequest | None:
+    def state_demand(self, requested: NodeDemand, min_nodes: int) -> ControllerRequest | None:
         """Returns a request of which `node_demand` is the demand; None: there is none."""
 
     def takes_all_memory(self, accounting: Accounting, *, memory_stated: bool) -> bool:

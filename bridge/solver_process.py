@@ -43,7 +43,7 @@ HEADROOM = 0.05
 """Share of the budget that is reserved for returning the answer."""
 
 _LENGTH = struct.Struct("<Q")
-_ASKED = struct.Struct("<ddqQ")  # budget, effort, seed, length of the search text
+_REQUESTED = struct.Struct("<ddqQ")  # budget, effort, seed, length of the search text
 _TOLD = struct.Struct("<cdd")
 _PROGRAM = "from bridge.solver_process import answer_models; answer_models()"
 
@@ -98,12 +98,12 @@ class ChildSolver:
 
     def solve(self, request: SolverRequest) -> Answer:
         """Returns the best solution that came in time."""
-        asked_at = time.monotonic()
+        requested_at = time.monotonic()
         if not request.budget_s:
             from bridge.planning.dispatch.cp_sat import InProcess  # noqa: PLC0415  slow to import
 
             return InProcess().solve(request)
-        until = asked_at + request.budget_s * (1 + OVERRUN)
+        until = requested_at + request.budget_s * (1 + OVERRUN)
         self.warm_up()
         child = self._child
         assert child is not None
@@ -113,7 +113,7 @@ class ChildSolver:
                 self._replace()
                 return Answer(None, problem=CRASH)
             return Answer(None, problem=STARTING)
-        left_s = request.budget_s * (1 - HEADROOM) - (time.monotonic() - asked_at)
+        left_s = request.budget_s * (1 - HEADROOM) - (time.monotonic() - requested_at)
         if not child.ask(request, max(left_s, 0.001), until):
             killed = not child.dead
             self.killed += killed
@@ -211,7 +211,7 @@ class _Child:
     def ask(self, request: SolverRequest, budget_s: float, until: float) -> bool:
         """Sends a model; False: it was not taken in time."""
         search, model = request.search.encode(), str(request.model.proto).encode()
-        body = _ASKED.pack(budget_s, request.effort, request.seed, len(search)) + search + model
+        body = _REQUESTED.pack(budget_s, request.effort, request.seed, len(search)) + search + model
         left = memoryview(_LENGTH.pack(len(body)) + body)
         assert self.process.stdin is not None
         pipe = self.process.stdin.fileno()
@@ -274,8 +274,8 @@ def answer_models() -> None:
     """Solves the models on standard input, until that is closed."""
     reading, writing = os.dup(0), os.dup(1)
     os.dup2(2, 1)  # keep what libraries print out of the frames
-    asked: SimpleQueue[bytes] = SimpleQueue()
-    threading.Thread(target=_listen, args=(reading, asked), daemon=True).start()
+    requested: SimpleQueue[bytes] = SimpleQueue()
+    threading.Thread(target=_listen, args=(reading, requested), daemon=True).start()
 
     from ortools.sat.python.cp_model import CpModel  # noqa: PLC0415  what makes it slow to start
 
@@ -289,9 +289,9 @@ def answer_models() -> None:
 
     tell(b"R", 0.0, 0.0)
     while True:
-        body = asked.get()
-        budget_s, effort, seed, length = _ASKED.unpack_from(body)
-        text = _ASKED.size + length
+        body = requested.get()
+        budget_s, effort, seed, length = _REQUESTED.unpack_from(body)
+        text = _REQUESTED.size + length
         began = time.monotonic()
         model = CpModel()
         model.proto.parse_text_format(body[text:].decode())
@@ -300,7 +300,7 @@ def answer_models() -> None:
             effort=effort,
             budget_s=max(budget_s - (time.monotonic() - began), 0.001),
             seed=seed,
-            search=body[_ASKED.size : text].decode(),
+            search=body[_REQUESTED.size : text].decode(),
             incumbent=lambda values, objective, bound: tell(
                 b"I", objective, bound, values.tobytes()
             ),
@@ -310,11 +310,11 @@ def answer_models() -> None:
         tell(kind, answer.objective, answer.bound, values)
 
 
-def _listen(pipe: int, asked: "SimpleQueue[bytes]") -> None:
+def _listen(pipe: int, requested: "SimpleQueue[bytes]") -> None:
     """Puts requests into the queue; when the input ends, this process ends."""
     while True:
         head = _exactly(pipe, _LENGTH.size)
-        asked.put(_exactly(pipe, _LENGTH.unpack(head)[0]))
+        requested.put(_exactly(pipe, _LENGTH.unpack(head)[0]))
 
 
 def _exactly(pipe: int, length: int) -> bytes:

@@ -206,10 +206,10 @@ class a_snapshot:  # noqa: N801
             licence_total=_ints([total for _, total in self.licences]),
         )
 
-    def _licences(self, asked: Sequence[tuple[int, ...]]) -> np.ndarray:
+    def _licences(self, requested: Sequence[tuple[int, ...]]) -> np.ndarray:
         width = len(self.licences)
-        return np.array([a or (0,) * width for a in asked], dtype=np.int64).reshape(
-            len(asked), width
+        return np.array([a or (0,) * width for a in requested], dtype=np.int64).reshape(
+            len(requested), width
         )
 
     def _jobs(self) -> JobTable:

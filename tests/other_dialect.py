@@ -59,10 +59,10 @@ class OtherDialect:
             memory_per_task_mib=stated.memory_per_node_mib,
         )
 
-    def state_demand(self, asked, min_nodes):
+    def state_demand(self, requested, min_nodes):
         return ControllerRequest(
-            min_nodes, asked.max_nodes, asked.tasks, asked.cpus_per_task,
-            memory_per_node_mib=asked.memory_per_task_mib,
+            min_nodes, requested.max_nodes, requested.tasks, requested.cpus_per_task,
+            memory_per_node_mib=requested.memory_per_task_mib,
         )  # fmt: skip
 
     def takes_all_memory(self, accounting, *, memory_stated):

@@ -286,7 +286,7 @@ class Leader:
 
     def change(self):
         """Carries out the requested change, if there is one."""
-        said = self.link.asked()
+        said = self.link.requested()
         if said is None or not self.link.may_begin(said["id"]):
             return False
         begin_s = time.monotonic()

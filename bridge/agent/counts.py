@@ -40,7 +40,7 @@ class AgentCounts:
         self._requests: dict[_Key, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def asked(self, order: pb.CountProcesses) -> None:
+    def requested(self, order: pb.CountProcesses) -> None:
         """Takes a request."""
         if order.node not in self._nodes:
             return

@@ -240,7 +240,7 @@ class Agent:
             case "launcher":
                 self._launchers.tell(order.launcher.connection, order.launcher.line)
             case "count":
-                self._counts.asked(order.count)
+                self._counts.requested(order.count)
             case "shares" if self._shares is not None:
                 shares = (
                     Share(each.node, each.job, each.guest, each.milli_cpus, each.weight)

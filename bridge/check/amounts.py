@@ -109,10 +109,10 @@ class CheckedAmounts:
         if self.plan.groups is not None:
             chunks = self.plan.groups[self.entry]
             for at in np.flatnonzero(chunks.any(axis=1)).tolist():
-                asked = jobs.chunks[job[at]]
-                found[at] = asked.per_node
-                for kind, count in enumerate(chunks[at, : len(asked.wants)].tolist()):
-                    found[at] += count * np.array(asked.wants[kind], dtype=np.int64)
+                requested = jobs.chunks[job[at]]
+                found[at] = requested.per_node
+                for kind, count in enumerate(chunks[at, : len(requested.wants)].tolist()):
+                    found[at] += count * np.array(requested.wants[kind], dtype=np.int64)
         return found
 
     @cached_property

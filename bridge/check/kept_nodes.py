@@ -65,11 +65,13 @@ def _chunks_there(world: CheckedAmounts, at: int) -> tuple[tuple[int, ...], ...]
     """
     row = int(world.entry_row[at])
     jobs, job = world.snapshot.jobs, int(world.job[row])
-    asked = jobs.chunks[job]
-    if asked is not None:
-        wants = np.array(asked.wants, dtype=np.int64) + np.array(asked.per_node, dtype=np.int64)
-        kinds = asked.request.kinds
-        if asked.request.place.arrangement is Arrangement.PACK or kinds[0].host:
+    requested = jobs.chunks[job]
+    if requested is not None:
+        wants = np.array(requested.wants, dtype=np.int64) + np.array(
+            requested.per_node, dtype=np.int64
+        )
+        kinds = requested.request.kinds
+        if requested.request.place.arrangement is Arrangement.PACK or kinds[0].host:
             counts = np.array([kind.count for kind in kinds], dtype=np.int64)
             return (tuple((counts @ wants).tolist()),)
         groups = world.plan.groups

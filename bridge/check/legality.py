@@ -218,8 +218,8 @@ def _resizes(
     """Rule 8."""
     if not len(resizes):
         return []
-    asked = (snapshot, site, resizes)
-    if _judged and _judged[0][1] == order and all(map(is_, _judged[0][0], asked)):
+    requested = (snapshot, site, resizes)
+    if _judged and _judged[0][1] == order and all(map(is_, _judged[0][0], requested)):
         return [*_judged[0][2]]
     bounds = ResizeBounds(snapshot, site.resizes, order=order)
     broken = broken_resizes(snapshot, resizes, bounds)
@@ -227,7 +227,7 @@ def _resizes(
     if not found and (added := added_nodes(snapshot, site, resizes)) is not None:
         refused = check(*added)
         found = [Violation(-1, one.job_id, f"is given nodes, but {one.text}") for one in refused]
-    _judged[:] = [(asked, order, tuple(found))]
+    _judged[:] = [(requested, order, tuple(found))]
     return found
 
 
@@ -286,10 +286,10 @@ class _Bench:
     @cached_property
     def _mixed(self) -> NDArray[np.bool_]:
         """(n_jobs,) which jobs request chunks of several kinds."""
-        asked = self.snapshot.jobs.chunks
-        mixed = asked.astype(bool)
+        requested = self.snapshot.jobs.chunks
+        mixed = requested.astype(bool)
         for at in np.flatnonzero(mixed).tolist():
-            mixed[at] = len(asked[at].request.kinds) > 1
+            mixed[at] = len(requested[at].request.kinds) > 1
         return mixed
 
     def columns(self) -> str:
@@ -322,8 +322,8 @@ class _Bench:
         """Chunks of several kinds: rule 6."""
         plan, jobs = self.plan, self.snapshot.jobs
         for row in self._of_several_kinds():
-            asked = jobs.chunks[self.job[row]]
-            kinds, place = asked.request.kinds, asked.request.place
+            requested = jobs.chunks[self.job[row]]
+            kinds, place = requested.request.kinds, requested.request.place
             own = slice(int(plan.indptr[row]), int(plan.indptr[row + 1]))
             placed = self._groups[own]
             counts = [kind.count for kind in kinds]
@@ -341,7 +341,7 @@ class _Bench:
                 problem = "does not have all chunks on one node"
             elif place.arrangement is Arrangement.SCATTER and (placed.sum(axis=1) > 1).any():
                 problem = "has several chunks on a node"
-            elif not self._kinds_match(asked.features, plan.nodes[own], placed):
+            elif not self._kinds_match(requested.features, plan.nodes[own], placed):
                 problem = "has a chunk on a node that does not match its constraint"
             if problem:
                 self.blame(np.array([row]), problem)
@@ -388,11 +388,11 @@ class _Bench:
         job = self.job[self.row_of]
         want: NDArray[np.int64] = jobs.per_node[job] + jobs.per_task[job] * plan.tasks[:, None]
         for row in self._of_several_kinds():
-            asked = jobs.chunks[self.job[row]]
+            requested = jobs.chunks[self.job[row]]
             own = slice(int(plan.indptr[row]), int(plan.indptr[row + 1]))
-            n_kinds = min(len(asked.wants), self._groups.shape[1])
-            each = np.array(asked.wants[:n_kinds], dtype=np.int64)
-            want[own] = self._groups[own, :n_kinds] @ each + np.array(asked.per_node)
+            n_kinds = min(len(requested.wants), self._groups.shape[1])
+            each = np.array(requested.wants[:n_kinds], dtype=np.int64)
+            want[own] = self._groups[own, :n_kinds] @ each + np.array(requested.per_node)
         return want
 
     def _nodes_of(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.intp]]:

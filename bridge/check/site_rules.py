@@ -260,12 +260,16 @@ def _protections(world: CheckedAmounts, protect: Protection) -> Found:
 def _unprotected(world: CheckedAmounts, at: int, protected: int) -> Ints:
     """(R,) the use of a node by chunks that do not request a protected resource others request."""
     none = np.zeros(world.want.shape[1], dtype=np.int64)
-    asked = world.snapshot.jobs.chunks[world.job[world.entry_row[at]]]
+    requested = world.snapshot.jobs.chunks[world.job[world.entry_row[at]]]
     groups = world.plan.groups
-    if asked is None or groups is None or asked.request.place.arrangement is Arrangement.PACK:
+    if (
+        requested is None
+        or groups is None
+        or requested.request.place.arrangement is Arrangement.PACK
+    ):
         return none
-    for kind, count in enumerate(groups[world.entry[at], : len(asked.wants)].tolist()):
-        each = np.array(asked.wants[kind], dtype=np.int64) + np.array(asked.per_node)
+    for kind, count in enumerate(groups[world.entry[at], : len(requested.wants)].tolist()):
+        each = np.array(requested.wants[kind], dtype=np.int64) + np.array(requested.per_node)
         if count and not each[protected]:
             none += count * each
     return none

@@ -62,9 +62,9 @@ def broken_start_widths(snapshot: Snapshot, widths: StartWidths) -> list[tuple[s
         allowed = WidthRule(int(jobs.width_rule[job])).allows(nodes)
         if not max(jobs.min_start[job], 1) <= nodes <= jobs.max_start[job] or not allowed:
             found.append((job_id, f"is planned on {nodes} nodes, which it does not allow"))
-        asked, asked_s = int(jobs.min_nodes[job]), int(jobs.time_limit_s[job])
-        perfect_s = -(-asked_s * asked // max(nodes, 1))
-        if not min(asked_s, perfect_s) <= limit_s <= max(asked_s, perfect_s):
+        requested, requested_s = int(jobs.min_nodes[job]), int(jobs.time_limit_s[job])
+        perfect_s = -(-requested_s * requested // max(nodes, 1))
+        if not min(requested_s, perfect_s) <= limit_s <= max(requested_s, perfect_s):
             found.append((job_id, f"is planned for {limit_s} s on {nodes} nodes"))
     return found
 
@@ -78,9 +78,9 @@ def _fine(snapshot: Snapshot, widths: StartWidths) -> list[bool]:
     for column in (jobs.chunks[job], jobs.required[job]):
         if np.count_nonzero(column):
             fine &= ~column.astype(bool)
-    asked_s = jobs.time_limit_s[job]
-    perfect_s = -(-asked_s * jobs.min_nodes[job] // np.maximum(widths.nodes, 1))
-    fine &= widths.time_limit_s >= np.minimum(asked_s, perfect_s)
-    fine &= widths.time_limit_s <= np.maximum(asked_s, perfect_s)
+    requested_s = jobs.time_limit_s[job]
+    perfect_s = -(-requested_s * jobs.min_nodes[job] // np.maximum(widths.nodes, 1))
+    fine &= widths.time_limit_s >= np.minimum(requested_s, perfect_s)
+    fine &= widths.time_limit_s <= np.maximum(requested_s, perfect_s)
     found: list[bool] = fine.tolist()
     return found

@@ -113,7 +113,7 @@ class LauncherLink:
         self.outcome("cancelled", number, reason="The launcher did not answer.")
         return False
 
-    def asked(self, timeout_s: float = 0.0) -> Any:
+    def requested(self, timeout_s: float = 0.0) -> Any:
         """The requested change, if there is one, or the first within this time."""
         found = None
         while (message := self.hear(0.0 if found else timeout_s)) is not None:

@@ -61,7 +61,7 @@ class Elastic:
         self.joining, self._engine = False, ""
         self._link: LauncherLink | None = None
         self._port, self._park, self._id = "", "", ""
-        self._asked: Any = None
+        self._requested: Any = None
         role = env("ROLE") if env("") else ""
         if role == "test":
             self._self_test()
@@ -137,16 +137,16 @@ class Elastic:
         """Whether to change now; the same in all processes."""
         if self.joining or not self._engine:
             return self.joining
-        asked = None
+        requested = None
         if self.comm.rank == 0 and self._link is not None:
             with contextlib.suppress(OSError):
-                asked = self._link.asked()
-                if asked is not None and not self._link.may_begin(asked["id"]):
-                    asked = None
-        self._asked = self.comm.bcast(asked)
-        if self._asked is not None:
-            self._id, self._park = self._asked["id"], self._asked["park"]
-        return self._asked is not None
+                requested = self._link.requested()
+                if requested is not None and not self._link.may_begin(requested["id"]):
+                    requested = None
+        self._requested = self.comm.bcast(requested)
+        if self._requested is not None:
+            self._id, self._park = self._requested["id"], self._requested["park"]
+        return self._requested is not None
 
     def need(self, minimum: int, maximum: int) -> None:
         """Tells the scheduler how many nodes the program can use from now on."""
@@ -161,15 +161,15 @@ class Elastic:
         window = self._begin(phase)
         yield window
         self._commit(window)
-        self.joining, self._asked = False, None
+        self.joining, self._requested = False, None
 
     def _begin(self, phase: int) -> Window:
         if self.joining and self._engine == "relaunch":
             return self._returned()
-        if self.joining or (self._asked["kind"] == "grow" and self._engine == "join"):
+        if self.joining or (self._requested["kind"] == "grow" and self._engine == "join"):
             return self._joined(phase)
-        if self._asked["kind"] == "shrink":
-            leaves = node() in self._asked["remove"]
+        if self._requested["kind"] == "shrink":
+            leaves = node() in self._requested["remove"]
             all_leave = self.comm.allgather(leaves)
             after = [rank for rank, leaving in enumerate(all_leave) if not leaving]
             return Window(self.comm, list(range(self.comm.size)), after, phase, "shrink")

@@ -65,7 +65,7 @@ class Program:
         if self._link is None:
             return None
         try:
-            request = self._link.asked(timeout_s)
+            request = self._link.requested(timeout_s)
             if request is None or not self._link.may_begin(request["id"]):
                 return None
         except OSError:

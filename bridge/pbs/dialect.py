@@ -77,16 +77,16 @@ class PbsDialect:
             memory_per_task_mib=stated.memory_per_node_mib,
         )
 
-    def state_demand(self, asked: NodeDemand, min_nodes: int) -> ControllerRequest | None:
+    def state_demand(self, requested: NodeDemand, min_nodes: int) -> ControllerRequest | None:
         """Returns tasks; None for amounts needed once on every node."""
-        if asked.cpus_per_node or asked.memory_per_node_mib or not asked.tasks:
+        if requested.cpus_per_node or requested.memory_per_node_mib or not requested.tasks:
             return None
         return ControllerRequest(
             min_nodes=min_nodes,
-            max_nodes=asked.max_nodes,
-            tasks=asked.tasks,
-            cpus_per_task=asked.cpus_per_task,
-            memory_per_node_mib=asked.memory_per_task_mib,
+            max_nodes=requested.max_nodes,
+            tasks=requested.tasks,
+            cpus_per_task=requested.cpus_per_task,
+            memory_per_node_mib=requested.memory_per_task_mib,
         )
 
     def takes_all_memory(self, accounting: Accounting, *, memory_stated: bool) -> bool:

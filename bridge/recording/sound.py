@@ -113,19 +113,19 @@ def _jobs(snapshot: Snapshot) -> Iterator[ColumnFault]:
     yield from _indexes("snapshot.jobs.coschedule", jobs.coschedule, len(Coschedule), none=True)
     if not all(jobs.partitions):
         yield "snapshot.jobs.partitions", "names none for some job"
-    for row, asked in enumerate(jobs.chunks):
-        if asked is not None and not _fits(asked, len(snapshot.resources)):
+    for row, requested in enumerate(jobs.chunks):
+        if requested is not None and not _fits(requested, len(snapshot.resources)):
             yield f"snapshot.jobs.chunks[{row}]", "does not fit the snapshot's resources"
 
 
-def _fits(asked: LoweredChunks, width: int) -> bool:
+def _fits(requested: LoweredChunks, width: int) -> bool:
     """Whether a request in chunks is valid in a cluster with `width` resources."""
-    kinds = asked.request.kinds
-    rows = (*asked.wants, asked.per_node)
+    kinds = requested.request.kinds
+    rows = (*requested.wants, requested.per_node)
     return (
-        len(kinds) == len(asked.wants) == len(asked.features) > 0
+        len(kinds) == len(requested.wants) == len(requested.features) > 0
         and all(len(row) == width and 0 <= min(row) <= max(row) < MAX for row in rows)
-        and all(0 < chunk.count < MAX for chunk in asked.request.chunks)
+        and all(0 < chunk.count < MAX for chunk in requested.request.chunks)
     )
 
 

@@ -24,7 +24,7 @@ MAX_UNTOLD: Final = 10_000
 class ResizeOutcome(StrEnum):
     """The result of a resize."""
 
-    ASKED = "asked"
+    REQUESTED = "asked"
     COMPLETED = "completed"
     WITHDRAWN = "withdrawn"
     FAILED = "failed"
@@ -33,7 +33,7 @@ class ResizeOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class JournalEntry:
-    """A resize that began (ASKED) or ended.
+    """A resize that began (REQUESTED) or ended.
 
     Attributes:
         before, after: nodes, as decided.
@@ -72,7 +72,7 @@ class Journal:
     def begun(self, change: OpenResize, now_s: int) -> None:
         """Records that a decided resize has begun."""
         self._began[change.id] = now_s
-        self._note(change, ResizeOutcome.ASKED, now_s, None, change.reason)
+        self._note(change, ResizeOutcome.REQUESTED, now_s, None, change.reason)
 
     def over(self, change: OpenResize, outcome: ResizeOutcome, now_s: int, why: str = "") -> None:
         """Records that a resize has ended."""

@@ -44,8 +44,8 @@ def wished(
         if len(held) + len(free) < width:
             return NO_RESIZES
         nodes = np.union1d(held, free[: width - len(held)])
-    asked = Resizes.of([(row, snapshot.now_s + 1, nodes.astype(np.int32), "as asked for")])
-    return permitted(snapshot, site, asked, order=order)
+    requested = Resizes.of([(row, snapshot.now_s + 1, nodes.astype(np.int32), "as asked for")])
+    return permitted(snapshot, site, requested, order=order)
 
 
 def _free(snapshot: Snapshot, plan: Plan, row: int) -> NDArray[np.int64]:

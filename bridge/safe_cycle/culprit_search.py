@@ -82,15 +82,15 @@ class CulpritSearch:
             self.general = True
         if self.general:
             return
-        asked = list[list[int]]()
+        requested = list[list[int]]()
         for group in first:
             own = [row for row in group if row in everyone]
             everyone.difference_update(own)
-            asked.append(own)
+            requested.append(own)
         users = snapshot.jobs.user
-        asked.append(sorted(everyone, key=lambda row: (str(users[row]), row)))
+        requested.append(sorted(everyone, key=lambda row: (str(users[row]), row)))
         with contextlib.suppress(BudgetSpent):
-            self._groups(snapshot, asked)
+            self._groups(snapshot, requested)
             found = self.culprits[RowKind.PENDING]
             if len(found) > 1 and not self.general:  # is something else the common cause?
                 rows, kept = sorted(found), set(found)
@@ -98,18 +98,18 @@ class CulpritSearch:
                 if not self._of_kinds(snapshot, {rows[0], rows[len(rows) // 2], rows[-1]}):
                     found.update(kept)
 
-    def _groups(self, snapshot: Snapshot, asked: list[list[int]]) -> None:
+    def _groups(self, snapshot: Snapshot, requested: list[list[int]]) -> None:
         found = self.culprits[RowKind.PENDING]
-        for at, group in enumerate(asked):
+        for at, group in enumerate(requested):
             try:
                 self._pending(snapshot, group)
                 if self.general:
                     return
-                rest = {row for later in asked[at + 1 :] for row in later}
+                rest = {row for later in requested[at + 1 :] for row in later}
                 if found and rest and not self._fails(snapshot, rest):
                     return
             except BudgetSpent:
-                self.open += asked[at + 1 : -1]  # the last ones are exactly all others
+                self.open += requested[at + 1 : -1]  # the last ones are exactly all others
                 raise
 
     def _others(self, snapshot: Snapshot) -> None:

@@ -72,25 +72,25 @@ def node_demand(stated: StatedRequest, low: int, high: int, accounting: Accounti
     )
 
 
-def state_demand(asked: NodeDemand, min_nodes: int) -> ControllerRequest | None:
+def state_demand(requested: NodeDemand, min_nodes: int) -> ControllerRequest | None:
     """Returns options that give a demand on nodes without hyper-threads.
 
     None if there are none: CPUs per node with CPUs per task, or memory per node with memory per
     task.
     """
-    cpus, per_cpu = asked.cpus_per_node, 0
-    if asked.tasks:
-        cpus = asked.cpus_per_task
-        per_cpu, rest = divmod(asked.memory_per_task_mib, max(cpus, 1))
-        if asked.cpus_per_node or rest or (per_cpu and asked.memory_per_node_mib):
+    cpus, per_cpu = requested.cpus_per_node, 0
+    if requested.tasks:
+        cpus = requested.cpus_per_task
+        per_cpu, rest = divmod(requested.memory_per_task_mib, max(cpus, 1))
+        if requested.cpus_per_node or rest or (per_cpu and requested.memory_per_node_mib):
             return None
     return ControllerRequest(
         min_nodes=min_nodes,
-        max_nodes=asked.max_nodes,
-        tasks=asked.tasks,
+        max_nodes=requested.max_nodes,
+        tasks=requested.tasks,
         cpus_per_task=cpus,
-        tasks_per_node=asked.max_tasks_per_node,
-        memory_per_node_mib=asked.memory_per_node_mib,
+        tasks_per_node=requested.max_tasks_per_node,
+        memory_per_node_mib=requested.memory_per_node_mib,
         memory_per_cpu_mib=per_cpu,
     )
 

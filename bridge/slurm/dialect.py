@@ -58,9 +58,9 @@ class SlurmDialect:
         """Returns the allocation by select/cons_tres; see `bridge.slurm.demand`."""
         return demand.node_demand(stated, min_nodes, max_nodes, accounting)
 
-    def state_demand(self, asked: NodeDemand, min_nodes: int) -> ControllerRequest | None:
+    def state_demand(self, requested: NodeDemand, min_nodes: int) -> ControllerRequest | None:
         """Returns options of sbatch; see `bridge.slurm.demand`."""
-        return demand.state_demand(asked, min_nodes)
+        return demand.state_demand(requested, min_nodes)
 
     def takes_all_memory(self, accounting: Accounting, *, memory_stated: bool) -> bool:
         """Returns whether it is --mem=0, or DefMemPerNode is unset; see `bridge.slurm.demand`."""

@@ -248,8 +248,8 @@ class Episode:
             job_cells(job, self.clock_s)
         ids = [*published.snapshot.jobs.id, *published.snapshot.running.id]
         if ids:
-            asked = self._what_if if self.rng.random() < 0.25 else None
-            explain(published, self.rng.choice(ids), asked)
+            requested = self._what_if if self.rng.random() < 0.25 else None
+            explain(published, self.rng.choice(ids), requested)
 
     def _what_if(self, published, row):
         """As the service finds it, but for its net: what is wrong is a fault here."""

@@ -76,8 +76,8 @@ def test_it_lands_on_one_switch(two: Cluster) -> None:
 
 def test_it_waits_where_no_switch_has_room_and_then_starts_on_two(two: Cluster) -> None:
     blocked(two, "n1", "n5")
-    asked_s = 25
-    job = wide(two, 4, f"--switches=1@0:{asked_s}")
+    requested_s = 25
+    job = wide(two, 4, f"--switches=1@0:{requested_s}")
     two.wait_for(
         "the reason",
         lambda: "waits for room on 1 leaf switch until" in two.run("schedbridge", "explain", job),
@@ -90,8 +90,8 @@ def test_it_waits_where_no_switch_has_room_and_then_starts_on_two(two: Cluster) 
     assert len(held) == 4
     assert set(held) & set(LEFT)
     assert set(held) & set(RIGHT)
-    assert asked_s <= waited_s(two, job) <= asked_s + 30
-    assert two.job(job)["Switches"] == f"1@00:00:{asked_s}"
+    assert requested_s <= waited_s(two, job) <= requested_s + 30
+    assert two.job(job)["Switches"] == f"1@00:00:{requested_s}"
 
 
 def test_it_starts_as_soon_as_one_switch_has_room(two: Cluster) -> None:

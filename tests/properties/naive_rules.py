@@ -33,7 +33,7 @@ class Held:
     start_s: int
     end_s: int
     who: Mapping[str, str]
-    asked: dict[str, int]
+    requested: dict[str, int]
     taken: dict[str, int]
     whole: bool
     limit_s: int = 0
@@ -122,7 +122,7 @@ class Naive:
         whole = bool(jobs.exclusive[job]) or part.exclusive
         each = dict(zip(self.resources, jobs.per_node[job].tolist(), strict=True))
         task = dict(zip(self.resources, jobs.per_task[job].tolist(), strict=True))
-        asked, has = dict.fromkeys(self.resources, 0), dict.fromkeys(self.resources, 0)
+        requested, has = dict.fromkeys(self.resources, 0), dict.fromkeys(self.resources, 0)
         nodes, parts = {}, {}
         chunks = jobs.chunks[job]
         packed = chunks is not None and (
@@ -171,18 +171,18 @@ class Naive:
                     ]
             nodes[node], parts[node] = use, mine
             for name in self.resources:
-                asked[name] += use[name]
+                requested[name] += use[name]
                 has[name] += self.capacity[node][name]
-        asked |= dict(zip(snapshot.licences, jobs.licences[job].tolist(), strict=True))
-        asked |= {"jobs": 1, "arrayjobs": int(jobs.array_tasks[job] > 0)}
-        taken = dict(asked)
+        requested |= dict(zip(snapshot.licences, jobs.licences[job].tolist(), strict=True))
+        requested |= {"jobs": 1, "arrayjobs": int(jobs.array_tasks[job] > 0)}
+        taken = dict(requested)
         if whole:
             for name in ("cpus", "mem_mib"):
-                taken[name] = max(asked[name], has[name])
+                taken[name] = max(requested[name], has[name])
         who = {"user": jobs.user[job], "account": jobs.account[job], "partition": part.name}
         return Held(
-            row, int(plan.start_s[row]), int(plan.end_s[row]), who, asked, taken, whole, limit_s,
-            nodes, parts, together=packed or not several,
+            row, int(plan.start_s[row]), int(plan.end_s[row]), who, requested, taken, whole,
+            limit_s, nodes, parts, together=packed or not several,
             watts=int(jobs.learnt_max_power_w[job] or jobs.max_power_w[job]),
         )  # fmt: skip
 
@@ -228,7 +228,10 @@ class Naive:
             if bound.what == TIME:
                 if not bound.minimum <= held.limit_s <= bound.maximum:
                     return False
-            elif held.asked.get(name, 0) < bound.minimum or held.taken.get(name, 0) > bound.maximum:
+            elif (
+                held.requested.get(name, 0) < bound.minimum
+                or held.taken.get(name, 0) > bound.maximum
+            ):
                 return False
         return True
 

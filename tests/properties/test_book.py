@@ -352,15 +352,15 @@ def test_revoke_and_book_again_is_identity(seed: int) -> None:
 @EXAMPLES
 def test_many_at_once_is_one_by_one(seed: int) -> None:
     one, many = Pair(random.Random(seed)), Pair(random.Random(seed))
-    asked = []
+    requested = []
     for _ in range(one.rng.randint(2, 10)):
         many.rng.setstate(one.rng.getstate())
         number, _ = one.request()
         assert many.request()[0] == number
         length, terms = one.rng.choice(one.lengths), one.terms()
-        asked.append((number, length, terms, *one.window(length)))
+        requested.append((number, length, terms, *one.window(length)))
     images = []
-    for job, (number, length, terms, earliest, latest) in enumerate(asked):
+    for job, (number, length, terms, earliest, latest) in enumerate(requested):
         found = one.book.find(number, length, terms_of(terms), earliest, latest)
         if found is not None:
             assert one.book.book(job, number, found[0], length, terms_of(terms), *found[1:])
@@ -368,16 +368,16 @@ def test_many_at_once_is_one_by_one(seed: int) -> None:
         rows = one.book.bookings()
         assert rows.job.tolist() == sorted(rows.job.tolist(), key=lambda j: (images[j], j))
     plan = many.book.plan_many(
-        job=np.arange(len(asked)),
-        request=ints([a[0] for a in asked], np.int32),
-        length=ints([a[1] for a in asked]),
-        not_before=ints([a[3] for a in asked]),
-        latest=ints([a[4] for a in asked]),
-        last=np.zeros(len(asked), dtype=np.bool_),
-        term_indptr=np.cumsum([0, *(len(a[2]) for a in asked)]),
-        term_constraint=ints([t.constraint for a in asked for t in a[2]], np.int32),
-        term_amount=ints([t.amount for a in asked for t in a[2]]),
-        term_mode=ints([t.mode for a in asked for t in a[2]], np.int8),
+        job=np.arange(len(requested)),
+        request=ints([a[0] for a in requested], np.int32),
+        length=ints([a[1] for a in requested]),
+        not_before=ints([a[3] for a in requested]),
+        latest=ints([a[4] for a in requested]),
+        last=np.zeros(len(requested), dtype=np.bool_),
+        term_indptr=np.cumsum([0, *(len(a[2]) for a in requested)]),
+        term_constraint=ints([t.constraint for a in requested for t in a[2]], np.int32),
+        term_amount=ints([t.amount for a in requested for t in a[2]]),
+        term_mode=ints([t.mode for a in requested for t in a[2]], np.int8),
     )
     assert plan.start.tolist() == images
     assert many.image() == one.image()

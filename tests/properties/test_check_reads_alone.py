@@ -50,9 +50,9 @@ def test_validities_are_in_force_at_the_same_seconds(seed: int) -> None:
         changes = datetime(2026, rng.choice((3, 4, 10, 11, 7)), 1, tzinfo=ZoneInfo("UTC"))
         from_s = int(changes.timestamp()) + rng.randrange(-10 * DAY_S, 30 * DAY_S)
         validity = a_validity(rng, from_s)
-        asked = (validity, zone, from_s, from_s + rng.choice((DAY_S, 10 * DAY_S, 60 * DAY_S)))
-        mine, theirs = checked_validity.windows(*asked), planned_validity.windows(*asked)
-        assert merged(mine, from_s) == merged(theirs, from_s), asked
+        requested = (validity, zone, from_s, from_s + rng.choice((DAY_S, 10 * DAY_S, 60 * DAY_S)))
+        mine, theirs = checked_validity.windows(*requested), planned_validity.windows(*requested)
+        assert merged(mine, from_s) == merged(theirs, from_s), requested
 
 
 @pytest.mark.parametrize(

@@ -70,9 +70,9 @@ def test_every_policy_plans_them(plan, seed):
 
 
 def test_an_order_of_jobs_that_ask_for_nothing_is_searched():
-    from tests.unit.core.test_order_arguments import ASKED, PROBLEM
+    from tests.unit.core.test_order_arguments import PROBLEM, REQUESTED
 
     nothing = np.zeros_like(PROBLEM.per_task)
     problem = dataclasses.replace(PROBLEM, per_task=nothing, per_node=nothing)
-    found = search_orders(problem, **ASKED)
+    found = search_orders(problem, **REQUESTED)
     assert sorted(found.order.tolist()) == [0, 1]

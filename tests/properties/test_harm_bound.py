@@ -22,13 +22,13 @@ from tests.workloads import ReferenceBackfill
 HOUR = 3600.0
 
 
-def cost(asked, start, minimum, waited, halves):
+def cost(requested, start, minimum, waited, halves):
     """The cost without breaches, in floating point."""
     has = (minimum != NEVER) & (start != NEVER)
-    late = np.maximum(start - asked.due, 0)[has]
+    late = np.maximum(start - requested.due, 0)[has]
     before = waited[has]
     more = ((before + late) / HOUR) ** (halves / 2) - (before / HOUR) ** (halves / 2)
-    return float((asked.weight[has] * HOUR * more).sum())
+    return float((requested.weight[has] * HOUR * more).sum())
 
 
 @each(seed=range(12))
@@ -36,8 +36,8 @@ def test_the_kernel_keeps_no_order_with_more_breaches(seed):
     rng = random.Random(seed)
     bound = 0
     for _ in range(25):
-        asked = Asked.of(random_case(rng), rng, lead=rng.choice([0, 0, 1]))
-        given = starts(asked.problem, asked.jobs(asked.orders[0]))
+        requested = Asked.of(random_case(rng), rng, lead=rng.choice([0, 0, 1]))
+        given = starts(requested.problem, requested.jobs(requested.orders[0]))
         n = len(given)
         slack = np.array([rng.choice([0, 0, 3, NEVER]) for _ in range(n)])
         latest = np.where(
@@ -47,14 +47,16 @@ def test_the_kernel_keeps_no_order_with_more_breaches(seed):
         halves = rng.choice([2, 3, 4, 6])
         found, free = (
             search_orders(
-                asked.problem, unit_indptr=asked.indptr, weight=asked.weight * 1000, due=asked.due,
-                orders=asked.orders, lead=asked.lead, effort=2000, steps=0, patience=20, seed=1,
-                latest=own, waited=waited, halves=halves,
+                requested.problem, unit_indptr=requested.indptr, weight=requested.weight * 1000,
+                due=requested.due, orders=requested.orders, lead=requested.lead, effort=2000,
+                steps=0, patience=20, seed=1, latest=own, waited=waited, halves=halves,
             )
             for own in (latest, None)
         )  # fmt: skip
         assert (found.start <= latest).all()
-        assert found.start.tolist() == starts(asked.problem, asked.jobs(found.order)).tolist()
+        assert (
+            found.start.tolist() == starts(requested.problem, requested.jobs(found.order)).tolist()
+        )
         assert found.bound <= found.cost * (1 + 1e-9)
         bound += bool((free.start > latest).any())
     assert bound  # without the bound, some start passes it
@@ -65,29 +67,33 @@ def test_few_units_get_the_best_order_within_the_bounds(seed):
     rng = random.Random(seed)
     for _ in range(4):
         case = random_case(rng)
-        asked = Asked.of(case._replace(jobs=case.jobs[:4]), rng)
-        asked = dataclasses.replace(asked, weight=asked.weight * 1000)
-        n = len(asked.weight)
-        given = starts(asked.problem, asked.jobs(asked.orders[0]))
+        requested = Asked.of(case._replace(jobs=case.jobs[:4]), rng)
+        requested = dataclasses.replace(requested, weight=requested.weight * 1000)
+        n = len(requested.weight)
+        given = starts(requested.problem, requested.jobs(requested.orders[0]))
         latest = np.where(given == NEVER, NEVER, given + rng.choice([0, 4])).astype(np.int64)
         waited = np.array([rng.choice([0, 7000]) for _ in range(n)], dtype=np.int64)
         halves = rng.choice([2, 4, 5])
         found = search_orders(
-            asked.problem, unit_indptr=asked.indptr, weight=asked.weight, due=asked.due,
-            orders=asked.orders, lead=asked.lead, effort=0, steps=0, patience=20, seed=1,
+            requested.problem, unit_indptr=requested.indptr, weight=requested.weight,
+            due=requested.due, orders=requested.orders, lead=requested.lead, effort=0, steps=0,
+            patience=20, seed=1,
             latest=latest, waited=waited, halves=halves,
         )  # fmt: skip
         minimum = np.array(
-            [starts(asked.problem, np.array([j, *np.delete(np.arange(n), j)]))[j] for j in range(n)]
+            [
+                starts(requested.problem, np.array([j, *np.delete(np.arange(n), j)]))[j]
+                for j in range(n)
+            ]
         )
         costs = []
-        for order in itertools.permutations(range(len(asked.indptr) - 1)):
-            start = starts(asked.problem, asked.jobs(np.array(order)))
+        for order in itertools.permutations(range(len(requested.indptr) - 1)):
+            start = starts(requested.problem, requested.jobs(np.array(order)))
             missed = (start == NEVER) & (minimum != NEVER)
             if (start <= latest).all() and not missed.any():
-                costs.append(cost(asked, start, minimum, waited, halves))
+                costs.append(cost(requested, start, minimum, waited, halves))
         if costs and not ((found.start == NEVER) & (minimum != NEVER)).any():
-            assert cost(asked, found.start, minimum, waited, halves) == pytest.approx(
+            assert cost(requested, found.start, minimum, waited, halves) == pytest.approx(
                 min(costs), rel=1e-6, abs=1.0
             )
             assert found.bound <= min(costs) * (1 + 1e-6) + n

@@ -92,10 +92,10 @@ class Asked:
         return np.concatenate([np.arange(self.indptr[u], self.indptr[u + 1]) for u in order])
 
     def search(self, **settings: Any):
-        asked = {"effort": 3000, "steps": 0, "patience": 20, "seed": 1} | settings
+        requested = {"effort": 3000, "steps": 0, "patience": 20, "seed": 1} | settings
         return search_orders(
             self.problem, unit_indptr=self.indptr, weight=self.weight, due=self.due,
-            orders=self.orders, lead=self.lead, **asked,
+            orders=self.orders, lead=self.lead, **requested,
         )  # fmt: skip
 
 
@@ -103,10 +103,10 @@ class Asked:
 def test_steps_bound_a_search_and_nothing_else_does(seed: int) -> None:
     """The same steps, the same answer; more of them, none that is worse; and they are kept to."""
     rng = random.Random(seed)
-    asked = Asked.of(random_case(rng), rng, lead=0)
+    requested = Asked.of(random_case(rng), rng, lead=0)
     costs = []
     for steps in (1, 20_000, 200_000, 2_000_000):
-        found, again = (asked.search(effort=0, steps=steps, patience=200) for _ in range(2))
+        found, again = (requested.search(effort=0, steps=steps, patience=200) for _ in range(2))
         assert found.order.tolist() == again.order.tolist()
         assert (found.steps, found.decodes, found.stopped) == (
             again.steps, again.decodes, again.stopped
@@ -121,9 +121,9 @@ def test_an_alarm_that_rings_ends_a_search_with_what_there_is() -> None:
     ended = 0
     for seed in range(20):
         rng = random.Random(seed)
-        asked = Asked.of(random_case(rng), rng, lead=0)
-        found = asked.search(effort=0, patience=100_000, alarm=ClockAlarm(0))
-        assert sorted(found.order.tolist()) == list(range(len(asked.indptr) - 1))
+        requested = Asked.of(random_case(rng), rng, lead=0)
+        found = requested.search(effort=0, patience=100_000, alarm=ClockAlarm(0))
+        assert sorted(found.order.tolist()) == list(range(len(requested.indptr) - 1))
         ended += found.stopped == Stopped.BUDGET
     assert ended
 
@@ -133,12 +133,16 @@ def test_starts_are_those_of_the_planner_in_the_order_found(seed: int) -> None:
     rng = random.Random(seed)
     seen = set()
     for _ in range(40):
-        asked = Asked.of(random_case(rng), rng, lead=rng.choice([0, 0, 2]))
-        found = asked.search(seed=rng.randint(0, 9))
+        requested = Asked.of(random_case(rng), rng, lead=rng.choice([0, 0, 2]))
+        found = requested.search(seed=rng.randint(0, 9))
         seen.add(found.decoding)
-        assert sorted(found.order.tolist()) == list(range(len(asked.indptr) - 1))
-        assert found.order[: asked.lead].tolist() == asked.orders[0][: asked.lead].tolist()
-        assert found.start.tolist() == starts(asked.problem, asked.jobs(found.order)).tolist()
+        assert sorted(found.order.tolist()) == list(range(len(requested.indptr) - 1))
+        assert (
+            found.order[: requested.lead].tolist() == requested.orders[0][: requested.lead].tolist()
+        )
+        assert (
+            found.start.tolist() == starts(requested.problem, requested.jobs(found.order)).tolist()
+        )
         assert found.bound <= found.cost <= found.family_cost <= found.given_cost
     assert seen == set(Decoding)
 
@@ -147,15 +151,18 @@ def test_starts_are_those_of_the_planner_in_the_order_found(seed: int) -> None:
 def test_costs_what_it_says(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(20):
-        asked = Asked.of(random_case(rng), rng)
-        found = asked.search()
+        requested = Asked.of(random_case(rng), rng)
+        found = requested.search()
         n = len(found.start)
         minimum = np.array(
-            [starts(asked.problem, np.array([j, *np.delete(np.arange(n), j)]))[j] for j in range(n)]
+            [
+                starts(requested.problem, np.array([j, *np.delete(np.arange(n), j)]))[j]
+                for j in range(n)
+            ]
         )
-        assert found.cost == cost(asked.weight, asked.due, found.start, minimum)
-        given = starts(asked.problem, asked.jobs(asked.orders[0]))
-        assert found.given_cost == cost(asked.weight, asked.due, given, minimum)
+        assert found.cost == cost(requested.weight, requested.due, found.start, minimum)
+        given = starts(requested.problem, requested.jobs(requested.orders[0]))
+        assert found.given_cost == cost(requested.weight, requested.due, given, minimum)
 
 
 @each(seed=range(20))
@@ -163,12 +170,12 @@ def test_no_order_goes_below_the_bound_and_few_units_are_solved(seed: int) -> No
     rng = random.Random(seed)
     for _ in range(5):
         case = random_case(rng)
-        asked = Asked.of(case._replace(jobs=case.jobs[:5]), rng)
-        found = asked.search(effort=0)
+        requested = Asked.of(case._replace(jobs=case.jobs[:5]), rng)
+        found = requested.search(effort=0)
         assert found.stopped in (Stopped.BOUND, Stopped.EXHAUSTED)
         costs = []
-        for order in itertools.permutations(range(len(asked.indptr) - 1)):
-            one = dataclasses.replace(asked, orders=np.array([order], dtype=np.int32))
+        for order in itertools.permutations(range(len(requested.indptr) - 1)):
+            one = dataclasses.replace(requested, orders=np.array([order], dtype=np.int32))
             costs.append(one.search(effort=1).given_cost)
         assert found.cost == min(costs)
         assert found.bound <= min(costs)
@@ -177,7 +184,7 @@ def test_no_order_goes_below_the_bound_and_few_units_are_solved(seed: int) -> No
 @each(seed=range(5))
 def test_the_same_seed_and_effort_give_the_same_order(seed: int) -> None:
     rng = random.Random(seed)
-    asked = Asked.of(random_case(rng), rng)
-    first, second = asked.search(seed=seed), asked.search(seed=seed)
+    requested = Asked.of(random_case(rng), rng)
+    first, second = requested.search(seed=seed), requested.search(seed=seed)
     assert first.order.tolist() == second.order.tolist()
     assert first.booked == second.booked

@@ -81,12 +81,12 @@ def naive(world, rules, row, width):
         return False
     if width < held:
         return True
-    asked = running.requested_nodes[row] or held
+    requested = running.requested_nodes[row] or held
     since_s = NOW_S - running.resized_s[row] if running.resized_s[row] else 10**9
     return all(
         since_s >= one.apart_s
         and (one.per_hour is None or running.user_resizes[row] < one.per_hour)
-        and (one.extra_nodes is None or width <= asked + one.extra_nodes)
+        and (one.extra_nodes is None or width <= requested + one.extra_nodes)
         for one in mine
     )
 
@@ -109,8 +109,8 @@ def test_one_resize_is_judged_as_the_oracle_judges_it(seed, rules, data):
     if not choices:
         return
     width = data.draw(st.sampled_from(choices))
-    asked = Resizes.of([(row, NOW_S + 5, to_width(world, row, width), "")])
-    assert bool(len(permitted(world, site, asked))) == naive(world, rules, row, width)
+    requested = Resizes.of([(row, NOW_S + 5, to_width(world, row, width), "")])
+    assert bool(len(permitted(world, site, requested))) == naive(world, rules, row, width)
     maximum, why = ResizeBounds(world, rules).maximum(row)
     if width > held:
         assert (width <= maximum) == naive(world, rules, row, width)
@@ -174,13 +174,13 @@ def test_a_plan_that_breaks_a_limit_is_refused_with_its_name():
     free = replace(free, requested_nodes=np.diff(free.indptr), resized_s=np.zeros(6, np.int64))
     world = replace(world, running=free)
     width = int(np.diff(free.indptr)[0]) + 2
-    asked = Resizes.of([(0, NOW_S + 5, to_width(world, 0, width), "")])
-    plan = replace(run(world, Memory(), build(parse_policy("easy"))), resizes=asked)
+    requested = Resizes.of([(0, NOW_S + 5, to_width(world, 0, width), "")])
+    plan = replace(run(world, Memory(), build(parse_policy("easy"))), resizes=requested)
     assert check(world, Site(), plan) == ()
     site = Site(resizes=(ResizeLimit(ConsumerKind.USER, "*", extra_nodes=1),))
     (said,) = check(world, site, plan)
     assert "planning.resizes: extra_nodes" in str(said)
-    order = permitted(world, site, asked, order=True)
+    order = permitted(world, site, requested, order=True)
     assert len(order) == 1
     kept = replace(world, running=replace(free, keeps_nodes=np.ones(6, bool)))
-    assert not len(permitted(kept, Site(), asked, order=True))
+    assert not len(permitted(kept, Site(), requested, order=True))

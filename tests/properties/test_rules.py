@@ -154,12 +154,14 @@ class Seconds:
 
     def lets_in(self, pool: FreePool, job: a_job) -> bool:
         who = consumers(job)
-        asked = {**uses(job), TIME: job.limit_s}
+        requested = {**uses(job), TIME: job.limit_s}
         return any(
             (access.users is None or who[ConsumerKind.USER] in access.users)
             and (access.accounts is None or who[ConsumerKind.ACCOUNT] in access.accounts)
             and (access.partitions is None or who[ConsumerKind.PARTITION] in access.partitions)
-            and all(bound.minimum <= asked[bound.what] <= bound.maximum for bound in access.bounds)
+            and all(
+                bound.minimum <= requested[bound.what] <= bound.maximum for bound in access.bounds
+            )
             for access in pool.access
         )
 

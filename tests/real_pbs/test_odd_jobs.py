@@ -54,11 +54,11 @@ class Submitter:
 
     def submit(self, **attributes):
         """Returns the id; None: the server refuses."""
-        asked = {
+        requested = {
             "Resource_List": ONE, "Mail_Points": "n", "Output_Path": "/dev/null",
             "Error_Path": "/dev/null", **attributes,
         }  # fmt: skip
-        listed = AttributeList.set_to(asked)
+        listed = AttributeList.set_to(requested)
         found = self.call(self.connection, listed.head, str(self.script).encode(), None, None)
         return found.decode() if found else None
 

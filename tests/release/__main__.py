@@ -48,8 +48,8 @@ def main() -> int:
         return 2
     print(table(runs))
     latest = {run.suite: run for run in runs}
-    asked = given.only or names
-    return 0 if all(name in latest and latest[name].result == PASSED for name in asked) else 1
+    requested = given.only or names
+    return 0 if all(name in latest and latest[name].result == PASSED for name in requested) else 1
 
 
 def _commit() -> str:

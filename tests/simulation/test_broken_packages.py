@@ -59,11 +59,11 @@ def test_any_other_configuration_is_served_and_both_are_named(home, environment,
     monkeypatch.setattr(services, "ENVIRONMENT", environment)
     with a_process(home):
         for command in (["status"], ["policy", "show"]):
-            asked = [*command, "--socket", home / "o" / "s"]
-            left_out = json.loads(run(*asked, "--json").stdout)["left_out"]
+            requested = [*command, "--socket", home / "o" / "s"]
+            left_out = json.loads(run(*requested, "--json").stdout)["left_out"]
             assert [text.split(":")[0] for text in left_out] == [
                 "package colours", "package painting",
             ]  # fmt: skip
-            assert run(*asked).stdout.count("left out") == 2
+            assert run(*requested).stdout.count("left out") == 2
     log = (home / "log").read_text()
     assert log.count("left out: package colours") == log.count("left out: package painting") == 1

@@ -360,8 +360,8 @@ def test_resources_that_the_cluster_does_not_have_are_told_once_per_change(home)
         assert found["unknown_resources"] == ["gpuu"]
         assert "does not have: gpuu" in run("status", "--socket", home / "o" / "s").stdout
         assert "no resource gpuu" in run("policy", "show", "--socket", home / "o" / "s").stdout
-        asked = run("policy", "show", "--socket", home / "o" / "s", "--json").stdout
-        assert json.loads(asked)["unknown_resources"] == ["gpuu"]
+        requested = run("policy", "show", "--socket", home / "o" / "s", "--json").stdout
+        assert json.loads(requested)["unknown_resources"] == ["gpuu"]
         for resources, told in (
             (("gpuu", "fpgaa"), words + "fpgaa, gpuu"),
             (("cpus",), "name only resources the cluster has"),

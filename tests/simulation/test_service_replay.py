@@ -122,14 +122,14 @@ def test_the_wire_changes_nothing_while_nodes_and_jobs_are_lost(home, seed):
 def test_a_service_that_restarts_in_mid_stream_is_told_everything_again(home):
     """Slow: replays a trace through two services."""
     workload, system = random_workload(3, n_jobs=100, processors=16), pool_of(16)
-    asked = [0]
+    requested = [0]
     with RemoteDecider(controller_of(home)) as remote:
         current = [a_service(home, policy="easy")]
         current[0].__enter__()
 
         def decide(snapshot):
-            asked[0] += 1
-            if asked[0] % 40 == 0:
+            requested[0] += 1
+            if requested[0] % 40 == 0:
                 current[0].__exit__(None, None, None)
                 with pytest.raises(Unreachable):
                     remote.decide(snapshot)
@@ -142,20 +142,20 @@ def test_a_service_that_restarts_in_mid_stream_is_told_everything_again(home):
             served = simulate(workload, system, decide)
         finally:
             current[0].__exit__(None, None, None)
-    assert asked[0] > 80
+    assert requested[0] > 80
     assert_same(served, simulate(workload, system, in_process("easy")))
 
 
 def test_a_stranger_who_calls_in_between_costs_a_full_report_only(home):
     """Another controller of the same epoch messes generations up; a newer one takes over."""
     workload, system = random_workload(5, n_jobs=60, processors=16), pool_of(16)
-    asked = [0]
+    requested = [0]
     with a_service(home, policy="easy") as service, RemoteDecider(controller_of(home)) as remote:
         cycles = service.scheduling.cycles
 
         def decide(snapshot):
-            asked[0] += 1
-            if asked[0] % 10 == 0:  # a reply that was lost on its way
+            requested[0] += 1
+            if requested[0] % 10 == 0:  # a reply that was lost on its way
                 epoch, held = cycles.session.epoch, cycles.session.generation
                 cycles.run(a_delta(held, epoch=epoch, now_s=snapshot.now_s))
             return remote.decide(snapshot)

@@ -115,8 +115,8 @@ class OnSharedNodes:
             a_workload(jobs, self.system.processors), queue=np.array(queues)
         )
         if node_requests is not None:
-            asked = np.array(node_requests, dtype=object)
-            self.workload = dataclasses.replace(self.workload, node_requests=asked)
+            requested = np.array(node_requests, dtype=object)
+            self.workload = dataclasses.replace(self.workload, node_requests=requested)
 
     def refusals(self, *starts):
         """Each start as (job row, partition, {node: tasks}); all in the first second."""

@@ -186,31 +186,31 @@ def demand(snapshot):
 
 
 def test_what_a_job_takes_of_a_node_is_decoded_by_the_rules_of_its_dialect(other):
-    asked = {"tasks": 3, "cpus_per_task": 1, "memory_per_node_mib": 100}
-    assert demand(decoded(other, **asked)) == (3, [0, 0], [1, 100], False)
-    assert demand(decoded("slurm", **asked)) == (2, [0, 100], [2, 0], False)
+    requested = {"tasks": 3, "cpus_per_task": 1, "memory_per_node_mib": 100}
+    assert demand(decoded(other, **requested)) == (3, [0, 0], [1, 100], False)
+    assert demand(decoded("slurm", **requested)) == (2, [0, 100], [2, 0], False)
 
 
 def test_what_a_job_does_not_state_is_taken_by_the_rules_of_its_dialect(other):
-    asked = {"tasks": 3, "cpus_per_task": 1}
-    assert demand(decoded(other, **asked)) == (3, [0, 0], [1, 0], False)
-    assert demand(decoded("slurm", **asked)) == (2, [0, 0], [2, 0], True)
+    requested = {"tasks": 3, "cpus_per_task": 1}
+    assert demand(decoded(other, **requested)) == (3, [0, 0], [1, 0], False)
+    assert demand(decoded("slurm", **requested)) == (2, [0, 0], [2, 0], True)
 
 
 def test_a_request_that_a_dialect_cannot_understand_holds_its_job(other):
-    asked = {"tasks": 3, "memory_per_cpu_mib": 10}
-    refused = decoded(other, **asked).jobs
+    requested = {"tasks": 3, "memory_per_cpu_mib": 10}
+    refused = decoded(other, **requested).jobs
     assert refused.hold[0] == Hold.BAD_REQUEST
     assert refused.hold_text[0] == "asks for memory per CPU, which this server does not know"
-    assert decoded("slurm", **asked).jobs.hold[0] == Hold.NONE
+    assert decoded("slurm", **requested).jobs.hold[0] == Hold.NONE
 
 
 def test_chunks_are_compared_with_what_the_controller_of_the_dialect_holds(other):
     chunks = pb.Chunks(chunks="3:ncpus=2:mem=10mb")
-    asked = {"tasks": 3, "cpus_per_task": 1, "chunks": chunks}
-    assert decoded(other, **asked).jobs.hold[0] == Hold.NONE
-    assert decoded("slurm", **asked).jobs.hold_text[0].startswith("--chunks mean 6 CPUs, Slurm")
-    named = decoded(other, required_nodes="n1", **asked).jobs
+    requested = {"tasks": 3, "cpus_per_task": 1, "chunks": chunks}
+    assert decoded(other, **requested).jobs.hold[0] == Hold.NONE
+    assert decoded("slurm", **requested).jobs.hold_text[0].startswith("--chunks mean 6 CPUs, Slurm")
+    named = decoded(other, required_nodes="n1", **requested).jobs
     assert named.hold_text[0] == "-l host beside -l select: give host= in the chunks"
     nonsense = decoded(other, tasks=3, chunks=pb.Chunks(chunks="ncpus=")).jobs
     assert nonsense.hold_text[0].startswith("-l select: ")

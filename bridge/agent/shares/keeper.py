@@ -48,7 +48,7 @@ LOOK_S: Final = 0.5
 """Between two passes."""
 ABSENT_S: Final = 120.0
 """Without a service, a job without processes for this long has ended."""
-_ASKED: Final = 16
+_REQUESTED: Final = 16
 """Processes of a job that are checked for a pending SIGKILL."""
 _SIGKILL_BIT: Final = 1 << 8
 
@@ -246,8 +246,8 @@ class ShareKeeper:
         """The share that a job has if all of its processes are being killed (rule 3)."""
         if not share.milli_cpus and share.weight >= USUAL_WEIGHT:
             return share
-        asked = list(islice(method.processes(share.key), _ASKED))
-        if asked and all(self._is_killed(pid) for pid in asked):
+        requested = list(islice(method.processes(share.key), _REQUESTED))
+        if requested and all(self._is_killed(pid) for pid in requested):
             return replace(share, milli_cpus=0, weight=max(share.weight, USUAL_WEIGHT))
         return share
 

@@ -79,7 +79,7 @@ class RunSession:
                         observe=self._board.observe, stop=stop,
                         provenance=lambda: provenance(self._arguments),
                     )  # fmt: skip
-                self.stopped = stop.asked > 0
+                self.stopped = stop.requested > 0
                 if self.stopped or not self._more():
                     return
 

@@ -39,7 +39,7 @@ _MAX = 256 * files.MIB
 def import_(given: ImportOptions) -> None:
     """Read a site's accounting, replace names by pseudonyms, and write a workload for simulate."""
     given.check()
-    period = _Period.of(given.since, given.until, asked=not given.accounting)
+    period = _Period.of(given.since, given.until, requested=not given.accounting)
     key = None if given.keep_names else read_or_make_secret(given.secret)
     name = given.name
     if not name and key is not None and given.accounting:
@@ -84,9 +84,11 @@ def _read(given: ImportOptions, name: str, period: "_Period") -> _Source:
 
 def _ask(name: str, period: "_Period", reader: str) -> _Source:
     """Asks the Slurm of this machine."""
-    asked = ask_slurm(period.since_s, period.until_s, reader)
-    about = {"Slurm": asked.version}
-    return _Source(name or asked.cluster, asked.found, asked.system, about, asked.notes)
+    requested = ask_slurm(period.since_s, period.until_s, reader)
+    about = {"Slurm": requested.version}
+    return _Source(
+        name or requested.cluster, requested.found, requested.system, about, requested.notes
+    )
 
 
 def _written(
@@ -119,10 +121,12 @@ class _Period:
     until_s: int
 
     @classmethod
-    def of(cls, since: str, until: str, *, asked: bool) -> "_Period":
+    def of(cls, since: str, until: str, *, requested: bool) -> "_Period":
         now_s = int(time.time())
         until_s = _time(until, "until", now_s) if until else now_s + 1
-        since_s = _time(since, "since", now_s) if since else until_s - 30 * 86_400 if asked else 0
+        since_s = (
+            _time(since, "since", now_s) if since else until_s - 30 * 86_400 if requested else 0
+        )
         if since_s >= until_s:
             raise ConfigError("since", "is not before --until")
         return cls(since_s, until_s)

@@ -94,5 +94,5 @@ class Boot(Core):
         ):
             return
         self._app(op="start", engine=record.engine)
-        if record.stage is LauncherStage.ASKED:
+        if record.stage is LauncherStage.REQUESTED:
             self._ask()

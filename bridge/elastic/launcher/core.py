@@ -24,7 +24,7 @@ KEPT: Final = 100
 
 @dataclass(frozen=True)
 class StageLimits:
-    """Time limits of the stages, s. STARTING and ASKED have the time that the agent gave."""
+    """Time limits of the stages, s. STARTING and REQUESTED have the time that the agent gave."""
 
     test_s: float = 40.0
     leave_s: float = 15.0
@@ -178,7 +178,7 @@ class Core:
                 if step.name == record.joiner:
                     step.counts = False
                     self._stop(step)
-            if record.engine == "relaunch" and record.stage is not LauncherStage.ASKED:
+            if record.engine == "relaunch" and record.stage is not LauncherStage.REQUESTED:
                 self._new("clean", tuple(dict.fromkeys(record.nodes + record.target)), counts=False)
             record.change = None
         self._to(LauncherStage.FINISHING, 1.0 if self._code() else self.limits.finish_s)

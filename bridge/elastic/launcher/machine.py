@@ -8,7 +8,7 @@ repeated, and is ignored.
 Rules
     1. A change is refused unless it fits the nodes where the processes run; one at a time.
     2. Grow by join: start the new processes (STARTING), tell the program when they are ready
-       (ASKED), let it begin (GOING). Until it begins, the change can be cancelled: the new
+       (REQUESTED), let it begin (GOING). Until it begins, the change can be cancelled: the new
        processes are ended (UNDOING).
     3. Shrink by join: tell the program, let it begin, wait for those that leave (LEAVING).
     4. Relaunch: tell the program, let it begin; its processes park their data and end (PARKED), and
@@ -89,7 +89,7 @@ class MpiLauncher(Boot, Relaunch):
                 step.code = event.code
                 self._ended(step)
         elif isinstance(event, Grow | Shrink):
-            self._asked(event)
+            self._requested(event)
         elif isinstance(event, Withdraw) and (
             record.change is None or record.change.id != event.id
         ):
@@ -124,7 +124,7 @@ class MpiLauncher(Boot, Relaunch):
 
     # ------------------------------------------------------------------ a change
 
-    def _asked(self, change: Grow | Shrink) -> None:
+    def _requested(self, change: Grow | Shrink) -> None:
         record = self.record
         if change.id in record.results:
             self._out.append(TellAgent(record.results[change.id]))
@@ -167,16 +167,16 @@ class MpiLauncher(Boot, Relaunch):
             record.joiner = self._new("joiner", added)
             self._out.append(TellAgent(Progress(change.id, "starting")))
         else:
-            self._to(LauncherStage.ASKED, change.within_s)
+            self._to(LauncherStage.REQUESTED, change.within_s)
             self._ask()
 
     def _ready(self, _: Ready) -> None:
-        self._to(LauncherStage.ASKED, keep=True)
+        self._to(LauncherStage.REQUESTED, keep=True)
         self._ask()
 
     def _go(self, event: Begin) -> None:
         record = self.record
-        if record.stage is LauncherStage.ASKED and record.change is not None:
+        if record.stage is LauncherStage.REQUESTED and record.change is not None:
             self._out.append(TellAgent(Progress(record.change.id, "window")))
         self._to(LauncherStage.GOING)
         self._app(op="go", id=event.id)
@@ -217,7 +217,7 @@ class MpiLauncher(Boot, Relaunch):
     def _call_off(self, why: str) -> None:
         """Cancels a change before it has begun: new processes, if any, are ended."""
         record = self.record
-        if record.stage is LauncherStage.ASKED:
+        if record.stage is LauncherStage.REQUESTED:
             self._app(op="withdraw", id=str(record.serial))
         record.why = why
         joiner = record.step(record.joiner) if record.joiner else None
@@ -259,10 +259,10 @@ class MpiLauncher(Boot, Relaunch):
             step.counts = False
             self._stop(step, hard=True)  # its srun has ended, its processes may not have
             record.joiner = self._new("joiner", step.nodes)
-        elif stage in (LauncherStage.STARTING, LauncherStage.ASKED):
+        elif stage in (LauncherStage.STARTING, LauncherStage.REQUESTED):
             self._call_off(f"The new processes ended with code {step.code}.")
         # While the change goes on, accept fails, or `done` finds the code.
-        return stage in (LauncherStage.STARTING, LauncherStage.ASKED, LauncherStage.GOING)
+        return stage in (LauncherStage.STARTING, LauncherStage.REQUESTED, LauncherStage.GOING)
 
     def _main_ended(self, step: Step) -> bool:
         """Processes have ended; returns whether those of the program, for a restart or a test."""
@@ -293,9 +293,9 @@ class MpiLauncher(Boot, Relaunch):
         (LauncherStage.TESTING, Tested): "_tested",
         (LauncherStage.STARTING, Ready): "_ready",
         (LauncherStage.STARTING, Withdraw): "_withdraw",
-        (LauncherStage.ASKED, Begin): "_go",
-        (LauncherStage.ASKED, Withdraw): "_withdraw",
-        (LauncherStage.ASKED, Cancelled): "_cancelled",
+        (LauncherStage.REQUESTED, Begin): "_go",
+        (LauncherStage.REQUESTED, Withdraw): "_withdraw",
+        (LauncherStage.REQUESTED, Cancelled): "_cancelled",
         (LauncherStage.GOING, Begin): "_go",
         (LauncherStage.GOING, Done): "_done",
         (LauncherStage.GOING, Cancelled): "_cancelled",
@@ -308,7 +308,7 @@ class MpiLauncher(Boot, Relaunch):
     LATE: ClassVar[dict[LauncherStage, str]] = {
         LauncherStage.TESTING: "_test_late",
         LauncherStage.STARTING: "_start_late",
-        LauncherStage.ASKED: "_ask_late",
+        LauncherStage.REQUESTED: "_ask_late",
         LauncherStage.LEAVING: "_leave_late",
         LauncherStage.UNDOING: "_undo_late",
         LauncherStage.PARKED: "_park_late",

@@ -62,7 +62,7 @@ class ProgramMachine(MpiLauncher):
         if isinstance(change, Grow):
             self._work(record.target[len(record.nodes) :])
         if record.connected:
-            self._to(LauncherStage.ASKED, change.within_s)
+            self._to(LauncherStage.REQUESTED, change.within_s)
             self._ask()
         elif isinstance(change, Grow):
             self._done(Done(str(record.serial)))
@@ -107,7 +107,7 @@ class ProgramMachine(MpiLauncher):
 
     def _call_off(self, why: str) -> None:
         record = self.record
-        if record.stage is LauncherStage.ASKED:
+        if record.stage is LauncherStage.REQUESTED:
             self._app(op="withdraw", id=str(record.serial))
         record.why = why
         added = set(record.target) - set(record.nodes)
@@ -152,7 +152,7 @@ class ProgramMachine(MpiLauncher):
     TABLE: ClassVar[dict[tuple[LauncherStage, type], str]] = {
         **MpiLauncher.TABLE,
         (LauncherStage.RUNNING, Hello): "_hello",
-        (LauncherStage.ASKED, Hello): "_hello",
+        (LauncherStage.REQUESTED, Hello): "_hello",
         (LauncherStage.GOING, Hello): "_hello",
         (LauncherStage.LEAVING, Hello): "_hello",
         (LauncherStage.UNDOING, Hello): "_hello",

@@ -26,7 +26,7 @@ class LauncherStage(enum.Enum):
     """A change to be asked for."""
     STARTING = "starting"
     """Join, grow: the new processes to be ready. The program computes."""
-    ASKED = "asked"
+    REQUESTED = "asked"
     """The program to come to its next probe."""
     GOING = "going"
     """The program to have done it, or to have called it off. It cannot be called off from here."""

@@ -29,7 +29,7 @@ _JSON_FROM = (23, 11)
 
 
 @dataclass
-class Asked:
+class SiteRecords:
     """What a site's commands say.
 
     Attributes:
@@ -47,7 +47,7 @@ class Asked:
     notes: list[str] = field(default_factory=list)
 
 
-def ask_slurm(since_s: int, until_s: int, reader: str = "") -> Asked:
+def ask_slurm(since_s: int, until_s: int, reader: str = "") -> SiteRecords:
     """Asks for everything.
 
     Args:
@@ -92,7 +92,7 @@ def ask_slurm(since_s: int, until_s: int, reader: str = "") -> Asked:
         )
     except ValueError as error:
         raise ConfigError("scontrol", f"what it prints is not understood: {error}") from None
-    return Asked(found, version, cluster, system, notes)
+    return SiteRecords(found, version, cluster, system, notes)
 
 
 def _choose(version: str, notes: list[str]) -> str:
@@ -149,12 +149,12 @@ def _period(since_s: int, until_s: int) -> tuple[str, ...]:
 
 def _more(
     what: str,
-    asked: tuple[str, int],
+    requested: tuple[str, int],
     found: AccountingRecords,
     read: Callable[[str, str, AccountingRecords], None],
     notes: list[str],
 ) -> None:
-    columns, since_s = asked
+    columns, since_s = requested
     try:
         text = _run(
             "sacctmgr", "show", what, "--parsable2", f"start={format_instant(since_s)}",

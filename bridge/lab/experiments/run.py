@@ -41,7 +41,7 @@ _ERROR_LINES: Final = 12
 class Stop:
     """How often the user asked to stop."""
 
-    asked: int = 0
+    requested: int = 0
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def interruptible() -> Iterator[Stop]:
     stop = Stop()
 
     def ask(*_: object) -> None:
-        stop.asked += 1
+        stop.requested += 1
 
     before = {each: signal.signal(each, ask) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -135,12 +135,12 @@ class _Run:
     def to_the_end(self) -> list[CellResult]:
         waiting = list(reversed(self.orders))
         found: list[CellResult] = []
-        while self.flying or (waiting and not self.stop.asked):
+        while self.flying or (waiting and not self.stop.requested):
             self._count()
-            if self.stop.asked > 1:
+            if self.stop.requested > 1:
                 self._drop(self.flying)
                 break
-            if self.stop.asked:
+            if self.stop.requested:
                 self._recall()
             else:
                 while waiting and len(self.flying) < 2 * max(self.workers, 1) + 2:
@@ -208,7 +208,7 @@ class _Run:
             result, arrays = self._result(future, cell)
         except CancelledError:  # not by us: the scheduler was restarted, or its connection lost
             del self.flying[future.key]
-            if not self.stop.asked:
+            if not self.stop.requested:
                 self._submit(*next(order for order in self.orders if order[0] is cell))
             return None
         except TimeoutError:  # its worker has died, and Dask computes it again; or see _result

@@ -103,7 +103,7 @@ class ResizeBounds:
                 return f"keeps its nodes: by planning.resizes {whose} are never resized"
         return ""
 
-    def starts_as_asked(self, job: int) -> bool:
+    def starts_as_requested(self, job: int) -> bool:
         """Whether a waiting job would keep its nodes in some of its partitions (rule 6)."""
         jobs, partitions = self._snapshot.jobs, self._snapshot.partitions
         return any(
@@ -126,7 +126,7 @@ class ResizeBounds:
         if self._order or not self._named:
             return maximum, why
         width = int(running.indptr[row + 1] - running.indptr[row])
-        asked = int(running.requested_nodes[row]) or width
+        requested = int(running.requested_nodes[row]) or width
         user = str(running.user[row])
         for limit in self._limits(row):
             calm_s = int(running.resized_s[row]) + limit.apart_s
@@ -142,10 +142,10 @@ class ResizeBounds:
                     f"{int(running.user_resizes[row])} times within an hour, of "
                     f"{limit.per_hour} (planning.resizes: per_hour): ask again later"
                 )  # fmt: skip
-            if limit.extra_nodes is not None and asked + limit.extra_nodes < maximum:
-                maximum = max(asked + limit.extra_nodes, width)
+            if limit.extra_nodes is not None and requested + limit.extra_nodes < maximum:
+                maximum = max(requested + limit.extra_nodes, width)
                 why = (
-                    f"asked for {asked} nodes and may have {limit.extra_nodes} more "
+                    f"asked for {requested} nodes and may have {limit.extra_nodes} more "
                     f"(planning.resizes: extra_nodes): ask for {maximum} at most"
                 )
         return min(maximum, int(running.max_nodes[row])), why
@@ -163,7 +163,7 @@ class ResizeBounds:
 
 def bounded(snapshot: Snapshot, limits: Sequence[ResizeLimit]) -> Snapshot:
     """The snapshot for policies, in which the limits bound the widths of jobs."""
-    snapshot = _started_as_asked(snapshot, limits)
+    snapshot = _started_as_requested(snapshot, limits)
     running = snapshot.running
     if not np.count_nonzero(running.max_nodes):
         return snapshot
@@ -181,7 +181,7 @@ def bounded(snapshot: Snapshot, limits: Sequence[ResizeLimit]) -> Snapshot:
     return replace(snapshot, running=replace(running, max_nodes=maximum))
 
 
-def _started_as_asked(snapshot: Snapshot, limits: Sequence[ResizeLimit]) -> Snapshot:
+def _started_as_requested(snapshot: Snapshot, limits: Sequence[ResizeLimit]) -> Snapshot:
     """The snapshot in which jobs that would keep their nodes are not moldable (rule 6)."""
     if not any(limit.never for limit in limits):
         return snapshot
@@ -190,7 +190,7 @@ def _started_as_asked(snapshot: Snapshot, limits: Sequence[ResizeLimit]) -> Snap
     if not len(rows):
         return snapshot
     bounds = ResizeBounds(snapshot, limits)
-    stay = [row for row in rows.tolist() if bounds.starts_as_asked(row)]
+    stay = [row for row in rows.tolist() if bounds.starts_as_requested(row)]
     if not stay:
         return snapshot
     minimum, maximum = jobs.min_start.copy(), jobs.max_start.copy()

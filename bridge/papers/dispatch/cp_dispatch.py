@@ -287,8 +287,8 @@ class _Decision:
         for some in (everyone[fixed], everyone[~fixed]):
             self._book(some)
 
-    def _book(self, asked: NDArray[np.intp]) -> None:
-        self.planner.plan(asked, not_before=None, latest=np.full(len(asked), NEVER - 1))
+    def _book(self, requested: NDArray[np.intp]) -> None:
+        self.planner.plan(requested, not_before=None, latest=np.full(len(requested), NEVER - 1))
 
     def made(self, asking: _Asking) -> tuple[Plan, Dispatched]:
         """Solves and decodes."""

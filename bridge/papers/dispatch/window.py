@@ -202,14 +202,14 @@ class Present:
         return True
 
 
-def _expressible(planned: PlannedRows, asked: NDArray[np.intp]) -> list[int]:
+def _expressible(planned: PlannedRows, requested: NDArray[np.intp]) -> list[int]:
     """Rows that the models can represent, by their jobs' columns (rule 2)."""
     jobs = planned.rows.snapshot.jobs
-    job = planned.rows.job[planned.rows.plannable[asked]]
+    job = planned.rows.job[planned.rows.plannable[requested]]
     able = ~jobs.licences[job].any(axis=1) if jobs.licences.shape[1] else np.ones(len(job), bool)
-    able &= ~planned.bound(asked)
+    able &= ~planned.bound(requested)
     able &= (jobs.reservation[job] < 0) & (jobs.deadline_s[job] == 0) & ~jobs.fixed[job]
-    found: list[int] = asked[able].tolist()
+    found: list[int] = requested[able].tolist()
     return found
 
 

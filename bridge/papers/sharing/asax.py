@@ -64,7 +64,7 @@ from bridge.ports import NOTHING_SHARED, Context, Shared
 from bridge.units import NEVER
 
 NAME: Final = ASAX
-_HOST, _GUEST, _ASKED = "host", "guest", "asked"
+_HOST, _GUEST, _REQUESTED = "host", "guest", "asked"
 _MIN_PERCENT: Final = QUOTAS_PERCENT[1]
 
 
@@ -205,7 +205,7 @@ class _Cycle:
                 choice = self.learner.choose(self.experts, seen, self.rng)
                 if choice.quota_percent == 0:
                     taken.discard(guest.row)
-                    self.learning.running[_key(_ASKED, job_id)] = [self.snapshot.now_s]
+                    self.learning.running[_key(_REQUESTED, job_id)] = [self.snapshot.now_s]
                     self._ask_later(job_id)
                     break
                 self.starts.append(self.slots.start(guest))
@@ -217,18 +217,18 @@ class _Cycle:
         """Whether a choice is to be made for a host now."""
         if self._is_closed(host_id):
             return False
-        asked = self.learning.running.get(_key(_ASKED, host_id))
-        if asked is None or self.learnt:
+        requested = self.learning.running.get(_key(_REQUESTED, host_id))
+        if requested is None or self.learnt:
             return True
-        return self.snapshot.now_s - asked[0] >= self.policy.ask_again_s
+        return self.snapshot.now_s - requested[0] >= self.policy.ask_again_s
 
     def _is_closed(self, host_id: str) -> bool:
         found = self.learning.running.get(_key(_HOST, host_id))
         return found is not None and bool(found[1])
 
     def _ask_later(self, host_id: str) -> None:
-        asked = self.learning.running.get(_key(_ASKED, host_id)) or [self.snapshot.now_s]
-        self.ask_again_s = min(self.ask_again_s, asked[0] + self.policy.ask_again_s)
+        requested = self.learning.running.get(_key(_REQUESTED, host_id)) or [self.snapshot.now_s]
+        self.ask_again_s = min(self.ask_again_s, requested[0] + self.policy.ask_again_s)
 
     def _seen(self, row: int) -> Observation | None:
         return observed(self.snapshot, row, history_of(self.learning, self.apps[row]))
@@ -246,7 +246,7 @@ class _Cycle:
         here = {*self.snapshot.running.id.tolist(), *(each.job_id for each in self.starts)}
         for key in self.learning.running.in_order():
             kind, _, job_id = key.partition(APART)
-            if kind in (_HOST, _GUEST, _ASKED) and job_id not in here:
+            if kind in (_HOST, _GUEST, _REQUESTED) and job_id not in here:
                 self.learning.running.pop(key)
 
 

@@ -52,20 +52,23 @@ def answer(tables: Tables, name: str, reader: Reader | None = None) -> Confirmat
         reader: keeps what was read before.
     """
     parsed = (reader or Reader()).read(tables)
-    asked = parsed.reservations.get(name)
-    if asked is None or asked.state not in (UNCONFIRMED, DEGRADED, ALTERED):
+    requested = parsed.reservations.get(name)
+    if requested is None or requested.state not in (UNCONFIRMED, DEGRADED, ALTERED):
         return None
     job = dataclasses.replace(
-        read_job(name, asked.attributes, parsed.definitions), state="Q", held={}, queue=asked.queue
+        read_job(name, requested.attributes, parsed.definitions),
+        state="Q",
+        held={},
+        queue=requested.queue,
     )
-    if job.problem or asked.end_s <= max(asked.start_s, tables.now_s):
+    if job.problem or requested.end_s <= max(requested.start_s, tables.now_s):
         return DENIED
     try:
-        starts = occurrences(asked)
+        starts = occurrences(requested)
         written = []
         for start_s in starts:
             one = dataclasses.replace(
-                asked, start_s=start_s, end_s=start_s + asked.end_s - asked.start_s
+                requested, start_s=start_s, end_s=start_s + requested.end_s - requested.start_s
             )
             found = None if _in_dedicated(parsed, one) else _vnodes(parsed, job, one)
             if found is None:
@@ -73,53 +76,53 @@ def answer(tables: Tables, name: str, reader: Reader | None = None) -> Confirmat
             written.append(found)
     except BadRequest:
         return DENIED
-    location = written[0] if not text(asked.attributes, "reserve_rrule") else _sequence(written)
+    location = written[0] if not text(requested.attributes, "reserve_rrule") else _sequence(written)
     partition = text(tables.sched, "partition") or "pbs-default"
     return Confirmation(location, f"PBS_RESV_CONFIRM_SUCCESS:partition={partition}", starts[0])
 
 
-def _in_dedicated(parsed: Parsed, asked: PbsReservation) -> bool:
+def _in_dedicated(parsed: Parsed, requested: PbsReservation) -> bool:
     """Whether dedicated time is in the way (rule 5)."""
-    if parsed.files.config.confirm_in_dedicated or asked.is_maintenance:
+    if parsed.files.config.confirm_in_dedicated or requested.is_maintenance:
         return False
     spans = parsed.files.calendar.dedicated
     return any(
-        begin_s < asked.end_s
-        and asked.start_s < end_s
-        and not (begin_s <= asked.start_s and asked.end_s <= end_s)
+        begin_s < requested.end_s
+        and requested.start_s < end_s
+        and not (begin_s <= requested.start_s and requested.end_s <= end_s)
         for begin_s, end_s in spans
     )
 
 
-def occurrences(asked: PbsReservation) -> list[int]:
+def occurrences(requested: PbsReservation) -> list[int]:
     """Returns when a reservation begins, each time.
 
     Raises:
         BadRequest: its recurrence is not understood, or has too many or no occurrences.
     """
-    if not text(asked.attributes, "reserve_rrule"):
-        return [asked.start_s]
-    return begins(asked.attributes, asked.start_s, count_of(asked.attributes))
+    if not text(requested.attributes, "reserve_rrule"):
+        return [requested.start_s]
+    return begins(requested.attributes, requested.start_s, count_of(requested.attributes))
 
 
-def _vnodes(parsed: Parsed, job: PbsJob, asked: PbsReservation) -> str | None:
+def _vnodes(parsed: Parsed, job: PbsJob, requested: PbsReservation) -> str | None:
     """Vnodes for one occurrence; None: there are not enough."""
     free = FreeVnodes(parsed)
     for name, vnode in parsed.vnodes.items():
         free.of_host.setdefault(vnode.host, []).append(name)
-    if not asked.is_maintenance:
+    if not requested.is_maintenance:
         for running in parsed.jobs.values():
             end_s = _end_s(running, parsed)
-            if running.has_vnodes and not running.is_array and not 0 < end_s <= asked.start_s:
+            if running.has_vnodes and not running.is_array and not 0 < end_s <= requested.start_s:
                 free.book(running, running.held)
     others = [
         each
         for each in parsed.reservations.values()
-        if asked.name not in (each.name, each.of) and each.state in STANDING
-        and each.start_s < asked.end_s and asked.start_s < each.end_s
+        if requested.name not in (each.name, each.of) and each.state in STANDING
+        and each.start_s < requested.end_s and requested.start_s < each.end_s
     ]  # fmt: skip
     vnodes = [
-        vnode for vnode in parsed.vnodes.values() if _is_free(vnode, job, asked, others, free)
+        vnode for vnode in parsed.vnodes.values() if _is_free(vnode, job, requested, others, free)
     ]
     outside: dict[str, dict[str, float]] = {}
     for each in others:
@@ -134,13 +137,17 @@ def _vnodes(parsed: Parsed, job: PbsJob, asked: PbsReservation) -> str | None:
 
 
 def _is_free(
-    vnode: Vnode, job: PbsJob, asked: PbsReservation, others: list[PbsReservation], free: FreeVnodes
+    vnode: Vnode,
+    job: PbsJob,
+    requested: PbsReservation,
+    others: list[PbsReservation],
+    free: FreeVnodes,
 ) -> bool:
     attributes = free.parsed.tables.vnodes[vnode.name]
     if vnode.queue or text(attributes, "resv_enable").lower() in ("false", "0"):
         return False
     later = dataclasses.replace(vnode, state="") if vnode.usable else vnode
-    if free.closed(later, job, asked):
+    if free.closed(later, job, requested):
         return False
     alone = takes_alone(job.place.share, vnode) in (PlaceSharing.EXCLUSIVE, PlaceSharing.HOST)
     return not alone or not any(vnode.name in each.held for each in others)

@@ -119,7 +119,7 @@ class Library:
                 raise ConfigError(str(path), f"lacks {name}: it is of another version") from None
             call.restype, call.argtypes = result, arguments
             self._calls[name] = call
-        self._asked: dict[tuple[str, ...], AttributeList] = {}
+        self._requested: dict[tuple[str, ...], AttributeList] = {}
         self._free = ctypes.CDLL(None).free
         self._free.argtypes, self._free.restype = (ctypes.c_void_p,), None
         self._calls["set_no_attribute_verification"]()
@@ -207,10 +207,10 @@ class Library:
     ) -> Objects:
         """Returns jobs that have not ended, arrays, and tasks that have started."""
         # Extend "S": jobs, arrays, and the tasks that hold vnodes, as pbs_sched asks for them.
-        asked = self._asked.get(tuple(attributes)) or AttributeList.named(attributes)
-        self._asked[tuple(attributes)] = asked
+        requested = self._requested.get(tuple(attributes)) or AttributeList.named(attributes)
+        self._requested[tuple(attributes)] = requested
         since = AttributeList([("mtime", "", str(max(changed_since_s, 0)), AT_LEAST)])
-        return self._stat("jobs", connection, "pbs_selstat", since.head, asked.head, b"S")
+        return self._stat("jobs", connection, "pbs_selstat", since.head, requested.head, b"S")
 
     def stat_ended(self, connection: int, job_ids: Sequence[str]) -> Objects:
         """Returns the server's records of ended jobs."""

@@ -136,7 +136,7 @@ class Mirror:
     ended: dict[str, Attributes] = field(default_factory=dict)
     read_s: float = -1e9
     _tables: Tables | None = None
-    _asked_s: int = 0
+    _requested_s: int = 0
     _differed: int = 0
     _rest_until_s: float = 0.0
     _all: Interval = field(default_factory=lambda: Interval(ALL_S))
@@ -262,7 +262,7 @@ class Mirror:
 
     def _changed(self, old: Objects, now_s: int) -> Objects:
         """Reads jobs that are new or may have changed; none has left."""
-        since_s, self._asked_s = self._asked_s - SLACK_S, now_s
+        since_s, self._requested_s = self._requested_s - SLACK_S, now_s
         changed = self.ifl.stat_jobs(self.connection, JOB_ATTRIBUTES, changed_since_s=since_s)
         self.counts.jobs_read += len(changed)
         changed = {
@@ -282,7 +282,7 @@ class Mirror:
     def _read_all(self, old: Objects, now_s: int) -> Objects:
         began = self.monotonic()
         self.counts.all_jobs += 1
-        self._asked_s = now_s
+        self._requested_s = now_s
         jobs = keep_same(old, self.ifl.stat_jobs(self.connection, JOB_ATTRIBUTES))
         self.counts.jobs_read += len(jobs)
         self._note_ended(old, jobs)

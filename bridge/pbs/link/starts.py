@@ -37,7 +37,7 @@ class Open:
         wire_id: the job as the service knows it: of a task its array.
         job_id: what was started.
         exec_vnode: where.
-        asked_s: time of the request, monotonic, s.
+        requested_s: time of the request, monotonic, s.
         run_count: of the job before.
     """
 
@@ -45,7 +45,7 @@ class Open:
     wire_id: str
     job_id: str
     exec_vnode: str
-    asked_s: float
+    requested_s: float
     run_count: int
     late: bool = False
 
@@ -81,7 +81,7 @@ class OpenStarts:
         for job_id, start in list(self._open.items()):
             outcome, why = _outcome(start, jobs.get(job_id), now)
             if outcome is None:
-                if now - start.asked_s >= DEADLINE_S and not start.late:
+                if now - start.requested_s >= DEADLINE_S and not start.late:
                     self._open[job_id] = replace(start, late=True)
                 continue
             del self._open[job_id]
@@ -141,7 +141,7 @@ def _holds(job: Attributes) -> bool:
 
 
 def _outcome(start: Open, job: Attributes | None, now: float) -> "tuple[pb.Outcome | None, str]":
-    fresh = now - start.asked_s < GRACE_S
+    fresh = now - start.requested_s < GRACE_S
     if job is None:
         # A task appears only when it starts; a job that is gone has ended.
         is_task = start.job_id != start.wire_id

@@ -75,7 +75,7 @@ def _may_fit(
     by_vnode = job.place.arrange is Arrange.VSCATTER
     if apart and job.n_chunks > len({v.name if by_vnode else v.host for v in vnodes}):
         return False
-    asked: dict[str, float] = {}
+    requested: dict[str, float] = {}
     for chunk, want in zip(job.chunks, job.wants, strict=True):
         room = 0
         for vnode in vnodes:
@@ -86,12 +86,12 @@ def _may_fit(
         if room < chunk.count and len(vnodes) == len({vnode.host for vnode in vnodes}):
             return False
         for name, value in want.items():
-            asked[name] = asked.get(name, 0.0) + chunk.count * value
+            requested[name] = requested.get(name, 0.0) + chunk.count * value
     return all(
         not definitions[name].compared
         or value <= sum(vnode.amounts.get(name, 0.0) for vnode in vnodes if name in vnode.amounts)
         or any(name in vnode.counted_on for vnode in vnodes)
-        for name, value in asked.items()
+        for name, value in requested.items()
     )
 
 

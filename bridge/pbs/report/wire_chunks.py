@@ -121,17 +121,17 @@ def wire_request(
     if is_grouped(job, cluster.vnodes.values(), tables, cluster.definitions):
         key = group_key(job, tables)
         place = "pack" if key in ("host", "vnode") else f"{place}:group={wire_name(key)}"
-    asked = pb.Request(
+    requested = pb.Request(
         partitions=[job.queue],
         min_nodes=1,
         exclusive=exclusive,
         chunks=pb.Chunks(chunks="+".join(groups), place=place + (":excl" if exclusive else "")),
     )
     if node:
-        asked.required_nodes = node
+        requested.required_nodes = node
     elif job.n_chunks > 1 and job.place.arrange is not Arrange.PACK:
-        asked.excluded_nodes = ",".join(cluster.single)
-    return asked, frozenset(wanted)
+        requested.excluded_nodes = ",".join(cluster.single)
+    return requested, frozenset(wanted)
 
 
 def is_exclusive(job: PbsJob, cluster: Cluster) -> bool:

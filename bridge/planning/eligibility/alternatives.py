@@ -98,11 +98,11 @@ class Eligibility:
             rows: (n,) rows of `snapshot.jobs`.
         """
         jobs = self._snapshot.jobs
-        asked = (
+        requested = (
             jobs.partitions, jobs.features, jobs.excluded, jobs.required, jobs.reservation,
             jobs.time_limit_s, jobs.min_nodes, jobs.max_nodes, jobs.width_rule,
         )  # fmt: skip
-        columns = [column[rows].tolist() for column in asked]
+        columns = [column[rows].tolist() for column in requested]
         if self._apart:
             columns.append(jobs.chunks[rows].astype(bool).tolist())
         if self._cut:
@@ -152,8 +152,8 @@ class Eligibility:
         if not part.up:
             return Reason(ReasonCode.PARTITION, f"{words.partition} {part.name} is down")
         length_s = limit_s or part.default_time_s or part.max_time_s or UNLIMITED_S
-        asked_s = int(jobs.least_time_s[row])
-        min_s = min(asked_s, length_s) if asked_s > 0 else length_s
+        requested_s = int(jobs.min_time_s[row])
+        min_s = min(requested_s, length_s) if requested_s > 0 else length_s
         if part.max_time_s and min_s > part.max_time_s:
             text = f"{words.time_limit} exceeds that of {words.partition} {part.name}"
             if not limit_s:
@@ -250,11 +250,11 @@ class Eligibility:
         key = (class_, maximum, required, length_s if closed else 0, needs)
         found = self._unions.get(key)
         if found is None:
-            asked = self._requests.get(needs)
-            if asked is None:
-                asked = self._requests[needs] = self._load.request(row, minimum)
+            requested = self._requests.get(needs)
+            if requested is None:
+                requested = self._requests[needs] = self._load.request(row, minimum)
             masks = unions(
-                leaves, nodes, asked, maximum=maximum, required=required, load=self._load,
+                leaves, nodes, requested, maximum=maximum, required=required, load=self._load,
                 now_s=snapshot.now_s, length_s=length_s, closed=closed,
             )  # fmt: skip
             found = self._unions[key] = [self.classes.of(mask, reservation) for mask in masks]

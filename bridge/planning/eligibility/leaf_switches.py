@@ -236,7 +236,7 @@ def _units(room: NDArray[np.int64], jobs: JobTable, job: int) -> NDArray[np.int6
 def unions(
     leaves: Leaves,
     mask: NDArray[np.bool_],
-    asked: SwitchRequest,
+    requested: SwitchRequest,
     *,
     maximum: int,
     required: Sequence[int],
@@ -250,7 +250,7 @@ def unions(
     Args:
         leaves: of the topology.
         mask: (n_nodes,) that the job may use.
-        asked: what it needs.
+        requested: what it needs.
         maximum: maximum number of leaf switches.
         required: nodes that it must have.
         load: what runs.
@@ -261,18 +261,18 @@ def unions(
     fixed = np.unique(leaves.of_node[list(required)])
     if len(fixed) > maximum or (fixed < 0).any() or len(np.unique(leaves.fabric[fixed])) > 1:
         return []
-    free, release_s = np.where(mask, asked.on_free, 0), load.release_s.copy()
+    free, release_s = np.where(mask, requested.on_free, 0), load.release_s.copy()
     for start_s, end_s, shut in closed:
         if start_s < now_s + length_s:
             free[shut], release_s[shut] = 0, np.maximum(release_s[shut], end_s)
-    idle = np.where(mask, asked.on_idle, 0)
+    idle = np.where(mask, requested.on_idle, 0)
     capacity = _LeafCapacity(leaves, free, idle, release_s, now_s)
     found: dict[tuple[int, ...], tuple[int, int, int]] = {}
     for fabric in range(leaves.n_fabrics):
         if len(fixed) and leaves.fabric[fixed[0]] != fabric:
             continue
         members = np.flatnonzero((leaves.fabric == fabric) & capacity.ever)
-        for union, rank in capacity.choose(members, fixed, maximum, asked):
+        for union, rank in capacity.choose(members, fixed, maximum, requested):
             found.setdefault(union, rank)
     ranked = sorted(found, key=lambda union: (found[union], union))[:MAX_UNIONS]
     chosen = np.zeros((len(ranked), len(leaves.fabric) + 1), dtype=bool)
@@ -318,7 +318,7 @@ class _LeafCapacity:
         members: NDArray[np.int64],
         fixed: NDArray[np.int64],
         maximum: int,
-        asked: SwitchRequest,
+        requested: SwitchRequest,
     ) -> Iterator[tuple[tuple[int, ...], tuple[int, int, int]]]:
         """Unions within one fabric: when the job fits, below how many switches, and the rest.
 
@@ -328,13 +328,13 @@ class _LeafCapacity:
         left = maximum - len(fixed)
         if not left or len(others) <= left:
             whole = np.sort(np.concatenate((fixed, others[:left])))
-            if (enough := self._enough(whole, asked)).any():
+            if (enough := self._enough(whole, requested)).any():
                 union = tuple(whole.tolist())
-                yield union, self._rank(union, int(enough.argmax()), asked)
+                yield union, self._rank(union, int(enough.argmax()), requested)
             return
         has_units, has_nodes = self.units[:, fixed].sum(axis=1), self.nodes[:, fixed].sum(axis=1)
-        enough = (has_units[:, None] + _best(self.units[:, others], left) >= asked.units) & (
-            has_nodes[:, None] + _best(self.nodes[:, others], left) >= asked.nodes
+        enough = (has_units[:, None] + _best(self.units[:, others], left) >= requested.units) & (
+            has_nodes[:, None] + _best(self.nodes[:, others], left) >= requested.nodes
         )
         possible, first = np.flatnonzero(enough.any(axis=0)), enough.argmax(axis=0)
         above = self._leaves.above[others]
@@ -342,11 +342,11 @@ class _LeafCapacity:
         for when in np.unique(first[possible]).tolist():
             seeds = possible[first[possible] == when]
             near = has_units[when] + _best_among(self.units[when, others], above, left)[seeds]
-            spare = near - asked.units
+            spare = near - requested.units
             for seed in seeds[np.lexsort((spare, spare < 0))].tolist():
-                union = self._around(others, seed, fixed, left, when=when, asked=asked)
+                union = self._around(others, seed, fixed, left, when=when, requested=requested)
                 if union not in unions:
-                    yield union, self._rank(union, when, asked)
+                    yield union, self._rank(union, when, requested)
                     unions.add(union)
                 if len(unions) == MAX_UNIONS:
                     return
@@ -359,33 +359,33 @@ class _LeafCapacity:
         left: int,
         *,
         when: int,
-        asked: SwitchRequest,
+        requested: SwitchRequest,
     ) -> tuple[int, ...]:
         """A leaf switch with its neighbours if the job fits there, else with the emptiest."""
         rest, centre, above = np.delete(others, seed), others[seed], self._leaves.above
         units = self.units[when, rest]
         for order in (np.lexsort((-units, above[rest] != above[centre])), np.argsort(-units)):
             union = np.concatenate((fixed, [centre], rest[order[: left - 1]]))
-            if self._enough(union, asked, when).all():
+            if self._enough(union, requested, when).all():
                 break
         return tuple(np.sort(union).tolist())
 
     def _enough(
-        self, union: NDArray[np.int64], asked: SwitchRequest, when: int | None = None
+        self, union: NDArray[np.int64], requested: SwitchRequest, when: int | None = None
     ) -> NDArray[np.bool_]:
         """Whether the job fits on a union, at one instant or at each of them."""
         at = slice(None) if when is None else slice(when, when + 1)
-        enough: NDArray[np.bool_] = (self.units[at, union].sum(axis=1) >= asked.units) & (
-            self.nodes[at, union].sum(axis=1) >= asked.nodes
+        enough: NDArray[np.bool_] = (self.units[at, union].sum(axis=1) >= requested.units) & (
+            self.nodes[at, union].sum(axis=1) >= requested.nodes
         )
         return enough
 
     def _rank(
-        self, union: tuple[int, ...], when: int, asked: SwitchRequest
+        self, union: tuple[int, ...], when: int, requested: SwitchRequest
     ) -> tuple[int, int, int]:
         members = list(union)
         apart = len(np.unique(self._leaves.above[members]))
-        return when, apart, int(self.units[when, members].sum()) - asked.units
+        return when, apart, int(self.units[when, members].sum()) - requested.units
 
 
 def _best(amounts: NDArray[np.int64], count: int) -> NDArray[np.int64]:

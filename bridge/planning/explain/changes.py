@@ -144,10 +144,10 @@ class Variants:
 
 def _sizes(snapshot: Snapshot, row: int) -> Sizes:
     jobs = snapshot.jobs
-    asked = jobs.chunks[row]
-    if asked is not None:
+    requested = jobs.chunks[row]
+    if requested is not None:
         generic = frozenset(snapshot.resources[MEMORY_MIB + 1 :])
-        return _fewer_chunks(asked, generic, dialect_of(snapshot))
+        return _fewer_chunks(requested, generic, dialect_of(snapshot))
     named = len(jobs.required[row])
     minimum, maximum, tasks = (
         int(column[row]) for column in (jobs.min_nodes, jobs.max_nodes, jobs.tasks)
@@ -167,13 +167,13 @@ def _sizes(snapshot: Snapshot, row: int) -> Sizes:
     return Sizes(SizeKind.NODES, minimum, values, columns)
 
 
-def _fewer_chunks(asked: LoweredChunks, generic: frozenset[str], dialect: Dialect) -> Sizes:
-    own = max(kind.count for kind in asked.request.kinds)
+def _fewer_chunks(requested: LoweredChunks, generic: frozenset[str], dialect: Dialect) -> Sizes:
+    own = max(kind.count for kind in requested.request.kinds)
     sizes = _spread(1, own, MAX_CHUNK_SIZES).tolist()
     possible = {
         size: fewer
         for size in sizes
-        for fewer in [fewer_chunks(asked, size)]
+        for fewer in [fewer_chunks(requested, size)]
         if _can_hold(dialect, fewer.request, generic)
     }
     values, fewer = np.array(list(possible), dtype=np.int64), list(possible.values())
@@ -184,14 +184,16 @@ def _fewer_chunks(asked: LoweredChunks, generic: frozenset[str], dialect: Dialec
     return Sizes(SizeKind.CHUNKS, own, values, columns)
 
 
-def fewer_chunks(asked: LoweredChunks, size: int) -> LoweredChunks:
+def fewer_chunks(requested: LoweredChunks, size: int) -> LoweredChunks:
     """A request with `size` chunks of the most frequent kind, the others in proportion."""
-    own = max(kind.count for kind in asked.request.kinds)
+    own = max(kind.count for kind in requested.request.kinds)
     kinds = tuple(
         dataclasses.replace(kind, count=max(kind.count * size // own, 1))
-        for kind in asked.request.kinds
+        for kind in requested.request.kinds
     )
-    return dataclasses.replace(asked, request=dataclasses.replace(asked.request, chunks=kinds))
+    return dataclasses.replace(
+        requested, request=dataclasses.replace(requested.request, chunks=kinds)
+    )
 
 
 def _can_hold(dialect: Dialect, request: ChunkRequest, generic: frozenset[str]) -> bool:
@@ -239,10 +241,10 @@ def describe(
         partition: new; -1: unchanged.
     """
     dialect, words = dialect_of(snapshot), []
-    asked = RequestChange(time_limit_s=time_limit_s)
+    requested = RequestChange(time_limit_s=time_limit_s)
     if partition >= 0:
-        asked = dataclasses.replace(asked, partition=snapshot.partitions[partition].name)
-        words.append(f"in {dialect.words.partition} {asked.partition}, if you may use it")
+        requested = dataclasses.replace(requested, partition=snapshot.partitions[partition].name)
+        words.append(f"in {dialect.words.partition} {requested.partition}, if you may use it")
     if time_limit_s:
         words.append(
             f"with a {dialect.words.time_limit} of {format_duration(time_limit_s)} "
@@ -251,9 +253,9 @@ def describe(
     kind = None
     if size and sizes is not None:
         kind = sizes.kind
-        asked, text = _smaller(asked, snapshot, row, sizes, size)
+        requested, text = _smaller(requested, snapshot, row, sizes, size)
         words.append(text)
-    options = dialect.submit_options(asked)
+    options = dialect.submit_options(requested)
     return JobChange(start_s, time_limit_s, size, kind, partition, options, " and ".join(words))
 
 
@@ -266,25 +268,25 @@ def let_in(start_s: int, closures: Sequence[Closure]) -> JobChange:
 
 
 def _smaller(
-    asked: RequestChange, snapshot: Snapshot, row: int, sizes: Sizes, size: int
+    requested: RequestChange, snapshot: Snapshot, row: int, sizes: Sizes, size: int
 ) -> tuple[RequestChange, str]:
     """Adds a smaller size to a change, and describes it."""
     jobs = snapshot.jobs
     if sizes.kind is SizeKind.CHUNKS:
         request = fewer_chunks(jobs.chunks[row], size).request
-        return dataclasses.replace(asked, chunks=request), _fewer(size, sizes.own, "chunk")
+        return dataclasses.replace(requested, chunks=request), _fewer(size, sizes.own, "chunk")
     if sizes.kind is SizeKind.TASKS:
         cpus = int(jobs.per_task[row][CPUS])
         if cpus <= 1:
-            return dataclasses.replace(asked, tasks=size), _fewer(size, sizes.own, "task")
+            return dataclasses.replace(requested, tasks=size), _fewer(size, sizes.own, "task")
         # One unit may be several tasks that share cores; the number of CPUs is correct either way.
         return (
-            dataclasses.replace(asked, tasks=size, cpus=size * cpus),
+            dataclasses.replace(requested, tasks=size, cpus=size * cpus),
             f"with tasks for {size * cpus} CPUs in place of {sizes.own * cpus}",
         )
     maximum, rule = int(jobs.max_nodes[row]), bool(jobs.width_rule[row])
     maximum = maximum if maximum > sizes.own or (rule and maximum > size) else size
-    changed = dataclasses.replace(asked, nodes=(size, maximum), malleable=rule)
+    changed = dataclasses.replace(requested, nodes=(size, maximum), malleable=rule)
     return changed, _fewer(
         size, sizes.own, dialect_of(snapshot).words.node
     ) + " and the tasks of as many"

@@ -214,20 +214,20 @@ class VariantSearch:
     ) -> VariantPlacement | None:
         if until_s < self.begin_s:
             return None
-        asked = (
+        requested = (
             np.array([row], dtype=np.int64),
             np.array([alternative.partition], dtype=np.int64),
             np.array([length_s], dtype=np.int64),
             self._extent(row, alternative, layout),
         )
-        terms = self._lowered.terms(*asked)
+        terms = self._lowered.terms(*requested)
         if terms.reasons[0] is not None:
             return None
-        job_closures = self._lowered.closed_to(*asked)[0]
+        job_closures = self._lowered.closed_to(*requested)[0]
         job_closures = tuple(each for each in job_closures if each.closure not in without)
         jobs = self._with.jobs
         terms = self._cluster.licences.add_terms(
-            terms, jobs.licences[asked[0]], Mode.BOTH, jobs.reservation[asked[0]]
+            terms, jobs.licences[requested[0]], Mode.BOTH, jobs.reservation[requested[0]]
         )
         own: BookTerms = (terms.constraint, terms.amount, terms.mode)
         request = self._cluster.request(layout, job_closures)

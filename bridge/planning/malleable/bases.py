@@ -78,7 +78,7 @@ def elastic_jobs(snapshot: Snapshot, costs: Costs, learnt: Learnt | None = None)
     width = running.indptr[rows + 1] - running.indptr[rows]
     stated, mtct = running.requested_nodes[rows], running.mtct[rows]
     adapting, resized_s = running.adapting[rows], running.resized_s[rows]
-    asked = np.where(stated > 0, stated, width)
+    requested = np.where(stated > 0, stated, width)
     left_s = np.maximum(running.end_s[rows] - now_s, 0)
     calm_s = np.where(resized_s > 0, resized_s + costs.between_s, 0)
     back_s = now_s + costs.adaptation_s * np.where(adapting, 2, 1)
@@ -88,7 +88,7 @@ def elastic_jobs(snapshot: Snapshot, costs: Costs, learnt: Learnt | None = None)
         of = rows[unknown]
         serial[unknown] = learnt_serials(learnt, running.user[of], running.name[of])
     rule = running.width_rule[rows]
-    narrow = _bases(rule, running.min_nodes[rows], asked, serial, costs.stretch)
+    narrow = _bases(rule, running.min_nodes[rows], requested, serial, costs.stretch)
     keeps = left_s <= MIN_LEFT * costs.adaptation_s
     indptr, nodes, straight = _heads_first(running, rows, width)
     return ElasticJobs(
@@ -97,7 +97,7 @@ def elastic_jobs(snapshot: Snapshot, costs: Costs, learnt: Learnt | None = None)
         nodes=nodes,
         straight=straight,
         base=np.where(keeps, width, np.minimum(narrow, width)),
-        asked=asked,
+        requested=requested,
         maximum=max_nodes(snapshot)[rows],
         rule=rule,
         serial=serial,
@@ -157,12 +157,12 @@ def max_nodes(snapshot: Snapshot) -> NDArray[np.int64]:
 def _bases(
     rule: NDArray[np.int8],
     minimum: NDArray[np.int64],
-    asked: NDArray[np.int64],
+    requested: NDArray[np.int64],
     serial: NDArray[np.float64],
     stretch: float,
 ) -> NDArray[np.int64]:
     """The narrowest widths that jobs and `stretch` allow."""
-    nodes = np.maximum(asked, 1)
+    nodes = np.maximum(requested, 1)
     fewest = widths_for(serial, speeds(serial, nodes) / stretch)
     return allowed(rule, np.maximum(np.minimum(fewest, nodes), minimum))
 
@@ -220,14 +220,14 @@ def start_widths_at_bases(
     rows = np.flatnonzero((jobs.max_start > 0) & (jobs.time_limit_s > 0))
     if not len(rows):
         return NO_START_WIDTHS
-    asked, limit_s = jobs.min_nodes[rows], jobs.time_limit_s[rows]
+    requested, limit_s = jobs.min_nodes[rows], jobs.time_limit_s[rows]
     serial = np.full(len(rows), UNKNOWN_SERIAL)
     if learnt is not None and learnt.known:
         serial = learnt_serials(learnt, jobs.user[rows], jobs.name[rows])
     minimum = np.maximum(jobs.min_start[rows], _min_in_time(snapshot, rows))
-    base = _bases(jobs.width_rule[rows], minimum, asked, serial, stretch)
-    narrow = base < asked
-    return StartWidths(rows[narrow], base[narrow], -(-limit_s * asked // base)[narrow])
+    base = _bases(jobs.width_rule[rows], minimum, requested, serial, stretch)
+    narrow = base < requested
+    return StartWidths(rows[narrow], base[narrow], -(-limit_s * requested // base)[narrow])
 
 
 def _min_in_time(snapshot: Snapshot, rows: NDArray[np.intp]) -> NDArray[np.int64]:

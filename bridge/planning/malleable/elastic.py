@@ -25,7 +25,7 @@ class MalleableJob:
         row: of `Snapshot.running`.
         nodes: those that it holds; it keeps the first `base` of them.
         base: the number of nodes that it is planned with; its width, if it keeps its nodes.
-        asked: the number of nodes that it requested; its present number, if it states none.
+        requested: the number of nodes that it requested; its present number, if it states none.
         maximum: the maximum number of nodes that it allows.
         rule: which numbers of nodes it allows up to that.
         serial: its serial fraction.
@@ -37,7 +37,7 @@ class MalleableJob:
     row: int
     nodes: NDArray[np.int32]
     base: int
-    asked: int
+    requested: int
     maximum: int
     rule: WidthRule
     serial: float
@@ -73,7 +73,7 @@ class ElasticJobs:
     nodes: NDArray[np.int32]
     straight: bool
     base: NDArray[np.int64]
-    asked: NDArray[np.int64]
+    requested: NDArray[np.int64]
     maximum: NDArray[np.int64]
     rule: NDArray[np.int8]
     serial: NDArray[np.float64]
@@ -101,7 +101,7 @@ class ElasticJobs:
             row=int(self.row[at]),
             nodes=self.nodes[self.indptr[at] : self.indptr[at + 1]],
             base=int(self.base[at]),
-            asked=int(self.asked[at]),
+            requested=int(self.requested[at]),
             maximum=int(self.maximum[at]),
             rule=RULES[int(self.rule[at])],
             serial=float(self.serial[at]),

@@ -138,13 +138,13 @@ class _Roots:
     """The weights of the jobs' gains (rule 4): square roots of their remaining work."""
 
     def __init__(self, jobs: ElasticJobs, fairness: float) -> None:
-        self._jobs, self._asked = jobs, jobs.asked.tolist()
+        self._jobs, self._requested = jobs, jobs.requested.tolist()
         work = np.maximum(jobs.left_s, 1) * speeds(jobs.serial, jobs.width)
         self._wide, self._narrow = work.tolist(), (work / fairness).tolist()
 
     def of(self, at: int, width: int) -> float:
         """The weight of a job at a width."""
-        work: float = (self._narrow if width < self._asked[at] else self._wide)[at]
+        work: float = (self._narrow if width < self._requested[at] else self._wide)[at]
         return float(work**0.5)
 
     def first_steps(

@@ -164,13 +164,13 @@ def starts_with_limits(snapshot: Snapshot, plan: Plan) -> Plan:
     now = plan.start_s == plan.now_s
     width = np.where(now, np.diff(plan.indptr), 0)
     entries = np.repeat(now, np.diff(plan.indptr))
-    asked_s = snapshot.jobs.time_limit_s[plan.job]
+    requested_s = snapshot.jobs.time_limit_s[plan.job]
     default_s = np.array(
         [part.default_time_s or part.max_time_s or UNLIMITED_S for part in snapshot.partitions]
         + [0],
         dtype=np.int64,
     )
-    limit_s = np.where(asked_s > 0, asked_s, default_s[plan.partition])
+    limit_s = np.where(requested_s > 0, requested_s, default_s[plan.partition])
     # The row of a job whose limit may be cut already has the full length (rule 2).
     jobs = snapshot.jobs
     cut = (jobs.deadline_s[plan.job] > 0) | (jobs.least_time_s[plan.job] > 0)

@@ -74,21 +74,21 @@ class _Fewest:
     def _on(self, row: int, alternative: Alternative) -> int:
         """The least number for one alternative, over all fabrics; 0: there is none."""
         leaves = self._leaves
-        asked = self._load.request(row, alternative.min_nodes)
+        requested = self._load.request(row, alternative.min_nodes)
         mask = self._eligibility.classes.mask(alternative.class_) & (leaves.of_node >= 0)
-        holding = np.flatnonzero(mask & (asked.on_idle > 0))
+        holding = np.flatnonzero(mask & (requested.on_idle > 0))
         on, size = leaves.of_node[holding], len(leaves.fabric)
-        units = np.bincount(on, weights=asked.on_idle[holding], minlength=size).astype(np.int64)
+        units = np.bincount(on, weights=requested.on_idle[holding], minlength=size).astype(np.int64)
         nodes = np.bincount(on, minlength=size)
         counts = [
-            _fewest(units[leaves.fabric == fabric], nodes[leaves.fabric == fabric], asked)
+            _fewest(units[leaves.fabric == fabric], nodes[leaves.fabric == fabric], requested)
             for fabric in range(leaves.n_fabrics)
         ]
         return min((count for count in counts if count), default=0)
 
 
-def _fewest(units: NDArray[np.int64], nodes: NDArray[np.int64], asked: SwitchRequest) -> int:
+def _fewest(units: NDArray[np.int64], nodes: NDArray[np.int64], requested: SwitchRequest) -> int:
     """How many of a fabric's leaf switches, largest first, hold a job; 0: not even all."""
     order = np.lexsort((-nodes, -units))
-    enough = (units[order].cumsum() >= asked.units) & (nodes[order].cumsum() >= asked.nodes)
+    enough = (units[order].cumsum() >= requested.units) & (nodes[order].cumsum() >= requested.nodes)
     return int(enough.argmax()) + 1 if enough.any() else 0

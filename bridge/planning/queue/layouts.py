@@ -48,13 +48,13 @@ def layouts(
         alternative: one of the job's.
     """
     jobs = snapshot.jobs
-    asked = chunk_groups(snapshot, row)
+    requested = chunk_groups(snapshot, row)
     required = _required(snapshot, eligibility, row, alternative)
     if jobs.chunks[row] is not None:
         if required:  # one node, for all of them (host=)
             alternative = replace(alternative, class_=required.class_)
         return LayoutOptions(
-            _chunks(eligibility, alternative, asked, counted=bool(jobs.tasks[row]))
+            _chunks(eligibility, alternative, requested, counted=bool(jobs.tasks[row]))
         )
     tasks = int(jobs.tasks[row])
     rule = WidthRule(int(jobs.width_rule[row]))
@@ -66,25 +66,30 @@ def layouts(
     if not tasks:
         want = _ints(jobs.per_node[row])
         made = [
-            _scattered(alternative.class_, required, [(width, want, 0)], asked.exclusive)
+            _scattered(alternative.class_, required, [(width, want, 0)], requested.exclusive)
             for width in widths
         ]
         return LayoutOptions((made[0],), tuple(reversed(made[1:])))
-    free = not asked.per_node.any() and alternative.min_nodes == 1 and not rule and not required
-    min_nodes = -(-tasks // asked.max_per_node) if asked.max_per_node else 1
+    free = not requested.per_node.any() and alternative.min_nodes == 1 and not rule and not required
+    min_nodes = -(-tasks // requested.max_per_node) if requested.max_per_node else 1
     if free and alternative.max_nodes >= tasks:
-        group = Group(alternative.class_, tasks, _ints(asked.wants[0]), asked.max_per_node, tasks=1)
+        group = Group(
+            alternative.class_, tasks, _ints(requested.wants[0]), requested.max_per_node, tasks=1
+        )
         return LayoutOptions(
             (
                 Layout(
-                    (group,), Arrangement.FREE, asked.exclusive, min(tasks, alternative.max_nodes)
+                    (group,),
+                    Arrangement.FREE,
+                    requested.exclusive,
+                    min(tasks, alternative.max_nodes),
                 ),
             )
         )
     wide_enough = [w for w in widths if min_nodes <= w <= tasks]
     if not wide_enough:
         return LayoutOptions(())
-    large = _large(snapshot, eligibility.classes.mask(alternative.class_), asked)
+    large = _large(snapshot, eligibility.classes.mask(alternative.class_), requested)
     spread = None
     for width in wide_enough:
         if large[:width].size == width and large[width - 1] * width >= tasks:
@@ -94,15 +99,17 @@ def layouts(
     else:
         if spread is not None:
             parts = [
-                (spread.count(n), _ints(asked.per_node + n * asked.wants[0]), n)
+                (spread.count(n), _ints(requested.per_node + n * requested.wants[0]), n)
                 for n in sorted(set(spread), reverse=True)
             ]
-            return LayoutOptions((_scattered(alternative.class_, None, parts, asked.exclusive),))
+            return LayoutOptions(
+                (_scattered(alternative.class_, None, parts, requested.exclusive),)
+            )
     parts = [
-        (count, _ints(asked.per_node + n * asked.wants[0]), n)
+        (count, _ints(requested.per_node + n * requested.wants[0]), n)
         for count, n in even_parts(tasks, width)
     ]
-    return LayoutOptions((_scattered(alternative.class_, required, parts, asked.exclusive),))
+    return LayoutOptions((_scattered(alternative.class_, required, parts, requested.exclusive),))
 
 
 @dataclass(frozen=True)
@@ -149,14 +156,16 @@ def layouts_of(rows: Rows, job: NDArray[np.int64]) -> CandidateLayouts:
         strict=True,
     )  # fmt: skip
     for name, (row, *alternative) in zip(names, table, strict=True):
-        asked = kept.get((*name, alternative[0])) if name else None
-        if asked is None:
-            asked = _layouts(rows, row, Alternative(*alternative), known, kept if name else known)
+        requested = kept.get((*name, alternative[0])) if name else None
+        if requested is None:
+            requested = _layouts(
+                rows, row, Alternative(*alternative), known, kept if name else known
+            )
             if name and _lasts(rows.snapshot, row):
-                kept[*name, alternative[0]] = asked
-        number = position.setdefault(id(asked), len(options))
+                kept[*name, alternative[0]] = requested
+        number = position.setdefault(id(requested), len(options))
         if number == len(options):
-            options.append(asked)
+            options.append(requested)
         found.append(number)
     return CandidateLayouts(tuple(options), np.array(found, dtype=np.int64)[inverse])
 
@@ -214,16 +223,18 @@ def even_parts(tasks: int, nodes: int) -> list[tuple[int, int]]:
     return [(count, n) for count, n in ((more, each + 1), (nodes - more, each)) if count and n]
 
 
-def _large(snapshot: Snapshot, mask: NDArray[np.bool_], asked: ChunkGroups) -> NDArray[np.int64]:
+def _large(
+    snapshot: Snapshot, mask: NDArray[np.bool_], requested: ChunkGroups
+) -> NDArray[np.int64]:
     """How many tasks each node of a class holds when it is empty, most first."""
-    room = snapshot.nodes.capacity[mask] - asked.per_node
-    want = asked.wants[0]
+    room = snapshot.nodes.capacity[mask] - requested.per_node
+    want = requested.wants[0]
     wanted = want > 0
     if not wanted.any():
-        return np.full(len(room), asked.max_per_node or 1 << 30, dtype=np.int64)
+        return np.full(len(room), requested.max_per_node or 1 << 30, dtype=np.int64)
     held = (room[:, wanted] // want[wanted]).min(axis=1)
-    if asked.max_per_node:
-        held = np.minimum(held, asked.max_per_node)
+    if requested.max_per_node:
+        held = np.minimum(held, requested.max_per_node)
     return np.sort(held)[::-1]
 
 
@@ -245,27 +256,27 @@ def _spread(tasks: int, room: list[int], width: int) -> list[int] | None:
 
 
 def _chunks(
-    eligibility: Eligibility, alternative: Alternative, asked: ChunkGroups, *, counted: bool
+    eligibility: Eligibility, alternative: Alternative, requested: ChunkGroups, *, counted: bool
 ) -> tuple[Layout, ...]:
     """Rule 1; one layout for each alternative of the kinds' constraints."""
-    width = 1 if asked.arrangement is Arrangement.PACK else int(asked.counts.sum())
-    several = len(asked.counts) > 1
-    choices = eligibility.classes.choices(asked.features[0]) if several else 1
+    width = 1 if requested.arrangement is Arrangement.PACK else int(requested.counts.sum())
+    several = len(requested.counts) > 1
+    choices = eligibility.classes.choices(requested.features[0]) if several else 1
     found = []
     for choice in range(choices):
         groups = tuple(
             Group(
-                eligibility.classes.narrowed(alternative.class_, asked.features[kind], choice)
+                eligibility.classes.narrowed(alternative.class_, requested.features[kind], choice)
                 if several else alternative.class_,
-                int(asked.counts[kind]),
-                _ints(asked.wants[kind] + asked.per_node),
-                max_per_node=asked.max_per_node,
+                int(requested.counts[kind]),
+                _ints(requested.wants[kind] + requested.per_node),
+                max_per_node=requested.max_per_node,
                 tasks=int(counted),
                 kind=kind,
             )
-            for kind in range(len(asked.counts))
+            for kind in range(len(requested.counts))
         )  # fmt: skip
-        found.append(Layout(groups, asked.arrangement, asked.exclusive, width))
+        found.append(Layout(groups, requested.arrangement, requested.exclusive, width))
     return tuple(found)
 
 

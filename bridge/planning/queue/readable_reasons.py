@@ -128,11 +128,11 @@ class Explainer:
                 return Reason(ReasonCode.RESOURCES, "waits for a job without an end")
             case Blocked.NEVER_COUNTER:
                 name, total = snapshot.licences[counter], snapshot.licence_total[counter]
-                asked = jobs.licences[row][counter]
+                requested = jobs.licences[row][counter]
                 there = f"there are {total}"
-                if asked <= total:
+                if requested <= total:
                     there = f"reservations keep too many of the {total}"
-                return Reason(ReasonCode.NEVER, f"requests {asked} of licence {name}, {there}")
+                return Reason(ReasonCode.NEVER, f"requests {requested} of licence {name}, {there}")
         return self._too_large(row, partition, min_nodes)
 
     def alike(self, rows: NDArray[np.int64]) -> Iterator[tuple[object, ...]]:

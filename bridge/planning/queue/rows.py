@@ -106,16 +106,16 @@ class Rows:
         for row in np.flatnonzero(~may).tolist():
             self.reasons[row] = held_reason(self.snapshot, int(job[row]))
         candidates = np.flatnonzero(may)
-        asked: list[int] = []
+        requested: list[int] = []
         given: list[tuple[Alternative, ...]] = []
         answers = self.eligibility.alternatives(job[candidates])
         for row, answer in zip(candidates.tolist(), answers, strict=True):
             if isinstance(answer, Reason):
                 self.reasons[row] = answer
             else:
-                asked.append(row)
+                requested.append(row)
                 given.append(answer)
-        self.plannable = np.array(asked, dtype=np.int64)
+        self.plannable = np.array(requested, dtype=np.int64)
         self.alternatives = alternative_columns(given)
 
     @cached_property
@@ -183,7 +183,7 @@ class Rows:
         """Why an asked row whose earliest start is too late has no start.
 
         Args:
-            at: position in `asked`.
+            at: position in `requested`.
             start_s: the earliest start; NEVER: none.
             time_limit_s: its time limit at that start.
             code: of what keeps it from an earlier start.
@@ -266,16 +266,16 @@ class Rows:
         self, start: NDArray[np.int64], alternative: NDArray[np.int32], indptr: NDArray[np.int64]
     ) -> _PlanColumns:
         """Job, start, end, partition and offsets of all rows."""
-        n_rows, asked, alternatives = len(self.job), self.plannable, self.alternatives
+        n_rows, requested, alternatives = len(self.job), self.plannable, self.alternatives
         start_s = np.full(n_rows, UNPLANNED, dtype=np.int64)
         end_s = np.zeros(n_rows, dtype=np.int64)
         partition = np.full(n_rows, -1, dtype=np.int32)
         width = np.zeros(n_rows, dtype=np.int64)
-        start_s[asked] = start
-        width[asked] = np.diff(indptr)
+        start_s[requested] = start
+        width[requested] = np.diff(indptr)
         has_start = (start != NEVER) & (start != UNPLANNED)
         chosen = alternatives.chosen(alternative)
-        at, rows = chosen[has_start], asked[has_start]
+        at, rows = chosen[has_start], requested[has_start]
         partition[rows] = alternatives.partition[at]
         limit_s, job = alternatives.time_limit_s[at], self.job[rows]
         end_s[rows] = ends(self.snapshot.jobs, job, start[has_start], limit_s)

@@ -89,7 +89,7 @@ class BookPlanner:
 
     def plan(
         self,
-        asked: NDArray[np.intp],
+        requested: NDArray[np.intp],
         *,
         not_before: NDArray[np.int64] | None,
         latest: NDArray[np.int64],
@@ -99,7 +99,7 @@ class BookPlanner:
         """Books rows at their earliest starts, in the order given.
 
         Args:
-            asked: positions in `Rows.plannable`, none of them booked.
+            requested: positions in `Rows.plannable`, none of them booked.
             not_before: (n,) s; None: what the jobs say.
             latest: (n,) the latest start, s.
             late: (n,) rows with a deadline to be booked at their latest starts; None: none.
@@ -108,102 +108,111 @@ class BookPlanner:
         """
         self._former.give_up()
         booked, all_, now_s = self.planned.states, self._candidates, self._now_s
-        late = np.zeros(len(asked), dtype=bool) if late is None else late
-        begin = all_.not_before_s[asked] if not_before is None else not_before
+        late = np.zeros(len(requested), dtype=bool) if late is None else late
+        begin = all_.not_before_s[requested] if not_before is None else not_before
         begin = np.maximum(begin, now_s)
-        wanted = ~all_.refused[asked]
-        asked, begin, latest, late = asked[wanted], begin[wanted], latest[wanted], late[wanted]
-        simple = all_.simple[asked] & ~late
+        wanted = ~all_.refused[requested]
+        requested, begin, latest, late = (
+            requested[wanted],
+            begin[wanted],
+            latest[wanted],
+            late[wanted],
+        )
+        simple = all_.simple[requested] & ~late
         left = UNLIMITED if depth is None else depth
         for part in _alike(simple):
             if simple[part[0]]:
-                left -= self._plan_simple(asked[part], begin[part], latest[part], left)
+                left -= self._plan_simple(requested[part], begin[part], latest[part], left)
                 continue
             for at in part.tolist():
-                row, begin_s, until_s = int(asked[at]), int(begin[at]), int(latest[at])
+                row, begin_s, until_s = int(requested[at]), int(begin[at]), int(latest[at])
                 if left <= 0:
                     until_s = min(until_s, now_s)
                     booked.passed_over[row] = True
                 if not late[at] or not self._plan_late(row, begin_s, until_s):
                     self._plan_one(row, begin_s, until_s)
                 left -= now_s < booked.start_s[row] < NEVER
-        booked.passed_over[asked] &= self._could_start(asked, begin)
+        booked.passed_over[requested] &= self._could_start(requested, begin)
 
-    def _could_start(self, asked: NDArray[np.intp], begin: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def _could_start(
+        self, requested: NDArray[np.intp], begin: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
         """Which rows have no start yet, and could have one that is not too late."""
-        if not len(asked):
+        if not len(requested):
             return np.zeros(0, dtype=bool)
         all_ = self._candidates
-        last = np.maximum.reduceat(all_.latest_s, all_.first[:-1])[asked]
-        could: NDArray[np.bool_] = (self.planned.states.start_s[asked] == NEVER) & (begin <= last)
+        last = np.maximum.reduceat(all_.latest_s, all_.first[:-1])[requested]
+        could: NDArray[np.bool_] = (self.planned.states.start_s[requested] == NEVER) & (
+            begin <= last
+        )
         return could
 
     def _plan_simple(
         self,
-        asked: NDArray[np.intp],
+        requested: NDArray[np.intp],
         begin: NDArray[np.int64],
         latest: NDArray[np.int64],
         depth: int,
     ) -> int:
         """Books rows in bulk; returns how many of them start later than now."""
         all_, booked = self._candidates, self.planned.states
-        at = all_.first[asked]
+        at = all_.first[requested]
         found = self.planned.book.plan_many(
-            job=self.planned.number[asked],
+            job=self.planned.number[requested],
             request=all_.requests(at),
             length=all_.length_s[at],
             not_before=begin,
             latest=np.minimum(latest, all_.latest_s[at]),
-            last=np.zeros(len(asked), dtype=bool),
+            last=np.zeros(len(requested), dtype=bool),
             **all_.term_columns(all_.choices.numbers(at)),
             depth=max(depth, 0),
         )
         later = (found.start > self._now_s) & (found.start != NEVER)
-        booked.passed_over[asked] = np.cumsum(later) >= depth
-        booked.start_s[asked] = found.start
-        booked.blocked[asked] = found.blocked_by
-        booked.constraint[asked] = found.blocked_constraint
+        booked.passed_over[requested] = np.cumsum(later) >= depth
+        booked.start_s[requested] = found.start
+        booked.blocked[requested] = found.blocked_by
+        booked.constraint[requested] = found.blocked_constraint
         return int(np.count_nonzero(later))
 
-    def _plan_late(self, asked: int, begin_s: int, latest_s: int) -> bool:
+    def _plan_late(self, requested: int, begin_s: int, latest_s: int) -> bool:
         """Books a row with a deadline at its latest start (rule 4); returns False if none."""
-        found = self._search.latest(asked, begin_s, latest_s)
+        found = self._search.latest(requested, begin_s, latest_s)
         if found is None:
             return False
-        self._put(asked, found)
-        self.planned.states.late[asked] = True
+        self._put(requested, found)
+        self.planned.states.late[requested] = True
         now = found.start_s == self._now_s
-        self.planned.states.blocked[asked] = Blocked.STARTS_NOW if now else Blocked.NODES_BUSY
+        self.planned.states.blocked[requested] = Blocked.STARTS_NOW if now else Blocked.NODES_BUSY
         return True
 
-    def _plan_one(self, asked: int, begin_s: int, latest_s: int) -> None:
+    def _plan_one(self, requested: int, begin_s: int, latest_s: int) -> None:
         booked = self.planned.states
-        found = self._search.earliest(asked, begin_s, latest_s, bound=True)
+        found = self._search.earliest(requested, begin_s, latest_s, bound=True)
         if found is None or found.start_s != self._now_s:
             candidates = None if found is None else [found.choice.candidate]
-            why = self._search.why(asked, begin_s, latest_s, candidates)
-            booked.blocked[asked], booked.constraint[asked] = why.blocked, why.constraint
-            booked.alternative[asked] = why.candidate - self._candidates.first[asked]
+            why = self._search.why(requested, begin_s, latest_s, candidates)
+            booked.blocked[requested], booked.constraint[requested] = why.blocked, why.constraint
+            booked.alternative[requested] = why.candidate - self._candidates.first[requested]
         if found is None:
             return
         if found.start_s == self._now_s:
             found = self._search.widest_now(found.choice.candidate) or found
-            booked.blocked[asked] = Blocked.STARTS_NOW
-        self._put(asked, found)
+            booked.blocked[requested] = Blocked.STARTS_NOW
+        self._put(requested, found)
 
-    def _put(self, asked: int, found: RowFit) -> None:
+    def _put(self, requested: int, found: RowFit) -> None:
         """Books a row where it was found to fit."""
         all_, booked, choice = self._candidates, self.planned.states, found.choice
         request, terms = all_.request_of(choice), all_.terms_of(choice)
-        number, length = int(self.planned.number[asked]), int(all_.length_s[choice.candidate])
+        number, length = int(self.planned.number[requested]), int(all_.length_s[choice.candidate])
         self.planned.book.book(number, request, found.start_s, length, terms, *found.mapping)
-        booked.start_s[asked] = found.start_s
-        booked.alternative[asked] = choice.candidate - all_.first[asked]
-        booked.position[asked] = choice.position
+        booked.start_s[requested] = found.start_s
+        booked.alternative[requested] = choice.candidate - all_.first[requested]
+        booked.position[requested] = choice.position
 
     def keep(
         self,
-        asked: NDArray[np.intp],
+        requested: NDArray[np.intp],
         former: PlacementColumns,
         row: NDArray[np.intp],
         start_s: NDArray[np.int64],
@@ -215,13 +224,13 @@ class BookPlanner:
         fit first: if all rows fit with those others first, they are booked in that order.
 
         Args:
-            asked: positions in `Rows.plannable`, none of them booked.
+            requested: positions in `Rows.plannable`, none of them booked.
             former: placements.
             row: (n,) which of them each has.
             start_s: (n,) when.
         """
         matching = FormerPlacements(self._candidates, former)
-        kept = matching.match(asked, row, start_s)
+        kept = matching.match(requested, row, start_s)
         self.planned.states.late[kept.index] = former.late[kept.row]
         reused, cluster = self._former.bookings, self.planned.cluster
         if (self._candidates.terms.mode == Mode.CHECK).any():
@@ -291,7 +300,7 @@ class BookPlanner:
 
     def _take_kept(self, kept: KeptRows, former: PlacementColumns) -> None:
         """Records the rows that were booked unchanged."""
-        booked, asked, number = (
+        booked, requested, number = (
             self.planned.states,
             kept.index,
             self.planned.cluster.constraint_of_key,
@@ -302,44 +311,44 @@ class BookPlanner:
         lapsed = (verdict == Blocked.COUNTER) & (constraint < 0)
         verdict = np.where(lapsed, Blocked.NODES_BUSY, verdict)
         now = kept.start_s == self._now_s
-        booked.start_s[asked] = kept.start_s
-        booked.alternative[asked] = kept.candidate - self._candidates.first[asked]
-        booked.position[asked] = kept.position
-        booked.blocked[asked] = np.where(now, Blocked.STARTS_NOW, verdict)
-        booked.constraint[asked] = constraint
+        booked.start_s[requested] = kept.start_s
+        booked.alternative[requested] = kept.candidate - self._candidates.first[requested]
+        booked.position[requested] = kept.position
+        booked.blocked[requested] = np.where(now, Blocked.STARTS_NOW, verdict)
+        booked.constraint[requested] = constraint
 
-    def hand_over(self, asked: NDArray[np.intp]) -> Handover:
+    def hand_over(self, requested: NDArray[np.intp]) -> Handover:
         """Hands the book over to the next cycle; this object must not be used afterwards.
 
         Args:
-            asked: booked rows that are announced, in the order in which they are kept.
+            requested: booked rows that are announced, in the order in which they are kept.
         """
         self._former.give_up()
         planned, booked = self.planned, self.planned.states
         rows = self._candidates.record(
-            planned.number[asked],
-            planned.candidates_of(asked),
-            booked.position[asked],
-            booked.start_s[asked],
+            planned.number[requested],
+            planned.candidates_of(requested),
+            booked.position[requested],
+            booked.start_s[requested],
         )
         other = booked.start_s != NEVER
-        other[asked] = False
+        other[requested] = False
         last = int(planned.number.max(initial=-1))
         return Handover(planned.cluster.hand_over(rows, planned.number[other], last + 1))
 
-    def revoke(self, asked: NDArray[np.intp]) -> None:
+    def revoke(self, requested: NDArray[np.intp]) -> None:
         """Removes booked rows from the book."""
-        for number in self.planned.number[asked].tolist():
+        for number in self.planned.number[requested].tolist():
             self.planned.book.revoke(number)
-        self.planned.states.start_s[asked] = NEVER
-        self.planned.states.position[asked] = 0
+        self.planned.states.start_s[requested] = NEVER
+        self.planned.states.position[requested] = 0
 
-    def replan(self, asked: NDArray[np.intp]) -> None:
+    def replan(self, requested: NDArray[np.intp]) -> None:
         """Moves booked rows to earlier placements if there are any, in the order given."""
         all_, booked = self._candidates, self.planned.states
-        simple = all_.simple[asked]
+        simple = all_.simple[requested]
         for part in _alike(simple):
-            rows = asked[part]
+            rows = requested[part]
             if simple[part[0]]:
                 moved = self.planned.book.replan_many(
                     self.planned.number[rows], all_.not_before_s[rows]
@@ -350,31 +359,31 @@ class BookPlanner:
                 for at in rows.tolist():
                     self._replan_one(at)
 
-    def start_now(self, asked: NDArray[np.intp]) -> None:
+    def start_now(self, requested: NDArray[np.intp]) -> None:
         """Moves booked rows to a start now if they fit beside all others, in the order given."""
-        for at in asked.tolist():
+        for at in requested.tolist():
             self._replan_one(at, self._now_s)
             self.planned.late[at] &= self.planned.states.start_s[at] != self._now_s
 
-    def _replan_one(self, asked: int, latest_s: int = NEVER) -> None:
+    def _replan_one(self, requested: int, latest_s: int = NEVER) -> None:
         booked = self.planned.states
         columns: tuple[NDArray[Any], ...] = (
             booked.start_s, booked.alternative, booked.position, booked.blocked, booked.constraint,
         )  # fmt: skip
-        before = [column[asked] for column in columns]
-        begin_s = max(self.planned.not_before_s(asked), self._now_s)
-        latest_s = min(latest_s, int(booked.start_s[asked]) - 1)
+        before = [column[requested] for column in columns]
+        begin_s = max(self.planned.not_before_s(requested), self._now_s)
+        latest_s = min(latest_s, int(booked.start_s[requested]) - 1)
         if latest_s < begin_s:
             return
-        self._candidates.name_requests(asked)
+        self._candidates.name_requests(requested)
         mark = self.planned.cluster.mark()
-        self.planned.book.revoke(int(self.planned.number[asked]))
-        booked.start_s[asked] = NEVER
-        self._plan_one(asked, begin_s, latest_s)
-        if booked.start_s[asked] == NEVER:
+        self.planned.book.revoke(int(self.planned.number[requested]))
+        booked.start_s[requested] = NEVER
+        self._plan_one(requested, begin_s, latest_s)
+        if booked.start_s[requested] == NEVER:
             self.planned.cluster.undo(mark)
             for column, value in zip(columns, before, strict=True):
-                column[asked] = value
+                column[requested] = value
         else:
             self.planned.cluster.keep(mark)
 

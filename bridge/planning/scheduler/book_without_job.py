@@ -104,8 +104,8 @@ def _held(
     at, kind = np.nonzero(chunks)
     parts = np.empty((len(at), want.shape[1]), dtype=np.int64)
     for position, (entry, which) in enumerate(zip(at.tolist(), kind.tolist(), strict=True)):
-        asked = jobs.chunks[mine[entry]]
-        each = np.array(asked.wants[which]) + np.array(asked.per_node)
+        requested = jobs.chunks[mine[entry]]
+        each = np.array(requested.wants[which]) + np.array(requested.per_node)
         parts[position] = int(chunks[entry, which]) * each
     plain = ~mixed
     return (

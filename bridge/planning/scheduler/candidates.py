@@ -80,17 +80,17 @@ class Candidates:
         self.cluster = cluster
         self._request[:] = -1
 
-    def of(self, asked: int) -> range:
+    def of(self, requested: int) -> range:
         """A row's candidates."""
-        return range(int(self.first[asked]), int(self.first[asked + 1]))
+        return range(int(self.first[requested]), int(self.first[requested + 1]))
 
-    def runnable(self, asked: int) -> list[int]:
+    def runnable(self, requested: int) -> list[int]:
         """A row's candidates that the rules do not refuse."""
-        return [one for one in self.of(asked) if not self.choices.refused[one]]
+        return [one for one in self.of(requested) if not self.choices.refused[one]]
 
-    def deadline_s(self, asked: int) -> int:
+    def deadline_s(self, requested: int) -> int:
         """When a row must end; 0: any time."""
-        return int(self.rows.snapshot.jobs.deadline_s[self.job[asked]])
+        return int(self.rows.snapshot.jobs.deadline_s[self.job[requested]])
 
     def terms_of(self, choice: LayoutChoice) -> BookTerms:
         """The terms of one choice."""
@@ -176,9 +176,9 @@ class Candidates:
             terms=(terms.constraint[take], terms.amount[take], terms.mode[take]),
         )
 
-    def name_requests(self, asked: int) -> None:
+    def name_requests(self, requested: int) -> None:
         """Makes all requests of a row before a mark; else they would be repeated after an undo."""
-        for candidate in self.of(asked):
+        for candidate in self.of(requested):
             for choice in self.choices.to_plan(candidate):
                 self.request_of(choice)
             for choice in self.choices.to_start(candidate):

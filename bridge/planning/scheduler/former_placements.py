@@ -81,17 +81,17 @@ class FormerPlacements:
         )  # fmt: skip
 
     def match(
-        self, asked: NDArray[np.intp], row: NDArray[np.intp], start_s: NDArray[np.int64]
+        self, requested: NDArray[np.intp], row: NDArray[np.intp], start_s: NDArray[np.int64]
     ) -> KeptRows:
         """The rows that can be booked again, on the same nodes or on others.
 
         Args:
-            asked: positions in `Rows.plannable`.
+            requested: positions in `Rows.plannable`.
             row: the placement of each.
             start_s: when each is to start now.
         """
         all_ = self._candidates
-        first, count = all_.first[asked], np.diff(all_.first)[asked]
+        first, count = all_.first[requested], np.diff(all_.first)[requested]
         number = self._former.alternative[row].astype(np.int64)
         there = number < count
         position = np.full(len(row), -1, dtype=np.int32)
@@ -104,7 +104,9 @@ class FormerPlacements:
         candidate, there = first + number, number < count
         there[there] = ~all_.choices.refused[candidate[there]]
         there[there] = start_s[there] <= all_.latest_s[candidate[there]]
-        return KeptRows(asked[there], row[there], candidate[there], position[there], start_s[there])
+        return KeptRows(
+            requested[there], row[there], candidate[there], position[there], start_s[there]
+        )
 
     def _renumbered(
         self,

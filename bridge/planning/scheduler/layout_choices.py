@@ -309,17 +309,17 @@ class LayoutChoices:
         counts = np.ones_like(self._count) if self.shared else self._count
         self._first = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
         self.owner = np.repeat(np.arange(len(given)), counts)
-        asked = (job[self.owner], partition[self.owner], time_limit_s[self.owner])
+        requested = (job[self.owner], partition[self.owner], time_limit_s[self.owner])
         each = [] if self.shared else self._layout_of_each()
         amounts: tuple[NDArray[np.int64], ...] = ()
         if lowered.bounds:
-            holds = lowered.takes_whole(asked[0], asked[1])
+            holds = lowered.takes_whole(requested[0], requested[1])
             amounts = LayoutAmounts(snapshot, eligibility, lowered.bounds).most(
-                each, asked[0], holds
+                each, requested[0], holds
             )
         extent = extent_of(each, whole if lowered.weighs_nodes else None, amounts)
-        self.terms: Terms = lowered.terms(*asked, extent)
-        self.job_closures: list[JobClosures] = lowered.closed_to(*asked, extent)
+        self.terms: Terms = lowered.terms(*requested, extent)
+        self.job_closures: list[JobClosures] = lowered.closed_to(*requested, extent)
         self._refuse(self.terms.reasons)
 
     def _lay_out(self, options: Sequence[LayoutOptions], option: NDArray[np.int64]) -> None:

@@ -284,12 +284,12 @@ def _binds(lowered: LoweredRules, rows: Rows) -> bool:
     maximum = np.maximum(np.minimum(alternatives.max_nodes, len(rows.snapshot.nodes)), minimum)
     shared = (jobs.tasks[job] > 0) | jobs.chunks[job].astype(bool)
     for extent in (Extent(minimum, np.where(shared, 1, minimum)), Extent(maximum)):
-        asked = (job, alternatives.partition, limit_s, extent)
-        terms = lowered.terms(*asked)
+        requested = (job, alternatives.partition, limit_s, extent)
+        terms = lowered.terms(*requested)
         if (
             bool((terms.mode != Mode.COUNT).any())
             or any(reason is not None for reason in terms.reasons)
-            or any(lowered.closed_to(*asked))
+            or any(lowered.closed_to(*requested))
         ):
             return True
     return False

@@ -80,52 +80,54 @@ class PlannedRows:
         """(n_plannable,) rows that are booked at their latest start; may be written to."""
         return self.states.late
 
-    def has_start(self, asked: NDArray[np.intp]) -> NDArray[np.bool_]:
+    def has_start(self, requested: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Which of these plannable rows are booked."""
-        booked: NDArray[np.bool_] = self.states.start_s[asked] != NEVER
+        booked: NDArray[np.bool_] = self.states.start_s[requested] != NEVER
         return booked
 
-    def candidate(self, asked: int) -> int:
+    def candidate(self, requested: int) -> int:
         """Which of all candidates a booked row has; a position in `layouts`."""
-        return int(self.candidates_of(np.array([asked]))[0])
+        return int(self.candidates_of(np.array([requested]))[0])
 
-    def candidates_of(self, asked: NDArray[np.intp]) -> NDArray[np.int64]:
+    def candidates_of(self, requested: NDArray[np.intp]) -> NDArray[np.int64]:
         """The candidates of rows: the booked ones, or those that the verdicts are about."""
-        found: NDArray[np.int64] = self.candidates.first[asked] + self.states.alternative[asked]
+        found: NDArray[np.int64] = (
+            self.candidates.first[requested] + self.states.alternative[requested]
+        )
         return found
 
-    def options(self, asked: int) -> LayoutOptions:
+    def options(self, requested: int) -> LayoutOptions:
         """The possible layouts of a booked row in its alternative."""
-        return self.layouts[self.candidate(asked)]
+        return self.layouts[self.candidate(requested)]
 
-    def length_s(self, asked: int) -> int:
+    def length_s(self, requested: int) -> int:
         """How long a booked row lasts."""
-        return int(self.candidates.length_s[self.candidate(asked)])
+        return int(self.candidates.length_s[self.candidate(requested)])
 
-    def not_before_s(self, asked: int) -> int:
+    def not_before_s(self, requested: int) -> int:
         """The row's own earliest start, s; 0: any."""
-        return int(self.candidates.not_before_s[asked])
+        return int(self.candidates.not_before_s[requested])
 
-    def start_s(self, asked: NDArray[np.intp]) -> NDArray[np.int64]:
+    def start_s(self, requested: NDArray[np.intp]) -> NDArray[np.int64]:
         """The booked starts of plannable rows, s; NEVER: not booked."""
-        found: NDArray[np.int64] = self.states.start_s[asked]
+        found: NDArray[np.int64] = self.states.start_s[requested]
         return found
 
-    def simple(self, asked: int) -> bool:
+    def simple(self, requested: int) -> bool:
         """Whether the row has only one layout, on one kind of nodes, for one time."""
-        return bool(self.candidates.simple[asked])
+        return bool(self.candidates.simple[requested])
 
-    def bound(self, asked: NDArray[np.intp]) -> NDArray[np.bool_]:
+    def bound(self, requested: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Which rows are bound by limits, FreePools or licences, as booked."""
         choices, indptr = self.candidates.choices, self.candidates.terms.indptr
-        at = choices.numbers(self.candidates_of(asked), self.states.position[asked])
+        at = choices.numbers(self.candidates_of(requested), self.states.position[requested])
         closed = [bool(choices.job_closures[choice]) for choice in at.tolist()]
         bound: NDArray[np.bool_] = (np.diff(indptr)[at] > 0) | np.array(closed, dtype=bool)
         return bound
 
-    def layout_choice(self, asked: int) -> tuple[int, Layout]:
+    def layout_choice(self, requested: int) -> tuple[int, Layout]:
         """The layout of a booked row, and which of those for any start; one past the last: none."""
-        candidate, position = self.candidate(asked), int(self.states.position[asked])
+        candidate, position = self.candidate(requested), int(self.states.position[requested])
         choices = self.candidates.choices
         return choices.index(candidate, position), choices.layouts[
             choices.which[candidate] + position
@@ -137,14 +139,14 @@ class PlannedRows:
         later: NDArray[np.bool_] = (start_s != NEVER) & (start_s > self.now_s)
         return later
 
-    def earliest(self, asked: int) -> tuple[int, int]:
+    def earliest(self, requested: int) -> tuple[int, int]:
         """Finds where an unbooked row would start without its deadline or fixed start.
 
         Returns:
             The start, NEVER if there is none, and the time limit there.
         """
-        begin_s = max(self.not_before_s(asked), self.now_s)
-        found = self.search.earliest(asked, begin_s, NEVER - 1, bound=False)
+        begin_s = max(self.not_before_s(requested), self.now_s)
+        found = self.search.earliest(requested, begin_s, NEVER - 1, bound=False)
         if found is None:
             return NEVER, 0
         return found.start_s, int(self.candidates.length_s[found.choice.candidate])
@@ -152,30 +154,30 @@ class PlannedRows:
     def waiting(self) -> WaitingRows:
         """The plannable rows that do not start now, and where they stand."""
         booked, refused = self.states, self.candidates.refused
-        asked = np.flatnonzero(booked.start_s != self.now_s)
-        candidate = self.candidates_of(asked)
+        requested = np.flatnonzero(booked.start_s != self.now_s)
+        candidate = self.candidates_of(requested)
         nodes = self.candidates.requested_nodes(candidate)
         return WaitingRows(
-            index=asked,
+            index=requested,
             candidate=candidate,
-            start_s=booked.start_s[asked],
-            blocked=booked.blocked[asked],
-            constraint=booked.constraint[asked],
+            start_s=booked.start_s[requested],
+            blocked=booked.blocked[requested],
+            constraint=booked.constraint[requested],
             partition=self.rows.alternatives.partition[candidate],
-            nodes=np.where(refused[asked], 0, nodes),
-            refused=refused[asked],
-            passed_over=booked.passed_over[asked],
+            nodes=np.where(refused[requested], 0, nodes),
+            refused=refused[requested],
+            passed_over=booked.passed_over[requested],
         )
 
     def refusal(self, candidate: int) -> Reason | None:
         """Why limits refuse a candidate."""
         return self.candidates.choices.refusal(candidate)
 
-    def kept_out(self, asked: int) -> tuple[Closure, ...]:
+    def kept_out(self, requested: int) -> tuple[Closure, ...]:
         """The FreePools of nodes that keep a row out; see `StartSearch.kept_out`."""
-        found = self.search.kept_out(asked)
+        found = self.search.kept_out(requested)
         if found:
-            self.states.blocked[asked] = Blocked.NEVER_NODES
+            self.states.blocked[requested] = Blocked.NEVER_NODES
         return found
 
     def counts_on(self, candidate: NDArray[np.int64], constraint: int) -> NDArray[np.int64]:
@@ -198,15 +200,15 @@ class PlannedRows:
         self, constraint: int
     ) -> tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """The booked rows that count on a constraint, their starts, ends, and amounts."""
-        asked, terms = np.flatnonzero(self.states.start_s != NEVER), self.candidates.terms
-        candidate = self.candidates_of(asked)
-        number = self.candidates.choices.numbers(candidate, self.states.position[asked])
+        requested, terms = np.flatnonzero(self.states.start_s != NEVER), self.candidates.terms
+        candidate = self.candidates_of(requested)
+        number = self.candidates.choices.numbers(candidate, self.states.position[requested])
         indptr, take = gather(terms.indptr, number)
         mine = np.flatnonzero(terms.constraint[take] == constraint)
-        row = np.repeat(np.arange(len(asked)), np.diff(indptr))[mine]
-        start_s = self.states.start_s[asked[row]]
+        row = np.repeat(np.arange(len(requested)), np.diff(indptr))[mine]
+        start_s = self.states.start_s[requested[row]]
         end_s = start_s + self.candidates.length_s[candidate[row]]
-        return asked[row], start_s, end_s, terms.amount[take[mine]]
+        return requested[row], start_s, end_s, terms.amount[take[mine]]
 
     def bookings(self) -> tuple[NDArray[np.intp], Bookings]:
         """The booked rows, and where; for `result` and `placements_of`, after all passes."""
@@ -215,32 +217,32 @@ class PlannedRows:
 
     def placements_of(
         self,
-        asked: NDArray[np.intp],
+        requested: NDArray[np.intp],
         known: tuple[NDArray[np.intp], Bookings] | None = None,
     ) -> PlacementColumns:
         """The placements of booked rows, to be kept.
 
         Args:
-            asked: the rows.
+            requested: the rows.
             known: what `bookings` returns, if the caller has it.
         """
         booked, choices = self.states, self.candidates.choices
-        if known is not None and np.array_equal(asked, known[0]):
+        if known is not None and np.array_equal(requested, known[0]):
             found = known[1]
         else:
-            found = self.book.bookings(job=self.number[asked])
-        candidate, position = self.candidates_of(asked), booked.position[asked]
+            found = self.book.bookings(job=self.number[requested])
+        candidate, position = self.candidates_of(requested), booked.position[requested]
         layout_at, layout = by_appearance(choices.which[candidate] + position)
         layouts = (choices.which[candidate] + position)[layout_at].tolist()
-        constraint = booked.constraint[asked]
+        constraint = booked.constraint[requested]
         key_at, key = by_appearance(constraint)
         return PlacementColumns(
             start_s=found.start,
-            alternative=booked.alternative[asked],
+            alternative=booked.alternative[requested],
             layout_index=np.minimum(position, choices.n_min[candidate]).astype(np.int32),
             layout=layout,
-            late=booked.late[asked],
-            blocked=booked.blocked[asked],
+            late=booked.late[requested],
+            blocked=booked.blocked[requested],
             constraint=key,
             indptr=found.indptr,
             nodes=found.nodes,

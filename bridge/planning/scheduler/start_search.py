@@ -67,18 +67,18 @@ class StartSearch:
         found = self._book.find(request, length, terms, begin_s, until_s, last=last)
         return None if found is None else RowFit(choice, found[0], found[1:])
 
-    def earliest(self, asked: int, begin_s: int, until_s: int, *, bound: bool) -> RowFit | None:
+    def earliest(self, requested: int, begin_s: int, until_s: int, *, bound: bool) -> RowFit | None:
         """The earliest slot of a row (rule 1).
 
         Args:
-            asked: the row.
+            requested: the row.
             begin_s: the earliest start allowed.
             until_s: the latest start allowed.
             bound: whether its deadline or fixed start binds it.
         """
         all_ = self._candidates
         best: RowFit | None = None
-        for candidate in all_.runnable(asked):
+        for candidate in all_.runnable(requested):
             for choice in all_.choices.to_plan(candidate):
                 until = min(until_s, (NEVER if best is None else best.start_s) - 1)
                 if bound:
@@ -88,13 +88,13 @@ class StartSearch:
                 best = self._find(choice, begin_s, until) or best
         return best
 
-    def latest(self, asked: int, begin_s: int, until_s: int) -> RowFit | None:
+    def latest(self, requested: int, begin_s: int, until_s: int) -> RowFit | None:
         """The latest slot of a row that ends by its deadline (rule 3)."""
         all_ = self._candidates
         best: RowFit | None = None
-        for candidate in all_.runnable(asked):
+        for candidate in all_.runnable(requested):
             length = int(all_.length_s[candidate])
-            until = min(all_.deadline_s(asked) - length - SPARE_S, until_s)
+            until = min(all_.deadline_s(requested) - length - SPARE_S, until_s)
             for choice in all_.choices.to_plan(candidate):
                 after = begin_s if best is None else max(begin_s, best.start_s + 1)
                 if until < after:
@@ -111,12 +111,12 @@ class StartSearch:
         return None
 
     def why(
-        self, asked: int, begin_s: int, latest_s: int, candidates: Iterable[int] | None = None
+        self, requested: int, begin_s: int, latest_s: int, candidates: Iterable[int] | None = None
     ) -> Obstacle:
         """Why a row does not start now, for its first candidate that could ever run."""
         all_ = self._candidates
         verdicts: list[Obstacle] = []
-        for candidate in all_.runnable(asked) if candidates is None else candidates:
+        for candidate in all_.runnable(requested) if candidates is None else candidates:
             choice = all_.choices.first(candidate)
             verdict = self._book.why(
                 all_.request_of(choice),
@@ -130,14 +130,14 @@ class StartSearch:
                 break
         return verdicts[0] if verdicts[-1].blocked in _IMPOSSIBLE else verdicts[-1]
 
-    def kept_out(self, asked: int) -> tuple[Closure, ...]:
+    def kept_out(self, requested: int) -> tuple[Closure, ...]:
         """The FreePools of nodes without which an unplaceable row could be placed.
 
         Usually none. A row that can be placed, if only beyond the horizon, is not kept out;
         constraints are ignored. A row that is kept out never starts, whatever the horizon.
         """
         found: tuple[Closure, ...] = ()
-        for candidate in self._candidates.runnable(asked):
+        for candidate in self._candidates.runnable(requested):
             closures = self._candidate_kept_out(candidate)
             if closures is None:
                 return ()

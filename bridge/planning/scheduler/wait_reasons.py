@@ -122,12 +122,12 @@ class _Waiting:
 
     def _single(self, at: int, *, bounded: bool) -> Reason | None:
         """The reason of a row that needs one of its own; None: it may share that of others."""
-        asked, waiting = int(self._waiting.index[at]), self._waiting
+        requested, waiting = int(self._waiting.index[at]), self._waiting
         if waiting.refused[at]:
             return self._planned.refusal(int(waiting.candidate[at]))
-        if waiting.start_s[at] == NEVER and (pools := self._planned.kept_out(asked)):
+        if waiting.start_s[at] == NEVER and (pools := self._planned.kept_out(requested)):
             return _kept_out(pools, dialect_of(self._snapshot).words.node)
-        return self._bounded(at, asked) if bounded else None
+        return self._bounded(at, requested) if bounded else None
 
     def _likeness(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
         """(n,) numbers; rows with equal numbers have the same reason."""
@@ -159,18 +159,18 @@ class _Waiting:
         own = (column.tolist() for column in columns)
         return zip(*own, self._explainer.alike(job), strict=True)
 
-    def _bounded(self, at: int, asked: int) -> Reason:
+    def _bounded(self, at: int, requested: int) -> Reason:
         """The reason of a job with a bound on its start, or one that may not have a later start."""
         planned, jobs, job = self._planned, self._snapshot.jobs, int(self._job[at])
         deadline_s, nowhere = int(jobs.deadline_s[job]), self._waiting.start_s[at] == NEVER
         if nowhere:
             impossible = Blocked(self._waiting.blocked[at]) in JUDGED_ALONE
             if not impossible and not self._waiting.passed_over[at]:
-                earliest_s, limit_s = planned.earliest(asked)
-                missed = self._rows.missed(asked, earliest_s, limit_s, self._code(at))
+                earliest_s, limit_s = planned.earliest(requested)
+                missed = self._rows.missed(requested, earliest_s, limit_s, self._code(at))
                 if missed is not None and not (jobs.no_place[job] and earliest_s == NEVER):
                     return missed
-        elif planned.late[asked]:
+        elif planned.late[requested]:
             return Reason(
                 ReasonCode.RESOURCES,
                 f"planned as late as its deadline {format_instant(deadline_s)} allows",

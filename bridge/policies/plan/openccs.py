@@ -103,15 +103,15 @@ class OpenCcs(QueuePlanner):
         site, promises = context.site, context.state.promised_by(self.name)
         rows = Rows(snapshot, expand_arrays(snapshot.jobs, order, self.array_depth))
         lowered = lower(site, snapshot)
-        jobs, asked = snapshot.jobs, rows.job[rows.plannable]
-        late = (jobs.deadline_s[asked] > 0) & (self.deadline == "late")
+        jobs, requested = snapshot.jobs, rows.job[rows.plannable]
+        late = (jobs.deadline_s[requested] > 0) & (self.deadline == "late")
         latest = NEVER - 1 if self.horizon_s is None else snapshot.now_s + self.horizon_s
         last = promises.kept_plan
         book = last.handover.take() if isinstance(last, KeptPlan) and self.keep_plan else None
         planner = BookPlanner(rows, preference, lowered=lowered, protect=site.protect, kept=book)
         planned = planner.planned
-        ids = jobs.id[asked].tolist()
-        announced = _announced_starts(promises, ids) if self.keep_plan else np.zeros_like(asked)
+        ids = jobs.id[requested].tolist()
+        announced = _announced_starts(promises, ids) if self.keep_plan else np.zeros_like(requested)
         kept = self._kept(rows, announced)
         promised = np.flatnonzero(kept > 0)
         everyone = np.arange(len(kept))
@@ -119,12 +119,12 @@ class OpenCcs(QueuePlanner):
         self._keep(planner, promised, kept[promised], promises, ids, late=late)
         planned.late[~(late & planned.has_start(everyone))] = False
         # Fixed starts come before all jobs that can be moved (rule 9).
-        fixed = np.flatnonzero(jobs.fixed[asked] & ~planned.has_start(everyone))
+        fixed = np.flatnonzero(jobs.fixed[requested] & ~planned.has_start(everyone))
         planner.plan(fixed, not_before=None, latest=np.full(len(fixed), latest))
         # 2. Each moves to an earlier slot if there is one, in order of priority.
         planner.replan(promised[planned.has_start(promised) & ~planned.late[promised]])
         # 3. All others get the earliest free slot, or the latest (rule 8).
-        others = np.flatnonzero(~planned.has_start(everyone) & ~jobs.fixed[asked])
+        others = np.flatnonzero(~planned.has_start(everyone) & ~jobs.fixed[requested])
         planner.plan(
             others, not_before=None, latest=np.full(len(others), latest), late=late[others]
         )
@@ -182,11 +182,11 @@ class OpenCcs(QueuePlanner):
         """
         planned, rows = planner.planned, planner.planned.rows
         snapshot = rows.snapshot
-        asked = np.arange(len(ids))
+        requested = np.arange(len(ids))
         single = snapshot.jobs.array_tasks[rows.job[rows.plannable]] == 0
         kept = single & planned.later()
-        kept |= single & (before != 0) & planned.has_start(asked)
-        lasting = asked[kept]
+        kept |= single & (before != 0) & planned.has_start(requested)
+        lasting = requested[kept]
         if len(lasting) < len(ids):
             ids = [ids[at] for at in lasting.tolist()]
         by_id = PlacementsById(ids, planned.placements_of(lasting, known))

@@ -253,7 +253,7 @@ class Hub:
                 return False  # a task of an array, whose nodes call it otherwise
             now = self._clock()
             with_agent = [node for node in nodes if node in self._agents]
-            asked = [
+            requested = [
                 (
                     self._agents[node],
                     pb.CountProcesses(job=job, node=node, uid=uid, request=request),
@@ -265,7 +265,7 @@ class Hub:
                 (self._trusts or unused) and not any(now - since <= RETURN_S for since in away)
             )
             over = over and self._counts.none_on(job, with_agent)
-        for agent, count in asked:
+        for agent, count in requested:
             agent.send(pb.AgentOrder(count=count))
         return over
 

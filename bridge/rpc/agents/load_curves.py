@@ -4,7 +4,7 @@
 Rules
     1. Only readings of meters count: the model's own values do not test the model.
     2. A reading counts if the load has stayed within `STEADY` for as long as its value may lag
-       behind: `LAG_S` for the node's own counters, `ASKED_LAG_S` for values read from a BMC.
+       behind: `LAG_S` for the node's own counters, `REQUEST_LAG_S` for values read from a BMC.
     3. For each twentieth of the load a node keeps its last `KEPT` readings, `APART_S` apart, so
        that long runs at one load do not displace readings at others, and the memory is bounded.
     4. Readings are not compared with the bounds of the node's type, because a calibration is meant
@@ -20,7 +20,7 @@ from bridge.rpc.reported.safe_text import printable
 
 STEADY: Final = 0.05
 LAG_S: Final = 3.0
-ASKED_LAG_S: Final = 60.0
+REQUEST_LAG_S: Final = 60.0
 """The resource manager may measure every half minute only, and the agent asks it every 15 s."""
 COUNTERS: Final = frozenset({"rapl", "pm_counters"})
 KEPT: Final = 32
@@ -56,7 +56,7 @@ class LoadCurve:
         load = min(load, 1.0)
         if abs(load - self._load) > STEADY:
             self._load, self._since_s = load, at_s
-        lag_s = LAG_S if source in COUNTERS else ASKED_LAG_S
+        lag_s = LAG_S if source in COUNTERS else REQUEST_LAG_S
         at = min(int(load * BINS), BINS - 1)
         if at_s - self._since_s < lag_s or at_s - self._last_s[at] < APART_S:
             return

@@ -19,7 +19,7 @@ JobNode = tuple[str, str]
 
 @dataclass
 class _Count:
-    asked: float
+    requested: float
     request: int
     processes: int = -1
 
@@ -38,20 +38,20 @@ class ProcessCounts:
 
     def took(self, report: pb.Processes) -> None:
         """Records the count of an agent."""
-        asked = self._counts.get((report.job, report.node))
-        if asked is not None and report.request in (0, asked.request):
-            asked.processes = report.count
+        requested = self._counts.get((report.job, report.node))
+        if requested is not None and report.request in (0, requested.request):
+            requested.processes = report.count
 
     def due(self, job: str, nodes: Iterable[str], now_s: float) -> Sequence[tuple[str, int]]:
         """The nodes to be asked now, each with the number of the request."""
-        asked = []
+        requested = []
         for node in nodes:
             count = self._counts.get((job, node))
-            if count is None or now_s - count.asked > ASK_AGAIN_S:
+            if count is None or now_s - count.requested > ASK_AGAIN_S:
                 request = next(self._requests)
                 self._counts[job, node] = _Count(now_s, request)
-                asked.append((node, request))
-        return asked
+                requested.append((node, request))
+        return requested
 
     def none_on(self, job: str, nodes: Sequence[str]) -> bool:
         """Whether all have counted none; such counts are used once."""

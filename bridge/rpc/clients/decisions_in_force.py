@@ -185,13 +185,13 @@ class DecisionsInForce:
     def _reserve(self, decision: pb.Decision, nodes: NodeIndex) -> None:
         why = _NO_RESERVATIONS
         if self._reserving is not None:
-            asked = decision.reserve
-            kept = dict(word.split(":") for word in asked.licences.split(",") if word)
+            requested = decision.reserve
+            kept = dict(word.split(":") for word in requested.licences.split(",") if word)
             counts = [int(kept.get(name, 0)) for name in self._licences]
             licences = np.array(counts, dtype=np.int64)
-            members = nodes.parse(asked.nodes)
+            members = nodes.parse(requested.nodes)
             why = self._reserving.reserve(
-                Reservation(asked.name, asked.start_s, asked.end_s, members, licences)
+                Reservation(requested.name, requested.start_s, requested.end_s, members, licences)
             )
         self._carried_out(decision, why)
 

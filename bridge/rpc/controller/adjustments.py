@@ -182,8 +182,8 @@ class Adjustments:
         self._begin(world, snapshot, plan.resizes)
         for job_id, width, order in self._wishes(world, shown):
             row = world.row(job_id)
-            asked = _resizable(shown, snapshot, row)
-            resizes = wished(asked, site, plan, row, width, order=order)
+            requested = _resizable(shown, snapshot, row)
+            resizes = wished(requested, site, plan, row, width, order=order)
             if len(resizes):
                 del self.runtime.wishes[job_id]
                 self._begin(world, snapshot, resizes)

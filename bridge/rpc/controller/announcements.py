@@ -360,13 +360,13 @@ def _limit_s(snapshot: Snapshot, plan: Plan, row: int) -> int:
     predicted run time, so that it is not killed because of a policy's decision.
     """
     jobs, job = snapshot.jobs, int(plan.job[row])
-    asked, width = int(jobs.min_nodes[job]), int(plan.indptr[row + 1] - plan.indptr[row])
+    requested, width = int(jobs.min_nodes[job]), int(plan.indptr[row + 1] - plan.indptr[row])
     limit_s = int(jobs.kill_limit_s[job] or jobs.time_limit_s[job])
-    if not jobs.max_start[job] or not limit_s or not 0 < width < asked:
+    if not jobs.max_start[job] or not limit_s or not 0 < width < requested:
         return _cut_s(snapshot, plan, row)
     step_s = dialect_of(snapshot).words.time_step_s
     max_s = snapshot.partitions[plan.partition[row]].max_time_s
-    wanted_s = -(-limit_s * asked // (width * step_s)) * step_s
+    wanted_s = -(-limit_s * requested // (width * step_s)) * step_s
     return min(wanted_s, max(max_s // step_s * step_s, limit_s)) if max_s else wanted_s
 
 

@@ -57,7 +57,7 @@ class ChangeMethods:
         order = coscheduling_pb2.CoschedulingRequest
         methods = {
             "Policy": ChangeMethod(
-                pb.PolicyRequest, self._policy, lambda asked: bool(asked.set), self._policy_now
+                pb.PolicyRequest, self._policy, lambda asking: bool(asking.set), self._policy_now
             ),
             "Reserve": ChangeMethod(pb.ReserveRequest, self._reserve, _always, self._reservation),
             "Unreserve": ChangeMethod(
@@ -67,11 +67,11 @@ class ChangeMethods:
                 pb.ChangeWidthRequest, self._change_width, _always, self._width, for_users=True
             ),
             "Corridor": ChangeMethod(
-                pb.CorridorRequest, self._corridor, lambda asked: not asked.dry_run, self._bounds
+                pb.CorridorRequest, self._corridor, lambda asking: not asking.dry_run, self._bounds
             ),
             "Coscheduling": ChangeMethod(
                 coscheduling_pb2.CoschedulingRequest, self._coscheduling,
-                lambda asked: asked.order not in (order.SHOW, order.EXPORT), self._sharing,
+                lambda asking: asking.order not in (order.SHOW, order.EXPORT), self._sharing,
             ),
         }  # fmt: skip
         return {name: self.log.logged(name, method) for name, method in methods.items()}

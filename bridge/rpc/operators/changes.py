@@ -137,10 +137,10 @@ class ChangeLogging:
             return f"not known: {error}"
 
 
-async def _taken(asked: "Future[list[bytearray]]") -> None:
+async def _taken(requested: "Future[list[bytearray]]") -> None:
     """Rule 4; the request is on its way also if this call is being cancelled."""
     try:
-        await asyncio.wait_for(asyncio.wrap_future(asked), TAKEN_S)
+        await asyncio.wait_for(asyncio.wrap_future(requested), TAKEN_S)
     except (RemoteRefusal, BridgeError, TimeoutError) as error:
         _log.error("a change is not logged: %s", error)
 

@@ -35,7 +35,7 @@ class TimedView:
     view: View
     cycle: tuple[int, int]
     count: int
-    asked_at: float
+    requested_at: float
     good_for_s: float
 
 
@@ -61,8 +61,8 @@ class Views:
             seen, now = self._seen, time.monotonic()
             if (
                 seen is not None
-                and seen.asked_at >= self._not_before
-                and now - seen.asked_at <= seen.good_for_s
+                and seen.requested_at >= self._not_before
+                and now - seen.requested_at <= seen.good_for_s
             ):
                 return seen
             task = self._under_way
@@ -70,7 +70,7 @@ class Views:
                 task = self._under_way = asyncio.create_task(self._ask(now))
                 task.add_done_callback(self._arrived)
             found = await asyncio.shield(task)
-            if found.asked_at >= self._not_before:
+            if found.requested_at >= self._not_before:
                 return found
 
     def _arrived(self, task: "asyncio.Task[TimedView]") -> None:

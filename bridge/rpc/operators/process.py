@@ -184,9 +184,9 @@ class Answers:
                 change_width(functions.cycles, request, user=user, uid=uid)
                 return []
             case MessageKind.CORRIDOR:
-                asked = pb.CorridorRequest.FromString(bytes(parts[0]))
+                requested = pb.CorridorRequest.FromString(bytes(parts[0]))
                 author = Author(*(part.decode() for part in parts[1:3]))
-                return [change_corridor(functions.corridor, asked, author).SerializeToString()]
+                return [change_corridor(functions.corridor, requested, author).SerializeToString()]
             case MessageKind.COSCHEDULING:
                 order = coscheduling_pb2.CoschedulingRequest.FromString(bytes(parts[0]))
                 told = functions.coscheduling.answer(order, parts[1].decode())

@@ -128,8 +128,8 @@ class ReadMethods:
         now = time.monotonic()
         known = self._records
         if known is None or now - known[0] > ACCURACY_S or _failed(known[1]):
-            asked = asyncio.ensure_future(self._read_records())
-            known = self._records = (now, asked)
+            requested = asyncio.ensure_future(self._read_records())
+            known = self._records = (now, requested)
         kept = await asyncio.shield(known[1])
         answer: bytes = await self._queue.put(
             call.uid,

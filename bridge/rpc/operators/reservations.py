@@ -73,12 +73,12 @@ def reserve(
         RequestError: its chunks are invalid.
         ControllerError: the controller cannot do it, does not call, or refuses.
     """
-    asked = _request_of(published, request)
+    requested = _request_of(published, request)
     if not request.dry_run:
         _need_feature(controller, Feature.RESERVE_LICENCES if request.licences else Feature.RESERVE)
-    slot = find_slot(published.snapshot, published.plan, asked)
-    end_s = asked.start_s + asked.duration_s
-    reply = pb.ReserveReply(start_s=asked.start_s, end_s=end_s, jobs=_jobs(published, slot))
+    slot = find_slot(published.snapshot, published.plan, requested)
+    end_s = requested.start_s + requested.duration_s
+    reply = pb.ReserveReply(start_s=requested.start_s, end_s=end_s, jobs=_jobs(published, slot))
     if not len(slot.nodes):
         if slot.next_start_s == NEVER and not reply.jobs:
             raise ConfigError(
@@ -90,13 +90,13 @@ def reserve(
     reply.node_count = len(slot.nodes)
     order = scheduler_pb2.Reserve(
         name=request.name,
-        start_s=asked.start_s,
+        start_s=requested.start_s,
         end_s=end_s,
         nodes=reply.nodes,
         partition=request.partition,
         users=",".join(request.users),
         accounts=",".join(request.accounts),
-        licences=_licences_text(published.snapshot, asked),
+        licences=_licences_text(published.snapshot, requested),
     )
     reply.command = dialect_of(published.snapshot).reserve_command(
         ReservationText(**{column: getattr(order, column) for column in _RESERVATION})
@@ -203,9 +203,9 @@ def _licences(snapshot: Snapshot, texts: Sequence[str]) -> NDArray[np.int64]:
     return wanted
 
 
-def _licences_text(snapshot: Snapshot, asked: ReservationRequest) -> str:
+def _licences_text(snapshot: Snapshot, requested: ReservationRequest) -> str:
     """Writes the requested licences as `matlab:2,ansys:1`."""
-    wanted = [] if asked.licences is None else asked.licences.tolist()
+    wanted = [] if requested.licences is None else requested.licences.tolist()
     return ",".join(
         f"{name}:{count}" for name, count in zip(snapshot.licences, wanted, strict=True) if count
     )

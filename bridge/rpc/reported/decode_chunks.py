@@ -59,14 +59,14 @@ def _lowered(request: pb.Request, layout: TableColumns, accounting: Accounting) 
     dialect = dialect_named(layout.dialect)
     option, malleable = dialect.words.chunks_option, request.malleable
     try:
-        asked = parse_request(request.chunks.chunks, request.chunks.place)
+        requested = parse_request(request.chunks.chunks, request.chunks.place)
     except RequestError as error:
         raise BadRequest(f"{option}: {error}") from error
     if malleable.min_nodes or malleable.max_nodes or malleable.node_constraint:
         raise BadRequest(
             f"numbers of nodes beside {option}: give {dialect.words.place_option}=scatter or pack"
         )
-    dialect.check_chunks(asked, request)
+    dialect.check_chunks(requested, request)
     cluster = ClusterWords(
         column=layout.column,
         n_resources=len(layout.resources),
@@ -77,7 +77,7 @@ def _lowered(request: pb.Request, layout: TableColumns, accounting: Accounting) 
     )
     try:
         return lower_chunks(
-            asked,
+            requested,
             cluster,
             constraint=constraint(request),
             memory_per_node_mib=request.memory_per_node_mib,

@@ -170,12 +170,13 @@ def _lower(request: pb.Request, layout: TableColumns) -> Lowered:
     if request.HasField("chunks"):
         named = [layout.nodes.names[node] for node in required]
         chunks, columns = decode_chunks(request, layout, accounting, named)
-        asked = chunks.per_node[MEMORY_MIB] or any(want[MEMORY_MIB] for want in chunks.wants)
+        requested = chunks.per_node[MEMORY_MIB] or any(want[MEMORY_MIB] for want in chunks.wants)
         return Lowered(
             **vars(columns),
             chunks=chunks,
             partitions=partitions,
-            exclusive=exclusive or dialect.takes_all_memory(accounting, memory_stated=bool(asked)),
+            exclusive=exclusive
+            or dialect.takes_all_memory(accounting, memory_stated=bool(requested)),
             required=required,
             excluded=excluded,
             reservation=_reservation(request, layout),
@@ -260,8 +261,8 @@ def _is_laid_out_here(request: pb.Request) -> bool:
 
 def _has_widths(request: pb.Request) -> bool:
     """Whether a request states widths; one that states power alone is rigid."""
-    asked = request.malleable
-    return bool(asked.min_nodes or asked.max_nodes or asked.node_constraint)
+    requested = request.malleable
+    return bool(requested.min_nodes or requested.max_nodes or requested.node_constraint)
 
 
 def _copied(request: pb.Request) -> tuple[int, ...]:
@@ -342,24 +343,24 @@ def _first_widths(request: pb.Request, low: int, high: int) -> tuple[int, int]:
 
 def _no_first_width(request: pb.Request, widths: tuple[int, int], rule: WidthRule) -> str:
     """That a job can start on no number of nodes that it requests."""
-    asked = f"{request.min_nodes}"
+    requested = f"{request.min_nodes}"
     if request.max_nodes != request.min_nodes:
-        asked += f"-{request.max_nodes or ''}"
+        requested += f"-{request.max_nodes or ''}"
     low, high = widths
     allowed = f"{low} to {high}" if high else f"at least {low}"
     if rule is not WidthRule.ANY:
         allowed += f", {rule.name.lower()}"
-    return f"requests {asked} nodes, but may run on other numbers only ({allowed})"
+    return f"requests {requested} nodes, but may run on other numbers only ({allowed})"
 
 
 def _start_widths(
-    layout: TableColumns, partitions: tuple[int, ...], widths: tuple[int, int], asked: int
+    layout: TableColumns, partitions: tuple[int, ...], widths: tuple[int, int], requested: int
 ) -> tuple[int, int]:
     """On how many nodes a moldable job may start, in all its partitions; 0, 0: as requested."""
     bounds = [layout.partition_widths[at] for at in partitions]
     minimum = max(widths[0], *(low for low, _ in bounds))
     maximum = min(widths[1], *(high or widths[1] for _, high in bounds))
-    return (minimum, maximum) if minimum <= asked <= maximum else (0, 0)
+    return (minimum, maximum) if minimum <= requested <= maximum else (0, 0)
 
 
 def _reservation(request: pb.Request, layout: TableColumns) -> int:

@@ -50,7 +50,7 @@ class Doubts:
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
-        self._asked_s = -DOUBT_S
+        self._requested_s = -DOUBT_S
         self._repeat_s, self._due_s = DOUBT_S, 0
 
     def review(self, found: dict[str, str], now_s: int, full: bool) -> str:
@@ -62,8 +62,8 @@ class Doubts:
         """
         fresh = [f"{field} {text}" for field, text in found.items() if field not in self._known]
         shown = "; ".join(fresh[:3]) + (f" and {len(fresh) - 3} more" if len(fresh) > 3 else "")
-        if fresh and not full and now_s - self._asked_s >= DOUBT_S:
-            self._asked_s = now_s
+        if fresh and not full and now_s - self._requested_s >= DOUBT_S:
+            self._requested_s = now_s
             return shown
         self._known = found
         if fresh:
@@ -83,15 +83,15 @@ class Doubts:
         elif full:
             self._due_s = now_s + self._repeat_s
             self._repeat_s = min(2 * self._repeat_s, MAX_REPEAT_S)
-        if not names or full or now_s < max(self._due_s, self._asked_s + DOUBT_S):
+        if not names or full or now_s < max(self._due_s, self._requested_s + DOUBT_S):
             return ""
-        self._asked_s = now_s
+        self._requested_s = now_s
         more = " and others" if len(names) > 3 else ""
         return f"{', '.join(names[:3])}{more} cannot be read; perhaps the last report was damaged"
 
     def clock_set_back(self, now_s: int) -> None:
         """The controller's clock was set to this time."""
-        self._asked_s = now_s - DOUBT_S
+        self._requested_s = now_s - DOUBT_S
         self._due_s = min(self._due_s, now_s)
 
 

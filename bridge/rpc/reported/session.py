@@ -220,8 +220,11 @@ class Session:
             return
         nodes = self._cluster.nodes.index
         for job in request.jobs:
-            asked = job.request
-            for text, unknown_ok in ((asked.required_nodes, False), (asked.excluded_nodes, True)):
+            requested = job.request
+            for text, unknown_ok in (
+                (requested.required_nodes, False),
+                (requested.excluded_nodes, True),
+            ):
                 if LONG <= len(text) <= MAX_NODE_LIST:
                     with contextlib.suppress(RequestError):  # reported when the job is read
                         nodes.parse(text, unknown_ok=unknown_ok)

@@ -81,9 +81,9 @@ class Over(Rule):
         if job is None:
             yield f"job {event.what['job']} starts, which nobody submitted"
             return
-        yield from self._asked(job, event.what, truth)
+        yield from self._requested(job, event.what, truth)
 
-    def _asked(self, job: Job, what: dict[str, Any], truth: Truth) -> Iterable[str]:
+    def _requested(self, job: Job, what: dict[str, Any], truth: Truth) -> Iterable[str]:
         ask, now_s, nodes = job.ask, what["now_s"], what["nodes"]
         who = f"job {what['job']}"
         if job.held:

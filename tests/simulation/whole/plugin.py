@@ -245,9 +245,11 @@ class Plugin:
         cluster = self._cluster
         kind = decision.WhichOneof("action")
         if kind == "reserve":
-            asked = decision.reserve
+            requested = decision.reserve
             cluster.reserve(
-                Reservation(asked.name, asked.start_s, asked.end_s, names_in(asked.nodes))
+                Reservation(
+                    requested.name, requested.start_s, requested.end_s, names_in(requested.nodes)
+                )
             )
             return pb.OUTCOME_APPLIED, ""
         if kind == "unreserve":

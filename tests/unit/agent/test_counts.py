@@ -46,10 +46,10 @@ def reported(found: Found, *orders: pb.CountProcesses, later: pb.CountProcesses 
             found.during = during
 
         async def ask(order: pb.CountProcesses) -> None:
-            own.asked(order)
+            own.requested(order)
 
         for order in orders:
-            own.asked(order)
+            own.requested(order)
         while own._tasks:
             await asyncio.gather(*own._tasks)
         return [(one.processes.request, one.processes.count) for one in sent]

@@ -103,8 +103,8 @@ def verdict(job, world=None, **columns):
     """Plans one job alone on idle nodes, then breaks the plan."""
     snapshot = a_snapshot(**({"nodes": 4} | (world or {})), jobs=[a_job(nodes=job.nodes)])()
     plan = run(snapshot, Memory(), build(parse_policy("conservative")), np.random.default_rng(0))
-    asked = a_snapshot(**({"nodes": 4} | (world or {})), jobs=[job])()
-    return broken(asked, plan, **columns)
+    requested = a_snapshot(**({"nodes": 4} | (world or {})), jobs=[job])()
+    return broken(requested, plan, **columns)
 
 
 @pytest.mark.parametrize(

@@ -40,13 +40,13 @@ def test_any_topology(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     )
     windows = tmp_path / "windows.jsonl"
     windows.write_text('{"id": "w", "idle_nodes": [0, 1, 2, 3, 4], "job_sizes": [2, 3]}\n\n')
-    asked = ("--instances", str(windows), "--topology", str(topology))
-    assert bench(*asked, "--placers", "sequential,compact", "--json") == 0
+    requested = ("--instances", str(windows), "--topology", str(topology))
+    assert bench(*requested, "--placers", "sequential,compact", "--json") == 0
     (row,) = json.loads(capsys.readouterr().out)["results"]
     assert row["compact"]["cost"] == 1000 * 2 * 2 / 2 + 1000 * 6 * 2 / 3  # a pair, a triple
     assert row["compact"]["cost"] < row["sequential"]["cost"]
     windows.write_text('{"id": "w", "idle_nodes": [5], "job_sizes": [1]}')
-    assert bench(*asked) == 1
+    assert bench(*requested) == 1
     assert "node 5 of w is on no switch" in capsys.readouterr().err
 
 
@@ -109,17 +109,17 @@ def test_windows_that_one_cannot_place_are_not_summed(
     path = tmp_path / "windows"
     across = '{"idle_nodes": [2, 3, 4, 5, 6], "job_sizes": [3]}\n'
     path.write_text(across + '{"idle_nodes": [0, 1], "job_sizes": [2]}')
-    asked = ("--instances", str(path), "--topology", str(topology))
-    asked += ("--placers", "sequential,compact")
-    assert bench(*asked, "--json") == 0
+    requested = ("--instances", str(path), "--topology", str(topology))
+    requested += ("--placers", "sequential,compact")
+    assert bench(*requested, "--json") == 0
     result = json.loads(capsys.readouterr().out)
     assert result["counted"] == 1
     assert result["results"][0]["sequential"]["cost"] is None
     assert [result["figures"][name]["placed"] for name in ("sequential", "compact")] == [1, 2]
-    assert bench(*asked) == 0
+    assert bench(*requested) == 0
     out = capsys.readouterr().out
     assert "1 placed" in out
     assert "costs are for the 1 windows" in out
     path.write_text(across)
-    assert bench(*asked) == 0
+    assert bench(*requested) == 0
     assert " - " in capsys.readouterr().out

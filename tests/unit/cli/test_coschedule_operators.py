@@ -32,7 +32,7 @@ class Service:
     """Answers as a service would, and remembers what it was asked."""
 
     def __init__(self, reply):
-        self.reply, self.asked = reply, []
+        self.reply, self.requested = reply, []
 
     def __enter__(self):
         return self
@@ -41,7 +41,7 @@ class Service:
         pass
 
     def coscheduling(self, request):
-        self.asked.append(request)
+        self.requested.append(request)
         return self.reply
 
 
@@ -109,9 +109,9 @@ def test_orders_and_files(schedbridge, service, tmp_path):
     code, out, _ = schedbridge("coschedule", "import", str(file))
     assert (code, out) == (0, "imported: 1 pairs of applications\n")
     order = pb.CoschedulingRequest
-    asked = [request.order for request in service.asked]
-    assert asked == [order.OFF, order.ON, order.EXPORT, order.EXPORT, order.IMPORT]
-    assert service.asked[-1].text == '{"format": "x"}\n'
+    requested = [request.order for request in service.requested]
+    assert requested == [order.OFF, order.ON, order.EXPORT, order.EXPORT, order.IMPORT]
+    assert service.requested[-1].text == '{"format": "x"}\n'
 
 
 def test_an_export_that_cannot_be_written_is_one_line(schedbridge, service, tmp_path):

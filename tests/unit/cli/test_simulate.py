@@ -336,14 +336,14 @@ def results_of(schedbridge, *arguments):
 
 
 def test_the_engine_is_named_with_the_reason(schedbridge):
-    asked = [EXCERPT, "--jobs", 40, "--policy", "search", "--policy", "openccs"]
-    fast, cycle = results_of(schedbridge, *asked)
+    requested = [EXCERPT, "--jobs", 40, "--policy", "search", "--policy", "openccs"]
+    fast, cycle = results_of(schedbridge, *requested)
     assert (fast["engine"], cycle["engine"]) == ("fast", "cycle")
     assert "counts" in fast["engine_because"]
     assert "plan openccs" in cycle["engine_because"]
-    _, out, _ = schedbridge("lab", "simulate", *asked)
+    _, out, _ = schedbridge("lab", "simulate", *requested)
     assert "engine of openccs: cycle, plan openccs" in out
-    again = results_of(schedbridge, *asked[:3], "--policy", "search", "--engine", "cycle")[0]
+    again = results_of(schedbridge, *requested[:3], "--policy", "search", "--engine", "cycle")[0]
     assert again["engine_because"] == "as asked by --engine"
     same = ("wait_s_mean", "wait_s_max", "decisions", "starts", "run_times")
     assert [again[key] for key in same] == [fast[key] for key in same]
@@ -353,8 +353,8 @@ def test_the_engine_is_named_with_the_reason(schedbridge):
 def test_a_hopeless_backlog_ends_with_words_and_code_3(schedbridge, monkeypatch, engine):
     monkeypatch.setattr("bridge.lab.sim.runs.backlog.MOST_WAITING", 100)
     monkeypatch.setattr("bridge.lab.sim.runs.backlog.MOST_S", 8 * 86_400)
-    asked = [EXCERPT, "--procs", 16, "--policy", "responsive", "--engine", engine]
-    code, out, err = schedbridge("lab", "simulate", *asked, "--json")
+    requested = [EXCERPT, "--procs", 16, "--policy", "responsive", "--engine", engine]
+    code, out, err = schedbridge("lab", "simulate", *requested, "--json")
     assert code == 3
     assert "more work arrives than the machine can do" in err
     assert "stopped there: the results are those of the jobs that ended" in err

@@ -11,7 +11,7 @@ from bridge.core import UNLIMITED, NodeProblem, search_orders
 from tests.unit.core.test_arguments import NODES
 
 PROBLEM = NodeProblem(**{**NODES, "depth": UNLIMITED})
-ASKED: dict[str, Any] = {
+REQUESTED: dict[str, Any] = {
     "unit_indptr": np.array([0, 1, 2]),
     "weight": np.array([1, 2]),
     "due": np.array([0, 0]),
@@ -25,7 +25,7 @@ ASKED: dict[str, Any] = {
 
 
 def test_what_fits_is_answered():
-    found = search_orders(PROBLEM, **ASKED)
+    found = search_orders(PROBLEM, **REQUESTED)
     assert sorted(found.order.tolist()) == [0, 1]
 
 
@@ -51,7 +51,7 @@ def test_what_fits_is_answered():
 )
 def test_what_does_not_fit_is_refused(wrong, text):
     with pytest.raises(ValueError, match=text):
-        search_orders(PROBLEM, **{**ASKED, **wrong})
+        search_orders(PROBLEM, **{**REQUESTED, **wrong})
 
 
 @pytest.mark.parametrize(
@@ -64,4 +64,4 @@ def test_what_does_not_fit_is_refused(wrong, text):
 )
 def test_a_problem_that_plan_nodes_would_refuse_is_refused(wrong, text):
     with pytest.raises(ValueError, match=text):
-        search_orders(dataclasses.replace(PROBLEM, **wrong), **ASKED)
+        search_orders(dataclasses.replace(PROBLEM, **wrong), **REQUESTED)

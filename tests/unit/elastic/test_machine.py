@@ -45,7 +45,7 @@ class World:
     returning: bool = False
     seen: bool = False  # has it introduced itself?
     told: list[object] = field(default_factory=list)  # by the launcher to the agent
-    asked: dict[str, object] = field(default_factory=dict)
+    requested: dict[str, object] = field(default_factory=dict)
     granted: dict[str, set] = field(default_factory=dict)
     finished: int | None = None
     crashed: bool = False
@@ -90,7 +90,7 @@ class World:
                 self.event(r.StepEnded(step.name, self.steps[step.name].code))
         attach = self.machine.attach()
         if attach is not None and attach.pending is None:
-            for change in self.asked.values():
+            for change in self.requested.values():
                 if change.id not in self.results():
                     self.event(change)
 
@@ -192,8 +192,8 @@ class World:
     def end(self, number, code):
         """A step ends: one that was asked to, or one that fails."""
         live = [name for name, step in self.steps.items() if step.alive]
-        asked = [name for name in live if self.steps[name].asked_to_end]
-        pick = asked or (live if code else [])
+        requested = [name for name in live if self.steps[name].asked_to_end]
+        pick = requested or (live if code else [])
         if pick and self.finished is None:
             name = pick[number % len(pick)]
             self.steps[name].alive = False
@@ -210,14 +210,14 @@ class World:
         return {said.id: said for said in self.told if isinstance(said, Result)}
 
     def open(self):
-        return [change for change in self.asked.values() if change.id not in self.results()]
+        return [change for change in self.requested.values() if change.id not in self.results()]
 
     def grow(self, count, dies=""):
         held = self.machine.record.nodes
         free = [node for node in NODES if node not in held][:count]
         if free and self.finished is None and not self.open():
-            change = Grow(f"g{len(self.asked)}", (*held, *free), tuple(free), 10.0)
-            self.asked[change.id] = change
+            change = Grow(f"g{len(self.requested)}", (*held, *free), tuple(free), 10.0)
+            self.requested[change.id] = change
             self.event(change, dies=dies)
 
     def shrink(self, count, dies=""):
@@ -225,8 +225,8 @@ class World:
         rest = held[: max(1, len(held) - count)]
         if rest != held and self.finished is None and not self.open():
             gone = tuple(node for node in held if node not in rest)
-            change = Shrink(f"s{len(self.asked)}", rest, gone, 10.0)
-            self.asked[change.id] = change
+            change = Shrink(f"s{len(self.requested)}", rest, gone, 10.0)
+            self.requested[change.id] = change
             self.event(change, dies=dies)
 
     def withdraw(self):
@@ -282,7 +282,7 @@ def test_every_change_is_answered_once_and_truly(engine, script, tasks):
     for message in world.told:
         if isinstance(message, Result):
             said.setdefault(message.id, set()).add((message.outcome, message.nodes))
-    assert set(said) == set(world.asked), "each change has a result"
+    assert set(said) == set(world.requested), "each change has a result"
     assert all(len(versions) == 1 for versions in said.values()), "and never another one"
     if not world.crashed and world.finished is not None:
         assert world.finished == 0

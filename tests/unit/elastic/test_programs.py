@@ -140,7 +140,7 @@ def test_a_launcher_that_is_killed_goes_on(connected):
     again = ProgramMachine(from_text(to_text(world.record)), 1, "/dev/shm/x", workers=True)
     repeated = {a.name for a in again.resume(0.0) if isinstance(a, r.StartStep)}
     assert repeated == {"main-1", "worker-2", "worker-3", "worker-4"}
-    assert again.record.stage is (LauncherStage.ASKED if connected else LauncherStage.LEAVING)
+    assert again.record.stage is (LauncherStage.REQUESTED if connected else LauncherStage.LEAVING)
 
 
 def test_a_worker_that_ends_during_the_next_change_is_replaced_where_its_node_stays():

@@ -80,12 +80,12 @@ def test_slurm_gets_a_job_for_each_stage_that_depends_on_the_one_before(tmp_path
         PATH=f"{tmp_path}:{os.environ['PATH']}",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    asked = (tmp_path / "asked").read_text().splitlines()
-    assert ["--dependency" in line for line in asked] == [False, True, True, True]
-    assert "--dependency=afterok:2" in asked[2]
-    assert all(" -n8 " in line for line in asked)
-    assert ["srun -n8 " in line for line in asked] == [False, True, True, False]
-    assert all("--time=5" in line for line in asked)
+    requested = (tmp_path / "asked").read_text().splitlines()
+    assert ["--dependency" in line for line in requested] == [False, True, True, True]
+    assert "--dependency=afterok:2" in requested[2]
+    assert all(" -n8 " in line for line in requested)
+    assert ["srun -n8 " in line for line in requested] == [False, True, True, False]
+    assert all("--time=5" in line for line in requested)
 
 
 def test_without_slurm_nothing_can_be_submitted(tmp_path):

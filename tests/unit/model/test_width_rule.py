@@ -56,6 +56,6 @@ def test_the_checker(rule, allowed):
         snapshot = a_snapshot(nodes=64, jobs=[a_job(nodes=width)])()
         plan = planned(snapshot)
         ruled = np.array([rule], dtype=np.int8)
-        asked = dataclasses.replace(snapshot.jobs, width_rule=ruled)
-        found = check(dataclasses.replace(snapshot, jobs=asked), plan)
+        requested = dataclasses.replace(snapshot.jobs, width_rule=ruled)
+        found = check(dataclasses.replace(snapshot, jobs=requested), plan)
         assert (not found) == (width in allowed)

@@ -170,7 +170,7 @@ class Fake:
     """A solver that says what it was told to say."""
 
     def __init__(self, answer, elapsed_s=0.0):
-        self.answer, self.asked, self._elapsed_s = answer, [], elapsed_s
+        self.answer, self.requested, self._elapsed_s = answer, [], elapsed_s
 
     def warm_up(self):
         pass
@@ -182,21 +182,21 @@ class Fake:
         return self._elapsed_s
 
     def solve(self, ask):
-        self.asked.append(ask)
+        self.requested.append(ask)
         return self.answer
 
 
 def test_the_solver_gets_what_is_left_of_the_budget():
     solver = Fake(Answer(None, problem=TIMEOUT), elapsed_s=0.1)
     planned("pcp20", heterogeneous(1), Memory(solver=solver), budget_ms=1000, effort=0.0)
-    assert [ask.budget_s for ask in solver.asked] == [pytest.approx(0.92 - 0.1 - 1.5 * 0.1)]
-    assert solver.asked[0].effort == 0
+    assert [ask.budget_s for ask in solver.requested] == [pytest.approx(0.92 - 0.1 - 1.5 * 0.1)]
+    assert solver.requested[0].effort == 0
 
 
 def test_a_budget_of_zero_needs_no_process():
     solver = Fake(Answer(None, problem=TIMEOUT))
     planned("pcp20", heterogeneous(1), Memory(solver=solver), budget_ms=0)
-    assert solver.asked == []
+    assert solver.requested == []
 
 
 @pytest.mark.parametrize("name", NAMES)

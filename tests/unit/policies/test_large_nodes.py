@@ -62,7 +62,7 @@ def busy(until_s=20 * H):
 
 
 @pytest.mark.parametrize(
-    ("asked", "limit_s", "may"),
+    ("requested", "limit_s", "may"),
     [
         ("1:ncpus=1:vmem=80gb", 13 * H, True),
         ("1:ncpus=1:mem=66gb", 13 * H, True),
@@ -76,8 +76,8 @@ def busy(until_s=20 * H):
         ("2:ncpus=1,place=scatter:excl", 13 * H, False),
     ],
 )
-def test_paper_5_4_only_large_or_short_requests_on_the_smp_node(asked, limit_s, may):
-    names, start_s, _ = planned(a_job(id="job", chunks=asked, limit_s=limit_s), running=busy())[
+def test_paper_5_4_only_large_or_short_requests_on_the_smp_node(requested, limit_s, may):
+    names, start_s, _ = planned(a_job(id="job", chunks=requested, limit_s=limit_s), running=busy())[
         "job"
     ]
     assert (start_s == 0 and names == ["n2"]) == may
@@ -204,14 +204,17 @@ def test_no_small_and_long_chunk_lies_on_a_large_node(seed):
     jobs = snapshot.jobs
     for row in range(len(plan)):
         job = plan.job[row]
-        asked = jobs.chunks[job]
-        if asked is None or plan.end_s[row] - plan.start_s[row] <= 90:
+        requested = jobs.chunks[job]
+        if requested is None or plan.end_s[row] - plan.start_s[row] <= 90:
             continue
-        kinds = asked.request.kinds
-        cpus = [want[0] + asked.per_node[0] for want in asked.wants]
-        if sum(kind.count * want[0] for kind, want in zip(kinds, asked.wants, strict=True)) >= 6:
+        kinds = requested.request.kinds
+        cpus = [want[0] + requested.per_node[0] for want in requested.wants]
+        if (
+            sum(kind.count * want[0] for kind, want in zip(kinds, requested.wants, strict=True))
+            >= 6
+        ):
             continue
-        packed = asked.request.place.arrangement is Arrangement.PACK
+        packed = requested.request.place.arrangement is Arrangement.PACK
         together = sum(kind.count * n for kind, n in zip(kinds, cpus, strict=True))
         for at in range(plan.indptr[row], plan.indptr[row + 1]):
             if plan.nodes[at] not in large:

@@ -238,9 +238,9 @@ def test_a_network_that_knows_nothing_is_plain_annealing():
 def test_states_that_come_again_are_remembered():
     idle, sizes = WINDOWS[-1].idle, WINDOWS[-1].sizes
     network = shipped("fcn-1")
-    _, asked, remembered = network.anneal(HOP_TREE.tree, HOP_TREE.metric, idle, sizes, 400, 1)
-    assert 400 <= asked <= 800
-    assert asked / 3 < remembered < asked
+    _, requested, remembered = network.anneal(HOP_TREE.tree, HOP_TREE.metric, idle, sizes, 400, 1)
+    assert 400 <= requested <= 800
+    assert requested / 3 < remembered < requested
 
 
 @pytest.mark.parametrize(("first", "found"), [(False, True), (True, False)])

@@ -201,9 +201,9 @@ def test_section_5_4_replanning_displaces_jobs_of_lower_priority():
 
 def test_section_5_4_a_reservation_is_a_system_of_its_own():
     """The same jobs get the same places inside it as on a cluster of its nodes alone."""
-    asked = [(2, 100), (1, 300), (2, 50), (3, 100), (1, 20)]
-    alone = [a_job(n, id=str(at), limit_s=t) for at, (n, t) in enumerate(asked)]
-    inside = [a_job(n, id=str(at), limit_s=t, reservation=0) for at, (n, t) in enumerate(asked)]
+    requested = [(2, 100), (1, 300), (2, 50), (3, 100), (1, 20)]
+    alone = [a_job(n, id=str(at), limit_s=t) for at, (n, t) in enumerate(requested)]
+    inside = [a_job(n, id=str(at), limit_s=t, reservation=0) for at, (n, t) in enumerate(requested)]
     reservation = a_reservation((2, 3, 4), 0, 100_000, "course")
     others = [a_job(5, id="other", limit_s=100)]
     own = planned(a_snapshot(nodes=3, jobs=alone)())
@@ -229,16 +229,16 @@ def test_section_5_4_exclusive_access_where_nodes_have_16_32_and_240_cores():
 
 
 @pytest.mark.parametrize(
-    ("asked", "may"),
+    ("requested", "may"),
     [
         ("1:ncpus=14", True), ("1:ncpus=15", False),
         ("1:ncpus=16:ngpus=1", True), ("1:ncpus=1,place=pack:excl", False),
         ("1:ncpus=1:ngpus=1,place=pack:excl", True),
     ],
 )  # fmt: skip
-def test_section_5_4_x_cores_are_kept_for_jobs_with_gpus(asked, may):
+def test_section_5_4_x_cores_are_kept_for_jobs_with_gpus(requested, may):
     """Others get min(available - X, requested), here X = 2 of 16, and no node to themselves."""
-    snapshot = a_snapshot(nodes=[a_node(16, gpus=1)], jobs=[a_job(id="job", chunks=asked)])()
+    snapshot = a_snapshot(nodes=[a_node(16, gpus=1)], jobs=[a_job(id="job", chunks=requested)])()
     start_s, _, _ = planned(snapshot, protect={"gpu": {"cpus": 2}})["job"]
     assert (start_s == 0) == may
 

@@ -25,8 +25,8 @@ def a_keeper(name, start_s, end_s, *, ansys=0, matlab=0, nodes=()):
     )
 
 
-def wants(matlab, limit_s=100, **asked):
-    return a_job(1, limit_s=limit_s, shared=True, cpus=1, licences=(0, matlab), **asked)
+def wants(matlab, limit_s=100, **requested):
+    return a_job(1, limit_s=limit_s, shared=True, cpus=1, licences=(0, matlab), **requested)
 
 
 def planned(*jobs, reservations=(), running=()):

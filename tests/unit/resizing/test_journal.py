@@ -26,7 +26,7 @@ def noted(cluster):
 def test_resizes_that_are_completed():
     cluster = Cluster()
     cluster.cycle(NAMES[:5])
-    assert noted(cluster) == [(ResizeOutcome.ASKED, "grow", 2, 5)]
+    assert noted(cluster) == [(ResizeOutcome.REQUESTED, "grow", 2, 5)]
     settle(cluster)
     assert noted(cluster) == [(ResizeOutcome.COMPLETED, "grow", 2, 5)]
     assert noted(cluster) == []
@@ -72,8 +72,8 @@ def test_each_resize_is_over_once(events):
     for name, value in events:
         play(cluster, name, value)
     entries = cluster.runtime.journal.take()
-    asked = sum(entry.outcome == ResizeOutcome.ASKED for entry in entries)
+    requested = sum(entry.outcome == ResizeOutcome.REQUESTED for entry in entries)
     under_way = len(cluster.runtime.changes)
     # A launcher that comes back may name nodes that make a change of their own.
-    assert len(entries) - asked + under_way >= asked
+    assert len(entries) - requested + under_way >= requested
     assert all(entry.lasted_s is None or entry.lasted_s >= 0 for entry in entries)

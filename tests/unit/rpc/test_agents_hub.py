@@ -38,8 +38,8 @@ class Node:
 
     def counts(self, job, node, count, request=None):
         """In answer to the last request that it was sent, if no other is named."""
-        asked = [order.count.request for order in self.sent if order.HasField("count")]
-        request = asked[-1] if request is None and asked else request or 0
+        requested = [order.count.request for order in self.sent if order.HasField("count")]
+        request = requested[-1] if request is None and requested else request or 0
         found = pb.Processes(job=job, node=node, count=count, request=request)
         self.hub.report(self.agent, pb.AgentReport(processes=found))
 

@@ -231,7 +231,7 @@ def test_a_start_carries_the_tasks_of_its_nodes():
 
 
 @pytest.mark.parametrize(
-    ("asked", "told_s"),
+    ("requested", "told_s"),
     [
         ({"min_s": 60, "limit_s": 7200}, 100),
         ({"min_s": 60, "limit_s": 0}, 100),
@@ -240,8 +240,8 @@ def test_a_start_carries_the_tasks_of_its_nodes():
         ({"min_s": 60, "limit_s": 7200, "deadline_s": 100}, 0),  # the controller cuts it
     ],
 )
-def test_a_start_says_to_what_the_limit_is_cut(asked, told_s):
-    snapshot = a_snapshot(jobs=[a_job(**asked)])()
+def test_a_start_says_to_what_the_limit_is_cut(requested, told_s):
+    snapshot = a_snapshot(jobs=[a_job(**requested)])()
     plan = a_plan(snapshot, (0, 0, [1]))
     nodes = NodeIndex(snapshot.nodes.names)
     found = Announcements().decide(snapshot, np.arange(1), plan, nodes)

@@ -22,12 +22,12 @@ from tests.unit.rpc.test_decode_request import ask
 from tests.unit.rpc.test_encode import through_the_wire
 
 
-def asked(text, place="", **held):
+def requested(text, place="", **held):
     return ask(chunks=pb.Chunks(chunks=text, place=place), **held)
 
 
 def test_chunks_stand_for_the_whole_request() -> None:
-    low = asked("3:ncpus=2:mem=100mb", "free", tasks=3, cpus_per_task=2, memory_per_cpu_mib=50)
+    low = requested("3:ncpus=2:mem=100mb", "free", tasks=3, cpus_per_task=2, memory_per_cpu_mib=50)
     assert (low.min_nodes, low.max_nodes, low.tasks) == (1, 3, 3)
     assert (low.per_node[:2], low.per_task[:2]) == ((0, 0), (2, 100))
     assert low.chunks.request == parse_request("3:ncpus=2:mem=100mb")
@@ -35,16 +35,16 @@ def test_chunks_stand_for_the_whole_request() -> None:
 
 
 def test_scattered_and_packed() -> None:
-    low = asked("3:ncpus=2:ngpus=1", "scatter", tasks=3, cpus_per_task=2, min_nodes=3)
+    low = requested("3:ncpus=2:ngpus=1", "scatter", tasks=3, cpus_per_task=2, min_nodes=3)
     assert (low.min_nodes, low.max_nodes, low.tasks) == (3, 3, 0)
     assert low.per_node == (2, 0, 1, 0)
-    low = asked("3:ncpus=2", "pack:excl", tasks=3, cpus_per_task=2, exclusive=True)
+    low = requested("3:ncpus=2", "pack:excl", tasks=3, cpus_per_task=2, exclusive=True)
     assert (low.min_nodes, low.max_nodes, low.per_node[0]) == (1, 1, 6)
     assert low.exclusive
 
 
 def test_a_host_is_a_required_node() -> None:
-    low = asked("2:ncpus=2:host=n5", tasks=2, cpus_per_task=2, required_nodes="n5")
+    low = requested("2:ncpus=2:host=n5", tasks=2, cpus_per_task=2, required_nodes="n5")
     assert (low.required, low.min_nodes, low.max_nodes, low.per_node[0]) == ((5,), 1, 1, 4)
 
 
@@ -63,7 +63,7 @@ def test_a_host_is_a_required_node() -> None:
     ],
 )
 def test_what_contradicts_itself_is_the_users_problem(text, held, says) -> None:
-    assert says in asked(text, **held).problem
+    assert says in requested(text, **held).problem
 
 
 def test_features_of_the_nodes_are_known() -> None:

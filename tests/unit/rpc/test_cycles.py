@@ -334,12 +334,12 @@ def test_observers_hear_of_everything():
     cycles.run(a_full([wide("1"), wide("2")], status=status))
     cycles.run(a_delta(7))
     cycles.run(a_full([a_running_job("1", "n0"), wide("2")], generation=9))
-    planned, asked, again = seen.reports
+    planned, requested, again = seen.reports
     assert planned.decisions.by_kind == {"start": 1, "planned_start": 1, "pending": 0}
     assert planned.status.fallbacks == 2
     assert planned.wall_s >= planned.plan_s > 0
-    assert (asked.published, asked.decisions) == (None, None)
-    assert asked.happened is None
+    assert (requested.published, requested.decisions) == (None, None)
+    assert requested.happened is None
     assert planned.happened.starting == {"1"}
     assert planned.happened.promised == {"2": (NOW_S + 600, "batch")}
     assert again.happened.started == [("1", NOW_S - 100, "batch")]

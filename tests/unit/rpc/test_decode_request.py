@@ -321,13 +321,13 @@ def test_stated_power_makes_no_job_malleable():
 
 
 def test_power_is_read_of_chunks_too_and_bounded():
-    asked = {
+    requested = {
         "chunks": pb.Chunks(chunks="2:ncpus=1"),
         "min_nodes": 1,
         "tasks": 2,
         "cpus_per_task": 1,
     }
-    stated = {**asked, "malleable": pb.Malleable(max_power_w=4_000_000_000)}
+    stated = {**requested, "malleable": pb.Malleable(max_power_w=4_000_000_000)}
     assert ask(**stated).max_power_w == 1 << 30
-    twisted = {**asked, "malleable": pb.Malleable(min_power_w=2, max_power_w=1)}
+    twisted = {**requested, "malleable": pb.Malleable(min_power_w=2, max_power_w=1)}
     assert "2 W exceeds" in ask(**twisted).problem

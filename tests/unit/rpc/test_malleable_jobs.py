@@ -76,7 +76,7 @@ def test_a_job_whose_widths_make_no_sense_keeps_its_nodes(constraint):
 
 @pytest.mark.parametrize("features", [("start", "resize"), ("start",)])
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("requested", "told"),
     [
         ((3, 3, "pof2"), "requests 3 nodes, but may run on other numbers only (1 to 8, pof2)"),
         ((9, 9, ""), "requests 9 nodes, but may run on other numbers only (1 to 8)"),
@@ -87,9 +87,9 @@ def test_a_job_whose_widths_make_no_sense_keeps_its_nodes(constraint):
         ((1, 0, "cubic"), ""),
     ],
 )
-def test_a_number_of_nodes_that_is_not_allowed_is_refused(features, asked, told):
+def test_a_number_of_nodes_that_is_not_allowed_is_refused(features, requested, told):
     """Two jobs: the one that may start is not held back by the other."""
-    minimum, maximum, constraint = asked
+    minimum, maximum, constraint = requested
     request = pb.Request(
         partitions=["batch"], min_nodes=minimum, max_nodes=maximum, exclusive=True,
         malleable=pb.Malleable(min_nodes=1, max_nodes=8, node_constraint=constraint),

@@ -9,7 +9,7 @@ from tests.unit.rpc.test_announcements import a_plan
 from tests.unit.rpc.worlds import a_full, a_job, a_request, a_session, partitions, some_nodes
 
 
-def asked(minimum=1, maximum=8, *, moldable=True, rule="", **request):
+def requested(minimum=1, maximum=8, *, moldable=True, rule="", **request):
     request = {"min_nodes": 4, "max_nodes": 4, "exclusive": True, **request}
     return a_request(
         **request,
@@ -33,8 +33,8 @@ def start_widths(*requests, **settings):
 
 
 def test_what_the_controller_calls_moldable_may_start_on_any_of_its_widths():
-    per_node = asked(tasks=8, tasks_per_node=2, min_cpus=8)
-    session = told(asked(), per_node, asked(2, 6, rule="even"))
+    per_node = requested(tasks=8, tasks_per_node=2, min_cpus=8)
+    session = told(requested(), per_node, requested(2, 6, rule="even"))
     jobs = session.snapshot()[0].jobs
     assert jobs.min_start.tolist() == [1, 1, 2]
     assert jobs.max_start.tolist() == [8, 8, 6]
@@ -46,9 +46,9 @@ def test_what_the_controller_calls_moldable_may_start_on_any_of_its_widths():
     "request_",
     [
         a_request(min_nodes=4, max_nodes=4, exclusive=True),
-        asked(moldable=False),
-        asked(exclusive=False),
-        asked(tasks=16, min_cpus=16),  # their number is the same on any width
+        requested(moldable=False),
+        requested(exclusive=False),
+        requested(tasks=16, min_cpus=16),  # their number is the same on any width
     ],
 )
 def test_other_jobs_start_on_what_they_ask_for(request_):
@@ -56,11 +56,11 @@ def test_other_jobs_start_on_what_they_ask_for(request_):
 
 
 def test_a_controller_that_cannot_resize_molds_nothing():
-    assert start_widths(asked(), features=("start",)) == [(0, 0)]
+    assert start_widths(requested(), features=("start",)) == [(0, 0)]
 
 
 def test_the_time_limit_that_accounting_allows_bounds_the_width():
-    request = asked()
+    request = requested()
     request.malleable.min_start = 3
     assert start_widths(request) == [(3, 8)]
     request.malleable.min_start = 5
@@ -68,21 +68,21 @@ def test_the_time_limit_that_accounting_allows_bounds_the_width():
 
 
 def test_the_bounds_of_all_partitions_hold():
-    assert start_widths(asked(), min_nodes=2, max_nodes=6) == [(2, 6)]
-    assert start_widths(asked(), min_nodes=5) == [(0, 0)]
+    assert start_widths(requested(), min_nodes=2, max_nodes=6) == [(2, 6)]
+    assert start_widths(requested(), min_nodes=5) == [(0, 0)]
     both = pb.Partitions(
         items=[
             pb.Partition(name="batch", nodes="n[0-7]", up=True, min_nodes=3),
             pb.Partition(name="short", nodes="n[0-7]", up=True, max_nodes=5),
         ]
     )
-    assert start_widths(asked(partitions=["batch", "short"]), bounds=both) == [(3, 5)]
+    assert start_widths(requested(partitions=["batch", "short"]), bounds=both) == [(3, 5)]
 
 
 def test_a_running_job_says_how_many_nodes_it_asked_for():
     job = pb.Job(
         id="7", version=1, state=pb.JOB_STATE_RUNNING,
-        request=asked(moldable=False, tasks=8, tasks_per_node=2, min_cpus=8),
+        request=requested(moldable=False, tasks=8, tasks_per_node=2, min_cpus=8),
         allocation=pb.Allocation(
             start_s=1, end_s=2_000_000, partition="batch", exclusive=True,
             uses=[pb.NodeUse(nodes="n[0-1]", cpus=4)],
@@ -113,7 +113,7 @@ def test_a_running_job_says_how_many_nodes_it_asked_for():
     ],
 )
 def test_a_start_on_fewer_nodes_has_as_many_node_seconds(nodes, settings, limit_s):
-    session = told(asked(), a_request(min_nodes=4, max_nodes=4), **settings)
+    session = told(requested(), a_request(min_nodes=4, max_nodes=4), **settings)
     snapshot, serials = session.snapshot()
     plan = a_plan(snapshot, (0, snapshot.now_s, nodes))
     said = Announcements().decide(snapshot, serials, plan, session.nodes).messages

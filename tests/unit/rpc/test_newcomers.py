@@ -73,14 +73,14 @@ def test_a_source_that_never_pauses_displaces_no_slow_newcomer_of_another():
 
     for turn in range(20):
         agents = [(turn, "ann"), (turn, "bob")]
-        asked = now
+        requested = now
         for agent in agents:
             come(agent, agent[1])
-        assert now - asked <= 2 * FAIR_S
+        assert now - requested <= 2 * FAIR_S
         for attempt in range(2000):
             come((turn, attempt), "eve")
             now += 1e-4
-        assert now - asked > 4 * FAIR_S
+        assert now - requested > 4 * FAIR_S
         assert len(places) == 256
         assert set(agents) <= set(places)
         for agent in agents:

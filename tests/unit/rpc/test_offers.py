@@ -84,15 +84,15 @@ def test_after_a_refused_start_the_controller_chooses():
 def test_after_a_change_it_is_asked_again_more_and_more_rarely():
     cycles = choosing_cycles()
     reply = cycles.run(a_full([one(features="none")]))  # by the planner never
-    asked = []
+    requested = []
     for number in range(1, 64):
         if starts(reply):
-            asked.append(number - 1)
+            requested.append(number - 1)
         changed = a_node("n1", state=f"STATE{number}")
         reply = cycles.run(
             a_delta(number, nodes=[changed], fates=results(reply), now_s=NOW_S + number)
         )
-    assert asked == [0, 1, 3, 7, 15, 31, 61]
+    assert requested == [0, 1, 3, 7, 15, 31, 61]
 
 
 def test_what_does_not_change_is_not_asked_again():
@@ -150,13 +150,13 @@ def test_the_controller_counts_switches_where_none_are_known_here():
     cycles = choosing_cycles()
     two = a_job("1", request=a_request(min_nodes=2, max_nodes=2, switches=1))
     reply = cycles.run(a_full([two]))
-    asked = []
+    requested = []
     for number in range(1, 20):  # how long it waits for few of them, Slurm knows
-        asked.append(starts(reply))
+        requested.append(starts(reply))
         busy = results(reply, pb.OUTCOME_BUSY)
         reply = cycles.run(a_delta(number, fates=busy, now_s=NOW_S + number))
-    assert asked.count([("1", "", "n[0-3]")]) > 8
-    assert all(nodes == "" for starts in asked for _, nodes, _ in starts)
+    assert requested.count([("1", "", "n[0-3]")]) > 8
+    assert all(nodes == "" for starts in requested for _, nodes, _ in starts)
 
 
 @pytest.mark.parametrize(

@@ -24,18 +24,18 @@ ALL = {"apart_s": 600, "per_hour": 1, "extra_nodes": 1}
 class Desk:
     """A runtime, what it has published, and a site with one limit."""
 
-    def __init__(self, *, keeps=False, asked=3, partition="", **limit):
+    def __init__(self, *, keeps=False, requested=3, partition="", **limit):
         kind = ConsumerKind.PARTITION if partition else ConsumerKind.USER
         self.site = Site(resizes=(ResizeLimit(kind, partition or "ann", **limit),))
         self.lock = contextlib.nullcontext()
         self.resizing = a_runtime(Planted())
-        self.keeps, self.asked = keeps, asked
+        self.keeps, self.requested = keeps, requested
         self.sees(a_world())
 
     def sees(self, world):
         running = replace(
             world.running, keeps_nodes=np.array([self.keeps]),
-            requested_nodes=np.array([self.asked]),
+            requested_nodes=np.array([self.requested]),
         )  # fmt: skip
         self.resizing.see(world := replace(world, running=running))
         shown = self.resizing.overlay(world)

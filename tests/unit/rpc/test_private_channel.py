@@ -21,24 +21,24 @@ def ends():
 
 def test_answers_come_in_any_order(ends):
     asker, other, _ = ends
-    asked = [asker.ask(MessageKind.VIEW, [str(n).encode()]) for n in range(3)]
-    frames = [other.receive() for _ in asked]
+    requested = [asker.ask(MessageKind.VIEW, [str(n).encode()]) for n in range(3)]
+    frames = [other.receive() for _ in requested]
     for number, kind, (part,) in reversed(frames):
         assert kind == MessageKind.VIEW
         other.send(number, MessageKind.ANSWER, [b"answer ", bytes(part), b""])
-    assert [found.result(30) for found in asked] == [
+    assert [found.result(30) for found in requested] == [
         [b"answer ", str(n).encode(), b""] for n in range(3)
     ]
 
 
 def test_no_is_an_answer(ends):
     asker, other, _ = ends
-    asked = asker.ask(MessageKind.POLICY)
+    requested = asker.ask(MessageKind.POLICY)
     number, _, parts = other.receive()
     assert parts == []
     other.send(number, MessageKind.ERROR, [b"INVALID_ARGUMENT", b"no such policy"])
     with pytest.raises(RemoteRefusal, match="no such policy") as caught:
-        asked.result(30)
+        requested.result(30)
     assert caught.value.code == "INVALID_ARGUMENT"
 
 
@@ -52,10 +52,10 @@ def test_large_parts_and_answers_nobody_waits_for(ends):
     given_up.cancel()
     number, _, _ = other.receive()
     other.send(number, MessageKind.ANSWER, [b"late"])
-    asked = asker.ask(MessageKind.METRICS)
+    requested = asker.ask(MessageKind.METRICS)
     number, _, _ = other.receive()
     other.send(number, MessageKind.ANSWER, [b"page"])
-    assert asked.result(30) == [b"page"]
+    assert requested.result(30) == [b"page"]
 
 
 def test_a_frame_that_is_cut_off_is_the_end():

@@ -26,7 +26,7 @@ def ask(tmp_path):
     path = tmp_path / "topology.conf"
     path.write_text("SwitchName=a Nodes=n[0-1]\nSwitchName=b Nodes=n2\nSwitchName=t Switches=a,b")
 
-    def asked(*jobs, admin=False, switches=True):
+    def requested(*jobs, admin=False, switches=True):
         decider = Decider(build(PRESETS["easy"]))
         session = Session(10, Switches(path).above) if switches else Session()
         cycles = some_cycles(decider.decide, "easy", session=session)
@@ -35,7 +35,7 @@ def ask(tmp_path):
         view = View(None, None, cycles.published)
         return queries.topology(view, pb.TopologyRequest(), Asking(admin))
 
-    return asked
+    return requested
 
 
 def test_switches_nodes_and_jobs(ask):

@@ -77,10 +77,10 @@ def test_a_limit_of_the_site_is_told_in_its_own_words():
     keeps = a_world(keeps_nodes=True)
     assert reason(world=keeps, held=True).text.endswith("--no-resize")
     few = (ResizeLimit(ConsumerKind.USER, "ann", extra_nodes=0),)
-    asked = a_world(requested_nodes=2)
-    assert reason(WidthCode.WIDEST, asked, few).code == WidthCode.LIMIT
-    assert "extra_nodes" in reason(WidthCode.WIDEST, asked, few).text
-    assert reason(WidthCode.NO_IDLE_NODES, asked, few).code == WidthCode.NO_IDLE_NODES
+    requested = a_world(requested_nodes=2)
+    assert reason(WidthCode.WIDEST, requested, few).code == WidthCode.LIMIT
+    assert "extra_nodes" in reason(WidthCode.WIDEST, requested, few).text
+    assert reason(WidthCode.NO_IDLE_NODES, requested, few).code == WidthCode.NO_IDLE_NODES
 
 
 def test_the_last_resize_is_told_with_what_became_of_it():

@@ -83,12 +83,12 @@ def test_a_stage_that_never_returns_is_interrupted():
     hangs = Hangs(dog)
     policy = dataclasses.replace(build(parse_policy("easy")), plan=hangs)
     decider = Decider(policy, guard=dog)
-    for asked in (1, 1, 1, 2, 2, 2, 2, 2, 3):  # it rests for 2 cycles, then for 4
+    for requested in (1, 1, 1, 2, 2, 2, 2, 2, 3):  # it rests for 2 cycles, then for 4
         plan = decider.decide(snapshot)
         assert check(snapshot, plan) == ()
         assert len(plan.starts_now) == 2
         assert "it was interrupted" in plan.notes[-1]
-        assert hangs.calls == asked
+        assert hangs.calls == requested
     decider.exchange(build(parse_policy("easy")))
     assert decider.decide(snapshot).notes == ()
 

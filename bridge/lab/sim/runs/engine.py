@@ -124,7 +124,7 @@ class _Run:
         self.submitted = self.struck = 0
         self.dependencies = Dependencies(workload)
         self.patience = Patience()
-        self.wake_s = self.asked_s = NEVER
+        self.wake_s = self.requested_s = NEVER
         self.due: _Due | None = None
         self.owed = False
 
@@ -158,8 +158,8 @@ class _Run:
     def _next_decision_s(self, now_s: int, changed: int) -> int:
         """When to decide next, event or not (rules 3 and 7)."""
         wake_s = self.patience.wake_s(now_s, self.wake_s, changed)
-        watches = self.execution.pairs > 0 and self.asked_s > now_s
-        return min(wake_s, self.asked_s) if watches else wake_s
+        watches = self.execution.pairs > 0 and self.requested_s > now_s
+        return min(wake_s, self.requested_s) if watches else wake_s
 
     def _undecided(self) -> bool:
         """Whether there are jobs that wait, or running ones that can grow or share nodes."""
@@ -300,8 +300,8 @@ class _Run:
             self.execution.resize(job, now_s)
         self.history.carry_out(started, now_s, due.lag_s)
         self.history.announce(*controller.announced(plan), now_s)
-        self.asked_s = max(plan.again_s, now_s + 1)
-        self.wake_s = min(_earliest_planned(plan, now_s), self.asked_s)
+        self.requested_s = max(plan.again_s, now_s + 1)
+        self.wake_s = min(_earliest_planned(plan, now_s), self.requested_s)
         if due.again_s is not None:
             self.wake_s = max(min(self.wake_s, due.again_s), now_s)
         if len(controller.plans.refusals) > refused or due.failed:

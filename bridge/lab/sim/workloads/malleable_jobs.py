@@ -51,15 +51,15 @@ def with_malleable(
     chosen = np.zeros(n, dtype=bool)
     chosen[rng.permutation(n)[: round(n * percent / 100)]] = True
     serial = rng.uniform(0.0, SERIAL, n)
-    asked = workload.processors
-    maximum = np.minimum(WIDER * asked, workload.processors_total)
+    requested = workload.processors
+    maximum = np.minimum(WIDER * requested, workload.processors_total)
     return replace(
         workload,
         malleable=Malleable(
-            min_nodes=np.where(chosen, -(-asked // WIDER), 0),
+            min_nodes=np.where(chosen, -(-requested // WIDER), 0),
             max_nodes=np.where(chosen, maximum, 0),
             width_rule=np.zeros(n, dtype=np.int8),
-            nominal=asked,
+            nominal=requested,
             speedup=drawn(serial) if speedup is None else np.full(n, speedup, dtype=object),
             changes=changes,
             misread=misread(n, seed, mtct_error),

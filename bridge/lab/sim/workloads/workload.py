@@ -257,8 +257,8 @@ def workload_from(
         if len(rows)
     }
     whole, processors, runtime_s = whole[kept], processors[kept], runtime_s[kept]
-    asked_s = np.ceil(trace.columns[kept, Field.REQUESTED_TIME_S]).astype(np.int64)
-    time_limit_s = np.where(asked_s > 0, asked_s, runtime_s)
+    requested_s = np.ceil(trace.columns[kept, Field.REQUESTED_TIME_S]).astype(np.int64)
+    time_limit_s = np.where(requested_s > 0, requested_s, runtime_s)
     memory = np.maximum(whole[:, Field.REQUESTED_MEMORY_KIB], 0)
     memory_kib = np.ceil(memory * (_UNIT_BYTES[dialect.memory_unit] / 1024))
     origin_s = max(trace.whole_number("UnixStartTime") or 0, 1)

@@ -61,10 +61,10 @@ class RunningPairs:
         running = self.snapshot.running
         held = self.nodes(row)
         used = set(held) - set(running.unused_nodes[row])
-        asked = set(nodes) or set(held)
+        requested = set(nodes) or set(held)
         total = cpus_of(self.snapshot, row) * max(len(used), 1)
         busy = min(max(float(running.busy_cpus[row]), 0.0) / max(total, 1), 1.0)
-        return busy * len(asked & used) / max(len(asked), 1)
+        return busy * len(requested & used) / max(len(requested), 1)
 
     def busy_beside(self, guest: int) -> float:
         """Share of the CPUs of a running guest's nodes that its host uses."""

@@ -245,18 +245,22 @@ def test_pyslurm_of_another_version_gives_way_to_sacct(monkeypatch):
         return answer
 
     monkeypatch.setattr(site_commands, "_run", run)
-    asked = site_commands.ask_slurm(1795700000, 1795700000 + 20 * 86_400)
-    assert (asked.found.reader, asked.cluster, asked.version) == ("sacct --json", "test", "24.11.5")
-    assert (len(asked.found.jobs), asked.found.repeated) == (10, 0)
-    assert "pyslurm 25.11.2 is not for Slurm 24.11.5" in asked.notes
-    assert "no reservations: sacctmgr: failed: not allowed" in asked.notes
-    (outage, *_) = asked.found.outages
+    requested = site_commands.ask_slurm(1795700000, 1795700000 + 20 * 86_400)
+    assert (requested.found.reader, requested.cluster, requested.version) == (
+        "sacct --json",
+        "test",
+        "24.11.5",
+    )
+    assert (len(requested.found.jobs), requested.found.repeated) == (10, 0)
+    assert "pyslurm 25.11.2 is not for Slurm 24.11.5" in requested.notes
+    assert "no reservations: sacctmgr: failed: not allowed" in requested.notes
+    (outage, *_) = requested.found.outages
     assert (outage.nodes, outage.state, outage.end_s - outage.start_s) == ("n3", "drained", 14)
     said["sacct --version"] = b"slurm 22.05.3\n"
     said["sacct --helpformat"] = b"JobID Submit State\nUser"
     said["sacct --parsable2"] = b"JobID|User|State|Submit\n3|ann|COMPLETED|2026-11-26T10:00:00\n"
-    asked = site_commands.ask_slurm(1795700000, 1795700001)
-    assert (asked.found.reader, list(asked.found.jobs)) == ("sacct --parsable2", ["3"])
+    requested = site_commands.ask_slurm(1795700000, 1795700001)
+    assert (requested.found.reader, list(requested.found.jobs)) == ("sacct --parsable2", ["3"])
     with pytest.raises(ConfigError, match=r"25\.11\.2 is not for Slurm 22\.05\.3; use --reader"):
         site_commands.ask_slurm(0, 1, "pyslurm")
 

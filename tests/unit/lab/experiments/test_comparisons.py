@@ -328,8 +328,8 @@ def test_the_command_writes_what_it_is_asked_for(kept, tmp_path):
     assert (tmp_path / "r.html").is_file()
     assert (tmp_path / "r.csv").is_file()
     options = ("--baseline", "conservative", "--measure", "wait_p99", "--over", "runs")
-    asked = called(kept, "--json", *options)
-    assert json.loads(asked.output)["baseline"]["policy"] == "conservative"
+    requested = called(kept, "--json", *options)
+    assert json.loads(requested.output)["baseline"]["policy"] == "conservative"
 
 
 def test_the_experiments_file_names_folder_baseline_and_cells(tmp_path):

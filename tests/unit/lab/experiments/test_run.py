@@ -74,15 +74,15 @@ def test_asked_to_stop_it_waits_for_what_has_begun(client: Any, tmp_path: Path) 
 
     def observe(moment: RunStatus) -> None:
         begun = sum(_begins(tmp_path, cell) for cell in cells)
-        if begun == 2 and not stop.asked:
+        if begun == 2 and not stop.requested:
             os.kill(os.getpid(), signal.SIGINT)
         if moment.stopping:
             (tmp_path / "begins" / "go").touch()
 
-    with interruptible() as asked:
-        stop = asked
+    with interruptible() as requested:
+        stop = requested
         _run(client, tmp_path, cells, observe, stop)
-    assert stop.asked == 1
+    assert stop.requested == 1
     begun = {cell.seed for cell in cells if _begins(tmp_path, cell)}
     assert {result.cell.seed for result, _ in read_all(tmp_path)} == begun
     assert 2 <= len(begun) < len(cells)
@@ -93,7 +93,7 @@ def test_asked_twice_it_abandons_them(client: Any, tmp_path: Path) -> None:
 
     def observe(moment: RunStatus) -> None:
         if moment.result is not None:
-            stop.asked = 2
+            stop.requested = 2
 
     _run(client, tmp_path, cells, observe, stop)
     assert [result.cell.seed for result, _ in read_all(tmp_path)] == [0]
@@ -134,7 +134,7 @@ def test_requests_that_a_lost_connection_breaks_are_made_again(
 
     def observe(moment: RunStatus) -> None:
         if moment.result is not None:
-            stop.asked = 1
+            stop.requested = 1
         if moment.stopping:
             (tmp_path / "begins" / "go").touch()
 

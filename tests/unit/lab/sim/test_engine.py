@@ -356,14 +356,14 @@ class TestEnded:
 
 
 def test_idle_decisions_come_at_growing_distances():
-    asked = []
+    requested = []
 
     def soon(snapshot):
         """Promises the next second again and again."""
-        asked.append(snapshot.now_s)
+        requested.append(snapshot.now_s)
         plan = ReferenceBackfill()(snapshot)
         return replace(plan, start_s=np.where(plan.start_s > 0, snapshot.now_s + 1, 0))
 
     run([(1, 10_000, 10_000, 4)], decide=soon)
-    assert asked[:8] == [1, 2, 3, 4, 5, 7, 11, 19]
-    assert len(asked) < MAX_IDLE + 3
+    assert requested[:8] == [1, 2, 3, 4, 5, 7, 11, 19]
+    assert len(requested) < MAX_IDLE + 3

@@ -17,9 +17,9 @@ def test_a_share_of_the_jobs_may_be_four_times_narrower_or_wider():
     found = with_malleable(workload, 20, seed=3).malleable
     chosen = found.max_nodes > 0
     assert chosen.sum() == 8
-    asked = workload.processors[chosen]
-    assert (found.min_nodes[chosen] == np.ceil(asked / 4)).all()
-    assert (found.max_nodes[chosen] == np.minimum(4 * asked, 16)).all()
+    requested = workload.processors[chosen]
+    assert (found.min_nodes[chosen] == np.ceil(requested / 4)).all()
+    assert (found.max_nodes[chosen] == np.minimum(4 * requested, 16)).all()
     again = with_malleable(workload, 20, seed=3).malleable
     assert (again.max_nodes == found.max_nodes).all()
     assert (with_malleable(workload, 20, seed=4).malleable.max_nodes != found.max_nodes).any()

@@ -6,7 +6,7 @@ from bridge.lab.sim.workloads.node_requests import NodeRequest, parse_node_reque
 
 
 @pytest.mark.parametrize(
-    ("text", "asked"),
+    ("text", "requested"),
     [
         ("4", NodeRequest(4, 4, 1)),
         ("2:ppn=8", NodeRequest(2, 16, 8)),
@@ -25,8 +25,8 @@ from bridge.lab.sim.workloads.node_requests import NodeRequest, parse_node_reque
         ("1:ppn=1+3:ppn=2", NodeRequest(4, 7, 2)),
     ],
 )
-def test_a_specification_is_read(text, asked):
-    assert parse_node_request(text) == asked
+def test_a_specification_is_read(text, requested):
+    assert parse_node_request(text) == requested
 
 
 @pytest.mark.parametrize(

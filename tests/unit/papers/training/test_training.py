@@ -35,8 +35,8 @@ SMALL = ("--steps", "150", "--boards", "16", "--json")
 @pytest.mark.parametrize("lessons", ["0", "1"])
 def test_a_short_training_and_how_it_goes_on(tmp_path, capsys, lessons):
     out = tmp_path / "out"
-    asked = ("--out", str(out), "--network", "fcn-1", "--lessons", lessons, *SMALL)
-    assert train(*asked) == 0
+    requested = ("--out", str(out), "--network", "fcn-1", "--lessons", lessons, *SMALL)
+    assert train(*requested) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["steps"] >= 150
     assert 0.5 < said["cost_to_sequential"] < 1
@@ -45,15 +45,15 @@ def test_a_short_training_and_how_it_goes_on(tmp_path, capsys, lessons):
     curve = json.loads((out / "curve.json").read_text())["curve"]
     assert [row["steps"] for row in curve] == sorted({row["steps"] for row in curve})
     assert (out / "curve.svg").read_text().startswith("<?xml")
-    assert train(*asked) == 1
+    assert train(*requested) == 1
     assert "--resume continues it" in capsys.readouterr().err
-    assert train(*asked, "--resume", "--steps", "400") == 0
+    assert train(*requested, "--resume", "--steps", "400") == 0
     assert json.loads(capsys.readouterr().out)["steps"] >= 400
     longer = json.loads((out / "curve.json").read_text())["curve"]
     assert longer[: len(curve)] == curve
     changed = read_weights(out / "weights.npz")[1]
     assert not np.array_equal(weights[0], changed[0])
-    assert train(*asked, "--resume", "--network", "cnn-1") == 1
+    assert train(*requested, "--resume", "--network", "cnn-1") == 1
     assert "is of fcn-1" in capsys.readouterr().err
 
 
@@ -86,13 +86,13 @@ def test_who_interrupts_keeps_what_was_learnt(tmp_path, capsys, monkeypatch):
         rounds.append(done)
         return real(self, boards, done)
 
-    asked = ("--out", str(tmp_path), "--network", "fcn-1", "--boards", "16", "--json")
+    requested = ("--out", str(tmp_path), "--network", "fcn-1", "--boards", "16", "--json")
     with monkeypatch.context() as patched:
         patched.setattr(placement.PpoLearner, "lesson", interrupting)
-        assert train(*asked, "--steps", "100000") == 130
+        assert train(*requested, "--steps", "100000") == 130
     assert read_weights(tmp_path / "weights.npz")[0] == "fcn-1"
     capsys.readouterr()
-    assert train(*asked, "--steps", "1", "--resume") == 0
+    assert train(*requested, "--steps", "1", "--resume") == 0
     said = json.loads(capsys.readouterr().out)
     assert 0 < said["steps"] < 100000
     assert 0.5 < said["cost_to_sequential"] < 1.1

@@ -86,9 +86,11 @@ def test_a_frozen_mom_gets_no_more_jobs(world):
     for _ in range(8):
         world.pbs.submit("1:ncpus=2", runs_s=30, place="pack")
     world.run(200)
-    asked = [job for _, what, job, where in world.pbs.history if what == "asked" and "n1" in where]
-    assert len(asked) <= 2
-    assert sum(ended(world).values()) == 8 - len(asked)
+    requested = [
+        job for _, what, job, where in world.pbs.history if what == "asked" and "n1" in where
+    ]
+    assert len(requested) <= 2
+    assert sum(ended(world).values()) == 8 - len(requested)
 
 
 def test_an_unanswered_mom_that_is_back_ends_the_wait(world):
@@ -280,16 +282,16 @@ def test_own_comments_do_not_make_the_link_read_the_jobs_every_turn(world):
     world.run(5)
     waits = [world.pbs.submit("1:ncpus=1") for _ in range(20)]
     world.run(5)
-    asked = world.pbs.calls.count("stat_jobs")
+    requested = world.pbs.calls.count("stat_jobs")
     for _ in range(16):
         for job in waits:
             world.pbs._touch(job)
         world.turn()
-    assert world.pbs.calls.count("stat_jobs") - asked <= 5
+    assert world.pbs.calls.count("stat_jobs") - requested <= 5
     world.pbs.submit("1:ncpus=1")
-    asked = world.pbs.calls.count("stat_jobs")
+    requested = world.pbs.calls.count("stat_jobs")
     world.turn()
-    assert world.pbs.calls.count("stat_jobs") > asked
+    assert world.pbs.calls.count("stat_jobs") > requested
 
 
 def test_reservations_are_answered_on_the_registered_connection(world, monkeypatch):
@@ -316,10 +318,10 @@ def suspended(world, vnode):
 
 
 def test_a_resume_to_a_mom_that_does_not_answer_does_not_stop_the_link(world):
-    job, asked = suspended(world, "n1"), []
+    job, requested = suspended(world, "n1"), []
 
     def never(limit_s, call):
-        asked.append(world.pbs.now)
+        requested.append(world.pbs.now)
         world.pbs.advance(limit_s)
 
     world.link.requests.within = never
@@ -327,7 +329,7 @@ def test_a_resume_to_a_mom_that_does_not_answer_does_not_stop_the_link(world):
     world.run(30)
     other = world.pbs.submit("1:ncpus=1:vnode=n2")
     world.run(30)
-    assert len(asked) == 1
+    assert len(requested) == 1
     assert world.parent.words.count("registered") == before + 1
     assert world.pbs.jobs[other]["substate"] == "42"
     world.link.requests.within = lambda _, call: call()

@@ -183,18 +183,18 @@ def test_it_ends_when_it_is_told_to(printed, caplog):
 
 
 def test_the_wire_is_asked_for_nothing_else_than_cycles(printed):
-    asked = []
+    requested = []
 
     class Stub:
         def Hello(self, request, timeout):  # noqa: N802
-            asked.append("hello")
+            requested.append("hello")
             return pb.HelloReply(wire_version=1, service_epoch=7)
 
         def Cycle(self, request, timeout):  # noqa: N802
-            asked.append(bool(request.base_generation))
+            requested.append(bool(request.base_generation))
             return pb.CycleReply(service_epoch=7, generation=request.generation)
 
     link = a_link(printed, Stub())
     link.turn()
     link.turn()
-    assert asked == ["hello", False, False]  # full reports: rule 2
+    assert requested == ["hello", False, False]  # full reports: rule 2

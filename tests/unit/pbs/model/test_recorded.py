@@ -61,8 +61,8 @@ def test_a_confirmed_reservation_keeps_its_vnodes(tables):
     assert (kept.begin_s, kept.time_limit_s) == (reservation.start_s, 600)
     assert kept.request.chunks.chunks == "1:ncpus=2:host=n2"
     assert answer(tables, "R4.pbssrv") is None
-    asked = tables.reservations["R4.pbssrv"] | {"reserve_state": "1"}
-    again = dataclasses.replace(tables, reservations={"R4.pbssrv": asked})
+    requested = tables.reservations["R4.pbssrv"] | {"reserve_state": "1"}
+    again = dataclasses.replace(tables, reservations={"R4.pbssrv": requested})
     assert answer(again, "R4.pbssrv").location == "(n2:ncpus=2)"
 
 

@@ -18,7 +18,7 @@ from tests.unit.pbs.model.test_translation import Service
 FORM = re.compile(r"([0-9]+#)?(\([^(){}#]+\)(\+\([^(){}#]+\))*(\{[0-9,-]+\})?)+")
 
 
-def asked(select="2:ncpus=2", place="free", start_s=NOW_S + 1000, length_s=600, **settings):
+def requested(select="2:ncpus=2", place="free", start_s=NOW_S + 1000, length_s=600, **settings):
     return {
         "reserve_state": "1", "reserve_start": str(start_s), "reserve_end": str(start_s + length_s),
         "reserve_duration": str(length_s), "schedselect": select, "queue": "R1",
@@ -28,7 +28,7 @@ def asked(select="2:ncpus=2", place="free", start_s=NOW_S + 1000, length_s=600, 
 
 
 def confirmed(nodes, start_s=NOW_S + 1000, length_s=600, **settings):
-    return asked(start_s=start_s, length_s=length_s, **settings) | {
+    return requested(start_s=start_s, length_s=length_s, **settings) | {
         "reserve_state": "2", "resv_nodes": nodes, "queue": "R9",
     }  # fmt: skip
 
@@ -44,13 +44,13 @@ def located(reservation, **settings):
 
 
 def test_confirmed_on_free_vnodes():
-    found = located(asked("2:ncpus=2", "scatter"))
+    found = located(requested("2:ncpus=2", "scatter"))
     assert (found.location, found.start_s) == ("(n1:ncpus=2)+(n2:ncpus=2)", NOW_S + 1000)
 
 
 def test_only_what_is_not_decided_yet_is_answered():
-    assert located(asked(reserve_state="2")) is None
-    assert located(asked(reserve_state="10")) is not None
+    assert located(requested(reserve_state="2")) is None
+    assert located(requested(reserve_state="10")) is not None
 
 
 @pytest.mark.parametrize(
@@ -66,14 +66,14 @@ def test_only_what_is_not_decided_yet_is_answered():
     ],
 )
 def test_denied_if_it_cannot_be(changed):
-    assert located(asked(**changed)) == DENIED
+    assert located(requested(**changed)) == DENIED
 
 
 def test_running_jobs_that_end_before_it_begins_are_no_hindrance():
     vnodes = {"n1": a_vnode("n1")}
     for walltime, found in (("00:10:00", "(n1:ncpus=4)"), ("01:00:00", "null"), ("0", "null")):
         job = running("(n1:ncpus=4)", listed={"walltime": walltime})
-        answered = located(asked("1:ncpus=4"), vnodes=vnodes, jobs={"1.srv": job})
+        answered = located(requested("1:ncpus=4"), vnodes=vnodes, jobs={"1.srv": job})
         assert answered.location == found
 
 
@@ -85,8 +85,8 @@ def test_other_reservations_keep_their_vnodes():
         ("excl", NOW_S + 1600, "(n1:ncpus=2)"),
     ):
         others = {"R9.srv": confirmed("(n1:ncpus=1)", place=place, start_s=start_s)}
-        assert located(asked("1:ncpus=2"), vnodes=vnodes, others=others).location == found
-    whole = located(asked("1:ncpus=2", "excl"), vnodes=vnodes,
+        assert located(requested("1:ncpus=2"), vnodes=vnodes, others=others).location == found
+    whole = located(requested("1:ncpus=2", "excl"), vnodes=vnodes,
                     others={"R9.srv": confirmed("(n1:ncpus=1)")})  # fmt: skip
     assert whole.location == "(n2:ncpus=2)"
 
@@ -94,9 +94,9 @@ def test_other_reservations_keep_their_vnodes():
 def test_a_standing_one_needs_vnodes_for_each_occurrence():
     day = {"reserve_rrule": "FREQ=DAILY;COUNT=3", "reserve_count": "3", "reserve_timezone": "UTC"}
     vnodes = {"n1": a_vnode("n1"), "n2": a_vnode("n2")}
-    assert located(asked("1:ncpus=3", **day), vnodes=vnodes).location == "3#(n1:ncpus=3){0-2}"
+    assert located(requested("1:ncpus=3", **day), vnodes=vnodes).location == "3#(n1:ncpus=3){0-2}"
     others = {"R9.srv": confirmed("(n1:ncpus=4)", start_s=NOW_S + 1000 + 86_400)}
-    found = located(asked("1:ncpus=3", **day), vnodes=vnodes, others=others)
+    found = located(requested("1:ncpus=3", **day), vnodes=vnodes, others=others)
     assert found.location == "3#(n1:ncpus=3){0,2}(n2:ncpus=3){1}"
 
 
@@ -197,7 +197,7 @@ def test_dedicated_time_is_in_the_way_unless_sched_config_says_otherwise(
     times = f"{stamp(NOW_S + begins_s)} {stamp(NOW_S + begins_s + 600)}"
     texts = {"sched_config": f"resources: ncpus\n{setting}", "dedicated_time": times}
     daily = {"reserve_rrule": "FREQ=DAILY;COUNT=2", "reserve_count": "2"}
-    tables = some_tables(reservations={name: asked("1:ncpus=1", **daily)})
+    tables = some_tables(reservations={name: requested("1:ncpus=1", **daily)})
     found = answer(tables, name, Reader(read_sched_files(texts, UTC)))
     assert (found == DENIED) is denied
 
@@ -206,7 +206,7 @@ def test_dedicated_time_is_in_the_way_unless_sched_config_says_otherwise(
 def test_a_reservation_within_dedicated_time_is_confirmed(until_s, denied):
     times = f"{stamp(NOW_S + 600)} {stamp(NOW_S + until_s)}"
     texts = {"sched_config": "resources: ncpus\n", "dedicated_time": times}
-    tables = some_tables(reservations={"R1.srv": asked("1:ncpus=1")})
+    tables = some_tables(reservations={"R1.srv": requested("1:ncpus=1")})
     assert (answer(tables, "R1.srv", Reader(read_sched_files(texts, UTC))) == DENIED) is denied
 
 

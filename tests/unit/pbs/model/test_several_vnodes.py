@@ -85,12 +85,12 @@ def test_beside_hosts_of_one_vnode_excl_plans_whole_nodes():
 
 
 def test_a_reservation_of_a_host_alone_names_all_its_vnodes():
-    asked = {
+    requested = {
         "reserve_state": "1", "reserve_start": str(NOW_S + 60), "reserve_end": str(NOW_S + 660),
         "schedselect": "1:ncpus=1", "queue": "R1",
         "Resource_List": {"select": "1:ncpus=1", "place": "exclhost"},
     }  # fmt: skip
-    tables = some_tables({}, HOST, reservations={"R1.srv": asked})
+    tables = some_tables({}, HOST, reservations={"R1.srv": requested})
     assert answer(tables, "R1.srv").location == "(h[0]:ncpus=1)+(h)+(h[1])"
 
 

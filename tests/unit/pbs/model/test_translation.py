@@ -262,8 +262,8 @@ def test_a_select_means_the_same_in_both_languages(groups, arrangement, exclusiv
     # `scratch` is a size in PBS and a number of MiB in the language of chunks.
     own = parse_request(select.replace("scratch=2048mb", "scratch=2048"), place)
     report = Translation().report(world({"1.srv": a_job(select, place)}))
-    asked = report.jobs["1.srv"].request.chunks
-    found = parse_request(asked.chunks, asked.place)
+    requested = report.jobs["1.srv"].request.chunks
+    found = parse_request(requested.chunks, requested.place)
     hosts = {word for *_, word in groups}
     if hosts == {"host=n1"} or "host=n1" not in hosts:
         assert format_request(found) == format_request(own)

@@ -184,8 +184,8 @@ class TestImplied:
         assert imply(world, 300).jobs.switches.tolist() == [switches]
 
     def test_jobs_that_differ_in_time_alone_are_looked_at_once(self, monkeypatch):
-        looked, asked = [], SwitchLoad.request
-        monkeypatch.setattr(SwitchLoad, "request", lambda *of: looked.append(of) or asked(*of))
+        looked, requested = [], SwitchLoad.request
+        monkeypatch.setattr(SwitchLoad, "request", lambda *of: looked.append(of) or requested(*of))
         jobs = [a_job(5, limit_s=limit_s) for limit_s in range(100, 110)]
         world = dataclasses.replace(a_snapshot(nodes=12, jobs=jobs)(), topology=regular(12, 4))
         assert imply(world, 300).jobs.switches.tolist() == [2] * 10

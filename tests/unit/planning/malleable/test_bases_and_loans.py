@@ -27,8 +27,8 @@ COSTS = Costs(adaptation_s=5, between_s=60, stretch=2.0, fairness=1.0)
 
 def a_lent_job(nodes, base, **more):
     values = {
-        "row": 0, "asked": base, "maximum": 16, "rule": WidthRule.ANY, "serial": 0.0, "left_s": 1000,
-        "back_s": 5, "resizable": True,
+        "row": 0, "requested": base, "maximum": 16, "rule": WidthRule.ANY, "serial": 0.0,
+        "left_s": 1000, "back_s": 5, "resizable": True,
     }  # fmt: skip
     return MalleableJob(nodes=np.array(nodes, np.int32), base=base, **{**values, **more})
 
@@ -38,7 +38,16 @@ def columns_of(*jobs):
     sets = [job.nodes for job in jobs]
     columns = {
         name: np.array([getattr(job, name) for job in jobs])
-        for name in ("base", "asked", "maximum", "rule", "serial", "left_s", "back_s", "resizable")
+        for name in (
+            "base",
+            "requested",
+            "maximum",
+            "rule",
+            "serial",
+            "left_s",
+            "back_s",
+            "resizable",
+        )
     }
     return ElasticJobs(
         row=np.arange(len(jobs)),

@@ -310,8 +310,8 @@ def test_a_plan_that_is_kept_follows():
     assert again.nodes.tolist() == first.nodes.tolist()
 
 
-@pytest.mark.parametrize(("maximum", "asked"), [(0, False), (1 << 26, True)])
-def test_the_core_is_asked_for_exchanges_it_can_hold(monkeypatch, maximum, asked):
+@pytest.mark.parametrize(("maximum", "requested"), [(0, False), (1 << 26, True)])
+def test_the_core_is_asked_for_exchanges_it_can_hold(monkeypatch, maximum, requested):
     class Noted:
         exchanged = False
 
@@ -330,6 +330,6 @@ def test_the_core_is_asked_for_exchanges_it_can_hold(monkeypatch, maximum, asked
         land, hop_tree=dataclasses.replace(land.hop_tree, tree=Noted(land.hop_tree.tree))
     )
     after = swap_at(land, before).plan()
-    assert Noted.exchanged == asked
+    assert Noted.exchanged == requested
     assert np.array_equal(before.start_s, after.start_s)
     assert check(snapshot, after) == ()

@@ -31,8 +31,10 @@ def planned(snapshot):
     return run(snapshot, Memory(), build(parse_policy(policy)), np.random.default_rng(0))
 
 
-def slot(snapshot, start_s=0, duration_s=100, **asked):
-    return find_slot(snapshot, planned(snapshot), ReservationRequest(start_s, duration_s, **asked))
+def slot(snapshot, start_s=0, duration_s=100, **requested):
+    return find_slot(
+        snapshot, planned(snapshot), ReservationRequest(start_s, duration_s, **requested)
+    )
 
 
 def test_free_nodes_are_taken():
@@ -130,24 +132,26 @@ def test_found_nodes_are_free_for_the_whole_time(seed):
     snapshot = random_world(seed)
     plan = planned(snapshot)
     rng = np.random.default_rng(seed)
-    asked = ReservationRequest(
+    requested = ReservationRequest(
         snapshot.now_s + int(rng.integers(0, 200)), int(rng.integers(1, 200)),
         nodes=int(rng.integers(1, 4)), displace=bool(rng.integers(2)),
     )  # fmt: skip
-    found = find_slot(snapshot, plan, asked)
-    start_s = asked.start_s if len(found.nodes) else found.next_start_s
+    found = find_slot(snapshot, plan, requested)
+    start_s = requested.start_s if len(found.nodes) else found.next_start_s
     if start_s == NEVER:
         return
     if not len(found.nodes):
         later = find_slot(
             snapshot,
             plan,
-            ReservationRequest(start_s, asked.duration_s, asked.nodes, displace=asked.displace),
+            ReservationRequest(
+                start_s, requested.duration_s, requested.nodes, displace=requested.displace
+            ),
         )
-        assert len(later.nodes) == asked.nodes
+        assert len(later.nodes) == requested.nodes
         return
-    end_s, running = asked.start_s + asked.duration_s, snapshot.running
-    assert len(found.nodes) == asked.nodes
+    end_s, running = requested.start_s + requested.duration_s, snapshot.running
+    assert len(found.nodes) == requested.nodes
     for job in range(len(running)):
         held = running.nodes[running.indptr[job] : running.indptr[job + 1]]
         if running.end_s[job] > start_s:
@@ -155,7 +159,7 @@ def test_found_nodes_are_free_for_the_whole_time(seed):
     for row in range(len(plan)):
         meets = 0 <= plan.start_s[row] < end_s and plan.end_s[row] > start_s
         on = np.isin(plan.nodes_of(row), found.nodes).any()
-        stays = not asked.displace or plan.start_s[row] == plan.now_s
+        stays = not requested.displace or plan.start_s[row] == plan.now_s
         if meets and on:
             assert not stays
             assert row in found.planned
@@ -167,15 +171,15 @@ class TestLicences:
     def world(self, jobs=(), running=()):
         return a_snapshot(nodes=4, jobs=jobs, running=running, licences=self.LICENCES)()
 
-    def asked(self, count, start_s=100, **settings):
+    def requested(self, count, start_s=100, **settings):
         return ReservationRequest(start_s, 50, nodes=1, licences=np.array([count]), **settings)
 
     def test_what_runs_keeps_its_licences(self):
         held = a_running_job(nodes=(0,), end_s=130, shared=True, licences=(2,))
         snapshot = self.world(running=[held])
         plan = planned(snapshot)
-        assert len(find_slot(snapshot, plan, self.asked(2)).nodes) == 1
-        slot = find_slot(snapshot, plan, self.asked(3))
+        assert len(find_slot(snapshot, plan, self.requested(2)).nodes) == 1
+        slot = find_slot(snapshot, plan, self.requested(3))
         assert (len(slot.nodes), slot.next_start_s) == (0, 130)
 
     def test_planned_jobs_keep_theirs_unless_they_may_be_displaced(self):
@@ -183,14 +187,14 @@ class TestLicences:
         jobs = [a_job(1, limit_s=100, id="mine", licences=(3,)), a_job(1, limit_s=100, id="none")]
         snapshot = self.world(jobs, running)
         plan = planned(snapshot)
-        assert find_slot(snapshot, plan, self.asked(2)).next_start_s == 190
-        assert len(find_slot(snapshot, plan, self.asked(1)).nodes) == 1
-        slot = find_slot(snapshot, plan, self.asked(2, displace=True))
+        assert find_slot(snapshot, plan, self.requested(2)).next_start_s == 190
+        assert len(find_slot(snapshot, plan, self.requested(1)).nodes) == 1
+        slot = find_slot(snapshot, plan, self.requested(2, displace=True))
         assert len(slot.nodes) == 1
         assert [snapshot.jobs.id[plan.job[row]] for row in slot.planned] == ["mine"]
 
     def test_what_another_reservation_keeps_is_not_there(self):
         other = Reservation("other", 120, 300, np.array([3], dtype=np.int32), np.array([3]))
         snapshot = a_snapshot(nodes=4, reservations=[other], licences=self.LICENCES)()
-        assert find_slot(snapshot, planned(snapshot), self.asked(2)).next_start_s == 300
-        assert len(find_slot(snapshot, planned(snapshot), self.asked(1)).nodes) == 1
+        assert find_slot(snapshot, planned(snapshot), self.requested(2)).next_start_s == 300
+        assert len(find_slot(snapshot, planned(snapshot), self.requested(1)).nodes) == 1

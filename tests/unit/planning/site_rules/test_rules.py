@@ -65,8 +65,8 @@ def fits(lowered: LoweredRules, start_s: int, job: int = 0) -> bool:
     return Sums(lowered).broken(start_s, end_s, terms, job) is None
 
 
-def shared(**asked: object) -> a_job:
-    return a_job(shared=True, **asked)  # type: ignore[arg-type]
+def shared(**requested: object) -> a_job:
+    return a_job(shared=True, **requested)  # type: ignore[arg-type]
 
 
 # ------------------------------------------------------------------ Example 1

@@ -207,8 +207,8 @@ def test_without_guests_the_schedule_is_the_same_to_the_bit(consents: bool) -> N
     if not consents:
         nobody = np.full(200, Coschedule.NEVER, dtype=np.int8)
         workload = replace(workload, sharing=replace(workload.sharing, coschedule=nobody))
-    asked = requests(workload, shared_pool())
-    alone = replace(workload, sharing=None, requests=asked)
+    requested = requests(workload, shared_pool())
+    alone = replace(workload, sharing=None, requests=requested)
     policies = (Decider(build(PRESETS["easy"])), RandomGuests(0))
     plain = simulate(alone, shared_pool(), Decider(build(PRESETS["easy"])).decide)
     may = simulate(workload, shared_pool(), policies[not consents].decide)

@@ -95,12 +95,12 @@ def test_a_lower_quota_never_gives_the_guest_cpu_time(one: Side, other: Side, lo
 )  # fmt: skip
 def test_two_jobs_take_as_long_as_in_small_steps(
     host_app: Application, guest_app: Application, host_s: int, guest_s: int, begin_s: int,
-    cpus: int, asked: int, given_host: CpuLimits, given_guest: CpuLimits, change_s: int,
+    cpus: int, requested: int, given_host: CpuLimits, given_guest: CpuLimits, change_s: int,
 ) -> None:  # fmt: skip
     """The guest begins some time after the host, and its quota changes some time later."""
     work = SharedWork()
     work.start(0, host_app, cpus=cpus, runtime_s=host_s, now_s=ORIGIN_S)
-    guest_cpus = min(cpus, asked)
+    guest_cpus = min(cpus, requested)
     slow = [
         naive(host_app, cpus, cpus, host_s, given_host),
         naive(guest_app, guest_cpus, cpus, guest_s, CpuLimits()),
